@@ -56,6 +56,6 @@ def changed(kind: Kind, old: Document, subresource: str = "", **parts: Any) -> t
     new = document(kind, **{**{field: old[field] for field in old if field not in ("kind", "apiVersion")}, **parts})
     before = deepcopy(old)
     how.prepare_for_update(new, old, call(kind))
-    faults = messages(how.validate_update(new, old, call(kind)))
+    errors = messages(how.validate_update(new, old, call(kind)))
     assert old == before, "the old object was changed"
-    return faults, new
+    return errors, new

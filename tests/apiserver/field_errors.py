@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mooring.apiserver.validation.fields import Fault
+from mooring.apiserver.validation.fields import FieldError
 
 
-def messages(faults: Iterable[Fault]) -> list[str]:
+def messages(errors: Iterable[FieldError]) -> list[str]:
     """The message of each field error."""
-    return [fault.message for fault in faults]
+    return [error.message for error in errors]

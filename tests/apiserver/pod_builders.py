@@ -11,7 +11,7 @@ from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.pod.defaults import default_pod
 from mooring.apiserver.kinds.pod.options import STRICT_POD
-from mooring.apiserver.kinds.pod.spec import pod_faults
+from mooring.apiserver.kinds.pod.spec import validate_pod
 from mooring.apiserver.wire.canonical import canonical
 from tests.apiserver.field_errors import messages
 
@@ -56,9 +56,9 @@ def stored(made: Document) -> Document:
     return made
 
 
-def faults_of(made: Document) -> list[str]:
+def errors_of(made: Document) -> list[str]:
     """What is wrong with a pod apart from its metadata."""
-    return messages(pod_faults(made, STRICT_POD))
+    return messages(validate_pod(made, STRICT_POD))
 
 
 def call_for(kind: Kind = POD) -> Call:

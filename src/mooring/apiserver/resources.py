@@ -19,10 +19,10 @@ from mooring.api.schema.tables import struct_of_kind
 from mooring.apiserver.apply.shape import Shape
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds import strategy_of
-from mooring.apiserver.kinds.scale import scale_faults, scale_of, scaled
+from mooring.apiserver.kinds.scale import scale_of, scaled, validate_scale
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.tables.columns import DEFAULT_TABLE, KindTable
-from mooring.apiserver.validation.fields import Fault
+from mooring.apiserver.validation.fields import FieldError
 from mooring.apiserver.wire.canonical import canonical
 from mooring.client.errors import NotFoundError
 
@@ -41,7 +41,7 @@ class ScaleRules:
     """The path of the replicas, as in managed fields."""
     shown: Callable[[Kind, Document], Document] | None = None
     """The Scale that a GET returns, if it differs from the one that a write starts from. May raise `StatusError`."""
-    faults: Callable[[Document], list[Fault]] = scale_faults
+    validate: Callable[[Document], list[FieldError]] = validate_scale
     """Validates a Scale."""
 
 

@@ -58,7 +58,7 @@ def guarded(
     operation = Operation.CREATE if old is None else Operation.UPDATE
     call = Call("patch", kind, user or User("anna"), 0.0, "", "web", subresource="" if old is None else "status")
     wait(DeviceGuard(Allowing(*rights)).admit(Attempt(operation, call, obj, old), Namespaces()))
-    return messages(call.prior_faults)
+    return messages(call.prior_errors)
 
 
 def test_access_as_an_administrator_needs_a_marked_namespace() -> None:
@@ -74,7 +74,7 @@ def test_a_marked_namespace_has_administrators() -> None:
     obj = {"spec": {"devices": {"requests": [{"name": "r", "exactly": {"adminAccess": True}}]}}}
     marked = Namespaces(**{"resource.kubernetes.io_admin-access": "true"})
     wait(DeviceGuard(Allowing()).admit(Attempt(Operation.CREATE, call, obj, None), marked))
-    assert call.prior_faults == []
+    assert call.prior_errors == []
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,12 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import CONFIG_MAP
-from mooring.apiserver.kinds.config_map import DATA_BYTES_MAX, config_map_faults, decoded_length, immutable_data_faults
+from mooring.apiserver.kinds.config_map import (
+    DATA_BYTES_MAX,
+    decoded_length,
+    validate_config_map,
+    validate_immutable_data,
+)
 from tests.apiserver.core_documents import changed, created, document
 from tests.apiserver.field_errors import messages
 
@@ -15,7 +20,7 @@ FROZEN = "Forbidden: field is immutable when `immutable` is set"
 
 
 @pytest.mark.parametrize(
-    ("body", "faults"),
+    ("body", "errors"),
     [
         pytest.param({"data": {"a.b": "c"}}, [], id="a plain key"),
         pytest.param({"data": {"..": ""}}, ["data[..]: Invalid value: \"..\": must not be '..'"], id="a directory"),
@@ -28,12 +33,12 @@ FROZEN = "Forbidden: field is immutable when `immutable` is set"
         pytest.param({"data": {"a": "é" * (DATA_BYTES_MAX // 2), "b": "x"}}, [TOO_LONG], id="bytes are counted"),
     ],
 )
-def test_keys_and_sizes(body: Document, faults: list[str]) -> None:
-    assert messages(config_map_faults(document(CONFIG_MAP, **body))) == faults
+def test_keys_and_sizes(body: Document, errors: list[str]) -> None:
+    assert messages(validate_config_map(document(CONFIG_MAP, **body))) == errors
 
 
 @pytest.mark.parametrize(
-    ("new", "faults"),
+    ("new", "errors"),
     [
         pytest.param({"data": {"a": "b"}, "immutable": True}, [], id="nothing changed"),
         pytest.param({"data": {"a": "c"}, "immutable": True}, [f"data: {FROZEN}"], id="other data"),
@@ -41,10 +46,10 @@ def test_keys_and_sizes(body: Document, faults: list[str]) -> None:
         pytest.param({}, [f"immutable: {FROZEN}", f"data: {FROZEN}"], id="both"),
     ],
 )
-def test_what_is_frozen_stays(new: Document, faults: list[str]) -> None:
+def test_what_is_frozen_stays(new: Document, errors: list[str]) -> None:
     old = {"data": {"a": "b"}, "immutable": True}
-    assert messages(immutable_data_faults(new, old, "data", "binaryData")) == faults
-    assert immutable_data_faults(new, {"data": {"a": "b"}}, "data") == []
+    assert messages(validate_immutable_data(new, old, "data", "binaryData")) == errors
+    assert validate_immutable_data(new, {"data": {"a": "b"}}, "data") == []
 
 
 @pytest.mark.parametrize(("text", "length"), [("", 0), ("YQ==", 1), ("YWE=", 2), ("YWFh", 3)])
@@ -54,8 +59,8 @@ def test_base64_is_measured_without_decoding(text: str, length: int) -> None:
 
 def test_a_frozen_one_stays() -> None:
     old = document(CONFIG_MAP, data={"a": "b"}, immutable=True)
-    faults, _ = changed(CONFIG_MAP, old, data={"..": "b"})
-    assert faults == [
+    errors, _ = changed(CONFIG_MAP, old, data={"..": "b"})
+    assert errors == [
         "data: Forbidden: field is immutable when `immutable` is set",
         "data[..]: Invalid value: \"..\": must not be '..'",
     ]

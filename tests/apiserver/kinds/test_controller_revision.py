@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from mooring.apiserver.kinds.controller_revision import controller_revision_faults, revision_data_faults
+from mooring.apiserver.kinds.controller_revision import validate_controller_revision, validate_revision_data
 from tests.apiserver.field_errors import messages
 from tests.apiserver.workload_builders import GONE, body, created, updated
 
 
 @pytest.mark.parametrize(
-    ("changes", "faults"),
+    ("changes", "errors"),
     [
         pytest.param({}, [], id="a sound one"),
         pytest.param({"data": {}}, [], id="an empty state is one"),
@@ -25,19 +25,19 @@ from tests.apiserver.workload_builders import GONE, body, created, updated
         ),
     ],
 )
-def test_new_ones(changes: dict[str, Any], faults: list[str]) -> None:
-    assert messages(controller_revision_faults(body("ControllerRevision", **changes))) == faults
+def test_new_ones(changes: dict[str, Any], errors: list[str]) -> None:
+    assert messages(validate_controller_revision(body("ControllerRevision", **changes))) == errors
 
 
 def test_the_state_is_remembered_for_ever() -> None:
     old, new = body("ControllerRevision"), body("ControllerRevision", data={"a": 2})
-    assert messages(revision_data_faults(new, old)) == ['data: Invalid value: {"a":2}: field is immutable']
-    assert revision_data_faults(body("ControllerRevision", revision=2), old) == []
+    assert messages(validate_revision_data(new, old)) == ['data: Invalid value: {"a":2}: field is immutable']
+    assert validate_revision_data(body("ControllerRevision", revision=2), old) == []
 
 
 def test_only_the_number_can_be_changed() -> None:
     old = created(body("ControllerRevision")).obj
-    assert updated(body("ControllerRevision", revision=2), old).faults == []
-    assert updated(body("ControllerRevision", data={"b": 1}), old).faults == [
+    assert updated(body("ControllerRevision", revision=2), old).errors == []
+    assert updated(body("ControllerRevision", data={"b": 1}), old).errors == [
         'data: Invalid value: {"b":1}: field is immutable'
     ]

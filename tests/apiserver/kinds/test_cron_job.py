@@ -12,7 +12,7 @@ IN_SCHEDULE = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
 
 
 @pytest.mark.parametrize(
-    ("changes", "faults"),
+    ("changes", "errors"),
     [
         pytest.param({}, [], id="a sound one"),
         pytest.param({"spec__schedule": GONE}, ["spec.schedule: Required value"], id="no schedule"),
@@ -69,15 +69,15 @@ IN_SCHEDULE = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
         ),
     ],
 )
-def test_new_ones(changes: dict[str, Any], faults: list[str]) -> None:
-    assert created(body("CronJob", **changes)).faults == faults
+def test_new_ones(changes: dict[str, Any], errors: list[str]) -> None:
+    assert created(body("CronJob", **changes)).errors == errors
 
 
 def test_a_time_zone_that_was_in_the_schedule_may_stay() -> None:
     zoned = "TZ=UTC 0 * * * *"
     old = created(body("CronJob", spec__schedule=zoned)).obj
-    assert updated(body("CronJob", spec__schedule="TZ=UTC 5 * * * *"), old).faults == []
-    assert updated(body("CronJob", spec__schedule=zoned, spec__timeZone="UTC"), old).faults == [
+    assert updated(body("CronJob", spec__schedule="TZ=UTC 5 * * * *"), old).errors == []
+    assert updated(body("CronJob", spec__schedule=zoned, spec__timeZone="UTC"), old).errors == [
         f'spec.schedule: Invalid value: "{zoned}": cannot use both timeZone field and TZ or CRON_TZ in schedule'
     ]
 
@@ -102,5 +102,5 @@ def test_any_status_will_do() -> None:
     status = {"active": [{"name": "j"}]}
     raw = {**changed(old, status=status, spec__suspend=True), "kind": "CronJob", "apiVersion": "batch/v1"}
     outcome = updated(raw, old, "status")
-    assert outcome.faults == []
+    assert outcome.errors == []
     assert outcome.obj["spec"]["suspend"] is False

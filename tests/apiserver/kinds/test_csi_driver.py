@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mooring.api.kinds import CSI_DRIVER
-from mooring.apiserver.kinds.csi_driver import csi_driver_faults, csi_driver_update_faults, default_csi_driver
+from mooring.apiserver.kinds.csi_driver import default_csi_driver, validate_csi_driver, validate_csi_driver_update
 from tests.apiserver.core_documents import call, changed, created, document, strategy
 from tests.apiserver.field_errors import messages
 
@@ -18,7 +18,7 @@ def spec(**parts: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("parts", "faults"),
+    ("parts", "errors"),
     [
         pytest.param({}, [], id="defaults will do"),
         pytest.param(
@@ -66,21 +66,21 @@ def spec(**parts: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_what_is_wrong_with_a_driver(parts: dict[str, Any], faults: list[str]) -> None:
-    assert messages(csi_driver_faults(spec(**parts), "spec")) == faults
+def test_what_is_wrong_with_a_driver(parts: dict[str, Any], errors: list[str]) -> None:
+    assert messages(validate_csi_driver(spec(**parts), "spec")) == errors
 
 
 def test_fields_without_defaults_are_missed() -> None:
-    assert messages(csi_driver_faults({}, "spec")) == [
+    assert messages(validate_csi_driver({}, "spec")) == [
         f"spec.{field}: Required value"
         for field in ("attachedRequired", "podInfoOnMount", "storageCapacity", "seLinuxMount")
     ]
 
 
 def test_what_a_change_may_not_touch() -> None:
-    assert csi_driver_update_faults(spec(podInfoOnMount=True), spec(), "spec") == []
+    assert validate_csi_driver_update(spec(podInfoOnMount=True), spec(), "spec") == []
     changed = spec(attachRequired=False, volumeLifecycleModes=["Ephemeral"])
-    assert messages(csi_driver_update_faults(changed, spec(), "spec")) == [
+    assert messages(validate_csi_driver_update(changed, spec(), "spec")) == [
         "spec.attachedRequired: Invalid value: false: field is immutable",
         'spec.volumeLifecycleModes: Invalid value: ["Ephemeral"]: field is immutable',
     ]
@@ -94,8 +94,8 @@ def test_a_new_driver_has_no_generation_and_a_changed_one_has() -> None:
     assert created(CSI_DRIVER, made) == []
     assert "preventPodSchedulingIfMissing" not in made["spec"]
     assert "generation" not in made["metadata"]
-    faults, new = changed(CSI_DRIVER, made, spec={**made["spec"], "podInfoOnMount": True})
-    assert (faults, new["metadata"]["generation"]) == ([], 1)
+    errors, new = changed(CSI_DRIVER, made, spec={**made["spec"], "podInfoOnMount": True})
+    assert (errors, new["metadata"]["generation"]) == ([], 1)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mooring.api.kinds import CSI_NODE
-from mooring.apiserver.kinds.csi_node import csi_node_faults, csi_node_update_faults
+from mooring.apiserver.kinds.csi_node import validate_csi_node, validate_csi_node_update
 from tests.apiserver.core_documents import changed, created, document, strategy
 from tests.apiserver.field_errors import messages
 
@@ -17,7 +17,7 @@ def driver(**parts: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("drivers", "faults"),
+    ("drivers", "errors"),
     [
         pytest.param([], [], id="a node without drivers"),
         pytest.param([driver(allocatable={"count": 0}, topologyKeys=["a/b"])], [], id="a driver"),
@@ -44,8 +44,8 @@ def driver(**parts: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_what_is_wrong_with_drivers(drivers: list[dict[str, Any]], faults: list[str]) -> None:
-    assert messages(csi_node_faults({"drivers": drivers}, "spec")) == faults
+def test_what_is_wrong_with_drivers(drivers: list[dict[str, Any]], errors: list[str]) -> None:
+    assert messages(validate_csi_node({"drivers": drivers}, "spec")) == errors
 
 
 @pytest.mark.parametrize(
@@ -59,18 +59,18 @@ def test_what_is_wrong_with_drivers(drivers: list[dict[str, Any]], faults: list[
     ],
 )
 def test_what_a_change_may_not_touch(drivers: list[dict[str, Any]], is_allowed: bool) -> None:
-    faults = csi_node_update_faults({"drivers": drivers}, {"drivers": [driver()]}, "spec")
-    assert (faults == []) is is_allowed
-    for fault in faults:
-        assert (fault.field, fault.detail) == ("spec.drivers", "field is immutable")
-        assert '"NodeID":' in fault.body
+    errors = validate_csi_node_update({"drivers": drivers}, {"drivers": [driver()]}, "spec")
+    assert (errors == []) is is_allowed
+    for error in errors:
+        assert (error.field, error.detail) == ("spec.drivers", "field is immutable")
+        assert '"NodeID":' in error.body
 
 
 def test_drivers_come_and_go() -> None:
     made = document(CSI_NODE, spec={"drivers": []})
     assert created(CSI_NODE, made) == []
-    faults, new = changed(CSI_NODE, made, spec={"drivers": [{"name": "a", "nodeID": "b"}]})
-    assert faults == []
-    faults, _ = changed(CSI_NODE, new, spec={"drivers": [{"name": "a", "nodeID": "c"}]})
-    assert [fault.partition(":")[0] for fault in faults] == ["spec.drivers"]
+    errors, new = changed(CSI_NODE, made, spec={"drivers": [{"name": "a", "nodeID": "b"}]})
+    assert errors == []
+    errors, _ = changed(CSI_NODE, new, spec={"drivers": [{"name": "a", "nodeID": "c"}]})
+    assert [error.partition(":")[0] for error in errors] == ["spec.drivers"]
     assert not strategy(CSI_NODE).allows_unconditional_update

@@ -9,8 +9,8 @@ import pytest
 from mooring.api.kinds import CSI_STORAGE_CAPACITY
 from mooring.apiserver.kinds.csi_storage_capacity import (
     has_bad_selector,
-    storage_capacity_faults,
-    storage_capacity_update_faults,
+    validate_storage_capacity,
+    validate_storage_capacity_update,
 )
 from tests.apiserver.core_documents import call, changed, created, document, strategy
 from tests.apiserver.field_errors import messages
@@ -28,20 +28,20 @@ ODD_VALUE = {"matchExpressions": [{"key": "a", "operator": "In", "values": ["b c
     ],
 )
 def test_what_is_wrong_with_a_capacity(parts: dict[str, Any], fields: list[str]) -> None:
-    assert [fault.field for fault in storage_capacity_faults({"storageClassName": "fast", **parts})] == fields
+    assert [error.field for error in validate_storage_capacity({"storageClassName": "fast", **parts})] == fields
 
 
 def test_odd_values_may_stay() -> None:
     old = {"storageClassName": "fast", "nodeTopology": ODD_VALUE}
     assert has_bad_selector(old)
-    assert storage_capacity_faults(old, tolerates_values=True) == []
+    assert validate_storage_capacity(old, tolerates_values=True) == []
 
 
 def test_what_a_change_may_not_touch() -> None:
     old = {"storageClassName": "fast", "capacity": "1"}
-    assert storage_capacity_update_faults({**old, "capacity": "2"}, old) == []
+    assert validate_storage_capacity_update({**old, "capacity": "2"}, old) == []
     changed = {"storageClassName": "slow", "nodeTopology": {"matchLabels": {"b": "1", "a": "2"}}}
-    assert messages(storage_capacity_update_faults(changed, old)) == [
+    assert messages(validate_storage_capacity_update(changed, old)) == [
         'nodeTopology: Invalid value: {"matchLabels":{"a":"2","b":"1"}}: field is immutable',
         'storageClassName: Invalid value: "slow": field is immutable',
     ]

@@ -8,9 +8,9 @@ import pytest
 
 from mooring.apiserver.kinds.daemon_set import (
     TEMPLATE_GENERATION,
-    daemon_set_faults,
-    daemon_set_status_faults,
-    daemon_set_update_faults,
+    validate_daemon_set,
+    validate_daemon_set_status,
+    validate_daemon_set_update,
 )
 from tests.apiserver.field_errors import messages
 from tests.apiserver.workload_builders import GONE, body, changed, created, defaulted, updated
@@ -19,7 +19,7 @@ ROLLING = "spec.updateStrategy.rollingUpdate"
 
 
 @pytest.mark.parametrize(
-    ("changes", "faults"),
+    ("changes", "errors"),
     [
         pytest.param({}, [], id="a sound one"),
         pytest.param(
@@ -61,21 +61,21 @@ ROLLING = "spec.updateStrategy.rollingUpdate"
         ),
     ],
 )
-def test_specs(changes: dict[str, Any], faults: list[str]) -> None:
+def test_specs(changes: dict[str, Any], errors: list[str]) -> None:
     obj = defaulted(body("DaemonSet", **changes))
-    assert messages(daemon_set_faults(obj["spec"], None, "spec")) == faults
+    assert messages(validate_daemon_set(obj["spec"], None, "spec")) == errors
 
 
 def test_a_changed_selector_is_told_before_everything_else() -> None:
     old = created(body("DaemonSet")).obj
     new = defaulted(body("DaemonSet", spec__selector={"matchLabels": {"app": "y"}}))
-    found = messages(daemon_set_update_faults(new["spec"], old["spec"], "spec"))
+    found = messages(validate_daemon_set_update(new["spec"], old["spec"], "spec"))
     assert found[0] == 'spec.selector: Invalid value: {"matchLabels":{"app":"y"}}: field is immutable'
     assert len(found) == 2
 
 
 def test_counts_are_not_negative() -> None:
-    assert messages(daemon_set_status_faults({"numberReady": -1}, {}, "status")) == [
+    assert messages(validate_daemon_set_status({"numberReady": -1}, {}, "status")) == [
         "status.numberReady: Invalid value: -1: must be greater than or equal to 0"
     ]
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mooring.api.document import Document
-from mooring.apiserver.kinds.deployment import deployment_faults, deployment_status_faults
+from mooring.apiserver.kinds.deployment import validate_deployment, validate_deployment_status
 from tests.apiserver.field_errors import messages
 from tests.apiserver.workload_builders import GONE, body, changed, created, defaulted, updated
 
@@ -16,7 +16,7 @@ ROLLING = "spec.strategy.rollingUpdate"
 
 
 @pytest.mark.parametrize(
-    ("changes", "faults"),
+    ("changes", "errors"),
     [
         pytest.param({}, [], id="a sound one"),
         pytest.param(
@@ -93,13 +93,13 @@ ROLLING = "spec.strategy.rollingUpdate"
         ),
     ],
 )
-def test_specs(changes: dict[str, Any], faults: list[str]) -> None:
+def test_specs(changes: dict[str, Any], errors: list[str]) -> None:
     obj = defaulted(body("Deployment", **changes))
-    assert messages(deployment_faults(obj["spec"], None, "spec")) == faults
+    assert messages(validate_deployment(obj["spec"], None, "spec")) == errors
 
 
 @pytest.mark.parametrize(
-    ("status", "faults"),
+    ("status", "errors"),
     [
         pytest.param({"replicas": 2, "readyReplicas": 2, "availableReplicas": 1}, [], id="a sound one"),
         pytest.param(
@@ -119,8 +119,8 @@ def test_specs(changes: dict[str, Any], faults: list[str]) -> None:
         ),
     ],
 )
-def test_statuses(status: Document, faults: list[str]) -> None:
-    assert messages(deployment_status_faults(status, {}, "status")) == faults
+def test_statuses(status: Document, errors: list[str]) -> None:
+    assert messages(validate_deployment_status(status, {}, "status")) == errors
 
 
 def test_a_new_deployment_is_defaulted_and_has_no_status() -> None:
@@ -148,7 +148,7 @@ def test_a_new_deployment_is_defaulted_and_has_no_status() -> None:
 def test_what_counts_as_a_new_generation(changes: dict[str, Any], generation: int) -> None:
     old = created(body("Deployment")).obj
     outcome = updated(body("Deployment", **changes), old)
-    assert outcome.faults == []
+    assert outcome.errors == []
     assert outcome.obj["metadata"]["generation"] == generation
     assert outcome.obj["status"] == {}
 
@@ -160,7 +160,7 @@ def test_the_selector_cannot_be_changed() -> None:
         spec__selector={"matchLabels": {"b": "c", "app": "x"}},
         spec__template__metadata__labels={"app": "x", "b": "c"},
     )
-    assert updated(wider, old).faults == [
+    assert updated(wider, old).errors == [
         'spec.selector: Invalid value: {"matchLabels":{"app":"x","b":"c"}}: field is immutable'
     ]
 
@@ -169,7 +169,7 @@ def test_a_status_update_changes_neither_spec_nor_labels() -> None:
     old = created(body("Deployment")).obj
     wanted = changed(old, status={"replicas": 1}, spec__replicas=5, metadata__labels={"a": "b"}, kind="Deployment")
     outcome = updated({**wanted, "apiVersion": "apps/v1"}, old, "status")
-    assert outcome.faults == []
+    assert outcome.errors == []
     assert outcome.obj["spec"] == old["spec"]
     assert outcome.obj["status"] == {"replicas": 1}
     assert "labels" not in outcome.obj["metadata"]

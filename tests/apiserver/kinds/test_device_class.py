@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mooring.api.kinds import DEVICE_CLASS
-from mooring.apiserver.kinds.device_class import device_class_faults
+from mooring.apiserver.kinds.device_class import validate_device_class
 from tests.apiserver.core_documents import changed, created, document
 from tests.apiserver.field_errors import messages
 
@@ -15,7 +15,7 @@ LARGE = {"opaque": {"driver": "d", "parameters": {"a": "x" * 10240}}}
 
 
 @pytest.mark.parametrize(
-    ("spec", "faults"),
+    ("spec", "errors"),
     [
         pytest.param({}, [], id="every device"),
         pytest.param({"extendedResourceName": "example.com/gpu"}, [], id="an extended resource"),
@@ -33,25 +33,25 @@ LARGE = {"opaque": {"driver": "d", "parameters": {"a": "x" * 10240}}}
         ),
     ],
 )
-def test_what_is_wrong_with_a_class(spec: dict[str, Any], faults: list[str]) -> None:
-    assert messages(device_class_faults(spec, None, "spec")) == faults
+def test_what_is_wrong_with_a_class(spec: dict[str, Any], errors: list[str]) -> None:
+    assert messages(validate_device_class(spec, None, "spec")) == errors
 
 
 def test_what_was_stored_stays() -> None:
-    assert device_class_faults({"config": [LARGE]}, {"config": [LARGE]}, "spec") == []
-    assert len(device_class_faults({"config": [LARGE, LARGE]}, {"config": [LARGE]}, "spec")) == 2
+    assert validate_device_class({"config": [LARGE]}, {"config": [LARGE]}, "spec") == []
+    assert len(validate_device_class({"config": [LARGE, LARGE]}, {"config": [LARGE]}, "spec")) == 2
 
 
 def test_a_prefix_is_not_judged_but_the_name_is() -> None:
     made = document(DEVICE_CLASS, {"name": "A_x", "generateName": "A_"})
-    (fault,) = created(DEVICE_CLASS, made)
-    assert fault.startswith('metadata.name: Invalid value: "A_x"')
+    (error,) = created(DEVICE_CLASS, made)
+    assert error.startswith('metadata.name: Invalid value: "A_x"')
 
 
 def test_changes_are_counted() -> None:
     old = document(DEVICE_CLASS, {"generation": 1})
     spec = {"extendedResourceName": "a.b/c"}
-    faults, new = changed(DEVICE_CLASS, old, spec=spec)
-    assert (faults, new["metadata"]["generation"]) == ([], 2)
+    errors, new = changed(DEVICE_CLASS, old, spec=spec)
+    assert (errors, new["metadata"]["generation"]) == ([], 2)
     assert changed(DEVICE_CLASS, new, spec=spec)[1]["metadata"]["generation"] == 2
     assert changed(DEVICE_CLASS, old, spec={"selectors": [{}]})[0] == ["spec.selectors[0].cel: Required value"]

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from mooring.apiserver.kinds.devices import (
-    binding_conditions_faults,
-    configuration_faults,
-    full_device_name_faults,
-    map_faults,
-    pool_name_faults,
-    qualified_device_name_faults,
-    selectors_faults,
-    set_faults,
-    share_id_faults,
+    validate_binding_conditions,
+    validate_configuration,
+    validate_full_device_name,
+    validate_map,
+    validate_pool_name,
+    validate_qualified_device_name,
+    validate_selectors,
+    validate_set,
+    validate_share_id,
 )
 from mooring.apiserver.validation.fields import required
 from tests.apiserver.field_errors import messages
@@ -28,7 +28,7 @@ IDENTIFIER = (
 
 
 @pytest.mark.parametrize(
-    ("name", "faults"),
+    ("name", "errors"),
     [
         pytest.param("model", [], id="a plain name"),
         pytest.param("gpu.example.com/Model_1", [], id="with a domain"),
@@ -39,13 +39,13 @@ IDENTIFIER = (
         pytest.param("a/", ['x: Invalid value: "": the name must not be empty'], id="no name after it"),
     ],
 )
-def test_attributes_have_qualified_names(name: str, faults: list[str]) -> None:
-    assert messages(qualified_device_name_faults(name, "x")) == faults
+def test_attributes_have_qualified_names(name: str, errors: list[str]) -> None:
+    assert messages(validate_qualified_device_name(name, "x")) == errors
 
 
 def test_some_names_need_a_domain() -> None:
-    assert full_device_name_faults("a/b", "x") == []
-    assert messages(full_device_name_faults("b", "x")) == [
+    assert validate_full_device_name("a/b", "x") == []
+    assert messages(validate_full_device_name("b", "x")) == [
         'x: Invalid value: "b": a fully qualified name must be a domain and a name separated by a slash'
     ]
 
@@ -61,7 +61,7 @@ def test_some_names_need_a_domain() -> None:
     ],
 )
 def test_pools_have_names_with_slashes(name: str, count: int) -> None:
-    assert len(pool_name_faults(name, "x")) == count
+    assert len(validate_pool_name(name, "x")) == count
 
 
 @pytest.mark.parametrize(
@@ -79,27 +79,27 @@ def test_pools_have_names_with_slashes(name: str, count: int) -> None:
     ],
 )
 def test_shares_are_told_apart_by_uuids(uid: str, detail: str) -> None:
-    faults = share_id_faults(uid, "x")
-    assert [fault.detail.startswith(detail) for fault in faults] == ([True] if detail else [])
+    errors = validate_share_id(uid, "x")
+    assert [error.detail.startswith(detail) for error in errors] == ([True] if detail else [])
 
 
 def test_a_list_that_is_too_long_is_not_read() -> None:
-    assert messages(set_faults(["a", "a", "b"], 2, lambda item, path: [], "x")) == [
+    assert messages(validate_set(["a", "a", "b"], 2, lambda item, path: [], "x")) == [
         "x: Too many: 3: must have at most 2 items"
     ]
-    assert messages(set_faults(["a", "a"], 2, lambda item, path: [], "x")) == ['x[1]: Duplicate value: "a"']
+    assert messages(validate_set(["a", "a"], 2, lambda item, path: [], "x")) == ['x[1]: Duplicate value: "a"']
 
 
 def test_a_long_key_is_cut_in_the_middle() -> None:
-    found = map_faults({"a" * 60 + "b" * 60: 1}, lambda key, path: [], lambda value, path: [required(path)], "x")
-    assert [fault.field for fault in found] == [f"x[{'a' * 47}...{'b' * 46}]"]
+    found = validate_map({"a" * 60 + "b" * 60: 1}, lambda key, path: [], lambda value, path: [required(path)], "x")
+    assert [error.field for error in found] == [f"x[{'a' * 47}...{'b' * 46}]"]
 
 
 HERE = "s[0].cel.expression"
 
 
 @pytest.mark.parametrize(
-    ("expression", "faults"),
+    ("expression", "errors"),
     [
         pytest.param("device.driver == 'gpu.example.com'", [], id="a good one"),
         pytest.param("device.attributes['a'].b", [], id="an attribute may be a bool"),
@@ -117,26 +117,26 @@ HERE = "s[0].cel.expression"
         pytest.param("device.attributes['a'].b.matches('x')", [], id="but here they do"),
     ],
 )
-def test_what_is_wrong_with_expressions(expression: str, faults: list[str]) -> None:
-    assert messages(selectors_faults([{"cel": {"expression": expression}}], "s")) == faults
+def test_what_is_wrong_with_expressions(expression: str, errors: list[str]) -> None:
+    assert messages(validate_selectors([{"cel": {"expression": expression}}], "s")) == errors
 
 
 def test_a_compiler_is_quoted() -> None:
-    (fault,) = selectors_faults([{"cel": {"expression": "nope("}}], "s")
-    assert fault.detail.startswith("compilation failed: ERROR: <input>:1:6: Syntax error: unexpected end of expression")
-    (fault,) = selectors_faults([{"cel": {"expression": ""}}], "s")
-    assert fault.detail.startswith("compilation failed: ERROR: <input>:1:0: Syntax error: unexpected end of expression")
-    (fault,) = selectors_faults([{"cel": {"expression": "'a'.matches('(')"}}], "s")
-    assert "invalid matches argument" in fault.detail
+    (error,) = validate_selectors([{"cel": {"expression": "nope("}}], "s")
+    assert error.detail.startswith("compilation failed: ERROR: <input>:1:6: Syntax error: unexpected end of expression")
+    (error,) = validate_selectors([{"cel": {"expression": ""}}], "s")
+    assert error.detail.startswith("compilation failed: ERROR: <input>:1:0: Syntax error: unexpected end of expression")
+    (error,) = validate_selectors([{"cel": {"expression": "'a'.matches('(')"}}], "s")
+    assert "invalid matches argument" in error.detail
 
 
 def test_selectors_are_few_and_not_empty() -> None:
-    assert messages(selectors_faults([{}], "s")) == ["s[0].cel: Required value"]
-    assert messages(selectors_faults([{}] * 33, "s")) == ["s: Too many: 33: must have at most 32 items"]
+    assert messages(validate_selectors([{}], "s")) == ["s[0].cel: Required value"]
+    assert messages(validate_selectors([{}] * 33, "s")) == ["s: Too many: 33: must have at most 32 items"]
 
 
 @pytest.mark.parametrize(
-    ("config", "faults"),
+    ("config", "errors"),
     [
         pytest.param({}, ["c.opaque: Required value"], id="nothing"),
         pytest.param({"opaque": {"driver": "d", "parameters": {"a": 1}}}, [], id="an object"),
@@ -157,16 +157,16 @@ def test_selectors_are_few_and_not_empty() -> None:
         ),
     ],
 )
-def test_what_is_wrong_with_parameters(config: dict[str, Any], faults: list[str]) -> None:
-    assert messages(configuration_faults(config, "c")) == faults
+def test_what_is_wrong_with_parameters(config: dict[str, Any], errors: list[str]) -> None:
+    assert messages(validate_configuration(config, "c")) == errors
 
 
 def test_what_was_stored_may_be_large() -> None:
-    assert configuration_faults({"opaque": {"driver": "d", "parameters": {"a": "x" * 10240}}}, "c", True) == []
+    assert validate_configuration({"opaque": {"driver": "d", "parameters": {"a": "x" * 10240}}}, "c", True) == []
 
 
 @pytest.mark.parametrize(
-    ("awaited", "failures", "faults"),
+    ("awaited", "failures", "errors"),
     [
         pytest.param([], [], [], id="none"),
         pytest.param(["a"], ["b"], [], id="both"),
@@ -204,6 +204,6 @@ def test_what_was_stored_may_be_large() -> None:
         ),
     ],
 )
-def test_what_is_wrong_with_conditions(awaited: list[str], failures: list[str], faults: list[str]) -> None:
+def test_what_is_wrong_with_conditions(awaited: list[str], failures: list[str], errors: list[str]) -> None:
     holder = {"bindingConditions": awaited, "bindingFailureConditions": failures}
-    assert messages(binding_conditions_faults(holder, "d")) == faults
+    assert messages(validate_binding_conditions(holder, "d")) == errors

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mooring.api.document import Document
-from mooring.apiserver.kinds.endpoint_slice import endpoint_slice_faults, endpoint_slice_update_faults
+from mooring.apiserver.kinds.endpoint_slice import validate_endpoint_slice, validate_endpoint_slice_update
 from tests.apiserver.field_errors import messages
 from tests.apiserver.workload_builders import body, changed, created, defaulted, updated
 
@@ -17,7 +17,7 @@ def at(*addresses: str, **rest: object) -> list[Document]:
 
 
 @pytest.mark.parametrize(
-    ("changes", "faults"),
+    ("changes", "errors"),
     [
         pytest.param({}, [], id="a sound one"),
         pytest.param({"addressType": ""}, ["addressType: Required value"], id="no kind of address"),
@@ -85,14 +85,14 @@ def at(*addresses: str, **rest: object) -> list[Document]:
         pytest.param({"ports": [{"port": 70000}]}, [], id="any number is a port"),
     ],
 )
-def test_new_ones(changes: dict[str, Any], faults: list[str]) -> None:
-    assert messages(endpoint_slice_faults(defaulted(body("EndpointSlice", **changes)), None)) == faults
+def test_new_ones(changes: dict[str, Any], errors: list[str]) -> None:
+    assert messages(validate_endpoint_slice(defaulted(body("EndpointSlice", **changes)), None)) == errors
 
 
 def test_the_kind_of_address_is_fixed() -> None:
     old = defaulted(body("EndpointSlice", endpoints=[]))
     new = defaulted(body("EndpointSlice", endpoints=[], addressType="IPv6"))
-    assert messages(endpoint_slice_update_faults(new, old)) == [
+    assert messages(validate_endpoint_slice_update(new, old)) == [
         'addressType: Invalid value: "IPv6": field is immutable'
     ]
 
@@ -100,7 +100,7 @@ def test_the_kind_of_address_is_fixed() -> None:
 def test_endpoints_that_did_not_change_are_not_judged_again() -> None:
     old = defaulted(body("EndpointSlice", endpoints=at("nonsense")))
     new = defaulted(body("EndpointSlice", endpoints=at("nonsense"), ports=[{"port": 1}]))
-    assert endpoint_slice_update_faults(new, old) == []
+    assert validate_endpoint_slice_update(new, old) == []
 
 
 TOPOLOGY = {"deprecatedTopology": {"kubernetes.io/hostname": "node-1", "x": "y"}}

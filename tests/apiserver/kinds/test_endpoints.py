@@ -6,7 +6,7 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import ENDPOINTS
-from mooring.apiserver.kinds.endpoints import default_endpoints, subsets_faults
+from mooring.apiserver.kinds.endpoints import default_endpoints, validate_subsets
 from tests.apiserver.core_documents import call, changed, document, strategy
 from tests.apiserver.field_errors import messages
 
@@ -22,7 +22,7 @@ ADDRESSES = [{"ip": "1.2.3.4"}]
 
 
 @pytest.mark.parametrize(
-    ("subset", "faults"),
+    ("subset", "errors"),
     [
         pytest.param({"addresses": ADDRESSES, "ports": [{"port": 1}]}, [], id="one address and one port"),
         pytest.param({"notReadyAddresses": ADDRESSES}, [], id="not ready, and no port"),
@@ -51,10 +51,10 @@ ADDRESSES = [{"ip": "1.2.3.4"}]
         ),
     ],
 )
-def test_subsets(subset: Document, faults: list[str]) -> None:
-    found = messages(subsets_faults(document(ENDPOINTS, subsets=[subset])))
-    assert len(found) == len(faults)
-    assert all(message.startswith(wanted) for message, wanted in zip(found, faults, strict=True)), found
+def test_subsets(subset: Document, errors: list[str]) -> None:
+    found = messages(validate_subsets(document(ENDPOINTS, subsets=[subset])))
+    assert len(found) == len(errors)
+    assert all(message.startswith(wanted) for message, wanted in zip(found, errors, strict=True)), found
 
 
 BAD = [{"addresses": [{"ip": "127.0.0.1"}]}]

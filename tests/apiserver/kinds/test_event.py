@@ -6,7 +6,7 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import CORE_EVENT, EVENT
-from mooring.apiserver.kinds.event import event_faults, event_update_faults, series_faults, strict_event_faults
+from mooring.apiserver.kinds.event import validate_event, validate_event_update, validate_series, validate_strict_event
 from mooring.apiserver.strategy import Dependents
 from tests.apiserver.core_documents import changed, created, document, strategy
 from tests.apiserver.field_errors import messages
@@ -24,7 +24,7 @@ DISAGREES = 'involvedObject.namespace: Invalid value: "{}": does not match event
 
 
 @pytest.mark.parametrize(
-    ("body", "faults"),
+    ("body", "errors"),
     [
         pytest.param({"involvedObject": {"namespace": "web"}}, [], id="an old one about its own namespace"),
         pytest.param({"involvedObject": {"namespace": "db"}}, [DISAGREES.format("db")], id="an old one about another"),
@@ -45,18 +45,18 @@ DISAGREES = 'involvedObject.namespace: Invalid value: "{}": does not match event
         ),
     ],
 )
-def test_every_event(body: Document, faults: list[str]) -> None:
-    assert messages(event_faults(document(CORE_EVENT, **body), CORE_EVENT)) == faults
+def test_every_event(body: Document, errors: list[str]) -> None:
+    assert messages(validate_event(document(CORE_EVENT, **body), CORE_EVENT)) == errors
 
 
 def test_each_api_calls_the_reporter_by_its_own_name() -> None:
     event = document(CORE_EVENT, **{**NEW, "reportingComponent": ""})
-    assert messages(event_faults(event, CORE_EVENT))[0] == "reportingComponent: Required value"
-    assert messages(event_faults(event, EVENT))[0] == "reportingController: Required value"
+    assert messages(validate_event(event, CORE_EVENT))[0] == "reportingComponent: Required value"
+    assert messages(validate_event(event, EVENT))[0] == "reportingController: Required value"
 
 
 @pytest.mark.parametrize(
-    ("change", "faults"),
+    ("change", "errors"),
     [
         pytest.param({}, [], id="all is there"),
         pytest.param({"eventTime": None}, ["eventTime: Required value"], id="no time"),
@@ -65,16 +65,16 @@ def test_each_api_calls_the_reporter_by_its_own_name() -> None:
         pytest.param({"source": {"host": "h"}}, ['source: Invalid value: "": needs to be unset'], id="another old one"),
     ],
 )
-def test_new_events_of_the_newer_api(change: Document, faults: list[str]) -> None:
-    assert messages(strict_event_faults(document(CORE_EVENT, **{**NEW, **change}))) == faults
+def test_new_events_of_the_newer_api(change: Document, errors: list[str]) -> None:
+    assert messages(validate_strict_event(document(CORE_EVENT, **{**NEW, **change}))) == errors
 
 
 def test_a_series_has_two_events_and_a_last_one() -> None:
-    assert messages(series_faults({"series": {"count": 1}})) == [
+    assert messages(validate_series({"series": {"count": 1}})) == [
         'series.count: Invalid value: "": should be at least 2',
         "series.lastObservedTime: Required value",
     ]
-    assert series_faults({}) == []
+    assert validate_series({}) == []
 
 
 @pytest.mark.parametrize(
@@ -91,9 +91,9 @@ def test_a_series_has_two_events_and_a_last_one() -> None:
     ],
 )
 def test_what_the_newer_api_does_not_change(change: Document, fields: list[str]) -> None:
-    faults = event_update_faults(document(CORE_EVENT, **{**NEW, **change}), document(CORE_EVENT, **NEW))
-    assert [fault.field for fault in faults] == fields
-    assert all(fault.detail == "field is immutable" for fault in faults)
+    errors = validate_event_update(document(CORE_EVENT, **{**NEW, **change}), document(CORE_EVENT, **NEW))
+    assert [error.field for error in errors] == fields
+    assert all(error.detail == "field is immutable" for error in errors)
 
 
 SERVED: Document = {

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from mooring.api.document import Document
-from mooring.apiserver.kinds.lease import lease_faults
+from mooring.apiserver.kinds.lease import validate_lease
 from tests.apiserver.field_errors import messages
 from tests.apiserver.workload_builders import body, changed, created, updated
 
 
 @pytest.mark.parametrize(
-    ("spec", "faults"),
+    ("spec", "errors"),
     [
         pytest.param({}, [], id="an empty one"),
         pytest.param(
@@ -38,8 +38,8 @@ from tests.apiserver.workload_builders import body, changed, created, updated
         ),
     ],
 )
-def test_specs(spec: Document, faults: list[str]) -> None:
-    assert messages(lease_faults(spec, "spec")) == faults
+def test_specs(spec: Document, errors: list[str]) -> None:
+    assert messages(validate_lease(spec, "spec")) == errors
 
 
 def test_coordinated_election_waits_behind_its_gate() -> None:
@@ -52,4 +52,4 @@ def test_coordinated_election_waits_behind_its_gate() -> None:
 
 
 def test_any_finalizer_will_do() -> None:
-    assert created(body("Lease", metadata__finalizers=["x"])).faults == []
+    assert created(body("Lease", metadata__finalizers=["x"])).errors == []

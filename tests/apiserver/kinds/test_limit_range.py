@@ -8,7 +8,7 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import LIMIT_RANGE
-from mooring.apiserver.kinds.limit_range import default_limit_range, limit_range_faults
+from mooring.apiserver.kinds.limit_range import default_limit_range, validate_limit_range
 from tests.apiserver.core_documents import changed, created, document, strategy
 from tests.apiserver.field_errors import messages
 
@@ -43,7 +43,7 @@ ITEM = "spec.limits[0]"
 
 
 @pytest.mark.parametrize(
-    ("item", "faults"),
+    ("item", "errors"),
     [
         pytest.param({"type": "Container", "max": {"cpu": "1"}}, [], id="a maximum"),
         pytest.param({"type": "example.com/x", "max": {"example.com/y": "1"}}, [], id="somebody else's type"),
@@ -108,22 +108,22 @@ ITEM = "spec.limits[0]"
         ),
     ],
 )
-def test_items(item: Document, faults: list[str]) -> None:
-    assert messages(limit_range_faults(document(LIMIT_RANGE, spec={"limits": [item]}))) == faults
+def test_items(item: Document, errors: list[str]) -> None:
+    assert messages(validate_limit_range(document(LIMIT_RANGE, spec={"limits": [item]}))) == errors
 
 
 def test_a_type_has_one_item() -> None:
     limits = [{"type": "Pod", "max": {"cpu": "1"}}] * 2
-    assert messages(limit_range_faults(document(LIMIT_RANGE, spec={"limits": limits}))) == [
+    assert messages(validate_limit_range(document(LIMIT_RANGE, spec={"limits": limits}))) == [
         'spec.limits[1].type: Duplicate value: "Pod"'
     ]
 
 
 def test_containers_have_certain_resources() -> None:
-    faults = messages(
-        limit_range_faults(document(LIMIT_RANGE, spec={"limits": [{"type": "Pod", "max": {"gpu": "1"}}]}))
+    errors = messages(
+        validate_limit_range(document(LIMIT_RANGE, spec={"limits": [{"type": "Pod", "max": {"gpu": "1"}}]}))
     )
-    assert [fault.rpartition(": ")[2] for fault in faults] == [
+    assert [error.rpartition(": ")[2] for error in errors] == [
         "must be a standard resource type or fully qualified",
         "must be a standard resource for containers",
     ]
@@ -138,6 +138,6 @@ def test_a_limit_range_without_a_name_gets_one() -> None:
 
 
 def test_a_change_is_judged_like_a_new_one() -> None:
-    faults, _ = changed(LIMIT_RANGE, document(LIMIT_RANGE), spec={"limits": [{"type": "Odd"}]})
-    assert len(faults) == 1
+    errors, _ = changed(LIMIT_RANGE, document(LIMIT_RANGE), spec={"limits": [{"type": "Odd"}]})
+    assert len(errors) == 1
     assert strategy(LIMIT_RANGE).allows_create_on_update

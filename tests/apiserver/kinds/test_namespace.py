@@ -8,9 +8,9 @@ from mooring.api.document import Document
 from mooring.api.kinds import NAMESPACE
 from mooring.apiserver.kinds.namespace import (
     default_namespace,
-    namespace_faults,
-    namespace_finalize_faults,
-    namespace_status_faults,
+    validate_namespace,
+    validate_namespace_finalize,
+    validate_namespace_status,
 )
 from tests.apiserver.core_documents import changed, created, document, strategy
 from tests.apiserver.field_errors import messages
@@ -33,17 +33,17 @@ UNKNOWN = 'Invalid value: "x": name is neither a standard finalizer name nor is 
 
 
 @pytest.mark.parametrize(
-    ("finalizers", "faults"),
+    ("finalizers", "errors"),
     [
         pytest.param([], [], id="none is needed"),
         pytest.param(["kubernetes", "orphan", "foregroundDeletion", "a.b/c"], [], id="known and qualified ones"),
         pytest.param(["x"], [UNKNOWN], id="a plain name must be a known one"),
     ],
 )
-def test_finalizers_are_known_or_qualified(finalizers: list[str], faults: list[str]) -> None:
+def test_finalizers_are_known_or_qualified(finalizers: list[str], errors: list[str]) -> None:
     namespace = document(NAMESPACE, spec={"finalizers": finalizers})
-    assert messages(namespace_faults(namespace)) == [f"spec.finalizers: {fault}" for fault in faults]
-    assert messages(namespace_finalize_faults(namespace)) == [f"spec.finalizers[0]: {fault}" for fault in faults]
+    assert messages(validate_namespace(namespace)) == [f"spec.finalizers: {error}" for error in errors]
+    assert messages(validate_namespace_finalize(namespace)) == [f"spec.finalizers[0]: {error}" for error in errors]
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_finalizers_are_known_or_qualified(finalizers: list[str], faults: list[s
 def test_the_phase_follows_the_deletion(metadata: dict[str, str], phase: str, detail: str) -> None:
     namespace = document(NAMESPACE, metadata, status={"phase": phase})
     wanted = [f'status.Phase: Invalid value: "{phase}": {detail}'] if detail else []
-    assert messages(namespace_status_faults(namespace)) == wanted
+    assert messages(validate_namespace_status(namespace)) == wanted
 
 
 def test_a_new_namespace_is_active_and_held_by_kubernetes() -> None:
@@ -83,7 +83,7 @@ def test_only_finalize_changes_finalizers_and_only_status_the_status() -> None:
     old = document(NAMESPACE, spec={"finalizers": ["kubernetes"]})
     parts = {"spec": {}, "status": {"phase": "Active", "conditions": [{"type": "a", "status": "True"}]}}
     outcomes = {door: changed(NAMESPACE, old, door, **parts) for door in ("", "status", "finalize")}
-    assert all(faults == [] for faults, _ in outcomes.values())
+    assert all(errors == [] for errors, _ in outcomes.values())
     assert outcomes[""][1]["spec"] == old["spec"]
     assert outcomes[""][1]["status"] == old["status"]
     assert outcomes["status"][1]["spec"] == old["spec"]

@@ -7,12 +7,12 @@ import pytest
 from mooring.api.document import Document
 from mooring.api.kinds import NODE
 from mooring.apiserver.kinds.node import (
-    config_source_faults,
-    config_status_faults,
     default_node,
-    node_faults,
     node_selector_term_warnings,
-    node_update_faults,
+    validate_config_source,
+    validate_config_status,
+    validate_node,
+    validate_node_update,
 )
 from tests.apiserver.core_documents import call, changed, created, document, strategy
 from tests.apiserver.field_errors import messages
@@ -52,8 +52,8 @@ REFERENCE = {"namespace": "web", "name": "kubelet", "kubeletConfigKey": "config"
 
 
 def test_a_source_that_is_wanted_names_no_certain_object() -> None:
-    assert config_source_faults({"configMap": REFERENCE}, "c") == []
-    assert messages(config_source_faults({"configMap": {**REFERENCE, "uid": "u", "name": ""}}, "c")) == [
+    assert validate_config_source({"configMap": REFERENCE}, "c") == []
+    assert messages(validate_config_source({"configMap": {**REFERENCE, "uid": "u", "name": ""}}, "c")) == [
         "c.configMap.uid: Forbidden: uid must not be set in spec",
         "c.configMap.name: Required value",
     ]
@@ -61,8 +61,8 @@ def test_a_source_that_is_wanted_names_no_certain_object() -> None:
 
 def test_a_source_that_was_found_names_one() -> None:
     found = {"configMap": {**REFERENCE, "uid": "u", "resourceVersion": "1"}}
-    assert config_status_faults({"active": found, "error": "none"}, "c") == []
-    assert messages(config_status_faults({"assigned": {}, "active": {"configMap": REFERENCE}}, "c")) == [
+    assert validate_config_status({"active": found, "error": "none"}, "c") == []
+    assert messages(validate_config_status({"assigned": {}, "active": {"configMap": REFERENCE}}, "c")) == [
         'c.assigned: Invalid value: {"ConfigMap":null}: exactly one reference subfield must be non-nil',
         "c.active.configMap.uid: Required value",
         "c.active.configMap.resourceVersion: Required value",
@@ -75,7 +75,7 @@ ONCE = 'Forbidden: node updates may not change {} except from "" to valid'
 
 
 @pytest.mark.parametrize(
-    ("parts", "faults"),
+    ("parts", "errors"),
     [
         pytest.param({}, [], id="a name is enough"),
         pytest.param(
@@ -149,18 +149,18 @@ ONCE = 'Forbidden: node updates may not change {} except from "" to valid'
         ),
     ],
 )
-def test_nodes(parts: Document, faults: list[str]) -> None:
-    assert messages(node_faults(document(NODE, **parts))) == faults
+def test_nodes(parts: Document, errors: list[str]) -> None:
+    assert messages(validate_node(document(NODE, **parts))) == errors
 
 
 def test_a_broken_range_among_two_is_told_three_times() -> None:
-    faults = messages(node_faults(document(NODE, spec={"podCIDRs": ["x", "fd00::/64"]})))
-    assert [fault.partition(":")[0] for fault in faults] == ["spec.podCIDRs[0]", "spec.podCIDRs", "spec.podCIDRs"]
-    assert faults[1].endswith("invalid CIDR[0]: <nil> (invalid CIDR address: x)")
+    errors = messages(validate_node(document(NODE, spec={"podCIDRs": ["x", "fd00::/64"]})))
+    assert [error.partition(":")[0] for error in errors] == ["spec.podCIDRs[0]", "spec.podCIDRs", "spec.podCIDRs"]
+    assert errors[1].endswith("invalid CIDR[0]: <nil> (invalid CIDR address: x)")
 
 
 @pytest.mark.parametrize(
-    ("spec", "faults"),
+    ("spec", "errors"),
     [
         pytest.param({"podCIDR": "10.0.0.0/24", "providerID": "p", "externalID": "e"}, [], id="nothing changed"),
         pytest.param(
@@ -182,15 +182,15 @@ def test_a_broken_range_among_two_is_told_three_times() -> None:
         ),
     ],
 )
-def test_what_is_set_once(spec: Document, faults: list[str]) -> None:
+def test_what_is_set_once(spec: Document, errors: list[str]) -> None:
     old = document(NODE, spec={"podCIDR": "10.0.0.0/24", "providerID": "p", "externalID": "e"})
-    assert messages(node_update_faults(document(NODE, spec=spec), old)) == faults
+    assert messages(validate_node_update(document(NODE, spec=spec), old)) == errors
 
 
 def test_an_address_is_told_once() -> None:
     address = {"type": "InternalIP", "address": "1.2.3.4"}
     node = document(NODE, status={"addresses": [address, address]})
-    assert messages(node_update_faults(node, document(NODE))) == [
+    assert messages(validate_node_update(node, document(NODE))) == [
         'status.addresses[1]: Duplicate value: {"Type":"InternalIP","Address":"1.2.3.4"}'
     ]
 
@@ -218,20 +218,20 @@ def test_a_new_node_keeps_its_status_but_for_what_is_gone() -> None:
 
 def test_each_door_changes_its_part() -> None:
     old = document(NODE, status={"phase": "Running"})
-    faults, node = changed(NODE, old, spec={"unschedulable": True, "configSource": CONFIG}, status={})
-    assert faults == []
+    errors, node = changed(NODE, old, spec={"unschedulable": True, "configSource": CONFIG}, status={})
+    assert errors == []
     assert node["spec"] == {"unschedulable": True}
     assert node["status"] == old["status"]
-    faults, node = changed(NODE, old, "status", spec={"unschedulable": True}, status={"config": {"error": "x"}})
-    assert faults == []
+    errors, node = changed(NODE, old, "status", spec={"unschedulable": True}, status={"config": {"error": "x"}})
+    assert errors == []
     assert node["spec"] == {}
     assert "config" not in node["status"]
     assert "phase" not in node["status"]
 
 
 def test_an_update_is_judged_twice() -> None:
-    faults, _ = changed(NODE, document(NODE), spec={"taints": [{"key": "a"}]})
-    assert faults == ["metadata.taints[0].effect: Required value"] * 2
+    errors, _ = changed(NODE, document(NODE), spec={"taints": [{"key": "a"}]})
+    assert errors == ["metadata.taints[0].effect: Required value"] * 2
 
 
 def test_old_fields_are_told() -> None:

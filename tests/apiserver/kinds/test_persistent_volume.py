@@ -9,9 +9,9 @@ from mooring.api.kinds import PERSISTENT_VOLUME
 from mooring.apiserver.kinds.persistent_volume import (
     default_persistent_volume,
     has_bad_label_values,
-    volume_faults,
-    volume_spec_faults,
-    volume_update_faults,
+    validate_volume,
+    validate_volume_spec,
+    validate_volume_update,
 )
 from tests.apiserver.core_documents import NOW, call, changed, created, document, strategy
 from tests.apiserver.field_errors import messages
@@ -53,7 +53,7 @@ def affinity(key: str = "zone", value: str = "a") -> Document:
 
 
 @pytest.mark.parametrize(
-    ("change", "faults"),
+    ("change", "errors"),
     [
         pytest.param({}, [], id="a right one"),
         pytest.param(
@@ -104,24 +104,24 @@ def affinity(key: str = "zone", value: str = "a") -> Document:
         ),
     ],
 )
-def test_specs(change: Document, faults: list[str]) -> None:
-    assert messages(volume_faults(document(PERSISTENT_VOLUME, spec={**SPEC, **change}))) == faults
+def test_specs(change: Document, errors: list[str]) -> None:
+    assert messages(validate_volume(document(PERSISTENT_VOLUME, spec={**SPEC, **change}))) == errors
 
 
 def test_mount_options_are_for_some_sources() -> None:
     metadata = {"annotations": {"volume.beta.kubernetes.io/mount-options": "ro"}}
-    assert messages(volume_faults(document(PERSISTENT_VOLUME, metadata, spec=SPEC))) == [
+    assert messages(validate_volume(document(PERSISTENT_VOLUME, metadata, spec=SPEC))) == [
         "metadata.annotations.volume.beta.kubernetes.io/mount-options: Forbidden: "
         "may not specify mount options for this volume type"
     ]
     spec = {**SPEC, "hostPath": None, "nfs": {"server": "a", "path": "/b"}}
-    assert volume_faults(document(PERSISTENT_VOLUME, metadata, spec=spec)) == []
+    assert validate_volume(document(PERSISTENT_VOLUME, metadata, spec=spec)) == []
 
 
 def test_the_volume_in_an_attachment_is_a_bare_one() -> None:
     spec = {**SPEC, "claimRef": {}, "nodeAffinity": affinity(), "storageClassName": "a", "volumeMode": "Block"}
     spec["persistentVolumeReclaimPolicy"] = "Delete"
-    assert messages(volume_spec_faults(spec, "v", "s", is_inline=True)) == [
+    assert messages(validate_volume_spec(spec, "v", "s", is_inline=True)) == [
         f"s.claimRef: Forbidden: may not be specified {INLINE}",
         f"s.capacity: Forbidden: may not be specified {INLINE}",
         f"s.csi: Required value: has to be specified {INLINE}",
@@ -135,8 +135,8 @@ def test_the_volume_in_an_attachment_is_a_bare_one() -> None:
 def test_a_value_that_no_label_can_have_may_stay() -> None:
     old = document(PERSISTENT_VOLUME, spec={**SPEC, "nodeAffinity": affinity(value="a b")})
     assert has_bad_label_values(old)
-    assert len(volume_faults(old)) == 1
-    assert volume_faults(old, tolerates_label_values=True) == []
+    assert len(validate_volume(old)) == 1
+    assert validate_volume(old, tolerates_label_values=True) == []
     assert not has_bad_label_values(document(PERSISTENT_VOLUME, spec=SPEC))
 
 
@@ -180,7 +180,7 @@ SECRET = {"controllerExpandSecretRef": {"name": "a", "namespace": "b"}}
 def test_changes(old: Document, new: Document, fields: list[str]) -> None:
     before = document(PERSISTENT_VOLUME, spec={**SPEC, **old})
     after = document(PERSISTENT_VOLUME, spec={**SPEC, **old, **new})
-    assert [fault.field for fault in volume_update_faults(after, before)] == fields
+    assert [error.field for error in validate_volume_update(after, before)] == fields
 
 
 PERSISTENT_VOLUME_STRATEGY_SPEC: Document = {
@@ -199,10 +199,10 @@ def test_a_new_volume_is_pending() -> None:
 
 def test_a_change_is_judged_twice() -> None:
     old = document(PERSISTENT_VOLUME, spec=PERSISTENT_VOLUME_STRATEGY_SPEC)
-    faults, volume = changed(
+    errors, volume = changed(
         PERSISTENT_VOLUME, old, spec={**PERSISTENT_VOLUME_STRATEGY_SPEC, "accessModes": []}, status={"phase": "Bound"}
     )
-    assert faults == ["spec.accessModes: Required value"] * 2
+    assert errors == ["spec.accessModes: Required value"] * 2
     assert volume["status"] == old["status"]
 
 
@@ -222,8 +222,8 @@ def test_when_the_phase_changed(status: Document, since: str) -> None:
         spec=PERSISTENT_VOLUME_STRATEGY_SPEC,
         status={"phase": "Pending", "lastPhaseTransitionTime": EARLIER},
     )
-    faults, volume = changed(PERSISTENT_VOLUME, old, "status", spec={}, status=status)
-    assert faults == []
+    errors, volume = changed(PERSISTENT_VOLUME, old, "status", spec={}, status=status)
+    assert errors == []
     assert volume["spec"] == old["spec"]
     assert volume["status"] == {"phase": status["phase"], "lastPhaseTransitionTime": since}
 

@@ -7,11 +7,11 @@ import pytest
 from mooring.api.document import Document
 from mooring.api.kinds import PERSISTENT_VOLUME_CLAIM
 from mooring.apiserver.kinds.persistent_volume_claim import (
-    claim_update_faults,
     default_claim,
-    persistent_volume_claim_spec_faults,
-    persistent_volume_claim_status_faults,
     tolerance_for,
+    validate_claim_update,
+    validate_persistent_volume_claim_spec,
+    validate_persistent_volume_claim_status,
 )
 from tests.apiserver.core_documents import call, changed, created, document, strategy
 from tests.apiserver.field_errors import messages
@@ -39,7 +39,7 @@ def size(text: str) -> Document:
 
 
 @pytest.mark.parametrize(
-    ("change", "faults"),
+    ("change", "errors"),
     [
         pytest.param({}, [], id="a right one"),
         pytest.param(
@@ -78,19 +78,19 @@ def size(text: str) -> Document:
         ),
     ],
 )
-def test_specs(change: Document, faults: list[str]) -> None:
+def test_specs(change: Document, errors: list[str]) -> None:
     claim = document(PERSISTENT_VOLUME_CLAIM, spec={**SPEC, **change})
-    assert messages(persistent_volume_claim_spec_faults(claim["spec"], "spec")) == faults
+    assert messages(validate_persistent_volume_claim_spec(claim["spec"], "spec")) == errors
 
 
 def test_what_an_old_claim_had_may_stay() -> None:
     spec = {**SPEC, "dataSourceRef": {**CLAIM, "apiGroup": "A_"}, "selector": {"matchLabels": {"a": "b c"}}}
     old = document(PERSISTENT_VOLUME_CLAIM, spec=spec)
-    strict = persistent_volume_claim_spec_faults(old["spec"], "spec")
+    strict = validate_persistent_volume_claim_spec(old["spec"], "spec")
     tolerance = tolerance_for(old)
     assert len(strict) == 2
     assert (tolerance.api_groups, tolerance.label_values) == (True, True)
-    kept = [fault.field for fault in persistent_volume_claim_spec_faults(old["spec"], "spec", tolerance)]
+    kept = [error.field for error in validate_persistent_volume_claim_spec(old["spec"], "spec", tolerance)]
     assert "spec.dataSourceRef.apiGroup" not in kept
 
 
@@ -112,11 +112,11 @@ def test_what_an_old_claim_had_may_stay() -> None:
 def test_changes(old: Document, new: Document, fields: list[str]) -> None:
     before = document(PERSISTENT_VOLUME_CLAIM, spec={**SPEC, **old})
     after = document(PERSISTENT_VOLUME_CLAIM, spec={**SPEC, **old, **new})
-    assert [fault.field for fault in claim_update_faults(after, before)] == fields
+    assert [error.field for error in validate_claim_update(after, before)] == fields
 
 
 @pytest.mark.parametrize(
-    ("new", "faults"),
+    ("new", "errors"),
     [
         pytest.param(size("6Gi"), [], id="more"),
         pytest.param(size("4Gi"), [], id="less than was wanted, more than there is"),
@@ -136,16 +136,16 @@ def test_changes(old: Document, new: Document, fields: list[str]) -> None:
         ),
     ],
 )
-def test_a_bound_claim_may_grow(new: Document, faults: list[str]) -> None:
+def test_a_bound_claim_may_grow(new: Document, errors: list[str]) -> None:
     spec = {**SPEC, **size("5Gi"), "volumeAttributesClassName": "a"}
     status = {"phase": "Bound", "capacity": {"storage": "3Gi"}, "currentVolumeAttributesClassName": "a"}
     before = document(PERSISTENT_VOLUME_CLAIM, spec=spec, status=status)
     after = document(PERSISTENT_VOLUME_CLAIM, spec={**spec, **new}, status=status)
-    assert messages(claim_update_faults(after, before)) == faults
+    assert messages(validate_claim_update(after, before)) == errors
 
 
 @pytest.mark.parametrize(
-    ("annotation", "name", "faults"),
+    ("annotation", "name", "errors"),
     [
         pytest.param("a", "a", [], id="the class is said in both places"),
         pytest.param(None, "a", [], id="the class moves into its field"),
@@ -157,11 +157,11 @@ def test_a_bound_claim_may_grow(new: Document, faults: list[str]) -> None:
         ),
     ],
 )
-def test_a_class_moves_out_of_the_annotation(annotation: str | None, name: str | None, faults: list[str]) -> None:
+def test_a_class_moves_out_of_the_annotation(annotation: str | None, name: str | None, errors: list[str]) -> None:
     before = document(PERSISTENT_VOLUME_CLAIM, {"annotations": {ANNOTATION: "a"}}, spec=SPEC)
     metadata = {"annotations": {ANNOTATION: annotation}} if annotation else {}
     after = document(PERSISTENT_VOLUME_CLAIM, metadata, spec={**SPEC, "storageClassName": name})
-    assert messages(claim_update_faults(after, before)) == faults
+    assert messages(validate_claim_update(after, before)) == errors
 
 
 def test_a_status_counts_storage() -> None:
@@ -171,8 +171,8 @@ def test_a_status_counts_storage() -> None:
         "allocatedResources": {"cpu": "1", "storage": "1500m"},
     }
     claim = document(PERSISTENT_VOLUME_CLAIM, spec=SPEC, status=status)
-    faults = messages(persistent_volume_claim_status_faults(claim))
-    assert faults == [
+    errors = messages(validate_persistent_volume_claim_status(claim))
+    assert errors == [
         "status.capacity[storage]: Invalid value: -1: must be a valid resource quantity",
         'status.allocatedResourceStatuses: Unsupported value: "storage": supported values: '
         '"ControllerResizeInProgress", "ControllerResizeInfeasible", "NodeResizeInProgress", "NodeResizeInfeasible", '
@@ -230,19 +230,19 @@ def test_a_claim_that_was_stored_with_one_field_is_seen_with_both() -> None:
         PERSISTENT_VOLUME_CLAIM,
         spec={**PERSISTENT_VOLUME_CLAIM_STRATEGY_SPEC, "dataSource": PERSISTENT_VOLUME_CLAIM_STRATEGY_CLAIM},
     )
-    faults, claim = changed(
+    errors, claim = changed(
         PERSISTENT_VOLUME_CLAIM,
         old,
         spec={**PERSISTENT_VOLUME_CLAIM_STRATEGY_SPEC, "dataSourceRef": PERSISTENT_VOLUME_CLAIM_STRATEGY_CLAIM},
     )
-    assert faults == []
+    assert errors == []
     assert claim["spec"]["dataSource"] == PERSISTENT_VOLUME_CLAIM_STRATEGY_CLAIM
 
 
 def test_the_status_has_its_own_door() -> None:
     old = document(PERSISTENT_VOLUME_CLAIM, spec=PERSISTENT_VOLUME_CLAIM_STRATEGY_SPEC)
-    faults, claim = changed(PERSISTENT_VOLUME_CLAIM, old, "status", spec={}, status={"phase": "Bound"})
-    assert (faults, claim["spec"], claim["status"]) == ([], old["spec"], {"phase": "Bound"})
+    errors, claim = changed(PERSISTENT_VOLUME_CLAIM, old, "status", spec={}, status={"phase": "Bound"})
+    assert (errors, claim["spec"], claim["status"]) == ([], old["spec"], {"phase": "Bound"})
 
 
 def test_parts_of_bytes_are_told() -> None:

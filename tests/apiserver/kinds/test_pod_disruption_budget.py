@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from mooring.api.document import Document
-from mooring.apiserver.kinds.pod_disruption_budget import disruption_budget_faults, disruption_budget_status_faults
+from mooring.apiserver.kinds.pod_disruption_budget import validate_disruption_budget, validate_disruption_budget_status
 from tests.apiserver.field_errors import messages
 from tests.apiserver.workload_builders import body, changed, created, updated
 
 
 @pytest.mark.parametrize(
-    ("spec", "faults"),
+    ("spec", "errors"),
     [
         pytest.param({}, [], id="an empty one"),
         pytest.param({"minAvailable": "50%", "selector": {}}, [], id="half of everything"),
@@ -46,25 +46,25 @@ from tests.apiserver.workload_builders import body, changed, created, updated
         ),
     ],
 )
-def test_specs(spec: Document, faults: list[str]) -> None:
-    assert messages(disruption_budget_faults(spec, None, "spec")) == faults
+def test_specs(spec: Document, errors: list[str]) -> None:
+    assert messages(validate_disruption_budget(spec, None, "spec")) == errors
 
 
 def test_bad_values_in_the_selector_may_stay() -> None:
     bad = {"selector": {"matchExpressions": [{"key": "a", "operator": "In", "values": ["b c"]}]}}
-    assert len(disruption_budget_faults(bad, None, "spec")) == 1
-    assert disruption_budget_faults(bad, bad, "spec") == []
+    assert len(validate_disruption_budget(bad, None, "spec")) == 1
+    assert validate_disruption_budget(bad, bad, "spec") == []
 
 
 def test_counts_are_not_negative() -> None:
-    assert messages(disruption_budget_status_faults({"currentHealthy": -1}, "status")) == [
+    assert messages(validate_disruption_budget_status({"currentHealthy": -1}, "status")) == [
         "status.currentHealthy: Invalid value: -1: must be greater than or equal to 0"
     ]
 
 
 def test_a_new_one_allows_nothing_yet() -> None:
     outcome = created(body("PodDisruptionBudget", metadata__name="Any_Name"))
-    assert outcome.faults == []
+    assert outcome.errors == []
     assert outcome.obj["status"] == {
         "disruptionsAllowed": 0,
         "currentHealthy": 0,
@@ -76,13 +76,13 @@ def test_a_new_one_allows_nothing_yet() -> None:
 def test_the_spec_may_change_and_counts() -> None:
     old = created(body("PodDisruptionBudget")).obj
     outcome = updated(body("PodDisruptionBudget", spec__minAvailable=2), old)
-    assert outcome.faults == []
+    assert outcome.errors == []
     assert outcome.obj["metadata"]["generation"] == 2
 
 
 def test_a_status_is_not_negative() -> None:
     old = created(body("PodDisruptionBudget")).obj
     raw = {**changed(old, status__expectedPods=-1), "kind": "PodDisruptionBudget", "apiVersion": "policy/v1"}
-    assert updated(raw, old, "status").faults == [
+    assert updated(raw, old, "status").errors == [
         "status.expectedPods: Invalid value: -1: must be greater than or equal to 0"
     ]

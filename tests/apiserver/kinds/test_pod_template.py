@@ -8,13 +8,13 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import POD_TEMPLATE
-from mooring.apiserver.kinds.pod_template import PodTemplateStrategy, pod_template_faults
+from mooring.apiserver.kinds.pod_template import PodTemplateStrategy, validate_pod_template
 from tests.apiserver.field_errors import messages
 from tests.apiserver.pod_builders import call_for, pod
 
 
 @pytest.mark.parametrize(
-    ("metadata", "spec", "faults"),
+    ("metadata", "spec", "errors"),
     [
         pytest.param({"labels": {"a": "b"}}, {}, [], id="a sound one"),
         pytest.param(
@@ -35,10 +35,10 @@ from tests.apiserver.pod_builders import call_for, pod
         ),
     ],
 )
-def test_templates(metadata: Document, spec: Document, faults: list[str]) -> None:
-    found = messages(pod_template_faults({"metadata": metadata, "spec": pod(spec)["spec"]}, "t"))
-    assert len(found) == len(faults), found
-    assert all(each.startswith(beginning) for each, beginning in zip(found, faults, strict=True)), found
+def test_templates(metadata: Document, spec: Document, errors: list[str]) -> None:
+    found = messages(validate_pod_template({"metadata": metadata, "spec": pod(spec)["spec"]}, "t"))
+    assert len(found) == len(errors), found
+    assert all(each.startswith(beginning) for each, beginning in zip(found, errors, strict=True)), found
 
 
 STRATEGY = PodTemplateStrategy(POD_TEMPLATE)

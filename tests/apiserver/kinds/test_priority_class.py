@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mooring.apiserver.kinds.priority_class import priority_class_faults, priority_class_update_faults
+from mooring.apiserver.kinds.priority_class import validate_priority_class, validate_priority_class_update
 from tests.apiserver.field_errors import messages
 from tests.apiserver.workload_builders import body, created, defaulted, updated
 
@@ -16,7 +16,7 @@ RESERVED = (
 
 
 @pytest.mark.parametrize(
-    ("changes", "faults"),
+    ("changes", "errors"),
     [
         pytest.param({"value": 1_000_000_000}, [], id="the highest of users"),
         pytest.param(
@@ -48,14 +48,14 @@ RESERVED = (
         ),
     ],
 )
-def test_new_ones(changes: dict[str, Any], faults: list[str]) -> None:
-    assert messages(priority_class_faults(body("PriorityClass", **changes))) == faults
+def test_new_ones(changes: dict[str, Any], errors: list[str]) -> None:
+    assert messages(validate_priority_class(body("PriorityClass", **changes))) == errors
 
 
 def test_what_cannot_be_changed() -> None:
     old = body("PriorityClass", preemptionPolicy="Never")
     new = body("PriorityClass", value=6, preemptionPolicy="PreemptLowerPriority", description="d")
-    assert messages(priority_class_update_faults(new, old)) == [
+    assert messages(validate_priority_class_update(new, old)) == [
         "value: Forbidden: may not be changed in an update.",
         'preemptionPolicy: Invalid value: "PreemptLowerPriority": field is immutable',
     ]
@@ -68,7 +68,7 @@ def test_its_generation_stays_the_first() -> None:
 
 
 def test_finalizers_belong_to_somebody() -> None:
-    assert created(body("PriorityClass", metadata__finalizers=["x", "a.b/c"])).faults == [
+    assert created(body("PriorityClass", metadata__finalizers=["x", "a.b/c"])).errors == [
         'metadata.finalizers[0]: Invalid value: "x": '
         "name is neither a standard finalizer name nor is it fully qualified"
     ]

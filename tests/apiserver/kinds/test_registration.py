@@ -73,9 +73,9 @@ def test_a_status_has_a_strategy_of_its_own(kind: Kind) -> None:
 )
 def test_an_unqualified_finalizer_is_invalid_in_an_update(kind: Kind) -> None:
     old = document(kind, spec={}) if kind in (PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, NODE) else document(kind)
-    faults, _ = changed(kind, old, metadata={**old["metadata"], "finalizers": ["odd"]})
+    errors, _ = changed(kind, old, metadata={**old["metadata"], "finalizers": ["odd"]})
     expected = "name is neither a standard finalizer name nor is it fully qualified"
-    assert f'metadata.finalizers[0]: Invalid value: "odd": {expected}' in faults
+    assert f'metadata.finalizers[0]: Invalid value: "odd": {expected}' in errors
 
 
 def test_a_name_is_defined_once_in_the_package() -> None:

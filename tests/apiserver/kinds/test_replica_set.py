@@ -6,13 +6,17 @@ from typing import Any
 
 import pytest
 
-from mooring.apiserver.kinds.replica_set import replica_set_faults, replica_set_status_faults, replica_set_update_faults
+from mooring.apiserver.kinds.replica_set import (
+    validate_replica_set,
+    validate_replica_set_status,
+    validate_replica_set_update,
+)
 from tests.apiserver.field_errors import messages
 from tests.apiserver.workload_builders import body, changed, created, defaulted, updated
 
 
 @pytest.mark.parametrize(
-    ("changes", "faults"),
+    ("changes", "errors"),
     [
         pytest.param({}, [], id="a sound one"),
         pytest.param(
@@ -30,22 +34,22 @@ from tests.apiserver.workload_builders import body, changed, created, defaulted,
         ),
     ],
 )
-def test_specs(changes: dict[str, Any], faults: list[str]) -> None:
+def test_specs(changes: dict[str, Any], errors: list[str]) -> None:
     obj = defaulted(body("ReplicaSet", **changes))
-    assert messages(replica_set_faults(obj["spec"], None, "spec")) == faults
+    assert messages(validate_replica_set(obj["spec"], None, "spec")) == errors
 
 
 def test_the_selector_cannot_be_changed() -> None:
     old = created(body("ReplicaSet")).obj
     new = defaulted(body("ReplicaSet", spec__selector={"matchExpressions": [{"key": "app", "operator": "Exists"}]}))
-    assert messages(replica_set_update_faults(new["spec"], old["spec"], "spec")) == [
+    assert messages(validate_replica_set_update(new["spec"], old["spec"], "spec")) == [
         'spec.selector: Invalid value: {"matchExpressions":[{"key":"app","operator":"Exists"}]}: field is immutable'
     ]
 
 
 def test_a_status_adds_up() -> None:
     status = {"replicas": 1, "fullyLabeledReplicas": 2, "readyReplicas": 0, "availableReplicas": 1}
-    assert messages(replica_set_status_faults(status, "status")) == [
+    assert messages(validate_replica_set_status(status, "status")) == [
         "status.fullyLabeledReplicas: Invalid value: 2: cannot be greater than status.replicas",
         "status.availableReplicas: Invalid value: 1: cannot be greater than readyReplicas",
     ]

@@ -12,9 +12,9 @@ from mooring.apiserver.kinds.pod.defaults import note_empty_labels
 from mooring.apiserver.kinds.replication_controller import (
     ReplicationControllerStrategy,
     default_replication_controller,
-    non_convertible_faults,
-    replication_controller_faults,
-    replication_controller_status_faults,
+    validate_non_convertible,
+    validate_replication_controller,
+    validate_replication_controller_status,
 )
 from mooring.apiserver.strategy import Dependents
 from tests.apiserver.field_errors import messages
@@ -47,7 +47,7 @@ def template(**spec: object) -> Document:
 
 
 @pytest.mark.parametrize(
-    ("changes", "faults"),
+    ("changes", "errors"),
     [
         pytest.param({}, [], id="a sound one"),
         pytest.param({"selector": None}, ["spec.selector: Required value"], id="no selector"),
@@ -76,20 +76,20 @@ def template(**spec: object) -> Document:
         ),
     ],
 )
-def test_specs(changes: Document, faults: list[str]) -> None:
+def test_specs(changes: Document, errors: list[str]) -> None:
     spec = {"replicas": 1, "selector": {"a": "b"}, "template": template(), **changes}
-    assert messages(replication_controller_faults(spec, None)) == faults
+    assert messages(validate_replication_controller(spec, None)) == errors
 
 
 def test_labels_that_are_empty_are_shown_so() -> None:
     empty = {"metadata": {"labels": {}}, "spec": template()["spec"]}
     note_empty_labels(empty)
-    (fault,) = replication_controller_faults({"replicas": 1, "selector": {"a": "b"}, "template": empty}, None)
-    assert fault.message.startswith("spec.template.metadata.labels: Invalid value: {}: ")
+    (error,) = validate_replication_controller({"replicas": 1, "selector": {"a": "b"}, "template": empty}, None)
+    assert error.message.startswith("spec.template.metadata.labels: Invalid value: {}: ")
 
 
 def test_nothing_is_more_than_less_than_nothing() -> None:
-    assert messages(replication_controller_status_faults({"replicas": -1}))[1:] == [
+    assert messages(validate_replication_controller_status({"replicas": -1}))[1:] == [
         "status.fullyLabeledReplicas: Invalid value: 0: cannot be greater than status.replicas",
         "status.readyReplicas: Invalid value: 0: cannot be greater than status.replicas",
         "status.availableReplicas: Invalid value: 0: cannot be greater than status.replicas",
@@ -98,7 +98,7 @@ def test_nothing_is_more_than_less_than_nothing() -> None:
 
 def test_parts_are_not_more_than_the_whole() -> None:
     status = {"replicas": 1, "readyReplicas": 2, "availableReplicas": 3, "fullyLabeledReplicas": -1}
-    assert messages(replication_controller_status_faults(status)) == [
+    assert messages(validate_replication_controller_status(status)) == [
         "status.fullyLabeledReplicas: Invalid value: -1: must be greater than or equal to 0",
         "status.readyReplicas: Invalid value: 2: cannot be greater than status.replicas",
         "status.availableReplicas: Invalid value: 3: cannot be greater than status.replicas",
@@ -110,7 +110,7 @@ def test_a_selector_that_was_another_kinds_stays() -> None:
     annotations = {"non-convertible.kubernetes.io/selector": "x", "non-convertible.kubernetes.io/zeal": "y"}
     old = {"metadata": {"annotations": annotations}, "spec": {"selector": {"a": "b"}}}
     new = {**old, "spec": {"selector": {"a": "c"}}}
-    assert messages(non_convertible_faults(new, old)) == [
+    assert messages(validate_non_convertible(new, old)) == [
         'spec.selector: Invalid value: {"a":"c"}: cannot update non-convertible selector',
         'zeal: Not found: "y": unknown non-convertible field',
     ]

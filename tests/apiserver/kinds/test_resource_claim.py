@@ -8,9 +8,9 @@ import pytest
 
 from mooring.api.kinds import RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
 from mooring.apiserver.kinds.resource_claim import (
-    resource_claim_spec_faults,
-    resource_claim_status_faults,
-    resource_claim_template_faults,
+    validate_resource_claim_spec,
+    validate_resource_claim_status,
+    validate_resource_claim_template,
 )
 from mooring.apiserver.validation.fields import forbidden
 from tests.apiserver.core_documents import call, changed, created, document, strategy
@@ -60,7 +60,7 @@ def spec(*requests: dict[str, Any], **devices: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("requests", "faults"),
+    ("requests", "errors"),
     [
         pytest.param([], [], id="nothing"),
         pytest.param([exactly()], [], id="one device"),
@@ -120,12 +120,12 @@ def spec(*requests: dict[str, Any], **devices: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_what_is_wrong_with_requests(requests: list[dict[str, Any]], faults: list[str]) -> None:
-    assert messages(resource_claim_spec_faults(spec(*requests), "spec")) == faults
+def test_what_is_wrong_with_requests(requests: list[dict[str, Any]], errors: list[str]) -> None:
+    assert messages(validate_resource_claim_spec(spec(*requests), "spec")) == errors
 
 
 @pytest.mark.parametrize(
-    ("devices", "faults"),
+    ("devices", "errors"),
     [
         pytest.param({"constraints": [{"matchAttribute": "a/b"}]}, [], id="all requests alike"),
         pytest.param({"constraints": [{"requests": ["r/s"], "distinctAttribute": "a/b"}]}, [], id="a choice"),
@@ -160,14 +160,14 @@ def test_what_is_wrong_with_requests(requests: list[dict[str, Any]], faults: lis
         ),
     ],
 )
-def test_what_is_wrong_with_references(devices: dict[str, Any], faults: list[str]) -> None:
-    assert messages(resource_claim_spec_faults(spec(choice("s"), **devices), "spec")) == faults
+def test_what_is_wrong_with_references(devices: dict[str, Any], errors: list[str]) -> None:
+    assert messages(validate_resource_claim_spec(spec(choice("s"), **devices), "spec")) == errors
 
 
 def test_templates_carry_labels_and_annotations_only() -> None:
     metadata = {"labels": {"a": "b"}, "name": "x", "uid": "y"}
     assert messages(
-        resource_claim_template_faults({"metadata": metadata, "spec": spec(exactly(deviceClassName=""))}, "spec")
+        validate_resource_claim_template({"metadata": metadata, "spec": spec(exactly(deviceClassName=""))}, "spec")
     ) == [
         "spec.metadata.name: Forbidden: cannot be set",
         "spec.metadata.uID: Forbidden: cannot be set",
@@ -193,7 +193,7 @@ ALLOCATED = {"allocation": allocation(RESULT)}
 
 
 @pytest.mark.parametrize(
-    ("status", "faults"),
+    ("status", "errors"),
     [
         pytest.param({}, [], id="nothing"),
         pytest.param({**ALLOCATED, "reservedFor": [USER]}, [], id="allocated and reserved at once"),
@@ -248,12 +248,12 @@ ALLOCATED = {"allocation": allocation(RESULT)}
         ),
     ],
 )
-def test_what_is_wrong_with_an_allocation(status: dict[str, Any], faults: list[str]) -> None:
-    assert messages(resource_claim_status_faults(claim(**status), claim())) == faults
+def test_what_is_wrong_with_an_allocation(status: dict[str, Any], errors: list[str]) -> None:
+    assert messages(validate_resource_claim_status(claim(**status), claim())) == errors
 
 
 @pytest.mark.parametrize(
-    ("device", "faults"),
+    ("device", "errors"),
     [
         pytest.param({"conditions": [], "data": {"a": 1}, "networkData": {"ips": ["10.0.0.1/24"]}}, [], id="a report"),
         pytest.param(
@@ -291,31 +291,31 @@ def test_what_is_wrong_with_an_allocation(status: dict[str, Any], faults: list[s
         ),
     ],
 )
-def test_what_is_wrong_with_a_report(device: dict[str, Any], faults: list[str]) -> None:
+def test_what_is_wrong_with_a_report(device: dict[str, Any], errors: list[str]) -> None:
     new = claim(**ALLOCATED, devices=[{**DEVICE, **device}])
-    found = messages(resource_claim_status_faults(new, claim(**ALLOCATED)))
-    assert found[: len(faults)] == [f"status.devices[0]{fault}" for fault in faults]
-    assert len(found) == len(faults) or "conditions" in device
+    found = messages(validate_resource_claim_status(new, claim(**ALLOCATED)))
+    assert found[: len(errors)] == [f"status.devices[0]{error}" for error in errors]
+    assert len(found) == len(errors) or "conditions" in device
 
 
 def test_devices_are_reported_on_once() -> None:
-    (fault,) = resource_claim_status_faults(claim(**ALLOCATED, devices=[DEVICE, DEVICE]), claim(**ALLOCATED))
-    assert fault.message.startswith("status.devices[1]: Duplicate value: {")
+    (error,) = validate_resource_claim_status(claim(**ALLOCATED, devices=[DEVICE, DEVICE]), claim(**ALLOCATED))
+    assert error.message.startswith("status.devices[1]: Duplicate value: {")
 
 
 def test_an_allocation_is_taken_away_and_never_changed() -> None:
     old = claim(**ALLOCATED)
-    assert resource_claim_status_faults(claim(), old) == []
-    (fault,) = resource_claim_status_faults(claim(allocation=allocation({**RESULT, "device": "d1"})), old)
-    assert (fault.field, fault.detail) == ("status.allocation", "field is immutable")
+    assert validate_resource_claim_status(claim(), old) == []
+    (error,) = validate_resource_claim_status(claim(allocation=allocation({**RESULT, "device": "d1"})), old)
+    assert (error.field, error.detail) == ("status.allocation", "field is immutable")
 
 
 def test_a_claim_that_ends_gets_no_new_users() -> None:
     ends = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
     old = claim(ends, **ALLOCATED, reservedFor=[USER])
-    assert resource_claim_status_faults(claim(ends, **ALLOCATED, reservedFor=[USER]), old) == []
-    (fault,) = resource_claim_status_faults(claim(ends, **ALLOCATED, reservedFor=[USER, {**USER, "uid": "v"}]), old)
-    assert fault.detail.startswith("new entries may not be added")
+    assert validate_resource_claim_status(claim(ends, **ALLOCATED, reservedFor=[USER]), old) == []
+    (error,) = validate_resource_claim_status(claim(ends, **ALLOCATED, reservedFor=[USER, {**USER, "uid": "v"}]), old)
+    assert error.detail.startswith("new entries may not be added")
 
 
 RESOURCE_CLAIM_STRATEGY_SPEC = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "c"}}]}}
@@ -335,20 +335,20 @@ def test_a_new_claim_is_not_allocated() -> None:
 def test_the_spec_never_changes() -> None:
     old = document(RESOURCE_CLAIM, spec=RESOURCE_CLAIM_STRATEGY_SPEC)
     assert changed(RESOURCE_CLAIM, old, metadata={"labels": {"a": "b"}})[0] == []
-    (fault,) = changed(RESOURCE_CLAIM, old, spec={})[0]
-    assert fault.startswith("spec: Invalid value: {")
-    assert fault.endswith(": field is immutable")
+    (error,) = changed(RESOURCE_CLAIM, old, spec={})[0]
+    assert error.startswith("spec: Invalid value: {")
+    assert error.endswith(": field is immutable")
 
 
 def test_reports_go_with_their_devices() -> None:
     old = document(RESOURCE_CLAIM, spec=RESOURCE_CLAIM_STRATEGY_SPEC, status=STATUS)
-    faults, new = changed(RESOURCE_CLAIM, old, "status", status={"devices": [RESOURCE_CLAIM_STRATEGY_DEVICE]}, spec={})
-    assert (faults, new["status"], new["spec"]) == ([], {}, old["spec"])
+    errors, new = changed(RESOURCE_CLAIM, old, "status", status={"devices": [RESOURCE_CLAIM_STRATEGY_DEVICE]}, spec={})
+    assert (errors, new["status"], new["spec"]) == ([], {}, old["spec"])
 
 
 def test_what_was_found_before_is_told_first() -> None:
     asked = call(RESOURCE_CLAIM)
-    asked.prior_faults = [forbidden("spec", "no")]
+    asked.prior_errors = [forbidden("spec", "no")]
     made = document(RESOURCE_CLAIM, spec={"devices": {"requests": [{"name": "r"}]}})
     assert messages(strategy(RESOURCE_CLAIM).validate(made, asked))[0] == "spec: Forbidden: no"
     assert messages(strategy(RESOURCE_CLAIM, "status").validate_update(made, made, asked)) == ["spec: Forbidden: no"]

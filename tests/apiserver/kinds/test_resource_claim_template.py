@@ -21,6 +21,6 @@ def test_a_template_never_changes() -> None:
 
 def test_what_was_found_before_is_told_first() -> None:
     asked = call(RESOURCE_CLAIM_TEMPLATE)
-    asked.prior_faults = [forbidden("spec", "no")]
+    asked.prior_errors = [forbidden("spec", "no")]
     made = document(RESOURCE_CLAIM_TEMPLATE, spec=SPEC)
     assert messages(strategy(RESOURCE_CLAIM_TEMPLATE).validate(made, asked)) == ["spec: Forbidden: no"]

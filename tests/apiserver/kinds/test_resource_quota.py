@@ -6,7 +6,7 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import RESOURCE_QUOTA
-from mooring.apiserver.kinds.resource_quota import quota_spec_faults, quota_status_faults, scopes_update_faults
+from mooring.apiserver.kinds.resource_quota import validate_quota_spec, validate_quota_status, validate_scopes_update
 from tests.apiserver.core_documents import call, changed, created, document, strategy
 from tests.apiserver.field_errors import messages
 
@@ -14,7 +14,7 @@ MISFIT = "unsupported scope applied to resource"
 
 
 @pytest.mark.parametrize(
-    ("hard", "faults"),
+    ("hard", "errors"),
     [
         pytest.param({"pods": "1", "requests.cpu": "500m", "count/jobs.batch": "2"}, [], id="usual ones"),
         pytest.param({"hugepages-2Mi": "1", "requests.hugepages-2Mi": "1"}, [], id="huge pages"),
@@ -33,9 +33,9 @@ MISFIT = "unsupported scope applied to resource"
         ),
     ],
 )
-def test_what_is_counted(hard: Document, faults: list[str]) -> None:
-    assert messages(quota_spec_faults({"hard": hard}, "spec")) == faults
-    assert messages(quota_status_faults({"hard": hard})) == [fault.replace("spec", "status", 1) for fault in faults]
+def test_what_is_counted(hard: Document, errors: list[str]) -> None:
+    assert messages(validate_quota_spec({"hard": hard}, "spec")) == errors
+    assert messages(validate_quota_status({"hard": hard})) == [error.replace("spec", "status", 1) for error in errors]
 
 
 @pytest.mark.parametrize(
@@ -53,14 +53,14 @@ def test_what_is_counted(hard: Document, faults: list[str]) -> None:
     ],
 )
 def test_scopes(scopes: list[str], hard: Document, details: list[str]) -> None:
-    faults = quota_spec_faults({"scopes": scopes, "hard": hard}, "spec")
-    assert [(fault.field, fault.value, fault.detail) for fault in faults] == [
+    errors = validate_quota_spec({"scopes": scopes, "hard": hard}, "spec")
+    assert [(error.field, error.value, error.detail) for error in errors] == [
         ("spec.scopes", scopes, detail) for detail in details
     ]
 
 
 @pytest.mark.parametrize(
-    ("requirement", "faults"),
+    ("requirement", "errors"),
     [
         pytest.param({"scopeName": "PriorityClass", "operator": "In", "values": ["a"]}, [], id="certain classes"),
         pytest.param(
@@ -89,21 +89,21 @@ def test_scopes(scopes: list[str], hard: Document, details: list[str]) -> None:
         ),
     ],
 )
-def test_selectors(requirement: Document, faults: list[str]) -> None:
-    found = messages(quota_spec_faults({"scopeSelector": {"matchExpressions": [requirement]}}, "spec"))
-    assert found == [f"spec.scopeSelector.matchExpressions.{fault}" for fault in faults]
+def test_selectors(requirement: Document, errors: list[str]) -> None:
+    found = messages(validate_quota_spec({"scopeSelector": {"matchExpressions": [requirement]}}, "spec"))
+    assert found == [f"spec.scopeSelector.matchExpressions.{error}" for error in errors]
 
 
 def test_a_plain_scope_is_there_or_not() -> None:
     requirement = {"scopeName": "BestEffort", "operator": "In", "values": ["a"]}
-    faults = quota_spec_faults({"scopeSelector": {"matchExpressions": [requirement]}, "hard": {"cpu": "1"}}, "spec")
-    assert [fault.field.rpartition(".")[2] for fault in faults] == ["matchExpressions", "operator"]
-    assert faults[1].detail.startswith("must be 'Exists' when scope is any of")
+    errors = validate_quota_spec({"scopeSelector": {"matchExpressions": [requirement]}, "hard": {"cpu": "1"}}, "spec")
+    assert [error.field.rpartition(".")[2] for error in errors] == ["matchExpressions", "operator"]
+    assert errors[1].detail.startswith("must be 'Exists' when scope is any of")
 
 
 def test_scopes_stay() -> None:
-    assert scopes_update_faults({"scopes": ["a", "b"]}, {"scopes": ["b", "a"]}) == []
-    assert messages(scopes_update_faults({}, {"scopes": ["a"]})) == [
+    assert validate_scopes_update({"scopes": ["a", "b"]}, {"scopes": ["b", "a"]}) == []
+    assert messages(validate_scopes_update({}, {"scopes": ["a"]})) == [
         "spec.scopes: Invalid value: null: field is immutable"
     ]
 
@@ -120,8 +120,8 @@ def test_each_door_has_its_rules() -> None:
     assert changed(RESOURCE_QUOTA, old, spec={"hard": {"pods": "2"}})[0] == [
         "spec.scopes: Invalid value: null: field is immutable"
     ]
-    faults, quota = changed(RESOURCE_QUOTA, old, "status", spec={}, status={"used": {"pods": "500m"}})
-    assert faults == ['status.used[pods]: Invalid value: "500m": must be an integer']
+    errors, quota = changed(RESOURCE_QUOTA, old, "status", spec={}, status={"used": {"pods": "500m"}})
+    assert errors == ['status.used[pods]: Invalid value: "500m": must be an integer']
     assert quota["spec"] == old["spec"]
 
 

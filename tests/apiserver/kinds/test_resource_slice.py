@@ -8,10 +8,10 @@ import pytest
 
 from mooring.api.kinds import RESOURCE_SLICE
 from mooring.apiserver.kinds.resource_slice import (
-    device_faults,
-    resource_slice_faults,
-    shared_capacity_faults,
-    whole_capacity_faults,
+    validate_device,
+    validate_resource_slice,
+    validate_shared_capacity,
+    validate_whole_capacity,
 )
 from tests.apiserver.core_documents import NOW, call, changed, created, document, strategy
 from tests.apiserver.field_errors import messages
@@ -20,7 +20,7 @@ UNFIT = "default value is not valid according to the requestPolicy"
 
 
 @pytest.mark.parametrize(
-    ("policy", "faults"),
+    ("policy", "errors"),
     [
         pytest.param({}, [], id="anything"),
         pytest.param({"default": "1"}, [], id="anything, and one for who says nothing"),
@@ -93,14 +93,14 @@ UNFIT = "default value is not valid according to the requestPolicy"
         pytest.param({"default": "3", "validRange": {"min": "2", "step": "0"}}, [], id="a step of nothing"),
     ],
 )
-def test_what_is_wrong_with_a_policy(policy: dict[str, Any], faults: list[str]) -> None:
+def test_what_is_wrong_with_a_policy(policy: dict[str, Any], errors: list[str]) -> None:
     capacity = {"value": "10", "requestPolicy": policy}
-    assert messages(shared_capacity_faults(capacity, "c")) == [f"c.requestPolicy{fault}" for fault in faults]
+    assert messages(validate_shared_capacity(capacity, "c")) == [f"c.requestPolicy{error}" for error in errors]
 
 
 def test_only_what_is_shared_needs_a_policy() -> None:
-    assert whole_capacity_faults({"value": "10"}, "c") == []
-    assert messages(whole_capacity_faults({"value": "10", "requestPolicy": {}}, "c")) == [
+    assert validate_whole_capacity({"value": "10"}, "c") == []
+    assert messages(validate_whole_capacity({"value": "10", "requestPolicy": {}}, "c")) == [
         "c.requestPolicy: Forbidden: allowMultipleAllocations must be true"
     ]
 
@@ -109,12 +109,12 @@ PER_DEVICE = "`perDeviceNodeSelection` is set to true in the ResourceSlice spec"
 ONE_WAY = f"exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when {PER_DEVICE}"
 
 
-def faults_of(is_per_device: bool = False, old: dict[str, Any] | None = None, **parts: Any) -> list[str]:
-    return messages(device_faults({"name": "d", **parts}, old, "d", is_per_device))
+def errors_of(is_per_device: bool = False, old: dict[str, Any] | None = None, **parts: Any) -> list[str]:
+    return messages(validate_device({"name": "d", **parts}, old, "d", is_per_device))
 
 
 @pytest.mark.parametrize(
-    ("parts", "faults"),
+    ("parts", "errors"),
     [
         pytest.param({}, [], id="a plain device"),
         pytest.param({"attributes": {"a": {"int": 0}, "x.y/b": {"version": "1.2.3-rc.1+b"}}}, [], id="with attributes"),
@@ -170,12 +170,12 @@ def faults_of(is_per_device: bool = False, old: dict[str, Any] | None = None, **
         ),
     ],
 )
-def test_what_is_wrong_with_a_device(parts: dict[str, Any], faults: list[str]) -> None:
-    assert faults_of(**parts) == faults
+def test_what_is_wrong_with_a_device(parts: dict[str, Any], errors: list[str]) -> None:
+    assert errors_of(**parts) == errors
 
 
 @pytest.mark.parametrize(
-    ("parts", "faults"),
+    ("parts", "errors"),
     [
         pytest.param({"nodeName": "n"}, [], id="a node"),
         pytest.param({}, [f"d: Required value: {ONE_WAY}"], id="nowhere"),
@@ -195,18 +195,18 @@ def test_what_is_wrong_with_a_device(parts: dict[str, Any], faults: list[str]) -
         ),
     ],
 )
-def test_a_device_may_say_where_it_can_be_used(parts: dict[str, Any], faults: list[str]) -> None:
-    assert faults_of(is_per_device=True, **parts) == faults
+def test_a_device_may_say_where_it_can_be_used(parts: dict[str, Any], errors: list[str]) -> None:
+    assert errors_of(is_per_device=True, **parts) == errors
 
 
 def test_taints_that_stay_are_not_judged_again() -> None:
     odd = [{"key": "a", "effect": "X"}]
-    assert faults_of(old={"name": "d", "taints": odd}, taints=odd) == []
+    assert errors_of(old={"name": "d", "taints": odd}, taints=odd) == []
 
 
 def test_two_values_are_printed_like_a_struct() -> None:
-    (fault,) = faults_of(attributes={"a": {"int": 1, "bool": True}})
-    assert '"Int":1,"Bool":true' in fault
+    (error,) = errors_of(attributes={"a": {"int": 1, "bool": True}})
+    assert '"Int":1,"Bool":true' in error
 
 
 WAYS = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required"
@@ -225,7 +225,7 @@ def spec(**parts: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("parts", "faults"),
+    ("parts", "errors"),
     [
         pytest.param({}, [], id="an empty slice of a node"),
         pytest.param({"driver": ""}, ["spec.driver: Required value"], id="of nobody"),
@@ -283,14 +283,14 @@ def spec(**parts: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_what_is_wrong_with_a_slice(parts: dict[str, Any], faults: list[str]) -> None:
-    assert messages(resource_slice_faults(spec(**parts), None, "spec")) == faults
+def test_what_is_wrong_with_a_slice(parts: dict[str, Any], errors: list[str]) -> None:
+    assert messages(validate_resource_slice(spec(**parts), None, "spec")) == errors
 
 
 def test_one_term_selects_nodes() -> None:
     two = {"nodeSelectorTerms": SELECTOR["nodeSelectorTerms"] * 2}
-    (fault,) = resource_slice_faults(spec(nodeName=None, nodeSelector=two), None, "spec")
-    assert (fault.field, fault.detail) == (
+    (error,) = validate_resource_slice(spec(nodeName=None, nodeSelector=two), None, "spec")
+    assert (error.field, error.detail) == (
         "spec.nodeSelector.nodeSelectorTerms",
         "must have exactly one node selector term",
     )
@@ -298,9 +298,9 @@ def test_one_term_selects_nodes() -> None:
 
 def test_what_a_change_may_not_touch() -> None:
     pool = {"name": "q", "generation": 2, "resourceSliceCount": 3}
-    assert resource_slice_faults(spec(pool={**pool, "name": "p"}), spec(), "spec") == []
+    assert validate_resource_slice(spec(pool={**pool, "name": "p"}), spec(), "spec") == []
     changed = spec(driver="e.example.com", pool=pool, nodeName=None, allNodes=True)
-    assert messages(resource_slice_faults(changed, spec(), "spec")) == [
+    assert messages(validate_resource_slice(changed, spec(), "spec")) == [
         'spec.pool.name: Invalid value: "q": field is immutable',
         'spec.driver: Invalid value: "e.example.com": field is immutable',
         "spec.nodeName: Invalid value: null: field is immutable",
@@ -334,8 +334,8 @@ def test_fields_behind_gates_are_dropped_but_counted() -> None:
         {"generation": 1},
         spec=resource_slice_strategy_spec({"name": "d", "attributes": {"a": {"int": 2}}}),
     )
-    faults, new = changed(RESOURCE_SLICE, old, spec=resource_slice_strategy_spec(device))
-    assert (faults, new["spec"]) == ([], old["spec"])
+    errors, new = changed(RESOURCE_SLICE, old, spec=resource_slice_strategy_spec(device))
+    assert (errors, new["spec"]) == ([], old["spec"])
     assert new["metadata"]["generation"] == 2
 
 

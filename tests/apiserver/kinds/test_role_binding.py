@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mooring.api.document import Document
-from mooring.apiserver.kinds.role import GROUP, aggregation_faults, rules_faults
-from mooring.apiserver.kinds.role_binding import role_binding_faults, role_change_faults
+from mooring.apiserver.kinds.role import GROUP, validate_aggregation, validate_rules
+from mooring.apiserver.kinds.role_binding import validate_role_binding, validate_role_change
 from tests.apiserver.field_errors import messages
 from tests.apiserver.workload_builders import body, created, defaulted, updated
 
@@ -15,7 +15,7 @@ ROLE: Document = {"apiGroup": GROUP, "kind": "ClusterRole", "name": "view"}
 
 
 @pytest.mark.parametrize(
-    ("rule", "is_namespaced", "faults"),
+    ("rule", "is_namespaced", "errors"),
     [
         pytest.param(READ, True, [], id="a sound one"),
         pytest.param(
@@ -46,12 +46,12 @@ ROLE: Document = {"apiGroup": GROUP, "kind": "ClusterRole", "name": "view"}
         ),
     ],
 )
-def test_rules(rule: Document, is_namespaced: bool, faults: list[str]) -> None:
-    assert messages(rules_faults([rule], is_namespaced)) == faults
+def test_rules(rule: Document, is_namespaced: bool, errors: list[str]) -> None:
+    assert messages(validate_rules([rule], is_namespaced)) == errors
 
 
 @pytest.mark.parametrize(
-    ("rule", "faults"),
+    ("rule", "errors"),
     [
         pytest.param(None, [], id="none"),
         pytest.param({"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}, [], id="a sound one"),
@@ -74,12 +74,12 @@ def test_rules(rule: Document, is_namespaced: bool, faults: list[str]) -> None:
         ),
     ],
 )
-def test_aggregation(rule: Document | None, faults: list[str]) -> None:
-    assert messages(aggregation_faults(rule, None)) == faults
+def test_aggregation(rule: Document | None, errors: list[str]) -> None:
+    assert messages(validate_aggregation(rule, None)) == errors
 
 
 @pytest.mark.parametrize(
-    ("subject", "is_namespaced", "faults"),
+    ("subject", "is_namespaced", "errors"),
     [
         pytest.param({"kind": "User", "name": "anna", "apiGroup": GROUP}, False, [], id="a user"),
         pytest.param({"kind": "ServiceAccount", "name": "s"}, True, [], id="an account of this namespace"),
@@ -112,13 +112,13 @@ def test_aggregation(rule: Document | None, faults: list[str]) -> None:
         ),
     ],
 )
-def test_subjects(subject: Document, is_namespaced: bool, faults: list[str]) -> None:
-    assert messages(role_binding_faults({"roleRef": ROLE, "subjects": [subject]}, is_namespaced)) == faults
+def test_subjects(subject: Document, is_namespaced: bool, errors: list[str]) -> None:
+    assert messages(validate_role_binding({"roleRef": ROLE, "subjects": [subject]}, is_namespaced)) == errors
 
 
 def test_a_binding_of_the_cluster_binds_roles_of_the_cluster() -> None:
     binding = {"roleRef": {"apiGroup": "x", "kind": "Role", "name": ""}}
-    assert messages(role_binding_faults(binding, False)) == [
+    assert messages(validate_role_binding(binding, False)) == [
         f'roleRef.apiGroup: Unsupported value: "x": supported values: "{GROUP}"',
         'roleRef.kind: Unsupported value: "Role": supported values: "ClusterRole"',
         "roleRef.name: Required value",
@@ -126,21 +126,21 @@ def test_a_binding_of_the_cluster_binds_roles_of_the_cluster() -> None:
 
 
 def test_a_binding_is_for_one_role() -> None:
-    assert messages(role_change_faults({"roleRef": {**ROLE, "name": "edit"}}, {"roleRef": ROLE})) == [
+    assert messages(validate_role_change({"roleRef": {**ROLE, "name": "edit"}}, {"roleRef": ROLE})) == [
         f'roleRef: Invalid value: {{"APIGroup":"{GROUP}","Kind":"ClusterRole","Name":"edit"}}: cannot change roleRef'
     ]
 
 
 @pytest.mark.parametrize("kind", ["Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"])
 @pytest.mark.parametrize(
-    ("name", "faults"),
+    ("name", "errors"),
     [
         pytest.param("system:Anything at all", [], id="any name"),
         pytest.param("a/b", ["metadata.name: Invalid value: \"a/b\": may not contain '/'"], id="not in an address"),
     ],
 )
-def test_names(kind: str, name: str, faults: list[str]) -> None:
-    assert created(body(kind, metadata__name=name)).faults == faults
+def test_names(kind: str, name: str, errors: list[str]) -> None:
+    assert created(body(kind, metadata__name=name)).errors == errors
 
 
 @pytest.mark.parametrize("kind", ["Role", "ClusterRole"])
@@ -150,13 +150,13 @@ def test_no_rules_are_stored_as_none(kind: str) -> None:
 
 def test_a_binding_cannot_be_turned_to_another_role() -> None:
     old = created(body("RoleBinding")).obj
-    (fault,) = updated(body("RoleBinding", roleRef__name="other"), old).faults
-    assert fault.endswith("cannot change roleRef")
+    (error,) = updated(body("RoleBinding", roleRef__name="other"), old).errors
+    assert error.endswith("cannot change roleRef")
 
 
 def test_an_update_is_judged_as_new() -> None:
     old = created(body("Role")).obj
-    assert updated(body("Role", rules=[{"verbs": ["get"], "apiGroups": [""]}]), old).faults == [
+    assert updated(body("Role", rules=[{"verbs": ["get"], "apiGroups": [""]}]), old).errors == [
         "rules[0].resources: Required value: resource rules must supply at least one resource"
     ]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mooring.apiserver.kinds.runtime_class import runtime_class_faults, runtime_class_update_faults
+from mooring.apiserver.kinds.runtime_class import validate_runtime_class, validate_runtime_class_update
 from tests.apiserver.field_errors import messages
 from tests.apiserver.workload_builders import body, created, updated
 
@@ -14,7 +14,7 @@ TWICE = [{"key": "a", "operator": "Exists"}] * 2
 
 
 @pytest.mark.parametrize(
-    ("changes", "faults"),
+    ("changes", "errors"),
     [
         pytest.param({"overhead": {"podFixed": {"cpu": "250m"}}}, [], id="a sound one"),
         pytest.param({"handler": ""}, ["handler: Required value"], id="nobody runs it"),
@@ -26,19 +26,19 @@ TWICE = [{"key": "a", "operator": "Exists"}] * 2
         ),
     ],
 )
-def test_new_ones(changes: dict[str, Any], faults: list[str]) -> None:
-    assert messages(runtime_class_faults(body("RuntimeClass", **changes))) == faults
+def test_new_ones(changes: dict[str, Any], errors: list[str]) -> None:
+    assert messages(validate_runtime_class(body("RuntimeClass", **changes))) == errors
 
 
 def test_a_toleration_is_said_once() -> None:
-    (fault,) = messages(runtime_class_faults(body("RuntimeClass", scheduling={"tolerations": TWICE})))
-    assert fault.startswith('scheduling.tolerations[1]: Duplicate value: {"Key":"a"')
+    (error,) = messages(validate_runtime_class(body("RuntimeClass", scheduling={"tolerations": TWICE})))
+    assert error.startswith('scheduling.tolerations[1]: Duplicate value: {"Key":"a"')
 
 
 def test_the_handler_is_fixed() -> None:
     new, old = body("RuntimeClass", handler="kata"), body("RuntimeClass")
-    assert messages(runtime_class_update_faults(new, old)) == ['handler: Invalid value: "kata": field is immutable']
-    assert runtime_class_update_faults(old, old) == []
+    assert messages(validate_runtime_class_update(new, old)) == ['handler: Invalid value: "kata": field is immutable']
+    assert validate_runtime_class_update(old, old) == []
 
 
 def test_old_labels_of_nodes_are_warned_of() -> None:
@@ -48,7 +48,7 @@ def test_old_labels_of_nodes_are_warned_of() -> None:
 
 def test_an_update_is_judged_as_new_and_as_a_change() -> None:
     old = created(body("RuntimeClass")).obj
-    assert updated(body("RuntimeClass", handler=""), old).faults == [
+    assert updated(body("RuntimeClass", handler=""), old).errors == [
         "handler: Required value",
         'handler: Invalid value: "": field is immutable',
     ]

@@ -6,14 +6,14 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import DEPLOYMENT, REPLICATION_CONTROLLER
-from mooring.apiserver.kinds.scale import scale_faults, scale_of, scaled, uid_conflict
+from mooring.apiserver.kinds.scale import scale_of, scaled, uid_conflict, validate_scale
 from tests.apiserver.field_errors import messages
 from tests.apiserver.workload_builders import UID, body, changed, created
 
 
 def test_a_scale_has_a_name_and_no_fewer_than_no_replicas() -> None:
-    assert scale_faults({"metadata": {"name": "o", "namespace": "n"}, "spec": {}}) == []
-    assert messages(scale_faults({"metadata": {"namespace": "n"}, "spec": {"replicas": -1}})) == [
+    assert validate_scale({"metadata": {"name": "o", "namespace": "n"}, "spec": {}}) == []
+    assert messages(validate_scale({"metadata": {"namespace": "n"}, "spec": {"replicas": -1}})) == [
         "metadata.name: Required value: name or generateName is required",
         "spec.replicas: Invalid value: -1: must be greater than or equal to 0",
     ]

@@ -15,7 +15,7 @@ from cryptography.x509.oid import NameOID
 
 from mooring.api.document import Document
 from mooring.api.kinds import SECRET
-from mooring.apiserver.kinds.secret import default_secret, key_pair_warnings, secret_faults
+from mooring.apiserver.kinds.secret import default_secret, key_pair_warnings, validate_secret
 from tests.apiserver.core_documents import call, changed, document, strategy
 from tests.apiserver.field_errors import messages
 
@@ -38,7 +38,7 @@ REDACTED = 'Invalid value: "<secret contents redacted>"'
 
 
 @pytest.mark.parametrize(
-    ("kind", "texts", "faults"),
+    ("kind", "texts", "errors"),
     [
         pytest.param("", {}, [], id="opaque ones hold anything"),
         pytest.param("example.com/own", {}, [], id="so do those of others"),
@@ -71,13 +71,13 @@ REDACTED = 'Invalid value: "<secret contents redacted>"'
         ),
     ],
 )
-def test_types_ask_for_keys(kind: str, texts: Document, faults: list[str]) -> None:
-    assert messages(secret_faults(document(SECRET, type=kind, stringData=texts))) == faults
+def test_types_ask_for_keys(kind: str, texts: Document, errors: list[str]) -> None:
+    assert messages(validate_secret(document(SECRET, type=kind, stringData=texts))) == errors
 
 
 def test_all_of_it_must_fit() -> None:
-    faults = messages(secret_faults(document(SECRET, stringData={"a": "x" * 1_048_577})))
-    assert faults == ["data: Too long: may not be more than 1048576 bytes"]
+    errors = messages(validate_secret(document(SECRET, stringData={"a": "x" * 1_048_577})))
+    assert errors == ["data: Too long: may not be more than 1048576 bytes"]
 
 
 BROKEN = "-----BEGIN {}-----\nAAAA\n-----END {}-----\n"
@@ -113,7 +113,7 @@ def broken(name: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("crt", "key", "fault"),
+    ("crt", "key", "error"),
     [
         pytest.param(certificate("a"), pem(elliptic("a")), "", id="they fit"),
         pytest.param(
@@ -161,9 +161,9 @@ def broken(name: str) -> str:
         pytest.param(certificate("a"), broken("PRIVATE KEY"), "tls: failed to parse private key", id="a torn key"),
     ],
 )
-def test_pairs(crt: str, key: str, fault: str) -> None:
+def test_pairs(crt: str, key: str, error: str) -> None:
     data = {"tls.crt": b64encode(crt.encode()).decode(), "tls.key": b64encode(key.encode()).decode()}
-    assert key_pair_warnings(data) == ([fault] if fault else [])
+    assert key_pair_warnings(data) == ([error] if error else [])
 
 
 TLS = {"tls.crt": "x", "tls.key": "y"}
@@ -171,8 +171,8 @@ TLS = {"tls.crt": "x", "tls.key": "y"}
 
 def test_the_type_stays() -> None:
     old = document(SECRET, type="example.com/own", data={"a": "YQ=="}, immutable=True)
-    faults, _ = changed(SECRET, old, type="example.com/other", data={"a": "Yg=="})
-    assert faults == [
+    errors, _ = changed(SECRET, old, type="example.com/other", data={"a": "Yg=="})
+    assert errors == [
         'type: Invalid value: "example.com/other": field is immutable',
         "data: Forbidden: field is immutable when `immutable` is set",
     ]

@@ -14,8 +14,8 @@ def test_of_a_secret_only_the_name_is_kept() -> None:
     account = document(SERVICE_ACCOUNT, secrets=SECRETS)
     assert created(SERVICE_ACCOUNT, account) == []
     assert account["secrets"] == [{"name": "a"}, {}]
-    faults, account = changed(SERVICE_ACCOUNT, document(SERVICE_ACCOUNT), secrets=SECRETS)
-    assert (faults, account["secrets"]) == ([], [{"name": "a"}, {}])
+    errors, account = changed(SERVICE_ACCOUNT, document(SERVICE_ACCOUNT), secrets=SECRETS)
+    assert (errors, account["secrets"]) == ([], [{"name": "a"}, {}])
 
 
 def test_the_old_annotation_is_told_when_it_comes() -> None:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from mooring.apiserver.kinds.stateful_set import (
-    stateful_set_faults,
-    stateful_set_status_faults,
-    stateful_set_update_faults,
+    validate_stateful_set,
+    validate_stateful_set_status,
+    validate_stateful_set_update,
 )
 from tests.apiserver.field_errors import messages
 from tests.apiserver.workload_builders import body, changed, created, defaulted, updated
@@ -27,7 +27,7 @@ FROZEN = (
 
 
 @pytest.mark.parametrize(
-    ("changes", "faults"),
+    ("changes", "errors"),
     [
         pytest.param({}, [], id="a sound one"),
         pytest.param(
@@ -83,13 +83,13 @@ FROZEN = (
         ),
     ],
 )
-def test_specs(changes: dict[str, Any], faults: list[str]) -> None:
+def test_specs(changes: dict[str, Any], errors: list[str]) -> None:
     obj = defaulted(body("StatefulSet", **changes))
-    assert messages(stateful_set_faults(obj["spec"], "spec")) == faults
+    assert messages(validate_stateful_set(obj["spec"], "spec")) == errors
 
 
 @pytest.mark.parametrize(
-    ("changes", "faults"),
+    ("changes", "errors"),
     [
         pytest.param({"spec__replicas": 3}, [], id="the number of replicas"),
         pytest.param({"spec__ordinals": {"start": 4}}, [], id="the first ordinal"),
@@ -99,21 +99,21 @@ def test_specs(changes: dict[str, Any], faults: list[str]) -> None:
         pytest.param({"spec__volumeClaimTemplates": [CLAIM]}, [FROZEN], id="the claims"),
     ],
 )
-def test_what_may_change(changes: dict[str, Any], faults: list[str]) -> None:
+def test_what_may_change(changes: dict[str, Any], errors: list[str]) -> None:
     old = created(body("StatefulSet", spec__serviceName="s")).obj
     new = defaulted(body("StatefulSet", **{"spec__serviceName": "s", **changes}))
-    assert messages(stateful_set_update_faults(new["spec"], old["spec"], "spec")) == faults
+    assert messages(validate_stateful_set_update(new["spec"], old["spec"], "spec")) == errors
 
 
 def test_a_template_that_was_faulty_before_is_let_through() -> None:
     old = defaulted(body("StatefulSet", spec__template__spec__containers=MOUNTING))
     new = defaulted(body("StatefulSet", spec__template__spec__containers=MOUNTING, spec__replicas=2))
-    assert stateful_set_update_faults(new["spec"], old["spec"], "spec") == []
+    assert validate_stateful_set_update(new["spec"], old["spec"], "spec") == []
 
 
 def test_a_status_adds_up() -> None:
     status = {"replicas": 1, "readyReplicas": 0, "currentReplicas": 2, "availableReplicas": 1}
-    assert messages(stateful_set_status_faults(status, "status")) == [
+    assert messages(validate_stateful_set_status(status, "status")) == [
         "status.currentReplicas: Invalid value: 2: cannot be greater than status.replicas",
         "status.availableReplicas: Invalid value: 1: cannot be greater than status.readyReplicas",
     ]
@@ -124,7 +124,7 @@ def test_a_new_one_has_counted_nothing() -> None:
 
 
 def test_the_name_is_a_part_of_hostnames() -> None:
-    assert created(body("StatefulSet", metadata__name="a.b")).faults == [
+    assert created(body("StatefulSet", metadata__name="a.b")).errors == [
         'metadata.name: Invalid value: "a.b": must not contain dots'
     ]
 
@@ -154,6 +154,6 @@ def test_odd_settings_are_warned_of() -> None:
 def test_a_status_adds_up_before_the_metadata_is_looked_at() -> None:
     old = created(body("StatefulSet")).obj
     raw = {**changed(old, status={"replicas": 0, "readyReplicas": 1}), "kind": "StatefulSet", "apiVersion": "apps/v1"}
-    assert updated(raw, old, "status").faults == [
+    assert updated(raw, old, "status").errors == [
         "status.readyReplicas: Invalid value: 1: cannot be greater than status.replicas"
     ]

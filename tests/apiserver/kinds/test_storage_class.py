@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mooring.api.kinds import STORAGE_CLASS
-from mooring.apiserver.kinds.storage_class import storage_class_faults, storage_class_update_faults
+from mooring.apiserver.kinds.storage_class import validate_storage_class, validate_storage_class_update
 from tests.apiserver.core_documents import call, changed, created, document, strategy
 from tests.apiserver.field_errors import messages
 
@@ -28,7 +28,7 @@ def term(*expressions: tuple[str, list[str]]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("parts", "faults"),
+    ("parts", "errors"),
     [
         pytest.param({}, [], id="defaults will do"),
         pytest.param({"provisioner": ""}, ["provisioner: Required value"], id="somebody must provision"),
@@ -81,12 +81,12 @@ def term(*expressions: tuple[str, list[str]]) -> dict[str, Any]:
         pytest.param({"allowedTopologies": [term()]}, [f'{HERE}: Duplicate value: ""'], id="a term that wants nothing"),
     ],
 )
-def test_what_is_wrong_with_a_class(parts: dict[str, Any], faults: list[str]) -> None:
-    assert messages(storage_class_faults(storage_class(**parts))) == faults
+def test_what_is_wrong_with_a_class(parts: dict[str, Any], errors: list[str]) -> None:
+    assert messages(validate_storage_class(storage_class(**parts))) == errors
 
 
 @pytest.mark.parametrize(
-    ("parts", "faults"),
+    ("parts", "errors"),
     [
         pytest.param({"allowVolumeExpansion": True, "mountOptions": ["ro"]}, [], id="volumes may begin to grow"),
         pytest.param(
@@ -105,8 +105,8 @@ def test_what_is_wrong_with_a_class(parts: dict[str, Any], faults: list[str]) ->
         ),
     ],
 )
-def test_what_a_change_may_not_touch(parts: dict[str, Any], faults: list[str]) -> None:
-    assert messages(storage_class_update_faults(storage_class(**parts), storage_class())) == faults
+def test_what_a_change_may_not_touch(parts: dict[str, Any], errors: list[str]) -> None:
+    assert messages(validate_storage_class_update(storage_class(**parts), storage_class())) == errors
 
 
 OLD_LABEL = [{"matchLabelExpressions": [{"key": "beta.kubernetes.io/os", "values": ["linux"]}]}]
@@ -123,8 +123,8 @@ def test_old_labels_are_warned_of() -> None:
 
 
 def test_a_change_must_be_right_and_allowed() -> None:
-    faults, _ = changed(STORAGE_CLASS, document(STORAGE_CLASS, provisioner="a/b"), provisioner="")
-    assert faults == ["provisioner: Required value", 'provisioner: Invalid value: "": field is immutable']
+    errors, _ = changed(STORAGE_CLASS, document(STORAGE_CLASS, provisioner="a/b"), provisioner="")
+    assert errors == ["provisioner: Required value", 'provisioner: Invalid value: "": field is immutable']
 
 
 def test_a_class_deletes_and_binds_at_once() -> None:

@@ -9,8 +9,8 @@ import pytest
 from mooring.api.kinds import VOLUME_ATTACHMENT
 from mooring.apiserver.kinds.volume_attachment import (
     keep_metadata,
-    volume_attachment_faults,
-    volume_attachment_update_faults,
+    validate_volume_attachment,
+    validate_volume_attachment_update,
 )
 from tests.apiserver.core_documents import changed, created, document, strategy
 from tests.apiserver.field_errors import messages
@@ -25,7 +25,7 @@ def attachment(status: dict[str, Any] | None = None, **spec: Any) -> dict[str, A
 
 
 @pytest.mark.parametrize(
-    ("obj", "faults"),
+    ("obj", "errors"),
     [
         pytest.param(attachment(), [], id="a volume at a node"),
         pytest.param(attachment(source={"inlineVolumeSpec": INLINE}), [], id="a volume that stands here"),
@@ -51,12 +51,12 @@ def attachment(status: dict[str, Any] | None = None, **spec: Any) -> dict[str, A
         ),
     ],
 )
-def test_what_is_wrong_with_an_attachment(obj: dict[str, Any], faults: list[str]) -> None:
-    assert messages(volume_attachment_faults(obj)) == faults
+def test_what_is_wrong_with_an_attachment(obj: dict[str, Any], errors: list[str]) -> None:
+    assert messages(validate_volume_attachment(obj)) == errors
 
 
 def test_a_volume_needs_a_name() -> None:
-    first, second = volume_attachment_faults(attachment(source={"persistentVolumeName": ""}))
+    first, second = validate_volume_attachment(attachment(source={"persistentVolumeName": ""}))
     assert first.message == (
         "spec.source.persistentVolumeName: Required value: must specify non empty persistentVolumeName"
     )
@@ -64,9 +64,9 @@ def test_a_volume_needs_a_name() -> None:
 
 
 def test_the_wish_never_changes() -> None:
-    assert volume_attachment_update_faults(attachment({"attached": True}), attachment()) == []
-    (fault,) = volume_attachment_update_faults(attachment(nodeName="m"), attachment())
-    assert (fault.field, fault.detail) == ("spec", "field is immutable")
+    assert validate_volume_attachment_update(attachment({"attached": True}), attachment()) == []
+    (error,) = validate_volume_attachment_update(attachment(nodeName="m"), attachment())
+    assert (error.field, error.detail) == ("spec", "field is immutable")
 
 
 SPEC = {"attacher": "a", "nodeName": "n", "source": {"persistentVolumeName": "v"}}
@@ -80,14 +80,14 @@ def test_a_new_attachment_is_detached() -> None:
 
 def test_each_door_changes_its_own_part() -> None:
     old = document(VOLUME_ATTACHMENT, spec=SPEC)
-    faults, new = changed(VOLUME_ATTACHMENT, old, status={"attached": True})
-    assert (faults, new["status"]) == ([], {"attached": False})
+    errors, new = changed(VOLUME_ATTACHMENT, old, status={"attached": True})
+    assert (errors, new["status"]) == ([], {"attached": False})
     parts = {"status": {"attached": True}, "spec": {**SPEC, "nodeName": "m"}}
-    faults, new = changed(VOLUME_ATTACHMENT, old, "status", metadata={"labels": {"a": "b"}}, **parts)
-    assert (faults, new["status"], new["spec"]) == ([], {"attached": True}, SPEC)
+    errors, new = changed(VOLUME_ATTACHMENT, old, "status", metadata={"labels": {"a": "b"}}, **parts)
+    assert (errors, new["status"], new["spec"]) == ([], {"attached": True}, SPEC)
     assert "labels" not in new["metadata"]
-    faults, _ = changed(VOLUME_ATTACHMENT, old, "status", status={"detachError": {"errorCode": -1}})
-    assert [fault.partition(":")[0] for fault in faults] == ["status.detachError.errorCode"]
+    errors, _ = changed(VOLUME_ATTACHMENT, old, "status", status={"detachError": {"errorCode": -1}})
+    assert [error.partition(":")[0] for error in errors] == ["status.detachError.errorCode"]
     assert strategy(VOLUME_ATTACHMENT, "status").ignored_fields == (("metadata",), ("spec",))
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from mooring.api.kinds import VOLUME_ATTRIBUTES_CLASS
 from mooring.apiserver.kinds.volume_attributes_class import (
-    volume_attributes_class_faults,
-    volume_attributes_class_update_faults,
+    validate_volume_attributes_class,
+    validate_volume_attributes_class_update,
 )
 from tests.apiserver.core_documents import changed, created, document
 from tests.apiserver.field_errors import messages
@@ -18,7 +18,7 @@ GOOD = {"driverName": "csi.example.com", "parameters": {"iops": "1"}}
 
 
 @pytest.mark.parametrize(
-    ("obj", "faults"),
+    ("obj", "errors"),
     [
         pytest.param(GOOD, [], id="a driver and a parameter"),
         pytest.param({**GOOD, "driverName": ""}, ["driverName: Required value"], id="no driver"),
@@ -29,13 +29,13 @@ GOOD = {"driverName": "csi.example.com", "parameters": {"iops": "1"}}
         ),
     ],
 )
-def test_what_is_wrong_with_a_class(obj: dict[str, Any], faults: list[str]) -> None:
-    assert messages(volume_attributes_class_faults(obj)) == faults
+def test_what_is_wrong_with_a_class(obj: dict[str, Any], errors: list[str]) -> None:
+    assert messages(validate_volume_attributes_class(obj)) == errors
 
 
 def test_nothing_changes() -> None:
-    assert volume_attributes_class_update_faults(GOOD, GOOD) == []
-    assert messages(volume_attributes_class_update_faults({"driverName": "x", "parameters": {}}, GOOD)) == [
+    assert validate_volume_attributes_class_update(GOOD, GOOD) == []
+    assert messages(validate_volume_attributes_class_update({"driverName": "x", "parameters": {}}, GOOD)) == [
         "driverName: Forbidden: updates to driverName are forbidden.",
         "parameters: Forbidden: updates to parameters are forbidden.",
     ]
@@ -44,8 +44,8 @@ def test_nothing_changes() -> None:
 def test_a_change_is_forbidden_before_it_is_judged() -> None:
     made = document(VOLUME_ATTRIBUTES_CLASS, driverName="a", parameters={"b": "c"})
     assert created(VOLUME_ATTRIBUTES_CLASS, made) == []
-    faults, _ = changed(VOLUME_ATTRIBUTES_CLASS, made, parameters={})
-    assert faults == [
+    errors, _ = changed(VOLUME_ATTRIBUTES_CLASS, made, parameters={})
+    assert errors == [
         "parameters: Forbidden: updates to parameters are forbidden.",
         "parameters: Required value: must contain at least one key/value pair",
     ]

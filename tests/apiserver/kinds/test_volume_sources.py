@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from mooring.api.document import Document
-from mooring.apiserver.kinds.volume_sources import sources_faults
+from mooring.apiserver.kinds.volume_sources import validate_sources
 from tests.apiserver.field_errors import messages
-from tests.apiserver.pod_builders import faults_of, pod
+from tests.apiserver.pod_builders import errors_of, pod
 
 
 @pytest.mark.parametrize(
-    ("spec", "faults"),
+    ("spec", "errors"),
     [
         pytest.param(
             {
@@ -244,8 +244,8 @@ from tests.apiserver.pod_builders import faults_of, pod
         ),
     ],
 )
-def test_specs(spec: Document, faults: list[str]) -> None:
-    assert faults_of(pod(spec)) == faults
+def test_specs(spec: Document, errors: list[str]) -> None:
+    assert errors_of(pod(spec)) == errors
 
 
 IQN = "iqn.2001-04.com.example:storage.disk"
@@ -253,7 +253,7 @@ SECOND = "Forbidden: may not specify more than 1 volume type"
 
 
 @pytest.mark.parametrize(
-    ("spec", "faults"),
+    ("spec", "errors"),
     [
         pytest.param({}, ["s: Required value: must specify a volume type"], id="none"),
         pytest.param({"hostPath": {}}, ["s.hostPath.path: Required value"], id="no path"),
@@ -356,8 +356,8 @@ SECOND = "Forbidden: may not specify more than 1 volume type"
         pytest.param({"csi": {"driver": "My.Driver", "volumeHandle": "h"}}, [], id="names of drivers have no case"),
     ],
 )
-def test_sources(spec: Document, faults: list[str]) -> None:
-    assert messages(sources_faults(spec, "v", "s", has_affinity=False)) == faults
+def test_sources(spec: Document, errors: list[str]) -> None:
+    assert messages(validate_sources(spec, "v", "s", has_affinity=False)) == errors
 
 
 @pytest.mark.parametrize(
@@ -379,5 +379,5 @@ def test_sources(spec: Document, faults: list[str]) -> None:
     ],
 )
 def test_fields_that_must_be_filled(source: str, fields: list[str]) -> None:
-    faults = messages(sources_faults({source: {}}, "v", "s", has_affinity=False))
-    assert faults == [f"s.{source}.{field}: Required value" for field in fields]
+    errors = messages(validate_sources({source: {}}, "v", "s", has_affinity=False))
+    assert errors == [f"s.{source}.{field}: Required value" for field in fields]

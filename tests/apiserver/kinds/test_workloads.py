@@ -16,15 +16,15 @@ from mooring.apiserver.kinds.pod.defaults import WithEmptyLabels
 from mooring.apiserver.kinds.replica_set import default_replica_set
 from mooring.apiserver.kinds.stateful_set import default_stateful_set
 from mooring.apiserver.kinds.workloads import (
-    above_100_percent_faults,
-    decremented_faults,
     int_or_percent,
-    int_or_percent_faults,
-    mismatch_faults,
-    nonnegative_faults,
     pod_name_warnings,
     selector_matcher,
     selector_value,
+    validate_at_most_100_percent,
+    validate_int_or_percent,
+    validate_nonnegative,
+    validate_not_decremented,
+    validate_selector_matches,
 )
 from mooring.client.errors import BadRequestError
 from tests.apiserver.field_errors import messages
@@ -37,7 +37,7 @@ PERCENT = (
 
 
 @pytest.mark.parametrize(
-    ("value", "amount", "faults"),
+    ("value", "amount", "field_errors"),
     [
         pytest.param(3, 3, [], id="a number"),
         pytest.param(-1, -1, ["f: Invalid value: -1: must be greater than or equal to 0"], id="below zero"),
@@ -48,13 +48,13 @@ PERCENT = (
         pytest.param("-5%", 0, [f'f: Invalid value: "-5%": {PERCENT}'], id="a negative percentage"),
     ],
 )
-def test_numbers_and_percentages(value: int | str, amount: int, faults: list[str]) -> None:
+def test_numbers_and_percentages(value: int | str, amount: int, field_errors: list[str]) -> None:
     assert int_or_percent(value) == amount
-    assert messages(int_or_percent_faults(value, "f") + above_100_percent_faults(value, "f")) == faults
+    assert messages(validate_int_or_percent(value, "f") + validate_at_most_100_percent(value, "f")) == field_errors
 
 
 def test_an_absent_count_is_no_fault() -> None:
-    assert nonnegative_faults(None, "f") == []
+    assert validate_nonnegative(None, "f") == []
     assert int_or_percent(None) == 0
 
 
@@ -70,7 +70,7 @@ def test_an_absent_count_is_no_fault() -> None:
 def test_a_selector_must_select_its_own_pods(template: Document, shown: str) -> None:
     matcher = selector_matcher({"matchLabels": {"app": "x"}})
     assert matcher is not None
-    assert messages(mismatch_faults(matcher, template, "t")) == [
+    assert messages(validate_selector_matches(matcher, template, "t")) == [
         f"t.metadata.labels: Invalid value: {shown}: `selector` does not match template `labels`"
     ]
 
@@ -102,7 +102,7 @@ def test_a_selector_is_shown_in_the_order_of_its_type() -> None:
 
 
 @pytest.mark.parametrize(
-    ("new", "old", "faults"),
+    ("new", "old", "field_errors"),
     [
         pytest.param({}, {}, [], id="never counted"),
         pytest.param({"collisionCount": 3}, {"collisionCount": 2}, [], id="grows"),
@@ -117,8 +117,8 @@ def test_a_selector_is_shown_in_the_order_of_its_type() -> None:
         ),
     ],
 )
-def test_collisions_are_only_counted_up(new: Document, old: Document, faults: list[str]) -> None:
-    assert messages(decremented_faults(new, old, "s")) == faults
+def test_collisions_are_only_counted_up(new: Document, old: Document, field_errors: list[str]) -> None:
+    assert messages(validate_not_decremented(new, old, "s")) == field_errors
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from mooring.apiserver.validation import fields
-from mooring.apiserver.validation.fields import Fault, Verbatim, aggregated, go_value
+from mooring.apiserver.validation.fields import FieldError, Verbatim, aggregated, go_value
 
 
 @pytest.mark.parametrize(
-    ("fault", "message"),
+    ("error", "message"),
     [
         (fields.required("spec.image"), "spec.image: Required value"),
         (fields.required("spec.image", "say one"), "spec.image: Required value: say one"),
@@ -27,10 +27,10 @@ from mooring.apiserver.validation.fields import Fault, Verbatim, aggregated, go_
         (fields.too_many("items", 9, 8), "items: Too many: 9: must have at most 8 items"),
         (fields.invalid("", "x", "nowhere"), '<nil>: Invalid value: "x": nowhere'),
     ],
-    ids=lambda each: each.field if isinstance(each, Fault) else "",
+    ids=lambda each: each.field if isinstance(each, FieldError) else "",
 )
-def test_messages(fault: Fault, message: str) -> None:
-    assert fault.message == message
+def test_messages(error: FieldError, message: str) -> None:
+    assert error.message == message
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.apiserver.validation.names import backstep_faults, descending_faults, file_mode_faults, unreserved_faults
+from mooring.apiserver.validation.names import (
+    validate_descending_path,
+    validate_file_mode,
+    validate_no_backsteps,
+    validate_unreserved_path,
+)
 
 
 @pytest.mark.parametrize(
@@ -19,14 +24,14 @@ from mooring.apiserver.validation.names import backstep_faults, descending_fault
     ],
 )
 def test_unreserved_paths(path: str, details: list[str]) -> None:
-    assert [fault.detail for fault in unreserved_faults(path, "p")] == details
+    assert [error.detail for error in validate_unreserved_path(path, "p")] == details
 
 
 def test_others_allow_more() -> None:
-    assert backstep_faults("/a/b", "p") == []
-    assert descending_faults("..a", "p") == []
+    assert validate_no_backsteps("/a/b", "p") == []
+    assert validate_descending_path("..a", "p") == []
 
 
 @pytest.mark.parametrize(("mode", "is_right"), [(None, True), (0, True), (0o777, True), (0o1000, False), (-1, False)])
 def test_modes(mode: int | None, is_right: bool) -> None:
-    assert (file_mode_faults(mode, "p") == []) is is_right
+    assert (validate_file_mode(mode, "p") == []) is is_right

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mooring.api.document import Document
-from mooring.apiserver.validation.selectors import conditions_faults, label_selector_faults, plain_selector_matches
+from mooring.apiserver.validation.selectors import plain_selector_matches, validate_conditions, validate_label_selector
 from tests.apiserver.field_errors import messages
 
 BAD_VALUE: Document = {"matchExpressions": [{"key": "a", "operator": "In", "values": ["b c"]}]}
@@ -13,7 +13,7 @@ ODD: Document = {"matchExpressions": [{"key": "a", "operator": "Near"}]}
 
 
 @pytest.mark.parametrize(
-    ("selector", "faults"),
+    ("selector", "errors"),
     [
         pytest.param(None, [], id="none"),
         pytest.param({}, [], id="everything"),
@@ -33,14 +33,14 @@ ODD: Document = {"matchExpressions": [{"key": "a", "operator": "Near"}]}
         ),
     ],
 )
-def test_selectors(selector: Document | None, faults: list[str]) -> None:
-    assert messages(label_selector_faults(selector, "s")) == faults
+def test_selectors(selector: Document | None, errors: list[str]) -> None:
+    assert messages(validate_label_selector(selector, "s")) == errors
 
 
 def test_values_and_operators_can_be_overlooked() -> None:
-    assert label_selector_faults(BAD_VALUE, "s") != []
-    assert label_selector_faults(BAD_VALUE, "s", tolerates_values=True) == []
-    assert label_selector_faults(ODD, "s", tolerates_operators=True) == []
+    assert validate_label_selector(BAD_VALUE, "s") != []
+    assert validate_label_selector(BAD_VALUE, "s", tolerates_values=True) == []
+    assert validate_label_selector(ODD, "s", tolerates_operators=True) == []
 
 
 def test_plain_selectors() -> None:
@@ -52,7 +52,7 @@ SOUND: Document = {"type": "Ready", "status": "True", "reason": "Fine", "message
 
 
 @pytest.mark.parametrize(
-    ("changes", "faults"),
+    ("changes", "errors"),
     [
         pytest.param({}, [], id="a sound one"),
         pytest.param(
@@ -75,14 +75,14 @@ SOUND: Document = {"type": "Ready", "status": "True", "reason": "Fine", "message
         ),
     ],
 )
-def test_one(changes: Document, faults: list[str]) -> None:
-    assert messages(conditions_faults([{**SOUND, **changes}], "c")) == faults
+def test_one(changes: Document, errors: list[str]) -> None:
+    assert messages(validate_conditions([{**SOUND, **changes}], "c")) == errors
 
 
 def test_a_reason_is_one_word() -> None:
-    (fault,) = messages(conditions_faults([{**SOUND, "reason": "not one"}], "c"))
-    assert fault.startswith('c[0].reason: Invalid value: "not one": a condition reason must start with')
+    (error,) = messages(validate_conditions([{**SOUND, "reason": "not one"}], "c"))
+    assert error.startswith('c[0].reason: Invalid value: "not one": a condition reason must start with')
 
 
 def test_each_type_is_told_once() -> None:
-    assert messages(conditions_faults([SOUND, SOUND], "c")) == ['c[1].type: Duplicate value: "Ready"']
+    assert messages(validate_conditions([SOUND, SOUND], "c")) == ['c[1].type: Duplicate value: "Ready"']

@@ -9,7 +9,7 @@ from mooring.apiserver.validation.values import (
     internal_diff,
     internal_value,
     internal_values,
-    json_fault,
+    json_error,
     means_the_same,
 )
 
@@ -50,7 +50,7 @@ def test_a_diff_shows_what_changed_and_a_little_around() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "fault"),
+    ("text", "error"),
     [
         pytest.param("{}", "", id="an object"),
         pytest.param(" null", "", id="null is an object that is not there"),
@@ -62,6 +62,6 @@ def test_a_diff_shows_what_changed_and_a_little_around() -> None:
         pytest.param("true", "json: cannot unmarshal bool into Go value of type v1.Thing", id="a flag"),
     ],
 )
-def test_a_text_that_should_be_an_object(text: str, fault: str) -> None:
-    assert json_fault(text.encode(), "v1.Thing") == fault
-    assert json_fault(b"[]") == ""
+def test_a_text_that_should_be_an_object(text: str, error: str) -> None:
+    assert json_error(text.encode(), "v1.Thing") == error
+    assert json_error(b"[]") == ""

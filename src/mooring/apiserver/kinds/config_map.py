@@ -11,42 +11,42 @@ from mooring.apiserver.call import Call
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.tables.cells import age
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column
-from mooring.apiserver.validation.fields import Fault, forbidden, invalid, too_long
-from mooring.apiserver.validation.names import config_key_faults
+from mooring.apiserver.validation.fields import FieldError, forbidden, invalid, too_long
+from mooring.apiserver.validation.names import config_key_errors
 
 DATA_BYTES_MAX = 1024 * 1024
 IMMUTABLE_WHEN_SAID = "field is immutable when `immutable` is set"
 
 
-def config_map_faults(config_map: Document) -> list[Fault]:
-    faults: list[Fault] = []
+def validate_config_map(config_map: Document) -> list[FieldError]:
+    errors: list[FieldError] = []
     data, binary = config_map.get("data") or {}, config_map.get("binaryData") or {}
     size = 0
     for key, value in data.items():
-        faults += [invalid(f"data[{key}]", key, text) for text in config_key_faults(key)]
+        errors += [invalid(f"data[{key}]", key, text) for text in config_key_errors(key)]
         if key in binary:
-            faults.append(invalid(f"data[{key}]", key, "duplicate of key present in binaryData"))
+            errors.append(invalid(f"data[{key}]", key, "duplicate of key present in binaryData"))
         size += len(value) if value.isascii() else len(value.encode())
     for key, value in binary.items():
-        faults += [invalid(f"binaryData[{key}]", key, text) for text in config_key_faults(key)]
+        errors += [invalid(f"binaryData[{key}]", key, text) for text in config_key_errors(key)]
         size += decoded_length(value)
     if size > DATA_BYTES_MAX:
         # How Go prints the path of the whole object.
-        faults.append(too_long("[]", DATA_BYTES_MAX))
-    return faults
+        errors.append(too_long("[]", DATA_BYTES_MAX))
+    return errors
 
 
-def immutable_data_faults(new: Document, old: Document, *fields: str) -> list[Fault]:
+def validate_immutable_data(new: Document, old: Document, *fields: str) -> list[FieldError]:
     """What an object that once called itself immutable may not change any more."""
     if not old.get("immutable"):
         return []
-    faults = []
+    errors = []
     if not new.get("immutable"):
-        faults.append(forbidden("immutable", IMMUTABLE_WHEN_SAID))
-    faults += [
+        errors.append(forbidden("immutable", IMMUTABLE_WHEN_SAID))
+    errors += [
         forbidden(field, IMMUTABLE_WHEN_SAID) for field in fields if (new.get(field) or {}) != (old.get(field) or {})
     ]
-    return faults
+    return errors
 
 
 def decoded_length(base64_text: str) -> int:
@@ -68,13 +68,13 @@ class ConfigMapStrategy(Strategy):
 
     shares_parts = True
 
-    def body_faults(self, obj: Document, call: Call) -> list[Fault]:
-        return config_map_faults(obj)
+    def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
+        return validate_config_map(obj)
 
-    def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
-        faults = self.meta_update_faults(obj, old)
-        faults += immutable_data_faults(obj, old, "data", "binaryData")
-        return faults + self.validate(obj, call)
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        errors = self.validate_meta_update(obj, old)
+        errors += validate_immutable_data(obj, old, "data", "binaryData")
+        return errors + self.validate(obj, call)
 
 
 STRATEGY = ConfigMapStrategy

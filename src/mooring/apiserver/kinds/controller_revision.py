@@ -4,29 +4,29 @@ from __future__ import annotations
 
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
-from mooring.apiserver.kinds.workloads import nonnegative_faults
+from mooring.apiserver.kinds.workloads import validate_nonnegative
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.tables.cells import NONE, age
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column
-from mooring.apiserver.validation.fields import Fault, invalid, required
+from mooring.apiserver.validation.fields import FieldError, invalid, required
 from mooring.apiserver.validation.metadata import IMMUTABLE
 
 
-def controller_revision_faults(obj: Document) -> list[Fault]:
-    faults = revision_number_faults(obj)
+def validate_controller_revision(obj: Document) -> list[FieldError]:
+    errors = validate_revision_number(obj)
     data = obj.get("data")
     if data is None:
-        faults.append(required("data", "data is mandatory"))
+        errors.append(required("data", "data is mandatory"))
     elif not isinstance(data, dict):
-        faults.append(required("data", "data must be a valid JSON object"))
-    return faults
+        errors.append(required("data", "data must be a valid JSON object"))
+    return errors
 
 
-def revision_number_faults(obj: Document) -> list[Fault]:
-    return nonnegative_faults(obj.get("revision"), "revision")
+def validate_revision_number(obj: Document) -> list[FieldError]:
+    return validate_nonnegative(obj.get("revision"), "revision")
 
 
-def revision_data_faults(obj: Document, old: Document) -> list[Fault]:
+def validate_revision_data(obj: Document, old: Document) -> list[FieldError]:
     if obj.get("data") == old.get("data"):
         return []
     return [invalid("data", obj.get("data"), IMMUTABLE)]
@@ -54,14 +54,14 @@ CONTROLLER_REVISION_TABLE = KindTable(
 class ControllerRevisionStrategy(Strategy):
     table = CONTROLLER_REVISION_TABLE
 
-    def body_faults(self, obj: Document, call: Call) -> list[Fault]:
-        return controller_revision_faults(obj)
+    def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
+        return validate_controller_revision(obj)
 
-    def body_update_faults(self, obj: Document, old: Document, call: Call) -> list[Fault]:
-        faults = self.meta_faults(obj)
-        faults += revision_number_faults(obj)
-        faults += revision_data_faults(obj, old)
-        return faults
+    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        errors = self.validate_meta(obj)
+        errors += validate_revision_number(obj)
+        errors += validate_revision_data(obj, old)
+        return errors
 
 
 STRATEGY = ControllerRevisionStrategy

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from mooring.api.cron_schedule import ScheduleError, parse_schedule, zone_fault
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
-from mooring.apiserver.kinds.job.spec import job_spec_faults
+from mooring.apiserver.kinds.job.spec import validate_job_spec
 from mooring.apiserver.kinds.job.strategy import default_job_template, job_warnings
 from mooring.apiserver.kinds.workloads import (
     CONTAINERS_COLUMN,
@@ -19,14 +19,14 @@ from mooring.apiserver.kinds.workloads import (
     SELECTOR_COLUMN,
     WorkloadStrategy,
     name_spec_status,
-    nonnegative_faults,
     pod_name_warnings,
     selector_value,
+    validate_nonnegative,
 )
 from mooring.apiserver.strategy import StatusStrategy, Strategy
 from mooring.apiserver.tables.cells import NONE, UNSET, age, containers_and_images, selector_text, since, template_spec
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, boolean, column, integer
-from mooring.apiserver.validation.fields import Fault, invalid, not_supported, required
+from mooring.apiserver.validation.fields import FieldError, invalid, not_supported, required
 from mooring.apiserver.validation.values import means_the_same
 
 SUCCEEDED_JOBS_KEPT = 3
@@ -55,73 +55,73 @@ def default_cron_job(obj: Document) -> None:
     default_job_template(spec["jobTemplate"]["spec"])
 
 
-def cron_job_name_faults(name: str) -> list[Fault]:
+def validate_cron_job_name(name: str) -> list[FieldError]:
     if len(name.encode()) <= NAME_BYTES_MAX:
         return []
     return [invalid("metadata.name", name, f"must be no more than {NAME_BYTES_MAX} characters")]
 
 
-def cron_job_faults(spec: Document, old: Document | None, path: str) -> list[Fault]:
-    faults = _schedule_faults(spec, old, f"{path}.schedule")
-    faults += nonnegative_faults(spec.get("startingDeadlineSeconds"), f"{path}.startingDeadlineSeconds")
+def validate_cron_job(spec: Document, old: Document | None, path: str) -> list[FieldError]:
+    errors = _validate_schedule(spec, old, f"{path}.schedule")
+    errors += validate_nonnegative(spec.get("startingDeadlineSeconds"), f"{path}.startingDeadlineSeconds")
     zone = spec.get("timeZone")
     if zone is not None and (old is None or old.get("timeZone") != zone):
-        faults += _zone_faults(zone, f"{path}.timeZone")
+        errors += _validate_zone(zone, f"{path}.timeZone")
     policy = spec.get("concurrencyPolicy", "")
     if not policy:
-        faults.append(required(f"{path}.concurrencyPolicy"))
+        errors.append(required(f"{path}.concurrencyPolicy"))
     elif policy not in _POLICIES:
-        faults.append(not_supported(f"{path}.concurrencyPolicy", policy, _POLICIES))
-    faults += _job_template_faults(spec["jobTemplate"], old, f"{path}.jobTemplate.spec")
+        errors.append(not_supported(f"{path}.concurrencyPolicy", policy, _POLICIES))
+    errors += _validate_job_template(spec["jobTemplate"], old, f"{path}.jobTemplate.spec")
     for field in ("successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
-        faults += nonnegative_faults(spec.get(field), f"{path}.{field}")
-    return faults
+        errors += validate_nonnegative(spec.get(field), f"{path}.{field}")
+    return errors
 
 
-def _schedule_faults(spec: Document, old: Document | None, path: str) -> list[Fault]:
+def _validate_schedule(spec: Document, old: Document | None, path: str) -> list[FieldError]:
     schedule = spec.get("schedule", "")
     if not schedule:
         return [required(path)]
-    faults = []
+    errors = []
     try:
         parse_schedule(schedule)
     except ScheduleError as error:
-        faults.append(invalid(path, schedule, str(error)))
+        errors.append(invalid(path, schedule, str(error)))
     if "TZ" not in schedule:
-        return faults
+        return errors
     if old is None or "TZ" not in old.get("schedule", ""):
         detail = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
-        faults.append(invalid(path, schedule, detail))
+        errors.append(invalid(path, schedule, detail))
     elif spec.get("timeZone") is not None:
         detail = "cannot use both timeZone field and TZ or CRON_TZ in schedule"
-        faults.append(invalid(path, schedule, detail))
-    return faults
+        errors.append(invalid(path, schedule, detail))
+    return errors
 
 
-def _zone_faults(zone: str, path: str) -> list[Fault]:
+def _validate_zone(zone: str, path: str) -> list[FieldError]:
     if not zone:
         return [invalid(path, zone, "timeZone must be nil or non-empty string")]
     for part in zone.split("/"):
         if part in (".", "..") or part.startswith("-") or not _is_zone_part(part):
             return [invalid(path, zone, f"unknown time zone {zone}")]
-    faults = []
+    errors = []
     if zone.lower() == "local":
         detail = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
-        faults.append(invalid(path, zone, detail))
-    if fault := zone_fault(zone):
-        faults.append(invalid(path, zone, fault))
-    return faults
+        errors.append(invalid(path, zone, detail))
+    if field_error := zone_fault(zone):
+        errors.append(invalid(path, zone, field_error))
+    return errors
 
 
-def _job_template_faults(template: Document, old: Document | None, path: str) -> list[Fault]:
+def _validate_job_template(template: Document, old: Document | None, path: str) -> list[FieldError]:
     spec = template["spec"]
-    faults = job_spec_faults(spec, old["jobTemplate"]["spec"] if old is not None else None, path)
+    errors = validate_job_spec(spec, old["jobTemplate"]["spec"] if old is not None else None, path)
     if spec.get("selector") is not None:
         detail = "`selector` will be auto-generated"
-        faults.append(invalid(f"{path}.selector", selector_value(spec["selector"]), detail))
+        errors.append(invalid(f"{path}.selector", selector_value(spec["selector"]), detail))
     if spec.get("manualSelector"):
-        faults.append(not_supported(f"{path}.manualSelector", True, ("nil", "false")))
-    return faults
+        errors.append(not_supported(f"{path}.manualSelector", True, ("nil", "false")))
+    return errors
 
 
 def _cron_job_cells(obj: Document, now_s: float) -> list[Cell]:
@@ -176,11 +176,11 @@ class CronJobStrategy(WorkloadStrategy):
         if not means_the_same(obj["spec"], old["spec"], "batch", "CronJobSpec"):
             obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
-    def body_faults(self, obj: Document, call: Call) -> list[Fault]:
-        return cron_job_faults(obj["spec"], None, "spec") + cron_job_name_faults(obj["metadata"].get("name", ""))
+    def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
+        return validate_cron_job(obj["spec"], None, "spec") + validate_cron_job_name(obj["metadata"].get("name", ""))
 
-    def body_update_faults(self, obj: Document, old: Document, call: Call) -> list[Fault]:
-        return cron_job_faults(obj["spec"], old["spec"], "spec")
+    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        return validate_cron_job(obj["spec"], old["spec"], "spec")
 
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
         warnings = pod_name_warnings(obj["metadata"]["name"])
@@ -196,7 +196,7 @@ class CronJobStrategy(WorkloadStrategy):
 
 
 class CronJobStatusStrategy(StatusStrategy):
-    def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
         """Anything goes; the registry still looks at the metadata."""
         return []
 

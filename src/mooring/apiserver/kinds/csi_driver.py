@@ -14,8 +14,8 @@ from mooring.apiserver.call import Call
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.tables.cells import NONE, UNSET, age
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, boolean, column
-from mooring.apiserver.validation.fields import Fault, duplicate, invalid, not_supported, required
-from mooring.apiserver.validation.metadata import immutable_faults
+from mooring.apiserver.validation.fields import FieldError, duplicate, invalid, not_supported, required
+from mooring.apiserver.validation.metadata import validate_immutable
 
 GROUP_POLICIES = ("File", "None", "ReadWriteOnceWithFSType")
 LIFECYCLE_MODES = ("Persistent", "Ephemeral")
@@ -42,8 +42,8 @@ def default_csi_driver(obj: Document) -> None:
     spec.setdefault("seLinuxMount", False)
 
 
-def csi_driver_faults(spec: Document, path: str) -> list[Fault]:
-    faults = [
+def validate_csi_driver(spec: Document, path: str) -> list[FieldError]:
+    errors = [
         required(f"{path}.{told}")
         for field, told in (
             ("attachRequired", "attachedRequired"),
@@ -54,48 +54,48 @@ def csi_driver_faults(spec: Document, path: str) -> list[Fault]:
     ]
     policy, period_s = spec.get("fsGroupPolicy"), spec.get("nodeAllocatableUpdatePeriodSeconds")
     if policy is not None and policy not in GROUP_POLICIES:
-        faults.append(not_supported(f"{path}.fsGroupPolicy", policy, GROUP_POLICIES))
+        errors.append(not_supported(f"{path}.fsGroupPolicy", policy, GROUP_POLICIES))
     requests = spec.get("tokenRequests") or ()
-    faults += _token_requests_faults(requests, f"{path}.tokenRequests")
-    faults += [
+    errors += _validate_token_requests(requests, f"{path}.tokenRequests")
+    errors += [
         not_supported(f"{path}.volumeLifecycleModes", mode, LIFECYCLE_MODES)
         for mode in spec.get("volumeLifecycleModes") or ()
         if mode not in LIFECYCLE_MODES
     ]
     if "seLinuxMount" not in spec:
-        faults.append(required(f"{path}.seLinuxMount"))
+        errors.append(required(f"{path}.seLinuxMount"))
     if period_s is not None and period_s < UPDATE_PERIOD_S_MIN:
         detail = f"must be greater than or equal to {UPDATE_PERIOD_S_MIN} seconds"
-        faults.append(invalid(f"{path}.nodeAllocatableUpdatePeriodSeconds", period_s, detail))
+        errors.append(invalid(f"{path}.nodeAllocatableUpdatePeriodSeconds", period_s, detail))
     in_secrets = spec.get("serviceAccountTokenInSecrets")
     if in_secrets is not None and not requests:
         detail = "serviceAccountTokenInSecrets is set but no tokenRequests are specified"
-        faults.append(invalid(f"{path}.serviceAccountTokenInSecrets", in_secrets, detail))
-    return faults
+        errors.append(invalid(f"{path}.serviceAccountTokenInSecrets", in_secrets, detail))
+    return errors
 
 
-def csi_driver_update_faults(spec: Document, old: Document, path: str) -> list[Fault]:
+def validate_csi_driver_update(spec: Document, old: Document, path: str) -> list[FieldError]:
     """What a change may not touch."""
-    faults = immutable_faults(spec.get("attachRequired"), old.get("attachRequired"), f"{path}.attachedRequired")
+    errors = validate_immutable(spec.get("attachRequired"), old.get("attachRequired"), f"{path}.attachedRequired")
     modes, old_modes = spec.get("volumeLifecycleModes"), old.get("volumeLifecycleModes")
-    return faults + immutable_faults(modes, old_modes, f"{path}.volumeLifecycleModes")
+    return errors + validate_immutable(modes, old_modes, f"{path}.volumeLifecycleModes")
 
 
-def _token_requests_faults(requests: Sequence[Document], path: str) -> list[Fault]:
-    faults: list[Fault] = []
+def _validate_token_requests(requests: Sequence[Document], path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
     seen: set[str] = set()
     for index, request in enumerate(requests):
         audience, lasts_s = request.get("audience", ""), request.get("expirationSeconds")
         if audience in seen:
-            faults.append(duplicate(f"{path}[{index}].audience", audience))
+            errors.append(duplicate(f"{path}[{index}].audience", audience))
             continue
         seen.add(audience)
         here = f"{path}[{index}].expirationSeconds"
         if lasts_s is not None and lasts_s < TOKEN_S_MIN:
-            faults.append(invalid(here, lasts_s, "may not specify a duration less than 10 minutes"))
+            errors.append(invalid(here, lasts_s, "may not specify a duration less than 10 minutes"))
         if lasts_s is not None and lasts_s > TOKEN_S_MAX:
-            faults.append(invalid(here, lasts_s, "may not specify a duration larger than 2^32 seconds"))
-    return faults
+            errors.append(invalid(here, lasts_s, "may not specify a duration larger than 2^32 seconds"))
+    return errors
 
 
 def _csi_driver_cells(obj: Document, now_s: float) -> list[Cell]:
@@ -138,8 +138,8 @@ class CSIDriverStrategy(Strategy):
     def prepare_for_create(self, obj: Document, call: Call) -> None:
         obj["spec"].pop(_GATED, None)
 
-    def body_faults(self, obj: Document, call: Call) -> list[Fault]:
-        return csi_driver_faults(obj["spec"], "spec")
+    def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
+        return validate_csi_driver(obj["spec"], "spec")
 
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
         return _csi_driver_warnings(obj["spec"])
@@ -149,9 +149,9 @@ class CSIDriverStrategy(Strategy):
             obj["spec"].pop(_GATED, None)
         self.count_generation(obj, old)
 
-    def body_update_faults(self, obj: Document, old: Document, call: Call) -> list[Fault]:
-        faults = csi_driver_faults(obj["spec"], "spec")
-        return faults + csi_driver_update_faults(obj["spec"], old["spec"], "spec")
+    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        errors = validate_csi_driver(obj["spec"], "spec")
+        return errors + validate_csi_driver_update(obj["spec"], old["spec"], "spec")
 
     def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
         is_same = (obj["spec"].get("tokenRequests") or []) == (old["spec"].get("tokenRequests") or [])

@@ -8,28 +8,28 @@ from __future__ import annotations
 
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
-from mooring.apiserver.kinds.pod.resources import non_negative_faults
-from mooring.apiserver.kinds.volume_sources import csi_driver_name_faults
+from mooring.apiserver.kinds.pod.resources import validate_non_negative
+from mooring.apiserver.kinds.volume_sources import validate_driver_name
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.tables.cells import age
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, integer
-from mooring.apiserver.validation.fields import Fault, duplicate, invalid, required
+from mooring.apiserver.validation.fields import FieldError, duplicate, invalid, required
 from mooring.apiserver.validation.metadata import IMMUTABLE
-from mooring.apiserver.validation.names import qualified_name_faults
+from mooring.apiserver.validation.names import qualified_name_errors
 from mooring.apiserver.validation.values import internal_value
 
 NODE_ID_BYTES_MAX = 256
 
 
-def csi_node_faults(spec: Document, path: str) -> list[Fault]:
-    faults: list[Fault] = []
+def validate_csi_node(spec: Document, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
     seen: set[str] = set()
     for index, driver in enumerate(spec.get("drivers") or ()):
-        faults += _driver_faults(driver, seen, f"{path}.drivers[{index}]")
-    return faults
+        errors += _validate_driver(driver, seen, f"{path}.drivers[{index}]")
+    return errors
 
 
-def csi_node_update_faults(spec: Document, old: Document, path: str) -> list[Fault]:
+def validate_csi_node_update(spec: Document, old: Document, path: str) -> list[FieldError]:
     """What a change may not touch: drivers that stay."""
     return [
         invalid(f"{path}.drivers", internal_value(_without_count(driver), "CSINodeDriver", "storage"), IMMUTABLE)
@@ -39,27 +39,27 @@ def csi_node_update_faults(spec: Document, old: Document, path: str) -> list[Fau
     ]
 
 
-def _driver_faults(driver: Document, seen: set[str], path: str) -> list[Fault]:
+def _validate_driver(driver: Document, seen: set[str], path: str) -> list[FieldError]:
     name = driver.get("name", "")
-    faults = csi_driver_name_faults(name, f"{path}.name")
-    faults += _node_id_faults(driver.get("nodeID", ""), f"{path}.nodeID")
+    errors = validate_driver_name(name, f"{path}.name")
+    errors += _validate_node_id(driver.get("nodeID", ""), f"{path}.nodeID")
     count = (driver.get("allocatable") or {}).get("count")
     if count is not None:
-        faults += non_negative_faults(count, f"{path}.allocatable.count")
+        errors += validate_non_negative(count, f"{path}.allocatable.count")
     if name in seen:
-        faults.append(duplicate(f"{path}.name", name))
+        errors.append(duplicate(f"{path}.name", name))
     seen.add(name)
     keys = driver.get("topologyKeys") or ()
     for index, key in enumerate(keys):
         if not key:
-            faults.append(required(path))
+            errors.append(required(path))
         if key in keys[:index]:
-            faults.append(duplicate(path, key))
-        faults += [invalid(path, key, text) for text in qualified_name_faults(key)]
-    return faults
+            errors.append(duplicate(path, key))
+        errors += [invalid(path, key, text) for text in qualified_name_errors(key)]
+    return errors
 
 
-def _node_id_faults(node_id: str, path: str) -> list[Fault]:
+def _validate_node_id(node_id: str, path: str) -> list[FieldError]:
     if not node_id:
         return [required(path)]
     if len(node_id.encode()) > NODE_ID_BYTES_MAX:
@@ -86,14 +86,14 @@ class CSINodeStrategy(Strategy):
     table = CSI_NODE_TABLE
     allows_unconditional_update = False
 
-    def body_faults(self, obj: Document, call: Call) -> list[Fault]:
-        return csi_node_faults(obj["spec"], "spec")
+    def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
+        return validate_csi_node(obj["spec"], "spec")
 
-    def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
         """As a new object, then as a change."""
-        faults = self.meta_faults(obj)
-        faults += csi_node_faults(obj["spec"], "spec")
-        return faults + csi_node_update_faults(obj["spec"], old["spec"], "spec")
+        errors = self.validate_meta(obj)
+        errors += validate_csi_node(obj["spec"], "spec")
+        return errors + validate_csi_node_update(obj["spec"], old["spec"], "spec")
 
 
 STRATEGY = CSINodeStrategy

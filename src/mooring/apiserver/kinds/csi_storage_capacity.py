@@ -11,34 +11,34 @@ from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.node import DEPRECATED_NODE_LABELS, node_selector_term_warnings
 from mooring.apiserver.kinds.pod.resources import NOT_NEGATIVE
 from mooring.apiserver.strategy import Strategy
-from mooring.apiserver.validation.fields import Fault, invalid
+from mooring.apiserver.validation.fields import FieldError, invalid
 from mooring.apiserver.validation.metadata import IMMUTABLE
-from mooring.apiserver.validation.names import dns_subdomain_faults
-from mooring.apiserver.validation.selectors import label_selector_faults
+from mooring.apiserver.validation.names import dns_subdomain_errors
+from mooring.apiserver.validation.selectors import validate_label_selector
 
 
-def storage_capacity_faults(obj: Document, tolerates_values: bool = False) -> list[Fault]:
-    faults = label_selector_faults(obj.get("nodeTopology"), "nodeTopology", tolerates_values)
+def validate_storage_capacity(obj: Document, tolerates_values: bool = False) -> list[FieldError]:
+    errors = validate_label_selector(obj.get("nodeTopology"), "nodeTopology", tolerates_values)
     name, size = obj.get("storageClassName", ""), obj.get("capacity")
-    faults += [invalid("storageClassName", name, text) for text in dns_subdomain_faults(name)]
+    errors += [invalid("storageClassName", name, text) for text in dns_subdomain_errors(name)]
     if size is not None and quantity_nano(size) < 0:
-        faults.append(invalid("capacity", size, NOT_NEGATIVE))
-    return faults
+        errors.append(invalid("capacity", size, NOT_NEGATIVE))
+    return errors
 
 
-def storage_capacity_update_faults(obj: Document, old: Document) -> list[Fault]:
+def validate_storage_capacity_update(obj: Document, old: Document) -> list[FieldError]:
     """What a change may not touch."""
-    faults = []
+    errors = []
     if obj.get("nodeTopology") != old.get("nodeTopology"):
-        faults.append(invalid("nodeTopology", _with_sorted_labels(obj.get("nodeTopology")), IMMUTABLE))
+        errors.append(invalid("nodeTopology", _with_sorted_labels(obj.get("nodeTopology")), IMMUTABLE))
     if obj.get("storageClassName", "") != old.get("storageClassName", ""):
-        faults.append(invalid("storageClassName", obj.get("storageClassName", ""), IMMUTABLE))
-    return faults
+        errors.append(invalid("storageClassName", obj.get("storageClassName", ""), IMMUTABLE))
+    return errors
 
 
 def has_bad_selector(obj: Document) -> bool:
     """Whether an old capacity has a selector that is refused today: then values may stay as bad as they were."""
-    return bool(label_selector_faults(obj.get("nodeTopology"), "nodeTopology"))
+    return bool(validate_label_selector(obj.get("nodeTopology"), "nodeTopology"))
 
 
 def _with_sorted_labels(selector: Document | None) -> Document | None:
@@ -50,15 +50,15 @@ def _with_sorted_labels(selector: Document | None) -> Document | None:
 class CSIStorageCapacityStrategy(Strategy):
     allows_unconditional_update = False
 
-    def body_faults(self, obj: Document, call: Call) -> list[Fault]:
-        return storage_capacity_faults(obj)
+    def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
+        return validate_storage_capacity(obj)
 
-    def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
         """As a new object, then as a change."""
-        faults = self.meta_faults(obj)
-        faults += storage_capacity_faults(obj, tolerates_values=has_bad_selector(old))
-        faults += self.meta_update_faults(obj, old)
-        return faults + storage_capacity_update_faults(obj, old)
+        errors = self.validate_meta(obj)
+        errors += validate_storage_capacity(obj, tolerates_values=has_bad_selector(old))
+        errors += self.validate_meta_update(obj, old)
+        return errors + validate_storage_capacity_update(obj, old)
 
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
         return _csi_storage_capacity_warnings(obj)

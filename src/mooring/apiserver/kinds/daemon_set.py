@@ -14,32 +14,32 @@ from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.deployment import rolling_value
 from mooring.apiserver.kinds.pod.defaults import default_pod_template
 from mooring.apiserver.kinds.pod.warnings import pod_template_warnings
-from mooring.apiserver.kinds.pod_template import pod_template_faults
+from mooring.apiserver.kinds.pod_template import validate_pod_template
 from mooring.apiserver.kinds.workloads import (
     CONTAINERS_COLUMN,
     HISTORY_MAX,
     IMAGES_COLUMN,
     SELECTOR_COLUMN,
     WorkloadStrategy,
-    above_100_percent_faults,
-    decremented_faults,
-    immutable_selector_faults,
-    int64_fault,
+    int64_error,
     int_or_percent,
-    int_or_percent_faults,
     is_empty_selector,
-    mismatch_faults,
     name_spec_status,
-    nonnegative_faults,
-    nonnegative_fields_faults,
-    restart_faults,
     selector_matcher,
+    validate_at_most_100_percent,
+    validate_immutable_selector,
+    validate_int_or_percent,
+    validate_nonnegative,
+    validate_nonnegative_fields,
+    validate_not_decremented,
+    validate_restart_policy_always,
+    validate_selector_matches,
 )
 from mooring.apiserver.strategy import StatusStrategy, Strategy
 from mooring.apiserver.tables.cells import age, containers_and_images, labels_text, selector_text, template_spec
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column, integer
-from mooring.apiserver.validation.fields import Fault, invalid, not_supported, required
-from mooring.apiserver.validation.selectors import label_selector_faults
+from mooring.apiserver.validation.fields import FieldError, invalid, not_supported, required
+from mooring.apiserver.validation.selectors import validate_label_selector
 from mooring.apiserver.validation.values import means_the_same
 from mooring.client.errors import BadRequestError
 
@@ -81,43 +81,43 @@ def default_daemon_set(obj: Document) -> None:
         rolling.setdefault("maxSurge", 0)
     spec.setdefault("revisionHistoryLimit", HISTORY_MAX)
     annotations = obj["metadata"].setdefault("annotations", {})
-    if fault := int64_fault(annotations.setdefault(TEMPLATE_GENERATION, "0")):
-        raise BadRequestError(f'DaemonSet in version "v1" cannot be handled as a DaemonSet: {fault}')
+    if error := int64_error(annotations.setdefault(TEMPLATE_GENERATION, "0")):
+        raise BadRequestError(f'DaemonSet in version "v1" cannot be handled as a DaemonSet: {error}')
     default_pod_template(spec["template"])
 
 
-def daemon_set_faults(spec: Document, old: Document | None, path: str) -> list[Fault]:
+def validate_daemon_set(spec: Document, old: Document | None, path: str) -> list[FieldError]:
     selector, template = spec.get("selector"), spec["template"]
     inside = f"{path}.template"
     # Values that the selector already had are tolerated, because it cannot be changed any more.
-    tolerates_values = old is not None and bool(label_selector_faults(old.get("selector"), ""))
-    faults = label_selector_faults(selector, f"{path}.selector", tolerates_values=tolerates_values)
+    tolerates_values = old is not None and bool(validate_label_selector(old.get("selector"), ""))
+    field_errors = validate_label_selector(selector, f"{path}.selector", tolerates_values=tolerates_values)
     matcher = selector_matcher(selector)
     if matcher is not None:
-        faults += mismatch_faults(matcher, template, inside)
+        field_errors += validate_selector_matches(matcher, template, inside)
     if selector is not None and is_empty_selector(selector):
-        faults.append(invalid(f"{path}.selector", {}, "empty selector is invalid for daemonset"))
-    faults += pod_template_faults(template, inside, old["template"] if old is not None else None)
-    faults += restart_faults(template, "DaemonSet", inside)
-    faults += nonnegative_faults(spec.get("minReadySeconds"), f"{path}.minReadySeconds")
-    faults += _daemon_set_strategy_faults(spec.get("updateStrategy") or {}, f"{path}.updateStrategy")
-    faults += nonnegative_faults(spec.get("revisionHistoryLimit"), f"{path}.revisionHistoryLimit")
-    return faults
+        field_errors.append(invalid(f"{path}.selector", {}, "empty selector is invalid for daemonset"))
+    field_errors += validate_pod_template(template, inside, old["template"] if old is not None else None)
+    field_errors += validate_restart_policy_always(template, "DaemonSet", inside)
+    field_errors += validate_nonnegative(spec.get("minReadySeconds"), f"{path}.minReadySeconds")
+    field_errors += _validate_daemon_set_strategy(spec.get("updateStrategy") or {}, f"{path}.updateStrategy")
+    field_errors += validate_nonnegative(spec.get("revisionHistoryLimit"), f"{path}.revisionHistoryLimit")
+    return field_errors
 
 
-def daemon_set_update_faults(spec: Document, old: Document, path: str) -> list[Fault]:
-    faults = immutable_selector_faults(spec.get("selector"), old.get("selector"), f"{path}.selector")
-    faults += daemon_set_faults(spec, old, path)
-    return faults
+def validate_daemon_set_update(spec: Document, old: Document, path: str) -> list[FieldError]:
+    field_errors = validate_immutable_selector(spec.get("selector"), old.get("selector"), f"{path}.selector")
+    field_errors += validate_daemon_set(spec, old, path)
+    return field_errors
 
 
-def daemon_set_status_faults(status: Document, old: Document, path: str) -> list[Fault]:
-    faults = nonnegative_fields_faults({name: status.get(name) for name in _COUNTS}, path)
-    faults += decremented_faults(status, old, path)
-    return faults
+def validate_daemon_set_status(status: Document, old: Document, path: str) -> list[FieldError]:
+    field_errors = validate_nonnegative_fields({name: status.get(name) for name in _COUNTS}, path)
+    field_errors += validate_not_decremented(status, old, path)
+    return field_errors
 
 
-def _daemon_set_strategy_faults(strategy: Document, path: str) -> list[Fault]:
+def _validate_daemon_set_strategy(strategy: Document, path: str) -> list[FieldError]:
     rolling = strategy.get("rollingUpdate")
     match strategy.get("type", ""):
         case "OnDelete":
@@ -125,24 +125,24 @@ def _daemon_set_strategy_faults(strategy: Document, path: str) -> list[Fault]:
         case "RollingUpdate":
             if rolling is None:
                 return [required(f"{path}.rollingUpdate")]
-            return _daemon_set_rolling_update_faults(rolling, f"{path}.rollingUpdate")
+            return _validate_daemon_set_rolling_update(rolling, f"{path}.rollingUpdate")
         case other:
             shown = {"Type": other, "RollingUpdate": rolling_value(rolling)}
             return [not_supported(path, shown, ("RollingUpdate", "OnDelete"))]
 
 
-def _daemon_set_rolling_update_faults(rolling: Document, path: str) -> list[Fault]:
+def _validate_daemon_set_rolling_update(rolling: Document, path: str) -> list[FieldError]:
     unavailable, surge = rolling.get("maxUnavailable", 0), rolling.get("maxSurge", 0)
-    faults = int_or_percent_faults(unavailable, f"{path}.maxUnavailable")
-    faults += int_or_percent_faults(surge, f"{path}.maxSurge")
-    faults += above_100_percent_faults(unavailable, f"{path}.maxUnavailable")
-    faults += above_100_percent_faults(surge, f"{path}.maxSurge")
+    field_errors = validate_int_or_percent(unavailable, f"{path}.maxUnavailable")
+    field_errors += validate_int_or_percent(surge, f"{path}.maxSurge")
+    field_errors += validate_at_most_100_percent(unavailable, f"{path}.maxUnavailable")
+    field_errors += validate_at_most_100_percent(surge, f"{path}.maxSurge")
     takes_away, adds = int_or_percent(unavailable) != 0, int_or_percent(surge) != 0
     if takes_away and adds:
-        faults.append(invalid(f"{path}.maxSurge", surge, "may not be set when maxUnavailable is non-zero"))
+        field_errors.append(invalid(f"{path}.maxSurge", surge, "may not be set when maxUnavailable is non-zero"))
     elif not takes_away and not adds:
-        faults.append(required(f"{path}.maxUnavailable", "cannot be 0 when maxSurge is 0"))
-    return faults
+        field_errors.append(required(f"{path}.maxUnavailable", "cannot be 0 when maxSurge is 0"))
+    return field_errors
 
 
 def _daemon_set_cells(obj: Document, now_s: float) -> list[Cell]:
@@ -207,11 +207,11 @@ class DaemonSetStrategy(WorkloadStrategy):
         if not means_the_same(obj["spec"], old["spec"], "apps", "DaemonSetSpec"):
             metadata["generation"] = old_metadata.get("generation", 0) + 1
 
-    def body_faults(self, obj: Document, call: Call) -> list[Fault]:
-        return daemon_set_faults(obj["spec"], None, "spec")
+    def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
+        return validate_daemon_set(obj["spec"], None, "spec")
 
-    def body_update_faults(self, obj: Document, old: Document, call: Call) -> list[Fault]:
-        return daemon_set_update_faults(obj["spec"], old["spec"], "spec")
+    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        return validate_daemon_set_update(obj["spec"], old["spec"], "spec")
 
     def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
         if _template_generation(obj) == _template_generation(old):
@@ -224,8 +224,8 @@ class DaemonSetStatusStrategy(StatusStrategy):
         super().prepare_for_update(obj, old, call)
         _set_template_generation(obj, _template_generation(old))
 
-    def body_update_faults(self, obj: Document, old: Document, call: Call) -> list[Fault]:
-        return daemon_set_status_faults(obj.get("status") or {}, old.get("status") or {}, "status")
+    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        return validate_daemon_set_status(obj.get("status") or {}, old.get("status") or {}, "status")
 
 
 def _template_generation(obj: Document) -> int:

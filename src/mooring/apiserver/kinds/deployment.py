@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.pod.defaults import default_pod_template
-from mooring.apiserver.kinds.replica_set import ABOVE_READY, ABOVE_REPLICAS, selected_template_faults
+from mooring.apiserver.kinds.replica_set import ABOVE_READY, ABOVE_REPLICAS, validate_selected_template
 from mooring.apiserver.kinds.workloads import (
     CONTAINERS_COLUMN,
     HISTORY_MAX,
@@ -18,22 +18,22 @@ from mooring.apiserver.kinds.workloads import (
     READY_COLUMN,
     SELECTOR_COLUMN,
     WorkloadStrategy,
-    above_100_percent_faults,
-    above_faults,
-    decremented_faults,
-    immutable_selector_faults,
-    int64_fault,
+    int64_error,
     int_or_percent,
-    int_or_percent_faults,
     name_spec_status,
-    nonnegative_faults,
-    nonnegative_fields_faults,
     pod_name_warnings,
+    validate_at_most,
+    validate_at_most_100_percent,
+    validate_immutable_selector,
+    validate_int_or_percent,
+    validate_nonnegative,
+    validate_nonnegative_fields,
+    validate_not_decremented,
 )
 from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
 from mooring.apiserver.tables.cells import age, bare_selector_text, containers_and_images, template_spec
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column
-from mooring.apiserver.validation.fields import Fault, forbidden, invalid, not_supported, required
+from mooring.apiserver.validation.fields import FieldError, forbidden, invalid, not_supported, required
 from mooring.apiserver.validation.values import means_the_same
 from mooring.client.errors import BadRequestError
 
@@ -71,43 +71,43 @@ def default_deployment(obj: Document) -> None:
 def check_rollback_revision(metadata: Document) -> None:
     """An annotation that kube-apiserver makes a number of on the way in."""
     revision = (metadata.get("annotations") or {}).get(ROLLBACK_REVISION)
-    if revision and (fault := int64_fault(revision)):
+    if revision and (error := int64_error(revision)):
         raise BadRequestError(
             'Deployment in version "v1" cannot be handled as a Deployment: '
-            f"failed to parse annotation[{ROLLBACK_REVISION}]={revision} as int64: {fault}"
+            f"failed to parse annotation[{ROLLBACK_REVISION}]={revision} as int64: {error}"
         )
 
 
-def deployment_faults(spec: Document, old: Document | None, path: str) -> list[Fault]:
-    faults = nonnegative_faults(spec.get("replicas"), f"{path}.replicas")
-    faults += selected_template_faults(spec, old, path)
-    faults += _deployment_strategy_faults(spec.get("strategy") or {}, f"{path}.strategy")
-    faults += nonnegative_faults(spec.get("minReadySeconds"), f"{path}.minReadySeconds")
-    faults += nonnegative_faults(spec.get("revisionHistoryLimit"), f"{path}.revisionHistoryLimit")
+def validate_deployment(spec: Document, old: Document | None, path: str) -> list[FieldError]:
+    field_errors = validate_nonnegative(spec.get("replicas"), f"{path}.replicas")
+    field_errors += validate_selected_template(spec, old, path)
+    field_errors += _validate_deployment_strategy(spec.get("strategy") or {}, f"{path}.strategy")
+    field_errors += validate_nonnegative(spec.get("minReadySeconds"), f"{path}.minReadySeconds")
+    field_errors += validate_nonnegative(spec.get("revisionHistoryLimit"), f"{path}.revisionHistoryLimit")
     deadline_s, here = spec.get("progressDeadlineSeconds"), f"{path}.progressDeadlineSeconds"
     if deadline_s is not None:
-        faults += nonnegative_faults(deadline_s, here)
+        field_errors += validate_nonnegative(deadline_s, here)
         if deadline_s <= spec.get("minReadySeconds", 0):
-            faults.append(invalid(here, deadline_s, "must be greater than minReadySeconds"))
-    return faults
+            field_errors.append(invalid(here, deadline_s, "must be greater than minReadySeconds"))
+    return field_errors
 
 
-def deployment_update_faults(spec: Document, old: Document, path: str) -> list[Fault]:
-    faults = deployment_faults(spec, old, path)
-    faults += immutable_selector_faults(spec.get("selector"), old.get("selector"), f"{path}.selector")
-    return faults
+def validate_deployment_update(spec: Document, old: Document, path: str) -> list[FieldError]:
+    field_errors = validate_deployment(spec, old, path)
+    field_errors += validate_immutable_selector(spec.get("selector"), old.get("selector"), f"{path}.selector")
+    return field_errors
 
 
-def deployment_status_faults(status: Document, old: Document, path: str) -> list[Fault]:
-    faults = nonnegative_fields_faults({name: status.get(name) for name in _COUNTS}, path)
+def validate_deployment_status(status: Document, old: Document, path: str) -> list[FieldError]:
+    field_errors = validate_nonnegative_fields({name: status.get(name) for name in _COUNTS}, path)
     parts = ("updatedReplicas", "readyReplicas", "availableReplicas")
-    faults += above_faults(status, parts, "replicas", ABOVE_REPLICAS, path)
-    faults += above_faults(status, ("availableReplicas",), "readyReplicas", ABOVE_READY, path)
-    faults += decremented_faults(status, old, path)
-    return faults
+    field_errors += validate_at_most(status, parts, "replicas", ABOVE_REPLICAS, path)
+    field_errors += validate_at_most(status, ("availableReplicas",), "readyReplicas", ABOVE_READY, path)
+    field_errors += validate_not_decremented(status, old, path)
+    return field_errors
 
 
-def _deployment_strategy_faults(strategy: Document, path: str) -> list[Fault]:
+def _validate_deployment_strategy(strategy: Document, path: str) -> list[FieldError]:
     rolling = strategy.get("rollingUpdate")
     match strategy.get("type", ""):
         case "Recreate":
@@ -117,21 +117,21 @@ def _deployment_strategy_faults(strategy: Document, path: str) -> list[Fault]:
         case "RollingUpdate":
             if rolling is None:
                 return [required(f"{path}.rollingUpdate", "this should be defaulted and never be nil")]
-            return _deployment_rolling_update_faults(rolling, f"{path}.rollingUpdate")
+            return _validate_deployment_rolling_update(rolling, f"{path}.rollingUpdate")
         case other:
             shown = {"Type": other, "RollingUpdate": rolling_value(rolling)}
             return [not_supported(path, shown, ("Recreate", "RollingUpdate"))]
 
 
-def _deployment_rolling_update_faults(rolling: Document, path: str) -> list[Fault]:
+def _validate_deployment_rolling_update(rolling: Document, path: str) -> list[FieldError]:
     unavailable, surge = rolling.get("maxUnavailable", 0), rolling.get("maxSurge", 0)
     here = f"{path}.maxUnavailable"
-    faults = int_or_percent_faults(unavailable, here)
-    faults += int_or_percent_faults(surge, f"{path}.maxSurge")
+    field_errors = validate_int_or_percent(unavailable, here)
+    field_errors += validate_int_or_percent(surge, f"{path}.maxSurge")
     if int_or_percent(unavailable) == 0 and int_or_percent(surge) == 0:
-        faults.append(invalid(here, unavailable, "may not be 0 when `maxSurge` is 0"))
-    faults += above_100_percent_faults(unavailable, here)
-    return faults
+        field_errors.append(invalid(here, unavailable, "may not be 0 when `maxSurge` is 0"))
+    field_errors += validate_at_most_100_percent(unavailable, here)
+    return field_errors
 
 
 def rolling_value(rolling: Document | None) -> Document | None:
@@ -191,12 +191,12 @@ class DeploymentStrategy(WorkloadStrategy):
         ):
             metadata["generation"] = old_metadata.get("generation", 0) + 1
 
-    def body_faults(self, obj: Document, call: Call) -> list[Fault]:
-        return deployment_faults(obj["spec"], None, "spec")
+    def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
+        return validate_deployment(obj["spec"], None, "spec")
 
-    def body_update_faults(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
         spec, old_spec = obj["spec"], old["spec"]
-        return deployment_update_faults(spec, old_spec, "spec") if spec is not old_spec else []
+        return validate_deployment_update(spec, old_spec, "spec") if spec is not old_spec else []
 
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
         return pod_name_warnings(obj["metadata"]["name"]) + super().warnings_on_create(obj, call)
@@ -209,8 +209,8 @@ class DeploymentStatusStrategy(StatusStrategy):
         super().prepare_for_update(obj, old, call)
         keep(obj["metadata"], old["metadata"], "labels")
 
-    def body_update_faults(self, obj: Document, old: Document, call: Call) -> list[Fault]:
-        return deployment_status_faults(obj.get("status") or {}, old.get("status") or {}, "status")
+    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        return validate_deployment_status(obj.get("status") or {}, old.get("status") or {}, "status")
 
 
 STRATEGY = DeploymentStrategy

@@ -16,9 +16,9 @@ from typing import Any, TypeAlias
 import msgspec
 
 from mooring.api.document import Document
-from mooring.apiserver.kinds.volume_sources import csi_driver_name_faults
+from mooring.apiserver.kinds.volume_sources import validate_driver_name
 from mooring.apiserver.validation.fields import (
-    Fault,
+    FieldError,
     duplicate,
     forbidden,
     internal,
@@ -27,14 +27,14 @@ from mooring.apiserver.validation.fields import (
     too_long,
     too_many,
 )
-from mooring.apiserver.validation.names import dns_label_faults, dns_subdomain_faults, matching_rule
-from mooring.apiserver.validation.selectors import label_name_faults
+from mooring.apiserver.validation.names import dns_label_errors, dns_subdomain_errors, matching_rule
+from mooring.apiserver.validation.selectors import validate_label_name
 
 POOL_NAME_BYTES_MAX = 253
 IDENTIFIER_BYTES_MAX = 32
 KEY_SHOWN_BYTES_MAX = 63 + 1 + IDENTIFIER_BYTES_MAX
 
-Check: TypeAlias = Callable[[Any, str], list[Fault]]
+Check: TypeAlias = Callable[[Any, str], list[FieldError]]
 """From an item and its path to what is wrong with it."""
 
 _IDENTIFIER = "[A-Za-z_][A-Za-z0-9_]*"
@@ -48,7 +48,6 @@ _NORMAL_UUID = (
     "characters"
 )
 
-driver_faults = csi_driver_name_faults
 
 SELECTORS_COUNT_MAX = 32
 CONFIGS_COUNT_MAX = 32
@@ -72,49 +71,51 @@ _IDENTIFIER_RULE = matching_rule(
 )
 
 
-def label_faults(name: str, path: str) -> list[Fault]:
+def validate_label(name: str, path: str) -> list[FieldError]:
     """The names of devices, requests and counters."""
-    return [invalid(path, name, text) for text in dns_label_faults(name)]
+    return [invalid(path, name, text) for text in dns_label_errors(name)]
 
 
-def pool_name_faults(name: str, path: str) -> list[Fault]:
+def validate_pool_name(name: str, path: str) -> list[FieldError]:
     """The name of a pool: names of nodes and the like, with slashes between them."""
     if not name:
         return [required(path)]
-    faults = [too_long(path, POOL_NAME_BYTES_MAX)] if len(name.encode()) > POOL_NAME_BYTES_MAX else []
-    return faults + [invalid(path, part, text) for part in name.split("/") for text in dns_subdomain_faults(part)]
+    field_errors = [too_long(path, POOL_NAME_BYTES_MAX)] if len(name.encode()) > POOL_NAME_BYTES_MAX else []
+    return field_errors + [invalid(path, part, text) for part in name.split("/") for text in dns_subdomain_errors(part)]
 
 
-def qualified_device_name_faults(name: str, path: str) -> list[Fault]:
+def validate_qualified_device_name(name: str, path: str) -> list[FieldError]:
     """The name of an attribute or a capacity. With more than one slash anything goes."""
     parts = name.split("/")
     if len(parts) == 1:
-        return identifier_faults(name, path)
+        return validate_identifier(name, path)
     if len(parts) > 2:
         return []
     domain, identifier = parts
-    faults = driver_faults(domain, path) if domain else [invalid(path, "", "the domain must not be empty")]
+    field_errors = validate_driver_name(domain, path) if domain else [invalid(path, "", "the domain must not be empty")]
     if not identifier:
-        return [*faults, invalid(path, "", "the name must not be empty")]
-    return faults + identifier_faults(identifier, path)
+        return [*field_errors, invalid(path, "", "the name must not be empty")]
+    return field_errors + validate_identifier(identifier, path)
 
 
-def full_device_name_faults(name: str, path: str) -> list[Fault]:
+def validate_full_device_name(name: str, path: str) -> list[FieldError]:
     """The same where there is no domain to assume."""
-    faults = qualified_device_name_faults(name, path)
+    field_errors = validate_qualified_device_name(name, path)
     if "/" not in name:
-        faults.append(invalid(path, name, "a fully qualified name must be a domain and a name separated by a slash"))
-    return faults
+        field_errors.append(
+            invalid(path, name, "a fully qualified name must be a domain and a name separated by a slash")
+        )
+    return field_errors
 
 
-def identifier_faults(name: str, path: str) -> list[Fault]:
-    faults = [too_long(path, IDENTIFIER_BYTES_MAX)] if len(name.encode()) > IDENTIFIER_BYTES_MAX else []
-    return faults if _is_identifier(name) else [*faults, invalid(path, name, _IDENTIFIER_RULE)]
+def validate_identifier(name: str, path: str) -> list[FieldError]:
+    field_errors = [too_long(path, IDENTIFIER_BYTES_MAX)] if len(name.encode()) > IDENTIFIER_BYTES_MAX else []
+    return field_errors if _is_identifier(name) else [*field_errors, invalid(path, name, _IDENTIFIER_RULE)]
 
 
-def share_id_faults(uid: str, path: str) -> list[Fault]:
+def validate_share_id(uid: str, path: str) -> list[FieldError]:
     """The identity of a share of a device."""
-    wrong = _uuid_fault(uid)
+    wrong = _uuid_error(uid)
     if wrong:
         return [invalid(path, uid, f"error validating uid: {wrong}")]
     return [] if len(uid) == _UUID_LENGTH and uid == uid.lower() else [invalid(path, uid, _NORMAL_UUID)]
@@ -123,45 +124,45 @@ def share_id_faults(uid: str, path: str) -> list[Fault]:
 # --- lists and maps -----------------------------------------------------------------------------------------------
 
 
-def each_faults(items: Sequence[Any], count_max: int, check: Check, path: str) -> list[Fault]:
+def validate_each(items: Sequence[Any], count_max: int, check: Check, path: str) -> list[FieldError]:
     """What is wrong with the items of a list."""
     if len(items) > count_max:
         return [too_many(path, len(items), count_max)]
-    faults: list[Fault] = []
+    field_errors: list[FieldError] = []
     for index, item in enumerate(items):
-        faults += check(item, f"{path}[{index}]")
-    return faults
+        field_errors += check(item, f"{path}[{index}]")
+    return field_errors
 
 
-def set_faults(
+def validate_set(
     items: Sequence[Any],
     count_max: int,
     check: Check,
     path: str,
     key: Callable[[Any], Hashable] = lambda item: item,
     shown: Callable[[Any], object] | None = None,
-) -> list[Fault]:
+) -> list[FieldError]:
     """The same for a list in which every item has a key of its own. `shown` prints a key that occurs again."""
     if len(items) > count_max:
         return [too_many(path, len(items), count_max)]
-    faults = each_faults(items, count_max, check, path)
+    field_errors = validate_each(items, count_max, check, path)
     seen: set[Hashable] = set()
     for index, item in enumerate(items):
         if key(item) in seen:
-            faults.append(duplicate(f"{path}[{index}]", (shown or key)(item)))
+            field_errors.append(duplicate(f"{path}[{index}]", (shown or key)(item)))
         seen.add(key(item))
-    return faults
+    return field_errors
 
 
-def map_faults(
+def validate_map(
     entries: Mapping[str, Any], check_key: Check, check: Check, path: str, shown_bytes_max: int = KEY_SHOWN_BYTES_MAX
-) -> list[Fault]:
+) -> list[FieldError]:
     """What is wrong with the keys and values of a map."""
-    faults: list[Fault] = []
+    field_errors: list[FieldError] = []
     for key, value in entries.items():
-        faults += check_key(key, path)
-        faults += check(value, f"{path}[{_shortened(key, shown_bytes_max)}]")
-    return faults
+        field_errors += check_key(key, path)
+        field_errors += check(value, f"{path}[{_shortened(key, shown_bytes_max)}]")
+    return field_errors
 
 
 def _shortened(key: str, bytes_max: int) -> str:
@@ -172,7 +173,7 @@ def _shortened(key: str, bytes_max: int) -> str:
     return (data[: (kept + 1) // 2] + b"..." + data[len(data) - kept // 2 :]).decode(errors="replace")
 
 
-def _uuid_fault(uid: str) -> str:
+def _uuid_error(uid: str) -> str:
     """What a parser of UUIDs says; it takes three other ways of writing one, too."""
     match len(uid.encode()):
         case 36:
@@ -191,20 +192,20 @@ def _uuid_fault(uid: str) -> str:
             return f"invalid UUID length: {length}"
 
 
-def selectors_faults(selectors: Sequence[Document], path: str) -> list[Fault]:
-    return each_faults(selectors, SELECTORS_COUNT_MAX, _device_selector_faults, path)
+def validate_selectors(selectors: Sequence[Document], path: str) -> list[FieldError]:
+    return validate_each(selectors, SELECTORS_COUNT_MAX, _validate_device_selector, path)
 
 
-def configuration_faults(config: Document, path: str, is_stored: bool = False) -> list[Fault]:
+def validate_configuration(config: Document, path: str, is_stored: bool = False) -> list[FieldError]:
     opaque = config.get("opaque")
     if opaque is None:
         return [required(f"{path}.opaque")]
-    faults = driver_faults(opaque.get("driver", ""), f"{path}.opaque.driver")
+    field_errors = validate_driver_name(opaque.get("driver", ""), f"{path}.opaque.driver")
     bytes_max = None if is_stored else PARAMETERS_BYTES_MAX
-    return faults + json_object_faults(opaque.get("parameters"), f"{path}.opaque.parameters", bytes_max)
+    return field_errors + validate_json_object(opaque.get("parameters"), f"{path}.opaque.parameters", bytes_max)
 
 
-def json_object_faults(value: object, path: str, bytes_max: int | None) -> list[Fault]:
+def validate_json_object(value: object, path: str, bytes_max: int | None) -> list[FieldError]:
     """What is wrong with JSON that only somebody else understands."""
     if value is None:
         return [required(path)]
@@ -213,7 +214,7 @@ def json_object_faults(value: object, path: str, bytes_max: int | None) -> list[
     return [] if isinstance(value, dict) else [invalid(path, "<value omitted>", "must be a valid JSON object")]
 
 
-def _device_selector_faults(selector: Document, path: str) -> list[Fault]:
+def _validate_device_selector(selector: Document, path: str) -> list[FieldError]:
     # Imported when somebody asks for devices: a server is ready earlier.
     from mooring.api.cel import COST_MAX, DeviceSelectorError, compile_device_selector, worst_selector_cost
 
@@ -231,23 +232,23 @@ def _device_selector_faults(selector: Document, path: str) -> list[Fault]:
     return [forbidden(here, "too complex, exceeds cost limit")] if worst_selector_cost(expression) > COST_MAX else []
 
 
-def binding_conditions_faults(holder: Document, path: str) -> list[Fault]:
+def validate_binding_conditions(holder: Document, path: str) -> list[FieldError]:
     """`holder` is a device, or a result of an allocation."""
     awaited, failures = holder.get(_BINDING) or [], holder.get(_FAILURE) or []
     if not awaited and not failures:
         return []
-    faults = each_faults(awaited, CONDITIONS_COUNT_MAX, label_name_faults, f"{path}.{_BINDING}")
-    faults += each_faults(failures, CONDITIONS_COUNT_MAX, label_name_faults, f"{path}.{_FAILURE}")
+    field_errors = validate_each(awaited, CONDITIONS_COUNT_MAX, validate_label_name, f"{path}.{_BINDING}")
+    field_errors += validate_each(failures, CONDITIONS_COUNT_MAX, validate_label_name, f"{path}.{_FAILURE}")
     for index, name in enumerate(awaited):
         if name in awaited[:index]:
-            faults.append(duplicate(f"{path}.{_BINDING}[{index}]", name))
+            field_errors.append(duplicate(f"{path}.{_BINDING}[{index}]", name))
     for index, name in enumerate(failures):
         here = f"{path}.{_FAILURE}[{index}]"
         if name in failures[:index]:
-            faults.append(duplicate(here, name))
+            field_errors.append(duplicate(here, name))
         if name in awaited:
-            faults.append(invalid(here, name, f"{_FAILURE} must not overlap with {_BINDING}"))
+            field_errors.append(invalid(here, name, f"{_FAILURE} must not overlap with {_BINDING}"))
     for field, other, names in ((_BINDING, _FAILURE, awaited), (_FAILURE, _BINDING, failures)):
         if not names:
-            faults.append(invalid(f"{path}.{field}", None, f"{field} are required to use {other}"))
-    return faults
+            field_errors.append(invalid(f"{path}.{field}", None, f"{field} are required to use {other}"))
+    return field_errors

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from mooring.api.document import Document
 from mooring.api.field_errors import quoted
-from mooring.api.label_syntax import label_value_faults
+from mooring.api.label_syntax import label_value_errors
 from mooring.apiserver.call import Call
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.tables.cells import SHOWN_MAX, UNSET, age, cut_short
@@ -19,16 +19,16 @@ from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column
 from mooring.apiserver.validation.addresses import (
     IPV4,
     IPV6,
-    endpoint_ip_faults,
     family_of,
-    ip_faults,
     ip_warnings,
     parse_ip,
+    validate_endpoint_ip,
+    validate_ip,
 )
-from mooring.apiserver.validation.fields import Fault, duplicate, invalid, not_supported, required, too_many
+from mooring.apiserver.validation.fields import FieldError, duplicate, invalid, not_supported, required, too_many
 from mooring.apiserver.validation.metadata import IMMUTABLE
-from mooring.apiserver.validation.names import dns_label_faults, dns_subdomain_faults
-from mooring.apiserver.validation.selectors import label_name_faults
+from mooring.apiserver.validation.names import dns_label_errors, dns_subdomain_errors
+from mooring.apiserver.validation.selectors import validate_label_name
 
 FQDN = "FQDN"
 ADDRESSES_MAX = 100
@@ -50,125 +50,125 @@ def default_endpoint_slice(obj: Document) -> None:
         port.setdefault("protocol", "TCP")
 
 
-def endpoint_slice_faults(obj: Document, old: Document | None) -> list[Fault]:
+def validate_endpoint_slice(obj: Document, old: Document | None) -> list[FieldError]:
     kind = obj.get("addressType", "")
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     if not kind:
-        faults.append(required("addressType"))
+        errors.append(required("addressType"))
     elif kind not in _ADDRESS_TYPES:
-        faults.append(not_supported("addressType", kind, _ADDRESS_TYPES))
-    faults += _endpoint_slice_ports_faults(obj.get("ports") or (), "ports")
+        errors.append(not_supported("addressType", kind, _ADDRESS_TYPES))
+    errors += _validate_endpoint_slice_ports(obj.get("ports") or (), "ports")
     if old is None or (obj.get("endpoints") or []) != (old.get("endpoints") or []):
-        faults += _endpoints_faults(obj.get("endpoints") or (), kind, "endpoints")
-    return faults
+        errors += _validate_endpoints(obj.get("endpoints") or (), kind, "endpoints")
+    return errors
 
 
-def endpoint_slice_update_faults(obj: Document, old: Document) -> list[Fault]:
-    faults = endpoint_slice_faults(obj, old)
+def validate_endpoint_slice_update(obj: Document, old: Document) -> list[FieldError]:
+    errors = validate_endpoint_slice(obj, old)
     if obj.get("addressType") != old.get("addressType"):
-        faults.append(invalid("addressType", obj.get("addressType", ""), IMMUTABLE))
-    return faults
+        errors.append(invalid("addressType", obj.get("addressType", ""), IMMUTABLE))
+    return errors
 
 
-def _endpoint_slice_ports_faults(ports: Sequence[Document], path: str) -> list[Fault]:
+def _validate_endpoint_slice_ports(ports: Sequence[Document], path: str) -> list[FieldError]:
     if len(ports) > PORTS_MAX:
         return [too_many(path, len(ports), PORTS_MAX)]
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     seen: set[str] = set()
     for index, port in enumerate(ports):
         here, name = f"{path}[{index}]", port.get("name", "")
         if name:
-            faults += [invalid(f"{here}.name", name, text) for text in dns_label_faults(name)]
+            errors += [invalid(f"{here}.name", name, text) for text in dns_label_errors(name)]
         if name in seen:
-            faults.append(duplicate(f"{here}.name", name))
+            errors.append(duplicate(f"{here}.name", name))
         seen.add(name)
         protocol = port.get("protocol")
         if protocol is None:
-            faults.append(required(f"{here}.protocol"))
+            errors.append(required(f"{here}.protocol"))
         elif protocol not in _PROTOCOLS:
-            faults.append(not_supported(f"{here}.protocol", protocol, _PROTOCOLS))
+            errors.append(not_supported(f"{here}.protocol", protocol, _PROTOCOLS))
         if (application := port.get("appProtocol")) is not None:
-            faults += label_name_faults(application, f"{here}.appProtocol")
-    return faults
+            errors += validate_label_name(application, f"{here}.appProtocol")
+    return errors
 
 
-def _endpoints_faults(endpoints: Sequence[Document], kind: str, path: str) -> list[Fault]:
+def _validate_endpoints(endpoints: Sequence[Document], kind: str, path: str) -> list[FieldError]:
     if len(endpoints) > ENDPOINTS_MAX:
         return [too_many(path, len(endpoints), ENDPOINTS_MAX)]
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     for index, endpoint in enumerate(endpoints):
-        faults += _endpoint_faults(endpoint, kind, f"{path}[{index}]")
-    return faults
+        errors += _validate_endpoint(endpoint, kind, f"{path}[{index}]")
+    return errors
 
 
-def _endpoint_faults(endpoint: Document, kind: str, path: str) -> list[Fault]:
-    faults: list[Fault] = []
+def _validate_endpoint(endpoint: Document, kind: str, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
     addresses, here = endpoint.get("addresses") or (), f"{path}.addresses"
     if not addresses:
-        faults.append(required(here, "must contain at least 1 address"))
+        errors.append(required(here, "must contain at least 1 address"))
     elif len(addresses) > ADDRESSES_MAX:
-        faults.append(too_many(here, len(addresses), ADDRESSES_MAX))
+        errors.append(too_many(here, len(addresses), ADDRESSES_MAX))
     for index, address in enumerate(addresses):
         if kind in (IPV4, IPV6):
-            faults += _ip_faults(address, kind, here, f"{here}[{index}]")
+            errors += _validate_ip(address, kind, here, f"{here}[{index}]")
         elif kind == FQDN:
-            faults += _domain_name_faults(address, f"{here}[{index}]")
+            errors += _validate_domain_name(address, f"{here}[{index}]")
     if (node := endpoint.get("nodeName")) is not None:
-        faults += [invalid(f"{path}.nodeName", node, text) for text in dns_subdomain_faults(node)]
+        errors += [invalid(f"{path}.nodeName", node, text) for text in dns_subdomain_errors(node)]
     if (hostname := endpoint.get("hostname")) is not None:
-        faults += [invalid(f"{path}.hostname", hostname, text) for text in dns_label_faults(hostname)]
+        errors += [invalid(f"{path}.hostname", hostname, text) for text in dns_label_errors(hostname)]
     if (hints := endpoint.get("hints")) is not None:
-        faults += _hints_faults(hints, f"{path}.hints")
-    return faults
+        errors += _validate_hints(hints, f"{path}.hints")
+    return errors
 
 
-def _ip_faults(address: str, kind: str, list_path: str, path: str) -> list[Fault]:
-    faults = ip_faults(address, path)
-    if not faults and kind == IPV6:
-        faults += _canonical_faults(address, path)
-    if faults:
-        return faults
+def _validate_ip(address: str, kind: str, list_path: str, path: str) -> list[FieldError]:
+    errors = validate_ip(address, path)
+    if not errors and kind == IPV6:
+        errors += _validate_canonical(address, path)
+    if errors:
+        return errors
     if family_of(address) != kind:
-        faults.append(invalid(list_path, address, f"must be an {kind} address"))
-    return faults + endpoint_ip_faults(address, path)
+        errors.append(invalid(list_path, address, f"must be an {kind} address"))
+    return errors + validate_endpoint_ip(address, path)
 
 
-def _canonical_faults(address: str, path: str) -> list[Fault]:
+def _validate_canonical(address: str, path: str) -> list[FieldError]:
     found = parse_ip(address)
     if found is None or str(found.ip) == address:
         return []
     return [invalid(path, address, f"must be in canonical form ({quoted(str(found.ip))})")]
 
 
-def _domain_name_faults(name: str, path: str) -> list[Fault]:
+def _validate_domain_name(name: str, path: str) -> list[FieldError]:
     if not name:
         return [required(path)]
     name = name.removesuffix(".")
-    if texts := dns_subdomain_faults(name):
+    if texts := dns_subdomain_errors(name):
         return [invalid(path, name, ",".join(texts))]
     labels = name.split(".")
     if len(labels) < 2:
         return [invalid(path, name, "should be a domain with at least two segments separated by dots")]
     for label in labels:
-        if texts := dns_label_faults(label):
+        if texts := dns_label_errors(label):
             return [invalid(path, label, ",".join(texts))]
     return []
 
 
-def _hints_faults(hints: Document, path: str) -> list[Fault]:
-    faults: list[Fault] = []
-    for field, name_faults in (("forZones", label_value_faults), ("forNodes", dns_subdomain_faults)):
+def _validate_hints(hints: Document, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for field, name_errors in (("forZones", label_value_errors), ("forNodes", dns_subdomain_errors)):
         wanted, here = hints.get(field) or (), f"{path}.{field}"
         if len(wanted) > HINTS_MAX:
-            return [*faults, too_many(here, len(wanted), HINTS_MAX)]
+            return [*errors, too_many(here, len(wanted), HINTS_MAX)]
         seen: set[str] = set()
         for index, hint in enumerate(wanted):
             name = hint.get("name", "")
             if name in seen:
-                faults.append(duplicate(f"{here}[{index}].name", name))
+                errors.append(duplicate(f"{here}[{index}].name", name))
             seen.add(name)
-            faults += [invalid(f"{here}[{index}].name", name, text) for text in name_faults(name)]
-    return faults
+            errors += [invalid(f"{here}[{index}].name", name, text) for text in name_errors(name)]
+    return errors
 
 
 def _endpoint_slice_cells(piece: Document, now_s: float) -> list[Cell]:
@@ -227,13 +227,13 @@ class EndpointSliceStrategy(Strategy):
         if not is_same or (metadata.get("labels") or {}) != (old_metadata.get("labels") or {}):
             metadata["generation"] = old_metadata.get("generation", 0) + 1
 
-    def body_faults(self, obj: Document, call: Call) -> list[Fault]:
-        return endpoint_slice_faults(obj, None)
+    def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
+        return validate_endpoint_slice(obj, None)
 
-    def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
         """As a new slice: that its metadata may change so is left to the registry."""
-        faults = self.meta_faults(obj)
-        return faults + endpoint_slice_update_faults(obj, old)
+        errors = self.validate_meta(obj)
+        return errors + validate_endpoint_slice_update(obj, old)
 
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
         warnings = []

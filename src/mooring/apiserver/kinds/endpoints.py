@@ -9,13 +9,13 @@ from mooring.apiserver.call import Call
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.tables.cells import NONE, SHOWN_MAX, age, cut_short
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column
-from mooring.apiserver.validation.addresses import endpoint_ip_faults, ip_faults, ip_warnings
-from mooring.apiserver.validation.fields import Fault, invalid, not_supported, required
+from mooring.apiserver.validation.addresses import ip_warnings, validate_endpoint_ip, validate_ip
+from mooring.apiserver.validation.fields import FieldError, invalid, not_supported, required
 from mooring.apiserver.validation.names import (
-    dns_label_faults,
-    dns_subdomain_faults,
-    port_number_faults,
-    qualified_name_faults,
+    dns_label_errors,
+    dns_subdomain_errors,
+    port_number_errors,
+    qualified_name_errors,
 )
 
 PROTOCOLS = ("SCTP", "TCP", "UDP")
@@ -30,49 +30,49 @@ def default_endpoints(endpoints: Document) -> None:
             port.setdefault("protocol", "TCP")
 
 
-def subsets_faults(endpoints: Document) -> list[Fault]:
-    faults: list[Fault] = []
+def validate_subsets(endpoints: Document) -> list[FieldError]:
+    errors: list[FieldError] = []
     for index, subset in enumerate(endpoints.get("subsets") or ()):
         path = f"subsets[{index}]"
         if not subset.get("addresses") and not subset.get("notReadyAddresses"):
-            faults.append(required(path, "must specify `addresses` or `notReadyAddresses`"))
+            errors.append(required(path, "must specify `addresses` or `notReadyAddresses`"))
         for field in ("addresses", "notReadyAddresses"):
             for position, address in enumerate(subset.get(field) or ()):
-                faults += _address_faults(address, f"{path}.{field}[{position}]")
+                errors += _validate_address(address, f"{path}.{field}[{position}]")
         ports = subset.get("ports") or ()
         for position, port in enumerate(ports):
-            faults += _endpoints_port_faults(port, f"{path}.ports[{position}]", needs_name=len(ports) > 1)
-    return faults
+            errors += _validate_endpoints_port(port, f"{path}.ports[{position}]", needs_name=len(ports) > 1)
+    return errors
 
 
-def _address_faults(address: Document, path: str) -> list[Fault]:
+def _validate_address(address: Document, path: str) -> list[FieldError]:
     ip = address.get("ip", "")
-    faults = ip_faults(ip, f"{path}.ip")
+    errors = validate_ip(ip, f"{path}.ip")
     hostname = address.get("hostname")
     if hostname:
-        faults += [invalid(f"{path}.hostname", hostname, text) for text in dns_label_faults(hostname)]
+        errors += [invalid(f"{path}.hostname", hostname, text) for text in dns_label_errors(hostname)]
     if "nodeName" in address:
         node_name = address["nodeName"]
-        faults += [invalid(f"{path}.nodeName", node_name, text) for text in dns_subdomain_faults(node_name)]
-    return faults + endpoint_ip_faults(ip, f"{path}.ip")
+        errors += [invalid(f"{path}.nodeName", node_name, text) for text in dns_subdomain_errors(node_name)]
+    return errors + validate_endpoint_ip(ip, f"{path}.ip")
 
 
-def _endpoints_port_faults(port: Document, path: str, needs_name: bool) -> list[Fault]:
-    faults: list[Fault] = []
+def _validate_endpoints_port(port: Document, path: str, needs_name: bool) -> list[FieldError]:
+    errors: list[FieldError] = []
     name, number, protocol = port.get("name"), port.get("port", 0), port.get("protocol")
     if name:
-        faults += [invalid(f"{path}.name", name, text) for text in dns_label_faults(name)]
+        errors += [invalid(f"{path}.name", name, text) for text in dns_label_errors(name)]
     elif needs_name:
-        faults.append(required(f"{path}.name"))
-    faults += [invalid(f"{path}.port", number, text) for text in port_number_faults(number)]
+        errors.append(required(f"{path}.name"))
+    errors += [invalid(f"{path}.port", number, text) for text in port_number_errors(number)]
     if not protocol:
-        faults.append(required(f"{path}.protocol"))
+        errors.append(required(f"{path}.protocol"))
     elif protocol not in PROTOCOLS:
-        faults.append(not_supported(f"{path}.protocol", protocol, PROTOCOLS))
+        errors.append(not_supported(f"{path}.protocol", protocol, PROTOCOLS))
     if "appProtocol" in port:
         value = port["appProtocol"]
-        faults += [invalid(f"{path}.appProtocol", value, text) for text in qualified_name_faults(value)]
-    return faults
+        errors += [invalid(f"{path}.appProtocol", value, text) for text in qualified_name_errors(value)]
+    return errors
 
 
 def _endpoints_cells(endpoints: Document, now_s: float) -> list[Cell]:
@@ -107,16 +107,16 @@ class EndpointsStrategy(Strategy):
     def default(self, obj: Document) -> None:
         default_endpoints(obj)
 
-    def body_faults(self, obj: Document, call: Call) -> list[Fault]:
-        return subsets_faults(obj)
+    def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
+        return validate_subsets(obj)
 
-    def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
-        faults = self.meta_update_faults(obj, old)
-        faults += self.meta_faults(obj)
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        errors = self.validate_meta_update(obj, old)
+        errors += self.validate_meta(obj)
         # What is as it was is not judged again: an older server may have let it pass.
         if (obj.get("subsets") or []) != (old.get("subsets") or []):
-            faults += subsets_faults(obj)
-        return faults
+            errors += validate_subsets(obj)
+        return errors
 
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
         return _endpoints_warnings(obj)

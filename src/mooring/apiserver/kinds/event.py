@@ -16,9 +16,9 @@ from mooring.apiserver.call import Call
 from mooring.apiserver.strategy import Dependents, Strategy
 from mooring.apiserver.tables.cells import UNKNOWN, since
 from mooring.apiserver.tables.columns import NAME, Cell, KindTable, column, wide
-from mooring.apiserver.validation.fields import Fault, invalid, required
-from mooring.apiserver.validation.metadata import immutable_faults, object_meta_faults, object_meta_update_faults
-from mooring.apiserver.validation.names import dns_subdomain_faults, qualified_name_faults
+from mooring.apiserver.validation.fields import FieldError, invalid, required
+from mooring.apiserver.validation.metadata import validate_immutable, validate_object_meta, validate_object_meta_update
+from mooring.apiserver.validation.names import dns_subdomain_errors, qualified_name_errors
 from mooring.apiserver.validation.values import internal_value
 
 SHORT_TEXT_BYTES_MAX = 128
@@ -31,99 +31,99 @@ _UNSET = "needs to be unset"
 _SELECTABLE_REFERENCE_FIELDS = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
 
 
-def event_faults(event: Document, kind: Kind) -> list[Fault]:
+def validate_event(event: Document, kind: Kind) -> list[FieldError]:
     """The rules that every event keeps."""
     namespace = event["metadata"].get("namespace", "")
     if event.get("eventTime"):
-        faults = _reported_faults(event, namespace, kind)
+        errors = _validate_reported(event, namespace, kind)
     else:
-        faults = _legacy_faults(event, namespace)
-    return faults + [invalid("namespace", namespace, text) for text in dns_subdomain_faults(namespace)]
+        errors = _validate_legacy(event, namespace)
+    return errors + [invalid("namespace", namespace, text) for text in dns_subdomain_errors(namespace)]
 
 
-def strict_event_faults(event: Document) -> list[Fault]:
+def validate_strict_event(event: Document) -> list[FieldError]:
     """What a new event of events.k8s.io must have besides."""
-    faults = series_faults(event)
+    errors = validate_series(event)
     if not event.get("eventTime"):
-        faults.append(required("eventTime"))
+        errors.append(required("eventTime"))
     if event.get("type") not in TYPES:
-        faults.append(invalid("type", "", f"has invalid value: {event.get('type', '')}"))
+        errors.append(invalid("type", "", f"has invalid value: {event.get('type', '')}"))
     for field in ("firstTimestamp", "lastTimestamp", "count", "source"):
         if event.get(field):
-            faults.append(invalid(field, "", _UNSET))
-    return faults
+            errors.append(invalid(field, "", _UNSET))
+    return errors
 
 
-def event_update_faults(event: Document, old: Document) -> list[Fault]:
+def validate_event_update(event: Document, old: Document) -> list[FieldError]:
     """What an update through events.k8s.io may not change: everything but the series."""
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     if event.get("series") != old.get("series"):
-        faults += series_faults(event)
+        errors += validate_series(event)
     if event["involvedObject"] != old["involvedObject"]:
-        faults += _changed(internal_value(event["involvedObject"], "ObjectReference"), "involvedObject")
+        errors += _changed(internal_value(event["involvedObject"], "ObjectReference"), "involvedObject")
     for field in ("reason", "message"):
-        faults += immutable_faults(event.get(field, ""), old.get(field, ""), field)
+        errors += validate_immutable(event.get(field, ""), old.get(field, ""), field)
     if event.get("source") != old.get("source"):
-        faults += _changed(internal_value(event.get("source") or {}, "EventSource"), "source")
+        errors += _changed(internal_value(event.get("source") or {}, "EventSource"), "source")
     for field in ("firstTimestamp", "lastTimestamp"):
-        faults += immutable_faults(event.get(field), old.get(field), field)
-    faults += immutable_faults(event.get("count", 0), old.get("count", 0), "count")
+        errors += validate_immutable(event.get(field), old.get(field), field)
+    errors += validate_immutable(event.get("count", 0), old.get("count", 0), "count")
     for field in ("reason", "type"):
-        faults += immutable_faults(event.get(field, ""), old.get(field, ""), field)
-    faults += immutable_faults(event.get("eventTime"), old.get("eventTime"), "eventTime")
-    faults += immutable_faults(event.get("action", ""), old.get("action", ""), "action")
+        errors += validate_immutable(event.get(field, ""), old.get(field, ""), field)
+    errors += validate_immutable(event.get("eventTime"), old.get("eventTime"), "eventTime")
+    errors += validate_immutable(event.get("action", ""), old.get("action", ""), "action")
     if event.get("related") != old.get("related"):
         related = event.get("related")
-        faults += _changed(internal_value(related, "ObjectReference") if related is not None else None, "related")
+        errors += _changed(internal_value(related, "ObjectReference") if related is not None else None, "related")
     for field, path in (("reportingComponent", "reportingController"), ("reportingInstance", "reportingInstance")):
-        faults += immutable_faults(event.get(field, ""), old.get(field, ""), path)
-    return faults
+        errors += validate_immutable(event.get(field, ""), old.get(field, ""), path)
+    return errors
 
 
-def series_faults(event: Document) -> list[Fault]:
+def validate_series(event: Document) -> list[FieldError]:
     series = event.get("series")
     if series is None:
         return []
-    faults = []
+    errors = []
     if series.get("count", 0) < 2:
-        faults.append(invalid("series.count", "", "should be at least 2"))
+        errors.append(invalid("series.count", "", "should be at least 2"))
     if not series.get("lastObservedTime"):
-        faults.append(required("series.lastObservedTime"))
-    return faults
+        errors.append(required("series.lastObservedTime"))
+    return errors
 
 
-def _legacy_faults(event: Document, namespace: str) -> list[Fault]:
+def _validate_legacy(event: Document, namespace: str) -> list[FieldError]:
     regarded = event["involvedObject"].get("namespace", "")
     agrees = namespace == regarded if regarded else namespace in ("", "default")
     return [] if agrees else [invalid("involvedObject.namespace", regarded, _DISAGREES)]
 
 
-def _reported_faults(event: Document, namespace: str, kind: Kind) -> list[Fault]:
-    faults = []
+def _validate_reported(event: Document, namespace: str, kind: Kind) -> list[FieldError]:
+    errors = []
     regarded = event["involvedObject"].get("namespace", "")
     if not regarded and namespace not in ("default", "kube-system"):
-        faults.append(invalid("involvedObject.namespace", regarded, _DISAGREES))
+        errors.append(invalid("involvedObject.namespace", regarded, _DISAGREES))
     path = "reportingComponent" if kind is CORE_EVENT else "reportingController"
     controller = event.get("reportingComponent", "")
     if not controller:
-        faults.append(required(path))
-    faults += [invalid(path, controller, text) for text in qualified_name_faults(controller)]
+        errors.append(required(path))
+    errors += [invalid(path, controller, text) for text in qualified_name_errors(controller)]
     for field in ("reportingInstance", "action", "reason"):
         value = event.get(field, "")
         if not value:
-            faults.append(required(field))
-        faults += _length_faults(value, SHORT_TEXT_BYTES_MAX, field)
-    return faults + _length_faults(event.get("message", ""), MESSAGE_BYTES_MAX, "message")
+            errors.append(required(field))
+        errors += _validate_length(value, SHORT_TEXT_BYTES_MAX, field)
+    return errors + _validate_length(event.get("message", ""), MESSAGE_BYTES_MAX, "message")
 
 
-def _length_faults(value: str, length_max: int, path: str) -> list[Fault]:
+def _validate_length(value: str, length_max: int, path: str) -> list[FieldError]:
     if len(value.encode()) <= length_max:
         return []
     return [invalid(path, "", f"can have at most {length_max} characters")]
 
 
-def _changed(value: object, path: str) -> list[Fault]:
-    return immutable_faults(value, ..., path)
+def _changed(value: object, path: str) -> list[FieldError]:
+    return validate_immutable(value, ..., path)
 
 
 def _core_event_cells(event: Document, now_s: float) -> list[Cell]:
@@ -189,21 +189,21 @@ class EventStrategy(Strategy):
         super().__init__(kind)
         self.table = CORE_EVENT_TABLE if kind is CORE_EVENT else EVENT_TABLE
 
-    def validate(self, obj: Document, call: Call) -> list[Fault]:
+    def validate(self, obj: Document, call: Call) -> list[FieldError]:
         event = _core_form(obj)
-        faults = event_faults(event, self.kind)
+        errors = validate_event(event, self.kind)
         if self.kind is CORE_EVENT:
-            return faults
-        faults += object_meta_faults(obj["metadata"], True, self.name_faults, "metadata")
-        return faults + strict_event_faults(event)
+            return errors
+        errors += validate_object_meta(obj["metadata"], True, self.name_errors, "metadata")
+        return errors + validate_strict_event(event)
 
-    def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
         event = _core_form(obj)
-        faults = event_faults(event, self.kind)
+        errors = validate_event(event, self.kind)
         if self.kind is CORE_EVENT:
-            return faults
-        faults += object_meta_update_faults(obj["metadata"], old["metadata"], "metadata")
-        return faults + event_update_faults(event, _core_form(old))
+            return errors
+        errors += validate_object_meta_update(obj["metadata"], old["metadata"], "metadata")
+        return errors + validate_event_update(event, _core_form(old))
 
     def selectable_fields(self, obj: Document) -> dict[str, str]:
         event = _core_form(obj)

@@ -11,32 +11,32 @@ from mooring.apiserver.call import Call
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.tables.cells import age
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column
-from mooring.apiserver.validation.fields import Fault, forbidden, invalid, not_supported
-from mooring.apiserver.validation.names import qualified_name_faults
+from mooring.apiserver.validation.fields import FieldError, forbidden, invalid, not_supported
+from mooring.apiserver.validation.names import qualified_name_errors
 
 _STRATEGIES = ("OldestEmulationVersion",)
 
 _GATED = ("strategy", "preferredHolder")
 
 
-def lease_faults(spec: Document, path: str) -> list[Fault]:
-    faults: list[Fault] = []
+def validate_lease(spec: Document, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
     duration_s, transitions = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")
     if duration_s is not None and duration_s <= 0:
-        faults.append(invalid(f"{path}.leaseDurationSeconds", duration_s, "must be greater than 0"))
+        errors.append(invalid(f"{path}.leaseDurationSeconds", duration_s, "must be greater than 0"))
     if transitions is not None and transitions < 0:
-        faults.append(invalid(f"{path}.leaseTransitions", transitions, "must be greater than or equal to 0"))
+        errors.append(invalid(f"{path}.leaseTransitions", transitions, "must be greater than or equal to 0"))
     strategy = spec.get("strategy")
     if strategy is not None:
-        faults += _lease_strategy_faults(strategy, f"{path}.strategy.strategy")
+        errors += _validate_lease_strategy(strategy, f"{path}.strategy.strategy")
     if spec.get("preferredHolder") and not strategy:
-        faults.append(forbidden(f"{path}.preferredHolder", "may only be specified if `strategy` is defined"))
-    return faults
+        errors.append(forbidden(f"{path}.preferredHolder", "may only be specified if `strategy` is defined"))
+    return errors
 
 
-def _lease_strategy_faults(strategy: str, path: str) -> list[Fault]:
+def _validate_lease_strategy(strategy: str, path: str) -> list[FieldError]:
     if "/" in strategy:
-        return [invalid(path, strategy, text) for text in qualified_name_faults(strategy)]
+        return [invalid(path, strategy, text) for text in qualified_name_errors(strategy)]
     return [] if strategy in _STRATEGIES else [not_supported(path, strategy, _STRATEGIES)]
 
 
@@ -60,11 +60,11 @@ class LeaseStrategy(Strategy):
     def prepare_for_update(self, obj: Document, old: Document, call: Call) -> None:
         _drop_gated(obj, old.get("spec") or {})
 
-    def body_faults(self, obj: Document, call: Call) -> list[Fault]:
-        return lease_faults(obj.get("spec") or {}, "spec")
+    def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
+        return validate_lease(obj.get("spec") or {}, "spec")
 
-    def body_update_faults(self, obj: Document, old: Document, call: Call) -> list[Fault]:
-        return lease_faults(obj.get("spec") or {}, "spec")
+    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        return validate_lease(obj.get("spec") or {}, "spec")
 
 
 def _drop_gated(obj: Document, old_spec: Document) -> None:

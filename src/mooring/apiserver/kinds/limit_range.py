@@ -15,14 +15,14 @@ from mooring.api.quantity import INT64_MAX, Quantity, parse_quantity
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.pod.defaults import round_amounts
 from mooring.apiserver.kinds.pod.resources import (
-    NameFaults,
+    ValidateName,
     allows_overcommit,
-    container_resource_name_faults,
-    resource_name_faults,
+    validate_container_resource_name,
+    validate_resource_name,
 )
 from mooring.apiserver.strategy import Strategy
-from mooring.apiserver.validation.fields import Fault, duplicate, forbidden, invalid, required
-from mooring.apiserver.validation.names import qualified_name_faults
+from mooring.apiserver.validation.fields import FieldError, duplicate, forbidden, invalid, required
+from mooring.apiserver.validation.names import qualified_name_errors
 
 _FIELDS = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
 
@@ -63,50 +63,50 @@ class _Bounds(NamedTuple):
     ratio_max: Quantity | None
 
 
-def limit_range_faults(limit_range: Document) -> list[Fault]:
-    faults: list[Fault] = []
+def validate_limit_range(limit_range: Document) -> list[FieldError]:
+    errors: list[FieldError] = []
     seen: list[str] = []
     for index, item in enumerate(limit_range["spec"].get("limits") or ()):
         path = f"spec.limits[{index}]"
         kind = item.get("type", "")
-        faults += _limit_range_type_faults(kind, f"{path}.type")
+        errors += _validate_limit_range_type(kind, f"{path}.type")
         if kind in seen:
-            faults.append(duplicate(f"{path}.type", kind))
+            errors.append(duplicate(f"{path}.type", kind))
         seen.append(kind)
-        faults += _item_faults(item, kind, path)
-    return faults
+        errors += _validate_item(item, kind, path)
+    return errors
 
 
-def _limit_range_type_faults(kind: str, path: str) -> list[Fault]:
-    texts = qualified_name_faults(kind)
+def _validate_limit_range_type(kind: str, path: str) -> list[FieldError]:
+    texts = qualified_name_errors(kind)
     if not texts and "/" not in kind and kind not in STANDARD_TYPES:
         texts = ("must be a standard limit type or fully qualified",)
     return [invalid(path, kind, text) for text in texts]
 
 
-def _item_faults(item: Document, kind: str, path: str) -> list[Fault]:
-    check_name = container_resource_name_faults if kind in (POD, CONTAINER) else resource_name_faults
+def _validate_item(item: Document, kind: str, path: str) -> list[FieldError]:
+    check_name = validate_container_resource_name if kind in (POD, CONTAINER) else validate_resource_name
     fields = ["max", "min"] if kind == POD else ["max", "min", "default", "defaultRequest"]
-    faults = [fault for field in fields for fault in _limit_range_names_faults(item, field, check_name, path)]
+    errors = [error for field in fields for error in _validate_limit_range_names(item, field, check_name, path)]
     if kind == POD:
-        faults += [
+        errors += [
             forbidden(f"{path}.{field}", "may not be specified when `type` is 'Pod'")
             for field in ("default", "defaultRequest")
             if item.get(field)
         ]
     if kind == CLAIM and "storage" not in (item.get("min") or {}) and "storage" not in (item.get("max") or {}):
         detail = "either minimum or maximum storage value is required, but neither was provided"
-        faults.append(required(f"{path}.limits", detail))
+        errors.append(required(f"{path}.limits", detail))
     fields.append("maxLimitRequestRatio")
-    faults += _limit_range_names_faults(item, "maxLimitRequestRatio", check_name, path)
+    errors += _validate_limit_range_names(item, "maxLimitRequestRatio", check_name, path)
     names = dict.fromkeys(name for field in fields for name in item.get(field) or ())
     for name in names:
-        faults += _bounds_faults(_bounds(item, name, fields), name, path)
-    return faults
+        errors += _validate_bounds(_bounds(item, name, fields), name, path)
+    return errors
 
 
-def _limit_range_names_faults(item: Document, field: str, check_name: NameFaults, path: str) -> list[Fault]:
-    return [fault for name in item.get(field) or () for fault in check_name(name, f"{path}.{field}[{name}]")]
+def _validate_limit_range_names(item: Document, field: str, check_name: ValidateName, path: str) -> list[FieldError]:
+    return [error for name in item.get(field) or () for error in check_name(name, f"{path}.{field}[{name}]")]
 
 
 def _bounds(item: Document, name: str, fields: list[str]) -> _Bounds:
@@ -117,15 +117,15 @@ def _bounds(item: Document, name: str, fields: list[str]) -> _Bounds:
     return _Bounds(*(parse_quantity(text) if text is not None else None for text in texts))
 
 
-def _bounds_faults(bounds: _Bounds, name: str, path: str) -> list[Fault]:
+def _validate_bounds(bounds: _Bounds, name: str, path: str) -> list[FieldError]:
     least, most, default, request, ratio = bounds
-    faults = []
+    errors = []
 
     def check(low: Quantity | None, high: Quantity | None, field: str, shown: Quantity | None, what: str) -> None:
         if low is not None and high is not None and low > high:
             first, second = what.split("|")
             detail = f"{first} value {low} is greater than {second} value {high}"
-            faults.append(invalid(f"{path}.{field}[{name}]", str(shown), detail))
+            errors.append(invalid(f"{path}.{field}[{name}]", str(shown), detail))
 
     check(least, most, "min", least, "min|max")
     check(least, request, "defaultRequest", request, "min|default request")
@@ -133,25 +133,27 @@ def _bounds_faults(bounds: _Bounds, name: str, path: str) -> list[Fault]:
     check(request, default, "defaultRequest", request, "default request|default limit")
     check(least, default, "default", least, "min|default")
     check(default, most, "default", most, "default|max")
-    faults += _ratio_faults(least, most, ratio, f"{path}.maxLimitRequestRatio[{name}]")
+    errors += _validate_ratio(least, most, ratio, f"{path}.maxLimitRequestRatio[{name}]")
     if not allows_overcommit(name) and default is not None and request is not None and default != request:
         detail = f"default value {default} must equal to defaultRequest value {request} in {name}"
-        faults.append(invalid(f"{path}.defaultRequest[{name}]", str(request), detail))
-    return faults
+        errors.append(invalid(f"{path}.defaultRequest[{name}]", str(request), detail))
+    return errors
 
 
-def _ratio_faults(least: Quantity | None, most: Quantity | None, ratio: Quantity | None, path: str) -> list[Fault]:
+def _validate_ratio(
+    least: Quantity | None, most: Quantity | None, ratio: Quantity | None, path: str
+) -> list[FieldError]:
     if ratio is None:
         return []
-    faults = []
+    errors = []
     if ratio < _ONE:
-        faults.append(invalid(path, str(ratio), f"ratio {ratio} is less than 1"))
+        errors.append(invalid(path, str(ratio), f"ratio {ratio} is less than 1"))
     if least is not None and most is not None:
         wanted, limit = _ratios(least, most, ratio)
         if wanted > limit:
             detail = f"ratio {ratio} is greater than max/min = {limit:f}"
-            faults.append(invalid(path, str(ratio), detail))
-    return faults
+            errors.append(invalid(path, str(ratio), detail))
+    return errors
 
 
 def _ratios(least: Quantity, most: Quantity, ratio: Quantity) -> tuple[float, float]:
@@ -180,10 +182,10 @@ class LimitRangeStrategy(Strategy):
         if not metadata.get("name"):
             metadata["name"] = _name_from_uid(metadata["uid"])
 
-    def body_faults(self, obj: Document, call: Call) -> list[Fault]:
-        return limit_range_faults(obj)
+    def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
+        return validate_limit_range(obj)
 
-    def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
         return self.validate(obj, call)
 
 

@@ -15,9 +15,9 @@ from mooring.apiserver.call import Call
 from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
 from mooring.apiserver.tables.cells import age
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column
-from mooring.apiserver.validation.fields import Fault, invalid
+from mooring.apiserver.validation.fields import FieldError, invalid
 from mooring.apiserver.validation.metadata import FOREGROUND_FINALIZER, ORPHAN_FINALIZER, name_is_dns_label
-from mooring.apiserver.validation.names import qualified_name_faults
+from mooring.apiserver.validation.names import qualified_name_errors
 
 NAME_LABEL = "kubernetes.io/metadata.name"
 
@@ -36,21 +36,21 @@ def default_namespace(namespace: Document) -> None:
     namespace["status"].setdefault("phase", "Active")
 
 
-def namespace_faults(namespace: Document) -> list[Fault]:
-    faults: list[Fault] = []
+def validate_namespace(namespace: Document) -> list[FieldError]:
+    errors: list[FieldError] = []
     for name in namespace["spec"].get("finalizers") or ():
-        faults += _finalizer_faults(name, "spec.finalizers")
-    return faults
+        errors += _validate_finalizer(name, "spec.finalizers")
+    return errors
 
 
-def namespace_finalize_faults(namespace: Document) -> list[Fault]:
-    faults: list[Fault] = []
+def validate_namespace_finalize(namespace: Document) -> list[FieldError]:
+    errors: list[FieldError] = []
     for index, name in enumerate(namespace["spec"].get("finalizers") or ()):
-        faults += _finalizer_faults(name, f"spec.finalizers[{index}]")
-    return faults
+        errors += _validate_finalizer(name, f"spec.finalizers[{index}]")
+    return errors
 
 
-def namespace_status_faults(namespace: Document) -> list[Fault]:
+def validate_namespace_status(namespace: Document) -> list[FieldError]:
     phase = namespace["status"].get("phase", "")
     if namespace["metadata"].get("deletionTimestamp"):
         if phase != TERMINATING:
@@ -61,11 +61,11 @@ def namespace_status_faults(namespace: Document) -> list[Fault]:
     return []
 
 
-def _finalizer_faults(name: str, path: str) -> list[Fault]:
-    faults = [invalid(path, name, text) for text in qualified_name_faults(name)]
+def _validate_finalizer(name: str, path: str) -> list[FieldError]:
+    errors = [invalid(path, name, text) for text in qualified_name_errors(name)]
     if "/" not in name and name not in _STANDARD_FINALIZERS:
-        faults.append(invalid(path, name, _UNKNOWN_FINALIZER))
-    return faults
+        errors.append(invalid(path, name, _UNKNOWN_FINALIZER))
+    return errors
 
 
 def _namespace_cells(namespace: Document, now_s: float) -> list[Cell]:
@@ -91,7 +91,7 @@ class NamespaceStrategy(Strategy):
             "finalize": NamespaceFinalizeStrategy(self.kind, self),
         }
 
-    def name_faults(self, name: str, is_prefix: bool) -> Sequence[str]:
+    def name_errors(self, name: str, is_prefix: bool) -> Sequence[str]:
         return name_is_dns_label(name, is_prefix)
 
     def default(self, obj: Document) -> None:
@@ -108,18 +108,18 @@ class NamespaceStrategy(Strategy):
         if KUBERNETES_FINALIZER not in finalizers:
             obj["spec"]["finalizers"] = [*finalizers, KUBERNETES_FINALIZER]
 
-    def body_faults(self, obj: Document, call: Call) -> list[Fault]:
-        return namespace_faults(obj)
+    def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
+        return validate_namespace(obj)
 
     def prepare_for_update(self, obj: Document, old: Document, call: Call) -> None:
         keep(obj["spec"], old["spec"], "finalizers")
         keep(obj, old, "status")
 
-    def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
-        faults = self.meta_faults(obj)
-        faults += namespace_faults(obj)
-        faults += self.meta_update_faults(obj, old)
-        return faults
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        errors = self.validate_meta(obj)
+        errors += validate_namespace(obj)
+        errors += self.validate_meta_update(obj, old)
+        return errors
 
     def is_held(self, obj: Document) -> bool:
         return bool(obj["spec"].get("finalizers"))
@@ -134,8 +134,8 @@ class NamespaceStatusStrategy(StatusStrategy):
     def canonicalize(self, obj: Document) -> None:
         self.main.canonicalize(obj)
 
-    def body_update_faults(self, obj: Document, old: Document, call: Call) -> list[Fault]:
-        return namespace_status_faults(obj)
+    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        return validate_namespace_status(obj)
 
 
 class NamespaceFinalizeStrategy(StatusStrategy):
@@ -149,8 +149,8 @@ class NamespaceFinalizeStrategy(StatusStrategy):
     def prepare_for_update(self, obj: Document, old: Document, call: Call) -> None:
         keep(obj, old, "status")
 
-    def body_update_faults(self, obj: Document, old: Document, call: Call) -> list[Fault]:
-        return namespace_finalize_faults(obj)
+    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        return validate_namespace_finalize(obj)
 
 
 STRATEGY = NamespaceStrategy

@@ -14,29 +14,37 @@ from collections.abc import Callable, Mapping, Sequence
 
 from mooring.api.document import Document
 from mooring.api.field_errors import quoted
-from mooring.api.label_syntax import label_value_faults
+from mooring.api.label_syntax import label_value_errors
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.pod.defaults import round_amounts
-from mooring.apiserver.kinds.pod.resources import positive_faults, resource_quantity_faults
+from mooring.apiserver.kinds.pod.resources import validate_positive, validate_resource_quantity
 from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
 from mooring.apiserver.tables.cells import NONE, UNKNOWN, age
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column, wide
-from mooring.apiserver.validation.addresses import are_of_both_families, parse_range, range_faults, range_warnings
-from mooring.apiserver.validation.fields import Fault, FaultKind, duplicate, forbidden, invalid, not_supported, required
+from mooring.apiserver.validation.addresses import are_of_both_families, parse_range, range_warnings, validate_range
+from mooring.apiserver.validation.fields import (
+    FieldError,
+    FieldErrorType,
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
 from mooring.apiserver.validation.names import (
     DNS_SUBDOMAIN_LENGTH_MAX,
-    config_key_faults,
-    dns_label_faults,
-    dns_subdomain_faults,
-    qualified_name_faults,
+    config_key_errors,
+    dns_label_errors,
+    dns_subdomain_errors,
+    qualified_name_errors,
 )
-from mooring.apiserver.validation.values import internal_value, json_fault
+from mooring.apiserver.validation.values import internal_value, json_error
 
 _ONE_REFERENCE = "exactly one reference subfield must be non-nil"
 _CHECKS: dict[str, Callable[[str], Sequence[str]]] = {
-    "namespace": dns_label_faults,
-    "name": dns_subdomain_faults,
-    "kubeletConfigKey": config_key_faults,
+    "namespace": dns_label_errors,
+    "name": dns_subdomain_errors,
+    "kubeletConfigKey": config_key_errors,
 }
 
 TAINTS_ANNOTATION = "scheduler.alpha.kubernetes.io/taints"
@@ -76,144 +84,144 @@ def default_node(node: Document) -> None:
         spec["podCIDR"] = several[0]
 
 
-def config_source_faults(source: Document, path: str) -> list[Fault]:
+def validate_config_source(source: Document, path: str) -> list[FieldError]:
     """A source as it is wanted: without the exact object that was found."""
     reference = source.get("configMap")
     if reference is None:
         return [invalid(path, internal_value(source, "NodeConfigSource"), _ONE_REFERENCE)]
     here = f"{path}.configMap"
-    faults = [
+    errors = [
         forbidden(f"{here}.{field}", f"{field} must not be set in spec")
         for field in ("uid", "resourceVersion")
         if reference.get(field)
     ]
-    return faults + _reference_faults(reference, here)
+    return errors + _validate_reference(reference, here)
 
 
-def config_status_faults(status: Document, path: str) -> list[Fault]:
-    faults: list[Fault] = []
+def validate_config_status(status: Document, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
     for field in ("assigned", "active", "lastKnownGood"):
         if field in status:
-            faults += _found_source_faults(status[field], f"{path}.{field}")
-    return faults
+            errors += _validate_found_source(status[field], f"{path}.{field}")
+    return errors
 
 
-def _found_source_faults(source: Document, path: str) -> list[Fault]:
+def _validate_found_source(source: Document, path: str) -> list[FieldError]:
     reference = source.get("configMap")
     if reference is None:
         return [invalid(path, internal_value(source, "NodeConfigSource"), _ONE_REFERENCE)]
     here = f"{path}.configMap"
-    faults = [required(f"{here}.{field}") for field in ("uid", "resourceVersion") if not reference.get(field)]
-    return faults + _reference_faults(reference, here)
+    errors = [required(f"{here}.{field}") for field in ("uid", "resourceVersion") if not reference.get(field)]
+    return errors + _validate_reference(reference, here)
 
 
-def _reference_faults(reference: Document, path: str) -> list[Fault]:
-    faults: list[Fault] = []
+def _validate_reference(reference: Document, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
     for field, check in _CHECKS.items():
         value = reference.get(field, "")
         if value:
-            faults += [invalid(f"{path}.{field}", value, text) for text in check(value)]
+            errors += [invalid(f"{path}.{field}", value, text) for text in check(value)]
         else:
-            faults.append(required(f"{path}.{field}"))
-    return faults
+            errors.append(required(f"{path}.{field}"))
+    return errors
 
 
-def node_faults(node: Document) -> list[Fault]:
+def validate_node(node: Document) -> list[FieldError]:
     """What is wrong with a node apart from its metadata."""
     spec, status = node["spec"], node["status"]
-    faults = annotations_faults(node)
-    faults += taints_faults(spec.get("taints") or (), "metadata.taints")
-    faults += _node_amounts_faults(status)
+    errors = validate_annotations(node)
+    errors += validate_taints(spec.get("taints") or (), "metadata.taints")
+    errors += _validate_node_amounts(status)
     capacity = ((status.get("nodeInfo") or {}).get("swap") or {}).get("capacity")
     if capacity is not None:
-        faults += positive_faults(capacity, "metadata.nodeSwapStatus.capacity")
-    faults += _declared_features_faults(status)
-    return faults + _pod_ranges_faults(spec.get("podCIDRs") or [])
+        errors += validate_positive(capacity, "metadata.nodeSwapStatus.capacity")
+    errors += _validate_declared_features(status)
+    return errors + _validate_pod_ranges(spec.get("podCIDRs") or [])
 
 
-def node_update_faults(node: Document, old: Document) -> list[Fault]:
+def validate_node_update(node: Document, old: Document) -> list[FieldError]:
     """What is wrong with a change of a node, or of its status, apart from its metadata."""
     spec, old_spec, status = node["spec"], old["spec"], node["status"]
-    faults = annotations_faults(node)
-    faults += _node_amounts_faults(status)
-    faults += _declared_features_faults(status)
-    faults += _node_addresses_faults(status.get("addresses") or ())
-    faults += _pod_ranges_update_faults(spec.get("podCIDRs") or [], old_spec.get("podCIDRs") or [])
+    errors = validate_annotations(node)
+    errors += _validate_node_amounts(status)
+    errors += _validate_declared_features(status)
+    errors += _validate_node_addresses(status.get("addresses") or ())
+    errors += _validate_pod_ranges_update(spec.get("podCIDRs") or [], old_spec.get("podCIDRs") or [])
     if old_spec.get("providerID") and old_spec["providerID"] != spec.get("providerID"):
-        faults.append(forbidden("spec.providerID", _ONCE_ONLY.format(field="providerID")))
+        errors.append(forbidden("spec.providerID", _ONCE_ONLY.format(field="providerID")))
     if "configSource" in spec:
-        faults += config_source_faults(spec["configSource"], "spec.configSource")
+        errors += validate_config_source(spec["configSource"], "spec.configSource")
     if "config" in status:
-        faults += config_status_faults(status["config"], "status.config")
-    faults += taints_faults(spec.get("taints") or (), "metadata.taints")
+        errors += validate_config_status(status["config"], "status.config")
+    errors += validate_taints(spec.get("taints") or (), "metadata.taints")
     if spec.get("externalID", "") != old_spec.get("externalID", ""):
-        faults.append(forbidden("spec.externalID", "may not be updated"))
-    return faults
+        errors.append(forbidden("spec.externalID", "may not be updated"))
+    return errors
 
 
-def taints_faults(taints: Sequence[Document], path: str) -> list[Fault]:
-    faults: list[Fault] = []
+def validate_taints(taints: Sequence[Document], path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
     seen: list[tuple[str, str]] = []
     for index, taint in enumerate(taints):
         here = f"{path}[{index}]"
         key, value, effect = taint.get("key", ""), taint.get("value", ""), taint.get("effect", "")
-        faults += [invalid(f"{here}.key", key, text) for text in qualified_name_faults(key)]
-        texts = label_value_faults(value)
+        errors += [invalid(f"{here}.key", key, text) for text in qualified_name_errors(key)]
+        texts = label_value_errors(value)
         if texts:
-            faults.append(invalid(f"{here}.value", value, ";".join(texts)))
+            errors.append(invalid(f"{here}.value", value, ";".join(texts)))
         if not effect:
-            faults.append(required(f"{here}.effect"))
+            errors.append(required(f"{here}.effect"))
         elif effect not in EFFECTS:
-            faults.append(not_supported(f"{here}.effect", effect, EFFECTS))
+            errors.append(not_supported(f"{here}.effect", effect, EFFECTS))
         if (key, effect) in seen:
             detail = "taints must be unique by key and effect pair"
-            faults.append(Fault(FaultKind.DUPLICATE, here, detail, internal_value(taint, "Taint")))
+            errors.append(FieldError(FieldErrorType.DUPLICATE, here, detail, internal_value(taint, "Taint")))
         seen.append((key, effect))
-    return faults
+    return errors
 
 
-def annotations_faults(node: Document) -> list[Fault]:
+def validate_annotations(node: Document) -> list[FieldError]:
     """Two annotations of the scheduler's youth hold JSON."""
     annotations = node["metadata"].get("annotations")
     if not annotations:
         return []
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     if annotations.get(TAINTS_ANNOTATION):
-        faults += _taints_annotation_faults(annotations[TAINTS_ANNOTATION], "metadata.annotations")
+        errors += _validate_taints_annotation(annotations[TAINTS_ANNOTATION], "metadata.annotations")
     if annotations.get(AVOID_PODS_ANNOTATION):
-        faults += _avoid_pods_faults(annotations[AVOID_PODS_ANNOTATION], "metadata.annotations")
-    return faults
+        errors += _validate_avoid_pods(annotations[AVOID_PODS_ANNOTATION], "metadata.annotations")
+    return errors
 
 
 # --- parts ------------------------------------------------------------------------------------------------------
 
 
-def _node_amounts_faults(status: Document) -> list[Fault]:
+def _validate_node_amounts(status: Document) -> list[FieldError]:
     return [
-        fault
+        error
         for field in ("capacity", "allocatable")
         for name, text in (status.get(field) or {}).items()
-        for fault in resource_quantity_faults(name, text, f"status.{field}.{name}")
+        for error in validate_resource_quantity(name, text, f"status.{field}.{name}")
     ]
 
 
-def _declared_features_faults(status: Document) -> list[Fault]:
+def _validate_declared_features(status: Document) -> list[FieldError]:
     path = "status.declaredFeatures"
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     names = status.get("declaredFeatures") or ()
     for index, name in enumerate(names):
-        faults += [invalid(f"{path}[{index}]", name, text) for text in _feature_name_faults(name)]
+        errors += [invalid(f"{path}[{index}]", name, text) for text in _feature_name_errors(name)]
         if index + 1 == len(names):
             break
         following = names[index + 1]
         if name == following:
-            faults.append(duplicate(f"{path}[{index + 1}]", following))
+            errors.append(duplicate(f"{path}[{index + 1}]", following))
         elif name > following:
-            faults.append(invalid(f"{path}[{index + 1}]", following, "list must be sorted alphabetically"))
-    return faults
+            errors.append(invalid(f"{path}[{index + 1}]", following, "list must be sorted alphabetically"))
+    return errors
 
 
-def _feature_name_faults(name: str) -> list[str]:
+def _feature_name_errors(name: str) -> list[str]:
     if len(name.encode()) > DNS_SUBDOMAIN_LENGTH_MAX:
         return [f"invalid feature name {quoted(name)}: must be no more than {DNS_SUBDOMAIN_LENGTH_MAX} characters"]
     if _is_feature_name(name):
@@ -225,69 +233,69 @@ def _feature_name_faults(name: str) -> list[str]:
     ]
 
 
-def _pod_ranges_faults(ranges: list[str]) -> list[Fault]:
-    faults: list[Fault] = []
+def _validate_pod_ranges(ranges: list[str]) -> list[FieldError]:
+    errors: list[FieldError] = []
     for index, value in enumerate(ranges):
-        faults += range_faults(value, f"spec.podCIDRs[{index}]")
+        errors += validate_range(value, f"spec.podCIDRs[{index}]")
     if len(ranges) < 2:
-        return faults
+        return errors
     broken = next((index for index, value in enumerate(ranges) if parse_range(value) is None), None)
     if broken is not None:
         why = f"invalid CIDR[{broken}]: <nil> (invalid CIDR address: {ranges[broken]})"
         detail = f"invalid PodCIDRs. failed to check with dual stack with error:{why}"
-        faults.append(Fault(FaultKind.INTERNAL, "spec.podCIDRs", detail))
+        errors.append(FieldError(FieldErrorType.INTERNAL, "spec.podCIDRs", detail))
     if broken is not None or len(ranges) > 2 or not are_of_both_families(ranges):
-        faults.append(invalid("spec.podCIDRs", ranges, "may specify no more than one CIDR for each IP family"))
-    return faults
+        errors.append(invalid("spec.podCIDRs", ranges, "may specify no more than one CIDR for each IP family"))
+    return errors
 
 
-def _pod_ranges_update_faults(ranges: list[str], old: list[str]) -> list[Fault]:
+def _validate_pod_ranges_update(ranges: list[str], old: list[str]) -> list[FieldError]:
     if not old:
         return []
-    fault = forbidden("spec.podCIDRs", _ONCE_ONLY.format(field="podCIDR"))
+    error = forbidden("spec.podCIDRs", _ONCE_ONLY.format(field="podCIDR"))
     if len(ranges) != len(old):
-        return [fault]
-    return [fault for new, known in zip(ranges, old, strict=True) if new != known]
+        return [error]
+    return [error for new, known in zip(ranges, old, strict=True) if new != known]
 
 
-def _node_addresses_faults(addresses: Sequence[Document]) -> list[Fault]:
-    faults = []
+def _validate_node_addresses(addresses: Sequence[Document]) -> list[FieldError]:
+    errors = []
     seen: list[tuple[str, str]] = []
     for index, address in enumerate(addresses):
         identity = (address.get("type", ""), address.get("address", ""))
         if identity in seen:
             shown = {"Type": identity[0], "Address": identity[1]}
-            faults.append(duplicate(f"status.addresses[{index}]", shown))
+            errors.append(duplicate(f"status.addresses[{index}]", shown))
         seen.append(identity)
-    return faults
+    return errors
 
 
-def _taints_annotation_faults(text: str, path: str) -> list[Fault]:
-    fault = json_fault(text.encode())
-    taints = json.loads(text) if not fault else None
-    if not fault and taints is not None and not isinstance(taints, list):
-        fault = f"json: cannot unmarshal {_json_type(taints)} into Go value of type []core.Taint"
-    if fault:
-        return [invalid(path, TAINTS_ANNOTATION, fault)]
+def _validate_taints_annotation(text: str, path: str) -> list[FieldError]:
+    error = json_error(text.encode())
+    taints = json.loads(text) if not error else None
+    if not error and taints is not None and not isinstance(taints, list):
+        error = f"json: cannot unmarshal {_json_type(taints)} into Go value of type []core.Taint"
+    if error:
+        return [invalid(path, TAINTS_ANNOTATION, error)]
     # Go matches the names of fields whatever their case.
     lowered = [{str(key).lower(): value for key, value in (taint or {}).items()} for taint in taints or ()]
-    return taints_faults(lowered, f"{path}.{TAINTS_ANNOTATION}")
+    return validate_taints(lowered, f"{path}.{TAINTS_ANNOTATION}")
 
 
-def _avoid_pods_faults(text: str, path: str) -> list[Fault]:
-    fault = json_fault(text.encode(), "v1.AvoidPods")
-    if fault:
-        return [invalid(f"{path}.AvoidPods", AVOID_PODS_ANNOTATION, fault)]
+def _validate_avoid_pods(text: str, path: str) -> list[FieldError]:
+    error = json_error(text.encode(), "v1.AvoidPods")
+    if error:
+        return [invalid(f"{path}.AvoidPods", AVOID_PODS_ANNOTATION, error)]
     avoided = json.loads(text) or {}
-    faults = []
+    errors = []
     for index, entry in enumerate(avoided.get("preferAvoidPods") or ()):
         here = f"{path}.{AVOID_PODS_ANNOTATION}[{index}].PodSignature"
         controller = (entry.get("podSignature") or {}).get("podController")
         if controller is None:
-            faults.append(required(here))
+            errors.append(required(here))
         elif not controller.get("controller"):
-            faults.append(invalid(f"{here}.PodController.Controller", False, "must point to a controller"))
-    return faults
+            errors.append(invalid(f"{here}.PodController.Controller", False, "must point to a controller"))
+    return errors
 
 
 def _json_type(value: object) -> str:
@@ -389,19 +397,19 @@ class NodeStrategy(Strategy):
         obj["spec"].pop("configSource", None)
         obj["status"].pop("config", None)
 
-    def body_faults(self, obj: Document, call: Call) -> list[Fault]:
-        return node_faults(obj)
+    def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
+        return validate_node(obj)
 
     def prepare_for_update(self, obj: Document, old: Document, call: Call) -> None:
         keep(obj, old, "status")
         if "configSource" not in old["spec"]:
             obj["spec"].pop("configSource", None)
 
-    def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
-        faults = self.meta_faults(obj, old)
-        faults += node_faults(obj)
-        faults += self.meta_update_faults(obj, old)
-        return faults + node_update_faults(obj, old)
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        errors = self.validate_meta(obj, old)
+        errors += validate_node(obj)
+        errors += self.validate_meta_update(obj, old)
+        return errors + validate_node_update(obj, old)
 
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
         spec = obj["spec"]
@@ -429,8 +437,8 @@ class NodeStatusStrategy(StatusStrategy):
         if "config" not in old["status"]:
             obj["status"].pop("config", None)
 
-    def body_update_faults(self, obj: Document, old: Document, call: Call) -> list[Fault]:
-        return node_update_faults(obj, old)
+    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        return validate_node_update(obj, old)
 
 
 STRATEGY = NodeStrategy

@@ -11,20 +11,20 @@ from collections.abc import Mapping
 from posixpath import normpath
 
 from mooring.api.document import Document
-from mooring.api.label_syntax import label_value_faults
+from mooring.api.label_syntax import label_value_errors
 from mooring.api.quantity import quantity_value
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.node import node_selector_term_warnings
 from mooring.apiserver.kinds.pod.defaults import round_amounts
-from mooring.apiserver.kinds.pod.resources import positive_quantity_faults
-from mooring.apiserver.kinds.pod.scheduling import node_selector_faults
-from mooring.apiserver.kinds.volume_sources import PERSISTENT_SOURCES, sources_faults
+from mooring.apiserver.kinds.pod.resources import validate_positive_quantity
+from mooring.apiserver.kinds.pod.scheduling import validate_node_selector
+from mooring.apiserver.kinds.volume_sources import PERSISTENT_SOURCES, validate_sources
 from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
 from mooring.apiserver.tables.cells import UNSET, access_modes_text, age
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column, wide
-from mooring.apiserver.validation.fields import Fault, forbidden, invalid, not_supported, required
-from mooring.apiserver.validation.metadata import IMMUTABLE, immutable_faults
-from mooring.apiserver.validation.names import dns_subdomain_faults
+from mooring.apiserver.validation.fields import FieldError, forbidden, invalid, not_supported, required
+from mooring.apiserver.validation.metadata import IMMUTABLE, validate_immutable
+from mooring.apiserver.validation.names import dns_subdomain_errors
 from mooring.apiserver.validation.values import internal_diff, internal_value
 
 _SOURCE_DEFAULTS: Mapping[str, Mapping[str, object]] = {
@@ -103,65 +103,65 @@ def default_volume_source(spec: Document) -> None:
                 spec[source].setdefault(field, value)
 
 
-def volume_faults(volume: Document, tolerates_label_values: bool = False) -> list[Fault]:
+def validate_volume(volume: Document, tolerates_label_values: bool = False) -> list[FieldError]:
     """What is wrong with the spec of a volume, and with its annotations."""
     name = volume["metadata"].get("name", "")
-    faults = volume_spec_faults(volume["spec"], name, "spec", tolerates_label_values=tolerates_label_values)
-    return faults + mount_options_faults(volume)
+    errors = validate_volume_spec(volume["spec"], name, "spec", tolerates_label_values=tolerates_label_values)
+    return errors + validate_mount_options(volume)
 
 
-def volume_spec_faults(
+def validate_volume_spec(
     spec: Document, name: str, path: str, *, is_inline: bool = False, tolerates_label_values: bool = False
-) -> list[Fault]:
+) -> list[FieldError]:
     """`is_inline` is for the volume inside a VolumeAttachment, which was never an object of its own."""
-    faults = _inline_faults(spec, path) if is_inline else []
+    errors = _validate_inline(spec, path) if is_inline else []
     if not spec.get("accessModes"):
-        faults.append(required(f"{path}.accessModes"))
-    faults += access_modes_faults(spec.get("accessModes") or (), f"{path}.accessModes")
+        errors.append(required(f"{path}.accessModes"))
+    errors += validate_access_modes(spec.get("accessModes") or (), f"{path}.accessModes")
     if not is_inline:
-        faults += _capacity_faults(spec.get("capacity"), f"{path}.capacity")
-    faults += _reclaim_faults(spec, path, is_inline)
+        errors += _validate_capacity(spec.get("capacity"), f"{path}.capacity")
+    errors += _validate_reclaim(spec, path, is_inline)
     affinity = spec.get("nodeAffinity")
     if affinity is not None:
-        faults += _persistent_volume_affinity_faults(
+        errors += _validate_persistent_volume_affinity(
             affinity, f"{path}.nodeAffinity", is_inline, tolerates_label_values
         )
     has_affinity = affinity is not None and not is_inline
-    faults += sources_faults(spec, name, path, has_affinity)
-    faults += _recycling_root_faults(spec, path)
-    faults += _class_faults(spec, path, is_inline)
-    faults += _mode_faults(spec, path, is_inline)
-    return faults + _attributes_class_faults(spec, path)
+    errors += validate_sources(spec, name, path, has_affinity)
+    errors += _validate_recycling_root(spec, path)
+    errors += _validate_class(spec, path, is_inline)
+    errors += _validate_mode(spec, path, is_inline)
+    return errors + _validate_attributes_class(spec, path)
 
 
-def volume_update_faults(volume: Document, old: Document) -> list[Fault]:
+def validate_volume_update(volume: Document, old: Document) -> list[FieldError]:
     """What a change may not touch."""
     spec, old_spec = volume["spec"], old["spec"]
-    faults = _source_update_faults(spec, old_spec)
-    faults += immutable_faults(spec.get("volumeMode"), old_spec.get("volumeMode"), "volumeMode")
+    errors = _validate_source_update(spec, old_spec)
+    errors += validate_immutable(spec.get("volumeMode"), old_spec.get("volumeMode"), "volumeMode")
     if "nodeAffinity" in old_spec:
-        faults += _affinity_update_faults(spec.get("nodeAffinity"), old_spec["nodeAffinity"])
+        errors += _validate_affinity_update(spec.get("nodeAffinity"), old_spec["nodeAffinity"])
     if "volumeAttributesClassName" in old_spec and "volumeAttributesClassName" not in spec:
         detail = "update from non-nil value to nil is forbidden"
-        faults.append(forbidden("spec.volumeAttributesClassName", detail))
-    return faults
+        errors.append(forbidden("spec.volumeAttributesClassName", detail))
+    return errors
 
 
-def access_modes_faults(modes: object, path: str) -> list[Fault]:
+def validate_access_modes(modes: object, path: str) -> list[FieldError]:
     """Volumes and claims share them."""
     assert isinstance(modes, list | tuple)
-    faults = [not_supported(path, mode, ACCESS_MODES) for mode in modes if mode not in ACCESS_MODES]
+    errors = [not_supported(path, mode, ACCESS_MODES) for mode in modes if mode not in ACCESS_MODES]
     if SINGLE_POD in modes and any(mode in ACCESS_MODES and mode != SINGLE_POD for mode in modes):
-        faults.append(forbidden(path, "may not use ReadWriteOncePod with other access modes"))
-    return faults
+        errors.append(forbidden(path, "may not use ReadWriteOncePod with other access modes"))
+    return errors
 
 
-def basic_quantity_faults(text: str, path: str) -> list[Fault]:
+def validate_basic_quantity(text: str, path: str) -> list[FieldError]:
     value = quantity_value(text)
     return [invalid(path, value, "must be a valid resource quantity")] if value < 0 else []
 
 
-def mount_options_faults(volume: Document) -> list[Fault]:
+def validate_mount_options(volume: Document) -> list[FieldError]:
     annotations = volume["metadata"].get("annotations") or {}
     if MOUNT_OPTIONS_ANNOTATION not in annotations or any(source in volume["spec"] for source in _MOUNT_OPTION_SOURCES):
         return []
@@ -173,7 +173,7 @@ def has_bad_label_values(volume: Document) -> bool:
     """Whether an old volume selects nodes by values that no label can have: then it may go on doing so."""
     required_terms = ((volume["spec"].get("nodeAffinity") or {}).get("required") or {}).get("nodeSelectorTerms")
     return any(
-        label_value_faults(value)
+        label_value_errors(value)
         for term in required_terms or ()
         for expression in term.get("matchExpressions") or ()
         for value in expression.get("values") or ()
@@ -183,32 +183,32 @@ def has_bad_label_values(volume: Document) -> bool:
 # --- parts of the spec ------------------------------------------------------------------------------------------
 
 
-def _inline_faults(spec: Document, path: str) -> list[Fault]:
+def _validate_inline(spec: Document, path: str) -> list[FieldError]:
     detail = "may not be specified in the context of inline volumes"
-    faults = []
+    errors = []
     if "claimRef" in spec:
-        faults.append(forbidden(f"{path}.claimRef", detail))
+        errors.append(forbidden(f"{path}.claimRef", detail))
     if spec.get("capacity"):
-        faults.append(forbidden(f"{path}.capacity", detail))
+        errors.append(forbidden(f"{path}.capacity", detail))
     if "csi" not in spec:
-        faults.append(required(f"{path}.csi", "has to be specified in the context of inline volumes"))
-    return faults
+        errors.append(required(f"{path}.csi", "has to be specified in the context of inline volumes"))
+    return errors
 
 
-def _capacity_faults(capacity: Document | None, path: str) -> list[Fault]:
-    faults: list[Fault] = []
+def _validate_capacity(capacity: Document | None, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
     if not capacity:
-        faults.append(required(path))
+        errors.append(required(path))
     if not capacity or "storage" not in capacity or len(capacity) > 1:
         shown = dict(sorted(capacity.items())) if capacity else None
-        faults.append(not_supported(path, shown, ("storage",)))
+        errors.append(not_supported(path, shown, ("storage",)))
     for name, text in (capacity or {}).items():
-        faults += basic_quantity_faults(text, f"{path}[{name}]")
-        faults += positive_quantity_faults(text, f"{path}[{name}]")
-    return faults
+        errors += validate_basic_quantity(text, f"{path}[{name}]")
+        errors += validate_positive_quantity(text, f"{path}[{name}]")
+    return errors
 
 
-def _reclaim_faults(spec: Document, path: str, is_inline: bool) -> list[Fault]:
+def _validate_reclaim(spec: Document, path: str, is_inline: bool) -> list[FieldError]:
     policy = spec.get("persistentVolumeReclaimPolicy")
     here = f"{path}.persistentVolumeReclaimPolicy"
     if not policy:
@@ -219,17 +219,17 @@ def _reclaim_faults(spec: Document, path: str, is_inline: bool) -> list[Fault]:
     return [] if policy in RECLAIM_POLICIES else [not_supported(here, policy, RECLAIM_POLICIES)]
 
 
-def _persistent_volume_affinity_faults(
+def _validate_persistent_volume_affinity(
     affinity: Document, path: str, is_inline: bool, tolerates_values: bool
-) -> list[Fault]:
+) -> list[FieldError]:
     if is_inline:
         return [forbidden(path, "may not be specified in the context of inline volumes")]
     if "required" not in affinity:
         return [required(f"{path}.required", "must specify required node constraints")]
-    return node_selector_faults(affinity["required"], f"{path}.required", tolerates_values)
+    return validate_node_selector(affinity["required"], f"{path}.required", tolerates_values)
 
 
-def _recycling_root_faults(spec: Document, path: str) -> list[Fault]:
+def _validate_recycling_root(spec: Document, path: str) -> list[FieldError]:
     root = spec.get("hostPath")
     if root is None or spec.get("persistentVolumeReclaimPolicy") != "Recycle":
         return []
@@ -240,17 +240,17 @@ def _recycling_root_faults(spec: Document, path: str) -> list[Fault]:
     return [forbidden(f"{path}.persistentVolumeReclaimPolicy", detail)]
 
 
-def _class_faults(spec: Document, path: str, is_inline: bool) -> list[Fault]:
+def _validate_class(spec: Document, path: str, is_inline: bool) -> list[FieldError]:
     name = spec.get("storageClassName")
     here = f"{path}.storageClassName"
     if not name:
         return []
     if is_inline:
         return [forbidden(here, "may not be specified in the context of inline volumes")]
-    return [invalid(here, name, text) for text in dns_subdomain_faults(name)]
+    return [invalid(here, name, text) for text in dns_subdomain_errors(name)]
 
 
-def _mode_faults(spec: Document, path: str, is_inline: bool) -> list[Fault]:
+def _validate_mode(spec: Document, path: str, is_inline: bool) -> list[FieldError]:
     mode = spec.get("volumeMode")
     if mode is None:
         return []
@@ -260,23 +260,23 @@ def _mode_faults(spec: Document, path: str, is_inline: bool) -> list[Fault]:
     return [] if mode in VOLUME_MODES else [not_supported(f"{path}.volumeMode", mode, VOLUME_MODES)]
 
 
-def _attributes_class_faults(spec: Document, path: str) -> list[Fault]:
+def _validate_attributes_class(spec: Document, path: str) -> list[FieldError]:
     name = spec.get("volumeAttributesClassName")
     if name is None:
         return []
     here = f"{path}.volumeAttributesClassName"
-    faults = [invalid(here, name, text) for text in dns_subdomain_faults(name)] if name else []
+    errors = [invalid(here, name, text) for text in dns_subdomain_errors(name)] if name else []
     if not name:
-        faults.append(required(here, "an empty string is disallowed"))
+        errors.append(required(here, "an empty string is disallowed"))
     if "csi" not in spec:
-        faults.append(required(f"{path}.csi", "has to be specified when using volumeAttributesClassName"))
-    return faults
+        errors.append(required(f"{path}.csi", "has to be specified when using volumeAttributesClassName"))
+    return errors
 
 
 # --- parts of an update -----------------------------------------------------------------------------------------
 
 
-def _source_update_faults(spec: Document, old_spec: Document) -> list[Fault]:
+def _validate_source_update(spec: Document, old_spec: Document) -> list[FieldError]:
     source = {field: spec[field] for field in PERSISTENT_SOURCES if field in spec}
     old_source = {field: old_spec[field] for field in PERSISTENT_SOURCES if field in old_spec}
     csi, old_csi = source.get("csi"), old_source.get("csi")
@@ -290,7 +290,7 @@ def _source_update_faults(spec: Document, old_spec: Document) -> list[Fault]:
     return [forbidden("spec.persistentvolumesource", detail)]
 
 
-def _affinity_update_faults(affinity: Document | None, old: Document) -> list[Fault]:
+def _validate_affinity_update(affinity: Document | None, old: Document) -> list[FieldError]:
     if affinity is not None and _is_same_affinity(affinity, old):
         return []
     shown = internal_value(affinity, "VolumeNodeAffinity") if affinity is not None else None
@@ -389,19 +389,19 @@ class PersistentVolumeStrategy(Strategy):
     def prepare_for_create(self, obj: Document, call: Call) -> None:
         obj["status"] = {"phase": "Pending", "lastPhaseTransitionTime": call.now}
 
-    def body_faults(self, obj: Document, call: Call) -> list[Fault]:
-        return volume_faults(obj)
+    def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
+        return validate_volume(obj)
 
     def prepare_for_update(self, obj: Document, old: Document, call: Call) -> None:
         keep(obj, old, "status")
 
-    def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
         tolerates = has_bad_label_values(old)
         name = obj["metadata"].get("name", "")
-        faults = self.meta_faults(obj)
-        faults += volume_spec_faults(obj["spec"], name, "spec", tolerates_label_values=tolerates)
+        errors = self.validate_meta(obj)
+        errors += validate_volume_spec(obj["spec"], name, "spec", tolerates_label_values=tolerates)
         # The volume is judged twice, as one of those that can be and as one that another can become.
-        return [*faults, *mount_options_faults(obj), *faults, *volume_update_faults(obj, old)]
+        return [*errors, *validate_mount_options(obj), *errors, *validate_volume_update(obj, old)]
 
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
         return _persistent_volume_warnings(obj)
@@ -423,7 +423,7 @@ class PersistentVolumeStatusStrategy(StatusStrategy):
         elif since is None or since == old_since:
             status["lastPhaseTransitionTime"] = call.now
 
-    def body_update_faults(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
         return [] if obj["metadata"].get("resourceVersion") else [required("resourceVersion")]
 
 

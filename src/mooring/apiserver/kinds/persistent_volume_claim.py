@@ -26,22 +26,22 @@ from mooring.apiserver.kinds.persistent_volume import (
     STORAGE_CLASS_COLUMN,
     VOLUME_MODE_COLUMN,
     VOLUME_MODES,
-    access_modes_faults,
-    basic_quantity_faults,
     phase_cell,
     storage_cell,
     storage_class_cell,
     text_or_unset,
+    validate_access_modes,
+    validate_basic_quantity,
 )
 from mooring.apiserver.kinds.pod.defaults import round_amounts
-from mooring.apiserver.kinds.pod.resources import positive_quantity_faults, resource_quantity_faults
+from mooring.apiserver.kinds.pod.resources import validate_positive_quantity, validate_resource_quantity
 from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
 from mooring.apiserver.tables.cells import access_modes_text, age
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column
-from mooring.apiserver.validation.fields import Fault, Verbatim, forbidden, invalid, not_supported, required
-from mooring.apiserver.validation.metadata import IMMUTABLE, immutable_faults
-from mooring.apiserver.validation.names import dns_label_faults, dns_subdomain_faults, qualified_name_faults
-from mooring.apiserver.validation.selectors import label_selector_faults
+from mooring.apiserver.validation.fields import FieldError, Verbatim, forbidden, invalid, not_supported, required
+from mooring.apiserver.validation.metadata import IMMUTABLE, validate_immutable
+from mooring.apiserver.validation.names import dns_label_errors, dns_subdomain_errors, qualified_name_errors
+from mooring.apiserver.validation.selectors import validate_label_selector
 from mooring.apiserver.validation.values import internal_diff, means_the_same
 
 RESIZE_STATUSES = (
@@ -92,32 +92,34 @@ STRICT = ClaimTolerance()
 def tolerance_for(old: Document) -> ClaimTolerance:
     spec = old["spec"]
     has_group = any((spec.get(field) or {}).get("apiGroup") is not None for field in ("dataSource", "dataSourceRef"))
-    return ClaimTolerance(has_group, bool(label_selector_faults(spec.get("selector"), "")))
+    return ClaimTolerance(has_group, bool(validate_label_selector(spec.get("selector"), "")))
 
 
-def persistent_volume_claim_spec_faults(spec: Document, path: str, tolerance: ClaimTolerance = STRICT) -> list[Fault]:
+def validate_persistent_volume_claim_spec(
+    spec: Document, path: str, tolerance: ClaimTolerance = STRICT
+) -> list[FieldError]:
     """Also for the templates of claims in other kinds."""
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     modes = spec.get("accessModes") or ()
     if not modes:
-        faults.append(required(f"{path}.accessModes", "at least 1 access mode is required"))
+        errors.append(required(f"{path}.accessModes", "at least 1 access mode is required"))
     if "selector" in spec:
-        faults += label_selector_faults(spec["selector"], f"{path}.selector", tolerance.label_values)
-    faults += access_modes_faults(modes, f"{path}.accessModes")
-    faults += _size_faults(spec, f"{path}.resources[storage]")
-    faults += _claim_name_faults(spec.get("storageClassName"), f"{path}.storageClassName")
+        errors += validate_label_selector(spec["selector"], f"{path}.selector", tolerance.label_values)
+    errors += validate_access_modes(modes, f"{path}.accessModes")
+    errors += _validate_size(spec, f"{path}.resources[storage]")
+    errors += _validate_claim_name(spec.get("storageClassName"), f"{path}.storageClassName")
     mode = spec.get("volumeMode")
     if mode is not None and mode not in VOLUME_MODES:
-        faults.append(not_supported(f"{path}.volumeMode", mode, VOLUME_MODES))
-    faults += _sources_faults(spec, path, tolerance)
-    return faults + _claim_name_faults(spec.get("volumeAttributesClassName"), f"{path}.volumeAttributesClassName")
+        errors.append(not_supported(f"{path}.volumeMode", mode, VOLUME_MODES))
+    errors += _validate_sources(spec, path, tolerance)
+    return errors + _validate_claim_name(spec.get("volumeAttributesClassName"), f"{path}.volumeAttributesClassName")
 
 
-def claim_update_faults(claim: Document, old: Document) -> list[Fault]:
+def validate_claim_update(claim: Document, old: Document) -> list[FieldError]:
     """What a change may not touch. The old claim's data sources are those that a reader sees."""
     annotation, old_annotation = _class_annotation(claim), _class_annotation(old)
     spec, old_spec = dict(claim["spec"]), dict(old["spec"])
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     if not old_spec.get("volumeName"):
         old_spec["volumeName"] = spec.get("volumeName", "")
     name, old_name = spec.get("storageClassName"), old_spec.get("storageClassName")
@@ -127,90 +129,90 @@ def claim_update_faults(claim: Document, old: Document) -> list[Fault]:
     else:
         if (annotation or "") != (old_annotation or ""):
             path = f"metadata.annotations.{STORAGE_CLASS_ANNOTATION}"
-            faults.append(invalid(path, annotation or "", IMMUTABLE))
+            errors.append(invalid(path, annotation or "", IMMUTABLE))
         if name is not None and old_name is None and old_annotation in (None, name):
             spec.pop("storageClassName")
     if claim["status"].get("phase") == "Bound":
         _overlook_growth(spec, old_spec)
     if not means_the_same(_tidy(spec), _tidy(old_spec), "core", "PersistentVolumeClaimSpec"):
         difference = internal_diff(old_spec, spec, "PersistentVolumeClaimSpec")
-        faults.append(forbidden("spec", f"{_ONLY_FOR_BOUND}\n{difference}"))
-    faults += _shrinking_faults(claim, old)
-    faults += immutable_faults(claim["spec"].get("volumeMode"), old["spec"].get("volumeMode"), "volumeMode")
-    return faults + _attributes_class_update_faults(claim, old)
+        errors.append(forbidden("spec", f"{_ONLY_FOR_BOUND}\n{difference}"))
+    errors += _validate_shrinking(claim, old)
+    errors += validate_immutable(claim["spec"].get("volumeMode"), old["spec"].get("volumeMode"), "volumeMode")
+    return errors + _validate_attributes_class_update(claim, old)
 
 
-def persistent_volume_claim_status_faults(claim: Document) -> list[Fault]:
-    faults: list[Fault] = []
+def validate_persistent_volume_claim_status(claim: Document) -> list[FieldError]:
+    errors: list[FieldError] = []
     status = claim["status"]
     if not claim["metadata"].get("resourceVersion"):
-        faults.append(required("resourceVersion"))
+        errors.append(required("resourceVersion"))
     if not claim["spec"].get("accessModes"):
-        faults.append(required("Spec.accessModes"))
+        errors.append(required("Spec.accessModes"))
     for name, text in (status.get("capacity") or {}).items():
-        faults += basic_quantity_faults(text, f"status.capacity[{name}]")
+        errors += validate_basic_quantity(text, f"status.capacity[{name}]")
     path = "status.allocatedResourceStatuses"
     for name, state in (status.get("allocatedResourceStatuses") or {}).items():
-        faults += _resource_key_faults(name, path)
+        errors += _validate_resource_key(name, path)
         if state not in RESIZE_STATUSES:
-            faults.append(not_supported(path, name, _SORTED_RESIZE_STATUSES))
+            errors.append(not_supported(path, name, _SORTED_RESIZE_STATUSES))
     path = "status.allocatedResources"
     for name, text in (status.get("allocatedResources") or {}).items():
         here = f"{path}[{name}]"
-        faults += (
-            _resource_key_faults(name, path)
-            or basic_quantity_faults(text, here)
-            or resource_quantity_faults("storage", text, here)
+        errors += (
+            _validate_resource_key(name, path)
+            or validate_basic_quantity(text, here)
+            or validate_resource_quantity("storage", text, here)
         )
-    return faults
+    return errors
 
 
 # --- parts ------------------------------------------------------------------------------------------------------
 
 
-def _size_faults(spec: Document, path: str) -> list[Fault]:
+def _validate_size(spec: Document, path: str) -> list[FieldError]:
     size = _requested(spec)
     if size is None:
         return [required(path)]
-    return positive_quantity_faults(size, path) or resource_quantity_faults("storage", size, path)
+    return validate_positive_quantity(size, path) or validate_resource_quantity("storage", size, path)
 
 
-def _claim_name_faults(name: str | None, path: str) -> list[Fault]:
-    return [invalid(path, name, text) for text in dns_subdomain_faults(name)] if name else []
+def _validate_claim_name(name: str | None, path: str) -> list[FieldError]:
+    return [invalid(path, name, text) for text in dns_subdomain_errors(name)] if name else []
 
 
-def _sources_faults(spec: Document, path: str, tolerance: ClaimTolerance) -> list[Fault]:
+def _validate_sources(spec: Document, path: str, tolerance: ClaimTolerance) -> list[FieldError]:
     source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     if source is not None:
-        faults += _claim_source_faults(source, f"{path}.dataSource", tolerance)
+        errors += _validate_claim_source(source, f"{path}.dataSource", tolerance)
     if reference is None:
-        return faults
+        return errors
     here = f"{path}.dataSourceRef"
-    faults += _claim_source_faults(reference, here, tolerance)
+    errors += _validate_claim_source(reference, here, tolerance)
     namespace = reference.get("namespace")
     if namespace:
-        faults += [invalid(f"{here}.namespace", namespace, text) for text in dns_label_faults(namespace)]
+        errors += [invalid(f"{here}.namespace", namespace, text) for text in dns_label_errors(namespace)]
     if source is None:
-        return faults
+        return errors
     # The value is the path itself, which Go prints as an empty struct.
     if namespace:
         detail = "may not be specified when dataSourceRef.namespace is specified"
-        faults.append(invalid(path, Verbatim("{}"), detail))
+        errors.append(invalid(path, Verbatim("{}"), detail))
     elif any(source.get(field) != reference.get(field) for field in ("apiGroup", "kind", "name")):
-        faults.append(invalid(path, Verbatim("{}"), "must match dataSourceRef"))
-    return faults
+        errors.append(invalid(path, Verbatim("{}"), "must match dataSourceRef"))
+    return errors
 
 
-def _claim_source_faults(source: Document, path: str, tolerance: ClaimTolerance) -> list[Fault]:
-    faults = [required(f"{path}.{field}") for field in ("name", "kind") if not source.get(field)]
+def _validate_claim_source(source: Document, path: str, tolerance: ClaimTolerance) -> list[FieldError]:
+    errors = [required(f"{path}.{field}") for field in ("name", "kind") if not source.get(field)]
     group, kind = source.get("apiGroup") or "", source.get("kind", "")
     if not group and kind != "PersistentVolumeClaim":
         detail = "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
-        faults.append(invalid(path, kind, detail))
+        errors.append(invalid(path, kind, detail))
     if group and not tolerance.api_groups:
-        faults += [invalid(f"{path}.apiGroup", group, text) for text in dns_subdomain_faults(group)]
-    return faults
+        errors += [invalid(f"{path}.apiGroup", group, text) for text in dns_subdomain_errors(group)]
+    return errors
 
 
 def _overlook_growth(spec: Document, old_spec: Document) -> None:
@@ -225,7 +227,7 @@ def _overlook_growth(spec: Document, old_spec: Document) -> None:
         spec.pop("volumeAttributesClassName", None)
 
 
-def _shrinking_faults(claim: Document, old: Document) -> list[Fault]:
+def _validate_shrinking(claim: Document, old: Document) -> list[FieldError]:
     new_nano, old_nano = (quantity_nano(_requested(each["spec"]) or "0") for each in (claim, old))
     if new_nano >= old_nano:
         return []
@@ -235,7 +237,7 @@ def _shrinking_faults(claim: Document, old: Document) -> list[Fault]:
     return [forbidden("spec.resources.requests.storage", "field can not be less than status.capacity")]
 
 
-def _attributes_class_update_faults(claim: Document, old: Document) -> list[Fault]:
+def _validate_attributes_class_update(claim: Document, old: Document) -> list[FieldError]:
     name, old_name = (each["spec"].get("volumeAttributesClassName") for each in (claim, old))
     if name == old_name or "currentVolumeAttributesClassName" not in old["status"] or name:
         return []
@@ -244,12 +246,12 @@ def _attributes_class_update_faults(claim: Document, old: Document) -> list[Faul
     return [forbidden("spec.volumeAttributesClassName", detail)]
 
 
-def _resource_key_faults(name: str, path: str) -> list[Fault]:
-    faults = [invalid(path, name, text) for text in qualified_name_faults(name)]
+def _validate_resource_key(name: str, path: str) -> list[FieldError]:
+    errors = [invalid(path, name, text) for text in qualified_name_errors(name)]
     is_native = "/" not in name or NATIVE_PREFIX in name
-    if not faults and is_native and name != "storage":
-        faults.append(not_supported(path, name, ("storage",)))
-    return faults
+    if not errors and is_native and name != "storage":
+        errors.append(not_supported(path, name, ("storage",)))
+    return errors
 
 
 def _requested(spec: Document) -> str | None:
@@ -315,21 +317,21 @@ class PersistentVolumeClaimStrategy(Strategy):
         obj["status"] = {"phase": "Pending"}
         settle_data_sources(obj["spec"], {})
 
-    def body_faults(self, obj: Document, call: Call) -> list[Fault]:
-        return persistent_volume_claim_spec_faults(obj["spec"], "spec")
+    def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
+        return validate_persistent_volume_claim_spec(obj["spec"], "spec")
 
     def prepare_for_update(self, obj: Document, old: Document, call: Call) -> None:
         keep(obj, old, "status")
         settle_data_sources(obj["spec"], old["spec"])
 
-    def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
         old_spec = dict(old["spec"])
         _mirror_data_sources(old_spec)
         old = {**old, "spec": old_spec}
-        faults = self.meta_update_faults(obj, old)
-        faults += self.meta_faults(obj)
-        faults += persistent_volume_claim_spec_faults(obj["spec"], "spec", tolerance_for(old))
-        return faults + claim_update_faults(obj, old)
+        errors = self.validate_meta_update(obj, old)
+        errors += self.validate_meta(obj)
+        errors += validate_persistent_volume_claim_spec(obj["spec"], "spec", tolerance_for(old))
+        return errors + validate_claim_update(obj, old)
 
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
         warnings = []
@@ -345,8 +347,8 @@ class PersistentVolumeClaimStrategy(Strategy):
 class PersistentVolumeClaimStatusStrategy(StatusStrategy):
     """Writing how far a claim has come."""
 
-    def body_update_faults(self, obj: Document, old: Document, call: Call) -> list[Fault]:
-        return persistent_volume_claim_status_faults(obj)
+    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        return validate_persistent_volume_claim_status(obj)
 
 
 def claim_spec_warnings(spec: Document, path: str) -> list[str]:

@@ -10,41 +10,41 @@ from collections.abc import Mapping
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.workloads import (
-    above_100_percent_faults,
-    int_or_percent_faults,
     name_spec_status,
-    nonnegative_fields_faults,
+    validate_at_most_100_percent,
+    validate_int_or_percent,
+    validate_nonnegative_fields,
 )
 from mooring.apiserver.strategy import StatusStrategy, Strategy
 from mooring.apiserver.tables.cells import age
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column, integer
-from mooring.apiserver.validation.fields import Fault, invalid, not_supported
-from mooring.apiserver.validation.selectors import conditions_faults, label_selector_faults
+from mooring.apiserver.validation.fields import FieldError, invalid, not_supported
+from mooring.apiserver.validation.selectors import validate_conditions, validate_label_selector
 
 _EVICTION_POLICIES = ("AlwaysAllow", "IfHealthyBudget")
 _COUNTS = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
 
 
-def disruption_budget_faults(spec: Document, old: Document | None, path: str) -> list[Fault]:
-    faults: list[Fault] = []
+def validate_disruption_budget(spec: Document, old: Document | None, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
     if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
-        faults.append(invalid(path, _budget_shown(spec), "minAvailable and maxUnavailable cannot be both set"))
+        errors.append(invalid(path, _budget_shown(spec), "minAvailable and maxUnavailable cannot be both set"))
     for field in ("minAvailable", "maxUnavailable"):
         if (value := spec.get(field)) is not None:
-            faults += int_or_percent_faults(value, f"{path}.{field}")
-            faults += above_100_percent_faults(value, f"{path}.{field}")
-    tolerates = old is not None and bool(label_selector_faults(old.get("selector"), ""))
-    faults += label_selector_faults(spec.get("selector"), f"{path}.selector", tolerates_values=tolerates)
+            errors += validate_int_or_percent(value, f"{path}.{field}")
+            errors += validate_at_most_100_percent(value, f"{path}.{field}")
+    tolerates = old is not None and bool(validate_label_selector(old.get("selector"), ""))
+    errors += validate_label_selector(spec.get("selector"), f"{path}.selector", tolerates_values=tolerates)
     policy = spec.get("unhealthyPodEvictionPolicy")
     if policy is not None and policy not in _EVICTION_POLICIES:
-        faults.append(not_supported(f"{path}.unhealthyPodEvictionPolicy", policy, _EVICTION_POLICIES))
-    return faults
+        errors.append(not_supported(f"{path}.unhealthyPodEvictionPolicy", policy, _EVICTION_POLICIES))
+    return errors
 
 
-def disruption_budget_status_faults(status: Document, path: str) -> list[Fault]:
-    faults = conditions_faults(status.get("conditions") or (), f"{path}.conditions")
-    faults += nonnegative_fields_faults({name: status.get(name) for name in _COUNTS}, path)
-    return faults
+def validate_disruption_budget_status(status: Document, path: str) -> list[FieldError]:
+    errors = validate_conditions(status.get("conditions") or (), f"{path}.conditions")
+    errors += validate_nonnegative_fields({name: status.get(name) for name in _COUNTS}, path)
+    return errors
 
 
 def _budget_shown(spec: Document) -> Document:
@@ -92,16 +92,16 @@ class PodDisruptionBudgetStrategy(Strategy):
         super().prepare_for_create(obj, call)
         obj["status"] = {"disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0}
 
-    def validate(self, obj: Document, call: Call) -> list[Fault]:
-        return disruption_budget_faults(obj["spec"], None, "spec")
+    def validate(self, obj: Document, call: Call) -> list[FieldError]:
+        return validate_disruption_budget(obj["spec"], None, "spec")
 
-    def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
-        return disruption_budget_faults(obj["spec"], old["spec"], "spec")
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        return validate_disruption_budget(obj["spec"], old["spec"], "spec")
 
 
 class DisruptionBudgetStatusStrategy(StatusStrategy):
-    def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
-        return disruption_budget_status_faults(obj.get("status") or {}, "status")
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        return validate_disruption_budget_status(obj.get("status") or {}, "status")
 
 
 STRATEGY = PodDisruptionBudgetStrategy

@@ -6,33 +6,33 @@ from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.pod.defaults import default_pod_template
 from mooring.apiserver.kinds.pod.prepare import drop_disabled_template_fields
-from mooring.apiserver.kinds.pod.spec import pod_annotations_faults, pod_spec_faults, profiles_match_faults
+from mooring.apiserver.kinds.pod.spec import validate_pod_annotations, validate_pod_spec, validate_profiles_match
 from mooring.apiserver.kinds.pod.update import options_after
 from mooring.apiserver.kinds.pod.warnings import pod_template_warnings
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.tables.cells import containers_and_images, labels_text
 from mooring.apiserver.tables.columns import NAME, Cell, KindTable, column
-from mooring.apiserver.validation.fields import Fault, forbidden
-from mooring.apiserver.validation.metadata import annotations_faults, labels_faults
+from mooring.apiserver.validation.fields import FieldError, forbidden
+from mooring.apiserver.validation.metadata import validate_annotations, validate_labels
 from mooring.apiserver.validation.values import means_the_same
 
 
-def pod_template_faults(template: Document, path: str, old: Document | None = None) -> list[Fault]:
+def validate_pod_template(template: Document, path: str, old: Document | None = None) -> list[FieldError]:
     """What is wrong with a template. Labels and annotations are told without `metadata`, as kube-apiserver does."""
     metadata, spec = template.get("metadata") or {}, template.get("spec") or {}
     annotations, options = metadata.get("annotations") or {}, options_after(old, is_pod=False)
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     if metadata.get("labels"):
-        faults += labels_faults(metadata["labels"], f"{path}.labels")
+        errors += validate_labels(metadata["labels"], f"{path}.labels")
     if annotations:
-        faults += annotations_faults(annotations, f"{path}.annotations")
-        faults += pod_annotations_faults(annotations, spec, f"{path}.annotations", options)
-    faults += pod_spec_faults(spec, None, f"{path}.spec", options)
-    faults += profiles_match_faults(annotations, spec, f"{path}.spec")
+        errors += validate_annotations(annotations, f"{path}.annotations")
+        errors += validate_pod_annotations(annotations, spec, f"{path}.annotations", options)
+    errors += validate_pod_spec(spec, None, f"{path}.spec", options)
+    errors += validate_profiles_match(annotations, spec, f"{path}.spec")
     if spec.get("ephemeralContainers"):
         detail = "ephemeral containers not allowed in pod template"
-        faults.append(forbidden(f"{path}.spec.ephemeralContainers", detail))
-    return faults
+        errors.append(forbidden(f"{path}.spec.ephemeralContainers", detail))
+    return errors
 
 
 def _pod_template_cells(obj: Document, now_s: float) -> list[Cell]:
@@ -64,8 +64,8 @@ class PodTemplateStrategy(Strategy):
         obj["metadata"]["generation"] = 1
         drop_disabled_template_fields(obj["template"], None)
 
-    def body_faults(self, obj: Document, call: Call) -> list[Fault]:
-        return pod_template_faults(obj["template"], "template")
+    def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
+        return validate_pod_template(obj["template"], "template")
 
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
         return pod_template_warnings(obj["template"], "template")
@@ -78,8 +78,8 @@ class PodTemplateStrategy(Strategy):
         if not means_the_same(obj["template"], old["template"], "core", "PodTemplateSpec"):
             obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
-    def body_update_faults(self, obj: Document, old: Document, call: Call) -> list[Fault]:
-        return pod_template_faults(obj["template"], "template", old["template"])
+    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        return validate_pod_template(obj["template"], "template", old["template"])
 
     def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
         if obj["metadata"].get("generation") == old["metadata"].get("generation"):

@@ -10,7 +10,7 @@ from mooring.apiserver.call import Call
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.tables.cells import age
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, boolean, column, integer
-from mooring.apiserver.validation.fields import Fault, forbidden, invalid, not_supported, required
+from mooring.apiserver.validation.fields import FieldError, forbidden, invalid, not_supported, required
 from mooring.apiserver.validation.metadata import IMMUTABLE
 
 SYSTEM_PREFIX = "system-"
@@ -24,8 +24,8 @@ def default_priority_class(obj: Document) -> None:
     obj.setdefault("preemptionPolicy", "PreemptLowerPriority")
 
 
-def priority_class_faults(obj: Document) -> list[Fault]:
-    faults: list[Fault] = []
+def validate_priority_class(obj: Document) -> list[FieldError]:
+    errors: list[FieldError] = []
     name, value = obj["metadata"].get("name", ""), obj.get("value", 0)
     if name.startswith(SYSTEM_PREFIX):
         reason = _not_system(name, value, bool(obj.get("globalDefault")))
@@ -33,24 +33,24 @@ def priority_class_faults(obj: Document) -> list[Fault]:
             detail = (
                 f"priority class names with '{SYSTEM_PREFIX}' prefix are reserved for system use only. error: {reason}"
             )
-            faults.append(forbidden("metadata.name", detail))
+            errors.append(forbidden("metadata.name", detail))
     elif value > USER_VALUE_MAX:
-        faults.append(forbidden("value", f"maximum allowed value of a user defined priority is {USER_VALUE_MAX}"))
+        errors.append(forbidden("value", f"maximum allowed value of a user defined priority is {USER_VALUE_MAX}"))
     policy = obj.get("preemptionPolicy")
     if policy == "":
-        faults.append(required("preemptionPolicy"))
+        errors.append(required("preemptionPolicy"))
     elif policy is not None and policy not in _POLICIES:
-        faults.append(not_supported("preemptionPolicy", policy, _POLICIES))
-    return faults
+        errors.append(not_supported("preemptionPolicy", policy, _POLICIES))
+    return errors
 
 
-def priority_class_update_faults(obj: Document, old: Document) -> list[Fault]:
-    faults: list[Fault] = []
+def validate_priority_class_update(obj: Document, old: Document) -> list[FieldError]:
+    errors: list[FieldError] = []
     if obj.get("value", 0) != old.get("value", 0):
-        faults.append(forbidden("value", "may not be changed in an update."))
+        errors.append(forbidden("value", "may not be changed in an update."))
     if obj.get("preemptionPolicy") != old.get("preemptionPolicy"):
-        faults.append(invalid("preemptionPolicy", obj.get("preemptionPolicy"), IMMUTABLE))
-    return faults
+        errors.append(invalid("preemptionPolicy", obj.get("preemptionPolicy"), IMMUTABLE))
+    return errors
 
 
 def _not_system(name: str, value: int, is_default: bool) -> str:
@@ -94,11 +94,11 @@ class PriorityClassStrategy(Strategy):
     def count_generation(self, obj: Document, old: Document) -> None:
         pass
 
-    def body_faults(self, obj: Document, call: Call) -> list[Fault]:
-        return priority_class_faults(obj)
+    def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
+        return validate_priority_class(obj)
 
-    def body_update_faults(self, obj: Document, old: Document, call: Call) -> list[Fault]:
-        return priority_class_update_faults(obj, old)
+    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        return validate_priority_class_update(obj, old)
 
 
 STRATEGY = PriorityClassStrategy

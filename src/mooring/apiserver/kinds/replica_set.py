@@ -10,28 +10,28 @@ from collections.abc import Mapping
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.pod.defaults import default_pod_template
-from mooring.apiserver.kinds.pod_template import pod_template_faults
+from mooring.apiserver.kinds.pod_template import validate_pod_template
 from mooring.apiserver.kinds.workloads import (
     REPLICA_COLUMNS,
     WorkloadStrategy,
-    above_faults,
-    immutable_selector_faults,
     is_empty_selector,
-    mismatch_faults,
     name_spec_status,
-    nonnegative_faults,
-    nonnegative_fields_faults,
     pod_name_warnings,
     replica_counts,
-    restart_faults,
     selector_matcher,
     selector_value,
+    validate_at_most,
+    validate_immutable_selector,
+    validate_nonnegative,
+    validate_nonnegative_fields,
+    validate_restart_policy_always,
+    validate_selector_matches,
 )
 from mooring.apiserver.strategy import StatusStrategy, Strategy
 from mooring.apiserver.tables.cells import age, containers_and_images, selector_text, template_spec
 from mooring.apiserver.tables.columns import Cell, KindTable
-from mooring.apiserver.validation.fields import Fault, invalid, required
-from mooring.apiserver.validation.selectors import label_selector_faults
+from mooring.apiserver.validation.fields import FieldError, invalid, required
+from mooring.apiserver.validation.selectors import validate_label_selector
 from mooring.apiserver.validation.values import means_the_same
 
 ABOVE_REPLICAS = "cannot be greater than status.replicas"
@@ -52,47 +52,47 @@ def default_replica_set(obj: Document) -> None:
     default_pod_template(spec["template"])
 
 
-def replica_set_faults(spec: Document, old: Document | None, path: str) -> list[Fault]:
-    faults = nonnegative_faults(spec.get("replicas"), f"{path}.replicas")
-    faults += nonnegative_faults(spec.get("minReadySeconds"), f"{path}.minReadySeconds")
-    faults += selected_template_faults(spec, old, path)
-    return faults
+def validate_replica_set(spec: Document, old: Document | None, path: str) -> list[FieldError]:
+    errors = validate_nonnegative(spec.get("replicas"), f"{path}.replicas")
+    errors += validate_nonnegative(spec.get("minReadySeconds"), f"{path}.minReadySeconds")
+    errors += validate_selected_template(spec, old, path)
+    return errors
 
 
-def replica_set_update_faults(spec: Document, old: Document, path: str) -> list[Fault]:
-    faults = replica_set_faults(spec, old, path)
-    faults += immutable_selector_faults(spec.get("selector"), old.get("selector"), f"{path}.selector")
-    return faults
+def validate_replica_set_update(spec: Document, old: Document, path: str) -> list[FieldError]:
+    errors = validate_replica_set(spec, old, path)
+    errors += validate_immutable_selector(spec.get("selector"), old.get("selector"), f"{path}.selector")
+    return errors
 
 
-def selected_template_faults(spec: Document, old: Document | None, path: str) -> list[Fault]:
+def validate_selected_template(spec: Document, old: Document | None, path: str) -> list[FieldError]:
     """The selector, the template, and whether they fit: the same for replica sets and deployments."""
     selector, template = spec.get("selector"), spec["template"]
     here = f"{path}.selector"
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     if selector is None:
-        faults.append(required(here))
+        errors.append(required(here))
     else:
-        faults += label_selector_faults(selector, here)
+        errors += validate_label_selector(selector, here)
         if is_empty_selector(selector):
-            faults.append(invalid(here, {}, "empty selector is invalid for deployment"))
+            errors.append(invalid(here, {}, "empty selector is invalid for deployment"))
     matcher = selector_matcher(selector)
     if matcher is None:
-        return [*faults, invalid(here, selector_value(selector), "invalid label selector")]
+        return [*errors, invalid(here, selector_value(selector), "invalid label selector")]
     inside = f"{path}.template"
     if not matcher.matches_everything:
-        faults += mismatch_faults(matcher, template, inside)
-    faults += pod_template_faults(template, inside, old["template"] if old is not None else None)
-    faults += restart_faults(template, "ReplicaSet", inside)
-    return faults
+        errors += validate_selector_matches(matcher, template, inside)
+    errors += validate_pod_template(template, inside, old["template"] if old is not None else None)
+    errors += validate_restart_policy_always(template, "ReplicaSet", inside)
+    return errors
 
 
-def replica_set_status_faults(status: Document, path: str) -> list[Fault]:
-    faults = nonnegative_fields_faults({name: status.get(name) for name in _COUNTS}, path)
+def validate_replica_set_status(status: Document, path: str) -> list[FieldError]:
+    errors = validate_nonnegative_fields({name: status.get(name) for name in _COUNTS}, path)
     parts = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
-    faults += above_faults(status, parts, "replicas", ABOVE_REPLICAS, path)
-    faults += above_faults(status, ("availableReplicas",), "readyReplicas", ABOVE_READY, path)
-    return faults
+    errors += validate_at_most(status, parts, "replicas", ABOVE_REPLICAS, path)
+    errors += validate_at_most(status, ("availableReplicas",), "readyReplicas", ABOVE_READY, path)
+    return errors
 
 
 def _replica_set_cells(obj: Document, now_s: float) -> list[Cell]:
@@ -127,20 +127,20 @@ class ReplicaSetStrategy(WorkloadStrategy):
         if not means_the_same(obj["spec"], old["spec"], "apps", "ReplicaSetSpec"):
             obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
-    def body_faults(self, obj: Document, call: Call) -> list[Fault]:
-        return replica_set_faults(obj["spec"], None, "spec")
+    def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
+        return validate_replica_set(obj["spec"], None, "spec")
 
-    def body_update_faults(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
         spec, old_spec = obj["spec"], old["spec"]
-        return replica_set_update_faults(spec, old_spec, "spec") if spec is not old_spec else []
+        return validate_replica_set_update(spec, old_spec, "spec") if spec is not old_spec else []
 
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
         return pod_name_warnings(obj["metadata"]["name"]) + super().warnings_on_create(obj, call)
 
 
 class ReplicaSetStatusStrategy(StatusStrategy):
-    def body_update_faults(self, obj: Document, old: Document, call: Call) -> list[Fault]:
-        return replica_set_status_faults(obj.get("status") or {}, "status")
+    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        return validate_replica_set_status(obj.get("status") or {}, "status")
 
 
 STRATEGY = ReplicaSetStrategy

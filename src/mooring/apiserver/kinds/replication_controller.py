@@ -13,9 +13,9 @@ from mooring.api.kinds import Kind
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.pod.defaults import default_pod_template
 from mooring.apiserver.kinds.pod.prepare import drop_disabled_template_fields
-from mooring.apiserver.kinds.pod.resources import non_negative_faults
+from mooring.apiserver.kinds.pod.resources import validate_non_negative
 from mooring.apiserver.kinds.pod.warnings import name_warnings, pod_template_warnings
-from mooring.apiserver.kinds.pod_template import pod_template_faults
+from mooring.apiserver.kinds.pod_template import validate_pod_template
 from mooring.apiserver.kinds.workloads import (
     MISMATCH,
     REPLICA_COLUMNS,
@@ -26,7 +26,7 @@ from mooring.apiserver.kinds.workloads import (
 from mooring.apiserver.strategy import Dependents, StatusStrategy, Strategy, keep
 from mooring.apiserver.tables.cells import age, containers_and_images, labels_text, template_spec
 from mooring.apiserver.tables.columns import Cell, KindTable
-from mooring.apiserver.validation.fields import Fault, FaultKind, forbidden, invalid, not_supported, required
+from mooring.apiserver.validation.fields import FieldError, FieldErrorType, forbidden, invalid, not_supported, required
 from mooring.apiserver.validation.selectors import plain_selector_matches
 from mooring.apiserver.validation.values import means_the_same
 
@@ -49,55 +49,55 @@ def default_replication_controller(controller: Document) -> None:
     spec.setdefault("replicas", 1)
 
 
-def replication_controller_faults(spec: Document, old: Document | None) -> list[Fault]:
+def validate_replication_controller(spec: Document, old: Document | None) -> list[FieldError]:
     """What is wrong with a spec."""
     selector, template = spec.get("selector") or {}, spec.get("template")
-    faults = non_negative_faults(spec.get("minReadySeconds", 0), "spec.minReadySeconds")
+    errors = validate_non_negative(spec.get("minReadySeconds", 0), "spec.minReadySeconds")
     if not selector:
-        faults.append(required("spec.selector"))
-    faults += non_negative_faults(spec.get("replicas", 0), "spec.replicas")
+        errors.append(required("spec.selector"))
+    errors += validate_non_negative(spec.get("replicas", 0), "spec.replicas")
     if template is None:
-        return [*faults, required("spec.template")]
+        return [*errors, required("spec.template")]
     labels = template_labels(template)
     if selector and not plain_selector_matches(selector, labels or {}):
-        faults.append(invalid("spec.template.metadata.labels", labels, MISMATCH))
-    faults += pod_template_faults(template, "spec.template", (old or {}).get("template"))
+        errors.append(invalid("spec.template.metadata.labels", labels, MISMATCH))
+    errors += validate_pod_template(template, "spec.template", (old or {}).get("template"))
     policy = template["spec"].get("restartPolicy", "")
     if policy != "Always":
-        faults.append(not_supported("spec.template.spec.restartPolicy", policy, ("Always",)))
+        errors.append(not_supported("spec.template.spec.restartPolicy", policy, ("Always",)))
     if template["spec"].get("activeDeadlineSeconds") is not None:
         detail = "activeDeadlineSeconds in ReplicationController is not Supported"
-        faults.append(forbidden("spec.template.spec.activeDeadlineSeconds", detail))
-    return faults
+        errors.append(forbidden("spec.template.spec.activeDeadlineSeconds", detail))
+    return errors
 
 
-def replication_controller_status_faults(status: Document) -> list[Fault]:
+def validate_replication_controller_status(status: Document) -> list[FieldError]:
     """What is wrong with a status."""
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     for field in _COUNTS:
-        faults += non_negative_faults(status.get(field, 0), f"status.{field}")
+        errors += validate_non_negative(status.get(field, 0), f"status.{field}")
     total, ready, available = (status.get(field, 0) for field in ("replicas", "readyReplicas", "availableReplicas"))
     for field in ("fullyLabeledReplicas", "readyReplicas", "availableReplicas"):
         if status.get(field, 0) > total:
-            faults.append(invalid(f"status.{field}", status.get(field, 0), "cannot be greater than status.replicas"))
+            errors.append(invalid(f"status.{field}", status.get(field, 0), "cannot be greater than status.replicas"))
     if available > ready:
-        faults.append(invalid("status.availableReplicas", available, "cannot be greater than readyReplicas"))
-    return faults
+        errors.append(invalid("status.availableReplicas", available, "cannot be greater than readyReplicas"))
+    return errors
 
 
-def non_convertible_faults(controller: Document, old: Document) -> list[Fault]:
+def validate_non_convertible(controller: Document, old: Document) -> list[FieldError]:
     """Annotations that say that the object was once another kind, whose selector a controller cannot have."""
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     for key, value in (old["metadata"].get("annotations") or {}).items():
         parts = key.split("/")
         if not key.startswith(NON_CONVERTIBLE_PREFIX) or len(parts) != 2:
             continue
         if "selector" not in parts[1]:
-            faults.append(Fault(FaultKind.NOT_FOUND, parts[1], "unknown non-convertible field", value))
+            errors.append(FieldError(FieldErrorType.NOT_FOUND, parts[1], "unknown non-convertible field", value))
         elif controller["spec"].get("selector") != old["spec"].get("selector"):
             selector = controller["spec"].get("selector")
-            faults.append(invalid("spec.selector", selector, "cannot update non-convertible selector"))
-    return faults
+            errors.append(invalid("spec.selector", selector, "cannot update non-convertible selector"))
+    return errors
 
 
 def _replication_controller_cells(obj: Document, now_s: float) -> list[Cell]:
@@ -137,8 +137,8 @@ class ReplicationControllerStrategy(Strategy):
         obj["status"] = {"replicas": 0}
         drop_disabled_template_fields(obj["spec"].get("template"), None)
 
-    def body_faults(self, obj: Document, call: Call) -> list[Fault]:
-        return replication_controller_faults(obj["spec"], None)
+    def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
+        return validate_replication_controller(obj["spec"], None)
 
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
         use = "this is used in Pod names and hostnames, which can result in surprising behavior"
@@ -154,8 +154,8 @@ class ReplicationControllerStrategy(Strategy):
         if not means_the_same(obj["spec"], old["spec"], "core", "ReplicationControllerSpec"):
             obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
-    def body_update_faults(self, obj: Document, old: Document, call: Call) -> list[Fault]:
-        return replication_controller_faults(obj["spec"], old["spec"]) + non_convertible_faults(obj, old)
+    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        return validate_replication_controller(obj["spec"], old["spec"]) + validate_non_convertible(obj, old)
 
     def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
         """Kubernetes warns about the old template here, not about the new one."""
@@ -170,8 +170,8 @@ class ReplicationControllerStrategy(Strategy):
 class ReplicationControllerStatusStrategy(StatusStrategy):
     """How the controller manager writes the status."""
 
-    def body_update_faults(self, obj: Document, old: Document, call: Call) -> list[Fault]:
-        return replication_controller_status_faults(obj.get("status") or {})
+    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        return validate_replication_controller_status(obj.get("status") or {})
 
 
 STRATEGY = ReplicationControllerStrategy

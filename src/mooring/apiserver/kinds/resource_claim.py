@@ -15,33 +15,41 @@ from functools import partial
 from typing import TypeAlias
 
 from mooring.api.document import Document
-from mooring.api.label_syntax import label_value_faults
+from mooring.api.label_syntax import label_value_errors
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.devices import (
     CONFIGS_COUNT_MAX,
-    binding_conditions_faults,
-    configuration_faults,
-    driver_faults,
-    each_faults,
-    full_device_name_faults,
-    json_object_faults,
-    label_faults,
-    pool_name_faults,
-    selectors_faults,
-    set_faults,
-    share_id_faults,
+    validate_binding_conditions,
+    validate_configuration,
+    validate_each,
+    validate_full_device_name,
+    validate_json_object,
+    validate_label,
+    validate_pool_name,
+    validate_selectors,
+    validate_set,
+    validate_share_id,
 )
-from mooring.apiserver.kinds.pod.scheduling import node_selector_faults
-from mooring.apiserver.kinds.pod.volumes import template_metadata_faults
+from mooring.apiserver.kinds.pod.scheduling import validate_node_selector
+from mooring.apiserver.kinds.pod.volumes import validate_template_metadata
 from mooring.apiserver.kinds.volume_attachment import keep_metadata
+from mooring.apiserver.kinds.volume_sources import validate_driver_name
 from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
 from mooring.apiserver.tables.cells import age
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column
-from mooring.apiserver.validation.addresses import interface_address_faults
-from mooring.apiserver.validation.fields import Fault, forbidden, invalid, not_supported, required, too_long, too_many
+from mooring.apiserver.validation.addresses import validate_interface_address
+from mooring.apiserver.validation.fields import (
+    FieldError,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+    too_long,
+    too_many,
+)
 from mooring.apiserver.validation.metadata import IMMUTABLE
-from mooring.apiserver.validation.names import dns_subdomain_faults
-from mooring.apiserver.validation.selectors import conditions_faults, label_name_faults
+from mooring.apiserver.validation.names import dns_subdomain_errors
+from mooring.apiserver.validation.selectors import validate_conditions, validate_label_name
 from mooring.apiserver.validation.values import internal_value, means_the_same
 
 REQUESTS_COUNT_MAX = 32
@@ -108,26 +116,26 @@ def _default_tolerations(tolerations: Sequence[Document]) -> None:
         toleration.setdefault("operator", "Equal")
 
 
-def resource_claim_spec_faults(spec: Document, path: str) -> list[Fault]:
+def validate_resource_claim_spec(spec: Document, path: str) -> list[FieldError]:
     devices = spec.get("devices") or {}
     here, names = f"{path}.devices", request_names(devices)
-    faults = set_faults(
-        devices.get("requests") or (), REQUESTS_COUNT_MAX, _device_request_faults, f"{here}.requests", key=_name_of
+    errors = validate_set(
+        devices.get("requests") or (), REQUESTS_COUNT_MAX, _validate_device_request, f"{here}.requests", key=_name_of
     )
-    faults += each_faults(
+    errors += validate_each(
         devices.get("constraints") or (),
         CONSTRAINTS_COUNT_MAX,
-        partial(_constraint_faults, names=names),
+        partial(_validate_constraint, names=names),
         f"{here}.constraints",
     )
-    return faults + each_faults(
-        devices.get("config") or (), CONFIGS_COUNT_MAX, partial(_config_faults, names=names), f"{here}.config"
+    return errors + validate_each(
+        devices.get("config") or (), CONFIGS_COUNT_MAX, partial(_validate_config, names=names), f"{here}.config"
     )
 
 
-def resource_claim_template_faults(spec: Document, path: str) -> list[Fault]:
-    faults = template_metadata_faults(spec.get("metadata") or {}, f"{path}.metadata")
-    return faults + resource_claim_spec_faults(spec.get("spec") or {}, f"{path}.spec")
+def validate_resource_claim_template(spec: Document, path: str) -> list[FieldError]:
+    errors = validate_template_metadata(spec.get("metadata") or {}, f"{path}.metadata")
+    return errors + validate_resource_claim_spec(spec.get("spec") or {}, f"{path}.spec")
 
 
 def request_names(devices: Document) -> RequestNames:
@@ -137,20 +145,22 @@ def request_names(devices: Document) -> RequestNames:
     }
 
 
-def request_reference_faults(name: str, path: str, names: RequestNames) -> list[Fault]:
+def validate_request_reference(name: str, path: str, names: RequestNames) -> list[FieldError]:
     """What is wrong with a name that should be one of the claim's requests."""
     parts = name.split("/")
     if len(parts) > 2:
         return [invalid(path, name, _UNKNOWN_REQUEST)]
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     for part in parts:
-        faults += label_faults(part, path)
+        errors += validate_label(part, path)
     is_known = parts[0] in names and (len(parts) == 1 or parts[1] in names[parts[0]])
-    return faults if is_known else [*faults, invalid(path, name, _UNKNOWN_REQUEST)]
+    return errors if is_known else [*errors, invalid(path, name, _UNKNOWN_REQUEST)]
 
 
-def request_references_faults(names: Sequence[str], path: str, known: RequestNames) -> list[Fault]:
-    return set_faults(names, REQUESTS_COUNT_MAX, lambda name, here: request_reference_faults(name, here, known), path)
+def validate_request_references(names: Sequence[str], path: str, known: RequestNames) -> list[FieldError]:
+    return validate_set(
+        names, REQUESTS_COUNT_MAX, lambda name, here: validate_request_reference(name, here, known), path
+    )
 
 
 # --- requests -----------------------------------------------------------------------------------------------------
@@ -160,39 +170,39 @@ def _name_of(named: Document) -> str:
     return str(named.get("name", ""))
 
 
-def _device_request_faults(request: Document, path: str) -> list[Fault]:
-    faults = label_faults(request.get("name", ""), f"{path}.name")
+def _validate_device_request(request: Document, path: str) -> list[FieldError]:
+    errors = validate_label(request.get("name", ""), f"{path}.name")
     exactly, alternatives = request.get("exactly"), request.get("firstAvailable")
     if exactly is None and not alternatives:
-        return [*faults, required(path, _ONE_WAY)]
+        return [*errors, required(path, _ONE_WAY)]
     if exactly is not None and alternatives:
-        return [*faults, invalid(path, None, f"{_ONE_WAY}, but multiple fields are set")]
+        return [*errors, invalid(path, None, f"{_ONE_WAY}, but multiple fields are set")]
     if exactly is not None:
-        return faults + _wish_faults(exactly, f"{path}.exactly")
-    return faults + set_faults(
-        alternatives or (), ALTERNATIVES_COUNT_MAX, _alternative_faults, f"{path}.firstAvailable", key=_name_of
+        return errors + _validate_wish(exactly, f"{path}.exactly")
+    return errors + validate_set(
+        alternatives or (), ALTERNATIVES_COUNT_MAX, _validate_alternative, f"{path}.firstAvailable", key=_name_of
     )
 
 
-def _alternative_faults(alternative: Document, path: str) -> list[Fault]:
-    return label_faults(alternative.get("name", ""), f"{path}.name") + _wish_faults(alternative, path)
+def _validate_alternative(alternative: Document, path: str) -> list[FieldError]:
+    return validate_label(alternative.get("name", ""), f"{path}.name") + _validate_wish(alternative, path)
 
 
-def _wish_faults(wish: Document, path: str) -> list[Fault]:
+def _validate_wish(wish: Document, path: str) -> list[FieldError]:
     """Which devices, and how many."""
     name = wish.get("deviceClassName", "")
     if name:
-        faults = [invalid(f"{path}.deviceClassName", name, text) for text in dns_subdomain_faults(name)]
+        errors = [invalid(f"{path}.deviceClassName", name, text) for text in dns_subdomain_errors(name)]
     else:
-        faults = [required(f"{path}.deviceClassName")]
-    faults += selectors_faults(wish.get("selectors") or (), f"{path}.selectors")
-    faults += _count_faults(wish.get("allocationMode", ""), wish.get("count", 0), path)
+        errors = [required(f"{path}.deviceClassName")]
+    errors += validate_selectors(wish.get("selectors") or (), f"{path}.selectors")
+    errors += _validate_count(wish.get("allocationMode", ""), wish.get("count", 0), path)
     for index, toleration in enumerate(wish.get("tolerations") or ()):
-        faults += _toleration_faults(toleration, f"{path}.tolerations[{index}]")
-    return faults
+        errors += _validate_toleration(toleration, f"{path}.tolerations[{index}]")
+    return errors
 
 
-def _count_faults(mode: str, count: int, path: str) -> list[Fault]:
+def _validate_count(mode: str, count: int, path: str) -> list[FieldError]:
     match mode:
         case "All":
             detail = "must not be specified when allocationMode is 'All'"
@@ -203,71 +213,71 @@ def _count_faults(mode: str, count: int, path: str) -> list[Fault]:
             return [not_supported(f"{path}.allocationMode", mode, ALLOCATION_MODES)]
 
 
-def _toleration_faults(toleration: Document, path: str) -> list[Fault]:
+def _validate_toleration(toleration: Document, path: str) -> list[FieldError]:
     key, value, effect = toleration.get("key", ""), toleration.get("value", ""), toleration.get("effect", "")
-    faults = label_name_faults(key, f"{path}.key") if key else []
+    errors = validate_label_name(key, f"{path}.key") if key else []
     match toleration.get("operator", ""):
         case "Exists":
             if value:
-                faults.append(invalid(f"{path}.value", value, "must be empty for operator `Exists`"))
+                errors.append(invalid(f"{path}.value", value, "must be empty for operator `Exists`"))
         case "Equal":
-            faults += [invalid(f"{path}.value", value, text) for text in label_value_faults(value)]
+            errors += [invalid(f"{path}.value", value, text) for text in label_value_errors(value)]
         case "":
-            faults.append(required(f"{path}.operator"))
+            errors.append(required(f"{path}.operator"))
         case operator:
-            faults.append(not_supported(f"{path}.operator", operator, OPERATORS))
+            errors.append(not_supported(f"{path}.operator", operator, OPERATORS))
     if effect and effect not in EFFECTS:
-        faults.append(not_supported(f"{path}.effect", effect, EFFECTS))
-    return faults
+        errors.append(not_supported(f"{path}.effect", effect, EFFECTS))
+    return errors
 
 
 # --- constraints and configuration --------------------------------------------------------------------------------
 
 
-def _constraint_faults(constraint: Document, path: str, names: RequestNames) -> list[Fault]:
-    faults = request_references_faults(constraint.get("requests") or (), f"{path}.requests", names)
+def _validate_constraint(constraint: Document, path: str, names: RequestNames) -> list[FieldError]:
+    errors = validate_request_references(constraint.get("requests") or (), f"{path}.requests", names)
     for field in ("matchAttribute", "distinctAttribute"):
         attribute = constraint.get(field)
         if attribute is not None:
-            return faults + full_device_name_faults(attribute, f"{path}.{field}")
-    return [*faults, required(path, _NO_ATTRIBUTE)]
+            return errors + validate_full_device_name(attribute, f"{path}.{field}")
+    return [*errors, required(path, _NO_ATTRIBUTE)]
 
 
-def _config_faults(config: Document, path: str, names: RequestNames) -> list[Fault]:
-    faults = request_references_faults(config.get("requests") or (), f"{path}.requests", names)
-    return faults + configuration_faults(config, path)
+def _validate_config(config: Document, path: str, names: RequestNames) -> list[FieldError]:
+    errors = validate_request_references(config.get("requests") or (), f"{path}.requests", names)
+    return errors + validate_configuration(config, path)
 
 
-def resource_claim_status_faults(claim: Document, old: Document) -> list[Fault]:
+def validate_resource_claim_status(claim: Document, old: Document) -> list[FieldError]:
     status, old_status = claim.get("status") or {}, old.get("status") or {}
     allocation, old_allocation = status.get("allocation"), old_status.get("allocation")
     users = status.get("reservedFor") or []
-    faults = set_faults(
-        users, USERS_COUNT_MAX, _user_faults, "status.reservedFor", key=lambda user: user.get("uid", "")
+    errors = validate_set(
+        users, USERS_COUNT_MAX, _validate_user, "status.reservedFor", key=lambda user: user.get("uid", "")
     )
-    faults += set_faults(
+    errors += validate_set(
         status.get("devices") or (),
         _NO_LIMIT,
-        partial(_device_faults, allocated=allocated_devices(status)),
+        partial(_validate_device, allocated=allocated_devices(status)),
         "status.devices",
         key=device_key,
         shown=_shown_key,
     )
     if users and allocation is None:
-        faults.append(forbidden("status.reservedFor", "may not be specified when `allocated` is not set"))
+        errors.append(forbidden("status.reservedFor", "may not be specified when `allocated` is not set"))
     elif claim["metadata"].get("deletionTimestamp"):
         known = old_status.get("reservedFor") or []
         if any(user not in known for user in users):
-            faults.append(forbidden("status.reservedFor", _NEW_USERS))
+            errors.append(forbidden("status.reservedFor", _NEW_USERS))
     if allocation is None:
-        return faults
+        return errors
     if old_allocation is None:
         names = request_names(claim["spec"].get("devices") or {})
-        return faults + _allocation_faults(allocation, "status.allocation", names)
+        return errors + _validate_allocation(allocation, "status.allocation", names)
     if not means_the_same(allocation, old_allocation, "resource", "AllocationResult"):
         shown = internal_value(allocation, "AllocationResult", "resource")
-        faults.append(invalid("status.allocation", shown, IMMUTABLE))
-    return faults
+        errors.append(invalid("status.allocation", shown, IMMUTABLE))
+    return errors
 
 
 def device_key(device: Document) -> DeviceKey:
@@ -284,73 +294,73 @@ def _shown_key(device: Document) -> Document:
     return dict(zip(("Driver", "Pool", "Device", "ShareID"), device_key(device), strict=True))
 
 
-def _user_faults(user: Document, path: str) -> list[Fault]:
+def _validate_user(user: Document, path: str) -> list[FieldError]:
     return [required(f"{path}.{field}") for field in ("resource", "name", "uid") if not user.get(field)]
 
 
 # --- the allocation -----------------------------------------------------------------------------------------------
 
 
-def _allocation_faults(allocation: Document, path: str, names: RequestNames) -> list[Fault]:
+def _validate_allocation(allocation: Document, path: str, names: RequestNames) -> list[FieldError]:
     devices = allocation.get("devices") or {}
-    faults = each_faults(
+    errors = validate_each(
         devices.get("results") or (),
         RESULTS_COUNT_MAX,
-        partial(_result_faults, names=names),
+        partial(_validate_result, names=names),
         f"{path}.devices.results",
     )
-    faults += each_faults(
+    errors += validate_each(
         devices.get("config") or (),
         2 * CONFIGS_COUNT_MAX,  # those of the claim and those of its classes
-        partial(_allocated_config_faults, names=names),
+        partial(_validate_allocated_config, names=names),
         f"{path}.devices.config",
     )
     if "nodeSelector" in allocation:
-        faults += node_selector_faults(allocation["nodeSelector"], f"{path}.nodeSelector")
-    return faults
+        errors += validate_node_selector(allocation["nodeSelector"], f"{path}.nodeSelector")
+    return errors
 
 
-def _result_faults(result: Document, path: str, names: RequestNames) -> list[Fault]:
-    faults = request_reference_faults(result.get("request", ""), f"{path}.request", names)
-    faults += driver_faults(result.get("driver", ""), f"{path}.driver")
-    faults += pool_name_faults(result.get("pool", ""), f"{path}.pool")
-    faults += label_faults(result.get("device", ""), f"{path}.device")
-    faults += binding_conditions_faults(result, path)
+def _validate_result(result: Document, path: str, names: RequestNames) -> list[FieldError]:
+    errors = validate_request_reference(result.get("request", ""), f"{path}.request", names)
+    errors += validate_driver_name(result.get("driver", ""), f"{path}.driver")
+    errors += validate_pool_name(result.get("pool", ""), f"{path}.pool")
+    errors += validate_label(result.get("device", ""), f"{path}.device")
+    errors += validate_binding_conditions(result, path)
     share = result.get("shareID")
-    return faults if share is None else faults + share_id_faults(share, f"{path}.shareID")
+    return errors if share is None else errors + validate_share_id(share, f"{path}.shareID")
 
 
-def _allocated_config_faults(config: Document, path: str, names: RequestNames) -> list[Fault]:
+def _validate_allocated_config(config: Document, path: str, names: RequestNames) -> list[FieldError]:
     source = config.get("source", "")
-    faults = [] if source else [required(f"{path}.source")]
+    errors = [] if source else [required(f"{path}.source")]
     if source and source not in SOURCES:
-        faults.append(not_supported(f"{path}.source", source, SOURCES))
-    faults += request_references_faults(config.get("requests") or (), f"{path}.requests", names)
-    return faults + configuration_faults(config, path)
+        errors.append(not_supported(f"{path}.source", source, SOURCES))
+    errors += validate_request_references(config.get("requests") or (), f"{path}.requests", names)
+    return errors + validate_configuration(config, path)
 
 
 # --- what drivers report ------------------------------------------------------------------------------------------
 
 
-def _device_faults(device: Document, path: str, allocated: frozenset[DeviceKey]) -> list[Fault]:
-    faults = driver_faults(device.get("driver", ""), f"{path}.driver")
-    faults += pool_name_faults(device.get("pool", ""), f"{path}.pool")
-    faults += label_faults(device.get("device", ""), f"{path}.device")
+def _validate_device(device: Document, path: str, allocated: frozenset[DeviceKey]) -> list[FieldError]:
+    errors = validate_driver_name(device.get("driver", ""), f"{path}.driver")
+    errors += validate_pool_name(device.get("pool", ""), f"{path}.pool")
+    errors += validate_label(device.get("device", ""), f"{path}.device")
     if "shareID" in device:
-        faults += share_id_faults(device["shareID"], f"{path}.shareID")
+        errors += validate_share_id(device["shareID"], f"{path}.shareID")
     if device_key(device) not in allocated:
-        faults.append(invalid(path, _shown_key(device), "must be an allocated device in the claim"))
+        errors.append(invalid(path, _shown_key(device), "must be an allocated device in the claim"))
     conditions = device.get("conditions") or ()
     if len(conditions) > CONDITIONS_COUNT_MAX:
-        faults.append(too_many(f"{path}.conditions", len(conditions), CONDITIONS_COUNT_MAX))
-    faults += conditions_faults(conditions, f"{path}.conditions")
+        errors.append(too_many(f"{path}.conditions", len(conditions), CONDITIONS_COUNT_MAX))
+    errors += validate_conditions(conditions, f"{path}.conditions")
     if device.get("data") is not None:
-        faults += json_object_faults(device["data"], f"{path}.data", DATA_BYTES_MAX)
-    return faults + _network_faults(device.get("networkData") or {}, f"{path}.networkData")
+        errors += validate_json_object(device["data"], f"{path}.data", DATA_BYTES_MAX)
+    return errors + _validate_network(device.get("networkData") or {}, f"{path}.networkData")
 
 
-def _network_faults(network: Document, path: str) -> list[Fault]:
-    faults = [
+def _validate_network(network: Document, path: str) -> list[FieldError]:
+    errors = [
         too_long(f"{path}.{field}", bytes_max)
         for field, bytes_max in (
             ("interfaceName", INTERFACE_NAME_BYTES_MAX),
@@ -359,7 +369,7 @@ def _network_faults(network: Document, path: str) -> list[Fault]:
         if len(network.get(field, "").encode()) > bytes_max
     ]
     addresses = network.get("ips") or ()
-    return faults + set_faults(addresses, ADDRESSES_COUNT_MAX, interface_address_faults, f"{path}.ips")
+    return errors + validate_set(addresses, ADDRESSES_COUNT_MAX, validate_interface_address, f"{path}.ips")
 
 
 def _resource_claim_cells(obj: Document, now_s: float) -> list[Cell]:
@@ -387,18 +397,18 @@ class ResourceClaimStrategy(Strategy):
     def default(self, obj: Document) -> None:
         default_resource_claim(obj)
 
-    def validate(self, obj: Document, call: Call) -> list[Fault]:
-        return call.prior_faults + super().validate(obj, call)
+    def validate(self, obj: Document, call: Call) -> list[FieldError]:
+        return call.prior_errors + super().validate(obj, call)
 
-    def body_faults(self, obj: Document, call: Call) -> list[Fault]:
-        return resource_claim_spec_faults(obj["spec"], "spec")
+    def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
+        return validate_resource_claim_spec(obj["spec"], "spec")
 
-    def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
-        faults = self.meta_faults(obj)
-        faults += self.meta_update_faults(obj, old)
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        errors = self.validate_meta(obj)
+        errors += self.validate_meta_update(obj, old)
         if not means_the_same(obj["spec"], old["spec"], "resource", "ResourceClaimSpec"):
-            faults.append(invalid("spec", internal_value(obj["spec"], "ResourceClaimSpec", "resource"), IMMUTABLE))
-        return faults
+            errors.append(invalid("spec", internal_value(obj["spec"], "ResourceClaimSpec", "resource"), IMMUTABLE))
+        return errors
 
 
 class ResourceClaimStatusStrategy(StatusStrategy):
@@ -411,11 +421,11 @@ class ResourceClaimStatusStrategy(StatusStrategy):
         keep_metadata(obj, old)
         drop_reports_on_lost_devices(obj, old)
 
-    def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
-        return call.prior_faults + super().validate_update(obj, old, call)
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        return call.prior_errors + super().validate_update(obj, old, call)
 
-    def body_update_faults(self, obj: Document, old: Document, call: Call) -> list[Fault]:
-        return resource_claim_status_faults(obj, old)
+    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        return validate_resource_claim_status(obj, old)
 
 
 def drop_reports_on_lost_devices(obj: Document, old: Document) -> None:

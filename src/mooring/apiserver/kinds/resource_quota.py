@@ -12,13 +12,13 @@ from mooring.apiserver.kinds.pod.defaults import round_amounts
 from mooring.apiserver.kinds.pod.resources import (
     QUOTA_HUGE_PAGES_PREFIX,
     STANDARD_RESOURCES,
-    resource_name_faults,
-    resource_quantity_faults,
+    validate_resource_name,
+    validate_resource_quantity,
 )
 from mooring.apiserver.strategy import StatusStrategy, Strategy
 from mooring.apiserver.tables.cells import age
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column
-from mooring.apiserver.validation.fields import Fault, invalid, required
+from mooring.apiserver.validation.fields import FieldError, invalid, required
 from mooring.apiserver.validation.metadata import IMMUTABLE
 from mooring.apiserver.validation.values import internal_value
 
@@ -43,37 +43,37 @@ _PLAIN_SCOPE_WANTS_EXISTS = (
 _LIMITED = ("cpu", "memory", "storage", "ephemeral-storage")
 
 
-def quota_spec_faults(spec: Document, path: str) -> list[Fault]:
+def validate_quota_spec(spec: Document, path: str) -> list[FieldError]:
     hard = spec.get("hard") or {}
-    faults = amounts_faults(hard, f"{path}.hard")
+    errors = validate_amounts(hard, f"{path}.hard")
     if spec.get("scopes"):
-        faults += _scopes_faults(spec["scopes"], hard, f"{path}.scopes")
+        errors += _validate_scopes(spec["scopes"], hard, f"{path}.scopes")
     if "scopeSelector" in spec:
-        faults += _resource_quota_selector_faults(spec, hard, f"{path}.scopeSelector.matchExpressions")
-    return faults
+        errors += _validate_resource_quota_selector(spec, hard, f"{path}.scopeSelector.matchExpressions")
+    return errors
 
 
-def quota_status_faults(status: Document) -> list[Fault]:
-    faults = amounts_faults(status.get("hard") or {}, "status.hard")
-    return faults + amounts_faults(status.get("used") or {}, "status.used")
+def validate_quota_status(status: Document) -> list[FieldError]:
+    errors = validate_amounts(status.get("hard") or {}, "status.hard")
+    return errors + validate_amounts(status.get("used") or {}, "status.used")
 
 
-def scopes_update_faults(spec: Document, old: Document) -> list[Fault]:
+def validate_scopes_update(spec: Document, old: Document) -> list[FieldError]:
     scopes = spec.get("scopes")
     if set(scopes or ()) == set(old.get("scopes") or ()):
         return []
     return [invalid("spec.scopes", scopes, IMMUTABLE)]
 
 
-def amounts_faults(amounts: Document, path: str) -> list[Fault]:
-    faults: list[Fault] = []
+def validate_amounts(amounts: Document, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
     for name, text in amounts.items():
         here = f"{path}[{name}]"
-        faults += resource_name_faults(name, here)
+        errors += validate_resource_name(name, here)
         if "/" not in name and not _is_standard_quota_resource(name):
-            faults.append(invalid(here, name, "must be a standard resource for quota"))
-        faults += resource_quantity_faults(name, text, here)
-    return faults
+            errors.append(invalid(here, name, "must be a standard resource for quota"))
+        errors += validate_resource_quantity(name, text, here)
+    return errors
 
 
 def _is_standard_quota_resource(name: str) -> bool:
@@ -83,48 +83,48 @@ def _is_standard_quota_resource(name: str) -> bool:
     return name in STANDARD_RESOURCES and name != "storage"
 
 
-def _scopes_faults(scopes: list[str], hard: Document, path: str) -> list[Fault]:
-    faults = []
+def _validate_scopes(scopes: list[str], hard: Document, path: str) -> list[FieldError]:
+    errors = []
     for scope in scopes:
         if scope not in _RESOURCES_BY_SCOPE:
-            faults.append(invalid(path, scopes, "unsupported scope"))
-        faults += [invalid(path, scopes, "unsupported scope applied to resource")] * _misfits(scope, hard)
-    faults += [invalid(path, scopes, "conflicting scopes")] * _conflicts(scopes)
-    return faults
+            errors.append(invalid(path, scopes, "unsupported scope"))
+        errors += [invalid(path, scopes, "unsupported scope applied to resource")] * _misfits(scope, hard)
+    errors += [invalid(path, scopes, "conflicting scopes")] * _conflicts(scopes)
+    return errors
 
 
-def _resource_quota_selector_faults(spec: Document, hard: Document, path: str) -> list[Fault]:
+def _validate_resource_quota_selector(spec: Document, hard: Document, path: str) -> list[FieldError]:
     requirements = spec["scopeSelector"].get("matchExpressions") or ()
     selector = internal_value(spec["scopeSelector"], "ScopeSelector")
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     for requirement in requirements:
         scope = requirement.get("scopeName", "")
         if scope not in _RESOURCES_BY_SCOPE:
-            faults.append(invalid(f"{path}.scopeName", scope, "unsupported scope"))
-        faults += [invalid(path, selector, "unsupported scope applied to resource")] * _misfits(scope, hard)
-        faults += _requirement_faults(requirement, scope, path)
+            errors.append(invalid(f"{path}.scopeName", scope, "unsupported scope"))
+        errors += [invalid(path, selector, "unsupported scope applied to resource")] * _misfits(scope, hard)
+        errors += _validate_requirement(requirement, scope, path)
     scopes = [requirement.get("scopeName", "") for requirement in requirements]
-    faults += [invalid(path, spec.get("scopes"), "conflicting scopes")] * _conflicts(scopes)
-    return faults
+    errors += [invalid(path, spec.get("scopes"), "conflicting scopes")] * _conflicts(scopes)
+    return errors
 
 
-def _requirement_faults(requirement: Document, scope: str, path: str) -> list[Fault]:
-    faults = []
+def _validate_requirement(requirement: Document, scope: str, path: str) -> list[FieldError]:
+    errors = []
     operator, values = requirement.get("operator", ""), requirement.get("values")
     if scope in _PLAIN_SCOPES and operator != "Exists":
-        faults.append(invalid(f"{path}.operator", operator, _PLAIN_SCOPE_WANTS_EXISTS))
+        errors.append(invalid(f"{path}.operator", operator, _PLAIN_SCOPE_WANTS_EXISTS))
     match operator:
         case "In" | "NotIn":
             if not values:
                 detail = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
-                faults.append(required(f"{path}.values", detail))
+                errors.append(required(f"{path}.values", detail))
         case "Exists" | "DoesNotExist":
             if values:
                 detail = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"
-                faults.append(invalid(f"{path}.values", values, detail))
+                errors.append(invalid(f"{path}.values", values, detail))
         case _:
-            faults.append(invalid(f"{path}.operator", operator, "not a valid selector operator"))
-    return faults
+            errors.append(invalid(f"{path}.operator", operator, "not a valid selector operator"))
+    return errors
 
 
 def _misfits(scope: str, hard: Iterable[str]) -> int:
@@ -177,11 +177,11 @@ class ResourceQuotaStrategy(Strategy):
             if amounts:
                 round_amounts(amounts)
 
-    def body_faults(self, obj: Document, call: Call) -> list[Fault]:
-        return quota_spec_faults(obj["spec"], "spec") + quota_status_faults(obj["status"])
+    def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
+        return validate_quota_spec(obj["spec"], "spec") + validate_quota_status(obj["status"])
 
-    def body_update_faults(self, obj: Document, old: Document, call: Call) -> list[Fault]:
-        return quota_spec_faults(obj["spec"], "spec") + scopes_update_faults(obj["spec"], old["spec"])
+    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        return validate_quota_spec(obj["spec"], "spec") + validate_scopes_update(obj["spec"], old["spec"])
 
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
         hard = obj["spec"].get("hard") or {}
@@ -191,9 +191,9 @@ class ResourceQuotaStrategy(Strategy):
 class ResourceQuotaStatusStrategy(StatusStrategy):
     """Writing what is used."""
 
-    def body_update_faults(self, obj: Document, old: Document, call: Call) -> list[Fault]:
-        faults = [] if obj["metadata"].get("resourceVersion") else [required("resourceVersion")]
-        return faults + quota_status_faults(obj["status"])
+    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        errors = [] if obj["metadata"].get("resourceVersion") else [required("resourceVersion")]
+        return errors + validate_quota_status(obj["status"])
 
 
 def _order_warnings(hard: Document, resource: str) -> list[str]:

@@ -17,28 +17,36 @@ from collections.abc import Mapping, Sequence
 
 from mooring.api.document import Document
 from mooring.api.field_errors import quoted
-from mooring.api.label_syntax import label_value_faults
+from mooring.api.label_syntax import label_value_errors
 from mooring.api.quantity import parse_quantity, quantity_nano, quantity_value
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.devices import (
-    binding_conditions_faults,
-    driver_faults,
-    each_faults,
-    label_faults,
-    map_faults,
-    pool_name_faults,
-    qualified_device_name_faults,
-    set_faults,
+    validate_binding_conditions,
+    validate_each,
+    validate_label,
+    validate_map,
+    validate_pool_name,
+    validate_qualified_device_name,
+    validate_set,
 )
-from mooring.apiserver.kinds.pod.scheduling import node_selector_faults
+from mooring.apiserver.kinds.pod.scheduling import validate_node_selector
 from mooring.apiserver.kinds.resource_claim import EFFECTS
+from mooring.apiserver.kinds.volume_sources import validate_driver_name
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.tables.cells import age
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column
-from mooring.apiserver.validation.fields import Fault, forbidden, invalid, not_supported, required, too_long, too_many
-from mooring.apiserver.validation.metadata import immutable_faults
-from mooring.apiserver.validation.names import dns_subdomain_faults
-from mooring.apiserver.validation.selectors import label_name_faults
+from mooring.apiserver.validation.fields import (
+    FieldError,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+    too_long,
+    too_many,
+)
+from mooring.apiserver.validation.metadata import validate_immutable
+from mooring.apiserver.validation.names import dns_subdomain_errors
+from mooring.apiserver.validation.selectors import validate_label_name
 from mooring.apiserver.validation.values import internal_value, internal_values, means_the_same
 
 AMOUNTS_COUNT_MAX = 10
@@ -72,20 +80,20 @@ _MAPPINGS = "nodeAllocatableResourceMappings"
 _LISTS = ("ints", "bools", "strings", "versions")
 
 
-def shared_capacity_faults(capacity: Document, path: str) -> list[Fault]:
+def validate_shared_capacity(capacity: Document, path: str) -> list[FieldError]:
     """The capacity of a device that allows multiple allocations."""
     policy = capacity.get("requestPolicy")
-    return [] if policy is None else _policy_faults(policy, capacity.get("value", "0"), f"{path}.requestPolicy")
+    return [] if policy is None else _validate_policy(policy, capacity.get("value", "0"), f"{path}.requestPolicy")
 
 
-def whole_capacity_faults(capacity: Document, path: str) -> list[Fault]:
+def validate_whole_capacity(capacity: Document, path: str) -> list[FieldError]:
     """The capacity of any other device: it is taken as a whole, and needs no policy."""
     if "requestPolicy" not in capacity:
         return []
     return [forbidden(f"{path}.requestPolicy", "allowMultipleAllocations must be true")]
 
 
-def _policy_faults(policy: Document, total: str, path: str) -> list[Fault]:
+def _validate_policy(policy: Document, total: str, path: str) -> list[FieldError]:
     amounts, span, default = policy.get("validValues"), policy.get("validRange"), policy.get("default")
     if amounts and span is not None:
         detail = 'exactly one policy can be specified, cannot specify "validValues" and "validRange" at the same time'
@@ -93,27 +101,27 @@ def _policy_faults(policy: Document, total: str, path: str) -> list[Fault]:
     if amounts:
         if default is None:
             return [required(f"{path}.default", "required when validValues is defined")]
-        return _capacity_amounts_faults(amounts, default, total, f"{path}.validValues")
+        return _validate_capacity_amounts(amounts, default, total, f"{path}.validValues")
     if span is not None:
         if default is None:
             return [required(f"{path}.default", "required when validRange is defined")]
-        return _range_faults(span, default, total, f"{path}.validRange")
+        return _validate_range(span, default, total, f"{path}.validRange")
     return []
 
 
-def _capacity_amounts_faults(amounts: Sequence[str], default: str, total: str, path: str) -> list[Fault]:
-    faults = [
+def _validate_capacity_amounts(amounts: Sequence[str], default: str, total: str, path: str) -> list[FieldError]:
+    errors = [
         invalid(f"{path}[{index}]", amounts[index], "values must be sorted in ascending order")
         for index in range(1, len(amounts))
         if _is_more(amounts[index - 1], amounts[index])
     ]
 
-    def too_large(amount: str, here: str) -> list[Fault]:
+    def too_large(amount: str, here: str) -> list[FieldError]:
         return (
             [invalid(here, amount, f"option is larger than capacity value: {total}")] if _is_more(amount, total) else []
         )
 
-    faults += set_faults(
+    errors += validate_set(
         amounts,
         AMOUNTS_COUNT_MAX,
         too_large,
@@ -124,43 +132,43 @@ def _capacity_amounts_faults(amounts: Sequence[str], default: str, total: str, p
     # A list that is too long is not read, and so the default is not found in it.
     is_found = len(amounts) <= AMOUNTS_COUNT_MAX and any(_is_same_amount(amount, default) for amount in amounts)
     if not is_found:
-        faults.append(invalid(path, default, "default value is not valid according to the requestPolicy"))
-    return faults
+        errors.append(invalid(path, default, "default value is not valid according to the requestPolicy"))
+    return errors
 
 
-def _range_faults(span: Document, default: str, total: str, path: str) -> list[Fault]:
+def _validate_range(span: Document, default: str, total: str, path: str) -> list[FieldError]:
     low, high, step = span.get("min"), span.get("max"), span.get("step")
     if low is None:
         return [required(f"{path}.min", "required when validRange is defined")]
-    faults = []
+    errors = []
     if _is_more(low, total):
-        faults.append(invalid(f"{path}.min", low, f"min is larger than capacity value: {total}"))
+        errors.append(invalid(f"{path}.min", low, f"min is larger than capacity value: {total}"))
     if _is_more(low, default):
-        faults.append(invalid(f"{path}.min", default, f"default is less than min: {low}"))
+        errors.append(invalid(f"{path}.min", default, f"default is less than min: {low}"))
     if high is not None:
         if _is_more(low, high):
-            faults.append(invalid(f"{path}.max", low, f"min is larger than max: {high}"))
+            errors.append(invalid(f"{path}.max", low, f"min is larger than max: {high}"))
         if _is_more(high, total):
-            faults.append(invalid(f"{path}.max", high, f"max is larger than capacity value: {total}"))
+            errors.append(invalid(f"{path}.max", high, f"max is larger than capacity value: {total}"))
         if _is_more(default, high):
-            faults.append(invalid(f"{path}.max", default, f"default is more than max: {high}"))
+            errors.append(invalid(f"{path}.max", default, f"default is more than max: {high}"))
     if step is not None:
-        faults += _step_faults(step, low, high, default, total, f"{path}.step")
-    return faults
+        errors += _validate_step(step, low, high, default, total, f"{path}.step")
+    return errors
 
 
-def _step_faults(step: str, low: str, high: str | None, default: str, total: str, path: str) -> list[Fault]:
-    faults = []
+def _validate_step(step: str, low: str, high: str | None, default: str, total: str, path: str) -> list[FieldError]:
+    errors = []
     first = parse_quantity(low) + parse_quantity(step)
     if first > parse_quantity(total):
-        faults.append(invalid(path, step, f"one step {first} is larger than capacity value: {total}"))
+        errors.append(invalid(path, step, f"one step {first} is larger than capacity value: {total}"))
     for amount in (default, high):
         # kube-apiserver divides by a step of zero and falls over; we let it pass.
         if amount is None or not quantity_value(step):
             continue
         if (quantity_value(amount) - quantity_value(low)) % quantity_value(step):
-            faults.append(invalid(path, amount, f"value is not a multiple of a given step ({step}) from ({low})"))
-    return faults
+            errors.append(invalid(path, amount, f"value is not a multiple of a given step ({step}) from ({low})"))
+    return errors
 
 
 def _is_more(one: str, other: str) -> bool:
@@ -171,182 +179,182 @@ def _is_same_amount(one: str, other: str) -> bool:
     return quantity_nano(one) == quantity_nano(other)
 
 
-def device_faults(device: Document, old: Document | None, path: str, is_per_device: bool) -> list[Fault]:
+def validate_device(device: Document, old: Document | None, path: str, is_per_device: bool) -> list[FieldError]:
     """`is_per_device`: whether each device says from which nodes it can be used."""
-    faults = label_faults(device.get("name", ""), f"{path}.name")
+    errors = validate_label(device.get("name", ""), f"{path}.name")
     attributes, capacity = device.get("attributes") or {}, device.get("capacity") or {}
     count = len(attributes) + len(capacity)
     if count > PROPERTIES_COUNT_MAX:
         detail = f"the total number of attributes and capacities must not exceed {PROPERTIES_COUNT_MAX}"
-        faults.append(invalid(path, count, detail))
+        errors.append(invalid(path, count, detail))
     if len(attributes) > VALUES_COUNT_MAX:
         detail = f"the total number of attribute values must not exceed {VALUES_COUNT_MAX}"
-        faults.append(invalid(path, len(attributes), detail))
-    faults += map_faults(attributes, qualified_device_name_faults, _attribute_faults, f"{path}.attributes")
-    check = shared_capacity_faults if device.get("allowMultipleAllocations") else whole_capacity_faults
-    faults += map_faults(capacity, qualified_device_name_faults, check, f"{path}.capacity")
+        errors.append(invalid(path, len(attributes), detail))
+    errors += validate_map(attributes, validate_qualified_device_name, _validate_attribute, f"{path}.attributes")
+    check = validate_shared_capacity if device.get("allowMultipleAllocations") else validate_whole_capacity
+    errors += validate_map(capacity, validate_qualified_device_name, check, f"{path}.capacity")
     taints = device.get("taints") or []
     if old is None or (old.get("taints") or []) != taints:
-        faults += each_faults(taints, TAINTS_COUNT_MAX, _taint_faults, f"{path}.taints")
-    faults += set_faults(
+        errors += validate_each(taints, TAINTS_COUNT_MAX, _validate_taint, f"{path}.taints")
+    errors += validate_set(
         device.get("consumesCounters") or (),
         CONSUMPTIONS_COUNT_MAX,
-        _consumption_faults,
+        _validate_consumption,
         f"{path}.consumesCounters",
         key=lambda consumption: consumption.get("counterSet", ""),
     )
-    faults += _device_nodes_faults(device, path, is_per_device)
-    return faults + binding_conditions_faults(device, path)
+    errors += _validate_device_nodes(device, path, is_per_device)
+    return errors + validate_binding_conditions(device, path)
 
 
-def counters_faults(counters: Mapping[str, Document], path: str) -> list[Fault]:
+def validate_counters(counters: Mapping[str, Document], path: str) -> list[FieldError]:
     """Of a set of counters, and of what a device consumes of one."""
     if not counters:
         return [required(path)]
     if len(counters) > COUNTERS_COUNT_MAX:
         return [too_many(path, len(counters), COUNTERS_COUNT_MAX)]
-    return map_faults(counters, label_faults, lambda counter, here: [], path)
+    return validate_map(counters, validate_label, lambda counter, here: [], path)
 
 
-def _attribute_faults(attribute: Document, path: str) -> list[Fault]:
+def _validate_attribute(attribute: Document, path: str) -> list[FieldError]:
     text, version = attribute.get("string"), attribute.get("version")
-    faults = []
+    errors = []
     if text is not None and len(text.encode()) > VALUE_BYTES_MAX:
-        faults.append(too_long(f"{path}.string", VALUE_BYTES_MAX))
+        errors.append(too_long(f"{path}.string", VALUE_BYTES_MAX))
     if version is not None:
         if not _is_version(version):
-            faults.append(invalid(f"{path}.version", version, "must be a string compatible with semver.org spec 2.0.0"))
+            errors.append(invalid(f"{path}.version", version, "must be a string compatible with semver.org spec 2.0.0"))
         if len(version.encode()) > VALUE_BYTES_MAX:
-            faults.append(too_long(f"{path}.version", VALUE_BYTES_MAX))
+            errors.append(too_long(f"{path}.version", VALUE_BYTES_MAX))
     if len(attribute) != 1:
         shown = internal_value(attribute, "DeviceAttribute", "resource") if attribute else ""
-        faults.append(invalid(path, shown, "exactly one value must be specified"))
-    return faults
+        errors.append(invalid(path, shown, "exactly one value must be specified"))
+    return errors
 
 
-def _taint_faults(taint: Document, path: str) -> list[Fault]:
+def _validate_taint(taint: Document, path: str) -> list[FieldError]:
     value, effect = taint.get("value", ""), taint.get("effect", "")
-    faults = label_name_faults(taint.get("key", ""), f"{path}.key")
+    errors = validate_label_name(taint.get("key", ""), f"{path}.key")
     if value:
-        faults += [invalid(f"{path}.value", value, text) for text in label_value_faults(value)]
+        errors += [invalid(f"{path}.value", value, text) for text in label_value_errors(value)]
     if not effect:
-        faults.append(required(f"{path}.effect"))
+        errors.append(required(f"{path}.effect"))
     elif effect not in EFFECTS:
-        faults.append(not_supported(f"{path}.effect", effect, EFFECTS))
-    return faults
+        errors.append(not_supported(f"{path}.effect", effect, EFFECTS))
+    return errors
 
 
-def _consumption_faults(consumption: Document, path: str) -> list[Fault]:
+def _validate_consumption(consumption: Document, path: str) -> list[FieldError]:
     name = consumption.get("counterSet", "")
-    faults = label_faults(name, f"{path}.counterSet") if name else [required(f"{path}.counterSet")]
-    return faults + counters_faults(consumption.get("counters") or {}, f"{path}.counters")
+    errors = validate_label(name, f"{path}.counterSet") if name else [required(f"{path}.counterSet")]
+    return errors + validate_counters(consumption.get("counters") or {}, f"{path}.counters")
 
 
-def _device_nodes_faults(device: Document, path: str, is_per_device: bool) -> list[Fault]:
+def _validate_device_nodes(device: Document, path: str, is_per_device: bool) -> list[FieldError]:
     node, selector, is_everywhere = device.get("nodeName"), device.get("nodeSelector"), device.get("allNodes")
     if not is_per_device:
         is_said = node is not None or selector is not None or is_everywhere is not None
         return [invalid(path, None, _NOT_PER_DEVICE)] if is_said else []
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     ways = []
     if node:
         ways.append("`nodeName`")
-        faults += [invalid(f"{path}.nodeName", node, text) for text in dns_subdomain_faults(node)]
+        errors += [invalid(f"{path}.nodeName", node, text) for text in dns_subdomain_errors(node)]
     elif node is not None:
-        faults.append(invalid(f"{path}.nodeName", node, "must not be empty"))
+        errors.append(invalid(f"{path}.nodeName", node, "must not be empty"))
     if selector is not None:
         ways.append("`nodeSelector`")
-        faults += node_selector_faults(selector, f"{path}.nodeSelector")
+        errors += validate_node_selector(selector, f"{path}.nodeSelector")
     if is_everywhere:
         ways.append("`allNodes`")
     elif is_everywhere is not None:
-        faults.append(invalid(f"{path}.allNodes", False, "must be either unset or set to true"))
+        errors.append(invalid(f"{path}.allNodes", False, "must be either unset or set to true"))
     if not ways:
-        faults.append(required(path, _DEVICE_ONE_WAY))
+        errors.append(required(path, _DEVICE_ONE_WAY))
     elif len(ways) > 1:
-        faults.append(invalid(path, f"{{{', '.join(ways)}}}", _DEVICE_ONE_WAY))
-    return faults
+        errors.append(invalid(path, f"{{{', '.join(ways)}}}", _DEVICE_ONE_WAY))
+    return errors
 
 
-def resource_slice_faults(spec: Document, old: Document | None, path: str) -> list[Fault]:
-    faults = driver_faults(spec.get("driver", ""), f"{path}.driver")
-    faults += _pool_faults(spec.get("pool") or {}, f"{path}.pool")
+def validate_resource_slice(spec: Document, old: Document | None, path: str) -> list[FieldError]:
+    errors = validate_driver_name(spec.get("driver", ""), f"{path}.driver")
+    errors += _validate_pool(spec.get("pool") or {}, f"{path}.pool")
     if old is not None:
-        faults += _update_faults(spec, old, path)
-    faults += _nodes_faults(spec, path)
+        errors += _validate_update(spec, old, path)
+    errors += _validate_nodes(spec, path)
     devices, counter_sets = spec.get("devices") or (), spec.get("sharedCounters") or ()
     if devices and counter_sets:
-        faults.append(invalid(path, "", "only one of `sharedCounters` or `devices` is allowed"))
+        errors.append(invalid(path, "", "only one of `sharedCounters` or `devices` is allowed"))
     before = {device.get("name", ""): device for device in reversed((old or {}).get("devices") or ())}
     is_per_device = bool(spec.get("perDeviceNodeSelection"))
     is_intricate = any(device.get("taints") or device.get("consumesCounters") for device in devices)
-    faults += set_faults(
+    errors += validate_set(
         devices,
         INTRICATE_DEVICES_COUNT_MAX if is_intricate else DEVICES_COUNT_MAX,
-        lambda device, here: device_faults(device, before.get(device.get("name", "")), here, is_per_device),
+        lambda device, here: validate_device(device, before.get(device.get("name", "")), here, is_per_device),
         f"{path}.devices",
         key=lambda device: device.get("name", ""),
     )
-    return faults + set_faults(
+    return errors + validate_set(
         counter_sets,
         COUNTER_SETS_COUNT_MAX,
-        _counter_set_faults,
+        _validate_counter_set,
         f"{path}.sharedCounters",
         key=lambda counter_set: counter_set.get("name", ""),
     )
 
 
-def _pool_faults(pool: Document, path: str) -> list[Fault]:
-    faults = pool_name_faults(pool.get("name", ""), f"{path}.name")
+def _validate_pool(pool: Document, path: str) -> list[FieldError]:
+    errors = validate_pool_name(pool.get("name", ""), f"{path}.name")
     count, generation = pool.get("resourceSliceCount", 0), pool.get("generation", 0)
     if count <= 0:
-        faults.append(invalid(f"{path}.resourceSliceCount", count, "must be greater than zero"))
+        errors.append(invalid(f"{path}.resourceSliceCount", count, "must be greater than zero"))
     if generation < 0:
-        faults.append(invalid(f"{path}.generation", generation, "must be greater than or equal to zero"))
-    return faults
+        errors.append(invalid(f"{path}.generation", generation, "must be greater than or equal to zero"))
+    return errors
 
 
-def _update_faults(spec: Document, old: Document, path: str) -> list[Fault]:
+def _validate_update(spec: Document, old: Document, path: str) -> list[FieldError]:
     pool, old_pool = spec.get("pool") or {}, old.get("pool") or {}
-    faults = immutable_faults(pool.get("name", ""), old_pool.get("name", ""), f"{path}.pool.name")
-    faults += immutable_faults(spec.get("driver", ""), old.get("driver", ""), f"{path}.driver")
-    return faults + immutable_faults(spec.get("nodeName"), old.get("nodeName"), f"{path}.nodeName")
+    errors = validate_immutable(pool.get("name", ""), old_pool.get("name", ""), f"{path}.pool.name")
+    errors += validate_immutable(spec.get("driver", ""), old.get("driver", ""), f"{path}.driver")
+    return errors + validate_immutable(spec.get("nodeName"), old.get("nodeName"), f"{path}.nodeName")
 
 
-def _nodes_faults(spec: Document, path: str) -> list[Fault]:
-    faults: list[Fault] = []
+def _validate_nodes(spec: Document, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
     ways = []
     node, selector = spec.get("nodeName"), spec.get("nodeSelector")
     if node:
         ways.append("`nodeName`")
-        faults += [invalid(f"{path}.nodeName", node, text) for text in dns_subdomain_faults(node)]
+        errors += [invalid(f"{path}.nodeName", node, text) for text in dns_subdomain_errors(node)]
     elif node is not None:
-        faults.append(invalid(f"{path}.nodeName", node, "must be either unset or set to a non-empty string"))
+        errors.append(invalid(f"{path}.nodeName", node, "must be either unset or set to a non-empty string"))
     if selector is not None:
         ways.append("`nodeSelector`")
-        faults += node_selector_faults(selector, f"{path}.nodeSelector")
+        errors += validate_node_selector(selector, f"{path}.nodeSelector")
         terms = selector.get("nodeSelectorTerms")
         if len(terms or ()) != 1:
             shown = internal_values(terms, "NodeSelectorTerm")
             here = f"{path}.nodeSelector.nodeSelectorTerms"
-            faults.append(invalid(here, shown, "must have exactly one node selector term"))
+            errors.append(invalid(here, shown, "must have exactly one node selector term"))
     for field in ("allNodes", "perDeviceNodeSelection"):
         if spec.get(field):
             ways.append(f"`{field}`")
         elif field in spec:
-            faults.append(invalid(f"{path}.{field}", False, "must be either unset or set to true"))
+            errors.append(invalid(f"{path}.{field}", False, "must be either unset or set to true"))
     if not ways:
-        faults.append(required(path, _ONE_WAY))
+        errors.append(required(path, _ONE_WAY))
     elif len(ways) > 1:
         shown_ways = f"{{{', '.join(ways)}}}"
-        faults.append(invalid(path, shown_ways, f"{_ONE_WAY}, but multiple fields are set"))
-    return faults
+        errors.append(invalid(path, shown_ways, f"{_ONE_WAY}, but multiple fields are set"))
+    return errors
 
 
-def _counter_set_faults(counter_set: Document, path: str) -> list[Fault]:
+def _validate_counter_set(counter_set: Document, path: str) -> list[FieldError]:
     name = counter_set.get("name", "")
-    faults = label_faults(name, f"{path}.name") if name else [required(f"{path}.name")]
-    return faults + counters_faults(counter_set.get("counters") or {}, f"{path}.counters")
+    errors = validate_label(name, f"{path}.name") if name else [required(f"{path}.name")]
+    return errors + validate_counters(counter_set.get("counters") or {}, f"{path}.counters")
 
 
 def _resource_slice_cells(obj: Document, now_s: float) -> list[Cell]:
@@ -386,11 +394,11 @@ class ResourceSliceStrategy(Strategy):
             obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
         _drop_disabled(_devices(obj), _devices(old))
 
-    def body_faults(self, obj: Document, call: Call) -> list[Fault]:
-        return resource_slice_faults(obj["spec"], None, "spec")
+    def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
+        return validate_resource_slice(obj["spec"], None, "spec")
 
-    def body_update_faults(self, obj: Document, old: Document, call: Call) -> list[Fault]:
-        return resource_slice_faults(obj["spec"], old["spec"], "spec")
+    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        return validate_resource_slice(obj["spec"], old["spec"], "spec")
 
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
         return _resource_slice_warnings(obj)

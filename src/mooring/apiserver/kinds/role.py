@@ -12,90 +12,90 @@ from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.workloads import selector_matcher
 from mooring.apiserver.strategy import Strategy
-from mooring.apiserver.validation.fields import Fault, invalid, required
-from mooring.apiserver.validation.names import path_segment_faults
-from mooring.apiserver.validation.selectors import label_selector_faults
+from mooring.apiserver.validation.fields import FieldError, invalid, required
+from mooring.apiserver.validation.names import path_segment_errors
+from mooring.apiserver.validation.selectors import validate_label_selector
 
 GROUP = "rbac.authorization.k8s.io"
 
 
-def rules_faults(rules: Sequence[Document], is_namespaced: bool) -> list[Fault]:
-    faults: list[Fault] = []
+def validate_rules(rules: Sequence[Document], is_namespaced: bool) -> list[FieldError]:
+    errors: list[FieldError] = []
     for index, rule in enumerate(rules):
-        faults += _rule_faults(rule, is_namespaced, f"rules[{index}]")
-    return faults
+        errors += _validate_rule(rule, is_namespaced, f"rules[{index}]")
+    return errors
 
 
-def aggregation_faults(rule: Document | None, old: Document | None) -> list[Fault]:
+def validate_aggregation(rule: Document | None, old: Document | None) -> list[FieldError]:
     """The selectors by which a cluster role collects the rules of others."""
     if rule is None:
         return []
     selectors, path = rule.get("clusterRoleSelectors") or (), "aggregationRule.clusterRoleSelectors"
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     if not selectors:
-        faults.append(required(path, "at least one clusterRoleSelector required if aggregationRule is non-nil"))
+        errors.append(required(path, "at least one clusterRoleSelector required if aggregationRule is non-nil"))
     tolerates = old is not None and any(
-        label_selector_faults(selector, "") for selector in old.get("clusterRoleSelectors") or ()
+        validate_label_selector(selector, "") for selector in old.get("clusterRoleSelectors") or ()
     )
     for index, selector in enumerate(selectors):
         here = f"{path}[{index}]"
-        faults += label_selector_faults(selector, here, tolerates_values=tolerates)
+        errors += validate_label_selector(selector, here, tolerates_values=tolerates)
         if selector_matcher(selector) is None:
             # Go prints the selector that it could not make.
-            faults.append(invalid(here, None, "invalid label selector."))
-    return faults
+            errors.append(invalid(here, None, "invalid label selector."))
+    return errors
 
 
-def _rule_faults(rule: Document, is_namespaced: bool, path: str) -> list[Fault]:
-    faults: list[Fault] = []
+def _validate_rule(rule: Document, is_namespaced: bool, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
     if not rule.get("verbs"):
-        faults.append(required(f"{path}.verbs", "verbs must contain at least one value"))
+        errors.append(required(f"{path}.verbs", "verbs must contain at least one value"))
     urls, here = rule.get("nonResourceURLs"), f"{path}.nonResourceURLs"
     if urls:
         if is_namespaced:
-            faults.append(invalid(here, urls, "namespaced rules cannot apply to non-resource URLs"))
+            errors.append(invalid(here, urls, "namespaced rules cannot apply to non-resource URLs"))
         if rule.get("apiGroups") or rule.get("resources") or rule.get("resourceNames"):
-            faults.append(invalid(here, urls, "rules cannot apply to both regular resources and non-resource URLs"))
-        return faults
+            errors.append(invalid(here, urls, "rules cannot apply to both regular resources and non-resource URLs"))
+        return errors
     if not rule.get("apiGroups"):
-        faults.append(required(f"{path}.apiGroups", "resource rules must supply at least one api group"))
+        errors.append(required(f"{path}.apiGroups", "resource rules must supply at least one api group"))
     if not rule.get("resources"):
-        faults.append(required(f"{path}.resources", "resource rules must supply at least one resource"))
-    return faults
+        errors.append(required(f"{path}.resources", "resource rules must supply at least one resource"))
+    return errors
 
 
 class RbacStrategy(Strategy):
     allows_create_on_update = True
 
-    def name_faults(self, name: str, is_prefix: bool) -> Sequence[str]:
-        return path_segment_faults(name)
+    def name_errors(self, name: str, is_prefix: bool) -> Sequence[str]:
+        return path_segment_errors(name)
 
-    def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
         """As a new object, then as a change."""
-        faults = self.meta_faults(obj)
-        faults += self.own_faults(obj, old)
-        faults += self.meta_update_faults(obj, old)
-        faults += self.change_faults(obj, old)
-        return faults
+        errors = self.validate_meta(obj)
+        errors += self.validate_own(obj, old)
+        errors += self.validate_meta_update(obj, old)
+        errors += self.validate_change(obj, old)
+        return errors
 
-    def body_faults(self, obj: Document, call: Call) -> list[Fault]:
-        return self.own_faults(obj, None)
+    def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
+        return self.validate_own(obj, None)
 
-    def own_faults(self, obj: Document, old: Document | None) -> list[Fault]:
+    def validate_own(self, obj: Document, old: Document | None) -> list[FieldError]:
         """What is wrong with the object in itself; `old` is what it was, None for a new one."""
         raise AssertionError(f"{type(self).__name__} does not say what is wrong with its objects")
 
-    def change_faults(self, obj: Document, old: Document) -> list[Fault]:
+    def validate_change(self, obj: Document, old: Document) -> list[FieldError]:
         return []
 
 
 class RoleStrategy(RbacStrategy):
     """Roles and cluster roles. Only those of the cluster collect the rules of others."""
 
-    def own_faults(self, obj: Document, old: Document | None) -> list[Fault]:
-        faults = rules_faults(obj.get("rules") or (), self.kind.is_namespaced)
-        faults += aggregation_faults(obj.get("aggregationRule"), old.get("aggregationRule") if old else None)
-        return faults
+    def validate_own(self, obj: Document, old: Document | None) -> list[FieldError]:
+        errors = validate_rules(obj.get("rules") or (), self.kind.is_namespaced)
+        errors += validate_aggregation(obj.get("aggregationRule"), old.get("aggregationRule") if old else None)
+        return errors
 
 
 STRATEGY = RoleStrategy

@@ -9,9 +9,9 @@ from mooring.api.document import Document
 from mooring.apiserver.kinds.role import GROUP, RbacStrategy
 from mooring.apiserver.tables.cells import age
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column, wide
-from mooring.apiserver.validation.fields import Fault, invalid, not_supported, required
+from mooring.apiserver.validation.fields import FieldError, invalid, not_supported, required
 from mooring.apiserver.validation.metadata import name_is_dns_subdomain
-from mooring.apiserver.validation.names import path_segment_faults
+from mooring.apiserver.validation.names import path_segment_errors
 
 _ACCOUNT = "ServiceAccount"
 
@@ -25,23 +25,23 @@ def default_role_binding(obj: Document) -> None:
             subject["apiGroup"] = GROUP
 
 
-def role_binding_faults(binding: Document, is_namespaced: bool) -> list[Fault]:
-    faults: list[Fault] = []
+def validate_role_binding(binding: Document, is_namespaced: bool) -> list[FieldError]:
+    errors: list[FieldError] = []
     role, kinds = binding.get("roleRef") or {}, ("Role", "ClusterRole") if is_namespaced else ("ClusterRole",)
     group, kind, name = role.get("apiGroup", ""), role.get("kind", ""), role.get("name", "")
     if group != GROUP:
-        faults.append(not_supported("roleRef.apiGroup", group, (GROUP,)))
+        errors.append(not_supported("roleRef.apiGroup", group, (GROUP,)))
     if kind not in kinds:
-        faults.append(not_supported("roleRef.kind", kind, kinds))
+        errors.append(not_supported("roleRef.kind", kind, kinds))
     if not name:
-        faults.append(required("roleRef.name"))
-    faults += [invalid("roleRef.name", name, text) for text in path_segment_faults(name)]
+        errors.append(required("roleRef.name"))
+    errors += [invalid("roleRef.name", name, text) for text in path_segment_errors(name)]
     for index, subject in enumerate(binding.get("subjects") or ()):
-        faults += _subject_faults(subject, is_namespaced, f"subjects[{index}]")
-    return faults
+        errors += _validate_subject(subject, is_namespaced, f"subjects[{index}]")
+    return errors
 
 
-def role_change_faults(binding: Document, old: Document) -> list[Fault]:
+def validate_role_change(binding: Document, old: Document) -> list[FieldError]:
     """A binding is for one role, for ever."""
     role = binding.get("roleRef") or {}
     if role == old.get("roleRef"):
@@ -50,25 +50,25 @@ def role_change_faults(binding: Document, old: Document) -> list[Fault]:
     return [invalid("roleRef", shown, "cannot change roleRef")]
 
 
-def _subject_faults(subject: Document, is_namespaced: bool, path: str) -> list[Fault]:
-    faults: list[Fault] = []
+def _validate_subject(subject: Document, is_namespaced: bool, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
     kind, name, group = subject.get("kind", ""), subject.get("name", ""), subject.get("apiGroup", "")
     if not name:
-        faults.append(required(f"{path}.name"))
+        errors.append(required(f"{path}.name"))
     match kind:
         case "ServiceAccount":
             if name:
-                faults += [invalid(f"{path}.name", name, text) for text in name_is_dns_subdomain(name, False)]
+                errors += [invalid(f"{path}.name", name, text) for text in name_is_dns_subdomain(name, False)]
             if group:
-                faults.append(not_supported(f"{path}.apiGroup", group, ("",)))
+                errors.append(not_supported(f"{path}.apiGroup", group, ("",)))
             if not is_namespaced and not subject.get("namespace"):
-                faults.append(required(f"{path}.namespace"))
+                errors.append(required(f"{path}.namespace"))
         case "User" | "Group":
             if group != GROUP:
-                faults.append(not_supported(f"{path}.apiGroup", group, (GROUP,)))
+                errors.append(not_supported(f"{path}.apiGroup", group, (GROUP,)))
         case _:
-            faults.append(not_supported(f"{path}.kind", kind, ("ServiceAccount", "User", "Group")))
-    return faults
+            errors.append(not_supported(f"{path}.kind", kind, ("ServiceAccount", "User", "Group")))
+    return errors
 
 
 def _role_binding_cells(obj: Document, now_s: float) -> list[Cell]:
@@ -107,11 +107,11 @@ class RoleBindingStrategy(RbacStrategy):
     def default(self, obj: Document) -> None:
         default_role_binding(obj)
 
-    def own_faults(self, obj: Document, old: Document | None) -> list[Fault]:
-        return role_binding_faults(obj, self.kind.is_namespaced)
+    def validate_own(self, obj: Document, old: Document | None) -> list[FieldError]:
+        return validate_role_binding(obj, self.kind.is_namespaced)
 
-    def change_faults(self, obj: Document, old: Document) -> list[Fault]:
-        return role_change_faults(obj, old)
+    def validate_change(self, obj: Document, old: Document) -> list[FieldError]:
+        return validate_role_change(obj, old)
 
 
 STRATEGY = RoleBindingStrategy

@@ -11,47 +11,47 @@ from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.node import DEPRECATED_NODE_LABELS
 from mooring.apiserver.kinds.pod.options import STRICT
-from mooring.apiserver.kinds.pod.resources import resource_requirements_faults
-from mooring.apiserver.kinds.pod.scheduling import tolerations_faults
+from mooring.apiserver.kinds.pod.resources import validate_resource_requirements
+from mooring.apiserver.kinds.pod.scheduling import validate_tolerations
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.tables.cells import age
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column
-from mooring.apiserver.validation.fields import Fault, duplicate, invalid, required
-from mooring.apiserver.validation.metadata import IMMUTABLE, labels_faults
-from mooring.apiserver.validation.names import dns_label_faults
+from mooring.apiserver.validation.fields import FieldError, duplicate, invalid, required
+from mooring.apiserver.validation.metadata import IMMUTABLE, validate_labels
+from mooring.apiserver.validation.names import dns_label_errors
 from mooring.apiserver.validation.values import internal_value
 
 
-def runtime_class_faults(obj: Document) -> list[Fault]:
+def validate_runtime_class(obj: Document) -> list[FieldError]:
     handler = obj.get("handler", "")
     if handler:
-        faults = [invalid("handler", handler, text) for text in dns_label_faults(handler)]
+        errors = [invalid("handler", handler, text) for text in dns_label_errors(handler)]
     else:
-        faults = [required("handler")]
+        errors = [required("handler")]
     if (overhead := obj.get("overhead")) is not None:
         limits = overhead.get("podFixed")
-        faults += resource_requirements_faults({"limits": limits} if limits else {}, "overhead")
+        errors += validate_resource_requirements({"limits": limits} if limits else {}, "overhead")
     if (scheduling := obj.get("scheduling")) is not None:
-        faults += labels_faults(scheduling.get("nodeSelector") or {}, "scheduling.nodeSelector")
-        faults += _runtime_class_tolerations_faults(scheduling.get("tolerations") or (), "scheduling.tolerations")
-    return faults
+        errors += validate_labels(scheduling.get("nodeSelector") or {}, "scheduling.nodeSelector")
+        errors += _validate_runtime_class_tolerations(scheduling.get("tolerations") or (), "scheduling.tolerations")
+    return errors
 
 
-def runtime_class_update_faults(obj: Document, old: Document) -> list[Fault]:
+def validate_runtime_class_update(obj: Document, old: Document) -> list[FieldError]:
     if obj.get("handler") == old.get("handler"):
         return []
     return [invalid("handler", obj.get("handler", ""), IMMUTABLE)]
 
 
-def _runtime_class_tolerations_faults(tolerations: Sequence[Document], path: str) -> list[Fault]:
-    faults = tolerations_faults(tolerations, path, STRICT)
+def _validate_runtime_class_tolerations(tolerations: Sequence[Document], path: str) -> list[FieldError]:
+    errors = validate_tolerations(tolerations, path, STRICT)
     seen: set[tuple[str, ...]] = set()
     for index, toleration in enumerate(tolerations):
         key = tuple(toleration.get(name, "") for name in ("key", "operator", "value", "effect"))
         if key in seen:
-            faults.append(duplicate(f"{path}[{index}]", internal_value(toleration, "Toleration")))
+            errors.append(duplicate(f"{path}[{index}]", internal_value(toleration, "Toleration")))
         seen.add(key)
-    return faults
+    return errors
 
 
 def _runtime_class_cells(obj: Document, now_s: float) -> list[Cell]:
@@ -67,16 +67,16 @@ class RuntimeClassStrategy(Strategy):
     allows_unconditional_update = False
     refuses_odd_finalizers = False
 
-    def body_faults(self, obj: Document, call: Call) -> list[Fault]:
-        return runtime_class_faults(obj)
+    def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
+        return validate_runtime_class(obj)
 
-    def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
         """As a new class, then as a change."""
-        faults = self.meta_faults(obj)
-        faults += runtime_class_faults(obj)
-        faults += self.meta_update_faults(obj, old)
-        faults += runtime_class_update_faults(obj, old)
-        return faults
+        errors = self.validate_meta(obj)
+        errors += validate_runtime_class(obj)
+        errors += self.validate_meta_update(obj, old)
+        errors += validate_runtime_class_update(obj, old)
+        return errors
 
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
         return _runtime_class_warnings(obj)

@@ -9,21 +9,21 @@ from operator import itemgetter
 
 from mooring.api.document import Document
 from mooring.api.kinds import REPLICATION_CONTROLLER, Kind
-from mooring.apiserver.kinds.workloads import nonnegative_faults
+from mooring.apiserver.kinds.workloads import validate_nonnegative
 from mooring.apiserver.tables.cells import age
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, integer
-from mooring.apiserver.validation.fields import Fault
-from mooring.apiserver.validation.metadata import name_is_dns_subdomain, object_meta_faults
+from mooring.apiserver.validation.fields import FieldError
+from mooring.apiserver.validation.metadata import name_is_dns_subdomain, validate_object_meta
 
 SCALE_VERSION = "autoscaling/v1"
 SCALE_KIND = "Scale"
 _SHARED = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 
-def scale_faults(scale: Document) -> list[Fault]:
-    faults = object_meta_faults(scale["metadata"], True, name_is_dns_subdomain, "metadata")
-    faults += nonnegative_faults((scale.get("spec") or {}).get("replicas"), "spec.replicas")
-    return faults
+def validate_scale(scale: Document) -> list[FieldError]:
+    errors = validate_object_meta(scale["metadata"], True, name_is_dns_subdomain, "metadata")
+    errors += validate_nonnegative((scale.get("spec") or {}).get("replicas"), "spec.replicas")
+    return errors
 
 
 def _scale_cells(obj: Document, now_s: float) -> list[Cell]:

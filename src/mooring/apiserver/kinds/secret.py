@@ -19,14 +19,14 @@ from cryptography.x509 import load_der_x509_certificate
 
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
-from mooring.apiserver.kinds.config_map import DATA_BYTES_MAX, decoded_length, immutable_data_faults
+from mooring.apiserver.kinds.config_map import DATA_BYTES_MAX, decoded_length, validate_immutable_data
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.tables.cells import age
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column
-from mooring.apiserver.validation.fields import Fault, invalid, required, too_long
-from mooring.apiserver.validation.metadata import immutable_faults
-from mooring.apiserver.validation.names import config_key_faults
-from mooring.apiserver.validation.values import json_fault
+from mooring.apiserver.validation.fields import FieldError, invalid, required, too_long
+from mooring.apiserver.validation.metadata import validate_immutable
+from mooring.apiserver.validation.names import config_key_errors
+from mooring.apiserver.validation.values import json_error
 
 OPAQUE = "Opaque"
 TLS = "kubernetes.io/tls"
@@ -56,25 +56,25 @@ def default_secret(secret: Document) -> None:
         secret["data"] = data
 
 
-def secret_faults(secret: Document) -> list[Fault]:
+def validate_secret(secret: Document) -> list[FieldError]:
     data: Document = secret.get("data") or {}
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     size = 0
     for key, value in data.items():
-        faults += [invalid(f"data[{key}]", key, text) for text in config_key_faults(key)]
+        errors += [invalid(f"data[{key}]", key, text) for text in config_key_errors(key)]
         size += decoded_length(value)
     if size > DATA_BYTES_MAX:
-        faults.append(too_long("data", DATA_BYTES_MAX))
-    return faults + _secret_type_faults(secret, data)
+        errors.append(too_long("data", DATA_BYTES_MAX))
+    return errors + _validate_secret_type(secret, data)
 
 
-def _secret_type_faults(secret: Document, data: Document) -> list[Fault]:
+def _validate_secret_type(secret: Document, data: Document) -> list[FieldError]:
     match secret.get("type"):
         case "kubernetes.io/service-account-token":
             if not (secret["metadata"].get("annotations") or {}).get(SERVICE_ACCOUNT_NAME):
                 return [required(f"metadata.annotations[{SERVICE_ACCOUNT_NAME}]")]
         case "kubernetes.io/dockercfg" | "kubernetes.io/dockerconfigjson" as kind:
-            return _docker_config_faults(data, _DOCKER_CONFIG_KEYS[kind])
+            return _validate_docker_config(data, _DOCKER_CONFIG_KEYS[kind])
         case "kubernetes.io/basic-auth":
             # Either is enough, and it may be empty.
             if "username" not in data and "password" not in data:
@@ -87,11 +87,11 @@ def _secret_type_faults(secret: Document, data: Document) -> list[Fault]:
     return []
 
 
-def _docker_config_faults(data: Document, key: str) -> list[Fault]:
+def _validate_docker_config(data: Document, key: str) -> list[FieldError]:
     if key not in data:
         return [required(f"data[{key}]")]
-    fault = json_fault(b64decode(data[key]), "map[string]interface {}")
-    return [invalid(f"data[{key}]", "<secret contents redacted>", fault)] if fault else []
+    error = json_error(b64decode(data[key]), "map[string]interface {}")
+    return [invalid(f"data[{key}]", "<secret contents redacted>", error)] if error else []
 
 
 def _secret_cells(obj: Document, now_s: float) -> list[Cell]:
@@ -109,11 +109,11 @@ class _Block(NamedTuple):
 
 
 def key_pair_warnings(data: Document) -> list[str]:
-    fault = _key_pair_fault(b64decode(data.get(TLS_CERTIFICATE, "")), b64decode(data.get(TLS_KEY, "")))
-    return [fault] if fault else []
+    error = _key_pair_error(b64decode(data.get(TLS_CERTIFICATE, "")), b64decode(data.get(TLS_KEY, "")))
+    return [error] if error else []
 
 
-def _key_pair_fault(certificate_pem: bytes, key_pem: bytes) -> str:
+def _key_pair_error(certificate_pem: bytes, key_pem: bytes) -> str:
     blocks = _blocks(certificate_pem)
     certificates = [block for block in blocks if block.name == "CERTIFICATE"]
     if not certificates:
@@ -187,14 +187,14 @@ class SecretStrategy(Strategy):
     def default(self, obj: Document) -> None:
         default_secret(obj)
 
-    def body_faults(self, obj: Document, call: Call) -> list[Fault]:
-        return secret_faults(obj)
+    def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
+        return validate_secret(obj)
 
-    def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
-        faults = self.meta_update_faults(obj, old)
-        faults += immutable_faults(obj.get("type", ""), old.get("type", ""), "type")
-        faults += immutable_data_faults(obj, old, "data")
-        return faults + self.validate(obj, call)
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        errors = self.validate_meta_update(obj, old)
+        errors += validate_immutable(obj.get("type", ""), old.get("type", ""), "type")
+        errors += validate_immutable_data(obj, old, "data")
+        return errors + self.validate(obj, call)
 
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
         return key_pair_warnings(obj.get("data") or {}) if obj.get("type") == TLS else []

@@ -6,7 +6,7 @@ from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.tables.columns import NAME_AND_AGE
-from mooring.apiserver.validation.fields import Fault
+from mooring.apiserver.validation.fields import FieldError
 
 SERVICE_ACCOUNT_TABLE = NAME_AND_AGE
 
@@ -24,9 +24,9 @@ class ServiceAccountStrategy(Strategy):
     def prepare_for_update(self, obj: Document, old: Document, call: Call) -> None:
         _keep_names_only(obj)
 
-    def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
-        faults = self.meta_update_faults(obj, old)
-        return faults + self.validate(obj, call)
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        errors = self.validate_meta_update(obj, old)
+        return errors + self.validate(obj, call)
 
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
         return _service_account_warnings(obj)

@@ -14,39 +14,39 @@ from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.persistent_volume_claim import (
     claim_spec_warnings,
     default_claim,
-    persistent_volume_claim_spec_faults,
+    validate_persistent_volume_claim_spec,
 )
 from mooring.apiserver.kinds.pod.defaults import default_pod_template
-from mooring.apiserver.kinds.pod.spec import pod_annotations_faults
+from mooring.apiserver.kinds.pod.spec import validate_pod_annotations
 from mooring.apiserver.kinds.pod.update import options_after
-from mooring.apiserver.kinds.pod_template import pod_template_faults
+from mooring.apiserver.kinds.pod_template import validate_pod_template
 from mooring.apiserver.kinds.workloads import (
     CONTAINERS_COLUMN,
     HISTORY_MAX,
     IMAGES_COLUMN,
     READY_COLUMN,
     WorkloadStrategy,
-    above_100_percent_faults,
-    above_faults,
-    decremented_faults,
     int_or_percent,
-    int_or_percent_faults,
     is_empty_selector,
-    mismatch_faults,
     name_spec_status,
-    nonnegative_faults,
-    nonnegative_fields_faults,
-    restart_faults,
     selector_matcher,
     selector_value,
+    validate_at_most,
+    validate_at_most_100_percent,
+    validate_int_or_percent,
+    validate_nonnegative,
+    validate_nonnegative_fields,
+    validate_not_decremented,
+    validate_restart_policy_always,
+    validate_selector_matches,
 )
 from mooring.apiserver.strategy import StatusStrategy, Strategy
 from mooring.apiserver.tables.cells import age, containers_and_images, template_spec
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable
-from mooring.apiserver.validation.fields import Fault, forbidden, invalid, not_supported, required
-from mooring.apiserver.validation.metadata import annotations_faults, labels_faults, name_is_dns_label
-from mooring.apiserver.validation.names import dns_label_faults
-from mooring.apiserver.validation.selectors import label_selector_faults
+from mooring.apiserver.validation.fields import FieldError, forbidden, invalid, not_supported, required
+from mooring.apiserver.validation.metadata import name_is_dns_label, validate_annotations, validate_labels
+from mooring.apiserver.validation.names import dns_label_errors
+from mooring.apiserver.validation.selectors import validate_label_selector
 from mooring.apiserver.validation.values import means_the_same
 
 MUTABLE = (
@@ -98,66 +98,68 @@ def default_stateful_set(obj: Document) -> None:
         default_claim(claim)
 
 
-def stateful_set_faults(spec: Document, path: str) -> list[Fault]:
-    return _stateful_set_spec_faults(spec, None, path, judges_template=True)
+def validate_stateful_set(spec: Document, path: str) -> list[FieldError]:
+    return _validate_stateful_set_spec(spec, None, path, judges_template=True)
 
 
-def stateful_set_update_faults(spec: Document, old: Document, path: str) -> list[Fault]:
-    judges_template = not _stateful_set_spec_faults(old, old, "", judges_template=True)
-    faults = _stateful_set_spec_faults(spec, old, path, judges_template=judges_template)
+def validate_stateful_set_update(spec: Document, old: Document, path: str) -> list[FieldError]:
+    judges_template = not _validate_stateful_set_spec(old, old, "", judges_template=True)
+    errors = _validate_stateful_set_spec(spec, old, path, judges_template=judges_template)
     frozen, old_frozen = ({name: value for name, value in each.items() if name not in MUTABLE} for each in (spec, old))
     if not means_the_same(frozen, old_frozen, "apps", "StatefulSetSpec"):
-        faults.append(forbidden(path, _FROZEN))
-    return faults
+        errors.append(forbidden(path, _FROZEN))
+    return errors
 
 
-def stateful_set_status_faults(status: Document, path: str) -> list[Fault]:
-    faults = nonnegative_fields_faults({name: status.get(name) for name in _COUNTS}, path)
+def validate_stateful_set_status(status: Document, path: str) -> list[FieldError]:
+    errors = validate_nonnegative_fields({name: status.get(name) for name in _COUNTS}, path)
     parts = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
-    faults += above_faults(status, parts, "replicas", "cannot be greater than status.replicas", path)
+    errors += validate_at_most(status, parts, "replicas", "cannot be greater than status.replicas", path)
     detail = "cannot be greater than status.readyReplicas"
-    faults += above_faults(status, ("availableReplicas",), "readyReplicas", detail, path)
-    return faults
+    errors += validate_at_most(status, ("availableReplicas",), "readyReplicas", detail, path)
+    return errors
 
 
-def stateful_set_collision_faults(status: Document, old: Document, path: str) -> list[Fault]:
-    return decremented_faults(status, old, path)
+def validate_stateful_set_collision(status: Document, old: Document, path: str) -> list[FieldError]:
+    return validate_not_decremented(status, old, path)
 
 
 # --- parts of the spec ------------------------------------------------------------------------------------------
 
 
-def _stateful_set_spec_faults(spec: Document, old: Document | None, path: str, *, judges_template: bool) -> list[Fault]:
-    faults = _management_faults(spec.get("podManagementPolicy", ""), f"{path}.podManagementPolicy")
-    faults += _stateful_set_strategy_faults(spec.get("updateStrategy") or {}, f"{path}.updateStrategy")
-    faults += _retention_faults(
+def _validate_stateful_set_spec(
+    spec: Document, old: Document | None, path: str, *, judges_template: bool
+) -> list[FieldError]:
+    errors = _validate_management(spec.get("podManagementPolicy", ""), f"{path}.podManagementPolicy")
+    errors += _validate_stateful_set_strategy(spec.get("updateStrategy") or {}, f"{path}.updateStrategy")
+    errors += _validate_retention(
         spec.get("persistentVolumeClaimRetentionPolicy"), f"{path}.persistentVolumeClaimRetentionPolicy"
     )
     if old is None:
         for index, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
-            faults += persistent_volume_claim_spec_faults(
+            errors += validate_persistent_volume_claim_spec(
                 claim.get("spec") or {}, f"{path}.volumeClaimTemplates[{index}].spec"
             )
-    faults += nonnegative_faults(spec.get("replicas"), f"{path}.replicas")
-    faults += nonnegative_faults(spec.get("minReadySeconds"), f"{path}.minReadySeconds")
+    errors += validate_nonnegative(spec.get("replicas"), f"{path}.replicas")
+    errors += validate_nonnegative(spec.get("minReadySeconds"), f"{path}.minReadySeconds")
     if (ordinals := spec.get("ordinals")) is not None:
-        faults += nonnegative_faults(ordinals.get("start"), f"{path}.ordinals.start")
+        errors += validate_nonnegative(ordinals.get("start"), f"{path}.ordinals.start")
     service = spec.get("serviceName", "")
     if old is None and service:
-        faults += [invalid(f"{path}.serviceName", service, text) for text in dns_label_faults(service)]
-    faults += _selector_and_template_faults(spec, old, path, judges_template)
-    faults += restart_faults(spec["template"], "StatefulSet", f"{path}.template")
-    return faults
+        errors += [invalid(f"{path}.serviceName", service, text) for text in dns_label_errors(service)]
+    errors += _validate_selector_and_template(spec, old, path, judges_template)
+    errors += validate_restart_policy_always(spec["template"], "StatefulSet", f"{path}.template")
+    return errors
 
 
-def _management_faults(policy: str, path: str) -> list[Fault]:
+def _validate_management(policy: str, path: str) -> list[FieldError]:
     if not policy:
         return [required(path)]
     known = policy in ("OrderedReady", "Parallel")
     return [] if known else [invalid(path, policy, "must be 'OrderedReady' or 'Parallel'")]
 
 
-def _stateful_set_strategy_faults(strategy: Document, path: str) -> list[Fault]:
+def _validate_stateful_set_strategy(strategy: Document, path: str) -> list[FieldError]:
     rolling, inside = strategy.get("rollingUpdate"), f"{path}.rollingUpdate"
     match strategy.get("type", ""):
         case "":
@@ -167,21 +169,21 @@ def _stateful_set_strategy_faults(strategy: Document, path: str) -> list[Fault]:
                 return []
             return [invalid(inside, _rolling_value(rolling), "only allowed for updateStrategy 'RollingUpdate'")]
         case "RollingUpdate":
-            return _stateful_set_rolling_update_faults(rolling, inside) if rolling is not None else []
+            return _validate_stateful_set_rolling_update(rolling, inside) if rolling is not None else []
         case other:
             shown = {"Type": other, "RollingUpdate": _rolling_value(rolling)}
             return [invalid(path, shown, "must be 'RollingUpdate' or 'OnDelete'")]
 
 
-def _stateful_set_rolling_update_faults(rolling: Document, path: str) -> list[Fault]:
-    faults = nonnegative_faults(rolling.get("partition"), f"{path}.partition")
+def _validate_stateful_set_rolling_update(rolling: Document, path: str) -> list[FieldError]:
+    errors = validate_nonnegative(rolling.get("partition"), f"{path}.partition")
     unavailable, here = rolling.get("maxUnavailable"), f"{path}.maxUnavailable"
     if unavailable is not None:
-        faults += int_or_percent_faults(unavailable, here)
+        errors += validate_int_or_percent(unavailable, here)
         if int_or_percent(unavailable) == 0:
-            faults.append(invalid(here, unavailable, "cannot be 0"))
-        faults += above_100_percent_faults(unavailable, here)
-    return faults
+            errors.append(invalid(here, unavailable, "cannot be 0"))
+        errors += validate_at_most_100_percent(unavailable, here)
+    return errors
 
 
 def _rolling_value(rolling: Document | None) -> Document | None:
@@ -190,7 +192,7 @@ def _rolling_value(rolling: Document | None) -> Document | None:
     return {"Partition": rolling.get("partition", 0), "MaxUnavailable": rolling.get("maxUnavailable")}
 
 
-def _retention_faults(policy: Document | None, path: str) -> list[Fault]:
+def _validate_retention(policy: Document | None, path: str) -> list[FieldError]:
     if policy is None:
         return []
     return [
@@ -200,32 +202,32 @@ def _retention_faults(policy: Document | None, path: str) -> list[Fault]:
     ]
 
 
-def _selector_and_template_faults(
+def _validate_selector_and_template(
     spec: Document, old: Document | None, path: str, judges_template: bool
-) -> list[Fault]:
+) -> list[FieldError]:
     selector, here = spec.get("selector"), f"{path}.selector"
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     if selector is None:
-        faults.append(required(here))
+        errors.append(required(here))
     else:
-        faults += label_selector_faults(selector, here)
+        errors += validate_label_selector(selector, here)
         if is_empty_selector(selector):
-            faults.append(invalid(here, {}, "empty selector is invalid for statefulset"))
+            errors.append(invalid(here, {}, "empty selector is invalid for statefulset"))
     matcher = selector_matcher(selector)
     if matcher is None:
-        return [*faults, invalid(here, selector_value(selector), "")]
+        return [*errors, invalid(here, selector_value(selector), "")]
     template, inside = _as_controlled(spec), f"{path}.template"
     if not matcher.matches_everything:
-        faults += mismatch_faults(matcher, template, inside)
+        errors += validate_selector_matches(matcher, template, inside)
     if judges_template:
-        faults += pod_template_faults(template, inside, old["template"] if old is not None else None)
+        errors += validate_pod_template(template, inside, old["template"] if old is not None else None)
     metadata = template.get("metadata") or {}
-    faults += labels_faults(metadata.get("labels") or {}, f"{inside}.labels")
+    errors += validate_labels(metadata.get("labels") or {}, f"{inside}.labels")
     annotations = metadata.get("annotations") or {}
-    faults += annotations_faults(annotations, f"{inside}.annotations")
+    errors += validate_annotations(annotations, f"{inside}.annotations")
     options = options_after(old["template"] if old is not None else None, is_pod=False)
-    faults += pod_annotations_faults(annotations, template.get("spec") or {}, f"{inside}.annotations", options)
-    return faults
+    errors += validate_pod_annotations(annotations, template.get("spec") or {}, f"{inside}.annotations", options)
+    return errors
 
 
 def _as_controlled(spec: Document) -> Document:
@@ -266,7 +268,7 @@ class StatefulSetStrategy(WorkloadStrategy):
     def subresources(self) -> Mapping[str, Strategy]:
         return {"status": StatefulSetStatusStrategy(self.kind, self)}
 
-    def name_faults(self, name: str, is_prefix: bool) -> Sequence[str]:
+    def name_errors(self, name: str, is_prefix: bool) -> Sequence[str]:
         return name_is_dns_label(name, is_prefix)
 
     def empty_status(self) -> Document:
@@ -287,11 +289,11 @@ class StatefulSetStrategy(WorkloadStrategy):
         if not means_the_same(obj["spec"], old["spec"], "apps", "StatefulSetSpec"):
             obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
-    def body_faults(self, obj: Document, call: Call) -> list[Fault]:
-        return stateful_set_faults(obj["spec"], "spec")
+    def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
+        return validate_stateful_set(obj["spec"], "spec")
 
-    def body_update_faults(self, obj: Document, old: Document, call: Call) -> list[Fault]:
-        return stateful_set_update_faults(obj["spec"], old["spec"], "spec")
+    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        return validate_stateful_set_update(obj["spec"], old["spec"], "spec")
 
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
         return super().warnings_on_create(obj, call) + _own_warnings(obj["spec"], "")
@@ -302,12 +304,12 @@ class StatefulSetStrategy(WorkloadStrategy):
 
 
 class StatefulSetStatusStrategy(StatusStrategy):
-    def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
         status, old_status = obj.get("status") or {}, old.get("status") or {}
-        faults = stateful_set_status_faults(status, "status")
-        faults += self.meta_update_faults(obj, old)
-        faults += stateful_set_collision_faults(status, old_status, "status")
-        return faults
+        errors = validate_stateful_set_status(status, "status")
+        errors += self.validate_meta_update(obj, old)
+        errors += validate_stateful_set_collision(status, old_status, "status")
+        return errors
 
 
 def _drop_disabled_fields(obj: Document, old: Document | None) -> None:

@@ -13,10 +13,10 @@ from mooring.apiserver.kinds.node import DEPRECATED_NODE_LABELS
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.tables.cells import age
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column
-from mooring.apiserver.validation.fields import Fault, duplicate, invalid, not_supported, required, too_long
-from mooring.apiserver.validation.metadata import immutable_faults
-from mooring.apiserver.validation.names import qualified_name_faults
-from mooring.apiserver.validation.selectors import label_name_faults
+from mooring.apiserver.validation.fields import FieldError, duplicate, invalid, not_supported, required, too_long
+from mooring.apiserver.validation.metadata import validate_immutable
+from mooring.apiserver.validation.names import qualified_name_errors
+from mooring.apiserver.validation.selectors import validate_label_name
 
 PARAMETERS_BYTES_MAX = 256 * 1024
 PARAMETERS_COUNT_MAX = 512
@@ -33,73 +33,73 @@ def default_storage_class(obj: Document) -> None:
     obj.setdefault("volumeBindingMode", "Immediate")
 
 
-def storage_class_faults(obj: Document) -> list[Fault]:
-    faults = provisioner_faults(obj.get("provisioner", ""), "provisioner")
-    faults += parameters_faults(obj.get("parameters") or {}, "parameters")
+def validate_storage_class(obj: Document) -> list[FieldError]:
+    errors = validate_provisioner(obj.get("provisioner", ""), "provisioner")
+    errors += validate_parameters(obj.get("parameters") or {}, "parameters")
     policy, mode = obj.get("reclaimPolicy"), obj.get("volumeBindingMode")
     if policy and policy not in RECLAIM_POLICIES:
-        faults.append(not_supported("reclaimPolicy", policy, RECLAIM_POLICIES))
+        errors.append(not_supported("reclaimPolicy", policy, RECLAIM_POLICIES))
     if mode is None:
-        faults.append(required("volumeBindingMode"))
+        errors.append(required("volumeBindingMode"))
     elif mode not in BINDING_MODES:
-        faults.append(not_supported("volumeBindingMode", mode, BINDING_MODES))
-    return faults + _topologies_faults(obj.get("allowedTopologies") or (), "allowedTopologies")
+        errors.append(not_supported("volumeBindingMode", mode, BINDING_MODES))
+    return errors + _validate_topologies(obj.get("allowedTopologies") or (), "allowedTopologies")
 
 
-def storage_class_update_faults(obj: Document, old: Document) -> list[Fault]:
+def validate_storage_class_update(obj: Document, old: Document) -> list[FieldError]:
     """What a change may not touch."""
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     for field in _FIXED:
         value = obj.get(field)
         shown = dict(sorted(value.items())) if isinstance(value, dict) else value
-        faults += immutable_faults(shown, old.get(field), field)
-    return faults
+        errors += validate_immutable(shown, old.get(field), field)
+    return errors
 
 
-def provisioner_faults(name: str, path: str) -> list[Fault]:
+def validate_provisioner(name: str, path: str) -> list[FieldError]:
     """Who makes the volumes: written in any case, and told in lower case."""
     if not name:
         return [required(path)]
     lowered = name.lower()
-    return [invalid(path, lowered, text) for text in qualified_name_faults(lowered)]
+    return [invalid(path, lowered, text) for text in qualified_name_errors(lowered)]
 
 
-def parameters_faults(parameters: Mapping[str, str], path: str) -> list[Fault]:
+def validate_parameters(parameters: Mapping[str, str], path: str) -> list[FieldError]:
     if len(parameters) > PARAMETERS_COUNT_MAX:
         return [too_long(path, PARAMETERS_COUNT_MAX)]
-    faults = [invalid(path, "", "field can not be empty.")] if "" in parameters else []
+    errors = [invalid(path, "", "field can not be empty.")] if "" in parameters else []
     size = sum(len(key.encode()) + len(value.encode()) for key, value in parameters.items())
     if size > PARAMETERS_BYTES_MAX:
-        faults.append(too_long(path, PARAMETERS_BYTES_MAX))
-    return faults
+        errors.append(too_long(path, PARAMETERS_BYTES_MAX))
+    return errors
 
 
-def _topologies_faults(terms: Sequence[Document], path: str) -> list[Fault]:
-    faults: list[Fault] = []
+def _validate_topologies(terms: Sequence[Document], path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
     seen: list[dict[str, frozenset[str]]] = []
     for index, term in enumerate(terms):
         here = f"{path}[{index}].matchLabelExpressions"
         wanted: dict[str, frozenset[str]] = {}
         for position, expression in enumerate(term.get("matchLabelExpressions") or ()):
             key, values = expression.get("key", ""), expression.get("values") or ()
-            faults += _storage_class_topology_faults(key, values, f"{here}[{position}]")
+            errors += _validate_storage_class_topology(key, values, f"{here}[{position}]")
             if key in wanted:
-                faults.append(duplicate(f"{here}[{position}].key", key))
+                errors.append(duplicate(f"{here}[{position}].key", key))
             wanted[key] = frozenset(values)
         # A term that wants nothing is told once for each term of the class besides those before it: Kubernetes
         # compares with a list that begins with as many empty ones.
         equals = sum(1 for other in seen if other == wanted) + (0 if wanted else len(terms))
-        faults += [duplicate(here, "")] * equals
+        errors += [duplicate(here, "")] * equals
         seen.append(wanted)
-    return faults
+    return errors
 
 
-def _storage_class_topology_faults(key: str, values: Sequence[str], path: str) -> list[Fault]:
-    faults = [] if values else [required(f"{path}.values")]
-    faults += [
+def _validate_storage_class_topology(key: str, values: Sequence[str], path: str) -> list[FieldError]:
+    errors = [] if values else [required(f"{path}.values")]
+    errors += [
         duplicate(f"{path}.values[{index}]", value) for index, value in enumerate(values) if value in values[:index]
     ]
-    return faults + label_name_faults(key, f"{path}.key")
+    return errors + validate_label_name(key, f"{path}.key")
 
 
 def _storage_class_cells(obj: Document, now_s: float) -> list[Cell]:
@@ -135,15 +135,15 @@ class StorageClassStrategy(Strategy):
     def default(self, obj: Document) -> None:
         default_storage_class(obj)
 
-    def body_faults(self, obj: Document, call: Call) -> list[Fault]:
-        return storage_class_faults(obj)
+    def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
+        return validate_storage_class(obj)
 
-    def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
         """As a new class, then as a change."""
-        faults = self.meta_faults(obj)
-        faults += storage_class_faults(obj)
-        faults += self.meta_update_faults(obj, old)
-        return faults + storage_class_update_faults(obj, old)
+        errors = self.validate_meta(obj)
+        errors += validate_storage_class(obj)
+        errors += self.validate_meta_update(obj, old)
+        return errors + validate_storage_class_update(obj, old)
 
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
         return _storage_class_warnings(obj)

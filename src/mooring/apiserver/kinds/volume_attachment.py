@@ -10,15 +10,15 @@ from collections.abc import Mapping
 
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
-from mooring.apiserver.kinds.persistent_volume import default_volume_source, volume_spec_faults
+from mooring.apiserver.kinds.persistent_volume import default_volume_source, validate_volume_spec
 from mooring.apiserver.kinds.pod.defaults import round_amounts
-from mooring.apiserver.kinds.volume_sources import csi_driver_name_faults
+from mooring.apiserver.kinds.volume_sources import validate_driver_name
 from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
 from mooring.apiserver.tables.cells import age
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, boolean, column
-from mooring.apiserver.validation.fields import Fault, forbidden, invalid, required, too_long
+from mooring.apiserver.validation.fields import FieldError, forbidden, invalid, required, too_long
 from mooring.apiserver.validation.metadata import IMMUTABLE
-from mooring.apiserver.validation.names import dns_subdomain_faults, range_rule
+from mooring.apiserver.validation.names import dns_subdomain_errors, range_rule
 from mooring.apiserver.validation.values import internal_value, means_the_same
 
 METADATA_BYTES_MAX = 256 * 1024
@@ -46,49 +46,49 @@ def default_volume_attachment(obj: Document) -> None:
             round_amounts(inline["capacity"])
 
 
-def volume_attachment_faults(obj: Document) -> list[Fault]:
+def validate_volume_attachment(obj: Document) -> list[FieldError]:
     spec, status = obj["spec"], obj.get("status") or {}
     source, node = spec.get("source") or {}, spec.get("nodeName", "")
-    faults = csi_driver_name_faults(spec.get("attacher", ""), "spec.attacher")
-    faults += _attachment_source_faults(source, "spec.source")
-    faults += [invalid("spec.nodeName", node, text) for text in dns_subdomain_faults(node)]
-    faults += _status_faults(status, "status")
+    errors = validate_driver_name(spec.get("attacher", ""), "spec.attacher")
+    errors += _validate_attachment_source(source, "spec.source")
+    errors += [invalid("spec.nodeName", node, text) for text in dns_subdomain_errors(node)]
+    errors += _validate_status(status, "status")
     name = source.get("persistentVolumeName")
     if name is not None:
-        faults += [invalid("spec.source.persistentVolumeName", name, text) for text in dns_subdomain_faults(name)]
-    return faults
+        errors += [invalid("spec.source.persistentVolumeName", name, text) for text in dns_subdomain_errors(name)]
+    return errors
 
 
-def volume_attachment_update_faults(obj: Document, old: Document) -> list[Fault]:
+def validate_volume_attachment_update(obj: Document, old: Document) -> list[FieldError]:
     if means_the_same(obj["spec"], old["spec"], "storage", "VolumeAttachmentSpec"):
         return []
     return [invalid("spec", internal_value(obj["spec"], "VolumeAttachmentSpec", "storage"), IMMUTABLE)]
 
 
-def _attachment_source_faults(source: Document, path: str) -> list[Fault]:
+def _validate_attachment_source(source: Document, path: str) -> list[FieldError]:
     name, inline = source.get("persistentVolumeName"), source.get("inlineVolumeSpec")
     if name is None and inline is None:
         return [required(path, _ONE_SOURCE)]
     if name is not None and inline is not None:
         return [forbidden(path, _ONE_SOURCE)]
     if inline is not None:
-        return volume_spec_faults(inline, "", f"{path}.inlineVolumeSpec", is_inline=True)
+        return validate_volume_spec(inline, "", f"{path}.inlineVolumeSpec", is_inline=True)
     return [] if name else [required(f"{path}.persistentVolumeName", "must specify non empty persistentVolumeName")]
 
 
-def _status_faults(status: Document, path: str) -> list[Fault]:
-    faults = []
+def _validate_status(status: Document, path: str) -> list[FieldError]:
+    errors = []
     metadata = status.get("attachmentMetadata") or {}
     if sum(len(key.encode()) + len(value.encode()) for key, value in metadata.items()) > METADATA_BYTES_MAX:
-        faults.append(too_long(f"{path}.attachmentMetadata", METADATA_BYTES_MAX))
+        errors.append(too_long(f"{path}.attachmentMetadata", METADATA_BYTES_MAX))
     for field in ("attachError", "detachError"):
         error = status.get(field) or {}
         if len(error.get("message", "").encode()) > MESSAGE_BYTES_MAX:
-            faults.append(too_long(f"{path}.{field}.message", METADATA_BYTES_MAX))
+            errors.append(too_long(f"{path}.{field}.message", METADATA_BYTES_MAX))
         code = error.get("errorCode")
         if code is not None and code < 0:
-            faults.append(invalid(f"{path}.{field}.errorCode", code, range_rule(0, ERROR_CODE_MAX)))
-    return faults
+            errors.append(invalid(f"{path}.{field}.errorCode", code, range_rule(0, ERROR_CODE_MAX)))
+    return errors
 
 
 def _volume_attachment_cells(obj: Document, now_s: float) -> list[Cell]:
@@ -130,14 +130,14 @@ class VolumeAttachmentStrategy(Strategy):
     def prepare_for_create(self, obj: Document, call: Call) -> None:
         obj["status"] = {"attached": False}
 
-    def body_faults(self, obj: Document, call: Call) -> list[Fault]:
-        return volume_attachment_faults(obj)
+    def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
+        return validate_volume_attachment(obj)
 
-    def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
         """As a new attachment, then as a change."""
-        faults = self.meta_faults(obj)
-        faults += volume_attachment_faults(obj)
-        return faults + volume_attachment_update_faults(obj, old)
+        errors = self.validate_meta(obj)
+        errors += validate_volume_attachment(obj)
+        return errors + validate_volume_attachment_update(obj, old)
 
 
 class VolumeAttachmentStatusStrategy(StatusStrategy):
@@ -149,7 +149,7 @@ class VolumeAttachmentStatusStrategy(StatusStrategy):
         keep(obj, old, "spec")
         keep_metadata(obj, old)
 
-    def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
         return self.main.validate_update(obj, old, call)
 
 

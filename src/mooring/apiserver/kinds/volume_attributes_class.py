@@ -7,29 +7,29 @@ from __future__ import annotations
 
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
-from mooring.apiserver.kinds.storage_class import parameters_faults, provisioner_faults
+from mooring.apiserver.kinds.storage_class import validate_parameters, validate_provisioner
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.tables.cells import age
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column
-from mooring.apiserver.validation.fields import Fault, forbidden, required
+from mooring.apiserver.validation.fields import FieldError, forbidden, required
 
 
-def volume_attributes_class_faults(obj: Document) -> list[Fault]:
+def validate_volume_attributes_class(obj: Document) -> list[FieldError]:
     parameters = obj.get("parameters") or {}
-    faults = provisioner_faults(obj.get("driverName", ""), "driverName")
-    faults += parameters_faults(parameters, "parameters")
+    errors = validate_provisioner(obj.get("driverName", ""), "driverName")
+    errors += validate_parameters(parameters, "parameters")
     if not parameters:
-        faults.append(required("parameters", "must contain at least one key/value pair"))
-    return faults
+        errors.append(required("parameters", "must contain at least one key/value pair"))
+    return errors
 
 
-def volume_attributes_class_update_faults(obj: Document, old: Document) -> list[Fault]:
-    faults = []
+def validate_volume_attributes_class_update(obj: Document, old: Document) -> list[FieldError]:
+    errors = []
     if obj.get("driverName", "") != old.get("driverName", ""):
-        faults.append(forbidden("driverName", "updates to driverName are forbidden."))
+        errors.append(forbidden("driverName", "updates to driverName are forbidden."))
     if (obj.get("parameters") or {}) != (old.get("parameters") or {}):
-        faults.append(forbidden("parameters", "updates to parameters are forbidden."))
-    return faults
+        errors.append(forbidden("parameters", "updates to parameters are forbidden."))
+    return errors
 
 
 def _volume_attributes_class_cells(obj: Document, now_s: float) -> list[Cell]:
@@ -44,15 +44,15 @@ VOLUME_ATTRIBUTES_CLASS_TABLE = KindTable(
 class VolumeAttributesClassStrategy(Strategy):
     table = VOLUME_ATTRIBUTES_CLASS_TABLE
 
-    def body_faults(self, obj: Document, call: Call) -> list[Fault]:
-        return volume_attributes_class_faults(obj)
+    def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
+        return validate_volume_attributes_class(obj)
 
-    def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
         """As a change, then as a new class."""
-        faults = self.meta_update_faults(obj, old)
-        faults += volume_attributes_class_update_faults(obj, old)
-        faults += self.meta_faults(obj)
-        return faults + volume_attributes_class_faults(obj)
+        errors = self.validate_meta_update(obj, old)
+        errors += validate_volume_attributes_class_update(obj, old)
+        errors += self.validate_meta(obj)
+        return errors + validate_volume_attributes_class(obj)
 
 
 STRATEGY = VolumeAttributesClassStrategy

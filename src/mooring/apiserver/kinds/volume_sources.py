@@ -11,14 +11,14 @@ import re
 from collections.abc import Callable, Mapping
 
 from mooring.api.document import Document
-from mooring.apiserver.validation.fields import Fault, forbidden, invalid, not_supported, required, too_long
+from mooring.apiserver.validation.fields import FieldError, forbidden, invalid, not_supported, required, too_long
 from mooring.apiserver.validation.names import (
-    backstep_faults,
-    descending_faults,
-    dns_label_faults,
-    dns_subdomain_faults,
-    range_faults,
+    dns_label_errors,
+    dns_subdomain_errors,
+    range_errors,
     range_rule,
+    validate_descending_path,
+    validate_no_backsteps,
 )
 
 DRIVER_NAME_LENGTH_MAX = 63
@@ -54,131 +54,131 @@ _INITIATOR_FORMS = {
 }
 
 
-def host_path_faults(source: Document, path: str) -> list[Fault]:
+def validate_host_path(source: Document, path: str) -> list[FieldError]:
     if not source.get("path"):
         return [required(f"{path}.path")]
-    faults = backstep_faults(source["path"], f"{path}.path")
+    errors = validate_no_backsteps(source["path"], f"{path}.path")
     kind = source.get("type")
     if kind is not None and kind not in _HOST_PATH_TYPES:
-        faults.append(not_supported(f"{path}.type", kind, _HOST_PATH_TYPES))
-    return faults
+        errors.append(not_supported(f"{path}.type", kind, _HOST_PATH_TYPES))
+    return errors
 
 
-def csi_faults(source: Document, path: str) -> list[Fault]:
-    faults = driver_name_faults(source.get("driver", ""), f"{path}.driver")
+def validate_csi(source: Document, path: str) -> list[FieldError]:
+    errors = validate_driver_name(source.get("driver", ""), f"{path}.driver")
     secret = source.get("nodePublishSecretRef")
     if secret is None:
-        return faults
+        return errors
     name = secret.get("name", "")
     if not name:
-        return [*faults, required(f"{path}.nodePublishSecretRef.name")]
-    return faults + [invalid(f"{path}.name", name, text) for text in dns_subdomain_faults(name)]
+        return [*errors, required(f"{path}.nodePublishSecretRef.name")]
+    return errors + [invalid(f"{path}.name", name, text) for text in dns_subdomain_errors(name)]
 
 
-def driver_name_faults(name: str, path: str) -> list[Fault]:
+def validate_driver_name(name: str, path: str) -> list[FieldError]:
     """The name of a CSI driver; capital letters are allowed."""
     if not name:
         return [required(path)]
-    faults = [too_long(path, DRIVER_NAME_LENGTH_MAX)] if len(name.encode()) > DRIVER_NAME_LENGTH_MAX else []
-    return faults + [invalid(path, name, text) for text in dns_subdomain_faults(name.lower())]
+    errors = [too_long(path, DRIVER_NAME_LENGTH_MAX)] if len(name.encode()) > DRIVER_NAME_LENGTH_MAX else []
+    return errors + [invalid(path, name, text) for text in dns_subdomain_errors(name.lower())]
 
 
-def iscsi_faults(source: Document, path: str) -> list[Fault]:
-    faults = [] if source.get("targetPortal") else [required(f"{path}.targetPortal")]
+def validate_iscsi(source: Document, path: str) -> list[FieldError]:
+    errors = [] if source.get("targetPortal") else [required(f"{path}.targetPortal")]
     name, initiator = source.get("iqn", ""), source.get("initiatorName")
     if not name:
-        faults.append(required(f"{path}.iqn"))
+        errors.append(required(f"{path}.iqn"))
     else:
-        faults += _qualified_name_faults(name, f"{path}.iqn")
-    faults += [
-        invalid(f"{path}.lun", source.get("lun", 0), text) for text in range_faults(source.get("lun", 0), 0, 255)
+        errors += _validate_qualified_name(name, f"{path}.iqn")
+    errors += [
+        invalid(f"{path}.lun", source.get("lun", 0), text) for text in range_errors(source.get("lun", 0), 0, 255)
     ]
     if (source.get("chapAuthDiscovery") or source.get("chapAuthSession")) and source.get("secretRef") is None:
-        faults.append(required(f"{path}.secretRef"))
+        errors.append(required(f"{path}.secretRef"))
     if initiator is not None:
-        faults += _qualified_name_faults(initiator, f"{path}.initiatorname")
-    return faults
+        errors += _validate_qualified_name(initiator, f"{path}.initiatorname")
+    return errors
 
 
 # --- the rarer ones ---------------------------------------------------------------------------------------------
 
 
-def _qualified_name_faults(name: str, path: str) -> list[Fault]:
+def _validate_qualified_name(name: str, path: str) -> list[FieldError]:
     is_match = _QUALIFIED_NAMES.get(name[:3])
     if is_match is None:
         return [invalid(path, name, "must be valid format starting with iqn, eui, or naa")]
     return [] if is_match(name) else [invalid(path, name, "must be valid format")]
 
 
-def _git_repo_faults(source: Document, path: str) -> list[Fault]:
-    faults = [] if source.get("repository") else [required(f"{path}.repository")]
-    return faults + descending_faults(source.get("directory", ""), f"{path}.directory")
+def _validate_git_repo(source: Document, path: str) -> list[FieldError]:
+    errors = [] if source.get("repository") else [required(f"{path}.repository")]
+    return errors + validate_descending_path(source.get("directory", ""), f"{path}.directory")
 
 
-def _disk_faults(field: str) -> Callable[[Document, str], list[Fault]]:
-    def faults_of(source: Document, path: str) -> list[Fault]:
-        faults = [] if source.get(field) else [required(f"{path}.{field}")]
+def _validate_disk(field: str) -> Callable[[Document, str], list[FieldError]]:
+    def faults_of(source: Document, path: str) -> list[FieldError]:
+        errors = [] if source.get(field) else [required(f"{path}.{field}")]
         partition = source.get("partition", 0)
         if not 0 <= partition <= 255:
-            faults.append(invalid(f"{path}.partition", partition, range_rule(1, 255)))
-        return faults
+            errors.append(invalid(f"{path}.partition", partition, range_rule(1, 255)))
+        return errors
 
     return faults_of
 
 
-def _needs(*fields: str) -> Callable[[Document, str], list[Fault]]:
+def _needs(*fields: str) -> Callable[[Document, str], list[FieldError]]:
     """A source with fields that must be there, and no other rule."""
 
-    def faults_of(source: Document, path: str) -> list[Fault]:
+    def faults_of(source: Document, path: str) -> list[FieldError]:
         return [required(f"{path}.{field}") for field in fields if not source.get(field)]
 
     return faults_of
 
 
-def _nfs_faults(source: Document, path: str) -> list[Fault]:
-    faults = [required(f"{path}.{field}") for field in ("server", "path") if not source.get(field)]
+def _validate_nfs(source: Document, path: str) -> list[FieldError]:
+    errors = [required(f"{path}.{field}") for field in ("server", "path") if not source.get(field)]
     if not source.get("path", "").startswith("/"):
-        faults.append(invalid(f"{path}.path", source.get("path", ""), "must be an absolute path"))
-    return faults
+        errors.append(invalid(f"{path}.path", source.get("path", ""), "must be an absolute path"))
+    return errors
 
 
-def _flocker_faults(source: Document, path: str) -> list[Fault]:
+def _validate_flocker(source: Document, path: str) -> list[FieldError]:
     name, uuid = source.get("datasetName", ""), source.get("datasetUUID", "")
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     if not name and not uuid:
-        faults.append(required(path, "one of datasetName and datasetUUID is required"))
+        errors.append(required(path, "one of datasetName and datasetUUID is required"))
     if name and uuid:
         detail = "datasetName and datasetUUID can not be specified simultaneously"
-        faults.append(invalid(path, "resource", detail))
+        errors.append(invalid(path, "resource", detail))
     if "/" in name:
-        faults.append(invalid(f"{path}.datasetName", name, "must not contain '/'"))
-    return faults
+        errors.append(invalid(f"{path}.datasetName", name, "must not contain '/'"))
+    return errors
 
 
-def _cinder_faults(source: Document, path: str) -> list[Fault]:
-    faults = [] if source.get("volumeID") else [required(f"{path}.volumeID")]
-    return faults + _secret_faults(source, path)
+def _validate_cinder(source: Document, path: str) -> list[FieldError]:
+    errors = [] if source.get("volumeID") else [required(f"{path}.volumeID")]
+    return errors + _validate_secret(source, path)
 
 
-def _secret_faults(source: Document, path: str) -> list[Fault]:
+def _validate_secret(source: Document, path: str) -> list[FieldError]:
     secret = source.get("secretRef")
     return [required(f"{path}.secretRef.name")] if secret is not None and not secret.get("name") else []
 
 
-def _quobyte_faults(source: Document, path: str) -> list[Fault]:
-    faults: list[Fault] = []
+def _validate_quobyte(source: Document, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
     registry = source.get("registry", "")
     if not registry:
-        faults.append(required(f"{path}.registry", _REGISTRY))
+        errors.append(required(f"{path}.registry", _REGISTRY))
     elif len(source.get("tenant", "").encode()) > TENANT_LENGTH_MAX:
         detail = f"must be a UUID and may not exceed a length of {TENANT_LENGTH_MAX} characters"
-        faults.append(required(f"{path}.tenant", detail))
+        errors.append(required(f"{path}.tenant", detail))
     else:
         pairs = registry.split(",")
-        faults += [invalid(f"{path}.registry", registry, _REGISTRY) for pair in pairs if not _is_host_port(pair)]
+        errors += [invalid(f"{path}.registry", registry, _REGISTRY) for pair in pairs if not _is_host_port(pair)]
     if not source.get("volume"):
-        faults.append(required(f"{path}.volume"))
-    return faults
+        errors.append(required(f"{path}.volume"))
+    return errors
 
 
 def _is_host_port(pair: str) -> bool:
@@ -187,86 +187,83 @@ def _is_host_port(pair: str) -> bool:
     return bool(colon) and (is_bracketed or ":" not in host)
 
 
-def _fc_faults(source: Document, path: str) -> list[Fault]:
+def _validate_fc(source: Document, path: str) -> list[FieldError]:
     targets, identifiers, lun = source.get("targetWWNs"), source.get("wwids"), source.get("lun")
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     if not targets and not identifiers:
         detail = "must specify either targetWWNs or wwids, but not both"
-        faults.append(required(f"{path}.targetWWNs", detail))
+        errors.append(required(f"{path}.targetWWNs", detail))
     if targets and identifiers:
         detail = "targetWWNs and wwids can not be specified simultaneously"
-        faults.append(invalid(f"{path}.targetWWNs", targets, detail))
+        errors.append(invalid(f"{path}.targetWWNs", targets, detail))
     if not targets:
-        return faults
+        return errors
     if lun is None:
-        return [*faults, required(f"{path}.lun", "lun is required if targetWWNs is specified")]
-    return faults + [invalid(f"{path}.lun", lun, text) for text in range_faults(lun, 0, 255)]
+        return [*errors, required(f"{path}.lun", "lun is required if targetWWNs is specified")]
+    return errors + [invalid(f"{path}.lun", lun, text) for text in range_errors(lun, 0, 255)]
 
 
-def _flex_faults(source: Document, path: str) -> list[Fault]:
-    faults = [] if source.get("driver") else [required(f"{path}.driver")]
+def _validate_flex(source: Document, path: str) -> list[FieldError]:
+    errors = [] if source.get("driver") else [required(f"{path}.driver")]
     for key in source.get("options") or ():
         owner = f".{key.partition('/')[0].lower()}"
         if owner.endswith((".kubernetes.io", ".k8s.io")):
             detail = "kubernetes.io and k8s.io namespaces are reserved"
-            faults.append(invalid(f"{path}.options[{key}]", key, detail))
-    return faults
+            errors.append(invalid(f"{path}.options[{key}]", key, detail))
+    return errors
 
 
-def _azure_disk_faults(source: Document, path: str) -> list[Fault]:
-    faults = [required(f"{path}.{field}") for field in ("diskName", "diskURI") if not source.get(field)]
+def _validate_azure_disk(source: Document, path: str) -> list[FieldError]:
+    errors = [required(f"{path}.{field}") for field in ("diskName", "diskURI") if not source.get(field)]
     caching, kind, address = source.get("cachingMode"), source.get("kind"), source.get("diskURI", "")
     cachings, kinds = ("None", "ReadOnly", "ReadWrite"), ("Dedicated", "Managed", "Shared")
     if caching is not None and caching not in cachings:
-        faults.append(not_supported(f"{path}.cachingMode", caching, cachings))
+        errors.append(not_supported(f"{path}.cachingMode", caching, cachings))
     if kind is not None and kind not in kinds:
-        faults.append(not_supported(f"{path}.kind", kind, kinds))
+        errors.append(not_supported(f"{path}.kind", kind, kinds))
     if kind == "Managed" and not address.startswith("/subscriptions/"):
-        faults.append(not_supported(f"{path}.diskURI", address, [_MANAGED_DISK]))
+        errors.append(not_supported(f"{path}.diskURI", address, [_MANAGED_DISK]))
     if kind is not None and kind != "Managed" and not address.startswith("https://"):
-        faults.append(not_supported(f"{path}.diskURI", address, [_BLOB_DISK]))
-    return faults
+        errors.append(not_supported(f"{path}.diskURI", address, [_BLOB_DISK]))
+    return errors
 
 
-def _storage_os_faults(source: Document, path: str) -> list[Fault]:
+def _validate_storage_os(source: Document, path: str) -> list[FieldError]:
     name, namespace = source.get("volumeName", ""), source.get("volumeNamespace", "")
-    faults = [] if name else [required(f"{path}.volumeName")]
+    errors = [] if name else [required(f"{path}.volumeName")]
     for field, value in (("volumeName", name), ("volumeNamespace", namespace)):
-        faults += [invalid(f"{path}.{field}", value, text) for text in (dns_label_faults(value) if value else ())]
-    return faults + _secret_faults(source, path)
+        errors += [invalid(f"{path}.{field}", value, text) for text in (dns_label_errors(value) if value else ())]
+    return errors + _validate_secret(source, path)
 
 
-NAMED_SOURCES: Mapping[str, Callable[[Document, str], list[Fault]]] = {
-    "gitRepo": _git_repo_faults,
-    "gcePersistentDisk": _disk_faults("pdName"),
-    "awsElasticBlockStore": _disk_faults("volumeID"),
-    "nfs": _nfs_faults,
-    "iscsi": iscsi_faults,
+NAMED_SOURCES: Mapping[str, Callable[[Document, str], list[FieldError]]] = {
+    "gitRepo": _validate_git_repo,
+    "gcePersistentDisk": _validate_disk("pdName"),
+    "awsElasticBlockStore": _validate_disk("volumeID"),
+    "nfs": _validate_nfs,
+    "iscsi": validate_iscsi,
     "glusterfs": _needs("endpoints", "path"),
-    "flocker": _flocker_faults,
+    "flocker": _validate_flocker,
     "persistentVolumeClaim": _needs("claimName"),
     "rbd": _needs("monitors", "image"),
-    "cinder": _cinder_faults,
+    "cinder": _validate_cinder,
     "cephfs": _needs("monitors"),
-    "quobyte": _quobyte_faults,
-    "fc": _fc_faults,
-    "flexVolume": _flex_faults,
+    "quobyte": _validate_quobyte,
+    "fc": _validate_fc,
+    "flexVolume": _validate_flex,
     "azureFile": _needs("secretName", "shareName"),
     "vsphereVolume": _needs("volumePath"),
     "photonPersistentDisk": _needs("pdID"),
     "portworxVolume": _needs("volumeID"),
-    "azureDisk": _azure_disk_faults,
-    "storageos": _storage_os_faults,
+    "azureDisk": _validate_azure_disk,
+    "storageos": _validate_storage_os,
     "scaleIO": _needs("gateway", "system", "volumeName"),
 }
 """The sources with rules of their own that need nothing but the source."""
 
 
-csi_driver_name_faults = driver_name_faults
-
-
-def sources_faults(spec: Document, volume_name: str, path: str, has_affinity: bool) -> list[Fault]:
-    faults: list[Fault] = []
+def validate_sources(spec: Document, volume_name: str, path: str, has_affinity: bool) -> list[FieldError]:
+    errors: list[FieldError] = []
     is_found = False
     for field, check in PERSISTENT_SOURCES.items():
         source = spec.get(field)
@@ -274,95 +271,95 @@ def sources_faults(spec: Document, volume_name: str, path: str, has_affinity: bo
             continue
         if is_found and field != "flexVolume":
             shown = "cephFS" if field == "cephfs" else field
-            faults.append(forbidden(f"{path}.{shown}", "may not specify more than 1 volume type"))
+            errors.append(forbidden(f"{path}.{shown}", "may not specify more than 1 volume type"))
             continue
         is_found = True
-        faults += check(source, f"{path}.{'persistentDisk' if field == 'gcePersistentDisk' else field}")
+        errors += check(source, f"{path}.{'persistentDisk' if field == 'gcePersistentDisk' else field}")
         if field == "iscsi":
-            faults += _initiator_faults(source, volume_name, f"{path}.iscsi")
+            errors += _validate_initiator(source, volume_name, f"{path}.iscsi")
         if field == "local" and not has_affinity:
-            faults.append(required(f"{path}.nodeAffinity", "Local volume requires node affinity"))
+            errors.append(required(f"{path}.nodeAffinity", "Local volume requires node affinity"))
     if not is_found:
-        faults.append(required(path, "must specify a volume type"))
-    return faults
+        errors.append(required(path, "must specify a volume type"))
+    return errors
 
 
 # --- sources ----------------------------------------------------------------------------------------------------
 
 
-def _filled(*fields: str) -> Callable[[Document, str], list[Fault]]:
+def _filled(*fields: str) -> Callable[[Document, str], list[FieldError]]:
     """A source that is right as soon as some fields are filled."""
     return lambda source, path: [required(f"{path}.{field}") for field in fields if not source.get(field)]
 
 
-def _persistent_glusterfs_faults(source: Document, path: str) -> list[Fault]:
-    faults = _filled("endpoints", "path")(source, path)
+def _validate_persistent_glusterfs(source: Document, path: str) -> list[FieldError]:
+    errors = _filled("endpoints", "path")(source, path)
     namespace = source.get("endpointsNamespace")
     here = f"{path}.endpointsNamespace"
     if namespace == "":
         detail = "if the endpointnamespace is set, it must be a valid namespace name"
-        faults.append(invalid(here, namespace, detail))
+        errors.append(invalid(here, namespace, detail))
     elif namespace is not None:
-        faults += [invalid(here, namespace, text) for text in dns_label_faults(namespace)]
-    return faults
+        errors += [invalid(here, namespace, text) for text in dns_label_errors(namespace)]
+    return errors
 
 
-def _iscsi_faults(source: Document, path: str) -> list[Fault]:
-    """The rest of the faults, which come last, need the name of the volume: `_initiator_faults`."""
+def _validate_iscsi(source: Document, path: str) -> list[FieldError]:
+    """The rest of the errors, which come last, need the name of the volume: `_validate_initiator`."""
     return [] if source.get("targetPortal") else [required(f"{path}.targetPortal")]
 
 
-def _initiator_faults(source: Document, volume_name: str, path: str) -> list[Fault]:
-    faults: list[Fault] = []
+def _validate_initiator(source: Document, volume_name: str, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
     portal, iqn, initiator = source.get("targetPortal", ""), source.get("iqn", ""), source.get("initiatorName")
     if initiator is not None and len(f"{volume_name}:{portal}".encode()) > 64:
-        faults.append(invalid(f"{path}.targetportal", portal, _TOO_LONG_PORTAL))
+        errors.append(invalid(f"{path}.targetportal", portal, _TOO_LONG_PORTAL))
     if not iqn:
-        faults.append(required(f"{path}.iqn"))
+        errors.append(required(f"{path}.iqn"))
     elif not _is_initiator(iqn):
-        faults.append(invalid(f"{path}.iqn", iqn, "must be valid format"))
+        errors.append(invalid(f"{path}.iqn", iqn, "must be valid format"))
     lun = source.get("lun", 0)
     if not 0 <= lun <= 255:
-        faults.append(invalid(f"{path}.lun", lun, range_rule(0, 255)))
+        errors.append(invalid(f"{path}.lun", lun, range_rule(0, 255)))
     secret = source.get("secretRef")
     if secret is None and (source.get("chapAuthDiscovery") or source.get("chapAuthSession")):
-        faults.append(required(f"{path}.secretRef"))
+        errors.append(required(f"{path}.secretRef"))
     if secret is not None and not secret.get("name"):
-        faults.append(required(f"{path}.secretRef.name"))
+        errors.append(required(f"{path}.secretRef.name"))
     if initiator is not None and not _is_initiator(initiator):
-        faults.append(invalid(f"{path}.initiatorname", initiator, "must be valid format"))
-    return faults
+        errors.append(invalid(f"{path}.initiatorname", initiator, "must be valid format"))
+    return errors
 
 
-def _persistent_cinder_faults(source: Document, path: str) -> list[Fault]:
-    return _filled("volumeID")(source, path) + _secret_filled_faults(source, path)
+def _validate_persistent_cinder(source: Document, path: str) -> list[FieldError]:
+    return _filled("volumeID")(source, path) + _validate_secret_filled(source, path)
 
 
-def _azure_file_faults(source: Document, path: str) -> list[Fault]:
-    faults = _filled("secretName", "shareName")(source, path)
+def _validate_azure_file(source: Document, path: str) -> list[FieldError]:
+    errors = _filled("secretName", "shareName")(source, path)
     if source.get("secretNamespace") == "":
-        faults.append(required(f"{path}.secretNamespace"))
-    return faults
+        errors.append(required(f"{path}.secretNamespace"))
+    return errors
 
 
-def _local_faults(source: Document, path: str) -> list[Fault]:
+def _validate_local(source: Document, path: str) -> list[FieldError]:
     written = source.get("path", "")
-    return backstep_faults(written, f"{path}.path") if written else [required(f"{path}.path")]
+    return validate_no_backsteps(written, f"{path}.path") if written else [required(f"{path}.path")]
 
 
-def _persistent_storage_os_faults(source: Document, path: str) -> list[Fault]:
+def _validate_persistent_storage_os(source: Document, path: str) -> list[FieldError]:
     name, namespace = source.get("volumeName", ""), source.get("volumeNamespace", "")
-    faults = _filled("volumeName")(source, path)
+    errors = _filled("volumeName")(source, path)
     if name:
-        faults += [invalid(f"{path}.volumeName", name, text) for text in dns_label_faults(name)]
+        errors += [invalid(f"{path}.volumeName", name, text) for text in dns_label_errors(name)]
     if namespace:
-        faults += [invalid(f"{path}.volumeNamespace", namespace, text) for text in dns_label_faults(namespace)]
-    return faults + _secret_filled_faults(source, path)
+        errors += [invalid(f"{path}.volumeNamespace", namespace, text) for text in dns_label_errors(namespace)]
+    return errors + _validate_secret_filled(source, path)
 
 
-def _csi_faults(source: Document, path: str) -> list[Fault]:
-    faults = csi_driver_name_faults(source.get("driver", ""), f"{path}.driver")
-    faults += _filled("volumeHandle")(source, path)
+def _validate_csi(source: Document, path: str) -> list[FieldError]:
+    errors = validate_driver_name(source.get("driver", ""), f"{path}.driver")
+    errors += _filled("volumeHandle")(source, path)
     references = (
         "controllerPublishSecretRef",
         "controllerExpandSecretRef",
@@ -371,24 +368,24 @@ def _csi_faults(source: Document, path: str) -> list[Fault]:
     )
     for field in references:
         if field in source:
-            faults += _secret_reference_faults(source[field], f"{path}.{field}")
-    return faults
+            errors += _validate_secret_reference(source[field], f"{path}.{field}")
+    return errors
 
 
-def _secret_filled_faults(source: Document, path: str) -> list[Fault]:
+def _validate_secret_filled(source: Document, path: str) -> list[FieldError]:
     secret = source.get("secretRef")
     return _filled("name", "namespace")(secret, f"{path}.secretRef") if secret is not None else []
 
 
-def _secret_reference_faults(reference: Document, path: str) -> list[Fault]:
-    faults: list[Fault] = []
-    for field, check in (("name", dns_subdomain_faults), ("namespace", dns_label_faults)):
+def _validate_secret_reference(reference: Document, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for field, check in (("name", dns_subdomain_errors), ("namespace", dns_label_errors)):
         value = reference.get(field, "")
         if value:
-            faults += [invalid(f"{path}.{field}", value, text) for text in check(value)]
+            errors += [invalid(f"{path}.{field}", value, text) for text in check(value)]
         else:
-            faults.append(required(f"{path}.{field}"))
-    return faults
+            errors.append(required(f"{path}.{field}"))
+    return errors
 
 
 def _is_initiator(name: str) -> bool:
@@ -396,28 +393,28 @@ def _is_initiator(name: str) -> bool:
     return form is not None and form(name) is not None
 
 
-PERSISTENT_SOURCES: Mapping[str, Callable[[Document, str], list[Fault]]] = {
-    "hostPath": host_path_faults,
+PERSISTENT_SOURCES: Mapping[str, Callable[[Document, str], list[FieldError]]] = {
+    "hostPath": validate_host_path,
     "gcePersistentDisk": NAMED_SOURCES["gcePersistentDisk"],
     "awsElasticBlockStore": NAMED_SOURCES["awsElasticBlockStore"],
-    "glusterfs": _persistent_glusterfs_faults,
+    "glusterfs": _validate_persistent_glusterfs,
     "flocker": NAMED_SOURCES["flocker"],
     "nfs": NAMED_SOURCES["nfs"],
     "rbd": NAMED_SOURCES["rbd"],
     "quobyte": NAMED_SOURCES["quobyte"],
     "cephfs": NAMED_SOURCES["cephfs"],
-    "iscsi": _iscsi_faults,
-    "cinder": _persistent_cinder_faults,
+    "iscsi": _validate_iscsi,
+    "cinder": _validate_persistent_cinder,
     "fc": NAMED_SOURCES["fc"],
     "flexVolume": NAMED_SOURCES["flexVolume"],
-    "azureFile": _azure_file_faults,
+    "azureFile": _validate_azure_file,
     "vsphereVolume": NAMED_SOURCES["vsphereVolume"],
     "photonPersistentDisk": NAMED_SOURCES["photonPersistentDisk"],
     "portworxVolume": NAMED_SOURCES["portworxVolume"],
     "azureDisk": NAMED_SOURCES["azureDisk"],
     "scaleIO": NAMED_SOURCES["scaleIO"],
-    "local": _local_faults,
-    "storageos": _persistent_storage_os_faults,
-    "csi": _csi_faults,
+    "local": _validate_local,
+    "storageos": _validate_persistent_storage_os,
+    "csi": _validate_csi,
 }
 """In the order in which they are looked at. What pods can also use directly is judged as for pods."""

@@ -18,9 +18,9 @@ from mooring.apiserver.kinds.pod.prepare import drop_disabled_template_fields
 from mooring.apiserver.kinds.pod.warnings import pod_template_warnings
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.tables.columns import AGE, NAME, column, integer, wide
-from mooring.apiserver.validation.fields import Fault, forbidden, invalid, not_supported
+from mooring.apiserver.validation.fields import FieldError, forbidden, invalid, not_supported
 from mooring.apiserver.validation.metadata import IMMUTABLE
-from mooring.apiserver.validation.names import dns_label_faults, percent_faults
+from mooring.apiserver.validation.names import dns_label_errors, percent_errors
 
 NOT_NEGATIVE = "must be greater than or equal to 0"
 PERCENT_MAX = 100
@@ -29,29 +29,29 @@ RESTART_ALWAYS = "Always"
 HISTORY_MAX = 10
 
 
-def nonnegative_faults(value: int | None, path: str) -> list[Fault]:
+def validate_nonnegative(value: int | None, path: str) -> list[FieldError]:
     """A count that may be absent, but not below zero."""
     return [invalid(path, value, NOT_NEGATIVE)] if value is not None and value < 0 else []
 
 
-def nonnegative_fields_faults(fields: Mapping[str, int | None], path: str) -> list[Fault]:
+def validate_nonnegative_fields(fields: Mapping[str, int | None], path: str) -> list[FieldError]:
     """The same for many fields of one struct."""
-    faults: list[Fault] = []
+    field_errors: list[FieldError] = []
     for name, value in fields.items():
-        faults += nonnegative_faults(value, f"{path}.{name}")
-    return faults
+        field_errors += validate_nonnegative(value, f"{path}.{name}")
+    return field_errors
 
 
 # --- a number or a percentage -----------------------------------------------------------------------------------
 
 
-def int_or_percent_faults(value: int | str, path: str) -> list[Fault]:
+def validate_int_or_percent(value: int | str, path: str) -> list[FieldError]:
     if isinstance(value, str):
-        return [invalid(path, value, text) for text in percent_faults(value)]
-    return nonnegative_faults(value, path)
+        return [invalid(path, value, text) for text in percent_errors(value)]
+    return validate_nonnegative(value, path)
 
 
-def above_100_percent_faults(value: int | str, path: str) -> list[Fault]:
+def validate_at_most_100_percent(value: int | str, path: str) -> list[FieldError]:
     percent = _percent(value)
     return [invalid(path, value, "must not be greater than 100%")] if percent is not None and percent > 100 else []
 
@@ -68,14 +68,14 @@ def int_or_percent(value: int | str | None) -> int:
 
 
 def _percent(value: int | str | None) -> int | None:
-    return int(value[:-1]) if isinstance(value, str) and not percent_faults(value) else None
+    return int(value[:-1]) if isinstance(value, str) and not percent_errors(value) else None
 
 
 # --- selectors and templates ------------------------------------------------------------------------------------
 
 
 def selector_matcher(selector: Document | None) -> LabelMatcher | None:
-    """The compiled selector; None if it has a fault. No selector matches nothing."""
+    """The compiled selector; None if it has an error. No selector matches nothing."""
     if selector is None:
         return NOTHING
     view = LabelSelector(
@@ -104,7 +104,7 @@ def template_labels(template: Document) -> Document | None:
     return {} if labels is None and isinstance(metadata, WithEmptyLabels) else labels
 
 
-def mismatch_faults(matcher: LabelMatcher, template: Document, path: str) -> list[Fault]:
+def validate_selector_matches(matcher: LabelMatcher, template: Document, path: str) -> list[FieldError]:
     """Whether a selector selects the pods of its own template; `path` is the template's."""
     labels = template_labels(template)
     if matcher.matches(labels or {}):
@@ -112,24 +112,24 @@ def mismatch_faults(matcher: LabelMatcher, template: Document, path: str) -> lis
     return [invalid(f"{path}.metadata.labels", labels_value(labels), MISMATCH)]
 
 
-def restart_faults(template: Document, owner: str, path: str) -> list[Fault]:
+def validate_restart_policy_always(template: Document, owner: str, path: str) -> list[FieldError]:
     """Pods that are to run for ever are restarted always and have no deadline; `path` is the template's."""
     spec = template.get("spec") or {}
-    faults = []
+    field_errors = []
     restart = spec.get("restartPolicy", "")
     if restart != RESTART_ALWAYS:
-        faults.append(not_supported(f"{path}.spec.restartPolicy", restart, (RESTART_ALWAYS,)))
+        field_errors.append(not_supported(f"{path}.spec.restartPolicy", restart, (RESTART_ALWAYS,)))
     if spec.get("activeDeadlineSeconds") is not None:
         detail = f"activeDeadlineSeconds in {owner} is not Supported"
-        faults.append(forbidden(f"{path}.spec.activeDeadlineSeconds", detail))
-    return faults
+        field_errors.append(forbidden(f"{path}.spec.activeDeadlineSeconds", detail))
+    return field_errors
 
 
-def immutable_selector_faults(new: Document | None, old: Document | None, path: str) -> list[Fault]:
+def validate_immutable_selector(new: Document | None, old: Document | None, path: str) -> list[FieldError]:
     return [] if new == old else [invalid(path, selector_value(new), IMMUTABLE)]
 
 
-def decremented_faults(status: Document, old_status: Document, path: str) -> list[Fault]:
+def validate_not_decremented(status: Document, old_status: Document, path: str) -> list[FieldError]:
     """The count of hash collisions only grows, and never vanishes."""
     new, old = status.get("collisionCount"), old_status.get("collisionCount")
     if old is None or (new is not None and new >= old):
@@ -137,7 +137,7 @@ def decremented_faults(status: Document, old_status: Document, path: str) -> lis
     return [invalid(f"{path}.collisionCount", new or 0, "cannot be decremented")]
 
 
-def above_faults(status: Document, fields: Sequence[str], limit: str, detail: str, path: str) -> list[Fault]:
+def validate_at_most(status: Document, fields: Sequence[str], limit: str, detail: str, path: str) -> list[FieldError]:
     """No part may be larger than the whole."""
     count_max = status.get(limit, 0)
     counts = {field: status.get(field, 0) for field in fields}
@@ -206,7 +206,7 @@ class WorkloadStrategy(Strategy):
 
 def pod_name_warnings(name: str) -> list[str]:
     """The name becomes a part of the names and hostnames of pods."""
-    texts = dns_label_faults(name)
+    texts = dns_label_errors(name)
     if not texts:
         return []
     return [
@@ -240,7 +240,7 @@ REPLICA_COLUMNS = (
 READY_COLUMN = column("Ready", "How many of its pods are ready, of how many wanted.")
 
 
-def int64_fault(text: str) -> str:
+def int64_error(text: str) -> str:
     """What Go says of a text that is not a number of 64 bits; empty if it is."""
     digits = text[1:] if text[:1] in ("+", "-") else text
     if not digits.isascii() or not digits.isdigit():

@@ -14,7 +14,7 @@ from mooring.api.document import Document
 from mooring.api.kinds import POD, REGISTRY, Kind
 from mooring.apiserver.admission.promise import Attempt
 from mooring.apiserver.call import Call, Operation
-from mooring.apiserver.kinds.pod.prepare import binding_faults, binding_refusal, bound_pod
+from mooring.apiserver.kinds.pod.prepare import binding_refusal, bound_pod, validate_binding
 from mooring.apiserver.registry.metadata import ensure_namespace
 from mooring.apiserver.registry.parts import Parts
 from mooring.apiserver.registry.refusals import plain_error
@@ -40,7 +40,7 @@ async def bind(parts: Parts, call: Call, body: Document) -> None:
     name = metadata.get("name", "")
     if call.kind is POD and name != call.name:
         raise BadRequestError("name in URL does not match name in Binding object")
-    faults = binding_faults(body)
+    faults = validate_binding(body)
     if faults:
         raise plain_error(aggregated(faults))
     await parts.admission.check(attempt)

@@ -18,7 +18,7 @@ import msgspec
 from mooring.api.field_errors import NO_PATH, quoted
 
 
-class FaultKind(Enum):
+class FieldErrorType(Enum):
     """The reason of a cause; `words` is how its message begins."""
 
     NOT_FOUND = ("FieldValueNotFound", "Not found")
@@ -40,12 +40,18 @@ class FaultKind(Enum):
 
 
 _VALUELESS = frozenset(
-    {FaultKind.REQUIRED, FaultKind.FORBIDDEN, FaultKind.TOO_LONG, FaultKind.TOO_SHORT, FaultKind.INTERNAL}
+    {
+        FieldErrorType.REQUIRED,
+        FieldErrorType.FORBIDDEN,
+        FieldErrorType.TOO_LONG,
+        FieldErrorType.TOO_SHORT,
+        FieldErrorType.INTERNAL,
+    }
 )
 
 
 class _NoValue:
-    """The value of a fault that tells none."""
+    """The value of an error that tells none."""
 
 
 NO_VALUE = _NoValue()
@@ -55,17 +61,17 @@ class Verbatim(str):
     """A value whose Go print is known and is no JSON (`0x0`): it is printed as it stands."""
 
 
-class Fault(msgspec.Struct, frozen=True):
+class FieldError(msgspec.Struct, frozen=True):
     """One thing that is wrong with one field."""
 
-    kind: FaultKind
+    kind: FieldErrorType
     field: str
     detail: str = ""
     value: object = NO_VALUE
 
     @property
     def body(self) -> str:
-        """The fault without its field."""
+        """The error without its field."""
         text = self.kind.words
         if self.kind not in _VALUELESS and self.value is not NO_VALUE:
             text = f"{text}: {go_value(self.value)}"
@@ -76,62 +82,66 @@ class Fault(msgspec.Struct, frozen=True):
         return f"{self.field or NO_PATH}: {self.body}"
 
 
-def not_found(field: str, value: object) -> Fault:
-    return Fault(FaultKind.NOT_FOUND, field, "", value)
+def not_found(field: str, value: object) -> FieldError:
+    return FieldError(FieldErrorType.NOT_FOUND, field, "", value)
 
 
-def required(field: str, detail: str = "") -> Fault:
-    return Fault(FaultKind.REQUIRED, field, detail)
+def required(field: str, detail: str = "") -> FieldError:
+    return FieldError(FieldErrorType.REQUIRED, field, detail)
 
 
-def duplicate(field: str, value: object) -> Fault:
-    return Fault(FaultKind.DUPLICATE, field, "", value)
+def duplicate(field: str, value: object) -> FieldError:
+    return FieldError(FieldErrorType.DUPLICATE, field, "", value)
 
 
-def invalid(field: str, value: object, detail: str) -> Fault:
-    return Fault(FaultKind.INVALID, field, detail, value)
+def invalid(field: str, value: object, detail: str) -> FieldError:
+    return FieldError(FieldErrorType.INVALID, field, detail, value)
 
 
-def type_invalid(field: str, value: object, detail: str) -> Fault:
-    return Fault(FaultKind.TYPE_INVALID, field, detail, value)
+def type_invalid(field: str, value: object, detail: str) -> FieldError:
+    return FieldError(FieldErrorType.TYPE_INVALID, field, detail, value)
 
 
-def not_supported(field: str, value: object, supported: Iterable[str]) -> Fault:
+def not_supported(field: str, value: object, supported: Iterable[str]) -> FieldError:
     """Kubernetes lists sorted choices almost everywhere: sort them before you come here."""
     choices = ", ".join(quoted(choice) for choice in supported)
-    return Fault(FaultKind.NOT_SUPPORTED, field, f"supported values: {choices}" if choices else "", value)
+    return FieldError(FieldErrorType.NOT_SUPPORTED, field, f"supported values: {choices}" if choices else "", value)
 
 
-def forbidden(field: str, detail: str) -> Fault:
-    return Fault(FaultKind.FORBIDDEN, field, detail)
+def forbidden(field: str, detail: str) -> FieldError:
+    return FieldError(FieldErrorType.FORBIDDEN, field, detail)
 
 
-def too_long(field: str, length_max: int, unit: str = "byte") -> Fault:
+def too_long(field: str, length_max: int, unit: str = "byte") -> FieldError:
     """`unit` is `byte` or `character`."""
-    return Fault(FaultKind.TOO_LONG, field, f"may not be more than {length_max} {unit}{'' if length_max == 1 else 's'}")
+    return FieldError(
+        FieldErrorType.TOO_LONG, field, f"may not be more than {length_max} {unit}{'' if length_max == 1 else 's'}"
+    )
 
 
-def too_short(field: str, length_min: int, unit: str = "character") -> Fault:
-    return Fault(FaultKind.TOO_SHORT, field, f"must be at least {length_min} {unit}{'' if length_min == 1 else 's'}")
+def too_short(field: str, length_min: int, unit: str = "character") -> FieldError:
+    return FieldError(
+        FieldErrorType.TOO_SHORT, field, f"must be at least {length_min} {unit}{'' if length_min == 1 else 's'}"
+    )
 
 
-def too_many(field: str, count: int, count_max: int) -> Fault:
+def too_many(field: str, count: int, count_max: int) -> FieldError:
     plural = "" if count_max == 1 else "s"
-    return Fault(FaultKind.TOO_MANY, field, f"must have at most {count_max} item{plural}", count)
+    return FieldError(FieldErrorType.TOO_MANY, field, f"must have at most {count_max} item{plural}", count)
 
 
-def too_few(field: str, count: int, count_min: int) -> Fault:
+def too_few(field: str, count: int, count_min: int) -> FieldError:
     plural = "" if count_min == 1 else "s"
-    return Fault(FaultKind.TOO_FEW, field, f"must have at least {count_min} item{plural}", count)
+    return FieldError(FieldErrorType.TOO_FEW, field, f"must have at least {count_min} item{plural}", count)
 
 
-def internal(field: str, detail: str) -> Fault:
-    return Fault(FaultKind.INTERNAL, field, detail)
+def internal(field: str, detail: str) -> FieldError:
+    return FieldError(FieldErrorType.INTERNAL, field, detail)
 
 
-def aggregated(faults: Sequence[Fault]) -> str:
-    """All faults in one text, each told once."""
-    messages = list(dict.fromkeys(fault.message for fault in faults))
+def aggregated(errors: Sequence[FieldError]) -> str:
+    """All errors in one text, each told once."""
+    messages = list(dict.fromkeys(error.message for error in errors))
     return messages[0] if len(messages) == 1 else f"[{', '.join(messages)}]"
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from mooring.api.label_syntax import label_key_faults
-from mooring.apiserver.validation.fields import Fault, invalid
+from mooring.api.label_syntax import label_key_errors
+from mooring.apiserver.validation.fields import FieldError, invalid
 
 DNS_LABEL_LENGTH_MAX = 63
 DNS_SUBDOMAIN_LENGTH_MAX = 253
@@ -77,95 +77,95 @@ def range_rule(low: int, high: int) -> str:
 
 
 @lru_cache(maxsize=ANSWERS_KEPT_MAX)
-def dns_label_faults(value: str) -> tuple[str, ...]:
-    faults = _too_long(value, DNS_LABEL_LENGTH_MAX)
+def dns_label_errors(value: str) -> tuple[str, ...]:
+    errors = _too_long(value, DNS_LABEL_LENGTH_MAX)
     if not _is_dns_label(value):
         # A subdomain where a label is wanted gets the hint that dots are the trouble.
         if _is_dns_subdomain(value):
-            return (*faults, "must not contain dots")
-        return (*faults, matching_rule(_DNS_LABEL_RULE, _DNS_LABEL, "my-name", "123-abc"))
-    return faults
+            return (*errors, "must not contain dots")
+        return (*errors, matching_rule(_DNS_LABEL_RULE, _DNS_LABEL, "my-name", "123-abc"))
+    return errors
 
 
 @lru_cache(maxsize=ANSWERS_KEPT_MAX)
-def dns_subdomain_faults(value: str) -> tuple[str, ...]:
-    faults = _too_long(value, DNS_SUBDOMAIN_LENGTH_MAX)
+def dns_subdomain_errors(value: str) -> tuple[str, ...]:
+    errors = _too_long(value, DNS_SUBDOMAIN_LENGTH_MAX)
     if not _is_dns_subdomain(value):
-        return (*faults, matching_rule(_DNS_SUBDOMAIN_RULE, _DNS_SUBDOMAIN, "example.com"))
-    return faults
+        return (*errors, matching_rule(_DNS_SUBDOMAIN_RULE, _DNS_SUBDOMAIN, "example.com"))
+    return errors
 
 
-def underscored_subdomain_faults(value: str) -> tuple[str, ...]:
-    faults = _too_long(value, DNS_SUBDOMAIN_LENGTH_MAX)
+def underscored_subdomain_errors(value: str) -> tuple[str, ...]:
+    errors = _too_long(value, DNS_SUBDOMAIN_LENGTH_MAX)
     if not _is_underscored_subdomain(value):
-        return (*faults, matching_rule(_UNDERSCORED_RULE, _UNDERSCORED_SUBDOMAIN, "example.com"))
-    return faults
+        return (*errors, matching_rule(_UNDERSCORED_RULE, _UNDERSCORED_SUBDOMAIN, "example.com"))
+    return errors
 
 
-def dns_1035_label_faults(value: str) -> tuple[str, ...]:
-    faults = _too_long(value, DNS_LABEL_LENGTH_MAX)
+def dns_1035_label_errors(value: str) -> tuple[str, ...]:
+    errors = _too_long(value, DNS_LABEL_LENGTH_MAX)
     if not _is_dns_1035_label(value):
-        return (*faults, matching_rule(_DNS_1035_RULE, _DNS_1035_LABEL, "my-name", "abc-123"))
-    return faults
+        return (*errors, matching_rule(_DNS_1035_RULE, _DNS_1035_LABEL, "my-name", "abc-123"))
+    return errors
 
 
-def wildcard_subdomain_faults(value: str) -> tuple[str, ...]:
-    faults = _too_long(value, DNS_SUBDOMAIN_LENGTH_MAX)
+def wildcard_subdomain_errors(value: str) -> tuple[str, ...]:
+    errors = _too_long(value, DNS_SUBDOMAIN_LENGTH_MAX)
     if not _is_wildcard_subdomain(value):
-        return (*faults, matching_rule(_WILDCARD_RULE, _WILDCARD_SUBDOMAIN, "*.example.com"))
-    return faults
+        return (*errors, matching_rule(_WILDCARD_RULE, _WILDCARD_SUBDOMAIN, "*.example.com"))
+    return errors
 
 
 @lru_cache(maxsize=ANSWERS_KEPT_MAX)
-def qualified_name_faults(value: str) -> tuple[str, ...]:
+def qualified_name_errors(value: str) -> tuple[str, ...]:
     """The rule of label keys, finalizers and resource names."""
-    return tuple(label_key_faults(value))
+    return tuple(label_key_errors(value))
 
 
-def port_number_faults(port: int) -> tuple[str, ...]:
+def port_number_errors(port: int) -> tuple[str, ...]:
     return () if 1 <= port <= 65535 else (range_rule(1, 65535),)
 
 
-def range_faults(value: int, low: int, high: int) -> tuple[str, ...]:
+def range_errors(value: int, low: int, high: int) -> tuple[str, ...]:
     return () if low <= value <= high else (range_rule(low, high),)
 
 
-def port_name_faults(name: str) -> tuple[str, ...]:
-    faults = list(_too_long(name, PORT_NAME_LENGTH_MAX))
+def port_name_errors(name: str) -> tuple[str, ...]:
+    errors = list(_too_long(name, PORT_NAME_LENGTH_MAX))
     if not _is_port_charset(name):
-        faults.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
+        errors.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
     if not _has_letter(name):
-        faults.append("must contain at least one letter (a-z)")
+        errors.append("must contain at least one letter (a-z)")
     if "--" in name:
-        faults.append("must not contain consecutive hyphens")
+        errors.append("must not contain consecutive hyphens")
     if name.startswith("-") or name.endswith("-"):
-        faults.append("must not begin or end with a hyphen")
-    return tuple(faults)
+        errors.append("must not begin or end with a hyphen")
+    return tuple(errors)
 
 
-def percent_faults(text: str) -> tuple[str, ...]:
+def percent_errors(text: str) -> tuple[str, ...]:
     rule = "a valid percent string must be a numeric string followed by an ending '%'"
     return () if _is_percent(text) else (matching_rule(rule, _PERCENT, "1%", "93%"),)
 
 
-def http_header_name_faults(name: str) -> tuple[str, ...]:
+def http_header_name_errors(name: str) -> tuple[str, ...]:
     rule = "a valid HTTP header must consist of alphanumeric characters or '-'"
     return () if _is_http_header(name) else (matching_rule(rule, _HTTP_HEADER, "X-Header-Name"),)
 
 
-def environment_name_faults(name: str) -> tuple[str, ...]:
+def environment_name_errors(name: str) -> tuple[str, ...]:
     """The strict rule, which the relaxed one has replaced for new containers."""
-    faults: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
     if not _is_environment_name(name):
         rule = (
             "a valid environment variable name must consist of alphabetic characters, digits, '_', '-', or '.', "
             "and must not start with a digit"
         )
-        faults = (matching_rule(rule, _ENVIRONMENT_NAME, "my.env-name", "MY_ENV.NAME", "MyEnvName1"),)
-    return faults + _directory_faults(name)
+        errors = (matching_rule(rule, _ENVIRONMENT_NAME, "my.env-name", "MY_ENV.NAME", "MyEnvName1"),)
+    return errors + _directory_errors(name)
 
 
-def relaxed_environment_name_faults(name: str) -> tuple[str, ...]:
+def relaxed_environment_name_errors(name: str) -> tuple[str, ...]:
     if not name:
         return ("environment variable name must be non-empty",)
     if name.isascii() and name.isprintable() and "=" not in name:
@@ -173,15 +173,15 @@ def relaxed_environment_name_faults(name: str) -> tuple[str, ...]:
     return ("a valid environment variable name must consist only of printable ASCII characters other than '='",)
 
 
-def config_key_faults(key: str) -> tuple[str, ...]:
-    faults = _too_long(key, DNS_SUBDOMAIN_LENGTH_MAX)
+def config_key_errors(key: str) -> tuple[str, ...]:
+    errors = _too_long(key, DNS_SUBDOMAIN_LENGTH_MAX)
     if not _is_config_key(key):
         rule = "a valid config key must consist of alphanumeric characters, '-', '_' or '.'"
-        faults += (matching_rule(rule, _CONFIG_KEY, "key.name", "KEY_NAME", "key-name"),)
-    return faults + _directory_faults(key)
+        errors += (matching_rule(rule, _CONFIG_KEY, "key.name", "KEY_NAME", "key-name"),)
+    return errors + _directory_errors(key)
 
 
-def path_segment_faults(name: str) -> tuple[str, ...]:
+def path_segment_errors(name: str) -> tuple[str, ...]:
     """What can stand between two slashes of an address."""
     if name in (".", ".."):
         return (f"may not be '{name}'",)
@@ -193,7 +193,7 @@ def _too_long(value: str, length_max: int) -> tuple[str, ...]:
     return (length_rule(length_max),) if length > length_max else ()
 
 
-def _directory_faults(value: str) -> tuple[str, ...]:
+def _directory_errors(value: str) -> tuple[str, ...]:
     if value == ".":
         return ("must not be '.'",)
     if value == "..":
@@ -201,26 +201,26 @@ def _directory_faults(value: str) -> tuple[str, ...]:
     return ("must not start with '..'",) if value.startswith("..") else ()
 
 
-def backstep_faults(value: str, path: str) -> list[Fault]:
+def validate_no_backsteps(value: str, path: str) -> list[FieldError]:
     """A path that may not climb."""
     return [invalid(path, value, "must not contain '..'")] if ".." in value and ".." in value.split("/") else []
 
 
-def descending_faults(value: str, path: str) -> list[Fault]:
+def validate_descending_path(value: str, path: str) -> list[FieldError]:
     """A path below something: relative, and it may not climb."""
-    faults = [invalid(path, value, "must be a relative path")] if value.startswith("/") else []
-    return faults + backstep_faults(value, path)
+    errors = [invalid(path, value, "must be a relative path")] if value.startswith("/") else []
+    return errors + validate_no_backsteps(value, path)
 
 
-def unreserved_faults(value: str, path: str) -> list[Fault]:
+def validate_unreserved_path(value: str, path: str) -> list[FieldError]:
     """A path below something whose first part is not one that kubelets keep for themselves."""
-    faults = descending_faults(value, path)
+    errors = validate_descending_path(value, path)
     if value.startswith("..") and not value.startswith("../"):
-        faults.append(invalid(path, value, "must not start with '..'"))
-    return faults
+        errors.append(invalid(path, value, "must not start with '..'"))
+    return errors
 
 
-def file_mode_faults(mode: int | None, path: str) -> list[Fault]:
+def validate_file_mode(mode: int | None, path: str) -> list[FieldError]:
     if mode is None or 0 <= mode <= 0o777:
         return []
     return [invalid(path, mode, "must be a number between 0 and 0777 (octal), both inclusive")]

@@ -6,62 +6,70 @@ import re
 from collections.abc import Mapping, Sequence
 
 from mooring.api.document import Document
-from mooring.api.label_syntax import label_value_faults
-from mooring.apiserver.validation.fields import Fault, duplicate, forbidden, invalid, not_supported, required, too_long
-from mooring.apiserver.validation.metadata import labels_faults
-from mooring.apiserver.validation.names import matching_rule, qualified_name_faults
+from mooring.api.label_syntax import label_value_errors
+from mooring.apiserver.validation.fields import (
+    FieldError,
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+    too_long,
+)
+from mooring.apiserver.validation.metadata import validate_labels
+from mooring.apiserver.validation.names import matching_rule, qualified_name_errors
 
 
-def label_selector_faults(
+def validate_label_selector(
     selector: Document | None,
     path: str,
     tolerates_values: bool = False,
     tolerates_operators: bool = False,
-) -> list[Fault]:
+) -> list[FieldError]:
     """What is wrong with a selector; an absent one is right. `tolerates_…` overlooks bad values or operators."""
     if not selector:
         return []
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     if "matchLabels" in selector:
-        faults += labels_faults(selector["matchLabels"], f"{path}.matchLabels")
+        errors += validate_labels(selector["matchLabels"], f"{path}.matchLabels")
     for index, requirement in enumerate(selector.get("matchExpressions") or ()):
         here = f"{path}.matchExpressions[{index}]"
-        faults += label_requirement_faults(requirement, here, tolerates_values, tolerates_operators)
-    return faults
+        errors += validate_label_requirement(requirement, here, tolerates_values, tolerates_operators)
+    return errors
 
 
-def label_requirement_faults(
+def validate_label_requirement(
     requirement: Document, path: str, tolerates_values: bool = False, tolerates_operators: bool = False
-) -> list[Fault]:
-    faults: list[Fault] = []
+) -> list[FieldError]:
+    errors: list[FieldError] = []
     operator, values = requirement.get("operator", ""), requirement.get("values") or ()
     match operator:
         case "In" | "NotIn":
             if not values:
-                faults.append(required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'"))
+                errors.append(required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'"))
         case "Exists" | "DoesNotExist":
             if values:
                 detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-                faults.append(forbidden(f"{path}.values", detail))
+                errors.append(forbidden(f"{path}.values", detail))
         case _:
             if not tolerates_operators:
-                faults.append(invalid(f"{path}.operator", operator, "not a valid selector operator"))
-    faults += label_name_faults(requirement.get("key", ""), f"{path}.key")
+                errors.append(invalid(f"{path}.operator", operator, "not a valid selector operator"))
+    errors += validate_label_name(requirement.get("key", ""), f"{path}.key")
     if not tolerates_values:
-        faults += label_values_faults(values, f"{path}.values")
-    return faults
+        errors += validate_label_values(values, f"{path}.values")
+    return errors
 
 
-def label_name_faults(name: str, path: str) -> list[Fault]:
-    return [invalid(path, name, text) for text in qualified_name_faults(name)]
+def validate_label_name(name: str, path: str) -> list[FieldError]:
+    return [invalid(path, name, text) for text in qualified_name_errors(name)]
 
 
-def label_values_faults(values: object, path: str) -> list[Fault]:
+def validate_label_values(values: object, path: str) -> list[FieldError]:
     assert isinstance(values, list | tuple)
     return [
         invalid(f"{path}[{index}]", value, text)
         for index, value in enumerate(values)
-        for text in label_value_faults(value)
+        for text in label_value_errors(value)
     ]
 
 
@@ -82,38 +90,38 @@ _REASON_RULE = (
 )
 
 
-def conditions_faults(conditions: Sequence[Document], path: str) -> list[Fault]:
-    faults: list[Fault] = []
+def validate_conditions(conditions: Sequence[Document], path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
     seen: set[str] = set()
     for index, condition in enumerate(conditions):
         kind = condition.get("type", "")
         if kind in seen:
-            faults.append(duplicate(f"{path}[{index}].type", kind))
+            errors.append(duplicate(f"{path}[{index}].type", kind))
         seen.add(kind)
-        faults += _condition_faults(condition, f"{path}[{index}]")
-    return faults
+        errors += _validate_condition(condition, f"{path}[{index}]")
+    return errors
 
 
-def _condition_faults(condition: Document, path: str) -> list[Fault]:
-    faults = label_name_faults(condition.get("type", ""), f"{path}.type")
+def _validate_condition(condition: Document, path: str) -> list[FieldError]:
+    errors = validate_label_name(condition.get("type", ""), f"{path}.type")
     status, reason = condition.get("status", ""), condition.get("reason", "")
     if status not in _STATUSES:
-        faults.append(not_supported(f"{path}.status", status, _STATUSES))
+        errors.append(not_supported(f"{path}.status", status, _STATUSES))
     generation = condition.get("observedGeneration", 0)
     if generation < 0:
-        faults.append(invalid(f"{path}.observedGeneration", generation, "must be greater than or equal to zero"))
+        errors.append(invalid(f"{path}.observedGeneration", generation, "must be greater than or equal to zero"))
     if not condition.get("lastTransitionTime"):
-        faults.append(required(f"{path}.lastTransitionTime"))
+        errors.append(required(f"{path}.lastTransitionTime"))
     if not reason:
-        faults.append(required(f"{path}.reason"))
+        errors.append(required(f"{path}.reason"))
     else:
         if not _is_reason(reason):
             rule = matching_rule(
                 _REASON_RULE, _REASON, "my_name", "MY_NAME", "MyName", "ReasonA,ReasonB", "ReasonA:ReasonB"
             )
-            faults.append(invalid(f"{path}.reason", reason, rule))
+            errors.append(invalid(f"{path}.reason", reason, rule))
         if len(reason.encode()) > REASON_BYTES_MAX:
-            faults.append(too_long(f"{path}.reason", REASON_BYTES_MAX))
+            errors.append(too_long(f"{path}.reason", REASON_BYTES_MAX))
     if len(condition.get("message", "").encode()) > MESSAGE_BYTES_MAX:
-        faults.append(too_long(f"{path}.message", MESSAGE_BYTES_MAX))
-    return faults
+        errors.append(too_long(f"{path}.message", MESSAGE_BYTES_MAX))
+    return errors

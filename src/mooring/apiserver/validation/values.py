@@ -99,10 +99,10 @@ def _value(value: object, kind: Type, is_pointer: bool) -> object:
 _TYPE_NAMES = {"{": "object", "[": "array", '"': "string", "t": "bool", "f": "bool", "n": "null"}
 
 
-def json_fault(data: bytes, wanted: str = "") -> str:
-    """The first fault, in Go's words, or an empty text. `wanted` is the Go type of the object that it must be."""
-    fault = syntax_fault(data)
-    if fault is not None or not wanted:
-        return fault or ""
+def json_error(data: bytes, wanted: str = "") -> str:
+    """The first error, in Go's words, or an empty text. `wanted` is the Go type of the object that it must be."""
+    error = syntax_fault(data)
+    if error is not None or not wanted:
+        return error or ""
     found = _TYPE_NAMES.get(chr(data.lstrip()[0]), "number")
     return "" if found in ("object", "null") else f"json: cannot unmarshal {found} into Go value of type {wanted}"

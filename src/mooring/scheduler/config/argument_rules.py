@@ -11,7 +11,7 @@ Goes out   every problem with them, in kube-scheduler v1.36's words and order
 from collections.abc import Iterator
 
 from mooring.api.durations import format_duration
-from mooring.api.label_syntax import label_key_faults
+from mooring.api.label_syntax import label_key_errors
 from mooring.api.nodeselector import compile_lenient
 from mooring.api.views.pod import NodeAffinity, TopologySpreadConstraint
 from mooring.api.views.selectors import NodeSelector
@@ -218,5 +218,5 @@ def _volume_binding(path: str, arguments: VolumeBindingArgs) -> Iterator[Problem
 
 
 def _label_name(path: str, name: str) -> Iterator[Problem]:
-    for fault in label_key_faults(name):
+    for fault in label_key_errors(name):
         yield invalid(path, name, fault)

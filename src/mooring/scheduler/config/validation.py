@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import msgspec
 
 from mooring.api.durations import format_duration
-from mooring.api.label_syntax import label_key_faults
+from mooring.api.label_syntax import label_key_errors
 from mooring.scheduler.config.argument_rules import argument_problems
 from mooring.scheduler.config.arguments import NodeResourcesFitArgs
 from mooring.scheduler.config.problems import Problem, child, duplicate, invalid, required
@@ -181,7 +181,7 @@ def _extenders_problems(path: str, extenders: tuple[Extender, ...]) -> Iterator[
 
 
 def _extended_resource_problems(path: str, name: str) -> Iterator[Problem]:
-    faults = label_key_faults(name)
+    faults = label_key_errors(name)
     for fault in faults:
         yield invalid(path, name, fault)
     if not faults and not _is_extended_resource(name):
@@ -190,4 +190,4 @@ def _extended_resource_problems(path: str, name: str) -> Iterator[Problem]:
 
 def _is_extended_resource(name: str) -> bool:
     is_native = "/" not in name or "kubernetes.io/" in name
-    return not is_native and not name.startswith("requests.") and not label_key_faults(f"requests.{name}")
+    return not is_native and not name.startswith("requests.") and not label_key_errors(f"requests.{name}")

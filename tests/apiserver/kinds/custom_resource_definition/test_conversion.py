@@ -8,9 +8,9 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.apiserver.kinds.custom_resource_definition.conversion import (
-    bundle_faults,
-    conversion_faults,
     has_known_review,
+    validate_bundle,
+    validate_conversion,
 )
 
 
@@ -70,24 +70,24 @@ SERVICE = {"name": "a", "namespace": "b", "port": 443}
     ],
 )
 def test_conversions(conversion: Document, found: list[str]) -> None:
-    faults = conversion_faults(conversion, "c", needs_known_review=True, may_have_bad_bundle=True)
-    assert [fault.message for fault in faults] == found
+    errors = validate_conversion(conversion, "c", needs_known_review=True, may_have_bad_bundle=True)
+    assert [error.message for error in errors] == found
 
 
 def test_addresses() -> None:
     asked: dict[str, Any] = {"needs_known_review": True, "may_have_bad_bundle": True}
-    faults = conversion_faults(webhook({"url": "http://u@h/x?y#z"}), "c", **asked)
-    assert [fault.detail for fault in faults] == [
+    errors = validate_conversion(webhook({"url": "http://u@h/x?y#z"}), "c", **asked)
+    assert [error.detail for error in errors] == [
         "'https' is the only allowed URL scheme; desired format: https://host[/path]",
         "user information is not permitted in the URL",
         "fragments are not permitted in the URL",
         "query parameters are not permitted in the URL",
     ]
-    faults = conversion_faults(webhook({"service": {**SERVICE, "path": "a//B_", "port": 0}}), "c", **asked)
-    assert [fault.field.rpartition(".")[2] for fault in faults] == ["port", "path", "path", "path", "path"]
+    errors = validate_conversion(webhook({"service": {**SERVICE, "path": "a//B_", "port": 0}}), "c", **asked)
+    assert [error.field.rpartition(".")[2] for error in errors] == ["port", "path", "path", "path", "path"]
 
 
 def test_bundles() -> None:
-    assert len(bundle_faults("bm90IHBlbQ==", "b")) == 1
+    assert len(validate_bundle("bm90IHBlbQ==", "b")) == 1
     assert has_known_review(None)
     assert not has_known_review(webhook({}, ["v7"]))

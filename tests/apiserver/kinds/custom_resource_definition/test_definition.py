@@ -9,13 +9,13 @@ import pytest
 from mooring.api.document import Document
 from mooring.apiserver.custom.schema import read_schema
 from mooring.apiserver.kinds.custom_resource_definition.definition import (
-    column_faults,
-    definition_faults,
-    definition_update_faults,
-    name_faults,
-    selectable_faults,
-    subresources_faults,
+    name_errors,
     unrecognized_formats,
+    validate_column,
+    validate_definition,
+    validate_definition_update,
+    validate_selectable,
+    validate_subresources,
 )
 from tests.apiserver.custom.definitions import definition, fields, version
 
@@ -54,7 +54,7 @@ SCHEMA = read_schema(
     ],
 )
 def test_columns(column: Document, found: list[str]) -> None:
-    assert [fault.message for fault in column_faults(column, "c")] == found
+    assert [error.message for error in validate_column(column, "c")] == found
 
 
 @pytest.mark.parametrize(
@@ -81,17 +81,17 @@ def test_columns(column: Document, found: list[str]) -> None:
     ],
 )
 def test_selectable_fields(path: str, message: str) -> None:
-    faults = selectable_faults([{"jsonPath": path}], SCHEMA, "s")
-    assert [fault.message for fault in faults] == ([message] if message else [])
+    errors = validate_selectable([{"jsonPath": path}], SCHEMA, "s")
+    assert [error.message for error in errors] == ([message] if message else [])
 
 
 def test_there_are_at_most_eight_selectable_fields() -> None:
     fields_ = [{"jsonPath": f".spec.f{number}"} for number in range(9)]
-    assert [fault.message for fault in selectable_faults(fields_, SCHEMA, "s")] == [
+    assert [error.message for error in validate_selectable(fields_, SCHEMA, "s")] == [
         "s: Too many: 9: must have at most 8 items"
     ]
-    assert selectable_faults(fields_, SCHEMA, "s", may_be_too_many=True) == []
-    assert len(selectable_faults([fields_[0], fields_[0]], SCHEMA, "s")) == 1
+    assert validate_selectable(fields_, SCHEMA, "s", may_be_too_many=True) == []
+    assert len(validate_selectable([fields_[0], fields_[0]], SCHEMA, "s")) == 1
 
 
 @pytest.mark.parametrize(
@@ -107,15 +107,15 @@ def test_there_are_at_most_eight_selectable_fields() -> None:
     ],
 )
 def test_scales(scale: Document, paths: list[str]) -> None:
-    assert [fault.field for fault in subresources_faults({"scale": scale}, "p")] == paths
-    assert subresources_faults(None, "p") == []
+    assert [error.field for error in validate_subresources({"scale": scale}, "p")] == paths
+    assert validate_subresources(None, "p") == []
 
 
 TEXT: Document = {"type": "string"}
 
 
 def messages(whole: Document) -> list[str]:
-    return [fault.message for fault in definition_faults(whole)]
+    return [error.message for error in validate_definition(whole)]
 
 
 def in_spec(**spec: Any) -> Document:
@@ -193,12 +193,12 @@ def test_definitions(whole: Document, found: list[str]) -> None:
 
 def test_versions() -> None:
     two = definition(version(), version(name="v1", storage=True))
-    assert [fault.detail for fault in definition_faults(two)] == [
+    assert [error.detail for error in validate_definition(two)] == [
         "must contain unique version names",
         "must have exactly one version marked as storage version",
     ]
     odd = definition({**version(name="V_1"), "storage": True})
-    assert [fault.field for fault in definition_faults(odd)] == [
+    assert [error.field for error in validate_definition(odd)] == [
         "spec.versions[0].name",
         "spec.version",
         "status.storedVersions",
@@ -207,7 +207,7 @@ def test_versions() -> None:
 
 
 def test_a_definition_is_named_after_what_it_defines() -> None:
-    check = name_faults(definition())
+    check = name_errors(definition())
     assert check("widgets.example.com", False) == []
     assert check("other.example.com", False) == ['must be spec.names.plural+"."+spec.group']
 
@@ -232,15 +232,15 @@ def test_a_definition_is_named_after_what_it_defines() -> None:
 def test_what_cannot_be_changed(change: Document, field: str) -> None:
     new = definition()
     new["spec"] = {**new["spec"], **change}
-    assert [(fault.field, fault.detail) for fault in definition_update_faults(new, definition())] == [
+    assert [(error.field, error.detail) for error in validate_definition_update(new, definition())] == [
         (field, "field is immutable")
     ]
 
 
 def test_what_was_accepted_once_may_stay() -> None:
     old = definition(version(fields(a={"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "object"}})))
-    assert len(definition_faults(old)) == 1
-    assert definition_update_faults(old, old) == []
+    assert len(validate_definition(old)) == 1
+    assert validate_definition_update(old, old) == []
 
 
 def test_formats_that_nobody_checks() -> None:

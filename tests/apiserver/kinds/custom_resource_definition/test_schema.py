@@ -8,7 +8,7 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.apiserver.custom.schema import read_schema
-from mooring.apiserver.kinds.custom_resource_definition.schema import SchemaWishes, default_faults, schema_faults
+from mooring.apiserver.kinds.custom_resource_definition.schema import SchemaWishes, validate_default, validate_schema
 from tests.apiserver.custom.definitions import fields, ruled
 
 NUMBER: Document = {"type": "integer"}
@@ -57,8 +57,8 @@ INSIDE: Document = {
     ],
 )
 def test_defaults(held: Document, found: list[str]) -> None:
-    faults = default_faults(read_schema(fields(a=held)), "s", needs_pruned=True)
-    got = [fault.message.removeprefix("s.properties[a].") for fault in faults]
+    errors = validate_default(read_schema(fields(a=held)), "s", needs_pruned=True)
+    got = [error.message.removeprefix("s.properties[a].") for error in errors]
     assert len(got) == len(found)
     for text, wanted in zip(got, found, strict=True):
         assert text.startswith(wanted.partition(": a.default")[0])
@@ -68,8 +68,8 @@ TEXT: Document = {"type": "string"}
 
 
 def messages(raw: Document, *, has_status: bool = False, **wishes: Any) -> list[str]:
-    faults = schema_faults({"openAPIV3Schema": raw}, "s", SchemaWishes(**wishes), has_status=has_status)
-    return [fault.message for fault in faults]
+    errors = validate_schema({"openAPIV3Schema": raw}, "s", SchemaWishes(**wishes), has_status=has_status)
+    return [error.message for error in errors]
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.apiserver.kinds.custom_resource_definition.status import (
-    approval_faults,
-    names_faults,
-    preserving_faults,
-    status_faults,
+    validate_approval,
+    validate_names,
+    validate_preserving,
+    validate_status,
 )
 from tests.apiserver.custom.definitions import definition, version
 
@@ -28,7 +28,7 @@ from tests.apiserver.custom.definitions import definition, version
     ],
 )
 def test_names(names: Document, paths: list[str]) -> None:
-    assert [fault.field for fault in names_faults(names, "names")] == paths
+    assert [error.field for error in validate_names(names, "names")] == paths
 
 
 @pytest.mark.parametrize(
@@ -46,15 +46,15 @@ def test_names(names: Document, paths: list[str]) -> None:
 def test_stored_versions(stored: list[str] | None, found: list[str]) -> None:
     whole = definition(version(), version(name="v2"))
     whole["status"]["storedVersions"] = stored
-    assert [fault.message for fault in status_faults(whole)] == found
+    assert [error.message for error in validate_status(whole)] == found
 
 
 def test_a_version_in_which_objects_were_stored_must_stay() -> None:
     whole = definition()
     whole["status"]["storedVersions"] = ["v0", "v1"]
-    (fault,) = status_faults(whole)
-    assert (fault.field, fault.value) == ("status.storedVersions[0]", "v0")
-    assert fault.detail.startswith("missing from spec.versions; v0 was previously a storage version")
+    (error,) = validate_status(whole)
+    assert (error.field, error.value) == ("status.storedVersions[0]", "v0")
+    assert error.detail.startswith("missing from spec.versions; v0 was previously a storage version")
 
 
 def protected(**annotations: str) -> Document:
@@ -67,14 +67,14 @@ def protected(**annotations: str) -> Document:
 
 
 def test_protected_groups_need_an_approval() -> None:
-    assert [fault.kind.words for fault in approval_faults(protected(), None)] == ["Required value"]
-    assert [fault.kind.words for fault in approval_faults(protected(api_approved="hm"), None)] == ["Invalid value"]
-    assert approval_faults(protected(api_approved="unapproved, a test"), None) == []
-    assert approval_faults(protected(), protected()) == []
-    assert approval_faults(definition(), None) == []
+    assert [error.kind.words for error in validate_approval(protected(), None)] == ["Required value"]
+    assert [error.kind.words for error in validate_approval(protected(api_approved="hm"), None)] == ["Invalid value"]
+    assert validate_approval(protected(api_approved="unapproved, a test"), None) == []
+    assert validate_approval(protected(), protected()) == []
+    assert validate_approval(definition(), None) == []
 
 
 def test_unknown_fields_can_no_longer_all_be_kept() -> None:
     keeps = definition(version(), preserveUnknownFields=True)
-    assert len(preserving_faults(keeps, None)) == 1
-    assert preserving_faults(keeps, keeps) == []
+    assert len(validate_preserving(keeps, None)) == 1
+    assert validate_preserving(keeps, keeps) == []

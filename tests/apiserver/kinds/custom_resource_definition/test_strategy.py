@@ -67,4 +67,4 @@ def test_writing_the_status_keeps_the_spec() -> None:
     status.prepare_for_update(obj, old, call())
     assert obj["spec"] == old["spec"]
     obj["status"]["acceptedNames"]["plural"] = "A_"
-    assert [fault.field for fault in status.validate_update(obj, old, call())] == ["status.acceptedNames.plural"]
+    assert [error.field for error in status.validate_update(obj, old, call())] == ["status.acceptedNames.plural"]

@@ -7,10 +7,10 @@ import pytest
 from mooring.api.document import Document
 from mooring.apiserver.kinds.custom_resource_definition.structural import (
     has_unatomic_set,
-    list_faults,
-    map_set_faults,
-    structural_faults,
     unsupported,
+    validate_list,
+    validate_map_set,
+    validate_structural,
 )
 from tests.apiserver.custom.definitions import fields
 
@@ -91,7 +91,7 @@ def array(items: Document | None, kind: str | None, *keys: str) -> Document:
     ],
 )
 def test_types(raw: Document, found: list[str]) -> None:
-    assert [fault.message for fault in list_faults(raw, "p", needs_atomic_sets=True)] == found
+    assert [error.message for error in validate_list(raw, "p", needs_atomic_sets=True)] == found
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_types(raw: Document, found: list[str]) -> None:
     ],
 )
 def test_keys(raw: Document, paths: list[str]) -> None:
-    assert [fault.field for fault in map_set_faults(raw, "p")] == paths
+    assert [error.field for error in validate_map_set(raw, "p")] == paths
 
 
 def test_sets_of_what_can_change() -> None:
@@ -194,8 +194,8 @@ INSIDE = {"x-kubernetes-embedded-resource": True}
     ],
 )
 def test_fields(held: Document, found: list[str]) -> None:
-    faults = structural_faults(fields(a=held), "r")
-    assert [fault.message.removeprefix("r.properties[a]").removeprefix(".") for fault in faults] == [
+    errors = validate_structural(fields(a=held), "r")
+    assert [error.message.removeprefix("r.properties[a]").removeprefix(".") for error in errors] == [
         text.removeprefix("a.") for text in found
     ]
 
@@ -236,7 +236,7 @@ def test_fields(held: Document, found: list[str]) -> None:
     ],
 )
 def test_roots(raw: Document, found: list[str]) -> None:
-    assert [fault.message for fault in structural_faults(raw, "r")] == found
+    assert [error.message for error in validate_structural(raw, "r")] == found
 
 
 @pytest.mark.parametrize(

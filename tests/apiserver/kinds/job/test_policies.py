@@ -8,10 +8,10 @@ from mooring.api.document import Document
 from mooring.apiserver.kinds.job.policies import (
     IndexesError,
     count_indexes,
-    failure_policy_faults,
     first_overlap,
-    replacement_policy_faults,
-    success_policy_faults,
+    validate_failure_policy,
+    validate_replacement_policy,
+    validate_success_policy,
 )
 from tests.apiserver.field_errors import messages
 
@@ -29,7 +29,7 @@ def test_counting(text: str, count: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "fault"),
+    ("text", "error"),
     [
         pytest.param("10", 'too large index: "10"', id="beyond the end"),
         pytest.param("a", 'cannot convert string to integer for index: "a"', id="no number"),
@@ -44,10 +44,10 @@ def test_counting(text: str, count: int) -> None:
         ),
     ],
 )
-def test_what_cannot_be_read(text: str, fault: str) -> None:
+def test_what_cannot_be_read(text: str, error: str) -> None:
     with pytest.raises(IndexesError) as caught:
         count_indexes(text, 10)
-    assert str(caught.value) == fault
+    assert str(caught.value) == error
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def on_exit(**changes: object) -> Document:
 
 
 @pytest.mark.parametrize(
-    ("rule", "faults"),
+    ("rule", "errors"),
     [
         pytest.param(on_exit(), [], id="an exit code"),
         pytest.param(on_exit(containerName="i"), [], id="an exit code of one container"),
@@ -123,18 +123,18 @@ def on_exit(**changes: object) -> Document:
         ),
     ],
 )
-def test_failure_policies(rule: Document, faults: list[str]) -> None:
+def test_failure_policies(rule: Document, errors: list[str]) -> None:
     spec = {"template": POD, "podFailurePolicy": {"rules": [rule]}}
-    assert messages(failure_policy_faults(spec, "p")) == faults
+    assert messages(validate_failure_policy(spec, "p")) == errors
 
 
 def test_a_failure_policy_has_few_rules() -> None:
     spec = {"template": POD, "podFailurePolicy": {"rules": [on_exit()] * 21}}
-    assert messages(failure_policy_faults(spec, "p")) == ["p.rules: Too many: 21: must have at most 20 items"]
+    assert messages(validate_failure_policy(spec, "p")) == ["p.rules: Too many: 21: must have at most 20 items"]
 
 
 @pytest.mark.parametrize(
-    ("rules", "faults"),
+    ("rules", "errors"),
     [
         pytest.param([{"succeededCount": 2}], [], id="so many"),
         pytest.param([{"succeededIndexes": "0,2-3"}], [], id="these"),
@@ -171,12 +171,12 @@ def test_a_failure_policy_has_few_rules() -> None:
         ),
     ],
 )
-def test_success_policies(rules: list[Document], faults: list[str]) -> None:
-    assert messages(success_policy_faults({"completions": 5, "successPolicy": {"rules": rules}}, "p")) == faults
+def test_success_policies(rules: list[Document], errors: list[str]) -> None:
+    assert messages(validate_success_policy({"completions": 5, "successPolicy": {"rules": rules}}, "p")) == errors
 
 
 @pytest.mark.parametrize(
-    ("spec", "faults"),
+    ("spec", "errors"),
     [
         pytest.param({}, [], id="none"),
         pytest.param({"podReplacementPolicy": "TerminatingOrFailed"}, [], id="early"),
@@ -192,5 +192,5 @@ def test_success_policies(rules: list[Document], faults: list[str]) -> None:
         ),
     ],
 )
-def test_replacement_policies(spec: Document, faults: list[str]) -> None:
-    assert messages(replacement_policy_faults(spec, "p")) == faults
+def test_replacement_policies(spec: Document, errors: list[str]) -> None:
+    assert messages(validate_replacement_policy(spec, "p")) == errors

@@ -13,7 +13,7 @@ PREFIXED = "batch.kubernetes.io/controller-uid"
 
 
 @pytest.mark.parametrize(
-    ("changes", "faults"),
+    ("changes", "errors"),
     [
         pytest.param({}, [], id="a sound one"),
         pytest.param(
@@ -101,14 +101,14 @@ PREFIXED = "batch.kubernetes.io/controller-uid"
         ),
     ],
 )
-def test_new_jobs(changes: dict[str, Any], faults: list[str]) -> None:
-    assert created(body("Job", **changes)).faults == faults
+def test_new_jobs(changes: dict[str, Any], errors: list[str]) -> None:
+    assert created(body("Job", **changes)).errors == errors
 
 
 def _update(old_changes: dict[str, Any], changes: dict[str, Any]) -> list[str]:
     old = created(body("Job", **old_changes)).obj
     wanted = changed({**old, "apiVersion": "batch/v1", "kind": "Job"}, **changes)
-    return list(dict.fromkeys(updated(wanted, old).faults))
+    return list(dict.fromkeys(updated(wanted, old).errors))
 
 
 SUSPENDED = {"spec__suspend": True}
@@ -116,7 +116,7 @@ INDEXED = {"spec__completionMode": "Indexed", "spec__completions": 3, "spec__par
 
 
 @pytest.mark.parametrize(
-    ("old", "changes", "faults"),
+    ("old", "changes", "errors"),
     [
         pytest.param({}, {"spec__parallelism": 5}, [], id="more at once"),
         pytest.param({}, {"spec__suspend": True}, [], id="a pause"),
@@ -157,8 +157,8 @@ INDEXED = {"spec__completionMode": "Indexed", "spec__completions": 3, "spec__par
         ),
     ],
 )
-def test_changed_jobs(old: dict[str, Any], changes: dict[str, Any], faults: list[str]) -> None:
-    assert _update(old, changes) == faults
+def test_changed_jobs(old: dict[str, Any], changes: dict[str, Any], errors: list[str]) -> None:
+    assert _update(old, changes) == errors
 
 
 @pytest.mark.parametrize(
@@ -171,20 +171,20 @@ def test_changed_jobs(old: dict[str, Any], changes: dict[str, Any], faults: list
     ],
 )
 def test_templates_are_fixed(old: dict[str, Any], path: str, value: dict[str, Any]) -> None:
-    (fault,) = _update(old, value)
-    assert fault.startswith(f'{path}: Invalid value: {{"')
-    assert fault.endswith("}: field is immutable")
+    (error,) = _update(old, value)
+    assert error.startswith(f'{path}: Invalid value: {{"')
+    assert error.endswith("}: field is immutable")
 
 
 def test_a_resting_job_may_be_resized() -> None:
     old = created(body("Job", **SUSPENDED)).obj
     resized = changed({**old, "apiVersion": "batch/v1", "kind": "Job"})
     resized["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1"}}
-    assert updated(resized, old).faults == []
+    assert updated(resized, old).errors == []
 
 
 def test_a_fault_of_the_spec_is_told_twice_on_an_update() -> None:
     old = created(body("Job")).obj
     wanted = changed({**old, "apiVersion": "batch/v1", "kind": "Job"}, spec__parallelism=-1)
     told = "spec.parallelism: Invalid value: -1: must be greater than or equal to 0"
-    assert updated(wanted, old).faults == [told, told]
+    assert updated(wanted, old).errors == [told, told]

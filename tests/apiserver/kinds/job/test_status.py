@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mooring.api.document import Document
-from mooring.apiserver.kinds.job.status import is_condition_true, job_status_faults
+from mooring.apiserver.kinds.job.status import is_condition_true, validate_job_status
 from tests.apiserver.field_errors import messages
 
 EARLY, LATE = "2020-01-01T00:00:00Z", "2020-01-02T00:00:00Z"
@@ -24,12 +24,12 @@ COMPLETE: Document = {
 FAILED: Document = {"conditions": conditions("FailureTarget", "Failed"), "startTime": EARLY}
 
 
-def faults_of(new: Document, old: Document | None = None, spec: Document | None = None) -> list[str]:
-    return messages(job_status_faults({"spec": spec or {}, "status": new}, {"spec": spec or {}, "status": old or {}}))
+def errors_of(new: Document, old: Document | None = None, spec: Document | None = None) -> list[str]:
+    return messages(validate_job_status({"spec": spec or {}, "status": new}, {"spec": spec or {}, "status": old or {}}))
 
 
 @pytest.mark.parametrize(
-    ("status", "faults"),
+    ("status", "errors"),
     [
         pytest.param({"active": 2, "ready": 1, "startTime": EARLY}, [], id="under way"),
         pytest.param(COMPLETE, [], id="complete"),
@@ -98,12 +98,12 @@ def faults_of(new: Document, old: Document | None = None, spec: Document | None 
         ),
     ],
 )
-def test_first_reports(status: Document, faults: list[str]) -> None:
-    assert faults_of(status) == faults
+def test_first_reports(status: Document, errors: list[str]) -> None:
+    assert errors_of(status) == errors
 
 
 @pytest.mark.parametrize(
-    ("new", "old", "faults"),
+    ("new", "old", "errors"),
     [
         pytest.param(
             {},
@@ -141,12 +141,12 @@ def test_first_reports(status: Document, faults: list[str]) -> None:
         ),
     ],
 )
-def test_later_reports(new: Document, old: Document, faults: list[str]) -> None:
-    assert faults_of(new, old) == faults
+def test_later_reports(new: Document, old: Document, errors: list[str]) -> None:
+    assert errors_of(new, old) == errors
 
 
 @pytest.mark.parametrize(
-    ("status", "faults"),
+    ("status", "errors"),
     [
         pytest.param({"completedIndexes": "0,2", "failedIndexes": "1"}, [], id="some done, some failed"),
         pytest.param(
@@ -161,13 +161,13 @@ def test_later_reports(new: Document, old: Document, faults: list[str]) -> None:
         ),
     ],
 )
-def test_indexes(status: Document, faults: list[str]) -> None:
-    assert faults_of(status, spec=INDEXED) == faults
+def test_indexes(status: Document, errors: list[str]) -> None:
+    assert errors_of(status, spec=INDEXED) == errors
 
 
 def test_a_status_that_is_already_wrong_can_be_mended() -> None:
     wrong: Document = {"conditions": conditions("Complete")}
-    assert faults_of({**wrong, "succeeded": 1}, wrong) == []
+    assert errors_of({**wrong, "succeeded": 1}, wrong) == []
 
 
 def test_conditions() -> None:

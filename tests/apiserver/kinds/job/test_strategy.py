@@ -43,8 +43,8 @@ def test_empty_labels_of_the_pods_are_shared_before_the_job_is_validated() -> No
     name = "j" * 64
     empty = created(body("Job", metadata__name=name, spec__template__metadata={"labels": {}}))
     none = created(body("Job", metadata__name=name))
-    assert any(fault.startswith("metadata.labels: ") for fault in empty.faults)
-    assert not any(fault.startswith("metadata.labels: ") for fault in none.faults)
+    assert any(error.startswith("metadata.labels: ") for error in empty.errors)
+    assert not any(error.startswith("metadata.labels: ") for error in none.errors)
 
 
 def test_a_selector_by_hand_is_left_alone() -> None:
@@ -74,7 +74,7 @@ def test_jobs_are_selected_by_their_successes() -> None:
 def test_a_status_update_is_guarded() -> None:
     old = created(body("Job")).obj
     wanted = changed({**old, "apiVersion": "batch/v1", "kind": "Job"}, status={"active": 1, "ready": 2})
-    assert updated(wanted, old, "status").faults == [
+    assert updated(wanted, old, "status").errors == [
         "status.ready: Invalid value: 2: cannot set more ready pods than active"
     ]
 

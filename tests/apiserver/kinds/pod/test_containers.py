@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from mooring.api.document import Document
-from tests.apiserver.pod_builders import faults_of, pod
+from tests.apiserver.pod_builders import errors_of, pod
 
 
 @pytest.mark.parametrize(
-    ("container", "faults"),
+    ("container", "errors"),
     [
         pytest.param({"livenessProbe": {"httpGet": {"port": 80}}}, [], id="a sound probe"),
         pytest.param(
@@ -138,12 +138,12 @@ from tests.apiserver.pod_builders import faults_of, pod
         pytest.param({"lifecycle": {"preStop": {"sleep": {"seconds": 0}}}}, [], id="sleep of no time"),
     ],
 )
-def test_containers(container: Document, faults: list[str]) -> None:
-    assert faults_of(pod(container=container)) == faults
+def test_containers(container: Document, errors: list[str]) -> None:
+    assert errors_of(pod(container=container)) == errors
 
 
 @pytest.mark.parametrize(
-    ("container", "faults"),
+    ("container", "errors"),
     [
         pytest.param({}, [], id="a sound one"),
         pytest.param({"name": ""}, ["spec.containers[0].name: Required value"], id="no name"),
@@ -308,12 +308,12 @@ def test_containers(container: Document, faults: list[str]) -> None:
         ),
     ],
 )
-def test_containers_common_validation_containers(container: Document, faults: list[str]) -> None:
-    assert faults_of(pod(container=container)) == faults
+def test_containers_common_validation_containers(container: Document, errors: list[str]) -> None:
+    assert errors_of(pod(container=container)) == errors
 
 
 @pytest.mark.parametrize(
-    ("spec", "faults"),
+    ("spec", "errors"),
     [
         pytest.param(
             {"initContainers": [], "containers": [{"name": "a", "image": "i"}, {"name": "a", "image": "i"}]},
@@ -451,5 +451,5 @@ def test_containers_common_validation_containers(container: Document, faults: li
         ),
     ],
 )
-def test_specs(spec: Document, faults: list[str]) -> None:
-    assert faults_of(pod(spec)) == faults
+def test_specs(spec: Document, errors: list[str]) -> None:
+    assert errors_of(pod(spec)) == errors

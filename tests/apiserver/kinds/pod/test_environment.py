@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from mooring.api.document import Document
-from tests.apiserver.pod_builders import faults_of, pod
+from tests.apiserver.pod_builders import errors_of, pod
 
 
 @pytest.mark.parametrize(
-    ("container", "faults"),
+    ("container", "errors"),
     [
         pytest.param({"env": [{"name": "A", "value": "b"}]}, [], id="a plain variable"),
         pytest.param({"env": [{"value": "b"}]}, ["spec.containers[0].env[0].name: Required value"], id="no name"),
@@ -176,12 +176,12 @@ from tests.apiserver.pod_builders import faults_of, pod
         ),
     ],
 )
-def test_containers(container: Document, faults: list[str]) -> None:
-    assert faults_of(pod(container=container)) == faults
+def test_containers(container: Document, errors: list[str]) -> None:
+    assert errors_of(pod(container=container)) == errors
 
 
 @pytest.mark.parametrize(
-    ("spec", "faults"),
+    ("spec", "errors"),
     [
         pytest.param(
             {
@@ -401,5 +401,5 @@ def test_containers(container: Document, faults: list[str]) -> None:
         ),
     ],
 )
-def test_specs(spec: Document, faults: list[str]) -> None:
-    assert faults_of(pod(spec)) == faults
+def test_specs(spec: Document, errors: list[str]) -> None:
+    assert errors_of(pod(spec)) == errors

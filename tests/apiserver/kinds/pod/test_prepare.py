@@ -8,13 +8,13 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.apiserver.kinds.pod.prepare import (
-    binding_faults,
     binding_refusal,
     bound_pod,
     drop_disabled_spec_fields,
     drop_disabled_status_fields,
     merge_label_keys,
     move_apparmor_annotations,
+    validate_binding,
     with_condition,
 )
 from tests.apiserver.field_errors import messages
@@ -105,7 +105,7 @@ def test_apparmor(annotation: str, pod_profile: Document | None, profile: Docume
 
 
 @pytest.mark.parametrize(
-    ("target", "faults"),
+    ("target", "errors"),
     [
         pytest.param({"kind": "Node", "name": "n"}, [], id="a node"),
         pytest.param({"name": "n"}, [], id="no kind means a node"),
@@ -117,8 +117,8 @@ def test_apparmor(annotation: str, pod_profile: Document | None, profile: Docume
         ),
     ],
 )
-def test_targets(target: Document, faults: list[str]) -> None:
-    assert messages(binding_faults({"target": target})) == faults
+def test_targets(target: Document, errors: list[str]) -> None:
+    assert messages(validate_binding({"target": target})) == errors
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.apiserver.kinds.pod.options import STRICT_POD
-from mooring.apiserver.kinds.pod.resize import resize_faults
+from mooring.apiserver.kinds.pod.resize import validate_resize
 from tests.apiserver.field_errors import messages
 from tests.apiserver.pod_builders import changed, pod, stored
 
@@ -21,7 +21,7 @@ def old_pod() -> Document:
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "faults"),
+    ("field", "value", "errors"),
     [
         pytest.param("resources", SIZES, [], id="nothing changes"),
         pytest.param("resources", {**SIZES, "requests": {"cpu": "1500m", "memory": "1Gi"}}, [], id="more cpu"),
@@ -52,16 +52,16 @@ def old_pod() -> Document:
         ),
     ],
 )
-def test_containers(field: str, value: object, faults: list[str]) -> None:
+def test_containers(field: str, value: object, errors: list[str]) -> None:
     old = old_pod()
     new = changed(old, {"containers": [{**old["spec"]["containers"][0], field: value}]})
-    assert messages(resize_faults(new, old, STRICT_POD)) == faults
+    assert messages(validate_resize(new, old, STRICT_POD)) == errors
 
 
 def test_the_quality_of_service_stays() -> None:
     old = stored(pod())
     new = changed(old, {"containers": [{**old["spec"]["containers"][0], "resources": {"requests": {"cpu": "1"}}}]})
-    assert messages(resize_faults(new, old, STRICT_POD)) == [
+    assert messages(validate_resize(new, old, STRICT_POD)) == [
         'spec: Invalid value: "BestEffort": Pod QOS Class may not change as a result of resizing'
     ]
 
@@ -69,13 +69,13 @@ def test_the_quality_of_service_stays() -> None:
 def test_a_kubelet_that_reports_no_resources_cannot_resize() -> None:
     old = old_pod()
     old["status"]["containerStatuses"] = [{"name": "c", "state": {"running": {}}}]
-    assert messages(resize_faults(changed(old), old, STRICT_POD)) == [
+    assert messages(validate_resize(changed(old), old, STRICT_POD)) == [
         "spec: Forbidden: Pod running on node without support for resize"
     ]
 
 
 @pytest.mark.parametrize(
-    ("resources", "faults"),
+    ("resources", "errors"),
     [
         pytest.param({"requests": {"cpu": "3"}}, [], id="more for the pod as a whole"),
         pytest.param(None, ["spec.resources: Forbidden: pod-level resources cannot be removed"], id="nothing any more"),
@@ -86,8 +86,8 @@ def test_a_kubelet_that_reports_no_resources_cannot_resize() -> None:
         ),
     ],
 )
-def test_the_pod_as_a_whole(resources: Document | None, faults: list[str]) -> None:
+def test_the_pod_as_a_whole(resources: Document | None, errors: list[str]) -> None:
     old = stored(pod({"resources": {"requests": {"cpu": "2"}}}))
     old["status"]["qosClass"] = "Burstable"
-    found = messages(resize_faults(changed(old, {"resources": resources}), old, STRICT_POD))
-    assert [each for each in found if "QOS" not in each] == faults
+    found = messages(validate_resize(changed(old, {"resources": resources}), old, STRICT_POD))
+    assert [each for each in found if "QOS" not in each] == errors

@@ -6,11 +6,11 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.apiserver.kinds.pod.resources import quality_of_service
-from tests.apiserver.pod_builders import faults_of, pod
+from tests.apiserver.pod_builders import errors_of, pod
 
 
 @pytest.mark.parametrize(
-    ("container", "faults"),
+    ("container", "errors"),
     [
         pytest.param({"resources": {"requests": {"cpu": "100m"}, "limits": {"cpu": "1"}}}, [], id="a sound request"),
         pytest.param(
@@ -148,12 +148,12 @@ from tests.apiserver.pod_builders import faults_of, pod
         ),
     ],
 )
-def test_containers(container: Document, faults: list[str]) -> None:
-    assert faults_of(pod(container=container)) == faults
+def test_containers(container: Document, errors: list[str]) -> None:
+    assert errors_of(pod(container=container)) == errors
 
 
 @pytest.mark.parametrize(
-    ("spec", "faults"),
+    ("spec", "errors"),
     [
         pytest.param(
             {
@@ -242,8 +242,8 @@ def test_containers(container: Document, faults: list[str]) -> None:
         ),
     ],
 )
-def test_specs(spec: Document, faults: list[str]) -> None:
-    assert faults_of(pod(spec)) == faults
+def test_specs(spec: Document, errors: list[str]) -> None:
+    assert errors_of(pod(spec)) == errors
 
 
 BOTH = {"cpu": "1", "memory": "1Gi"}

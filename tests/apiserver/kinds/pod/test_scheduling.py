@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from mooring.api.document import Document
-from tests.apiserver.pod_builders import faults_of, pod
+from tests.apiserver.pod_builders import errors_of, pod
 
 
 @pytest.mark.parametrize(
-    ("spec", "faults"),
+    ("spec", "errors"),
     [
         pytest.param({"tolerations": [{"operator": "Exists"}]}, [], id="everything is tolerated"),
         pytest.param(
@@ -76,12 +76,12 @@ from tests.apiserver.pod_builders import faults_of, pod
         ),
     ],
 )
-def test_specs(spec: Document, faults: list[str]) -> None:
-    assert faults_of(pod(spec)) == faults
+def test_specs(spec: Document, errors: list[str]) -> None:
+    assert errors_of(pod(spec)) == errors
 
 
 @pytest.mark.parametrize(
-    ("spec", "faults"),
+    ("spec", "errors"),
     [
         pytest.param(
             {
@@ -350,12 +350,12 @@ def test_specs(spec: Document, faults: list[str]) -> None:
         ),
     ],
 )
-def test_affinity_validation_specs(spec: Document, faults: list[str]) -> None:
-    assert faults_of(pod(spec)) == faults
+def test_affinity_validation_specs(spec: Document, errors: list[str]) -> None:
+    assert errors_of(pod(spec)) == errors
 
 
 @pytest.mark.parametrize(
-    ("spec", "faults"),
+    ("spec", "errors"),
     [
         pytest.param(
             {
@@ -522,5 +522,5 @@ def test_affinity_validation_specs(spec: Document, faults: list[str]) -> None:
         ),
     ],
 )
-def test_affinity_spread_validation_specs(spec: Document, faults: list[str]) -> None:
-    assert faults_of(pod(spec)) == faults
+def test_affinity_spread_validation_specs(spec: Document, errors: list[str]) -> None:
+    assert errors_of(pod(spec)) == errors

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from mooring.api.document import Document
-from tests.apiserver.pod_builders import faults_of, pod
+from tests.apiserver.pod_builders import errors_of, pod
 
 
 @pytest.mark.parametrize(
-    ("container", "faults"),
+    ("container", "errors"),
     [
         pytest.param(
             {"securityContext": {"windowsOptions": {"runAsUserName": "DOMAIN\\user"}}}, [], id="a user with a domain"
@@ -82,12 +82,12 @@ from tests.apiserver.pod_builders import faults_of, pod
         ),
     ],
 )
-def test_containers(container: Document, faults: list[str]) -> None:
-    assert faults_of(pod(container=container)) == faults
+def test_containers(container: Document, errors: list[str]) -> None:
+    assert errors_of(pod(container=container)) == errors
 
 
 @pytest.mark.parametrize(
-    ("container", "faults"),
+    ("container", "errors"),
     [
         pytest.param(
             {
@@ -177,12 +177,12 @@ def test_containers(container: Document, faults: list[str]) -> None:
         ),
     ],
 )
-def test_security_profiles_validation_containers(container: Document, faults: list[str]) -> None:
-    assert faults_of(pod(container=container)) == faults
+def test_security_profiles_validation_containers(container: Document, errors: list[str]) -> None:
+    assert errors_of(pod(container=container)) == errors
 
 
 @pytest.mark.parametrize(
-    ("container", "faults"),
+    ("container", "errors"),
     [
         pytest.param({"securityContext": {"runAsUser": 1000, "readOnlyRootFilesystem": True}}, [], id="a sound one"),
         pytest.param(
@@ -221,5 +221,5 @@ def test_security_profiles_validation_containers(container: Document, faults: li
         ),
     ],
 )
-def test_security_validation_containers(container: Document, faults: list[str]) -> None:
-    assert faults_of(pod(container=container)) == faults
+def test_security_validation_containers(container: Document, errors: list[str]) -> None:
+    assert errors_of(pod(container=container)) == errors

@@ -7,17 +7,17 @@ import pytest
 from mooring.api.document import Document
 from mooring.apiserver.kinds.pod.options import STRICT_POD
 from mooring.apiserver.kinds.pod.spec import (
-    new_pod_faults,
-    pod_annotations_faults,
-    pod_annotations_update_faults,
-    profiles_match_faults,
+    validate_new_pod,
+    validate_pod_annotations,
+    validate_pod_annotations_update,
+    validate_profiles_match,
 )
 from tests.apiserver.field_errors import messages
-from tests.apiserver.pod_builders import changed, faults_of, pod, stored
+from tests.apiserver.pod_builders import changed, errors_of, pod, stored
 
 
 @pytest.mark.parametrize(
-    ("spec", "faults"),
+    ("spec", "errors"),
     [
         pytest.param(
             {"dnsConfig": {"nameservers": ["1.1.1.1"], "searches": ["a.b.", "_x.y", "."]}}, [], id="a sound one"
@@ -113,12 +113,12 @@ from tests.apiserver.pod_builders import changed, faults_of, pod, stored
         ),
     ],
 )
-def test_specs(spec: Document, faults: list[str]) -> None:
-    assert faults_of(pod(spec)) == faults
+def test_specs(spec: Document, errors: list[str]) -> None:
+    assert errors_of(pod(spec)) == errors
 
 
 @pytest.mark.parametrize(
-    ("spec", "faults"),
+    ("spec", "errors"),
     [
         pytest.param({}, [], id="a sound one"),
         pytest.param({"containers": []}, ["spec.containers: Required value"], id="no containers"),
@@ -314,8 +314,8 @@ def test_specs(spec: Document, faults: list[str]) -> None:
         ),
     ],
 )
-def test_pod_spec_validation_specs(spec: Document, faults: list[str]) -> None:
-    assert faults_of(pod(spec)) == faults
+def test_pod_spec_validation_specs(spec: Document, errors: list[str]) -> None:
+    assert errors_of(pod(spec)) == errors
 
 
 MIRROR = "kubernetes.io/config.mirror"
@@ -325,7 +325,7 @@ APPARMOR = "container.apparmor.security.beta.kubernetes.io/"
 
 
 @pytest.mark.parametrize(
-    ("annotations", "faults"),
+    ("annotations", "errors"),
     [
         pytest.param({"x": "y"}, [], id="one that means nothing"),
         pytest.param(
@@ -351,12 +351,12 @@ APPARMOR = "container.apparmor.security.beta.kubernetes.io/"
         ),
     ],
 )
-def test_annotations(annotations: dict[str, str], faults: list[str]) -> None:
-    assert messages(pod_annotations_faults(annotations, pod()["spec"], "a")) == faults
+def test_annotations(annotations: dict[str, str], errors: list[str]) -> None:
+    assert messages(validate_pod_annotations(annotations, pod()["spec"], "a")) == errors
 
 
 @pytest.mark.parametrize(
-    ("annotations", "spec", "container", "faults"),
+    ("annotations", "spec", "container", "errors"),
     [
         pytest.param({SECCOMP: "unconfined"}, {}, {}, [], id="only an annotation"),
         pytest.param(
@@ -378,21 +378,21 @@ def test_annotations(annotations: dict[str, str], faults: list[str]) -> None:
         ),
     ],
 )
-def test_profiles_agree(annotations: dict[str, str], spec: Document, container: Document, faults: list[str]) -> None:
-    assert messages(profiles_match_faults(annotations, pod(spec, container)["spec"], "spec")) == faults
+def test_profiles_agree(annotations: dict[str, str], spec: Document, container: Document, errors: list[str]) -> None:
+    assert messages(validate_profiles_match(annotations, pod(spec, container)["spec"], "spec")) == errors
 
 
 def test_some_annotations_stay_as_they_are() -> None:
     old = stored(pod({"nodeName": "n"}, metadata={"annotations": {MIRROR: "x"}}))
     new = changed(old, metadata={"annotations": {f"{APPARMOR}c": "unconfined"}})
-    assert messages(pod_annotations_update_faults(new, old, "a", STRICT_POD)) == [
+    assert messages(validate_pod_annotations_update(new, old, "a", STRICT_POD)) == [
         f"a[{MIRROR}]: Forbidden: may not remove or update mirror pod annotation",
         f"a[{APPARMOR}c]: Forbidden: may not add AppArmor annotations",
     ]
 
 
 @pytest.mark.parametrize(
-    ("spec", "faults"),
+    ("spec", "errors"),
     [
         pytest.param({}, [], id="a sound one"),
         pytest.param(
@@ -407,5 +407,5 @@ def test_some_annotations_stay_as_they_are() -> None:
         ),
     ],
 )
-def test_new_pods(spec: Document, faults: list[str]) -> None:
-    assert messages(new_pod_faults(pod(spec)["spec"], pod(spec)["metadata"])) == faults
+def test_new_pods(spec: Document, errors: list[str]) -> None:
+    assert messages(validate_new_pod(pod(spec)["spec"], pod(spec)["metadata"])) == errors

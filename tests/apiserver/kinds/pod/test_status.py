@@ -9,10 +9,10 @@ import pytest
 from mooring.api.document import Document
 from mooring.apiserver.kinds.pod.options import STRICT_POD
 from mooring.apiserver.kinds.pod.status import (
-    allocated_resources_faults,
-    claim_statuses_faults,
-    extended_claim_faults,
-    pod_status_faults,
+    validate_allocated_resources,
+    validate_claim_statuses,
+    validate_extended_claim,
+    validate_pod_status,
 )
 from tests.apiserver.field_errors import messages
 from tests.apiserver.pod_builders import pod, stored
@@ -25,7 +25,7 @@ SPEC = pod(
 
 def test_claims_are_those_of_the_spec_each_once() -> None:
     statuses = [{"name": "rc", "resourceClaimName": "x"}, {"name": "rc"}, {"name": "z"}]
-    assert messages(claim_statuses_faults({"resourceClaimStatuses": statuses}, SPEC)) == [
+    assert messages(validate_claim_statuses({"resourceClaimStatuses": statuses}, SPEC)) == [
         'status.resourceClaimStatuses[1].name: Duplicate value: "rc"',
         'status.resourceClaimStatuses[2].name: Invalid value: "z": '
         "must match the name of an entry in `spec.resourceClaims`",
@@ -45,16 +45,16 @@ def test_claims_are_those_of_the_spec_each_once() -> None:
 )
 def test_extended_resources(mapping: Document, claim: str, count: int) -> None:
     status = {"requestMappings": [mapping], "resourceClaimName": claim}
-    assert len(extended_claim_faults(status, SPEC)) == count
+    assert len(validate_extended_claim(status, SPEC)) == count
 
 
 def test_allocated_devices_are_of_the_container_and_told_apart() -> None:
     devices = [{"resourceID": "a", "health": "Healthy"}, {"resourceID": "a", "health": "Fine", "message": ""}]
     allocations = [{"name": "example.com/a", "resources": devices}, {"name": "claim:rc/r"}, {"name": "claim:rc"}]
-    faults = allocated_resources_faults(
+    errors = validate_allocated_resources(
         {"containerStatuses": [{"name": "c", "allocatedResourcesStatus": allocations}]}, SPEC
     )
-    assert [fault.field.removeprefix("status.containerStatuses[0].allocatedResourcesStatus") for fault in faults] == [
+    assert [error.field.removeprefix("status.containerStatuses[0].allocatedResourcesStatus") for error in errors] == [
         "[0].resources[1].health",
         "[0].resources[1].message",
         "[0].resources[1].resourceID",
@@ -93,7 +93,7 @@ def old_pod() -> Document:
 
 
 @pytest.mark.parametrize(
-    ("status", "faults"),
+    ("status", "errors"),
     [
         pytest.param({}, [], id="nothing changes"),
         pytest.param({"phase": "Whatever"}, [], id="a phase that nobody knows is written down all the same"),
@@ -150,8 +150,8 @@ def old_pod() -> Document:
         ),
     ],
 )
-def test_status(status: Document, faults: list[str]) -> None:
+def test_status(status: Document, errors: list[str]) -> None:
     old = old_pod()
     new = deepcopy(old)
     new["status"].update(status)
-    assert messages(pod_status_faults(new, old, STRICT_POD)) == faults
+    assert messages(validate_pod_status(new, old, STRICT_POD)) == errors

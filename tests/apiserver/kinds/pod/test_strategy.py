@@ -65,7 +65,7 @@ def test_generations_count_changes_of_the_spec(spec: Document, generation: int) 
 def test_an_update_looks_at_the_metadata_twice() -> None:
     old = stored(pod())
     new = changed(old, metadata={"labels": {"a b": "c"}})
-    assert [fault.field for fault in STRATEGY.validate_update(new, old, call_for())] == ["metadata.labels"] * 2
+    assert [error.field for error in STRATEGY.validate_update(new, old, call_for())] == ["metadata.labels"] * 2
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,14 @@ import pytest
 from mooring.api.document import Document
 from mooring.apiserver.kinds.pod.options import STRICT, STRICT_POD
 from mooring.apiserver.kinds.pod.update import (
-    ephemeral_containers_update_faults,
     is_static,
     options_after,
-    pod_update_faults,
-    static_faults,
+    validate_ephemeral_containers_update,
+    validate_pod_update,
+    validate_static,
 )
 from tests.apiserver.field_errors import messages
-from tests.apiserver.pod_builders import changed, faults_of, pod, stored
+from tests.apiserver.pod_builders import changed, errors_of, pod, stored
 
 TERM: Document = {
     "topologyKey": "z",
@@ -57,9 +57,9 @@ REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
     ],
 )
 def test_what_was_wrong_may_stay(spec: Document) -> None:
-    assert faults_of(pod(spec)) != []
+    assert errors_of(pod(spec)) != []
     old = stored(pod(spec))
-    assert messages(pod_update_faults(old, old, options_after(old, is_pod=True))) == []
+    assert messages(validate_pod_update(old, old, options_after(old, is_pod=True))) == []
 
 
 def test_new_objects_are_forgiven_nothing() -> None:
@@ -97,8 +97,8 @@ def gated() -> Document:
     )
 
 
-def faults_of_change(old: Document, spec: Document) -> list[str]:
-    return messages(pod_update_faults(changed(old, spec), old, options_after(old, is_pod=True)))
+def errors_of_change(old: Document, spec: Document) -> list[str]:
+    return messages(validate_pod_update(changed(old, spec), old, options_after(old, is_pod=True)))
 
 
 @pytest.mark.parametrize(
@@ -158,9 +158,9 @@ def faults_of_change(old: Document, spec: Document) -> list[str]:
     ],
 )
 def test_plain_pods(spec: Document, beginnings: list[str]) -> None:
-    faults = faults_of_change(plain(), spec)
-    assert len(faults) == len(beginnings), faults
-    assert all(fault.startswith(beginning) for fault, beginning in zip(faults, beginnings, strict=True)), faults
+    errors = errors_of_change(plain(), spec)
+    assert len(errors) == len(beginnings), errors
+    assert all(error.startswith(beginning) for error, beginning in zip(errors, beginnings, strict=True)), errors
 
 
 @pytest.mark.parametrize(
@@ -196,14 +196,14 @@ def test_plain_pods(spec: Document, beginnings: list[str]) -> None:
     ],
 )
 def test_gated_pods(spec: Document, beginnings: list[str]) -> None:
-    faults = faults_of_change(gated(), spec)
-    assert len(faults) == len(beginnings), faults
-    assert all(fault.startswith(beginning) for fault, beginning in zip(faults, beginnings, strict=True)), faults
+    errors = errors_of_change(gated(), spec)
+    assert len(errors) == len(beginnings), errors
+    assert all(error.startswith(beginning) for error, beginning in zip(errors, beginnings, strict=True)), errors
 
 
 def test_the_difference_is_shown() -> None:
-    (fault,) = faults_of_change(plain(), {"schedulerName": "x"})
-    difference = fault.partition("\n")[2].splitlines()
+    (error,) = errors_of_change(plain(), {"schedulerName": "x"})
+    difference = error.partition("\n")[2].splitlines()
     assert difference[0].startswith("@@ -")
     assert [line for line in difference if line[0] in "+-"] == [
         '- "SchedulerName": "default-scheduler",',
@@ -237,12 +237,12 @@ def test_changes(containers: list[Document] | None, beginnings: list[str]) -> No
     old = stored(pod())
     old["spec"]["ephemeralContainers"] = [debugger("d")]
     new = changed(old, {"ephemeralContainers": containers})
-    faults = messages(ephemeral_containers_update_faults(new, old, STRICT_POD))
-    assert len(faults) == len(beginnings), faults
-    assert all(fault.startswith(beginning) for fault, beginning in zip(faults, beginnings, strict=True)), faults
+    errors = messages(validate_ephemeral_containers_update(new, old, STRICT_POD))
+    assert len(errors) == len(beginnings), errors
+    assert all(error.startswith(beginning) for error, beginning in zip(errors, beginnings, strict=True)), errors
 
 
 def test_a_static_pod_is_told_by_its_annotation_and_has_one_fault() -> None:
     assert is_static(pod({"nodeName": "n"}, metadata={"annotations": {"kubernetes.io/config.mirror": "x"}}))
     assert not is_static(pod())
-    assert messages(static_faults("no")) == ["[]: Forbidden: no"]
+    assert messages(validate_static("no")) == ["[]: Forbidden: no"]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from mooring.api.document import Document
-from tests.apiserver.pod_builders import faults_of, pod
+from tests.apiserver.pod_builders import errors_of, pod
 
 
 @pytest.mark.parametrize(
-    ("spec", "faults"),
+    ("spec", "errors"),
     [
         pytest.param(
             {"volumes": [{"name": "v", "ephemeral": {}}]},
@@ -125,12 +125,12 @@ from tests.apiserver.pod_builders import faults_of, pod
         ),
     ],
 )
-def test_specs(spec: Document, faults: list[str]) -> None:
-    assert faults_of(pod(spec)) == faults
+def test_specs(spec: Document, errors: list[str]) -> None:
+    assert errors_of(pod(spec)) == errors
 
 
 @pytest.mark.parametrize(
-    ("spec", "faults"),
+    ("spec", "errors"),
     [
         pytest.param(
             {"volumes": [{"name": "v", "secret": {}}]},
@@ -208,12 +208,12 @@ def test_specs(spec: Document, faults: list[str]) -> None:
         ),
     ],
 )
-def test_volumes_files_validation_specs(spec: Document, faults: list[str]) -> None:
-    assert faults_of(pod(spec)) == faults
+def test_volumes_files_validation_specs(spec: Document, errors: list[str]) -> None:
+    assert errors_of(pod(spec)) == errors
 
 
 @pytest.mark.parametrize(
-    ("spec", "faults"),
+    ("spec", "errors"),
     [
         pytest.param(
             {
@@ -295,12 +295,12 @@ def test_volumes_files_validation_specs(spec: Document, faults: list[str]) -> No
         ),
     ],
 )
-def test_volumes_projected_validation_specs(spec: Document, faults: list[str]) -> None:
-    assert faults_of(pod(spec)) == faults
+def test_volumes_projected_validation_specs(spec: Document, errors: list[str]) -> None:
+    assert errors_of(pod(spec)) == errors
 
 
 @pytest.mark.parametrize(
-    ("spec", "faults"),
+    ("spec", "errors"),
     [
         pytest.param({"volumes": [{"name": "v"}]}, [], id="one without a source is an empty directory"),
         pytest.param(
@@ -359,5 +359,5 @@ def test_volumes_projected_validation_specs(spec: Document, faults: list[str]) -
         ),
     ],
 )
-def test_volumes_validation_specs(spec: Document, faults: list[str]) -> None:
-    assert faults_of(pod(spec)) == faults
+def test_volumes_validation_specs(spec: Document, errors: list[str]) -> None:
+    assert errors_of(pod(spec)) == errors

@@ -143,7 +143,7 @@ def test_some_services_need_nothing(spec: Document) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "fault"),
+    ("spec", "error"),
     [
         pytest.param(
             {"clusterIP": "10.96.0.9"},
@@ -170,7 +170,7 @@ def test_some_services_need_nothing(spec: Document) -> None:
         ),
     ],
 )
-def test_what_cannot_be_had(spec: Document, fault: str) -> None:
+def test_what_cannot_be_had(spec: Document, error: str) -> None:
     taken = service_allocation_strategy_service(
         clusterIP="10.96.0.9", type="NodePort", ports=[{"port": 80, "nodePort": 30009}]
     )
@@ -179,7 +179,7 @@ def test_what_cannot_be_had(spec: Document, fault: str) -> None:
     for each in (known, allocator(taken)):
         with pytest.raises(InvalidError) as caught:
             each.reserve(service_allocation_strategy_service(**spec), None)
-        assert caught.value.message == f'Service "v" is invalid: {fault}'
+        assert caught.value.message == f'Service "v" is invalid: {error}'
 
 
 def test_a_port_for_health_checks_that_is_taken_is_the_servers_trouble() -> None:

@@ -186,22 +186,22 @@ def test_a_new_service_has_no_balancer_yet() -> None:
     ],
 )
 def test_types_drop_what_they_cannot_have(old: Document, new: Document, gone: list[str]) -> None:
-    faults, service = changed(SERVICE, document(SERVICE, spec=old), spec=new)
-    assert faults == []
+    errors, service = changed(SERVICE, document(SERVICE, spec=old), spec=new)
+    assert errors == []
     assert not [field for field in gone if field in service["spec"]]
     assert not any("nodePort" in port for port in service["spec"]["ports"])
 
 
 def test_what_the_caller_touched_is_judged() -> None:
     new = {**OUTSIDE, "type": "ClusterIP", "ports": [{"port": 80, "nodePort": 30009}]}
-    faults, _ = changed(SERVICE, document(SERVICE, spec=OUTSIDE), spec=new)
-    assert faults == ["spec.ports[0].nodePort: Forbidden: may not be used when `type` is 'ClusterIP'"]
+    errors, _ = changed(SERVICE, document(SERVICE, spec=OUTSIDE), spec=new)
+    assert errors == ["spec.ports[0].nodePort: Forbidden: may not be used when `type` is 'ClusterIP'"]
 
 
 def test_what_never_changes() -> None:
     new = {**OUTSIDE, "clusterIP": "10.96.0.7", "clusterIPs": ["10.96.0.7"], "loadBalancerClass": "c/d"}
-    faults, _ = changed(SERVICE, document(SERVICE, spec=OUTSIDE), spec={**new, "healthCheckNodePort": 30005})
-    assert faults == [
+    errors, _ = changed(SERVICE, document(SERVICE, spec=OUTSIDE), spec={**new, "healthCheckNodePort": 30005})
+    assert errors == [
         'spec.clusterIPs[0]: Invalid value: ["10.96.0.7"]: may not change once set',
         'spec.loadBalancerClass: Invalid value: "c/d": may not change once set',
         "spec.healthCheckNodePort: Forbidden: field is immutable",
@@ -211,15 +211,15 @@ def test_what_never_changes() -> None:
 def test_the_status_has_its_own_door() -> None:
     old = document(SERVICE, spec=OUTSIDE)
     status = {"loadBalancer": {"ingress": [{"ip": "2001:DB8::1"}]}}
-    faults, service = changed(SERVICE, old, "status", status=status)
-    assert faults == []
+    errors, service = changed(SERVICE, old, "status", status=status)
+    assert errors == []
     assert service["spec"] == old["spec"]
     assert strategy(SERVICE, "status").warnings_on_update(service, old, call(SERVICE)) == [
         'status.loadBalancer.ingress[0]: IPv6 address "2001:DB8::1" should be in RFC 5952 canonical format '
         '("2001:db8::1")'
     ]
-    faults, service = changed(SERVICE, {**old, "status": service["status"]}, spec={**OUTSIDE, "type": "ClusterIP"})
-    assert (faults, service["status"]) == ([], {"loadBalancer": {}})
+    errors, service = changed(SERVICE, {**old, "status": service["status"]}, spec={**OUTSIDE, "type": "ClusterIP"})
+    assert (errors, service["status"]) == ([], {"loadBalancer": {}})
 
 
 def test_nobody_is_shown_how_traffic_reaches_a_name() -> None:

@@ -7,12 +7,12 @@ import pytest
 from mooring.api.document import Document
 from mooring.api.kinds import SERVICE
 from mooring.apiserver.kinds.service.validation import (
-    balancer_status_faults,
-    cluster_ips_faults,
-    cluster_ips_update_faults,
-    families_update_faults,
     needs_health_check,
-    service_faults,
+    validate_balancer_status,
+    validate_cluster_ips,
+    validate_cluster_ips_update,
+    validate_families_update,
+    validate_service,
 )
 from tests.apiserver.core_documents import document
 from tests.apiserver.field_errors import messages
@@ -21,7 +21,7 @@ FIRST, OTHER, SIX = "10.96.0.9", "10.96.0.10", "fd00::1"
 
 
 @pytest.mark.parametrize(
-    ("spec", "faults"),
+    ("spec", "errors"),
     [
         pytest.param({}, [], id="none yet"),
         pytest.param(
@@ -69,14 +69,14 @@ FIRST, OTHER, SIX = "10.96.0.9", "10.96.0.10", "fd00::1"
         pytest.param({"type": "ExternalName", "clusterIP": "x"}, [], id="names have no addresses to judge"),
     ],
 )
-def test_addresses(spec: Document, faults: list[str]) -> None:
-    assert messages(cluster_ips_faults(spec, None)) == faults
+def test_addresses(spec: Document, errors: list[str]) -> None:
+    assert messages(validate_cluster_ips(spec, None)) == errors
 
 
 def test_an_address_that_was_there_may_stay() -> None:
     spec = {"clusterIP": "010.96.0.9", "clusterIPs": ["010.96.0.9"]}
-    assert len(cluster_ips_faults(spec, None)) == 1
-    assert cluster_ips_faults(spec, spec) == []
+    assert len(validate_cluster_ips(spec, None)) == 1
+    assert validate_cluster_ips(spec, spec) == []
 
 
 @pytest.mark.parametrize(
@@ -97,9 +97,9 @@ def test_an_address_that_was_there_may_stay() -> None:
     ],
 )
 def test_addresses_stay(new: list[str], old: list[str], details: list[str]) -> None:
-    faults = cluster_ips_update_faults({"clusterIPs": new}, {"clusterIPs": old})
-    assert [fault.detail for fault in faults] == details
-    assert cluster_ips_update_faults({"clusterIPs": new, "type": "ExternalName"}, {"clusterIPs": old}) == []
+    errors = validate_cluster_ips_update({"clusterIPs": new}, {"clusterIPs": old})
+    assert [error.detail for error in errors] == details
+    assert validate_cluster_ips_update({"clusterIPs": new, "type": "ExternalName"}, {"clusterIPs": old}) == []
 
 
 @pytest.mark.parametrize(
@@ -117,12 +117,12 @@ def test_addresses_stay(new: list[str], old: list[str], details: list[str]) -> N
     ],
 )
 def test_families_stay(new: list[str], old: list[str], details: list[str]) -> None:
-    faults = families_update_faults({"ipFamilies": new, "clusterIPs": [FIRST]}, {"ipFamilies": old})
-    assert [fault.detail for fault in faults] == details
+    errors = validate_families_update({"ipFamilies": new, "clusterIPs": [FIRST]}, {"ipFamilies": old})
+    assert [error.detail for error in errors] == details
 
 
 @pytest.mark.parametrize(
-    ("kind", "ingress", "faults"),
+    ("kind", "ingress", "errors"),
     [
         pytest.param("LoadBalancer", {"ip": "1.2.3.4", "ipMode": "Proxy"}, [], id="an address"),
         pytest.param("LoadBalancer", {"hostname": "a.b"}, [], id="a name"),
@@ -150,9 +150,9 @@ def test_families_stay(new: list[str], old: list[str], details: list[str]) -> No
         ),
     ],
 )
-def test_balancers(kind: str, ingress: Document, faults: list[str]) -> None:
+def test_balancers(kind: str, ingress: Document, errors: list[str]) -> None:
     service = {"spec": {"type": kind}, "status": {"loadBalancer": {"ingress": [ingress]}}}
-    assert messages(balancer_status_faults(service, {"status": {}})) == faults
+    assert messages(validate_balancer_status(service, {"status": {}})) == errors
 
 
 PORTS = [{"port": 80}]
@@ -164,7 +164,7 @@ def spec_of(**fields: object) -> Document:
 
 
 @pytest.mark.parametrize(
-    ("fields", "faults"),
+    ("fields", "errors"),
     [
         pytest.param({}, [], id="a right one"),
         pytest.param({"ports": []}, ["spec.ports: Required value"], id="no ports"),
@@ -252,21 +252,21 @@ def spec_of(**fields: object) -> Document:
         pytest.param({"trafficDistribution": "X"}, ["spec.trafficDistribution: Unsupported value"], id="odd traffic"),
     ],
 )
-def test_services(fields: Document, faults: list[str]) -> None:
-    found = messages(service_faults(document(SERVICE, spec=spec_of(**fields)), None))
-    assert len(found) == len(faults), found
-    assert all(message.startswith(wanted) for message, wanted in zip(found, faults, strict=True)), found
+def test_services(fields: Document, errors: list[str]) -> None:
+    found = messages(validate_service(document(SERVICE, spec=spec_of(**fields)), None))
+    assert len(found) == len(errors), found
+    assert all(message.startswith(wanted) for message, wanted in zip(found, errors, strict=True)), found
 
 
 def test_ranges_in_an_annotation_are_ranges_too() -> None:
     key = "service.beta.kubernetes.io/load-balancer-source-ranges"
     metadata = {"annotations": {key: "10.0.0.0/8, x"}}
     service = document(SERVICE, metadata, spec=spec_of(type="LoadBalancer"))
-    assert messages(service_faults(service, None)) == [
+    assert messages(validate_service(service, None)) == [
         f'metadata.annotations[{key}]: Invalid value: "x": must be a valid CIDR value, '
         "(e.g. 10.9.8.0/24 or 2001:db8::/64)"
     ]
-    assert service_faults(service, service) == []
+    assert validate_service(service, service) == []
 
 
 def test_two_names_for_hints_agree() -> None:
@@ -274,14 +274,14 @@ def test_two_names_for_hints_agree() -> None:
         "service.kubernetes.io/topology-aware-hints": "auto",
         "service.kubernetes.io/topology-mode": "none",
     }
-    faults = service_faults(document(SERVICE, {"annotations": annotations}, spec=spec_of()), None)
-    assert [fault.field for fault in faults] == ["metadata.annotations[service.kubernetes.io/topology-mode]"]
+    errors = validate_service(document(SERVICE, {"annotations": annotations}, spec=spec_of()), None)
+    assert [error.field for error in errors] == ["metadata.annotations[service.kubernetes.io/topology-mode]"]
 
 
 def test_old_addresses_may_stay() -> None:
     service = document(SERVICE, spec=spec_of(externalIPs=["010.1.1.1"]))
-    assert len(service_faults(service, None)) == 1
-    assert service_faults(service, service) == []
+    assert len(validate_service(service, None)) == 1
+    assert validate_service(service, service) == []
 
 
 def test_balancers_ask_after_local_pods() -> None:

@@ -17,27 +17,27 @@ from mooring.apiserver.custom.field_paths import FieldPathError, read_field_path
 from mooring.apiserver.custom.formats import known_format
 from mooring.apiserver.custom.schema import Schema, any_schema, read_schema, schemas_in
 from mooring.apiserver.kinds.custom_resource_definition.conversion import (
-    bundle_faults,
-    choice_faults,
-    conversion_faults,
     has_known_review,
+    validate_bundle,
+    validate_choice,
+    validate_conversion,
 )
-from mooring.apiserver.kinds.custom_resource_definition.schema import TYPES, SchemaWishes, schema_faults
+from mooring.apiserver.kinds.custom_resource_definition.schema import TYPES, SchemaWishes, validate_schema
 from mooring.apiserver.kinds.custom_resource_definition.status import (
-    approval_faults,
-    names_faults,
-    preserving_faults,
-    status_faults,
+    validate_approval,
+    validate_names,
+    validate_preserving,
+    validate_status,
 )
 from mooring.apiserver.kinds.custom_resource_definition.structural import (
     has_unatomic_set,
-    map_set_faults,
-    structural_faults,
     unsupported,
+    validate_map_set,
+    validate_structural,
 )
-from mooring.apiserver.validation.fields import Fault, duplicate, invalid, required, too_many
-from mooring.apiserver.validation.metadata import NameCheck, immutable_faults, name_is_dns_subdomain
-from mooring.apiserver.validation.names import dns_1035_label_faults, dns_subdomain_faults
+from mooring.apiserver.validation.fields import FieldError, duplicate, invalid, required, too_many
+from mooring.apiserver.validation.metadata import NameCheck, name_is_dns_subdomain, validate_immutable
+from mooring.apiserver.validation.names import dns_1035_label_errors, dns_subdomain_errors
 from mooring.apiserver.validation.values import internal_value
 
 SELECTABLE_FIELDS_MAX = 8
@@ -55,106 +55,106 @@ WARNING_LENGTH_MAX = 256
 _SHARED = ("subresources", "schema", "additionalPrinterColumns", "selectableFields")
 
 
-def column_faults(column: Document, path: str) -> list[Fault]:
-    faults: list[Fault] = []
+def validate_column(column: Document, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
     if not column.get("name"):
-        faults.append(required(f"{path}.name"))
+        errors.append(required(f"{path}.name"))
     one_of = f"must be one of {','.join(_TYPES)}"
     if not column.get("type"):
-        faults.append(required(f"{path}.type", one_of))
+        errors.append(required(f"{path}.type", one_of))
     elif column["type"] not in _TYPES:
-        faults.append(invalid(f"{path}.type", column["type"], one_of))
+        errors.append(invalid(f"{path}.type", column["type"], one_of))
     if column.get("format") and column["format"] not in _FORMATS:
-        faults.append(invalid(f"{path}.format", column["format"], f"must be one of {','.join(_FORMATS)}"))
+        errors.append(invalid(f"{path}.format", column["format"], f"must be one of {','.join(_FORMATS)}"))
     if not column.get("jsonPath"):
-        faults.append(required(f"{path}.JSONPath"))
+        errors.append(required(f"{path}.JSONPath"))
     else:
-        faults += _json_path_faults(column["jsonPath"], f"{path}.JSONPath")
-    return faults
+        errors += _validate_json_path(column["jsonPath"], f"{path}.JSONPath")
+    return errors
 
 
-def selectable_faults(
+def validate_selectable(
     fields: Sequence[Document], schema: Schema, path: str, *, may_be_too_many: bool = False
-) -> list[Fault]:
-    faults: list[Fault] = []
+) -> list[FieldError]:
+    errors: list[FieldError] = []
     known: dict[str, None] = {}
     for index, field in enumerate(fields):
         place, text = f"{path}[{index}].jsonPath", field.get("jsonPath", "")
         if not text:
-            faults.append(required(place))
+            errors.append(required(place))
             continue
         try:
             found = read_field_path(text, schema, may_index=False)
         except FieldPathError as error:
-            faults.append(invalid(place, text, f"is an invalid path: {error}"))
+            errors.append(invalid(place, text, f"is an invalid path: {error}"))
             continue
         if found.root == "metadata":
-            faults.append(invalid(place, text, "must not point to fields in metadata"))
+            errors.append(invalid(place, text, "must not point to fields in metadata"))
         if found.schema is None or found.schema.type not in _SELECTABLE_TYPES:
-            faults.append(invalid(place, text, _NOT_SELECTABLE))
+            errors.append(invalid(place, text, _NOT_SELECTABLE))
         if found.path in known:
-            faults.append(duplicate(place, text))
+            errors.append(duplicate(place, text))
         known[found.path] = None
     if len(known) > SELECTABLE_FIELDS_MAX and not may_be_too_many:
-        faults.append(too_many(path, len(known), SELECTABLE_FIELDS_MAX))
-    return faults
+        errors.append(too_many(path, len(known), SELECTABLE_FIELDS_MAX))
+    return errors
 
 
-def subresources_faults(subresources: Document | None, path: str) -> list[Fault]:
+def validate_subresources(subresources: Document | None, path: str) -> list[FieldError]:
     scale = (subresources or {}).get("scale")
     if scale is None:
         return []
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     for field, below in (("specReplicasPath", ".spec."), ("statusReplicasPath", ".status.")):
         text, place = scale.get(field, ""), f"{path}.scale.{field}"
         if not text:
-            faults.append(required(place))
+            errors.append(required(place))
             continue
-        wrong = _json_path_faults(text, place)
+        wrong = _validate_json_path(text, place)
         if not wrong and not text.startswith(below):
             wrong = [invalid(place, text, f"should be a json path under {below[:-1]}")]
-        faults += wrong
+        errors += wrong
     text, place = scale.get("labelSelectorPath") or "", f"{path}.scale.labelSelectorPath"
     if text:
-        wrong = _json_path_faults(text, place)
+        wrong = _validate_json_path(text, place)
         if not wrong and not text.startswith((".spec.", ".status.")):
             wrong = [invalid(place, text, "should be a json path under either .spec or .status")]
-        faults += wrong
-    return faults
+        errors += wrong
+    return errors
 
 
-def _json_path_faults(text: str, path: str) -> list[Fault]:
+def _validate_json_path(text: str, path: str) -> list[FieldError]:
     return [] if text.startswith(".") else [invalid(path, text, "must be a simple json path starting with .")]
 
 
-def name_faults(definition: Document) -> NameCheck:
+def name_errors(definition: Document) -> NameCheck:
     """A definition is named after what it defines."""
     spec = definition["spec"]
     wanted = f"{spec.get('names', {}).get('plural', '')}.{spec.get('group', '')}"
 
-    def faults(name: str, is_prefix: bool) -> Sequence[str]:
+    def errors(name: str, is_prefix: bool) -> Sequence[str]:
         found = list(name_is_dns_subdomain(name, is_prefix))
         if name != wanted:
             found.append('must be spec.names.plural+"."+spec.group')
         return found
 
-    return faults
+    return errors
 
 
-def definition_faults(definition: Document) -> list[Fault]:
+def validate_definition(definition: Document) -> list[FieldError]:
     """What is wrong with a new definition, apart from its metadata."""
-    faults = _definition_spec_faults(_Inside.of(definition["spec"]), _Wishes(SchemaWishes()))
-    faults += status_faults(definition)
-    faults += approval_faults(definition, None)
-    return faults + preserving_faults(definition, None)
+    errors = _validate_definition_spec(_Inside.of(definition["spec"]), _Wishes(SchemaWishes()))
+    errors += validate_status(definition)
+    errors += validate_approval(definition, None)
+    return errors + validate_preserving(definition, None)
 
 
-def definition_update_faults(definition: Document, old: Document) -> list[Fault]:
-    faults = _definition_spec_faults(_Inside.of(definition["spec"]), _wishes_after(definition, old))
-    faults += _immutable_faults(definition["spec"], old["spec"], is_established=is_true(old, "Established"))
-    faults += status_faults(definition)
-    faults += approval_faults(definition, old)
-    return faults + preserving_faults(definition, old)
+def validate_definition_update(definition: Document, old: Document) -> list[FieldError]:
+    errors = _validate_definition_spec(_Inside.of(definition["spec"]), _wishes_after(definition, old))
+    errors += _validate_immutable(definition["spec"], old["spec"], is_established=is_true(old, "Established"))
+    errors += validate_status(definition)
+    errors += validate_approval(definition, old)
+    return errors + validate_preserving(definition, old)
 
 
 def unrecognized_formats(definition: Document) -> list[str]:
@@ -240,7 +240,7 @@ def _wishes_after(definition: Document, old: Document) -> _Wishes:
     if crowded and len(crowded) == len(spec["versions"]):
         crowded.append("")
     schemas = before.schemas()
-    is_structural = not any(unsupported(raw) or structural_faults(raw, "") for raw in schemas)
+    is_structural = not any(unsupported(raw) or validate_structural(raw, "") for raw in schemas)
     conversion = old["spec"].get("conversion")
     return _Wishes(
         SchemaWishes(
@@ -249,7 +249,7 @@ def _wishes_after(definition: Document, old: Document) -> _Wishes:
             needs_structural=is_structural,
             needs_pruned_defaults=True,
             needs_atomic_sets=not before.any_schema(has_unatomic_set),
-            needs_safe_keys=not before.any_schema(lambda raw: bool(map_set_faults(raw, ""))),
+            needs_safe_keys=not before.any_schema(lambda raw: bool(validate_map_set(raw, ""))),
         ),
         needs_known_review=has_known_review(conversion),
         may_have_bad_bundle=_may_have_bad_bundle(old, conversion),
@@ -262,62 +262,62 @@ def _may_have_bad_bundle(old: Document, conversion: Document | None) -> bool:
     if not is_true(old, "Established"):
         return True
     bundle: str = (((conversion or {}).get("webhook") or {}).get("clientConfig") or {}).get("caBundle", "")
-    return bool(bundle) and bool(bundle_faults(bundle, ""))
+    return bool(bundle) and bool(validate_bundle(bundle, ""))
 
 
 # --- the spec ---------------------------------------------------------------------------------------------------
 
 
-def _definition_spec_faults(inside: _Inside, wishes: _Wishes) -> list[Fault]:
+def _validate_definition_spec(inside: _Inside, wishes: _Wishes) -> list[FieldError]:
     spec = inside.spec
     preserves = spec.get("preserveUnknownFields", False)
-    faults = _group_faults(spec.get("group", ""))
-    faults += choice_faults(spec.get("scope", ""), ("Cluster", "Namespaced"), "spec.scope")
+    errors = _validate_group(spec.get("group", ""))
+    errors += validate_choice(spec.get("scope", ""), ("Cluster", "Namespaced"), "spec.scope")
     has_defaults = inside.any_schema(lambda raw: raw.get("default") is not None)
     if not preserves or has_defaults or inside.any_schema(_has_extension):
         wishes = replace(wishes, schema=replace(wishes.schema, needs_structural=True))
-    faults += _missing_schema_faults(inside, wishes.schema.needs_schema, preserves)
+    errors += _validate_missing_schema(inside, wishes.schema.needs_schema, preserves)
     if has_defaults and preserves:
         why = "must be false in order to use defaults in the schema"
-        faults.append(invalid("spec.preserveUnknownFields", True, why))
-    faults += _versions_faults(inside, wishes)
-    faults += _definition_names_faults(spec.get("names") or {})
-    faults += _shared_faults(inside, wishes)
+        errors.append(invalid("spec.preserveUnknownFields", True, why))
+    errors += _validate_versions(inside, wishes)
+    errors += _validate_definition_names(spec.get("names") or {})
+    errors += _validate_shared(inside, wishes)
     conversion = spec.get("conversion")
     if conversion is not None and conversion.get("strategy") != "None" and preserves:
         why = "must be None if spec.preserveUnknownFields is true"
-        faults.append(invalid("spec.conversion.strategy", conversion.get("strategy", ""), why))
-    faults += conversion_faults(
+        errors.append(invalid("spec.conversion.strategy", conversion.get("strategy", ""), why))
+    errors += validate_conversion(
         conversion,
         "spec.conversion",
         needs_known_review=wishes.needs_known_review,
         may_have_bad_bundle=wishes.may_have_bad_bundle,
     )
-    return faults
+    return errors
 
 
-def _group_faults(group: str) -> list[Fault]:
+def _validate_group(group: str) -> list[FieldError]:
     if not group:
         return [required("spec.group")]
-    wrong = dns_subdomain_faults(group)
+    wrong = dns_subdomain_errors(group)
     if wrong:
         return [invalid("spec.group", group, ",".join(wrong))]
     return [] if "." in group else [invalid("spec.group", group, "should be a domain with at least one dot")]
 
 
-def _missing_schema_faults(inside: _Inside, needs_schema: bool, preserves: bool) -> list[Fault]:
+def _validate_missing_schema(inside: _Inside, needs_schema: bool, preserves: bool) -> list[FieldError]:
     if (inside.shared.get("schema") or {}).get("openAPIV3Schema") is not None:
         return []
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     for index, version in enumerate(inside.versions):
         place = f"spec.versions[{index}].schema.openAPIV3Schema"
         if (version.get("schema") or {}).get("openAPIV3Schema") is not None:
             continue
         if needs_schema:
-            faults.append(required(place))
+            errors.append(required(place))
         elif not preserves and version.get("served"):
-            faults.append(required(place, "because otherwise all fields are pruned"))
-    return faults
+            errors.append(required(place, "because otherwise all fields are pruned"))
+    return errors
 
 
 def _has_extension(raw: Document) -> bool:
@@ -331,103 +331,103 @@ def _has_extension(raw: Document) -> bool:
     )
 
 
-def _versions_faults(inside: _Inside, wishes: _Wishes) -> list[Fault]:
-    faults: list[Fault] = []
+def _validate_versions(inside: _Inside, wishes: _Wishes) -> list[FieldError]:
+    errors: list[FieldError] = []
     for index, version in enumerate(inside.versions):
         path = f"spec.versions[{index}]"
-        wrong = dns_1035_label_faults(version.get("name", ""))
+        wrong = dns_1035_label_errors(version.get("name", ""))
         if wrong:
-            faults.append(invalid(f"{path}.name", version.get("name", ""), ",".join(wrong)))
-        faults += _version_faults(inside, version, path, wishes)
+            errors.append(invalid(f"{path}.name", version.get("name", ""), ",".join(wrong)))
+        errors += _validate_version(inside, version, path, wishes)
     names = [version.get("name", "") for version in inside.versions]
     if len(frozenset(names)) != len(names):
-        faults.append(invalid("spec.versions", inside.shown_versions(), "must contain unique version names"))
+        errors.append(invalid("spec.versions", inside.shown_versions(), "must contain unique version names"))
     if sum(bool(version.get("storage")) for version in inside.versions) != 1:
         why = "must have exactly one version marked as storage version"
-        faults.append(invalid("spec.versions", inside.shown_versions(), why))
+        errors.append(invalid("spec.versions", inside.shown_versions(), why))
     if names and names[0]:
-        wrong = dns_1035_label_faults(names[0])
+        wrong = dns_1035_label_errors(names[0])
         if wrong:
-            faults.append(invalid("spec.version", names[0], ",".join(wrong)))
-    return faults
+            errors.append(invalid("spec.version", names[0], ",".join(wrong)))
+    return errors
 
 
-def _version_faults(inside: _Inside, version: Document, path: str, wishes: _Wishes) -> list[Fault]:
+def _validate_version(inside: _Inside, version: Document, path: str, wishes: _Wishes) -> list[FieldError]:
     warning = version.get("deprecationWarning")
-    faults = [
+    errors = [
         invalid(f"{path}.deprecationWarning", warning, why)
-        for why in _warning_faults(version.get("deprecated", False), warning)
+        for why in _warning_errors(version.get("deprecated", False), warning)
     ]
     has_status = inside.has_status(version)
-    faults += schema_faults(
+    errors += validate_schema(
         version.get("schema"), f"{path}.schema", wishes.of(version.get("name", "")), has_status=has_status
     )
-    faults += subresources_faults(version.get("subresources"), f"{path}.subresources")
+    errors += validate_subresources(version.get("subresources"), f"{path}.subresources")
     for index, column in enumerate(version.get("additionalPrinterColumns") or ()):
-        faults += column_faults(column, f"{path}.additionalPrinterColumns[{index}]")
+        errors += validate_column(column, f"{path}.additionalPrinterColumns[{index}]")
     fields, place = version.get("selectableFields") or (), f"{path}.selectableFields"
     raw: Document | None = (version.get("schema") or {}).get("openAPIV3Schema")
     if fields and raw is None:
         why = "may only be set when `version.schema.openAPIV3Schema` is not included"
-        faults.append(invalid(place, "", why))
+        errors.append(invalid(place, "", why))
     elif fields and raw is not None:
         may = version["name"] in wishes.crowded_versions
-        faults += selectable_faults(fields, read_schema(raw), place, may_be_too_many=may)
-    return faults
+        errors += validate_selectable(fields, read_schema(raw), place, may_be_too_many=may)
+    return errors
 
 
-def _warning_faults(is_deprecated: bool, warning: str | None) -> list[str]:
+def _warning_errors(is_deprecated: bool, warning: str | None) -> list[str]:
     if warning is None:
         return []
     if not is_deprecated:
         return ["can only be set for deprecated versions"]
-    faults = []
+    errors = []
     if len(warning.encode()) > WARNING_LENGTH_MAX:
-        faults.append(f"must be <= {WARNING_LENGTH_MAX} characters long")
+        errors.append(f"must be <= {WARNING_LENGTH_MAX} characters long")
     if not warning:
-        faults.append("must not be an empty string")
+        errors.append("must not be an empty string")
     position = 0
     for letter in warning:
         if not letter.isprintable():
             why = "must only contain printable UTF-8 characters; non-printable character found at index"
-            faults.append(f"{why} {position}")
+            errors.append(f"{why} {position}")
             break
         position += len(letter.encode())
-    return faults
+    return errors
 
 
-def _definition_names_faults(names: Document) -> list[Fault]:
-    faults = [
+def _validate_definition_names(names: Document) -> list[FieldError]:
+    errors = [
         required(f"spec.names.{name}") for name in ("plural", "singular", "kind", "listKind") if not names.get(name)
     ]
-    return faults + names_faults(names, "spec.names")
+    return errors + validate_names(names, "spec.names")
 
 
-def _shared_faults(inside: _Inside, wishes: _Wishes) -> list[Fault]:
+def _validate_shared(inside: _Inside, wishes: _Wishes) -> list[FieldError]:
     shared = inside.shared
     has_status = any(inside.has_status(version) for version in inside.versions)
     first = inside.versions[0].get("name", "") if inside.versions else ""
-    faults = schema_faults(shared.get("schema"), "spec.validation", wishes.of(first), has_status=has_status)
-    faults += subresources_faults(shared.get("subresources"), "spec.subresources")
+    errors = validate_schema(shared.get("schema"), "spec.validation", wishes.of(first), has_status=has_status)
+    errors += validate_subresources(shared.get("subresources"), "spec.subresources")
     for index, column in enumerate(shared.get("additionalPrinterColumns") or ()):
-        faults += column_faults(column, f"spec.additionalPrinterColumns[{index}]")
+        errors += validate_column(column, f"spec.additionalPrinterColumns[{index}]")
     fields, raw = shared.get("selectableFields") or (), (shared.get("schema") or {}).get("openAPIV3Schema")
     if fields and raw is None:
-        faults.append(invalid("spec.selectableFields", "", "may only be set when validations.schema is included"))
+        errors.append(invalid("spec.selectableFields", "", "may only be set when validations.schema is included"))
     elif fields and raw is not None:
         may = "" in wishes.crowded_versions
-        faults += selectable_faults(fields, read_schema(raw), "spec.selectableFields", may_be_too_many=may)
-    return faults
+        errors += validate_selectable(fields, read_schema(raw), "spec.selectableFields", may_be_too_many=may)
+    return errors
 
 
 # --- the rest ---------------------------------------------------------------------------------------------------
 
 
-def _immutable_faults(spec: Document, old: Document, *, is_established: bool) -> list[Fault]:
+def _validate_immutable(spec: Document, old: Document, *, is_established: bool) -> list[FieldError]:
     names, old_names = spec.get("names") or {}, old.get("names") or {}
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     if is_established:
-        faults += immutable_faults(spec.get("scope", ""), old.get("scope", ""), "spec.scope")
-        faults += immutable_faults(names.get("kind", ""), old_names.get("kind", ""), "spec.names.kind")
-    faults += immutable_faults(spec.get("group", ""), old.get("group", ""), "spec.group")
-    return faults + immutable_faults(names.get("plural", ""), old_names.get("plural", ""), "spec.names.plural")
+        errors += validate_immutable(spec.get("scope", ""), old.get("scope", ""), "spec.scope")
+        errors += validate_immutable(names.get("kind", ""), old_names.get("kind", ""), "spec.names.kind")
+    errors += validate_immutable(spec.get("group", ""), old.get("group", ""), "spec.group")
+    return errors + validate_immutable(names.get("plural", ""), old_names.get("plural", ""), "spec.names.plural")

@@ -18,7 +18,7 @@ from mooring.apiserver.custom.field_paths import FieldPathError, read_field_path
 from mooring.apiserver.custom.rule_compiling import CompiledRule, cardinality_max, compiled_rules
 from mooring.apiserver.custom.rule_types import Declared, declared_type, escaped
 from mooring.apiserver.custom.schema import Schema, read_schema
-from mooring.apiserver.validation.fields import Fault, forbidden, internal, invalid, not_supported, required
+from mooring.apiserver.validation.fields import FieldError, forbidden, internal, invalid, not_supported, required
 
 RULE_COST_MAX = 10_000_000
 SCHEMA_COST_MAX = 100_000_000
@@ -78,41 +78,41 @@ class RuleScope:
         return RuleScope(held, declared, None if count is None or own is None else min(count * own, MOST), self.costs)
 
 
-def rule_text_faults(raw: Document, path: str) -> list[Fault]:
+def validate_rule_text(raw: Document, path: str) -> list[FieldError]:
     """What is wrong with the texts of the rules of a node, whatever they mean."""
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     for index, rule in enumerate(raw[_RULES]):
-        faults += _text_faults(rule, raw, f"{path}.{_RULES}[{index}]")
-    return faults
+        errors += _validate_text(rule, raw, f"{path}.{_RULES}[{index}]")
+    return errors
 
 
-def rule_faults(scope: RuleScope, path: str, *, no_old_value_within: str, has_known_costs: bool) -> list[Fault]:
+def validate_rule(scope: RuleScope, path: str, *, no_old_value_within: str, has_known_costs: bool) -> list[FieldError]:
     """What is wrong with the expressions of the rules of a node."""
     if scope.declared is None:
         why = "internal error: failed to construct type information for x-kubernetes-validations rules"
         return [internal(f"{path}.{_RULES}", f"{why}: unable to convert structural schema to CEL declarations")]
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     count = scope.count_max if scope.count_max is not None else cardinality_max(scope.declared)
     for index, compiled in enumerate(compiled_rules(scope.schema, scope.declared)):
         place = f"{path}.{_RULES}[{index}]"
         cost = min(compiled.cost_max * count, MOST)
-        faults += _cost_faults(scope, f"{place}.rule", "estimated rule cost", cost, has_known_costs)
-        faults += _compiled_faults(scope, compiled, place, has_known_costs)
-        faults += _old_value_faults(compiled, place, no_old_value_within)
-    return faults
+        errors += _validate_cost(scope, f"{place}.rule", "estimated rule cost", cost, has_known_costs)
+        errors += _validate_compiled(scope, compiled, place, has_known_costs)
+        errors += _validate_old_value(compiled, place, no_old_value_within)
+    return errors
 
 
-def total_cost_faults(scope: RuleScope, path: str) -> list[Fault]:
+def validate_total_cost(scope: RuleScope, path: str) -> list[FieldError]:
     """What is wrong with what all rules cost together."""
     if scope.costs.total <= SCHEMA_COST_MAX:
         return []
     part = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"
     whole = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema"
-    faults = [forbidden(place, part) for _, place in scope.costs.dearest]
-    return [*faults, forbidden(path, _too_dear(whole, scope.costs.total, SCHEMA_COST_MAX))]
+    errors = [forbidden(place, part) for _, place in scope.costs.dearest]
+    return [*errors, forbidden(path, _too_dear(whole, scope.costs.total, SCHEMA_COST_MAX))]
 
 
-def _text_faults(rule: Document, raw: Document, path: str) -> Iterator[Fault]:
+def _validate_text(rule: Document, raw: Document, path: str) -> Iterator[FieldError]:
     text, message = rule.get("rule", ""), rule.get("message", "")
     if not text.strip():
         yield required(f"{path}.rule", "rule is not specified")
@@ -141,28 +141,28 @@ def _text_faults(rule: Document, raw: Document, path: str) -> Iterator[Fault]:
         yield invalid(f"{path}.fieldPath", field_path, "must be a valid path")
 
 
-def _compiled_faults(scope: RuleScope, compiled: CompiledRule, path: str, has_known_costs: bool) -> list[Fault]:
-    faults: list[Fault] = []
+def _validate_compiled(scope: RuleScope, compiled: CompiledRule, path: str, has_known_costs: bool) -> list[FieldError]:
+    errors: list[FieldError] = []
     shown = _rule_shown(compiled.rule)
     if compiled.fault:
-        faults.append(invalid(f"{path}.rule", shown, compiled.fault))
+        errors.append(invalid(f"{path}.rule", shown, compiled.fault))
     place = f"{path}.messageExpression"
     if compiled.message_fault:
-        faults.append(invalid(place, shown, compiled.message_fault))
+        errors.append(invalid(place, shown, compiled.message_fault))
     elif compiled.message is not None:
         called = "estimated messageExpression cost"
-        faults += _cost_faults(scope, place, called, compiled.message_cost_max, has_known_costs)
-    return faults
+        errors += _validate_cost(scope, place, called, compiled.message_cost_max, has_known_costs)
+    return errors
 
 
-def _cost_faults(scope: RuleScope, path: str, called: str, cost: int, has_known_costs: bool) -> list[Fault]:
+def _validate_cost(scope: RuleScope, path: str, called: str, cost: int, has_known_costs: bool) -> list[FieldError]:
     scope.costs.note(path, cost)
     if has_known_costs or cost <= RULE_COST_MAX:
         return []
     return [forbidden(path, _too_dear(called, cost, RULE_COST_MAX))]
 
 
-def _old_value_faults(compiled: CompiledRule, path: str, no_old_value_within: str) -> list[Fault]:
+def _validate_old_value(compiled: CompiledRule, path: str, no_old_value_within: str) -> list[FieldError]:
     rule = compiled.rule
     if compiled.uses_old:
         if not no_old_value_within:

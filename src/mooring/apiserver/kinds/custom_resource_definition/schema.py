@@ -15,24 +15,24 @@ from typing import Any
 from mooring.api.document import Document
 from mooring.apiserver.custom.correlation import same_json
 from mooring.apiserver.custom.defaulting import copied
-from mooring.apiserver.custom.metadata import EmbeddedFault, coerce_embedded, embedded_faults
+from mooring.apiserver.custom.metadata import EmbeddedFault, coerce_embedded, validate_embedded
 from mooring.apiserver.custom.pruning import prune
 from mooring.apiserver.custom.rules import rules_of
 from mooring.apiserver.custom.schema import META_FIELDS, Schema, read_schema
-from mooring.apiserver.custom.value_rules import ValueRules, value_faults
+from mooring.apiserver.custom.value_rules import ValueRules, validate_value
 from mooring.apiserver.kinds.custom_resource_definition.rules import (
     RuleScope,
-    rule_faults,
-    rule_text_faults,
-    total_cost_faults,
+    validate_rule,
+    validate_rule_text,
+    validate_total_cost,
 )
 from mooring.apiserver.kinds.custom_resource_definition.structural import (
-    list_faults,
-    map_set_faults,
-    structural_faults,
     unsupported,
+    validate_list,
+    validate_map_set,
+    validate_structural,
 )
-from mooring.apiserver.validation.fields import Fault, aggregated, forbidden, invalid, not_supported
+from mooring.apiserver.validation.fields import FieldError, aggregated, forbidden, invalid, not_supported
 from mooring.apiserver.validation.values import internal_value
 
 _INDEX = 0
@@ -69,18 +69,18 @@ _NOT_AT_ROOT = (
 _FORBIDDEN = ("id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref")
 
 
-def default_faults(schema: Schema, path: str, *, needs_pruned: bool) -> list[Fault]:
+def validate_default(schema: Schema, path: str, *, needs_pruned: bool) -> list[FieldError]:
     """What is wrong with the defaults in a schema."""
-    return list(_Defaults(needs_pruned).faults(schema, schema, path, (), is_resource=True, is_meta=False))
+    return list(_Defaults(needs_pruned).errors(schema, schema, path, (), is_resource=True, is_meta=False))
 
 
 class _Defaults:
     def __init__(self, needs_pruned: bool) -> None:
         self._needs_pruned = needs_pruned
 
-    def faults(
+    def errors(
         self, schema: Schema, root: Schema, path: str, way: tuple[str | int, ...], *, is_resource: bool, is_meta: bool
-    ) -> Iterator[Fault]:
+    ) -> Iterator[FieldError]:
         """`way` leads from the root of the resource to the value."""
         is_resource = is_resource or schema.is_embedded
         if schema.is_embedded:
@@ -88,19 +88,19 @@ class _Defaults:
         if schema.default is not None:
             place = f"{path}.default"
             if is_meta:
-                yield from self._meta_faults(schema, root, place, way)
+                yield from self._validate_meta(schema, root, place, way)
             else:
-                yield from self._own_faults(schema, place)
+                yield from self._validate_own(schema, place)
         if schema.items is not None:
-            yield from self.faults(
+            yield from self.errors(
                 schema.items, root, f"{path}.items", (*way, _INDEX), is_resource=False, is_meta=is_meta
             )
         for name, held in schema.properties.items():
             below = f"{path}.properties[{name}]"
             inside = is_meta or (is_resource and name in META_FIELDS)
-            yield from self.faults(held, root, below, (*way, name), is_resource=False, is_meta=inside)
+            yield from self.errors(held, root, below, (*way, name), is_resource=False, is_meta=inside)
 
-    def _own_faults(self, schema: Schema, path: str) -> Iterator[Fault]:
+    def _validate_own(self, schema: Schema, path: str) -> Iterator[FieldError]:
         default = schema.default
         if self._needs_pruned:
             pruned = copied(default)
@@ -113,10 +113,12 @@ class _Defaults:
         except EmbeddedFault as error:
             yield error.fault
             return
-        wrong = embedded_faults(coerced, schema, path)
-        yield from wrong or _schema_value_faults(schema, default, path)
+        wrong = validate_embedded(coerced, schema, path)
+        yield from wrong or _validate_schema_value(schema, default, path)
 
-    def _meta_faults(self, schema: Schema, root: Schema, path: str, way: tuple[str | int, ...]) -> Iterator[Fault]:
+    def _validate_meta(
+        self, schema: Schema, root: Schema, path: str, way: tuple[str | int, ...]
+    ) -> Iterator[FieldError]:
         whole = _surrounded(copied(schema.default), way)
         must = "must result in valid metadata: "
         try:
@@ -124,20 +126,20 @@ class _Defaults:
         except EmbeddedFault as error:
             yield invalid(path, schema.default, f"{must}{error}")
             return
-        wrong = embedded_faults(whole, root, is_resource=True)
+        wrong = validate_embedded(whole, root, is_resource=True)
         if wrong:
             yield invalid(path, schema.default, f"{must}{aggregated(wrong)}")
         else:
-            yield from _schema_value_faults(schema, schema.default, path)
+            yield from _validate_schema_value(schema, schema.default, path)
 
 
-def _schema_value_faults(schema: Schema, default: Any, path: str) -> list[Fault]:
-    faults = value_faults(ValueRules(schema.raw), default, path)
-    rules = rules_of(schema, is_root=False) if not faults else None
+def _validate_schema_value(schema: Schema, default: Any, path: str) -> list[FieldError]:
+    field_errors = validate_value(ValueRules(schema.raw), default, path)
+    rules = rules_of(schema, is_root=False) if not field_errors else None
     if rules is not None:
-        faults = rules.check(default, default, None, path).faults
-        faults = faults or rules.check(default, None, None, path).faults
-    return faults
+        field_errors = rules.check(default, default, None, path).faults
+        field_errors = field_errors or rules.check(default, None, None, path).faults
+    return field_errors
 
 
 def _surrounded(value: Any, way: tuple[str | int, ...]) -> Document:
@@ -165,45 +167,47 @@ class SchemaWishes:
 
 
 @dataclass(slots=True)
-class SchemaFaults:
-    """Faults of a schema, and of its rules."""
+class SchemaErrors:
+    """Errors of a schema, and of its rules."""
 
-    own: list[Fault] = field(default_factory=list)
-    rules: list[Fault] = field(default_factory=list)
+    own: list[FieldError] = field(default_factory=list)
+    rules: list[FieldError] = field(default_factory=list)
 
-    def add(self, other: SchemaFaults) -> None:
+    def add(self, other: SchemaErrors) -> None:
         self.own += other.own
         self.rules += other.rules
 
 
-def schema_faults(validation: Document | None, path: str, wishes: SchemaWishes, *, has_status: bool) -> list[Fault]:
+def validate_schema(
+    validation: Document | None, path: str, wishes: SchemaWishes, *, has_status: bool
+) -> list[FieldError]:
     """What is wrong with `schema` of a version."""
     raw: Document | None = (validation or {}).get("openAPIV3Schema")
     if raw is None:
         return []
     place = f"{path}.openAPIV3Schema"
-    faults = list(_root_faults(raw, place)) if has_status else []
+    field_errors = list(_validate_root(raw, place)) if has_status else []
     if raw.get("nullable"):
-        faults.append(forbidden(f"{place}.nullable", "nullable cannot be true at the root"))
+        field_errors.append(forbidden(f"{place}.nullable", "nullable cannot be true at the root"))
     scope: RuleScope | None = None
     late = ""
     if wishes.needs_structural:
         late = unsupported(raw)
-        wrong = [] if late else structural_faults(raw, place)
+        wrong = [] if late else validate_structural(raw, place)
         if not late and not wrong:
             schema = read_schema(raw)
-            wrong = default_faults(schema, place, needs_pruned=wishes.needs_pruned_defaults)
+            wrong = validate_default(schema, place, needs_pruned=wishes.needs_pruned_defaults)
             scope = RuleScope.root(schema) if not wrong else None
-        faults += wrong
-    found = _Walk(wishes).faults(raw, place, _Place(is_root=True), scope)
-    faults += found.own + found.rules
-    if late and not faults:
-        # This says what other faults say better, but for one that nobody else looks at.
-        faults.append(invalid(place, "", late))
-    return faults + (total_cost_faults(scope, place) if scope is not None else [])
+        field_errors += wrong
+    found = _Walk(wishes).errors(raw, place, _Place(is_root=True), scope)
+    field_errors += found.own + found.rules
+    if late and not field_errors:
+        # This says what other errors say better, but for one that nobody else looks at.
+        field_errors.append(invalid(place, "", late))
+    return field_errors + (validate_total_cost(scope, place) if scope is not None else [])
 
 
-def _root_faults(raw: Document, path: str) -> Iterator[Fault]:
+def _validate_root(raw: Document, path: str) -> Iterator[FieldError]:
     """With a status of its own, the root must not say what would be lost to it."""
     why = f"only [{_ROOT_FIELDS}] fields are allowed at the root of the schema if the status subresource is enabled"
     shown = internal_value(raw, "JSONSchemaProps", "apiextensions")
@@ -234,32 +238,32 @@ class _Walk:
     def __init__(self, wishes: SchemaWishes) -> None:
         self._wishes = wishes
 
-    def faults(self, raw: Document, path: str, at: _Place, scope: RuleScope | None) -> SchemaFaults:
-        found = SchemaFaults(list(self._own_faults(raw, path, at)))
+    def errors(self, raw: Document, path: str, at: _Place, scope: RuleScope | None) -> SchemaErrors:
+        found = SchemaErrors(list(self._validate_own(raw, path, at)))
         inner = replace(at, is_root=False)
         self._additional(found, raw, path, inner, scope)
         for name, held in sorted((raw.get("properties") or {}).items()):
             below = _below_property(raw, at, inner, name)
             place = f"{path}.properties[{name}]"
-            found.add(self.faults(held, place, below, scope and scope.of_property(name, held)))
+            found.add(self.errors(held, place, below, scope and scope.of_property(name, held)))
         if raw.get("not") is not None:
-            found.add(self.faults(raw["not"], f"{path}.not", inner, None))
+            found.add(self.errors(raw["not"], f"{path}.not", inner, None))
         for name in ("allOf", "oneOf", "anyOf"):
             for index, held in enumerate(raw.get(name) or ()):
-                found.add(self.faults(held, f"{path}.{name}[{index}]", inner, None))
+                found.add(self.errors(held, f"{path}.{name}[{index}]", inner, None))
         for name, held in sorted((raw.get("definitions") or {}).items()):
-            found.add(self.faults(held, f"{path}.definitions[{name}]", inner, None))
+            found.add(self.errors(held, f"{path}.definitions[{name}]", inner, None))
         self._items(found, raw, path, inner, scope)
         for name, held in sorted((raw.get("dependencies") or {}).items()):
             if isinstance(held, dict):
-                found.add(self.faults(held, f"{path}.dependencies[{name}]", inner, None))
-        found.own += list_faults(raw, path, needs_atomic_sets=self._wishes.needs_atomic_sets)
+                found.add(self.errors(held, f"{path}.dependencies[{name}]", inner, None))
+        found.own += validate_list(raw, path, needs_atomic_sets=self._wishes.needs_atomic_sets)
         if self._wishes.needs_safe_keys:
-            found.own += map_set_faults(raw, path)
+            found.own += validate_map_set(raw, path)
         self._rules(found, raw, path, at, scope)
         return found
 
-    def _own_faults(self, raw: Document, path: str, at: _Place) -> Iterator[Fault]:
+    def _validate_own(self, raw: Document, path: str, at: _Place) -> Iterator[FieldError]:
         type_name = raw.get("type", "")
         if self._wishes.needs_known_types and type_name and type_name not in TYPES:
             yield not_supported(f"{path}.type", type_name, TYPES)
@@ -279,7 +283,7 @@ class _Walk:
             yield forbidden(f"{path}.uniqueItems", why)
 
     def _additional(
-        self, found: SchemaFaults, raw: Document, path: str, inner: _Place, scope: RuleScope | None
+        self, found: SchemaErrors, raw: Document, path: str, inner: _Place, scope: RuleScope | None
     ) -> None:
         additional = raw.get("additionalProperties")
         if additional is None:
@@ -292,27 +296,27 @@ class _Walk:
                 why = "inside additionalProperties applying to object metadata"
                 inner = replace(inner, no_default_because=why)
             below = scope and scope.of_additional(additional)
-            found.add(self.faults(additional, f"{path}.additionalProperties", inner, below))
+            found.add(self.errors(additional, f"{path}.additionalProperties", inner, below))
 
-    def _items(self, found: SchemaFaults, raw: Document, path: str, inner: _Place, scope: RuleScope | None) -> None:
+    def _items(self, found: SchemaErrors, raw: Document, path: str, inner: _Place, scope: RuleScope | None) -> None:
         items = raw.get("items")
         if items is None:
             return
         if raw.get("x-kubernetes-list-type") != "map" and not inner.no_old_value_within:
             inner = replace(inner, no_old_value_within=path)
         if isinstance(items, dict):
-            found.add(self.faults(items, f"{path}.items", inner, scope and scope.of_items(items)))
+            found.add(self.errors(items, f"{path}.items", inner, scope and scope.of_items(items)))
         else:
             for index, held in enumerate(items):
-                found.add(self.faults(held, f"{path}.items[{index}]", inner, None))
+                found.add(self.errors(held, f"{path}.items[{index}]", inner, None))
 
-    def _rules(self, found: SchemaFaults, raw: Document, path: str, at: _Place, scope: RuleScope | None) -> None:
+    def _rules(self, found: SchemaErrors, raw: Document, path: str, at: _Place, scope: RuleScope | None) -> None:
         rules = raw.get("x-kubernetes-validations")
         if not rules:
             return
-        found.own += rule_text_faults(raw, path)
+        found.own += validate_rule_text(raw, path)
         if not found.own and scope is not None:
-            found.rules += rule_faults(
+            found.rules += validate_rule(
                 scope,
                 path,
                 no_old_value_within=at.no_old_value_within,

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
-from mooring.apiserver.kinds.custom_resource_definition.status import names_faults
+from mooring.apiserver.kinds.custom_resource_definition.status import validate_names
 from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
-from mooring.apiserver.validation.fields import Fault
-from mooring.apiserver.validation.metadata import object_meta_faults, object_meta_update_faults
+from mooring.apiserver.validation.fields import FieldError
+from mooring.apiserver.validation.metadata import validate_object_meta, validate_object_meta_update
 
 WEBHOOK_PORT = 443
 
@@ -59,11 +59,11 @@ class CustomResourceDefinitionStrategy(Strategy):
         obj["metadata"]["generation"] = 1
         _note_stored_version(obj)
 
-    def validate(self, obj: Document, call: Call) -> list[Fault]:
-        from mooring.apiserver.kinds.custom_resource_definition.definition import definition_faults, name_faults
+    def validate(self, obj: Document, call: Call) -> list[FieldError]:
+        from mooring.apiserver.kinds.custom_resource_definition.definition import name_errors, validate_definition
 
-        faults = object_meta_faults(obj["metadata"], False, name_faults(obj), "metadata")
-        return faults + definition_faults(obj)
+        errors = validate_object_meta(obj["metadata"], False, name_errors(obj), "metadata")
+        return errors + validate_definition(obj)
 
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
         return _format_warnings(_unrecognized_formats(obj))
@@ -73,11 +73,11 @@ class CustomResourceDefinitionStrategy(Strategy):
         self.count_generation(obj, old)
         _note_stored_version(obj)
 
-    def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
-        from mooring.apiserver.kinds.custom_resource_definition.definition import definition_update_faults
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        from mooring.apiserver.kinds.custom_resource_definition.definition import validate_definition_update
 
-        faults = object_meta_update_faults(obj["metadata"], old["metadata"], "metadata")
-        return faults + definition_update_faults(obj, old)
+        errors = validate_object_meta_update(obj["metadata"], old["metadata"], "metadata")
+        return errors + validate_definition_update(obj, old)
 
     def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
         known = _unrecognized_formats(old)
@@ -87,9 +87,9 @@ class CustomResourceDefinitionStrategy(Strategy):
 class DefinitionStatusStrategy(StatusStrategy):
     """Writing the status of a definition. Its metadata can be written along, as kube-apiserver lets it be."""
 
-    def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
-        faults = object_meta_update_faults(obj["metadata"], old["metadata"], "metadata")
-        return faults + names_faults(obj["status"].get("acceptedNames") or {}, "status.acceptedNames")
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        errors = validate_object_meta_update(obj["metadata"], old["metadata"], "metadata")
+        return errors + validate_names(obj["status"].get("acceptedNames") or {}, "status.acceptedNames")
 
 
 def _note_stored_version(obj: Document) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 from mooring.api.cel.patterns import PatternError, compile_pattern
 from mooring.api.document import Document
 from mooring.apiserver.custom.schema import schemas_in
-from mooring.apiserver.validation.fields import Fault, forbidden, invalid, not_supported, required
+from mooring.apiserver.validation.fields import FieldError, forbidden, invalid, not_supported, required
 from mooring.apiserver.validation.values import internal_value
 
 _LIST, _KEYS, _MAP = "x-kubernetes-list-type", "x-kubernetes-list-map-keys", "x-kubernetes-map-type"
@@ -42,23 +42,23 @@ _MUST_BE = {
 }
 
 
-def list_faults(raw: Document, path: str, *, needs_atomic_sets: bool) -> list[Fault]:
+def validate_list(raw: Document, path: str, *, needs_atomic_sets: bool) -> list[FieldError]:
     """What is wrong with one node."""
-    faults = list(_preserving_faults(raw, path))
-    faults += _map_faults(raw, path)
-    faults += _list_faults(raw, path, needs_atomic_sets)
-    faults += _keys_faults(raw, path)
-    return faults
+    errors = list(_validate_preserving(raw, path))
+    errors += _validate_map(raw, path)
+    errors += _validate_list(raw, path, needs_atomic_sets)
+    errors += _validate_keys(raw, path)
+    return errors
 
 
-def map_set_faults(raw: Document, path: str) -> list[Fault]:
+def validate_map_set(raw: Document, path: str) -> list[FieldError]:
     """What would make items of a set or a map impossible to tell apart."""
     kind, items = raw.get(_LIST), raw.get("items")
     if kind not in ("set", "map") or not isinstance(items, dict):
         return []
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     if items.get("nullable"):
-        faults.append(forbidden(f"{path}.items.nullable", f"cannot be nullable when {_LIST} is {kind}"))
+        errors.append(forbidden(f"{path}.items.nullable", f"cannot be nullable when {_LIST} is {kind}"))
     properties: Document = items.get("properties") or {}
     for name in (raw.get(_KEYS) or ()) if kind == "map" else ():
         held = properties.get(name)
@@ -67,50 +67,50 @@ def map_set_faults(raw: Document, path: str) -> list[Fault]:
         place = f"{path}.items.properties[{name}]"
         if name not in (items.get("required") or ()) and held.get("default") is None:
             why = f"this property is in {_KEYS}, so it must have a default or be a required property"
-            faults.append(required(f"{place}.default", why))
+            errors.append(required(f"{place}.default", why))
         if held.get("nullable"):
-            faults.append(forbidden(f"{place}.nullable", f"this property is in {_KEYS}, so it cannot be nullable"))
-    return faults
+            errors.append(forbidden(f"{place}.nullable", f"this property is in {_KEYS}, so it cannot be nullable"))
+    return errors
 
 
 def has_unatomic_set(raw: Document) -> bool:
-    return raw.get(_LIST) == "set" and any(_unatomic_faults(raw, ""))
+    return raw.get(_LIST) == "set" and any(_validate_unatomic(raw, ""))
 
 
-def _preserving_faults(raw: Document, path: str) -> Iterator[Fault]:
+def _validate_preserving(raw: Document, path: str) -> Iterator[FieldError]:
     name = "x-kubernetes-preserve-unknown-fields"
     if raw.get(name) is False:
         yield invalid(f"{path}.{name}", False, "must be true or undefined")
 
 
-def _map_faults(raw: Document, path: str) -> Iterator[Fault]:
+def _validate_map(raw: Document, path: str) -> Iterator[FieldError]:
     kind = raw.get(_MAP)
     if kind is None:
         return
-    yield from _list_or_map_type_faults(raw, path, "object", _MAP)
+    yield from _validate_list_or_map_type(raw, path, "object", _MAP)
     if kind not in ("atomic", "granular"):
         yield not_supported(f"{path}.{_MAP}", kind, ("atomic", "granular"))
 
 
-def _list_faults(raw: Document, path: str, needs_atomic_sets: bool) -> Iterator[Fault]:
+def _validate_list(raw: Document, path: str, needs_atomic_sets: bool) -> Iterator[FieldError]:
     kind = raw.get(_LIST)
     if kind is None:
         return
-    wrong = list(_list_or_map_type_faults(raw, path, "array", _LIST))
+    wrong = list(_validate_list_or_map_type(raw, path, "array", _LIST))
     if not wrong and needs_atomic_sets and kind == "set":
-        wrong = list(_unatomic_faults(raw, path))
+        wrong = list(_validate_unatomic(raw, path))
     yield from wrong
     if kind not in ("atomic", "set", "map"):
         yield not_supported(f"{path}.{_LIST}", kind, ("atomic", "set", "map"))
 
 
-def _list_or_map_type_faults(raw: Document, path: str, wanted: str, extension: str) -> Iterator[Fault]:
+def _validate_list_or_map_type(raw: Document, path: str, wanted: str, extension: str) -> Iterator[FieldError]:
     type_name, why = raw.get("type", ""), f"must be {wanted} if {extension} is specified"
     if type_name != wanted:
         yield invalid(f"{path}.type", type_name, why) if type_name else required(f"{path}.type", why)
 
 
-def _unatomic_faults(raw: Document, path: str) -> Iterator[Fault]:
+def _validate_unatomic(raw: Document, path: str) -> Iterator[FieldError]:
     items = raw.get("items")
     if not isinstance(items, dict):
         return
@@ -123,7 +123,7 @@ def _unatomic_faults(raw: Document, path: str) -> Iterator[Fault]:
         yield invalid(f"{path}.items.{_MAP}", kind, why)
 
 
-def _keys_faults(raw: Document, path: str) -> Iterator[Fault]:
+def _validate_keys(raw: Document, path: str) -> Iterator[FieldError]:
     kind, keys = raw.get(_LIST), raw.get(_KEYS) or ()
     if keys and kind != "map":
         why = f"must be map if {_KEYS} is non-empty"
@@ -145,10 +145,10 @@ def _keys_faults(raw: Document, path: str) -> Iterator[Fault]:
         why = f"must be object if parent array's {_LIST} is map"
         yield invalid(f"{path}.items.type", items.get("type", ""), why)
     else:
-        yield from _schema_key_faults(items, keys, path)
+        yield from _validate_schema_key(items, keys, path)
 
 
-def _schema_key_faults(items: Document, keys: Sequence[str], path: str) -> Iterator[Fault]:
+def _validate_schema_key(items: Document, keys: Sequence[str], path: str) -> Iterator[FieldError]:
     properties: Document = items.get("properties") or {}
     for index, key in enumerate(keys):
         if key not in properties:
@@ -166,10 +166,10 @@ class _Level(Enum):
     FIELD = "for specified object fields"
 
 
-def structural_faults(raw: Document, path: str) -> list[Fault]:
+def validate_structural(raw: Document, path: str) -> list[FieldError]:
     """Why a schema is not structural."""
-    faults = [*_invariants(raw, _Level.ROOT, path), *_incomplete(raw, raw, path, path)]
-    return sorted(faults, key=lambda fault: fault.message)
+    errors = [*_invariants(raw, _Level.ROOT, path), *_incomplete(raw, raw, path, path)]
+    return sorted(errors, key=lambda field_error: field_error.message)
 
 
 def unsupported(raw: Document) -> str:
@@ -185,7 +185,7 @@ def unsupported(raw: Document) -> str:
     return ""
 
 
-def _invariants(raw: Document, level: _Level, path: str) -> Iterator[Fault]:
+def _invariants(raw: Document, level: _Level, path: str) -> Iterator[FieldError]:
     items, additional, type_name = raw.get("items"), raw.get("additionalProperties"), raw.get("type", "")
     if type_name == "array" and items is None:
         yield required(f"{path}.items", "must be specified")
@@ -197,22 +197,22 @@ def _invariants(raw: Document, level: _Level, path: str) -> Iterator[Fault]:
         yield forbidden(f"{path}.additionalProperties", "must not be used at the root")
     if isinstance(additional, dict):
         yield from _invariants(additional, _Level.FIELD, f"{path}.additionalProperties")
-    yield from _extension_faults(raw, path)
+    yield from _validate_extension(raw, path)
     all_of: list[Document] = raw.get("allOf") or []
     skips_first = bool(all_of) and all_of[0].get("anyOf") == _INT_OR_STRING
-    yield from _restriction_faults(raw, path, skips_any=raw.get("anyOf") == _INT_OR_STRING, skips_first=skips_first)
-    yield from _schema_type_faults(raw, level, path, type_name)
-    yield from _meta_faults(raw, level, path)
+    yield from _validate_restriction(raw, path, skips_any=raw.get("anyOf") == _INT_OR_STRING, skips_first=skips_first)
+    yield from _validate_schema_type(raw, level, path, type_name)
+    yield from _validate_meta(raw, level, path)
 
 
-def _extension_faults(raw: Document, path: str) -> Iterator[Fault]:
+def _validate_extension(raw: Document, path: str) -> Iterator[FieldError]:
     if raw.get("x-kubernetes-int-or-string"):
         for name in ("x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource"):
             if raw.get(name):
                 yield invalid(f"{path}.{name}", True, "must be false if x-kubernetes-int-or-string is true")
 
 
-def _schema_type_faults(raw: Document, level: _Level, path: str, type_name: str) -> Iterator[Fault]:
+def _validate_schema_type(raw: Document, level: _Level, path: str, type_name: str) -> Iterator[FieldError]:
     is_embedded = raw.get("x-kubernetes-embedded-resource", False)
     is_free = raw.get("x-kubernetes-int-or-string") or raw.get("x-kubernetes-preserve-unknown-fields")
     if is_embedded and type_name != "object":
@@ -227,7 +227,7 @@ def _schema_type_faults(raw: Document, level: _Level, path: str, type_name: str)
         yield invalid(f"{path}.type", type_name, "must be object at the root")
 
 
-def _meta_faults(raw: Document, level: _Level, path: str) -> Iterator[Fault]:
+def _validate_meta(raw: Document, level: _Level, path: str) -> Iterator[FieldError]:
     properties: Document = raw.get("properties") or {}
     is_embedded = raw.get("x-kubernetes-embedded-resource", False)
     is_resource = level is _Level.ROOT or is_embedded
@@ -255,16 +255,16 @@ def _restricts_names_only(metadata: Document) -> bool:
     return not rest and names <= {"name", "generateName"}
 
 
-def _restriction_faults(raw: Document, path: str, *, skips_any: bool, skips_first: bool) -> Iterator[Fault]:
+def _validate_restriction(raw: Document, path: str, *, skips_any: bool, skips_first: bool) -> Iterator[FieldError]:
     if not skips_any:
         for index, held in enumerate(raw.get("anyOf") or ()):
-            yield from _nested_faults(held, f"{path}.anyOf[{index}]")
+            yield from _validate_nested(held, f"{path}.anyOf[{index}]")
     for index, held in enumerate(raw.get("allOf") or ()):
-        yield from _nested_faults(held, f"{path}.allOf[{index}]", skips_any=skips_first and index == 0)
+        yield from _validate_nested(held, f"{path}.allOf[{index}]", skips_any=skips_first and index == 0)
     for index, held in enumerate(raw.get("oneOf") or ()):
-        yield from _nested_faults(held, f"{path}.oneOf[{index}]")
+        yield from _validate_nested(held, f"{path}.oneOf[{index}]")
     if raw.get("not") is not None:
-        yield from _nested_faults(raw["not"], f"{path}.not")
+        yield from _validate_nested(raw["not"], f"{path}.not")
     if raw.get("pattern"):
         try:
             compile_pattern(raw["pattern"])
@@ -273,12 +273,12 @@ def _restriction_faults(raw: Document, path: str, *, skips_any: bool, skips_firs
             yield invalid(f"{path}.pattern", raw["pattern"], why)
 
 
-def _nested_faults(raw: Document, path: str, *, skips_any: bool = False) -> Iterator[Fault]:
-    yield from _restriction_faults(raw, path, skips_any=skips_any, skips_first=False)
+def _validate_nested(raw: Document, path: str, *, skips_any: bool = False) -> Iterator[FieldError]:
+    yield from _validate_restriction(raw, path, skips_any=skips_any, skips_first=False)
     if isinstance(raw.get("items"), dict):
-        yield from _nested_faults(raw["items"], f"{path}.items")
+        yield from _validate_nested(raw["items"], f"{path}.items")
     for name, held in (raw.get("properties") or {}).items():
-        yield from _nested_faults(held, f"{path}.properties[{name}]")
+        yield from _validate_nested(held, f"{path}.properties[{name}]")
     for name, wanted in _MUST_BE.items():
         if raw.get(name) not in (None, False, "", []):
             yield forbidden(f"{path}.{name}", f"must be {wanted} to be structural")
@@ -289,7 +289,7 @@ def _nested_faults(raw: Document, path: str, *, skips_any: bool = False) -> Iter
 # --- completeness -----------------------------------------------------------------------------------------------
 
 
-def _incomplete(restriction: Document, schema: Document | None, path: str, at: str) -> Iterator[Fault]:
+def _incomplete(restriction: Document, schema: Document | None, path: str, at: str) -> Iterator[FieldError]:
     """What is restricted at a place and defined nowhere."""
     if restriction.get("not") is not None:
         yield from _nested_incomplete(restriction["not"], schema, path, f"{at}.not")
@@ -298,7 +298,7 @@ def _incomplete(restriction: Document, schema: Document | None, path: str, at: s
             yield from _nested_incomplete(held, schema, path, f"{at}.{name}[{index}]")
 
 
-def _nested_incomplete(restriction: Any, schema: Document | None, path: str, at: str) -> Iterator[Fault]:
+def _nested_incomplete(restriction: Any, schema: Document | None, path: str, at: str) -> Iterator[FieldError]:
     if schema is None:
         yield required(path, f"because it is defined in {at}")
         return

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from mooring.api.document import Document
 from mooring.api.field_errors import quoted
-from mooring.apiserver.kinds.workloads import nonnegative_faults
+from mooring.apiserver.kinds.workloads import validate_nonnegative
 from mooring.apiserver.validation.fields import (
-    Fault,
-    FaultKind,
+    FieldError,
+    FieldErrorType,
     duplicate,
     invalid,
     not_supported,
@@ -18,7 +18,7 @@ from mooring.apiserver.validation.fields import (
     too_long,
     too_many,
 )
-from mooring.apiserver.validation.selectors import label_name_faults
+from mooring.apiserver.validation.selectors import validate_label_name
 
 _is_integer = re.compile("[+-]?[0-9]+").fullmatch
 
@@ -111,73 +111,73 @@ def capitalised(value: object) -> object:
 # --- failure ----------------------------------------------------------------------------------------------------
 
 
-def failure_policy_faults(spec: Document, path: str) -> list[Fault]:
+def validate_failure_policy(spec: Document, path: str) -> list[FieldError]:
     rules = spec["podFailurePolicy"].get("rules") or ()
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     if len(rules) > FAILURE_RULES_MAX:
-        faults.append(too_many(f"{path}.rules", len(rules), FAILURE_RULES_MAX))
+        errors.append(too_many(f"{path}.rules", len(rules), FAILURE_RULES_MAX))
     pod = spec["template"].get("spec") or {}
     containers = [
         container.get("name", "") for field in ("containers", "initContainers") for container in pod.get(field) or ()
     ]
     for index, rule in enumerate(rules):
-        faults += _failure_rule_faults(spec, rule, f"{path}.rules[{index}]", containers)
-    return faults
+        errors += _validate_failure_rule(spec, rule, f"{path}.rules[{index}]", containers)
+    return errors
 
 
-def _failure_rule_faults(spec: Document, rule: Document, path: str, containers: Sequence[str]) -> list[Fault]:
-    faults = _job_policy_choice_faults(rule.get("action", ""), _ACTIONS, f"{path}.action")
+def _validate_failure_rule(spec: Document, rule: Document, path: str, containers: Sequence[str]) -> list[FieldError]:
+    errors = _validate_job_policy_choice(rule.get("action", ""), _ACTIONS, f"{path}.action")
     if rule.get("action") == "FailIndex" and spec.get("backoffLimitPerIndex") is None:
-        faults.append(invalid(f"{path}.action", "FailIndex", "requires the backoffLimitPerIndex to be set"))
+        errors.append(invalid(f"{path}.action", "FailIndex", "requires the backoffLimitPerIndex to be set"))
     exit_codes, conditions = rule.get("onExitCodes"), rule.get("onPodConditions")
     if exit_codes is not None:
-        faults += _exit_codes_faults(exit_codes, f"{path}.onExitCodes", containers)
+        errors += _validate_exit_codes(exit_codes, f"{path}.onExitCodes", containers)
     if conditions:
-        faults += _pod_conditions_faults(conditions, f"{path}.onPodConditions")
+        errors += _validate_pod_conditions(conditions, f"{path}.onPodConditions")
     if exit_codes is not None and conditions:
         detail = "specifying both OnExitCodes and OnPodConditions is not supported"
-        faults.append(Fault(FaultKind.INVALID, path, detail))
+        errors.append(FieldError(FieldErrorType.INVALID, path, detail))
     if exit_codes is None and not conditions:
         detail = "specifying one of OnExitCodes and OnPodConditions is required"
-        faults.append(Fault(FaultKind.INVALID, path, detail))
-    return faults
+        errors.append(FieldError(FieldErrorType.INVALID, path, detail))
+    return errors
 
 
-def _exit_codes_faults(wanted: Document, path: str, containers: Sequence[str]) -> list[Fault]:
+def _validate_exit_codes(wanted: Document, path: str, containers: Sequence[str]) -> list[FieldError]:
     operator = wanted.get("operator", "")
-    faults = _job_policy_choice_faults(operator, _OPERATORS, f"{path}.operator")
+    errors = _validate_job_policy_choice(operator, _OPERATORS, f"{path}.operator")
     container = wanted.get("containerName")
     if container is not None and container not in containers:
         detail = "must be one of the container or initContainer names in the pod template"
-        faults.append(invalid(f"{path}.containerName", container, detail))
+        errors.append(invalid(f"{path}.containerName", container, detail))
     values, here = wanted.get("values") or [], f"{path}.values"
     if not values:
-        return [*faults, invalid(here, values, "at least one value is required")]
+        return [*errors, invalid(here, values, "at least one value is required")]
     if len(values) > EXIT_CODES_MAX:
-        faults.append(too_many(here, len(values), EXIT_CODES_MAX))
+        errors.append(too_many(here, len(values), EXIT_CODES_MAX))
     seen: set[int] = set()
     for index, code in enumerate(values):
         if operator == "In" and code == 0:
-            faults.append(invalid(f"{here}[{index}]", code, "must not be 0 for the In operator"))
+            errors.append(invalid(f"{here}[{index}]", code, "must not be 0 for the In operator"))
         if code in seen:
-            faults.append(duplicate(f"{here}[{index}]", code))
+            errors.append(duplicate(f"{here}[{index}]", code))
         seen.add(code)
     if values != sorted(values):
-        faults.append(invalid(here, values, "must be ordered"))
-    return faults
+        errors.append(invalid(here, values, "must be ordered"))
+    return errors
 
 
-def _pod_conditions_faults(patterns: Sequence[Document], path: str) -> list[Fault]:
-    faults: list[Fault] = []
+def _validate_pod_conditions(patterns: Sequence[Document], path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
     if len(patterns) > POD_CONDITIONS_MAX:
-        faults.append(too_many(path, len(patterns), POD_CONDITIONS_MAX))
+        errors.append(too_many(path, len(patterns), POD_CONDITIONS_MAX))
     for index, pattern in enumerate(patterns):
-        faults += label_name_faults(pattern.get("type", ""), f"{path}[{index}].type")
-        faults += _job_policy_choice_faults(pattern.get("status", ""), _STATUSES, f"{path}[{index}].status")
-    return faults
+        errors += validate_label_name(pattern.get("type", ""), f"{path}[{index}].type")
+        errors += _validate_job_policy_choice(pattern.get("status", ""), _STATUSES, f"{path}[{index}].status")
+    return errors
 
 
-def _job_policy_choice_faults(value: str, choices: Sequence[str], path: str) -> list[Fault]:
+def _validate_job_policy_choice(value: str, choices: Sequence[str], path: str) -> list[FieldError]:
     if not value:
         return [required(path, f"valid values: [{' '.join(quoted(choice) for choice in choices)}]")]
     return [] if value in choices else [not_supported(path, value, choices)]
@@ -186,48 +186,48 @@ def _job_policy_choice_faults(value: str, choices: Sequence[str], path: str) -> 
 # --- success and replacement ------------------------------------------------------------------------------------
 
 
-def success_policy_faults(spec: Document, path: str) -> list[Fault]:
+def validate_success_policy(spec: Document, path: str) -> list[FieldError]:
     rules, here = spec["successPolicy"].get("rules") or (), f"{path}.rules"
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     if not rules:
-        faults.append(required(here, "at least one rules must be specified when the successPolicy is specified"))
+        errors.append(required(here, "at least one rules must be specified when the successPolicy is specified"))
     if len(rules) > SUCCESS_RULES_MAX:
-        faults.append(too_many(here, len(rules), SUCCESS_RULES_MAX))
+        errors.append(too_many(here, len(rules), SUCCESS_RULES_MAX))
     completions = spec.get("completions") or 0
     for index, rule in enumerate(rules):
-        faults += _success_rule_faults(rule, completions, f"{here}[{index}]")
-    return faults
+        errors += _validate_success_rule(rule, completions, f"{here}[{index}]")
+    return errors
 
 
-def _success_rule_faults(rule: Document, completions: int, path: str) -> list[Fault]:
-    faults: list[Fault] = []
+def _validate_success_rule(rule: Document, completions: int, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
     count, indexes = rule.get("succeededCount"), rule.get("succeededIndexes")
     if count is None and indexes is None:
-        faults.append(required(path, "at least one of succeededCount or succeededIndexes must be specified"))
+        errors.append(required(path, "at least one of succeededCount or succeededIndexes must be specified"))
     total = 0
     if indexes is not None:
         here = f"{path}.succeededIndexes"
         if len(indexes) > SUCCEEDED_INDEXES_BYTES_MAX:
-            faults.append(too_long(here, SUCCEEDED_INDEXES_BYTES_MAX))
+            errors.append(too_long(here, SUCCEEDED_INDEXES_BYTES_MAX))
         try:
             total = count_indexes(indexes, completions)
         except IndexesError as error:
-            faults.append(invalid(here, indexes, f"error parsing succeededIndexes: {error}"))
+            errors.append(invalid(here, indexes, f"error parsing succeededIndexes: {error}"))
     if count is not None:
         here = f"{path}.succeededCount"
-        faults += nonnegative_faults(count, here)
+        errors += validate_nonnegative(count, here)
         if count > completions:
             detail = f"must be less than or equal to {completions} (the number of specified completions)"
-            faults.append(invalid(here, count, detail))
+            errors.append(invalid(here, count, detail))
         if indexes is not None and count > total:
             detail = (
                 f"must be less than or equal to {total} (the number of indexes in the specified succeededIndexes field)"
             )
-            faults.append(invalid(here, count, detail))
-    return faults
+            errors.append(invalid(here, count, detail))
+    return errors
 
 
-def replacement_policy_faults(spec: Document, path: str) -> list[Fault]:
+def validate_replacement_policy(spec: Document, path: str) -> list[FieldError]:
     """With a failure policy, pods are replaced only after they have failed."""
     policy = spec.get("podReplacementPolicy")
     if policy is None:

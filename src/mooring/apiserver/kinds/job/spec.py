@@ -12,25 +12,25 @@ import re
 from mooring.api.document import Document
 from mooring.apiserver.kinds.job.policies import (
     capitalised,
-    failure_policy_faults,
-    replacement_policy_faults,
-    success_policy_faults,
+    validate_failure_policy,
+    validate_replacement_policy,
+    validate_success_policy,
 )
 from mooring.apiserver.kinds.job.status import is_condition_true
-from mooring.apiserver.kinds.pod_template import pod_template_faults
+from mooring.apiserver.kinds.pod_template import validate_pod_template
 from mooring.apiserver.kinds.workloads import (
-    immutable_selector_faults,
     labels_value,
-    mismatch_faults,
-    nonnegative_faults,
     selector_matcher,
     selector_value,
     template_labels,
+    validate_immutable_selector,
+    validate_nonnegative,
+    validate_selector_matches,
 )
-from mooring.apiserver.validation.fields import Fault, invalid, not_supported, required, too_long
+from mooring.apiserver.validation.fields import FieldError, invalid, not_supported, required, too_long
 from mooring.apiserver.validation.metadata import IMMUTABLE
-from mooring.apiserver.validation.names import dns_label_faults, dns_subdomain_faults, matching_rule
-from mooring.apiserver.validation.selectors import label_selector_faults
+from mooring.apiserver.validation.names import dns_label_errors, dns_subdomain_errors, matching_rule
+from mooring.apiserver.validation.selectors import validate_label_selector
 from mooring.apiserver.validation.values import internal_value, means_the_same
 
 CONTROLLER_UID = "batch.kubernetes.io/controller-uid"
@@ -58,169 +58,169 @@ _HTTP_PATH = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
 _is_http_path = re.compile(_HTTP_PATH).fullmatch
 
 
-def job_faults(job: Document, old: Document | None) -> list[Fault]:
+def validate_job(job: Document, old: Document | None) -> list[FieldError]:
     """A job as a whole, apart from its metadata."""
     metadata, spec = job["metadata"], job["spec"]
     needs_prefixed_labels = True
     if old is not None:
         labels = template_labels(old["spec"]["template"]) or {}
         needs_prefixed_labels = JOB_NAME in labels and CONTROLLER_UID in labels
-    faults = _generated_selector_faults(metadata, spec, needs_prefixed_labels)
-    faults += _selected_spec_faults(spec, old["spec"] if old is not None else None, "spec")
+    errors = _validate_generated_selector(metadata, spec, needs_prefixed_labels)
+    errors += _validate_selected_spec(spec, old["spec"] if old is not None else None, "spec")
     completions = spec.get("completions")
     if spec.get("completionMode") == "Indexed" and completions is not None and completions > 0:
         name = metadata.get("name", "")
         last = f"{name}-{completions - 1}"
-        if dns_label_faults(last):
+        if dns_label_errors(last):
             detail = f"will not able to create pod with invalid DNS label: {last}"
-            faults.append(invalid("metadata.name", name, detail))
-    return faults
+            errors.append(invalid("metadata.name", name, detail))
+    return errors
 
 
-def job_update_faults(job: Document, old: Document) -> list[Fault]:
+def validate_job_update(job: Document, old: Document) -> list[FieldError]:
     """What a change of a job may not do."""
     spec, old_spec = job["spec"], old["spec"]
-    faults = _selected_spec_faults(spec, old_spec, "spec")
-    faults += _completions_faults(spec, old_spec, "spec.completions")
-    faults += immutable_selector_faults(spec.get("selector"), old_spec.get("selector"), "spec.selector")
-    faults += _template_update_faults(job, old, "spec")
+    errors = _validate_selected_spec(spec, old_spec, "spec")
+    errors += _validate_completions(spec, old_spec, "spec.completions")
+    errors += validate_immutable_selector(spec.get("selector"), old_spec.get("selector"), "spec.selector")
+    errors += _validate_template_update(job, old, "spec")
     for field in ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"):
         if spec.get(field) != old_spec.get(field):
-            faults.append(invalid(f"spec.{field}", capitalised(spec.get(field)), IMMUTABLE))
-    return faults
+            errors.append(invalid(f"spec.{field}", capitalised(spec.get(field)), IMMUTABLE))
+    return errors
 
 
-def job_spec_faults(spec: Document, old: Document | None, path: str) -> list[Fault]:
+def validate_job_spec(spec: Document, old: Document | None, path: str) -> list[FieldError]:
     """The spec of a job that has no selector yet."""
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     for field in _COUNTS:
-        faults += nonnegative_faults(spec.get(field), f"{path}.{field}")
+        errors += validate_nonnegative(spec.get(field), f"{path}.{field}")
     if (failed_max := spec.get("maxFailedIndexes")) is not None:
-        faults += nonnegative_faults(failed_max, f"{path}.maxFailedIndexes")
+        errors += validate_nonnegative(failed_max, f"{path}.maxFailedIndexes")
         if spec.get("backoffLimitPerIndex") is None:
-            faults.append(required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified"))
+            errors.append(required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified"))
     if (managed_by := spec.get("managedBy")) is not None:
-        faults += _managed_by_faults(managed_by, f"{path}.managedBy")
-    faults += _completion_mode_faults(spec, path)
+        errors += _validate_managed_by(managed_by, f"{path}.managedBy")
+    errors += _validate_completion_mode(spec, path)
     if spec.get("podFailurePolicy") is not None:
-        faults += failure_policy_faults(spec, f"{path}.podFailurePolicy")
+        errors += validate_failure_policy(spec, f"{path}.podFailurePolicy")
     if (success := spec.get("successPolicy")) is not None:
         here = f"{path}.successPolicy"
         if spec.get("completionMode") == "Indexed":
-            faults += success_policy_faults(spec, here)
+            errors += validate_success_policy(spec, here)
         else:
-            faults.append(invalid(here, capitalised(success), "requires indexed completion mode"))
-    faults += replacement_policy_faults(spec, f"{path}.podReplacementPolicy")
-    faults += pod_template_faults(spec["template"], f"{path}.template", old["template"] if old is not None else None)
-    faults += _restart_faults(spec, f"{path}.template.spec.restartPolicy")
-    return faults
+            errors.append(invalid(here, capitalised(success), "requires indexed completion mode"))
+    errors += validate_replacement_policy(spec, f"{path}.podReplacementPolicy")
+    errors += validate_pod_template(spec["template"], f"{path}.template", old["template"] if old is not None else None)
+    errors += _validate_restart(spec, f"{path}.template.spec.restartPolicy")
+    return errors
 
 
 # --- parts of the spec ------------------------------------------------------------------------------------------
 
 
-def _selected_spec_faults(spec: Document, old: Document | None, path: str) -> list[Fault]:
-    faults = job_spec_faults(spec, old, path)
+def _validate_selected_spec(spec: Document, old: Document | None, path: str) -> list[FieldError]:
+    errors = validate_job_spec(spec, old, path)
     selector = spec.get("selector")
     if selector is None:
-        faults.append(required(f"{path}.selector"))
+        errors.append(required(f"{path}.selector"))
     else:
-        tolerates = old is not None and bool(label_selector_faults(old.get("selector"), ""))
-        faults += label_selector_faults(selector, f"{path}.selector", tolerates_values=tolerates)
+        tolerates = old is not None and bool(validate_label_selector(old.get("selector"), ""))
+        errors += validate_label_selector(selector, f"{path}.selector", tolerates_values=tolerates)
     matcher = selector_matcher(selector)
     if matcher is not None:
-        faults += mismatch_faults(matcher, spec["template"], f"{path}.template")
-    return faults
+        errors += validate_selector_matches(matcher, spec["template"], f"{path}.template")
+    return errors
 
 
-def _generated_selector_faults(metadata: Document, spec: Document, needs_prefixed_labels: bool) -> list[Fault]:
+def _validate_generated_selector(metadata: Document, spec: Document, needs_prefixed_labels: bool) -> list[FieldError]:
     """Unless the selector is made by hand, it selects by the job's uid, and the template carries name and uid."""
     selector = spec.get("selector")
     if spec.get("manualSelector") or selector is None:
         return []
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     uid, name = metadata.get("uid", ""), metadata.get("name", "")
     if not uid:
-        faults.append(required("metadata.uid"))
+        errors.append(required("metadata.uid"))
     wanted = {LEGACY_CONTROLLER_UID: uid, LEGACY_JOB_NAME: name}
     if needs_prefixed_labels:
         wanted |= {CONTROLLER_UID: uid, JOB_NAME: name}
     labels = template_labels(spec["template"])
     for key, value in wanted.items():
-        faults += _job_label_faults(labels, key, value)
+        errors += _validate_job_label(labels, key, value)
     matcher = selector_matcher(selector)
     if matcher is not None and not matcher.matches(wanted):
-        faults.append(invalid("spec.selector", selector_value(selector), "`selector` not auto-generated"))
-    return faults
+        errors.append(invalid("spec.selector", selector_value(selector), "`selector` not auto-generated"))
+    return errors
 
 
-def _job_label_faults(labels: Document | None, key: str, wanted: str) -> list[Fault]:
+def _validate_job_label(labels: Document | None, key: str, wanted: str) -> list[FieldError]:
     path, detail = f"spec.template.metadata.labels[{key}]", f"must be '{wanted}'"
     if labels is None or key not in labels:
         return [required(path, detail)]
     return [] if labels[key] == wanted else [invalid(path, labels_value(labels), detail)]
 
 
-def _managed_by_faults(managed_by: str, path: str) -> list[Fault]:
-    faults = _domain_prefixed_path_faults(managed_by, path)
+def _validate_managed_by(managed_by: str, path: str) -> list[FieldError]:
+    errors = _validate_domain_prefixed_path(managed_by, path)
     if len(managed_by.encode()) > MANAGED_BY_BYTES_MAX:
-        faults.append(too_long(path, MANAGED_BY_BYTES_MAX))
-    return faults
+        errors.append(too_long(path, MANAGED_BY_BYTES_MAX))
+    return errors
 
 
-def _domain_prefixed_path_faults(value: str, path: str) -> list[Fault]:
+def _validate_domain_prefixed_path(value: str, path: str) -> list[FieldError]:
     if not value:
         return [required(path)]
     host, _, rest = value.partition("/")
     if not host or not rest:
         return [invalid(path, value, 'must be a domain-prefixed path (such as "acme.io/foo")')]
-    faults = [invalid(path, host, text) for text in dns_subdomain_faults(host)]
+    errors = [invalid(path, host, text) for text in dns_subdomain_errors(host)]
     if not _is_http_path(rest):
-        faults.append(invalid(path, rest, matching_rule("Invalid path", _HTTP_PATH)))
-    return faults
+        errors.append(invalid(path, rest, matching_rule("Invalid path", _HTTP_PATH)))
+    return errors
 
 
-def _completion_mode_faults(spec: Document, path: str) -> list[Fault]:
+def _validate_completion_mode(spec: Document, path: str) -> list[FieldError]:
     mode = spec.get("completionMode")
     if mode == "Indexed":
-        return _indexed_faults(spec, path)
-    faults = []
+        return _validate_indexed(spec, path)
+    errors = []
     if mode not in (None, "NonIndexed"):
         return [not_supported(f"{path}.completionMode", mode, ("NonIndexed", "Indexed"))]
     for field in ("backoffLimitPerIndex", "maxFailedIndexes"):
         if spec.get(field) is not None:
-            faults.append(invalid(f"{path}.{field}", spec[field], "requires indexed completion mode"))
-    return faults
+            errors.append(invalid(f"{path}.{field}", spec[field], "requires indexed completion mode"))
+    return errors
 
 
-def _indexed_faults(spec: Document, path: str) -> list[Fault]:
-    faults = []
+def _validate_indexed(spec: Document, path: str) -> list[FieldError]:
+    errors = []
     completions, parallelism = spec.get("completions"), spec.get("parallelism")
     failed_max = spec.get("maxFailedIndexes")
     if completions is None:
-        faults.append(required(f"{path}.completions", "when completion mode is Indexed"))
+        errors.append(required(f"{path}.completions", "when completion mode is Indexed"))
     if parallelism is not None and parallelism > PARALLELISM_INDEXED_MAX:
         detail = f"must be less than or equal to {PARALLELISM_INDEXED_MAX} when completion mode is Indexed"
-        faults.append(invalid(f"{path}.parallelism", parallelism, detail))
+        errors.append(invalid(f"{path}.parallelism", parallelism, detail))
     here = f"{path}.maxFailedIndexes"
     if completions is not None and failed_max is not None and failed_max > completions:
-        faults.append(invalid(here, failed_max, "must be less than or equal to completions"))
+        errors.append(invalid(here, failed_max, "must be less than or equal to completions"))
     if failed_max is not None and failed_max > FAILED_INDEXES_MAX:
-        faults.append(invalid(here, failed_max, f"must be less than or equal to {FAILED_INDEXES_MAX}"))
+        errors.append(invalid(here, failed_max, f"must be less than or equal to {FAILED_INDEXES_MAX}"))
     if completions is None or completions <= COMPLETIONS_MANY or spec.get("backoffLimitPerIndex") is None:
-        return faults
+        return errors
     if failed_max is None:
-        faults.append(required(here, f"must be specified when completions is above {COMPLETIONS_MANY}"))
+        errors.append(required(here, f"must be specified when completions is above {COMPLETIONS_MANY}"))
     suffix = f"when completions are above {COMPLETIONS_MANY} and used with backoff limit per index"
     if parallelism is not None and parallelism > PARALLELISM_MANY_MAX:
         detail = f"must be less than or equal to {PARALLELISM_MANY_MAX} {suffix}"
-        faults.append(invalid(f"{path}.parallelism", parallelism, detail))
+        errors.append(invalid(f"{path}.parallelism", parallelism, detail))
     if failed_max is not None and failed_max > FAILED_INDEXES_MANY_MAX:
-        faults.append(invalid(here, failed_max, f"must be less than or equal to {FAILED_INDEXES_MANY_MAX} {suffix}"))
-    return faults
+        errors.append(invalid(here, failed_max, f"must be less than or equal to {FAILED_INDEXES_MANY_MAX} {suffix}"))
+    return errors
 
 
-def _restart_faults(spec: Document, path: str) -> list[Fault]:
+def _validate_restart(spec: Document, path: str) -> list[FieldError]:
     restart = (spec["template"].get("spec") or {}).get("restartPolicy", "")
     if restart in ("Always", ""):
         return [required(path, 'valid values: "OnFailure", "Never"')]
@@ -234,7 +234,7 @@ def _restart_faults(spec: Document, path: str) -> list[Fault]:
 # --- changes ----------------------------------------------------------------------------------------------------
 
 
-def _completions_faults(spec: Document, old: Document, path: str) -> list[Fault]:
+def _validate_completions(spec: Document, old: Document, path: str) -> list[FieldError]:
     """Fixed; an indexed job may be grown and shrunk together with its parallelism."""
     new, before = spec.get("completions"), old.get("completions")
     if new == before:
@@ -246,7 +246,7 @@ def _completions_faults(spec: Document, old: Document, path: str) -> list[Fault]
     return []
 
 
-def _template_update_faults(job: Document, old: Document, path: str) -> list[Fault]:
+def _validate_template_update(job: Document, old: Document, path: str) -> list[FieldError]:
     template, old_template = job["spec"]["template"], old["spec"]["template"]
     if means_the_same(template, old_template, "core", "PodTemplateSpec"):
         return []

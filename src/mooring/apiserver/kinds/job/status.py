@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from mooring.api.document import Document
 from mooring.apiserver.kinds.job.policies import IndexesError, capitalised, count_indexes, first_overlap
-from mooring.apiserver.kinds.workloads import nonnegative_fields_faults
-from mooring.apiserver.validation.fields import Fault, FaultKind, duplicate, invalid, required
+from mooring.apiserver.kinds.workloads import validate_nonnegative_fields
+from mooring.apiserver.validation.fields import FieldError, FieldErrorType, duplicate, invalid, required
 from mooring.apiserver.validation.metadata import IMMUTABLE
 
 _COUNTS = ("active", "succeeded", "failed", "ready", "terminating")
@@ -46,110 +46,110 @@ class _Change:
         return is_condition_true(self.new, kind) != is_condition_true(self.old, kind)
 
 
-def job_status_faults(job: Document, old: Document) -> list[Fault]:
+def validate_job_status(job: Document, old: Document) -> list[FieldError]:
     change = _Change(job, old)
-    faults = nonnegative_fields_faults({name: change.new.get(name) for name in _COUNTS}, "status")
-    faults += _uncounted_faults(change.new.get("uncountedTerminatedPods"), "status.uncountedTerminatedPods")
-    faults += _ending_faults(change)
-    faults += _finished_faults(change)
-    faults += _indexes_faults(change)
-    faults += _pods_faults(change)
-    faults += _success_faults(change)
-    faults += _transition_faults(change)
-    return faults
+    errors = validate_nonnegative_fields({name: change.new.get(name) for name in _COUNTS}, "status")
+    errors += _validate_uncounted(change.new.get("uncountedTerminatedPods"), "status.uncountedTerminatedPods")
+    errors += _validate_ending(change)
+    errors += _validate_finished(change)
+    errors += _validate_indexes(change)
+    errors += _validate_pods(change)
+    errors += _validate_success(change)
+    errors += _validate_transition(change)
+    return errors
 
 
-def _uncounted_faults(uncounted: Document | None, path: str) -> list[Fault]:
-    faults: list[Fault] = []
+def _validate_uncounted(uncounted: Document | None, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
     seen: set[str] = set()
     if uncounted is None:
-        return faults
+        return errors
     for field in ("succeeded", "failed"):
         for index, uid in enumerate(uncounted.get(field) or ()):
             here = f"{path}.{field}[{index}]"
             if not uid:
-                faults.append(invalid(here, uid, "must not be empty"))
+                errors.append(invalid(here, uid, "must not be empty"))
             elif uid in seen:
-                faults.append(duplicate(here, uid))
+                errors.append(duplicate(here, uid))
             seen.add(uid)
-    return faults
+    return errors
 
 
-def _ending_faults(change: _Change) -> list[Fault]:
+def _validate_ending(change: _Change) -> list[FieldError]:
     """The conditions that end a job, and when it ended."""
-    faults = []
+    errors = []
     new = change.new
     started, completed = new.get("startTime"), new.get("completionTime")
     here = "status.completionTime"
     if change.is_complete and change.is_failed and (change.completeness_changed or change.failure_changed):
-        faults.append(_conditions_fault("cannot set Complete=True and Failed=true conditions"))
+        errors.append(_conditions_error("cannot set Complete=True and Failed=true conditions"))
     failing_changed = change.completeness_changed or change.condition_changed("FailureTarget")
     if change.is_complete and change.is_failing and failing_changed:
-        faults.append(_conditions_fault("cannot set Complete=True and FailureTarget=true conditions"))
+        errors.append(_conditions_error("cannot set Complete=True and FailureTarget=true conditions"))
     completion_changed = change.completeness_changed or change.changed("completionTime")
     if completed is not None and not change.is_complete and completion_changed:
         detail = "cannot set completionTime when there is no Complete=True condition"
-        faults.append(invalid(here, completed, detail))
+        errors.append(invalid(here, completed, detail))
     if completed is None and change.is_complete and completion_changed:
-        faults.append(required(here, "completionTime is required for Complete jobs"))
+        errors.append(required(here, "completionTime is required for Complete jobs"))
     is_backwards = started is not None and completed is not None and completed < started
     if is_backwards and change.changed("startTime", "completionTime"):
-        faults.append(invalid(here, completed, "must be equal to or after `startTime`"))
+        errors.append(invalid(here, completed, "must be equal to or after `startTime`"))
     if change.is_failed and not change.is_failing and (change.failure_changed or change.changed("failedIndexes")):
-        faults.append(_conditions_fault("cannot set Failed=True condition without the FailureTarget=true condition"))
+        errors.append(_conditions_error("cannot set Failed=True condition without the FailureTarget=true condition"))
     success_changed = change.completeness_changed or change.condition_changed("SuccessCriteriaMet")
     if change.is_complete and not change.is_succeeding and success_changed:
         detail = "cannot set Complete=True condition without the SuccessCriteriaMet=true condition"
-        faults.append(_conditions_fault(detail))
-    return faults
+        errors.append(_conditions_error(detail))
+    return errors
 
 
-def _finished_faults(change: _Change) -> list[Fault]:
+def _validate_finished(change: _Change) -> list[FieldError]:
     """What a finished job cannot have, or must have."""
     if not change.is_finished:
         return []
-    faults = []
+    errors = []
     new = change.new
     if new.get("active", 0) > 0 and (change.finish_changed or change.changed("active")):
-        faults.append(invalid("status.active", new["active"], "active>0 is invalid for finished job"))
+        errors.append(invalid("status.active", new["active"], "active>0 is invalid for finished job"))
     is_empty = change.spec.get("suspend") is True and change.spec.get("completions") == 0
     if new.get("startTime") is None and (change.finish_changed or change.changed("startTime")) and not is_empty:
-        faults.append(required("status.startTime", "startTime is required for finished job"))
+        errors.append(required("status.startTime", "startTime is required for finished job"))
     uncounted = new.get("uncountedTerminatedPods") or {}
     if any(uncounted.values()) and (change.finish_changed or change.changed("uncountedTerminatedPods")):
         detail = "must be empty for finished job"
-        faults.append(invalid("status.uncountedTerminatedPods", capitalised(uncounted), detail))
-    return faults
+        errors.append(invalid("status.uncountedTerminatedPods", capitalised(uncounted), detail))
+    return errors
 
 
-def _indexes_faults(change: _Change) -> list[Fault]:
-    faults = []
+def _validate_indexes(change: _Change) -> list[FieldError]:
+    errors = []
     completions, per_index = change.spec.get("completions"), change.spec.get("backoffLimitPerIndex")
     completed, failed = change.new.get("completedIndexes", ""), change.new.get("failedIndexes")
     completed_changed, failed_changed = change.changed("completedIndexes"), _failed_indexes_changed(change)
     if completed_changed and completions is not None:
-        faults += _unreadable_faults(completed, completions, "completedIndexes")
+        errors += _validate_unreadable(completed, completions, "completedIndexes")
     if failed_changed and completions is not None and per_index is not None and failed is not None:
-        faults += _unreadable_faults(failed, completions, "failedIndexes")
+        errors += _validate_unreadable(failed, completions, "failedIndexes")
     if completed_changed and completed and not change.is_indexed:
         detail = "cannot set non-empty completedIndexes when non-indexed completion mode"
-        faults.append(invalid("status.completedIndexes", completed, detail))
+        errors.append(invalid("status.completedIndexes", completed, detail))
     if failed_changed and per_index is None and failed is not None:
         detail = "cannot set non-null failedIndexes when backoffLimitPerIndex is null"
-        faults.append(invalid("status.failedIndexes", failed, detail))
+        errors.append(invalid("status.failedIndexes", failed, detail))
     if (failed_changed or completed_changed) and completions is not None and failed is not None:
         overlap = first_overlap(completed, failed, completions)
         if overlap is not None:
             detail = f"failedIndexes and completedIndexes overlap at index: {overlap}"
-            faults.append(invalid("status.failedIndexes", failed, detail))
-    return faults
+            errors.append(invalid("status.failedIndexes", failed, detail))
+    return errors
 
 
 def _failed_indexes_changed(change: _Change) -> bool:
     return change.new.get("failedIndexes") != change.old.get("failedIndexes")
 
 
-def _unreadable_faults(text: str, completions: int, field: str) -> list[Fault]:
+def _validate_unreadable(text: str, completions: int, field: str) -> list[FieldError]:
     try:
         count_indexes(text, completions)
     except IndexesError as error:
@@ -157,57 +157,57 @@ def _unreadable_faults(text: str, completions: int, field: str) -> list[Fault]:
     return []
 
 
-def _pods_faults(change: _Change) -> list[Fault]:
-    faults = []
+def _validate_pods(change: _Change) -> list[FieldError]:
+    errors = []
     terminating, ready = change.new.get("terminating"), change.new.get("ready")
     terminating_changed = change.finish_changed or change.changed("terminating")
     if terminating and terminating > 0 and change.is_finished and terminating_changed:
-        faults.append(invalid("status.terminating", terminating, "terminating>0 is invalid for finished job"))
+        errors.append(invalid("status.terminating", terminating, "terminating>0 is invalid for finished job"))
     if ready is not None and ready > change.new.get("active", 0) and change.changed("ready", "active"):
-        faults.append(invalid("status.ready", ready, "cannot set more ready pods than active"))
-    return faults
+        errors.append(invalid("status.ready", ready, "cannot set more ready pods than active"))
+    return errors
 
 
-def _success_faults(change: _Change) -> list[Fault]:
-    faults = []
+def _validate_success(change: _Change) -> list[FieldError]:
+    errors = []
     if change.is_succeeding and change.is_failed:
-        faults.append(_conditions_fault("cannot set SuccessCriteriaMet=True and Failed=true conditions"))
+        errors.append(_conditions_error("cannot set SuccessCriteriaMet=True and Failed=true conditions"))
     if change.is_succeeding and change.is_failing:
-        faults.append(_conditions_fault("cannot set SuccessCriteriaMet=True and FailureTarget=true conditions"))
+        errors.append(_conditions_error("cannot set SuccessCriteriaMet=True and FailureTarget=true conditions"))
     if change.spec.get("successPolicy") is not None and not change.is_succeeding and change.is_complete:
         detail = "cannot set Complete=True for Job with SuccessPolicy unless SuccessCriteriaMet=True"
-        faults.append(_conditions_fault(detail))
-    return faults
+        errors.append(_conditions_error(detail))
+    return errors
 
 
-def _transition_faults(change: _Change) -> list[Fault]:
+def _validate_transition(change: _Change) -> list[FieldError]:
     """What was reached is not given up."""
-    faults = []
+    errors = []
     new, old = change.new, change.old
     for kind in _TERMINAL:
         if is_condition_true(old, kind) and not is_condition_true(new, kind):
-            faults.append(_conditions_fault(f"cannot disable the terminal {kind}=True condition"))
+            errors.append(_conditions_error(f"cannot disable the terminal {kind}=True condition"))
     if new.get("failed", 0) < old.get("failed", 0):
-        faults.append(invalid("status.failed", new.get("failed", 0), "cannot decrease the failed counter"))
+        errors.append(invalid("status.failed", new.get("failed", 0), "cannot decrease the failed counter"))
     # An indexed job that is as parallel as it has completions can be shrunk, and then counts less.
     can_shrink = change.is_indexed and change.spec.get("completions") == change.spec.get("parallelism")
     if not can_shrink and new.get("succeeded", 0) < old.get("succeeded", 0):
-        faults.append(invalid("status.succeeded", new.get("succeeded", 0), "cannot decrease the succeeded counter"))
+        errors.append(invalid("status.succeeded", new.get("succeeded", 0), "cannot decrease the succeeded counter"))
     completed, started = new.get("completionTime"), old.get("startTime")
     if completed is not None and old.get("completionTime") not in (None, completed):
-        faults.append(invalid("status.completionTime", completed, IMMUTABLE))
+        errors.append(invalid("status.completionTime", completed, IMMUTABLE))
     is_resuming = is_condition_true(old, "Suspended") and is_condition_true(new, "Suspended", "False")
     if started is not None and new.get("startTime") != started and not is_resuming and not change.spec.get("suspend"):
         detail = "field is immutable for unsuspended job once set"
-        faults.append(invalid("status.startTime", new.get("startTime"), detail))
+        errors.append(invalid("status.startTime", new.get("startTime"), detail))
     had_succeeded = is_condition_true(old, "SuccessCriteriaMet")
     if had_succeeded and not change.is_succeeding:
-        faults.append(_conditions_fault("cannot disable the SuccessCriteriaMet=True condition"))
+        errors.append(_conditions_error("cannot disable the SuccessCriteriaMet=True condition"))
     if is_condition_true(old, "Complete") and not had_succeeded and change.is_succeeding:
         detail = "cannot set SuccessCriteriaMet=True for Job already has Complete=true conditions"
-        faults.append(_conditions_fault(detail))
-    return faults
+        errors.append(_conditions_error(detail))
+    return errors
 
 
-def _conditions_fault(detail: str) -> Fault:
-    return Fault(FaultKind.INVALID, "status.conditions", detail)
+def _conditions_error(detail: str) -> FieldError:
+    return FieldError(FieldErrorType.INVALID, "status.conditions", detail)

@@ -20,10 +20,10 @@ from mooring.apiserver.kinds.job.spec import (
     LEGACY_CONTROLLER_UID,
     LEGACY_JOB_NAME,
     PARALLELISM_MANY_MAX,
-    job_faults,
-    job_update_faults,
+    validate_job,
+    validate_job_update,
 )
-from mooring.apiserver.kinds.job.status import job_status_faults
+from mooring.apiserver.kinds.job.status import validate_job_status
 from mooring.apiserver.kinds.pod.defaults import default_pod_template
 from mooring.apiserver.kinds.pod.warnings import pod_template_warnings
 from mooring.apiserver.kinds.workloads import (
@@ -38,7 +38,7 @@ from mooring.apiserver.kinds.workloads import (
 from mooring.apiserver.strategy import Dependents, StatusStrategy, Strategy
 from mooring.apiserver.tables.cells import age, between, containers_and_images, selector_text, since, template_spec
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column
-from mooring.apiserver.validation.fields import Fault
+from mooring.apiserver.validation.fields import FieldError
 from mooring.apiserver.validation.values import means_the_same
 
 BACKOFF_MAX = 6
@@ -161,16 +161,16 @@ class JobStrategy(WorkloadStrategy):
         if not means_the_same(obj["spec"], old["spec"], "batch", "JobSpec"):
             obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
-    def body_faults(self, obj: Document, call: Call) -> list[Fault]:
-        return job_faults(obj, None)
+    def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
+        return validate_job(obj, None)
 
-    def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
         """As a new job, then as a change."""
-        faults = self.meta_faults(obj)
-        faults += job_faults(obj, old)
-        faults += self.meta_update_faults(obj, old)
-        faults += job_update_faults(obj, old)
-        return faults
+        errors = self.validate_meta(obj)
+        errors += validate_job(obj, old)
+        errors += self.validate_meta_update(obj, old)
+        errors += validate_job_update(obj, old)
+        return errors
 
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
         return pod_name_warnings(obj["metadata"]["name"]) + job_warnings(obj["spec"], "spec")
@@ -188,8 +188,8 @@ class JobStrategy(WorkloadStrategy):
 
 
 class JobStatusStrategy(StatusStrategy):
-    def body_update_faults(self, obj: Document, old: Document, call: Call) -> list[Fault]:
-        return job_status_faults(obj, old)
+    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        return validate_job_status(obj, old)
 
 
 def job_warnings(spec: Document, path: str) -> list[str]:

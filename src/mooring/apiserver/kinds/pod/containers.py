@@ -13,16 +13,16 @@ from dataclasses import dataclass
 
 from mooring.api.document import Document
 from mooring.apiserver.kinds.pod.environment import (
-    devices_faults,
-    environment_faults,
-    environment_imports_faults,
-    mounts_faults,
+    validate_devices,
+    validate_environment,
+    validate_environment_imports,
+    validate_mounts,
 )
 from mooring.apiserver.kinds.pod.options import PodOptions
-from mooring.apiserver.kinds.pod.resources import non_negative_faults, resource_requirements_faults
-from mooring.apiserver.kinds.pod.security import security_context_faults
+from mooring.apiserver.kinds.pod.resources import validate_non_negative, validate_resource_requirements
+from mooring.apiserver.kinds.pod.security import validate_security_context
 from mooring.apiserver.validation.fields import (
-    Fault,
+    FieldError,
     duplicate,
     forbidden,
     invalid,
@@ -32,10 +32,10 @@ from mooring.apiserver.validation.fields import (
     too_many,
 )
 from mooring.apiserver.validation.names import (
-    dns_label_faults,
-    http_header_name_faults,
-    port_name_faults,
-    port_number_faults,
+    dns_label_errors,
+    http_header_name_errors,
+    port_name_errors,
+    port_number_errors,
 )
 
 _COUNTS = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")
@@ -68,81 +68,81 @@ _EPHEMERAL_FORBIDDEN = (
 )
 
 
-def probes_faults(container: Document, path: str) -> list[Fault]:
+def validate_probes(container: Document, path: str) -> list[FieldError]:
     """What is wrong with the probes of a container."""
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     for kind in ("livenessProbe", "readinessProbe", "startupProbe"):
         probe = container.get(kind)
         if probe is None:
             continue
         here = f"{path}.{kind}"
-        faults += _probe_faults(probe, here)
+        errors += _validate_probe(probe, here)
         if kind == "readinessProbe":
             grace_s = probe.get("terminationGracePeriodSeconds")
             if grace_s is not None:
                 detail = "must not be set for readinessProbes"
-                faults.append(invalid(f"{here}.terminationGracePeriodSeconds", grace_s, detail))
+                errors.append(invalid(f"{here}.terminationGracePeriodSeconds", grace_s, detail))
         elif probe.get("successThreshold", 0) != 1:
-            faults.append(invalid(f"{here}.successThreshold", probe.get("successThreshold", 0), "must be 1"))
-    return faults
+            errors.append(invalid(f"{here}.successThreshold", probe.get("successThreshold", 0), "must be 1"))
+    return errors
 
 
-def lifecycle_faults(lifecycle: Document | None, grace_s: int | None, path: str) -> list[Fault]:
+def validate_lifecycle(lifecycle: Document | None, grace_s: int | None, path: str) -> list[FieldError]:
     """What is wrong with the hooks of a container."""
     if lifecycle is None:
         return []
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     for kind in ("postStart", "preStop"):
         if lifecycle.get(kind) is not None:
-            faults += _handler_faults(lifecycle[kind], _HOOK_HANDLERS, grace_s, f"{path}.{kind}")
-    return faults
+            errors += _validate_handler(lifecycle[kind], _HOOK_HANDLERS, grace_s, f"{path}.{kind}")
+    return errors
 
 
-def port_faults(port: object, path: str) -> list[Fault]:
+def validate_port(port: object, path: str) -> list[FieldError]:
     """A port by number or by name."""
     if isinstance(port, str):
-        return [invalid(path, port, text) for text in port_name_faults(port)]
+        return [invalid(path, port, text) for text in port_name_errors(port)]
     number = port if isinstance(port, int) else 0
-    return [invalid(path, number, text) for text in port_number_faults(number)]
+    return [invalid(path, number, text) for text in port_number_errors(number)]
 
 
 # --- parts ------------------------------------------------------------------------------------------------------
 
 
-def _probe_faults(probe: Document, path: str) -> list[Fault]:
-    faults = _handler_faults(probe, _PROBE_HANDLERS, None, path)
+def _validate_probe(probe: Document, path: str) -> list[FieldError]:
+    errors = _validate_handler(probe, _PROBE_HANDLERS, None, path)
     for field in _COUNTS:
-        faults += non_negative_faults(probe.get(field, 0), f"{path}.{field}")
+        errors += validate_non_negative(probe.get(field, 0), f"{path}.{field}")
     grace_s = probe.get("terminationGracePeriodSeconds")
     if grace_s is not None and grace_s <= 0:
-        faults.append(invalid(f"{path}.terminationGracePeriodSeconds", grace_s, "must be greater than 0"))
-    return faults
+        errors.append(invalid(f"{path}.terminationGracePeriodSeconds", grace_s, "must be greater than 0"))
+    return errors
 
 
-def _handler_faults(handler: Document, kinds: tuple[str, ...], grace_s: int | None, path: str) -> list[Fault]:
+def _validate_handler(handler: Document, kinds: tuple[str, ...], grace_s: int | None, path: str) -> list[FieldError]:
     """Exactly one way to ask, or to act."""
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     is_given = False
     for kind in kinds:
         action = handler.get(kind)
         if action is None:
             continue
         if is_given:
-            faults.append(forbidden(f"{path}.{kind}", "may not specify more than 1 handler type"))
+            errors.append(forbidden(f"{path}.{kind}", "may not specify more than 1 handler type"))
         else:
             is_given = True
-            faults += _action_faults(kind, action, grace_s, f"{path}.{kind}")
+            errors += _validate_action(kind, action, grace_s, f"{path}.{kind}")
     if not is_given:
-        faults.append(required(path, "must specify a handler type"))
-    return faults
+        errors.append(required(path, "must specify a handler type"))
+    return errors
 
 
-def _action_faults(kind: str, action: Document, grace_s: int | None, path: str) -> list[Fault]:
+def _validate_action(kind: str, action: Document, grace_s: int | None, path: str) -> list[FieldError]:
     match kind:
         case "exec":
             return [] if action.get("command") else [required(f"{path}.command")]
         case "httpGet":
-            return _http_faults(action, path)
+            return _validate_http(action, path)
         case "sleep":
             seconds = action.get("seconds", 0)
             if grace_s is None or 0 <= seconds <= grace_s:
@@ -150,54 +150,54 @@ def _action_faults(kind: str, action: Document, grace_s: int | None, path: str) 
             detail = f"must be non-negative and less than terminationGracePeriodSeconds ({grace_s})"
             return [invalid(path, seconds, detail)]
         case _:
-            return port_faults(action.get("port", 0), f"{path}.port")
+            return validate_port(action.get("port", 0), f"{path}.port")
 
 
-def _http_faults(action: Document, path: str) -> list[Fault]:
-    faults: list[Fault] = []
+def _validate_http(action: Document, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
     if not action.get("path"):
-        faults.append(required(f"{path}.path"))
-    faults += port_faults(action.get("port", 0), f"{path}.port")
+        errors.append(required(f"{path}.path"))
+    errors += validate_port(action.get("port", 0), f"{path}.port")
     if action.get("scheme", "") not in ("HTTP", "HTTPS"):
-        faults.append(not_supported(f"{path}.scheme", action.get("scheme", ""), ("HTTP", "HTTPS")))
+        errors.append(not_supported(f"{path}.scheme", action.get("scheme", ""), ("HTTP", "HTTPS")))
     for header in action.get("httpHeaders") or ():
         name = header.get("name", "")
-        faults += [invalid(f"{path}.httpHeaders", name, text) for text in http_header_name_faults(name)]
-    return faults
+        errors += [invalid(f"{path}.httpHeaders", name, text) for text in http_header_name_errors(name)]
+    return errors
 
 
-def container_faults(container: Document, ground: PodGround, path: str) -> list[Fault]:
+def validate_container(container: Document, ground: PodGround, path: str) -> list[FieldError]:
     """What is wrong with a container of any sort."""
     name = container.get("name", "")
-    faults = (
-        [invalid(f"{path}.name", name, text) for text in dns_label_faults(name)] if name else [required(f"{path}.name")]
+    errors = (
+        [invalid(f"{path}.name", name, text) for text in dns_label_errors(name)] if name else [required(f"{path}.name")]
     )
     if not container.get("image"):
-        faults.append(required(f"{path}.image"))
-    faults += _container_choice_faults(
+        errors.append(required(f"{path}.image"))
+    errors += _validate_container_choice(
         container.get("terminationMessagePolicy", ""), _MESSAGE_POLICIES, f"{path}.terminationMessagePolicy"
     )
     if container.get("ports"):
-        faults += _container_ports_faults(container["ports"], f"{path}.ports")
+        errors += _validate_container_ports(container["ports"], f"{path}.ports")
     if container.get("env"):
-        faults += environment_faults(container["env"], f"{path}.env")
+        errors += validate_environment(container["env"], f"{path}.env")
     if container.get("envFrom"):
-        faults += environment_imports_faults(container["envFrom"], f"{path}.envFrom")
-    faults += mounts_faults(container, ground.volumes, f"{path}.volumeMounts")
-    faults += devices_faults(container, ground.volumes, f"{path}.volumeDevices")
-    faults += pull_policy_faults(container.get("imagePullPolicy", ""), f"{path}.imagePullPolicy")
+        errors += validate_environment_imports(container["envFrom"], f"{path}.envFrom")
+    errors += validate_mounts(container, ground.volumes, f"{path}.volumeMounts")
+    errors += validate_devices(container, ground.volumes, f"{path}.volumeDevices")
+    errors += validate_pull_policy(container.get("imagePullPolicy", ""), f"{path}.imagePullPolicy")
     resources = container.get("resources")
     if resources:
-        faults += resource_requirements_faults(resources, f"{path}.resources", ground.claim_names, ground.options)
+        errors += validate_resource_requirements(resources, f"{path}.resources", ground.claim_names, ground.options)
     if container.get("resizePolicy"):
-        faults += _resize_policy_faults(container["resizePolicy"], ground.restart_policy, f"{path}.resizePolicy")
+        errors += _validate_resize_policy(container["resizePolicy"], ground.restart_policy, f"{path}.resizePolicy")
     context = container.get("securityContext")
     if context is not None:
-        faults += security_context_faults(context, ground.uses_host_users, f"{path}.securityContext")
-    return faults
+        errors += validate_security_context(context, ground.uses_host_users, f"{path}.securityContext")
+    return errors
 
 
-def container_image_space_faults(container: Document, path: str) -> list[Fault]:
+def validate_container_image_space(container: Document, path: str) -> list[FieldError]:
     """Templates may hold anything in place of an image; a pod may not."""
     image = container.get("image", "")
     if image == image.strip():
@@ -205,91 +205,91 @@ def container_image_space_faults(container: Document, path: str) -> list[Fault]:
     return [invalid(f"{path}.image", image, "must not have leading or trailing whitespace")]
 
 
-def pull_policy_faults(policy: str, path: str) -> list[Fault]:
-    return _container_choice_faults(policy, _PULL_POLICIES, path)
+def validate_pull_policy(policy: str, path: str) -> list[FieldError]:
+    return _validate_container_choice(policy, _PULL_POLICIES, path)
 
 
-def restart_policy_faults(container: Document, path: str, is_init: bool = False) -> list[Fault]:
+def validate_restart_policy(container: Document, path: str, is_init: bool = False) -> list[FieldError]:
     """What is wrong with the restart policy of a container itself. Rules of an init container without a policy are not
     looked into."""
     policy, rules = container.get("restartPolicy"), container.get("restartPolicyRules") or ()
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     if policy is None:
         if not rules:
             return []
-        faults.append(required(f"{path}.restartPolicy", "must specify restartPolicy when restart rules are used"))
+        errors.append(required(f"{path}.restartPolicy", "must specify restartPolicy when restart rules are used"))
         if is_init:
-            return faults
+            return errors
     elif policy not in _RESTART_POLICIES:
-        faults.append(not_supported(f"{path}.restartPolicy", policy, _RESTART_POLICIES))
+        errors.append(not_supported(f"{path}.restartPolicy", policy, _RESTART_POLICIES))
     if len(rules) > RESTART_RULES_MAX:
-        faults.append(too_many(f"{path}.restartPolicyRules", len(rules), RESTART_RULES_MAX))
+        errors.append(too_many(f"{path}.restartPolicyRules", len(rules), RESTART_RULES_MAX))
     for index, rule in enumerate(rules):
-        faults += _restart_rule_faults(rule, f"{path}.restartPolicyRules[{index}]")
-    return faults
+        errors += _validate_restart_rule(rule, f"{path}.restartPolicyRules[{index}]")
+    return errors
 
 
 # --- parts ------------------------------------------------------------------------------------------------------
 
 
-def _container_choice_faults(value: str, choices: Sequence[str], path: str) -> list[Fault]:
+def _validate_container_choice(value: str, choices: Sequence[str], path: str) -> list[FieldError]:
     if value in choices:
         return []
     return [not_supported(path, value, choices)] if value else [required(path)]
 
 
-def _container_ports_faults(ports: Sequence[Document], path: str) -> list[Fault]:
-    faults: list[Fault] = []
+def _validate_container_ports(ports: Sequence[Document], path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
     names: set[str] = set()
     for index, port in enumerate(ports):
         here, name = f"{path}[{index}]", port.get("name")
         if name:
-            texts = port_name_faults(name)
-            faults += [invalid(f"{here}.name", name, text) for text in texts]
+            texts = port_name_errors(name)
+            errors += [invalid(f"{here}.name", name, text) for text in texts]
             if not texts and name in names:
-                faults.append(duplicate(f"{here}.name", name))
+                errors.append(duplicate(f"{here}.name", name))
             if not texts:
                 names.add(name)
         number, host_number = port.get("containerPort", 0), port.get("hostPort", 0)
         if not number:
-            faults.append(required(f"{here}.containerPort"))
+            errors.append(required(f"{here}.containerPort"))
         else:
-            faults += [invalid(f"{here}.containerPort", number, text) for text in port_number_faults(number)]
+            errors += [invalid(f"{here}.containerPort", number, text) for text in port_number_errors(number)]
         if host_number:
-            faults += [invalid(f"{here}.hostPort", host_number, text) for text in port_number_faults(host_number)]
-        faults += _container_choice_faults(port.get("protocol", ""), _PROTOCOLS, f"{here}.protocol")
-    return faults
+            errors += [invalid(f"{here}.hostPort", host_number, text) for text in port_number_errors(host_number)]
+        errors += _validate_container_choice(port.get("protocol", ""), _PROTOCOLS, f"{here}.protocol")
+    return errors
 
 
-def _resize_policy_faults(policies: Sequence[Document], pod_policy: str, path: str) -> list[Fault]:
-    faults: list[Fault] = []
+def _validate_resize_policy(policies: Sequence[Document], pod_policy: str, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
     names: set[str] = set()
     for index, policy in enumerate(policies):
         name, restart = policy.get("resourceName", ""), policy.get("restartPolicy", "")
         if name in names:
-            faults.append(duplicate(f"{path}[{index}]", name))
+            errors.append(duplicate(f"{path}[{index}]", name))
         names.add(name)
-        faults += _container_choice_faults(name, ("cpu", "memory"), path)
-        faults += _container_choice_faults(restart, _RESIZE_POLICIES, path)
+        errors += _validate_container_choice(name, ("cpu", "memory"), path)
+        errors += _validate_container_choice(restart, _RESIZE_POLICIES, path)
         if pod_policy == "Never" and restart != "NotRequired":
             detail = "must be 'NotRequired' when pod `restartPolicy` is 'Never'"
-            faults.append(invalid(path, restart, detail))
-    return faults
+            errors.append(invalid(path, restart, detail))
+    return errors
 
 
-def _restart_rule_faults(rule: Document, path: str) -> list[Fault]:
-    faults: list[Fault] = []
+def _validate_restart_rule(rule: Document, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
     action, codes = rule.get("action", ""), rule.get("exitCodes")
     if action not in _RESTART_ACTIONS:
-        faults.append(not_supported(f"{path}.action", action, _RESTART_ACTIONS))
+        errors.append(not_supported(f"{path}.action", action, _RESTART_ACTIONS))
     if codes is None:
-        return [*faults, required(f"{path}.exitCodes", "must be specified")]
+        return [*errors, required(f"{path}.exitCodes", "must be specified")]
     operator, values = codes.get("operator", ""), codes.get("values") or ()
     if operator not in _RESTART_OPERATORS:
-        faults.append(not_supported(f"{path}.exitCodes.operator", operator, _RESTART_OPERATORS))
+        errors.append(not_supported(f"{path}.exitCodes.operator", operator, _RESTART_OPERATORS))
     if len(values) > EXIT_CODES_MAX:
-        faults.append(too_many(f"{path}.exitCodes.values", len(values), EXIT_CODES_MAX))
-    return faults
+        errors.append(too_many(f"{path}.exitCodes.values", len(values), EXIT_CODES_MAX))
+    return errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,7 +297,7 @@ class PodGround:
     """What containers stand on: facts about their pod."""
 
     volumes: Mapping[str, Document]
-    """The volumes without faults, by name."""
+    """The volumes without errors, by name."""
     claim_names: Collection[str]
     grace_s: int | None
     restart_policy: str
@@ -305,84 +305,84 @@ class PodGround:
     options: PodOptions
 
 
-def ordinary_containers_faults(containers: Sequence[Document], ground: PodGround, path: str) -> list[Fault]:
+def validate_ordinary_containers(containers: Sequence[Document], ground: PodGround, path: str) -> list[FieldError]:
     if not containers:
         return [required(path)]
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     names: set[str] = set()
     for index, container in enumerate(containers):
         here, name = f"{path}[{index}]", container.get("name", "")
-        faults += container_faults(container, ground, here)
+        errors += validate_container(container, ground, here)
         if name in names:
-            faults.append(duplicate(f"{here}.name", name))
+            errors.append(duplicate(f"{here}.name", name))
         names.add(name)
-        faults += lifecycle_faults(container.get("lifecycle"), ground.grace_s, f"{here}.lifecycle")
-        faults += probes_faults(container, here)
-        faults += restart_policy_faults(container, here)
-    return faults + _host_port_faults(containers, path)
+        errors += validate_lifecycle(container.get("lifecycle"), ground.grace_s, f"{here}.lifecycle")
+        errors += validate_probes(container, here)
+        errors += validate_restart_policy(container, here)
+    return errors + _validate_host_port(containers, path)
 
 
-def init_containers_faults(spec: Document, ground: PodGround, path: str) -> list[Fault]:
-    faults: list[Fault] = []
+def validate_init_containers(spec: Document, ground: PodGround, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
     names = {container.get("name", "") for container in spec.get("containers") or ()}
     for index, container in enumerate(spec.get("initContainers") or ()):
         here, name = f"{path}[{index}]", container.get("name", "")
-        faults += container_faults(container, ground, here)
-        faults += restart_policy_faults(container, here, is_init=True)
+        errors += validate_container(container, ground, here)
+        errors += validate_restart_policy(container, here, is_init=True)
         if name in names:
-            faults.append(duplicate(f"{here}.name", name))
+            errors.append(duplicate(f"{here}.name", name))
         elif name:
             names.add(name)
-        faults += _host_port_faults([container], path)
+        errors += _validate_host_port([container], path)
         is_sidecar = container.get("restartPolicy") == "Always"
         if is_sidecar:
-            faults += lifecycle_faults(container.get("lifecycle"), ground.grace_s, f"{here}.lifecycle")
-            faults += probes_faults(container, here)
+            errors += validate_lifecycle(container.get("lifecycle"), ground.grace_s, f"{here}.lifecycle")
+            errors += validate_probes(container, here)
         else:
-            faults += [
+            errors += [
                 forbidden(f"{here}.{field}", _NOT_FOR_INIT)
                 for field in ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
                 if container.get(field) is not None
             ]
         if not is_sidecar and not ground.options.tolerates_init_resize_restart:
-            faults += _init_resize_faults(container, here)
-    return faults
+            errors += _validate_init_resize(container, here)
+    return errors
 
 
-def ephemeral_containers_faults(spec: Document, ground: PodGround, path: str) -> list[Fault]:
+def validate_ephemeral_containers(spec: Document, ground: PodGround, path: str) -> list[FieldError]:
     containers: Sequence[Document] = spec.get("ephemeralContainers") or ()
     if not containers:
         return []
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     lasting = {each.get("name", "") for kind in ("containers", "initContainers") for each in spec.get(kind) or ()}
     names = set(lasting)
     for index, container in enumerate(containers):
         here, name, target = f"{path}[{index}]", container.get("name", ""), container.get("targetContainerName")
-        faults += container_faults(container, ground, here)
-        faults += container_image_space_faults(container, here)
+        errors += validate_container(container, ground, here)
+        errors += validate_container_image_space(container, here)
         if name in names:
-            faults.append(duplicate(f"{here}.name", name))
+            errors.append(duplicate(f"{here}.name", name))
         names.add(name)
         if target and target not in lasting:
-            faults.append(not_found(f"{here}.targetContainerName", target))
-        faults += [
+            errors.append(not_found(f"{here}.targetContainerName", target))
+        errors += [
             forbidden(f"{here}.{field}", _NOT_EPHEMERAL) for field in _EPHEMERAL_FORBIDDEN if container.get(field)
         ]
         for position, mount in enumerate(container.get("volumeMounts") or ()):
-            faults += [
+            errors += [
                 forbidden(f"{here}.volumeMounts[{position}].{field}", _NOT_EPHEMERAL)
                 for field in ("subPath", "subPathExpr")
                 if mount.get(field)
             ]
-    return faults
+    return errors
 
 
 # --- parts ------------------------------------------------------------------------------------------------------
 
 
-def _host_port_faults(containers: Sequence[Document], path: str) -> list[Fault]:
+def _validate_host_port(containers: Sequence[Document], path: str) -> list[FieldError]:
     """Two ports of the same protocol and address on the host. Each list counts its containers from 0."""
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     taken: set[str] = set()
     for index, container in enumerate(containers):
         for position, port in enumerate(container.get("ports") or ()):
@@ -390,12 +390,12 @@ def _host_port_faults(containers: Sequence[Document], path: str) -> list[Fault]:
                 continue
             key = f"{port.get('protocol', '')}/{port.get('hostIP', '')}/{port['hostPort']}"
             if key in taken:
-                faults.append(duplicate(f"{path}[{index}].ports[{position}].hostPort", key))
+                errors.append(duplicate(f"{path}[{index}].ports[{position}].hostPort", key))
             taken.add(key)
-    return faults
+    return errors
 
 
-def _init_resize_faults(container: Document, path: str) -> list[Fault]:
+def _validate_init_resize(container: Document, path: str) -> list[FieldError]:
     detail = "must not be set to 'RestartContainer' for non-sidecar initContainers"
     return [
         invalid(f"{path}.resizePolicy[{index}].restartPolicy", "RestartContainer", detail)

@@ -10,16 +10,16 @@ from collections.abc import Mapping, Sequence
 
 from mooring.api.document import Document
 from mooring.api.quantity import parse_quantity
-from mooring.apiserver.validation.fields import Fault, forbidden, invalid, not_found, not_supported, required
+from mooring.apiserver.validation.fields import FieldError, forbidden, invalid, not_found, not_supported, required
 from mooring.apiserver.validation.metadata import name_is_dns_subdomain
 from mooring.apiserver.validation.names import (
-    backstep_faults,
-    config_key_faults,
-    descending_faults,
-    dns_label_faults,
-    dns_subdomain_faults,
-    qualified_name_faults,
-    relaxed_environment_name_faults,
+    config_key_errors,
+    dns_label_errors,
+    dns_subdomain_errors,
+    qualified_name_errors,
+    relaxed_environment_name_errors,
+    validate_descending_path,
+    validate_no_backsteps,
 )
 
 ENVIRONMENT_FIELDS = (
@@ -64,38 +64,38 @@ _PROPAGATIONS = ("Bidirectional", "HostToContainer", "None")
 _RECURSIONS = ("Disabled", "Enabled", "IfPossible")
 
 
-def environment_faults(variables: Sequence[Document], path: str) -> list[Fault]:
+def validate_environment(variables: Sequence[Document], path: str) -> list[FieldError]:
     """What is wrong with `env`."""
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     for index, variable in enumerate(variables):
         name = variable.get("name", "")
         if not name:
-            faults.append(required(f"{path}[{index}].name"))
+            errors.append(required(f"{path}[{index}].name"))
         else:
-            faults += [invalid(f"{path}[{index}].name", name, text) for text in relaxed_environment_name_faults(name)]
+            errors += [invalid(f"{path}[{index}].name", name, text) for text in relaxed_environment_name_errors(name)]
         if variable.get("valueFrom") is not None:
-            faults += _environment_source_faults(variable, f"{path}[{index}].valueFrom")
-    return faults
+            errors += _validate_environment_source(variable, f"{path}[{index}].valueFrom")
+    return errors
 
 
-def environment_imports_faults(imports: Sequence[Document], path: str) -> list[Fault]:
+def validate_environment_imports(imports: Sequence[Document], path: str) -> list[FieldError]:
     """What is wrong with `envFrom`."""
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     for index, each in enumerate(imports):
         here, prefix = f"{path}[{index}]", each.get("prefix")
         if prefix:
-            faults += [invalid(f"{here}.prefix", prefix, text) for text in relaxed_environment_name_faults(prefix)]
+            errors += [invalid(f"{here}.prefix", prefix, text) for text in relaxed_environment_name_errors(prefix)]
         sources = [kind for kind in ("configMapRef", "secretRef") if each.get(kind) is not None]
         for kind in sources:
-            faults += _import_faults(each[kind].get("name", ""), f"{here}.{kind}.name")
+            errors += _validate_import(each[kind].get("name", ""), f"{here}.{kind}.name")
         if not sources:
-            faults.append(invalid(path, "", "must specify one of: `configMapRef` or `secretRef`"))
+            errors.append(invalid(path, "", "must specify one of: `configMapRef` or `secretRef`"))
         elif len(sources) > 1:
-            faults.append(invalid(path, "", "may not have more than one field specified at a time"))
-    return faults
+            errors.append(invalid(path, "", "may not have more than one field specified at a time"))
+    return errors
 
 
-def field_reference_faults(reference: Document, choices: Sequence[str], path: str) -> list[Fault]:
+def validate_field_reference(reference: Document, choices: Sequence[str], path: str) -> list[FieldError]:
     """What is wrong with a reference to a field of the pod."""
     version, field = reference.get("apiVersion", ""), reference.get("fieldPath", "")
     if not version:
@@ -111,7 +111,7 @@ def field_reference_faults(reference: Document, choices: Sequence[str], path: st
             detail = f"error converting fieldPath: field label does not support subscript: {field}"
             return [invalid(f"{path}.fieldPath", field, detail)]
         key = subscript.lower() if whole == "metadata.annotations" else subscript
-        return [invalid(path, key, text) for text in qualified_name_faults(key)]
+        return [invalid(path, key, text) for text in qualified_name_errors(key)]
     if field not in _KNOWN_FIELDS:
         detail = f"error converting fieldPath: field label not supported: {field}"
         return [invalid(f"{path}.fieldPath", field, detail)]
@@ -119,69 +119,69 @@ def field_reference_faults(reference: Document, choices: Sequence[str], path: st
     return [] if meant in choices else [not_supported(f"{path}.fieldPath", meant, choices)]
 
 
-def resource_reference_faults(reference: Document, path: str, needs_container: bool) -> list[Fault]:
+def validate_resource_reference(reference: Document, path: str, needs_container: bool) -> list[FieldError]:
     """What is wrong with a reference to a container's request or limit."""
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     resource = reference.get("resource", "")
     if needs_container and not reference.get("containerName"):
-        faults.append(required(f"{path}.containerName"))
+        errors.append(required(f"{path}.containerName"))
     elif not resource:
-        faults.append(required(f"{path}.resource"))
+        errors.append(required(f"{path}.resource"))
     elif resource not in _RESOURCES and not resource.startswith(_HUGE_PAGES):
-        faults.append(not_supported(f"{path}.resource", resource, _RESOURCES))
-    return faults + _divisor_faults(resource, reference.get("divisor"), f"{path}.divisor")
+        errors.append(not_supported(f"{path}.resource", resource, _RESOURCES))
+    return errors + _validate_divisor(resource, reference.get("divisor"), f"{path}.divisor")
 
 
 # --- parts ------------------------------------------------------------------------------------------------------
 
 
-def _environment_source_faults(variable: Document, path: str) -> list[Fault]:
+def _validate_environment_source(variable: Document, path: str) -> list[FieldError]:
     source = variable["valueFrom"]
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     if source.get("fieldRef") is not None:
-        faults += field_reference_faults(source["fieldRef"], ENVIRONMENT_FIELDS, f"{path}.fieldRef")
+        errors += validate_field_reference(source["fieldRef"], ENVIRONMENT_FIELDS, f"{path}.fieldRef")
     if source.get("resourceFieldRef") is not None:
-        faults += resource_reference_faults(source["resourceFieldRef"], f"{path}.resourceFieldRef", False)
+        errors += validate_resource_reference(source["resourceFieldRef"], f"{path}.resourceFieldRef", False)
     for kind in ("configMapKeyRef", "secretKeyRef"):
         if source.get(kind) is not None:
-            faults += _environment_key_faults(source[kind], f"{path}.{kind}")
+            errors += _validate_environment_key(source[kind], f"{path}.{kind}")
     if source.get("fileKeyRef") is not None:
-        faults += _file_key_faults(source["fileKeyRef"], f"{path}.fileKeyRef")
+        errors += _validate_file_key(source["fileKeyRef"], f"{path}.fileKeyRef")
     count = sum(each is not None for each in source.values())
     if not count:
-        faults.append(invalid(path, "", f"must specify one of: {_SOURCES}"))
+        errors.append(invalid(path, "", f"must specify one of: {_SOURCES}"))
     elif variable.get("value"):
-        faults.append(invalid(path, "", "may not be specified when `value` is not empty"))
+        errors.append(invalid(path, "", "may not be specified when `value` is not empty"))
     elif count > 1:
-        faults.append(invalid(path, "", "may not have more than one field specified at a time"))
-    return faults
+        errors.append(invalid(path, "", "may not have more than one field specified at a time"))
+    return errors
 
 
-def _environment_key_faults(reference: Document, path: str) -> list[Fault]:
+def _validate_environment_key(reference: Document, path: str) -> list[FieldError]:
     name, key = reference.get("name", ""), reference.get("key", "")
-    faults = [invalid(f"{path}.name", name, text) for text in dns_subdomain_faults(name)]
+    errors = [invalid(f"{path}.name", name, text) for text in dns_subdomain_errors(name)]
     if not key:
-        faults.append(required(f"{path}.key"))
+        errors.append(required(f"{path}.key"))
     else:
-        faults += [invalid(f"{path}.key", key, text) for text in config_key_faults(key)]
-    return faults
+        errors += [invalid(f"{path}.key", key, text) for text in config_key_errors(key)]
+    return errors
 
 
-def _file_key_faults(reference: Document, path: str) -> list[Fault]:
-    faults: list[Fault] = []
+def _validate_file_key(reference: Document, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
     key, volume, file = (reference.get(field, "") for field in ("key", "volumeName", "path"))
     if not key:
-        faults.append(required(f"{path}.key"))
-    faults += [invalid(f"{path}.key", key, text) for text in (relaxed_environment_name_faults(key) if key else ())]
+        errors.append(required(f"{path}.key"))
+    errors += [invalid(f"{path}.key", key, text) for text in (relaxed_environment_name_errors(key) if key else ())]
     if not volume:
-        faults.append(required(f"{path}.volumeName"))
-    faults += [invalid(f"{path}.volumeName", volume, text) for text in (dns_label_faults(volume) if volume else ())]
+        errors.append(required(f"{path}.volumeName"))
+    errors += [invalid(f"{path}.volumeName", volume, text) for text in (dns_label_errors(volume) if volume else ())]
     if not file:
-        faults.append(required(f"{path}.path"))
-    return faults + backstep_faults(file, f"{path}.path")
+        errors.append(required(f"{path}.path"))
+    return errors + validate_no_backsteps(file, f"{path}.path")
 
 
-def _import_faults(name: str, path: str) -> list[Fault]:
+def _validate_import(name: str, path: str) -> list[FieldError]:
     if not name:
         return [required(path)]
     return [invalid(path, name, text) for text in name_is_dns_subdomain(name, True)]
@@ -195,7 +195,7 @@ def _split_subscript(field: str) -> tuple[str, str | None]:
     return (whole, subscript) if whole and opening else (field, None)
 
 
-def _divisor_faults(resource: str, divisor: str | None, path: str) -> list[Fault]:
+def _validate_divisor(resource: str, divisor: str | None, path: str) -> list[FieldError]:
     if divisor is None or not parse_quantity(divisor):
         return []
     side, _, name = resource.partition(".")
@@ -213,76 +213,76 @@ def _divisor_faults(resource: str, divisor: str | None, path: str) -> list[Fault
     return [invalid(path, resource, detail)]
 
 
-def mounts_faults(container: Document, volumes: Mapping[str, Document], path: str) -> list[Fault]:
+def validate_mounts(container: Document, volumes: Mapping[str, Document], path: str) -> list[FieldError]:
     """What is wrong with `volumeMounts`."""
     mounts: Sequence[Document] = container.get("volumeMounts") or ()
     if not mounts:
         return []
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     devices = {device.get("name", ""): device.get("devicePath", "") for device in container.get("volumeDevices") or ()}
     taken: set[str] = set()
     for index, mount in enumerate(mounts):
         here, name, mount_path = f"{path}[{index}]", mount.get("name", ""), mount.get("mountPath", "")
         if not name:
-            faults.append(required(f"{here}.name"))
+            errors.append(required(f"{here}.name"))
         if name not in volumes:
-            faults.append(not_found(f"{here}.name", name))
+            errors.append(not_found(f"{here}.name", name))
         if not mount_path:
-            faults.append(required(f"{here}.mountPath"))
+            errors.append(required(f"{here}.mountPath"))
         if mount_path in taken:
-            faults.append(invalid(f"{here}.mountPath", mount_path, "must be unique"))
+            errors.append(invalid(f"{here}.mountPath", mount_path, "must be unique"))
         taken.add(mount_path)
         if name in devices:
-            faults.append(invalid(f"{here}.name", name, "must not already exist in volumeDevices"))
+            errors.append(invalid(f"{here}.name", name, "must not already exist in volumeDevices"))
         if mount_path in devices.values():
             detail = "must not already exist as a path in volumeDevices"
-            faults.append(invalid(f"{here}.mountPath", mount_path, detail))
-        faults += _sub_path_faults(mount, here, path)
-        faults += _propagation_faults(mount, container, f"{path}.mountPropagation")
-        faults += _recursion_faults(mount, f"{path}.recursiveReadOnly")
-    return faults
+            errors.append(invalid(f"{here}.mountPath", mount_path, detail))
+        errors += _validate_sub_path(mount, here, path)
+        errors += _validate_propagation(mount, container, f"{path}.mountPropagation")
+        errors += _validate_recursion(mount, f"{path}.recursiveReadOnly")
+    return errors
 
 
-def devices_faults(container: Document, volumes: Mapping[str, Document], path: str) -> list[Fault]:
+def validate_devices(container: Document, volumes: Mapping[str, Document], path: str) -> list[FieldError]:
     """What is wrong with `volumeDevices`."""
     devices: Sequence[Document] = container.get("volumeDevices") or ()
     if not devices:
         return []
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     mounts = {mount.get("name", ""): mount.get("mountPath", "") for mount in container.get("volumeMounts") or ()}
     names: set[str] = set()
     paths: set[str] = set()
     for index, device in enumerate(devices):
         name, device_path = device.get("name", ""), device.get("devicePath", "")
-        faults += _device_name_faults(name, names, volumes, f"{path}[{index}].name")
-        faults += _device_path_faults(device_path, paths, f"{path}[{index}].devicePath")
+        errors += _validate_device_name(name, names, volumes, f"{path}[{index}].name")
+        errors += _validate_device_path(device_path, paths, f"{path}[{index}].devicePath")
         if name in mounts:
-            faults.append(invalid(f"{path}[{index}].name", name, "must not already exist in volumeMounts"))
+            errors.append(invalid(f"{path}[{index}].name", name, "must not already exist in volumeMounts"))
         if device_path in mounts.values():
             detail = "must not already exist as a path in volumeMounts"
-            faults.append(invalid(f"{path}[{index}].devicePath", device_path, detail))
+            errors.append(invalid(f"{path}[{index}].devicePath", device_path, detail))
         if name:
             names.add(name)
-    return faults
+    return errors
 
 
 # --- parts ------------------------------------------------------------------------------------------------------
 
 
-def _sub_path_faults(mount: Document, here: str, path: str) -> list[Fault]:
-    faults: list[Fault] = []
+def _validate_sub_path(mount: Document, here: str, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
     plain, expression = mount.get("subPath"), mount.get("subPathExpr")
     if plain:
-        faults += descending_faults(plain, f"{path}.subPath")
+        errors += validate_descending_path(plain, f"{path}.subPath")
     if expression:
         if plain:
             detail = "subPathExpr and subPath are mutually exclusive"
-            faults.append(invalid(f"{here}.subPathExpr", expression, detail))
-        faults += descending_faults(expression, f"{path}.subPathExpr")
-    return faults
+            errors.append(invalid(f"{here}.subPathExpr", expression, detail))
+        errors += validate_descending_path(expression, f"{path}.subPathExpr")
+    return errors
 
 
-def _propagation_faults(mount: Document, container: Document, path: str) -> list[Fault]:
+def _validate_propagation(mount: Document, container: Document, path: str) -> list[FieldError]:
     propagation = mount.get("mountPropagation")
     if propagation is None:
         return []
@@ -294,43 +294,43 @@ def _propagation_faults(mount: Document, container: Document, path: str) -> list
     return []
 
 
-def _recursion_faults(mount: Document, path: str) -> list[Fault]:
+def _validate_recursion(mount: Document, path: str) -> list[FieldError]:
     recursion = mount.get("recursiveReadOnly")
     if recursion is None or recursion == "Disabled":
         return []
     if recursion not in _RECURSIONS:
         return [not_supported(path, recursion, _RECURSIONS)]
-    faults = []
+    errors = []
     if not mount.get("readOnly"):
-        faults.append(forbidden(path, "may only be specified when readOnly is true"))
+        errors.append(forbidden(path, "may only be specified when readOnly is true"))
     if mount.get("mountPropagation", "None") != "None":
-        faults.append(forbidden(path, "may only be specified when mountPropagation is None or not specified"))
-    return faults
+        errors.append(forbidden(path, "may only be specified when mountPropagation is None or not specified"))
+    return errors
 
 
-def _device_name_faults(name: str, names: set[str], volumes: Mapping[str, Document], path: str) -> list[Fault]:
-    faults: list[Fault] = []
+def _validate_device_name(name: str, names: set[str], volumes: Mapping[str, Document], path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
     if not name:
-        faults.append(required(path))
+        errors.append(required(path))
     if name in names:
-        faults.append(invalid(path, name, "must be unique"))
+        errors.append(invalid(path, name, "must be unique"))
     volume = volumes.get(name)
     if volume is None:
-        faults.append(not_found(path, name))
+        errors.append(not_found(path, name))
     elif volume.get("persistentVolumeClaim") is None and volume.get("ephemeral") is None:
         detail = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"
-        faults.append(invalid(path, name, detail))
-    return faults
+        errors.append(invalid(path, name, detail))
+    return errors
 
 
-def _device_path_faults(device_path: str, paths: set[str], path: str) -> list[Fault]:
-    faults: list[Fault] = []
+def _validate_device_path(device_path: str, paths: set[str], path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
     if not device_path:
-        faults.append(required(path))
+        errors.append(required(path))
     if device_path in paths:
-        faults.append(invalid(path, device_path, "must be unique"))
-    if backstep_faults(device_path, path):
-        faults.append(invalid(path, device_path, "can not contain backsteps ('..')"))
+        errors.append(invalid(path, device_path, "must be unique"))
+    if validate_no_backsteps(device_path, path):
+        errors.append(invalid(path, device_path, "can not contain backsteps ('..')"))
     else:
         paths.add(device_path)
-    return faults
+    return errors

@@ -14,9 +14,9 @@ from mooring.api.document import Document
 from mooring.api.field_errors import quoted
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.pod.options import every_container
-from mooring.apiserver.kinds.pod.security import apparmor_faults, apparmor_of_annotation
+from mooring.apiserver.kinds.pod.security import apparmor_of_annotation, validate_apparmor
 from mooring.apiserver.kinds.pod.spec import APPARMOR_PREFIX
-from mooring.apiserver.validation.fields import Fault, not_supported, required
+from mooring.apiserver.validation.fields import FieldError, not_supported, required
 
 _PROJECTIONS = ("clusterTrustBundle", "podCertificate")
 _STATUSES = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
@@ -133,7 +133,7 @@ def move_apparmor_annotations(pod: Document, call: Call) -> None:
         if key not in annotations or has_field:
             continue
         profile = apparmor_of_annotation(annotations[key])
-        if profile is not None and apparmor_faults(profile, ""):
+        if profile is not None and validate_apparmor(profile, ""):
             profile = None
         if profile is not None and profile == of_pod:
             continue
@@ -158,11 +158,11 @@ def _expressions(keys: Sequence[str], operator: str, labels: Mapping[str, str]) 
     return [{"key": key, "operator": operator, "values": [labels[key]]} for key in keys if key in labels]
 
 
-def binding_faults(binding: Document) -> list[Fault]:
+def validate_binding(binding: Document) -> list[FieldError]:
     target = binding.get("target") or {}
     kind = target.get("kind", "")
-    faults = [not_supported("target.kind", kind, ("Node", "<empty>"))] if kind not in ("", "Node") else []
-    return faults if target.get("name") else [*faults, required("target.name")]
+    errors = [not_supported("target.kind", kind, ("Node", "<empty>"))] if kind not in ("", "Node") else []
+    return errors if target.get("name") else [*errors, required("target.name")]
 
 
 def binding_refusal(pod: Document) -> str:

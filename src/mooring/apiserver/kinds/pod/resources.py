@@ -28,8 +28,16 @@ from mooring.api.resource_names import (
     is_pod_level_resource,
 )
 from mooring.apiserver.kinds.pod.options import STRICT, PodOptions
-from mooring.apiserver.validation.fields import Fault, FaultKind, duplicate, forbidden, invalid, not_supported, required
-from mooring.apiserver.validation.names import dns_label_faults, qualified_name_faults
+from mooring.apiserver.validation.fields import (
+    FieldError,
+    FieldErrorType,
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
+from mooring.apiserver.validation.names import dns_label_errors, qualified_name_errors
 
 NOT_NEGATIVE = "must be greater than or equal to 0"
 POSITIVE = "must be greater than zero"
@@ -65,60 +73,60 @@ STANDARD_RESOURCES = COUNTED_OBJECTS | {
 _CONTAINER_RESOURCES = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE})
 _QUALITY_RESOURCES = (CPU, MEMORY)
 
-NameFaults: TypeAlias = Callable[[str, str], list[Fault]]
+ValidateName: TypeAlias = Callable[[str, str], list[FieldError]]
 """From a resource's name and its path to what is wrong with the name."""
 
 _COUNTED = ("cpu", "memory")
 
 
-def resource_requirements_faults(
+def validate_resource_requirements(
     requirements: Document,
     path: str,
     claim_names: Collection[str] = (),
     options: PodOptions = STRICT,
-    name_faults: NameFaults | None = None,
-) -> list[Fault]:
+    validate_name: ValidateName | None = None,
+) -> list[FieldError]:
     """What is wrong with requests and limits. `claim_names` are the claims of the pod, which containers refer to."""
     limits, requests = requirements.get("limits") or {}, requirements.get("requests") or {}
     claims = requirements.get("claims")
     if not limits and not requests and not claims:
         return []
-    check_name = name_faults or container_resource_name_faults
-    faults = _resource_amounts_faults(limits, None, path, check_name, options)
-    faults += _resource_amounts_faults(requests, limits, path, check_name, options)
+    check_name = validate_name or validate_container_resource_name
+    field_errors = _validate_resource_amounts(limits, None, path, check_name, options)
+    field_errors += _validate_resource_amounts(requests, limits, path, check_name, options)
     asks_huge_pages = any(name.startswith(HUGE_PAGES_PREFIX) for name in (*limits, *requests))
     if asks_huge_pages and not any(name in limits or name in requests for name in _QUALITY_RESOURCES):
-        faults.append(forbidden(path, "HugePages require cpu or memory"))
+        field_errors.append(forbidden(path, "HugePages require cpu or memory"))
     if claims:
-        faults += _claims_faults(claims, claim_names, f"{path}.claims")
-    return faults
+        field_errors += _validate_claims(claims, claim_names, f"{path}.claims")
+    return field_errors
 
 
 # --- names ------------------------------------------------------------------------------------------------------
 
 
-def resource_name_faults(name: str, path: str) -> list[Fault]:
+def validate_resource_name(name: str, path: str) -> list[FieldError]:
     """The rule of every resource name."""
     return [invalid(path, name, text) for text in _name_texts(name)]
 
 
-def container_resource_name_faults(name: str, path: str) -> list[Fault]:
+def validate_container_resource_name(name: str, path: str) -> list[FieldError]:
     if name in _CONTAINER_RESOURCES:
         return []
     return [invalid(path, name, text) for text in _container_name_texts(name)]
 
 
-def pod_resource_name_faults(name: str, path: str) -> list[Fault]:
+def validate_pod_resource_name(name: str, path: str) -> list[FieldError]:
     """The rule of what can be asked for a pod as a whole."""
-    faults = resource_name_faults(name, path)
-    if not faults and not is_pod_level_resource(name):
+    field_errors = validate_resource_name(name, path)
+    if not field_errors and not is_pod_level_resource(name):
         return [not_supported(path, name, (CPU, HUGE_PAGES_PREFIX, MEMORY))]
-    return faults
+    return field_errors
 
 
 @lru_cache(maxsize=NAMES_REMEMBERED_MAX)
 def _name_texts(name: str) -> tuple[str, ...]:
-    texts = qualified_name_faults(name)
+    texts = qualified_name_errors(name)
     if texts or "/" in name or is_standard_resource(name):
         return texts
     return ("must be a standard resource type or fully qualified",)
@@ -148,25 +156,25 @@ def allows_overcommit(name: str) -> bool:
 # --- amounts ----------------------------------------------------------------------------------------------------
 
 
-def resource_quantity_faults(name: str, raw: str, path: str) -> list[Fault]:
+def validate_resource_quantity(name: str, raw: str, path: str) -> list[FieldError]:
     """What is wrong with an amount of a resource."""
-    faults = []
+    field_errors = []
     if quantity_nano(raw) < 0:
-        faults.append(invalid(path, raw, NOT_NEGATIVE))
+        field_errors.append(invalid(path, raw, NOT_NEGATIVE))
     if (name in COUNTED_OBJECTS or is_extended_resource(name)) and quantity_milli(raw) % 1000:
-        faults.append(invalid(path, raw, WHOLE))
-    return faults
+        field_errors.append(invalid(path, raw, WHOLE))
+    return field_errors
 
 
-def positive_quantity_faults(raw: str, path: str) -> list[Fault]:
+def validate_positive_quantity(raw: str, path: str) -> list[FieldError]:
     return [invalid(path, raw, POSITIVE)] if quantity_nano(raw) <= 0 else []
 
 
-def non_negative_faults(value: int, path: str) -> list[Fault]:
+def validate_non_negative(value: int, path: str) -> list[FieldError]:
     return [invalid(path, value, NOT_NEGATIVE)] if value < 0 else []
 
 
-def positive_faults(value: int, path: str) -> list[Fault]:
+def validate_positive(value: int, path: str) -> list[FieldError]:
     return [invalid(path, value, POSITIVE)] if value <= 0 else []
 
 
@@ -181,29 +189,29 @@ def is_whole_pages(name: str, raw: str) -> bool:
     return quantity_value(raw) % page.value() == 0
 
 
-def _resource_amounts_faults(
+def _validate_resource_amounts(
     amounts: Mapping[str, str],
     limits: Mapping[str, str] | None,
     path: str,
-    check_name: NameFaults,
+    check_name: ValidateName,
     options: PodOptions,
-) -> list[Fault]:
+) -> list[FieldError]:
     """What is wrong with limits, or, if their limits are given, with requests."""
-    faults: list[Fault] = []
+    field_errors: list[FieldError] = []
     for name, raw in amounts.items():
         here = f"{path}.limits[{name}]" if limits is None else f"{path}.requests[{name}]"
-        faults += check_name(name, here)
-        faults += resource_quantity_faults(name, raw, here)
+        field_errors += check_name(name, here)
+        field_errors += validate_resource_quantity(name, raw, here)
         if limits is not None:
-            faults += _resource_request_faults(name, raw, limits, path)
+            field_errors += _validate_resource_request(name, raw, limits, path)
         if not name.startswith(HUGE_PAGES_PREFIX) or options.tolerates_indivisible_huge_pages:
             continue
         if not is_whole_pages(name, raw):
-            faults.append(invalid(here, raw, f"{raw} is not positive integer multiple of {name}"))
-    return faults
+            field_errors.append(invalid(here, raw, f"{raw} is not positive integer multiple of {name}"))
+    return field_errors
 
 
-def _resource_request_faults(name: str, raw: str, limits: Mapping[str, str], path: str) -> list[Fault]:
+def _validate_resource_request(name: str, raw: str, limits: Mapping[str, str], path: str) -> list[FieldError]:
     """What is wrong with a request, seen from its limit."""
     limit = limits.get(name)
     if limit is None:
@@ -221,38 +229,38 @@ def _resource_request_faults(name: str, raw: str, limits: Mapping[str, str], pat
 # --- claims -----------------------------------------------------------------------------------------------------
 
 
-def _claims_faults(claims: list[Document], claim_names: Collection[str], path: str) -> list[Fault]:
-    faults: list[Fault] = []
+def _validate_claims(claims: list[Document], claim_names: Collection[str], path: str) -> list[FieldError]:
+    field_errors: list[FieldError] = []
     seen: list[str] = []
     for index, claim in enumerate(claims):
         here, name, request = f"{path}[{index}]", claim.get("name", ""), claim.get("request", "")
         if not name:
-            faults.append(required(here))
+            field_errors.append(required(here))
             continue
-        faults += _claim_faults(name, request, seen, here)
+        field_errors += _validate_claim(name, request, seen, here)
         if name not in claim_names:
             listed = f": {', '.join(sorted(claim_names))}" if claim_names else " which is empty"
             detail = f"must be one of the names in pod.spec.resourceClaims{listed}"
-            faults.append(Fault(FaultKind.NOT_FOUND, here, detail, name))
-    return faults
+            field_errors.append(FieldError(FieldErrorType.NOT_FOUND, here, detail, name))
+    return field_errors
 
 
-def _claim_faults(name: str, request: str, seen: list[str], path: str) -> list[Fault]:
+def _validate_claim(name: str, request: str, seen: list[str], path: str) -> list[FieldError]:
     """A claim is named as a whole or request by request, and each of them once."""
     if name in seen:
         return [duplicate(path, name)]
-    faults: list[Fault] = []
+    field_errors: list[FieldError] = []
     key = name
     if request:
-        faults += [invalid(f"{path}.request", request, text) for text in dns_label_faults(request)]
+        field_errors += [invalid(f"{path}.request", request, text) for text in dns_label_errors(request)]
         key = f"{name}/{request}"
     if key in seen:
-        faults.append(duplicate(path, key))
+        field_errors.append(duplicate(path, key))
     elif not request:
-        faults += [duplicate(path, name) for other in seen if other.partition("/")[0] == name]
+        field_errors += [duplicate(path, name) for other in seen if other.partition("/")[0] == name]
     if key not in seen:
         seen.append(key)
-    return faults
+    return field_errors
 
 
 def containers_sum(spec: Document, side: str) -> dict[str, Quantity]:
@@ -275,7 +283,9 @@ def containers_sum(spec: Document, side: str) -> dict[str, Quantity]:
     return total
 
 
-def pod_resources_faults(spec: Document, claim_names: Collection[str], path: str, options: PodOptions) -> list[Fault]:
+def validate_pod_resources(
+    spec: Document, claim_names: Collection[str], path: str, options: PodOptions
+) -> list[FieldError]:
     """What is wrong with the resources of the pod as a whole."""
     resources = spec.get("resources")
     if resources is None:
@@ -283,16 +293,16 @@ def pod_resources_faults(spec: Document, claim_names: Collection[str], path: str
     here = f"{path}.resources"
     if spec.get("os", {}).get("name") == "windows":
         return [forbidden(here, "may not be set for a windows pod")]
-    faults: list[Fault] = []
+    field_errors: list[FieldError] = []
     if resources.get("claims") is not None:
-        faults.append(forbidden(f"{here}.claims", "claims may not be set for Resources at pod-level"))
-    faults += resource_requirements_faults(resources, here, claim_names, options, pod_resource_name_faults)
-    faults += _requests_faults(spec, resources.get("requests") or {}, f"{here}.requests")
-    faults += _limits_faults(spec, resources.get("limits") or {}, here)
-    return faults
+        field_errors.append(forbidden(f"{here}.claims", "claims may not be set for Resources at pod-level"))
+    field_errors += validate_resource_requirements(resources, here, claim_names, options, validate_pod_resource_name)
+    field_errors += _validate_requests(spec, resources.get("requests") or {}, f"{here}.requests")
+    field_errors += _validate_limits(spec, resources.get("limits") or {}, here)
+    return field_errors
 
 
-def _requests_faults(spec: Document, requests: Mapping[str, str], path: str) -> list[Fault]:
+def _validate_requests(spec: Document, requests: Mapping[str, str], path: str) -> list[FieldError]:
     if not requests:
         return []
     detail = "must be greater than or equal to aggregate container requests of"
@@ -303,11 +313,11 @@ def _requests_faults(spec: Document, requests: Mapping[str, str], path: str) -> 
     ]
 
 
-def _limits_faults(spec: Document, limits: Mapping[str, str], path: str) -> list[Fault]:
+def _validate_limits(spec: Document, limits: Mapping[str, str], path: str) -> list[FieldError]:
     if not limits:
         return []
     detail = "must be greater than or equal to aggregate container limits of"
-    faults = [
+    field_errors = [
         invalid(f"{path}.limits[{name}]", limits[name], f"{detail} {used}")
         for name, used in containers_sum(spec, "limits").items()
         if name.startswith(HUGE_PAGES_PREFIX) and name in limits and used.amount_nano > quantity_nano(limits[name])
@@ -316,8 +326,8 @@ def _limits_faults(spec: Document, limits: Mapping[str, str], path: str) -> list
         for name, raw in (container.get("resources", {}).get("limits") or {}).items():
             if name in limits and quantity_nano(raw) > quantity_nano(limits[name]):
                 here = f"{path}.containers[{index}][{name}].limits"
-                faults.append(invalid(here, raw, f"must be less than or equal to pod limits of {limits[name]}"))
-    return faults
+                field_errors.append(invalid(here, raw, f"must be less than or equal to pod limits of {limits[name]}"))
+    return field_errors
 
 
 def _amounts(container: Document, side: str) -> dict[str, Quantity]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mooring.api.document import Document
-from mooring.api.label_syntax import label_value_faults
+from mooring.api.label_syntax import label_value_errors
 from mooring.api.quantity import INT64_MAX, INT64_MIN
 from mooring.apiserver.kinds.pod.options import PodOptions
-from mooring.apiserver.kinds.pod.resources import positive_faults
-from mooring.apiserver.validation.fields import Fault, duplicate, forbidden, invalid, not_supported, required
-from mooring.apiserver.validation.names import dns_label_faults, dns_subdomain_faults
-from mooring.apiserver.validation.selectors import label_name_faults, label_selector_faults, label_values_faults
+from mooring.apiserver.kinds.pod.resources import validate_positive
+from mooring.apiserver.validation.fields import FieldError, duplicate, forbidden, invalid, not_supported, required
+from mooring.apiserver.validation.names import dns_label_errors, dns_subdomain_errors
+from mooring.apiserver.validation.selectors import validate_label_name, validate_label_selector, validate_label_values
 
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _OPERATORS = ("Equal", "Exists")
@@ -27,57 +27,57 @@ _ACTIONS = ("DoNotSchedule", "ScheduleAnyway")
 _POLICIES = ("Honor", "Ignore")
 
 
-def tolerations_faults(tolerations: Sequence[Document], path: str, options: PodOptions) -> list[Fault]:
-    faults: list[Fault] = []
+def validate_tolerations(tolerations: Sequence[Document], path: str, options: PodOptions) -> list[FieldError]:
+    errors: list[FieldError] = []
     for index, toleration in enumerate(tolerations):
         here = f"{path}[{index}]"
         key, operator, effect = (toleration.get(field, "") for field in ("key", "operator", "effect"))
         if key:
-            faults += label_name_faults(key, f"{here}.key")
+            errors += validate_label_name(key, f"{here}.key")
         elif operator != "Exists":
             detail = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
-            faults.append(invalid(f"{here}.operator", operator, detail))
+            errors.append(invalid(f"{here}.operator", operator, detail))
         if toleration.get("tolerationSeconds") is not None and effect != "NoExecute":
             detail = "effect must be 'NoExecute' when `tolerationSeconds` is set"
-            faults.append(invalid(f"{here}.effect", effect, detail))
-        faults += _toleration_value_faults(operator, toleration.get("value", ""), here, options)
+            errors.append(invalid(f"{here}.effect", effect, detail))
+        errors += _validate_toleration_value(operator, toleration.get("value", ""), here, options)
         if effect and effect not in _EFFECTS:
-            faults.append(not_supported(f"{here}.effect", effect, _EFFECTS))
-    return faults
+            errors.append(not_supported(f"{here}.effect", effect, _EFFECTS))
+    return errors
 
 
-def added_tolerations_faults(
+def validate_added_tolerations(
     tolerations: Sequence[Document], old: Sequence[Document], path: str, options: PodOptions
-) -> list[Fault]:
+) -> list[FieldError]:
     """What a pod tolerated it goes on tolerating; only for how long may change."""
     if tolerations != old:
         known = [_without_seconds(toleration) for toleration in tolerations]
         if any(_without_seconds(toleration) not in known for toleration in old):
             return [forbidden(path, "existing toleration can not be modified except its tolerationSeconds")]
-    return tolerations_faults(tolerations, path, options)
+    return validate_tolerations(tolerations, path, options)
 
 
 def _without_seconds(toleration: Document) -> Document:
     return {key: value for key, value in toleration.items() if key != "tolerationSeconds"}
 
 
-def _toleration_value_faults(operator: str, value: str, path: str, options: PodOptions) -> list[Fault]:
+def _validate_toleration_value(operator: str, value: str, path: str, options: PodOptions) -> list[FieldError]:
     match operator:
         case "Equal" | "":
-            texts = label_value_faults(value)
+            texts = label_value_errors(value)
             return [invalid(f"{path}.operator", value, ";".join(texts))] if texts else []
         case "Exists":
             detail = "value must be empty when `operator` is 'Exists'"
             return [invalid(f"{path}.operator", value, detail)] if value else []
         case "Lt" | "Gt":
             if options.tolerates_comparing_tolerations:
-                return _number_faults(value, f"{path}.value")
+                return _validate_number(value, f"{path}.value")
             return [not_supported(f"{path}.operator", operator, (*_OPERATORS, *_COMPARISONS))]
         case _:
             return [not_supported(f"{path}.operator", operator, _OPERATORS)]
 
 
-def _number_faults(value: str, path: str) -> list[Fault]:
+def _validate_number(value: str, path: str) -> list[FieldError]:
     digits = value.removeprefix("-")
     is_number = digits.isascii() and digits.isdigit()
     if is_number and INT64_MIN <= int(value) <= INT64_MAX:
@@ -86,66 +86,68 @@ def _number_faults(value: str, path: str) -> list[Fault]:
     return [invalid(path, value, f'strconv.ParseInt: parsing "{value}": {detail}')]
 
 
-def affinity_faults(affinity: Document | None, path: str, options: PodOptions) -> list[Fault]:
+def validate_affinity(affinity: Document | None, path: str, options: PodOptions) -> list[FieldError]:
     """What is wrong with `affinity`."""
     if not affinity:
         return []
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     nodes = affinity.get("nodeAffinity")
     if nodes is not None:
-        faults += _node_affinity_faults(nodes, f"{path}.nodeAffinity", options)
+        errors += _validate_node_affinity(nodes, f"{path}.nodeAffinity", options)
     for kind in ("podAffinity", "podAntiAffinity"):
         pods = affinity.get(kind)
         if pods is not None:
-            faults += _pod_affinity_faults(pods, f"{path}.{kind}", options.tolerates_affinity_selectors)
-    return faults
+            errors += _validate_pod_affinity(pods, f"{path}.{kind}", options.tolerates_affinity_selectors)
+    return errors
 
 
-def node_selector_faults(selector: Document, path: str, tolerates_values: bool = False) -> list[Fault]:
+def validate_node_selector(selector: Document, path: str, tolerates_values: bool = False) -> list[FieldError]:
     """What is wrong with a selector of nodes."""
     terms = selector.get("nodeSelectorTerms")
     if not terms:
         return [required(f"{path}.nodeSelectorTerms", "must have at least one node selector term")]
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     for index, term in enumerate(terms):
-        faults += node_selector_term_faults(term, f"{path}.nodeSelectorTerms[{index}]", tolerates_values)
-    return faults
+        errors += validate_node_selector_term(term, f"{path}.nodeSelectorTerms[{index}]", tolerates_values)
+    return errors
 
 
-def node_selector_term_faults(term: Document, path: str, tolerates_values: bool) -> list[Fault]:
-    faults: list[Fault] = []
+def validate_node_selector_term(term: Document, path: str, tolerates_values: bool) -> list[FieldError]:
+    errors: list[FieldError] = []
     for index, requirement in enumerate(term.get("matchExpressions") or ()):
-        faults += _node_label_faults(requirement, f"{path}.matchExpressions[{index}]", tolerates_values)
+        errors += _validate_node_label(requirement, f"{path}.matchExpressions[{index}]", tolerates_values)
     for index, requirement in enumerate(term.get("matchFields") or ()):
-        faults += _node_field_faults(requirement, f"{path}.matchFields[{index}]")
-    return faults
+        errors += _validate_node_field(requirement, f"{path}.matchFields[{index}]")
+    return errors
 
 
-def term_selectors_faults(term: Document, path: str, tolerates_values: bool = False) -> list[Fault]:
+def validate_term_selectors(term: Document, path: str, tolerates_values: bool = False) -> list[FieldError]:
     """What is wrong with the selectors of a term of pod affinity."""
-    faults = label_selector_faults(term.get("labelSelector"), f"{path}.labelSelector", tolerates_values)
-    return faults + label_selector_faults(term.get("namespaceSelector"), f"{path}.namespaceSelector", tolerates_values)
+    errors = validate_label_selector(term.get("labelSelector"), f"{path}.labelSelector", tolerates_values)
+    return errors + validate_label_selector(
+        term.get("namespaceSelector"), f"{path}.namespaceSelector", tolerates_values
+    )
 
 
-def match_label_keys_faults(holder: Document, path: str) -> list[Fault]:
+def validate_match_label_keys(holder: Document, path: str) -> list[FieldError]:
     """What is wrong with `matchLabelKeys` and `mismatchLabelKeys`. The selector already has the expressions that the
     server made of them, so a key that occurs twice there was also written by the user."""
     keys, others = holder.get("matchLabelKeys") or (), holder.get("mismatchLabelKeys") or ()
     if not keys and not others:
         return []
     selector = holder.get("labelSelector")
-    faults = _label_keys_faults(keys, selector, f"{path}.matchLabelKeys")
-    faults += _label_keys_faults(others, selector, f"{path}.mismatchLabelKeys")
+    errors = _validate_label_keys(keys, selector, f"{path}.matchLabelKeys")
+    errors += _validate_label_keys(others, selector, f"{path}.mismatchLabelKeys")
     if selector is not None:
         positions = {key: index for index, key in enumerate(keys)}
         seen = set(selector.get("matchLabels") or ())
         for expression in selector.get("matchExpressions") or ():
             key = expression.get("key", "")
             if key in positions and key in seen:
-                faults.append(invalid(f"{path}[{positions[key]}]", key, _IN_SELECTOR))
+                errors.append(invalid(f"{path}[{positions[key]}]", key, _IN_SELECTOR))
             seen.add(key)
     detail = "exists in both matchLabelKeys and mismatchLabelKeys"
-    return faults + [
+    return errors + [
         invalid(f"{path}.matchLabelKeys[{index}]", key, detail) for index, key in enumerate(keys) if key in others
     ]
 
@@ -153,155 +155,155 @@ def match_label_keys_faults(holder: Document, path: str) -> list[Fault]:
 # --- nodes ------------------------------------------------------------------------------------------------------
 
 
-def _node_affinity_faults(affinity: Document, path: str, options: PodOptions) -> list[Fault]:
-    faults: list[Fault] = []
+def _validate_node_affinity(affinity: Document, path: str, options: PodOptions) -> list[FieldError]:
+    errors: list[FieldError] = []
     wanted = affinity.get(_REQUIRED)
     if wanted is not None:
-        faults += node_selector_faults(wanted, f"{path}.{_REQUIRED}", options.tolerates_node_affinity_values)
+        errors += validate_node_selector(wanted, f"{path}.{_REQUIRED}", options.tolerates_node_affinity_values)
     for index, term in enumerate(affinity.get(_PREFERRED) or ()):
         here = f"{path}.{_PREFERRED}[{index}]"
-        faults += _weight_faults(term, here)
+        errors += _validate_weight(term, here)
         # A preference with a value that no label can have is useless, but harms nobody.
-        faults += node_selector_term_faults(term.get("preference") or {}, f"{here}.preference", True)
-    return faults
+        errors += validate_node_selector_term(term.get("preference") or {}, f"{here}.preference", True)
+    return errors
 
 
-def _node_label_faults(requirement: Document, path: str, tolerates_values: bool) -> list[Fault]:
-    faults: list[Fault] = []
+def _validate_node_label(requirement: Document, path: str, tolerates_values: bool) -> list[FieldError]:
+    errors: list[FieldError] = []
     operator, values = requirement.get("operator", ""), requirement.get("values") or ()
     match operator:
         case "In" | "NotIn":
             if not values:
-                faults.append(required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'"))
+                errors.append(required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'"))
         case "Exists" | "DoesNotExist":
             if values:
                 detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-                faults.append(forbidden(f"{path}.values", detail))
+                errors.append(forbidden(f"{path}.values", detail))
         case "Gt" | "Lt":
             if len(values) != 1:
                 detail = "must be specified single value when `operator` is 'Lt' or 'Gt'"
-                faults.append(required(f"{path}.values", detail))
+                errors.append(required(f"{path}.values", detail))
         case _:
-            faults.append(invalid(f"{path}.operator", operator, "not a valid selector operator"))
-    faults += label_name_faults(requirement.get("key", ""), f"{path}.key")
+            errors.append(invalid(f"{path}.operator", operator, "not a valid selector operator"))
+    errors += validate_label_name(requirement.get("key", ""), f"{path}.key")
     if not tolerates_values:
-        faults += label_values_faults(values, f"{path}.values")
-    return faults
+        errors += validate_label_values(values, f"{path}.values")
+    return errors
 
 
-def _node_field_faults(requirement: Document, path: str) -> list[Fault]:
-    faults: list[Fault] = []
+def _validate_node_field(requirement: Document, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
     operator, key, values = (
         requirement.get("operator", ""),
         requirement.get("key", ""),
         requirement.get("values") or (),
     )
     if operator not in ("In", "NotIn"):
-        faults.append(invalid(f"{path}.operator", operator, "not a valid selector operator"))
+        errors.append(invalid(f"{path}.operator", operator, "not a valid selector operator"))
     elif len(values) != 1:
         detail = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
-        faults.append(required(f"{path}.values", detail))
+        errors.append(required(f"{path}.values", detail))
     if key != "metadata.name":
-        return [*faults, invalid(f"{path}.key", key, "not a valid field selector key")]
-    return faults + [
+        return [*errors, invalid(f"{path}.key", key, "not a valid field selector key")]
+    return errors + [
         invalid(f"{path}.values[{index}]", value, text)
         for index, value in enumerate(values)
-        for text in dns_subdomain_faults(value)
+        for text in dns_subdomain_errors(value)
     ]
 
 
 # --- pods -------------------------------------------------------------------------------------------------------
 
 
-def _pod_affinity_faults(affinity: Document, path: str, tolerates_values: bool) -> list[Fault]:
-    faults: list[Fault] = []
+def _validate_pod_affinity(affinity: Document, path: str, tolerates_values: bool) -> list[FieldError]:
+    errors: list[FieldError] = []
     for index, term in enumerate(affinity.get(_REQUIRED) or ()):
-        faults += _term_faults(term, f"{path}.{_REQUIRED}[{index}]", tolerates_values)
+        errors += _validate_term(term, f"{path}.{_REQUIRED}[{index}]", tolerates_values)
     for index, weighted in enumerate(affinity.get(_PREFERRED) or ()):
         here = f"{path}.{_PREFERRED}[{index}]"
-        faults += _weight_faults(weighted, here)
-        faults += _term_faults(weighted.get("podAffinityTerm") or {}, f"{here}.podAffinityTerm", tolerates_values)
-    return faults
+        errors += _validate_weight(weighted, here)
+        errors += _validate_term(weighted.get("podAffinityTerm") or {}, f"{here}.podAffinityTerm", tolerates_values)
+    return errors
 
 
-def _term_faults(term: Document, path: str, tolerates_values: bool) -> list[Fault]:
-    faults = term_selectors_faults(term, path, tolerates_values)
+def _validate_term(term: Document, path: str, tolerates_values: bool) -> list[FieldError]:
+    errors = validate_term_selectors(term, path, tolerates_values)
     for name in term.get("namespaces") or ():
-        faults += [invalid(f"{path}.namespace", name, text) for text in dns_label_faults(name)]
-    faults += match_label_keys_faults(term, path)
+        errors += [invalid(f"{path}.namespace", name, text) for text in dns_label_errors(name)]
+    errors += validate_match_label_keys(term, path)
     key = term.get("topologyKey", "")
     if not key:
-        faults.append(required(f"{path}.topologyKey", "can not be empty"))
-    return faults + label_name_faults(key, f"{path}.topologyKey")
+        errors.append(required(f"{path}.topologyKey", "can not be empty"))
+    return errors + validate_label_name(key, f"{path}.topologyKey")
 
 
-def _weight_faults(weighted: Document, path: str) -> list[Fault]:
+def _validate_weight(weighted: Document, path: str) -> list[FieldError]:
     weight = weighted.get("weight", 0)
     return [] if 1 <= weight <= 100 else [invalid(f"{path}.weight", weight, _WEIGHT)]
 
 
-def _label_keys_faults(keys: Sequence[str], selector: Document | None, path: str) -> list[Fault]:
+def _validate_label_keys(keys: Sequence[str], selector: Document | None, path: str) -> list[FieldError]:
     if not keys:
         return []
     if selector is None:
         return [forbidden(path, _NO_SELECTOR)]
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     for index, key in enumerate(keys):
-        faults += label_name_faults(key, f"{path}[{index}]")
-    return faults
+        errors += validate_label_name(key, f"{path}[{index}]")
+    return errors
 
 
-def spread_constraints_faults(constraints: Sequence[Document], path: str, options: PodOptions) -> list[Fault]:
-    faults: list[Fault] = []
+def validate_spread_constraints(constraints: Sequence[Document], path: str, options: PodOptions) -> list[FieldError]:
+    errors: list[FieldError] = []
     for index, constraint in enumerate(constraints):
         here = f"{path}[{index}]"
         key, action = constraint.get("topologyKey", ""), constraint.get("whenUnsatisfiable", "")
-        faults += positive_faults(constraint.get("maxSkew", 0), f"{here}.maxSkew")
+        errors += validate_positive(constraint.get("maxSkew", 0), f"{here}.maxSkew")
         if not key:
-            faults.append(required(f"{here}.topologyKey", "can not be empty"))
+            errors.append(required(f"{here}.topologyKey", "can not be empty"))
         if action not in _ACTIONS:
-            faults.append(not_supported(f"{here}.whenUnsatisfiable", action, _ACTIONS))
+            errors.append(not_supported(f"{here}.whenUnsatisfiable", action, _ACTIONS))
         if any(_is_same_constraint(constraint, other) for other in constraints[index + 1 :]):
-            faults.append(duplicate(f"{here}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {action}}}"))
-        faults += _domains_faults(constraint.get("minDomains"), action, f"{here}.minDomains")
+            errors.append(duplicate(f"{here}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {action}}}"))
+        errors += _validate_domains(constraint.get("minDomains"), action, f"{here}.minDomains")
         for field in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
             policy = constraint.get(field)
             if policy is not None and policy not in _POLICIES:
-                faults.append(not_supported(f"{here}.{field}", policy, _POLICIES))
+                errors.append(not_supported(f"{here}.{field}", policy, _POLICIES))
         if options.tolerates_spread_label_keys:
-            faults += _older_label_keys_faults(constraint, f"{here}.matchLabelKeys")
+            errors += _validate_older_label_keys(constraint, f"{here}.matchLabelKeys")
         else:
-            faults += match_label_keys_faults({**constraint, "mismatchLabelKeys": None}, here)
+            errors += validate_match_label_keys({**constraint, "mismatchLabelKeys": None}, here)
         if not options.tolerates_spread_selectors:
-            faults += label_selector_faults(constraint.get("labelSelector"), f"{here}.labelSelector")
-    return faults
+            errors += validate_label_selector(constraint.get("labelSelector"), f"{here}.labelSelector")
+    return errors
 
 
 def _is_same_constraint(one: Document, other: Document) -> bool:
     return all(one.get(field, "") == other.get(field, "") for field in ("topologyKey", "whenUnsatisfiable"))
 
 
-def _domains_faults(count: int | None, action: str, path: str) -> list[Fault]:
+def _validate_domains(count: int | None, action: str, path: str) -> list[FieldError]:
     if count is None:
         return []
-    faults = positive_faults(count, path)
+    errors = validate_positive(count, path)
     if action != "DoNotSchedule":
         detail = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
-        faults.append(invalid(path, count, detail))
-    return faults
+        errors.append(invalid(path, count, detail))
+    return errors
 
 
-def _older_label_keys_faults(constraint: Document, path: str) -> list[Fault]:
+def _validate_older_label_keys(constraint: Document, path: str) -> list[FieldError]:
     """The rule before v1.34, when the server did not merge the keys into the selector."""
     keys, selector = constraint.get("matchLabelKeys") or (), constraint.get("labelSelector")
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     if keys and selector is None:
-        faults.append(forbidden(path, "must not be specified when labelSelector is not set"))
+        errors.append(forbidden(path, "must not be specified when labelSelector is not set"))
     selector = selector or {}
     known = {*(selector.get("matchLabels") or ()), *(e.get("key") for e in selector.get("matchExpressions") or ())}
     for index, key in enumerate(keys):
-        faults += label_name_faults(key, f"{path}[{index}]")
+        errors += validate_label_name(key, f"{path}[{index}]")
         if key in known:
             detail = "exists in both matchLabelKeys and labelSelector"
-            faults.append(invalid(f"{path}[{index}]", key, detail))
-    return faults
+            errors.append(invalid(f"{path}[{index}]", key, detail))
+    return errors

@@ -10,8 +10,16 @@ from collections.abc import Sequence
 
 from mooring.api.document import Document
 from mooring.apiserver.kinds.pod.options import PodOptions, every_container
-from mooring.apiserver.validation.fields import Fault, duplicate, forbidden, invalid, not_supported, required, too_long
-from mooring.apiserver.validation.names import descending_faults, dns_subdomain_faults, range_faults
+from mooring.apiserver.validation.fields import (
+    FieldError,
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+    too_long,
+)
+from mooring.apiserver.validation.names import dns_subdomain_errors, range_errors, validate_descending_path
 from mooring.apiserver.validation.values import internal_value
 
 CREDENTIAL_SPEC_KIB_MAX = 64
@@ -82,31 +90,31 @@ _PROC_MOUNTS = ("Default", "Unmasked")
 _WHEN_OWN_USERS = "when `hostUsers` is false"
 
 
-def windows_options_faults(options: Document | None, path: str) -> list[Fault]:
+def validate_windows_options(options: Document | None, path: str) -> list[FieldError]:
     """What is wrong with `windowsOptions`."""
     if options is None:
         return []
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     name, credentials, user = (
         options.get(f) for f in ("gmsaCredentialSpecName", "gmsaCredentialSpec", "runAsUserName")
     )
     if name is not None:
-        faults += [invalid(f"{path}.gmsaCredentialSpecName", name, text) for text in dns_subdomain_faults(name)]
+        errors += [invalid(f"{path}.gmsaCredentialSpecName", name, text) for text in dns_subdomain_errors(name)]
     if credentials is not None:
         if not credentials:
             detail = "gmsaCredentialSpec cannot be an empty string"
-            faults.append(invalid(f"{path}.gmsaCredentialSpec", credentials, detail))
+            errors.append(invalid(f"{path}.gmsaCredentialSpec", credentials, detail))
         elif len(credentials.encode()) > CREDENTIAL_SPEC_KIB_MAX * 1024:
             detail = f"gmsaCredentialSpec size must be under {CREDENTIAL_SPEC_KIB_MAX} KiB"
-            faults.append(invalid(f"{path}.gmsaCredentialSpec", credentials, detail))
+            errors.append(invalid(f"{path}.gmsaCredentialSpec", credentials, detail))
     if user is not None:
-        faults += [invalid(f"{path}.runAsUserName", user, text) for text in _user_texts(user)]
-    return faults
+        errors += [invalid(f"{path}.runAsUserName", user, text) for text in _user_texts(user)]
+    return errors
 
 
-def host_process_faults(spec: Document, path: str) -> list[Fault]:
+def validate_host_process(spec: Document, path: str) -> list[FieldError]:
     """A pod of host processes has nothing else, and is on the host's network."""
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     count = host_process_count = 0
     of_pod = ((spec.get("securityContext") or {}).get("windowsOptions") or {}).get("hostProcess")
     for container, here in every_container(spec, path):
@@ -115,26 +123,26 @@ def host_process_faults(spec: Document, path: str) -> list[Fault]:
         if of_pod is not None and own is not None and of_pod != own:
             shown = "true" if of_pod else "false"
             detail = f"pod hostProcess value must be identical if both are specified, was {shown}"
-            faults.append(invalid(f"{here}.securityContext.windowsOptions.hostProcess", own, detail))
+            errors.append(invalid(f"{here}.securityContext.windowsOptions.hostProcess", own, detail))
         host_process_count += bool(of_pod if own is None else own)
     if host_process_count and host_process_count != count:
         detail = "If pod contains any hostProcess containers then all containers must be HostProcess containers"
-        faults.append(invalid(path, "", detail))
+        errors.append(invalid(path, "", detail))
     if host_process_count and not spec.get("hostNetwork"):
         detail = "hostNetwork must be true if pod contains any hostProcess containers"
-        faults.append(invalid(f"{path}.hostNetwork", False, detail))
-    return faults
+        errors.append(invalid(f"{path}.hostNetwork", False, detail))
+    return errors
 
 
-def operating_system_faults(spec: Document, path: str) -> list[Fault]:
+def validate_operating_system(spec: Document, path: str) -> list[FieldError]:
     """What does not exist on the operating system that the pod asks for."""
     name = (spec.get("os") or {}).get("name", "")
     if not name:
         return [required(f"{path}.os.name")]
     if name == "linux":
-        return _linux_faults(spec, path)
+        return _validate_linux(spec, path)
     if name == "windows":
-        return _windows_faults(spec, path)
+        return _validate_windows(spec, path)
     return [not_supported(f"{path}.os", name, ("linux", "windows"))]
 
 
@@ -166,17 +174,17 @@ def _user_texts(value: str) -> list[str]:
     return texts
 
 
-def _linux_faults(spec: Document, path: str) -> list[Fault]:
-    faults: list[Fault] = []
+def _validate_linux(spec: Document, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
     if (spec.get("securityContext") or {}).get("windowsOptions") is not None:
-        faults.append(forbidden(f"{path}.securityContext.windowsOptions", _NOT_ON_LINUX))
+        errors.append(forbidden(f"{path}.securityContext.windowsOptions", _NOT_ON_LINUX))
     for container, here in every_container(spec, path):
         if (container.get("securityContext") or {}).get("windowsOptions") is not None:
-            faults.append(forbidden(f"{here}.securityContext.windowsOptions", _NOT_ON_LINUX))
-    return faults
+            errors.append(forbidden(f"{here}.securityContext.windowsOptions", _NOT_ON_LINUX))
+    return errors
 
 
-def _windows_faults(spec: Document, path: str) -> list[Fault]:
+def _validate_windows(spec: Document, path: str) -> list[FieldError]:
     context = spec.get("securityContext") or {}
     fields = [f"securityContext.{field}" for field in _POD_LINUX_ONLY[:2] if context.get(field) is not None]
     fields += ["hostUsers"] if spec.get("hostUsers") is not None else []
@@ -184,41 +192,41 @@ def _windows_faults(spec: Document, path: str) -> list[Fault]:
     fields += [f"securityContext.{field}" for field in _POD_LINUX_ONLY[2:6] if context.get(field) is not None]
     fields += ["shareProcessNamespace"] if spec.get("shareProcessNamespace") is not None else []
     fields += [f"securityContext.{field}" for field in _POD_LINUX_ONLY[6:] if context.get(field) is not None]
-    faults = [forbidden(f"{path}.{field}", _NOT_ON_WINDOWS) for field in fields]
+    errors = [forbidden(f"{path}.{field}", _NOT_ON_WINDOWS) for field in fields]
     for container, here in every_container(spec, path):
         own = container.get("securityContext") or {}
-        faults += [
+        errors += [
             forbidden(f"{here}.securityContext.{field}", _NOT_ON_WINDOWS)
             for field in _CONTAINER_LINUX_ONLY
             if own.get(field) is not None
         ]
-    return faults
+    return errors
 
 
 _SLASHES_AND_DOTS = str.maketrans("./", "/.")
 
 
-def seccomp_faults(profile: Document | None, path: str) -> list[Fault]:
+def validate_seccomp(profile: Document | None, path: str) -> list[FieldError]:
     """What is wrong with a seccomp profile."""
     if profile is None:
         return []
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     kind, localhost = profile.get("type", ""), profile.get("localhostProfile")
     if not kind:
-        faults.append(required(f"{path}.type", "type is required when seccompProfile is set"))
+        errors.append(required(f"{path}.type", "type is required when seccompProfile is set"))
     elif kind not in PROFILE_TYPES:
-        faults.append(not_supported(f"{path}.type", kind, PROFILE_TYPES))
+        errors.append(not_supported(f"{path}.type", kind, PROFILE_TYPES))
     if kind == "Localhost":
         if localhost is None:
-            return [*faults, required(f"{path}.localhostProfile", "must be set when seccomp type is Localhost")]
-        return faults + descending_faults(localhost, f"{path}.localhostProfile")
+            return [*errors, required(f"{path}.localhostProfile", "must be set when seccomp type is Localhost")]
+        return errors + validate_descending_path(localhost, f"{path}.localhostProfile")
     if localhost is not None:
         value = internal_value(profile, "SeccompProfile")
-        faults.append(invalid(f"{path}.localhostProfile", value, "can only be set when seccomp type is Localhost"))
-    return faults
+        errors.append(invalid(f"{path}.localhostProfile", value, "can only be set when seccomp type is Localhost"))
+    return errors
 
 
-def apparmor_faults(profile: Document | None, path: str) -> list[Fault]:
+def validate_apparmor(profile: Document | None, path: str) -> list[FieldError]:
     """What is wrong with an AppArmor profile."""
     if profile is None:
         return []
@@ -232,22 +240,22 @@ def apparmor_faults(profile: Document | None, path: str) -> list[Fault]:
         return [invalid(here, localhost, detail)] if localhost is not None else []
     if localhost is None:
         return [required(here, "must be set when AppArmor type is Localhost")]
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     if localhost != localhost.strip():
-        faults.append(invalid(here, localhost, "must not be padded with whitespace"))
+        errors.append(invalid(here, localhost, "must not be padded with whitespace"))
     elif not localhost:
-        faults.append(required(here, "must be set when AppArmor type is Localhost"))
+        errors.append(required(here, "must be set when AppArmor type is Localhost"))
     if len(localhost.encode()) > LOCALHOST_PROFILE_LENGTH_MAX:
-        faults.append(too_long(here, LOCALHOST_PROFILE_LENGTH_MAX))
-    return faults
+        errors.append(too_long(here, LOCALHOST_PROFILE_LENGTH_MAX))
+    return errors
 
 
-def seccomp_annotation_faults(profile: str, path: str) -> list[Fault]:
+def validate_seccomp_annotation(profile: str, path: str) -> list[FieldError]:
     """What is wrong with a seccomp profile in an annotation."""
     if profile in ("runtime/default", "docker/default", "unconfined"):
         return []
     if profile.startswith(LOCALHOST_PREFIX):
-        return descending_faults(profile.removeprefix(LOCALHOST_PREFIX), path)
+        return validate_descending_path(profile.removeprefix(LOCALHOST_PREFIX), path)
     return [invalid(path, profile, "must be a valid seccomp profile")]
 
 
@@ -263,26 +271,26 @@ def apparmor_of_annotation(annotation: str) -> Document | None:
     return None
 
 
-def sysctls_faults(sysctls: Sequence[Document], spec: Document, path: str, options: PodOptions) -> list[Fault]:
+def validate_sysctls(sysctls: Sequence[Document], spec: Document, path: str, options: PodOptions) -> list[FieldError]:
     """What is wrong with kernel parameters; those of a namespace that the pod shares with the host are not its own."""
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     names: set[str] = set()
     for index, sysctl in enumerate(sysctls):
         here, name = f"{path}[{index}].name", sysctl.get("name", "")
         if not name:
-            faults.append(required(here))
+            errors.append(required(here))
         elif len(name) > SYSCTL_LENGTH_MAX or not _is_sysctl(name):
             rule = f"must have at most {SYSCTL_LENGTH_MAX} characters and match regex ^{_SYSCTL_NAME}$"
-            faults.append(invalid(here, name, rule))
+            errors.append(invalid(here, name, rule))
         elif name in names:
-            faults.append(duplicate(here, name))
+            errors.append(duplicate(here, name))
         if not options.tolerates_host_sysctls:
-            faults += host_sysctl_faults(name, spec, here)
+            errors += validate_host_sysctl(name, spec, here)
         names.add(name)
-    return faults
+    return errors
 
 
-def host_sysctl_faults(name: str, spec: Document, path: str) -> list[Fault]:
+def validate_host_sysctl(name: str, spec: Document, path: str) -> list[FieldError]:
     namespace = _kernel_namespace(name)
     if namespace == "net" and spec.get("hostNetwork"):
         return [invalid(path, name, "may not be specified when 'hostNetwork' is true")]
@@ -300,88 +308,88 @@ def _kernel_namespace(sysctl: str) -> str:
     return "net" if name.startswith("net.") else ""
 
 
-def security_context_faults(context: Document, uses_host_users: bool, path: str) -> list[Fault]:
+def validate_security_context(context: Document, uses_host_users: bool, path: str) -> list[FieldError]:
     """What is wrong with the security context of a container."""
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     for field in ("runAsUser", "runAsGroup"):
-        faults += id_faults(context.get(field), f"{path}.{field}")
+        errors += validate_id(context.get(field), f"{path}.{field}")
     mount = context.get("procMount")
     if mount is not None:
         if mount not in _PROC_MOUNTS:
-            faults.append(not_supported(f"{path}.procMount", mount, _PROC_MOUNTS))
+            errors.append(not_supported(f"{path}.procMount", mount, _PROC_MOUNTS))
         if uses_host_users and mount == "Unmasked":
-            faults.append(invalid(f"{path}.procMount", mount, "`hostUsers` must be false to use `Unmasked`"))
-    faults += seccomp_faults(context.get("seccompProfile"), f"{path}.seccompProfile")
+            errors.append(invalid(f"{path}.procMount", mount, "`hostUsers` must be false to use `Unmasked`"))
+    errors += validate_seccomp(context.get("seccompProfile"), f"{path}.seccompProfile")
     if context.get("allowPrivilegeEscalation") is False:
-        faults += _escalation_faults(context, path)
-    faults += windows_options_faults(context.get("windowsOptions"), f"{path}.windowsOptions")
-    return faults + apparmor_faults(context.get("appArmorProfile"), f"{path}.appArmorProfile")
+        errors += _validate_escalation(context, path)
+    errors += validate_windows_options(context.get("windowsOptions"), f"{path}.windowsOptions")
+    return errors + validate_apparmor(context.get("appArmorProfile"), f"{path}.appArmorProfile")
 
 
-def pod_security_context_faults(spec: Document, path: str, options: PodOptions) -> list[Fault]:
+def validate_pod_security_context(spec: Document, path: str, options: PodOptions) -> list[FieldError]:
     """What is wrong with the security context of a pod."""
     context = spec.get("securityContext")
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     if not context and not spec.get("shareProcessNamespace"):
-        return faults
+        return errors
     context = context or {}
     for field in ("fsGroup", "runAsUser", "runAsGroup"):
-        faults += id_faults(context.get(field), f"{path}.{field}")
+        errors += validate_id(context.get(field), f"{path}.{field}")
     for index, group in enumerate(context.get("supplementalGroups") or ()):
-        faults += id_faults(group, f"{path}.supplementalGroups[{index}]")
+        errors += validate_id(group, f"{path}.supplementalGroups[{index}]")
     if spec.get("shareProcessNamespace") and spec.get("hostPID"):
         detail = "ShareProcessNamespace and HostPID cannot both be enabled"
-        faults.append(invalid(f"{path}.shareProcessNamespace", True, detail))
-    faults += sysctls_faults(context.get("sysctls") or (), spec, f"{path}.sysctls", options)
-    faults += _security_choice_faults(context, "fsGroupChangePolicy", ("Always", "OnRootMismatch"), path)
-    faults += seccomp_faults(context.get("seccompProfile"), f"{path}.seccompProfile")
-    faults += windows_options_faults(context.get("windowsOptions"), f"{path}.windowsOptions")
-    faults += apparmor_faults(context.get("appArmorProfile"), f"{path}.appArmorProfile")
-    faults += _security_choice_faults(context, "supplementalGroupsPolicy", ("Merge", "Strict"), path)
+        errors.append(invalid(f"{path}.shareProcessNamespace", True, detail))
+    errors += validate_sysctls(context.get("sysctls") or (), spec, f"{path}.sysctls", options)
+    errors += _validate_security_choice(context, "fsGroupChangePolicy", ("Always", "OnRootMismatch"), path)
+    errors += validate_seccomp(context.get("seccompProfile"), f"{path}.seccompProfile")
+    errors += validate_windows_options(context.get("windowsOptions"), f"{path}.windowsOptions")
+    errors += validate_apparmor(context.get("appArmorProfile"), f"{path}.appArmorProfile")
+    errors += _validate_security_choice(context, "supplementalGroupsPolicy", ("Merge", "Strict"), path)
     changes = ("MountOption", "Recursive") if options.tolerates_any_selinux_change_policy else ("Recursive",)
-    return faults + _security_choice_faults(context, "seLinuxChangePolicy", changes, path)
+    return errors + _validate_security_choice(context, "seLinuxChangePolicy", changes, path)
 
 
-def host_users_faults(spec: Document, path: str, options: PodOptions) -> list[Fault]:
+def validate_host_users(spec: Document, path: str, options: PodOptions) -> list[FieldError]:
     """What a pod with users of its own may not share with the host."""
     if spec.get("hostUsers") is not False:
         return []
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     if spec.get("hostNetwork") and not options.tolerates_host_network_with_user_namespaces:
-        faults.append(forbidden(f"{path}.hostNetwork", _WHEN_OWN_USERS))
+        errors.append(forbidden(f"{path}.hostNetwork", _WHEN_OWN_USERS))
     if spec.get("hostPID"):
-        faults.append(forbidden(f"{path}.HostPID", _WHEN_OWN_USERS))
+        errors.append(forbidden(f"{path}.HostPID", _WHEN_OWN_USERS))
     if spec.get("hostIPC"):
-        faults.append(forbidden(f"{path}.HostIPC", _WHEN_OWN_USERS))
+        errors.append(forbidden(f"{path}.HostIPC", _WHEN_OWN_USERS))
     if not options.tolerates_devices_with_user_namespaces:
         for container, here in every_container(spec, path):
             if container.get("volumeDevices"):
-                faults.append(forbidden(f"{here}.volumeDevices", _WHEN_OWN_USERS))
-    return faults
+                errors.append(forbidden(f"{here}.volumeDevices", _WHEN_OWN_USERS))
+    return errors
 
 
-def id_faults(number: int | None, path: str) -> list[Fault]:
+def validate_id(number: int | None, path: str) -> list[FieldError]:
     """The number of a user or a group."""
     if number is None:
         return []
-    return [invalid(path, number, text) for text in range_faults(number, 0, ID_MAX)]
+    return [invalid(path, number, text) for text in range_errors(number, 0, ID_MAX)]
 
 
 # --- parts ------------------------------------------------------------------------------------------------------
 
 
-def _escalation_faults(context: Document, path: str) -> list[Fault]:
-    faults: list[Fault] = []
+def _validate_escalation(context: Document, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
     if context.get("privileged"):
         detail = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
-        faults.append(invalid(path, internal_value(context, "SecurityContext"), detail))
+        errors.append(invalid(path, internal_value(context, "SecurityContext"), detail))
     for capability in (context.get("capabilities") or {}).get("add") or ():
         if capability == "CAP_SYS_ADMIN":
             detail = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN"
-            faults.append(invalid(path, internal_value(context, "SecurityContext"), detail))
-    return faults
+            errors.append(invalid(path, internal_value(context, "SecurityContext"), detail))
+    return errors
 
 
-def _security_choice_faults(context: Document, field: str, choices: tuple[str, ...], path: str) -> list[Fault]:
+def _validate_security_choice(context: Document, field: str, choices: tuple[str, ...], path: str) -> list[FieldError]:
     value = context.get(field)
     return [not_supported(f"{path}.{field}", value, choices)] if value is not None and value not in choices else []

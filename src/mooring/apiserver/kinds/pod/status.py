@@ -10,11 +10,11 @@ from collections.abc import Sequence
 
 from mooring.api.document import Document
 from mooring.apiserver.kinds.pod.options import PodOptions
-from mooring.apiserver.kinds.pod.security import id_faults
-from mooring.apiserver.kinds.pod.spec import pod_annotations_update_faults
-from mooring.apiserver.validation.addresses import are_of_both_families, ip_faults, parse_ip
+from mooring.apiserver.kinds.pod.security import validate_id
+from mooring.apiserver.kinds.pod.spec import validate_pod_annotations_update
+from mooring.apiserver.validation.addresses import are_of_both_families, parse_ip, validate_ip
 from mooring.apiserver.validation.fields import (
-    Fault,
+    FieldError,
     duplicate,
     forbidden,
     internal,
@@ -23,8 +23,8 @@ from mooring.apiserver.validation.fields import (
     required,
     too_long,
 )
-from mooring.apiserver.validation.metadata import immutable_faults
-from mooring.apiserver.validation.names import dns_label_faults, dns_subdomain_faults, qualified_name_faults
+from mooring.apiserver.validation.metadata import validate_immutable
+from mooring.apiserver.validation.names import dns_label_errors, dns_subdomain_errors, qualified_name_errors
 from mooring.apiserver.validation.values import internal_values
 
 HEALTH_MESSAGE_LENGTH_MAX = 1024
@@ -41,9 +41,9 @@ _NOT_AGAIN = "may not be transitioned to non-terminated state"
 _NOT_COUNTED = "must be a non-negative integer"
 
 
-def claim_statuses_faults(status: Document, spec: Document) -> list[Fault]:
+def validate_claim_statuses(status: Document, spec: Document) -> list[FieldError]:
     """What is wrong with `resourceClaimStatuses`."""
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     known = [claim.get("name", "") for claim in spec.get("resourceClaims") or ()]
     seen: set[str] = set()
     for index, each in enumerate(status.get("resourceClaimStatuses") or ()):
@@ -54,22 +54,22 @@ def claim_statuses_faults(status: Document, spec: Document) -> list[Fault]:
         )
         if name not in known:
             detail = "must match the name of an entry in `spec.resourceClaims`"
-            faults.append(invalid(f"{path}.name", name, detail))
+            errors.append(invalid(f"{path}.name", name, detail))
         if name in seen:
-            faults.append(duplicate(f"{path}.name", name))
+            errors.append(duplicate(f"{path}.name", name))
         seen.add(name)
         if claim is not None:
-            faults += [invalid(f"{path}.resourceClaimName", claim, text) for text in dns_subdomain_faults(claim)]
-    return faults
+            errors += [invalid(f"{path}.resourceClaimName", claim, text) for text in dns_subdomain_errors(claim)]
+    return errors
 
 
-def extended_claim_faults(status: Document | None, spec: Document) -> list[Fault]:
+def validate_extended_claim(status: Document | None, spec: Document) -> list[FieldError]:
     """What is wrong with `extendedResourceClaimStatus`: which requests of containers a claim stands for."""
     if status is None:
         return []
     path = "status.extendedResourceClaimStatus"
     mappings, claim = status.get("requestMappings") or (), status.get("resourceClaimName", "")
-    faults = [] if mappings else [required(f"{path}.requestMappings", "at least one request mapping is required")]
+    errors = [] if mappings else [required(f"{path}.requestMappings", "at least one request mapping is required")]
     containers = {
         each.get("name", ""): each for kind in ("initContainers", "containers") for each in spec.get(kind) or ()
     }
@@ -81,55 +81,55 @@ def extended_claim_faults(status: Document | None, spec: Document) -> list[Fault
         )
         if container not in containers:
             detail = "must match the name of an entry in spec.initContainers.name or spec.containers.name"
-            faults.append(invalid(f"{here}.containerName", container, detail))
+            errors.append(invalid(f"{here}.containerName", container, detail))
         elif resource not in ((containers[container].get("resources") or {}).get("requests") or {}):
             detail = (
                 "must match the extended resource name of an entry in spec.initContainers.resources.requests "
                 "or spec.containers.resources.requests"
             )
-            faults.append(invalid(f"{here}.resourceName", resource, detail))
-        faults += [invalid(f"{path}.requestName", request, text) for text in dns_label_faults(request)]
+            errors.append(invalid(f"{here}.resourceName", resource, detail))
+        errors += [invalid(f"{path}.requestName", request, text) for text in dns_label_errors(request)]
         if (container, resource, request) in seen:
             told = (("containerName", container), ("resourceName", resource), ("requestName", request))
-            faults += [duplicate(f"{here}.{field}", value) for field, value in told]
+            errors += [duplicate(f"{here}.{field}", value) for field, value in told]
         seen.add((container, resource, request))
     if not claim:
-        return [*faults, required(f"{path}.resourceClaimName")]
-    return faults + [invalid(f"{path}.resourceClaimName", claim, text) for text in dns_subdomain_faults(claim)]
+        return [*errors, required(f"{path}.resourceClaimName")]
+    return errors + [invalid(f"{path}.resourceClaimName", claim, text) for text in dns_subdomain_errors(claim)]
 
 
-def allocated_resources_faults(status: Document, spec: Document) -> list[Fault]:
+def validate_allocated_resources(status: Document, spec: Document) -> list[FieldError]:
     """What is wrong with `allocatedResourcesStatus` of containers."""
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     for field, kind in (("containerStatuses", "containers"), ("initContainerStatuses", "initContainers")):
         for index, each in enumerate(status.get(field) or ()):
             container = next((c for c in spec.get(kind) or () if c.get("name", "") == each.get("name", "")), None)
             here = f"status.{field}[{index}].allocatedResourcesStatus"
-            faults += _allocations_faults(each.get("allocatedResourcesStatus") or (), container, here)
+            errors += _validate_allocations(each.get("allocatedResourcesStatus") or (), container, here)
     for index, each in enumerate(status.get("ephemeralContainerStatuses") or ()):
         if each.get("allocatedResourcesStatus"):
             here = f"status.ephemeralContainerStatuses[{index}].allocatedResourcesStatus"
-            faults.append(forbidden(here, "must not be specified in container status"))
-    return faults
+            errors.append(forbidden(here, "must not be specified in container status"))
+    return errors
 
 
-def _allocations_faults(allocations: Sequence[Document], container: Document | None, path: str) -> list[Fault]:
-    faults: list[Fault] = []
+def _validate_allocations(allocations: Sequence[Document], container: Document | None, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
     for index, allocation in enumerate(allocations):
         here = f"{path}[{index}]"
         if container is not None:
-            faults += _allocation_name_faults(allocation.get("name", ""), container, f"{here}.name")
+            errors += _validate_allocation_name(allocation.get("name", ""), container, f"{here}.name")
         seen: set[str] = set()
         for position, resource in enumerate(allocation.get("resources") or ()):
-            faults += _health_faults(resource, f"{here}.resources[{position}]")
+            errors += _validate_health(resource, f"{here}.resources[{position}]")
             identifier = resource.get("resourceID", "")
             if identifier in seen:
-                faults.append(duplicate(f"{here}.resources[{position}].resourceID", identifier))
+                errors.append(duplicate(f"{here}.resources[{position}].resourceID", identifier))
             seen.add(identifier)
-    return faults
+    return errors
 
 
-def _allocation_name_faults(name: str, container: Document, path: str) -> list[Fault]:
+def _validate_allocation_name(name: str, container: Document, path: str) -> list[FieldError]:
     resources = container.get("resources") or {}
     if not name.startswith("claim:"):
         detail = "must match one of the container's resource requests"
@@ -145,64 +145,64 @@ def _allocation_name_faults(name: str, container: Document, path: str) -> list[F
     return [invalid(path, name, detail)]
 
 
-def _health_faults(resource: Document, path: str) -> list[Fault]:
-    faults: list[Fault] = []
+def _validate_health(resource: Document, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
     health, message = resource.get("health", ""), resource.get("message")
     if health not in _HEALTHS:
-        faults.append(not_supported(f"{path}.health", health, _HEALTHS))
+        errors.append(not_supported(f"{path}.health", health, _HEALTHS))
     if message is not None and not message:
-        faults.append(required(f"{path}.message", "must be non-empty if specified"))
+        errors.append(required(f"{path}.message", "must be non-empty if specified"))
     elif message is not None and len(message.encode()) > HEALTH_MESSAGE_LENGTH_MAX:
-        faults.append(too_long(f"{path}.message", HEALTH_MESSAGE_LENGTH_MAX))
-    return faults
+        errors.append(too_long(f"{path}.message", HEALTH_MESSAGE_LENGTH_MAX))
+    return errors
 
 
-def pod_status_faults(pod: Document, old: Document, options: PodOptions) -> list[Fault]:
+def validate_pod_status(pod: Document, old: Document, options: PodOptions) -> list[FieldError]:
     """What is wrong with a change of the status."""
     status, old_status = pod.get("status") or {}, old.get("status") or {}
-    faults = pod_annotations_update_faults(pod, old, "metadata.annotations", options)
-    faults += _conditions_faults(status.get("conditions") or (), "status.conditions")
-    faults += _nomination_faults(status.get("nominatedNodeName", ""), old)
+    errors = validate_pod_annotations_update(pod, old, "metadata.annotations", options)
+    errors += _validate_conditions(status.get("conditions") or (), "status.conditions")
+    errors += _validate_nomination(status.get("nominatedNodeName", ""), old)
     if status.get("observedGeneration", 0) < 0:
-        faults.append(invalid("status.observedGeneration", status["observedGeneration"], _NOT_COUNTED))
-    faults += immutable_faults(status.get("qosClass", ""), old_status.get("qosClass", ""), "status.qosClass")
-    faults += _resurrection_faults(status, old_status, old["spec"])
-    faults += claim_statuses_faults(status, pod["spec"])
-    faults += extended_claim_faults(status.get("extendedResourceClaimStatus"), pod["spec"])
-    faults += _pod_status_addresses_faults(status, old_status, "podIPs")
-    faults += _host_addresses_faults(status, old_status)
+        errors.append(invalid("status.observedGeneration", status["observedGeneration"], _NOT_COUNTED))
+    errors += validate_immutable(status.get("qosClass", ""), old_status.get("qosClass", ""), "status.qosClass")
+    errors += _validate_resurrection(status, old_status, old["spec"])
+    errors += validate_claim_statuses(status, pod["spec"])
+    errors += validate_extended_claim(status.get("extendedResourceClaimStatus"), pod["spec"])
+    errors += _validate_pod_status_addresses(status, old_status, "podIPs")
+    errors += _validate_host_addresses(status, old_status)
     for field, _ in _STATUSES:
-        faults += _users_faults(status.get(field) or (), pod["spec"], f"status.{field}")
-    return faults + allocated_resources_faults(status, pod["spec"])
+        errors += _validate_users(status.get(field) or (), pod["spec"], f"status.{field}")
+    return errors + validate_allocated_resources(status, pod["spec"])
 
 
 # --- parts ------------------------------------------------------------------------------------------------------
 
 
-def _conditions_faults(conditions: Sequence[Document], path: str) -> list[Fault]:
-    faults: list[Fault] = []
+def _validate_conditions(conditions: Sequence[Document], path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
     for index, condition in enumerate(conditions):
         here, kind = f"{path}[{index}]", condition.get("type", "")
         if condition.get("observedGeneration", 0) < 0:
-            faults.append(invalid(f"{here}.observedGeneration", condition["observedGeneration"], _NOT_COUNTED))
+            errors.append(invalid(f"{here}.observedGeneration", condition["observedGeneration"], _NOT_COUNTED))
         if kind not in _SYSTEM_CONDITIONS:
-            faults += [invalid(f"{here}.Type", kind, text) for text in qualified_name_faults(kind)]
-    return faults
+            errors += [invalid(f"{here}.Type", kind, text) for text in qualified_name_errors(kind)]
+    return errors
 
 
-def _nomination_faults(name: str, old: Document) -> list[Fault]:
+def _validate_nomination(name: str, old: Document) -> list[FieldError]:
     path = "status.nominatedNodeName"
     if not name or name == (old.get("status") or {}).get("nominatedNodeName", ""):
         return []
-    faults = [invalid(path, name, text) for text in dns_subdomain_faults(name)]
+    errors = [invalid(path, name, text) for text in dns_subdomain_errors(name)]
     if old["spec"].get("nodeName"):
-        faults.append(forbidden(path, "may not be set on pods that are already bound to a node"))
-    return faults
+        errors.append(forbidden(path, "may not be set on pods that are already bound to a node"))
+    return errors
 
 
-def _resurrection_faults(status: Document, old_status: Document, spec: Document) -> list[Fault]:
+def _validate_resurrection(status: Document, old_status: Document, spec: Document) -> list[FieldError]:
     """Containers that shall run again although they have ended for good."""
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     all_may_restart = any(
         rule.get("action") == "RestartAllContainers"
         for kind in ("initContainers", "containers")
@@ -219,8 +219,8 @@ def _resurrection_faults(status: Document, old_status: Document, spec: Document)
                 continue
             container = _named(spec.get(kind) or (), was.get("name", ""))
             if is_ephemeral or container is None or not _may_restart(container, spec, ended.get("exitCode", 0)):
-                faults.append(forbidden(f"status.{field}[{index}].state", _NOT_AGAIN))
-    return faults
+                errors.append(forbidden(f"status.{field}[{index}].state", _NOT_AGAIN))
+    return errors
 
 
 def _runs_again(statuses: Sequence[Document], name: str) -> bool:
@@ -250,51 +250,51 @@ def _rule_applies(rule: Document, exit_code: int) -> bool:
     return is_listed if codes.get("operator") == "In" else not is_listed
 
 
-def _pod_status_addresses_faults(status: Document, old_status: Document, field: str) -> list[Fault]:
+def _validate_pod_status_addresses(status: Document, old_status: Document, field: str) -> list[FieldError]:
     addresses = [each.get("ip", "") for each in status.get(field) or ()]
     known = [each.get("ip", "") for each in old_status.get(field) or ()]
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     for index, address in enumerate(addresses):
-        faults += ip_faults(address, f"status.{field}[{index}]", known)
+        errors += validate_ip(address, f"status.{field}[{index}]", known)
     if len(addresses) < 2:
-        return faults
+        return errors
     broken = next((index for index, address in enumerate(addresses) if parse_ip(address) is None), None)
     if broken is not None:
         detail = f"failed to check for dual stack with error:invalid IP[{broken}]: {addresses[broken]}"
-        faults.append(internal(f"status.{field}", detail))
+        errors.append(internal(f"status.{field}", detail))
     if broken is not None or len(addresses) > 2 or not are_of_both_families(addresses):
         struct_name = "PodIP" if field == "podIPs" else "HostIP"
         detail = "may specify no more than one IP for each IP family"
-        faults.append(invalid(f"status.{field}", internal_values(status[field], struct_name), detail))
-    return faults
+        errors.append(invalid(f"status.{field}", internal_values(status[field], struct_name), detail))
+    return errors
 
 
-def _host_addresses_faults(status: Document, old_status: Document) -> list[Fault]:
+def _validate_host_addresses(status: Document, old_status: Document) -> list[FieldError]:
     addresses = status.get("hostIPs")
     if not addresses:
         return []
     first = addresses[0].get("ip", "")
-    faults = (
+    errors = (
         []
         if status.get("hostIP", "") == first
         else [invalid("status.hostIPs[0].ip", first, "must be equal to `hostIP`")]
     )
-    return faults + _pod_status_addresses_faults(status, old_status, "hostIPs")
+    return errors + _validate_pod_status_addresses(status, old_status, "hostIPs")
 
 
-def _users_faults(statuses: Sequence[Document], spec: Document, path: str) -> list[Fault]:
+def _validate_users(statuses: Sequence[Document], spec: Document, path: str) -> list[FieldError]:
     os_name = (spec.get("os") or {}).get("name", "linux")
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     for index, each in enumerate(statuses):
         user = (each.get("user") or {}).get("linux")
         if user is None:
             continue
         here = f"{path}[{index}].user.linux"
         if os_name == "windows":
-            faults.append(forbidden(here, "cannot be set for a windows pod"))
+            errors.append(forbidden(here, "cannot be set for a windows pod"))
             continue
         for field in ("uid", "gid"):
-            faults += id_faults(user.get(field, 0), f"{here}.{field}")
+            errors += validate_id(user.get(field, 0), f"{here}.{field}")
         for position, group in enumerate(user.get("supplementalGroups") or ()):
-            faults += id_faults(group, f"{here}.supplementalGroups[{position}]")
-    return faults
+            errors += validate_id(group, f"{here}.supplementalGroups[{position}]")
+    return errors

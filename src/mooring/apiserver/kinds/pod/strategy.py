@@ -20,25 +20,25 @@ from mooring.apiserver.kinds.pod.prepare import (
     move_apparmor_annotations,
     note_gates,
 )
-from mooring.apiserver.kinds.pod.resize import resize_faults
+from mooring.apiserver.kinds.pod.resize import validate_resize
 from mooring.apiserver.kinds.pod.resources import quality_of_service
-from mooring.apiserver.kinds.pod.spec import new_pod_faults
-from mooring.apiserver.kinds.pod.status import pod_status_faults
+from mooring.apiserver.kinds.pod.spec import validate_new_pod
+from mooring.apiserver.kinds.pod.status import validate_pod_status
 from mooring.apiserver.kinds.pod.table import POD_TABLE
 from mooring.apiserver.kinds.pod.update import (
-    annotations_only_faults,
-    ephemeral_containers_update_faults,
     is_static,
     leaves_spec,
     options_after,
-    pod_update_faults,
-    static_faults,
+    validate_annotations_only,
+    validate_ephemeral_containers_update,
+    validate_pod_update,
+    validate_static,
 )
 from mooring.apiserver.kinds.pod.warnings import name_warnings, pod_spec_warnings
 from mooring.apiserver.registry.spec_cache import SpecCache, SpecInputs, SpecResult
 from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
 from mooring.apiserver.validation.addresses import ip_warnings
-from mooring.apiserver.validation.fields import Fault
+from mooring.apiserver.validation.fields import FieldError
 from mooring.apiserver.validation.values import means_the_same
 
 _KEPT_METADATA = (
@@ -95,7 +95,7 @@ class PodStrategy(Strategy):
         merge_label_keys(obj)
         move_apparmor_annotations(obj, call)
 
-    def body_faults(self, obj: Document, call: Call) -> list[Fault]:
+    def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
         return [*self._validated_spec(obj).faults]
 
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
@@ -114,12 +114,12 @@ class PodStrategy(Strategy):
         if not means_the_same(obj["spec"], old["spec"], "core", "PodSpec"):
             obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
-    def body_update_faults(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
         """Kubernetes looks at the metadata a second time, as it does for a new pod."""
-        faults = self.meta_faults(obj, old)
+        errors = self.validate_meta(obj, old)
         if leaves_spec(obj, old):
-            return faults + annotations_only_faults(obj, old)
-        return faults + pod_update_faults(obj, old, options_after(old, is_pod=True))
+            return errors + validate_annotations_only(obj, old)
+        return errors + validate_pod_update(obj, old, options_after(old, is_pod=True))
 
     def graceful_s(self, obj: Document, asked_s: int | None, call: Call) -> int | None:
         spec = obj["spec"]
@@ -163,10 +163,10 @@ class PodStatusStrategy(StatusStrategy):
         _keep_condition_generations(status.get("conditions") or (), old_status.get("conditions") or ())
         drop_disabled_status_fields(status, old_status)
 
-    def body_update_faults(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
         # Only annotations are looked at again, and most pods have none: what is tolerated is dear to find out.
         options = options_after(old, is_pod=True) if obj["metadata"].get("annotations") else STRICT_POD
-        return pod_status_faults(obj, old, options)
+        return validate_pod_status(obj, old, options)
 
     def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
         warnings: list[str] = []
@@ -192,11 +192,11 @@ class PodEphemeralContainersStrategy(StatusStrategy):
         drop_disabled_spec_fields(obj["spec"], old["spec"])
         self.main.count_generation(obj, old)
 
-    def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
         if is_static(old):
-            return static_faults("static pods do not support ephemeral containers")
-        faults = self.meta_update_faults(obj, old) + self.meta_faults(obj)
-        return faults + ephemeral_containers_update_faults(obj, old, options_after(old, is_pod=True))
+            return validate_static("static pods do not support ephemeral containers")
+        errors = self.validate_meta_update(obj, old) + self.validate_meta(obj)
+        return errors + validate_ephemeral_containers_update(obj, old, options_after(old, is_pod=True))
 
 
 class PodResizeStrategy(StatusStrategy):
@@ -221,13 +221,13 @@ class PodResizeStrategy(StatusStrategy):
         drop_disabled_spec_fields(obj["spec"], old_spec)
         self.main.count_generation(obj, old)
 
-    def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
         if is_static(old):
-            return static_faults("static pods cannot be resized")
+            return validate_static("static pods cannot be resized")
         if (old["spec"].get("os") or {}).get("name") == "windows":
-            return static_faults("windows pods cannot be resized")
-        faults = self.meta_update_faults(obj, old) + self.meta_faults(obj)
-        return faults + resize_faults(obj, old, options_after(old, is_pod=True))
+            return validate_static("windows pods cannot be resized")
+        errors = self.validate_meta_update(obj, old) + self.validate_meta(obj)
+        return errors + validate_resize(obj, old, options_after(old, is_pod=True))
 
 
 # --- parts ------------------------------------------------------------------------------------------------------
@@ -249,8 +249,8 @@ def _spec_inputs(pod: Document) -> SpecInputs:
 
 
 def _validated(inputs: SpecInputs) -> SpecResult:
-    faults = new_pod_faults(inputs.spec, inputs.metadata)
-    return SpecResult(faults, () if faults else pod_spec_warnings(inputs.spec, inputs.metadata))
+    errors = validate_new_pod(inputs.spec, inputs.metadata)
+    return SpecResult(errors, () if errors else pod_spec_warnings(inputs.spec, inputs.metadata))
 
 
 def _pod_name_warnings(pod: Document) -> list[str]:

@@ -12,28 +12,28 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from mooring.api.document import Document
 from mooring.api.field_errors import quoted
-from mooring.api.label_syntax import label_value_faults
+from mooring.api.label_syntax import label_value_errors
 from mooring.api.resource_names import HUGE_PAGES_PREFIX
 from mooring.apiserver.kinds.pod.options import STRICT, STRICT_POD, PodOptions, every_container
 from mooring.apiserver.kinds.pod.resources import is_whole_pages
 from mooring.apiserver.kinds.pod.scheduling import (
-    added_tolerations_faults,
-    match_label_keys_faults,
-    term_selectors_faults,
+    validate_added_tolerations,
+    validate_match_label_keys,
+    validate_term_selectors,
 )
-from mooring.apiserver.kinds.pod.security import host_sysctl_faults
+from mooring.apiserver.kinds.pod.security import validate_host_sysctl
 from mooring.apiserver.kinds.pod.spec import (
     DEADLINE_S_MAX,
     MIRROR_ANNOTATION,
     WHOLE_OBJECT,
     has_valid_deletion_cost,
-    pod_annotations_faults,
-    pod_annotations_update_faults,
-    pod_faults,
+    validate_pod,
+    validate_pod_annotations,
+    validate_pod_annotations_update,
 )
-from mooring.apiserver.validation.fields import Fault, forbidden, invalid, required
-from mooring.apiserver.validation.names import range_faults, unreserved_faults
-from mooring.apiserver.validation.selectors import label_selector_faults
+from mooring.apiserver.validation.fields import FieldError, forbidden, invalid, required
+from mooring.apiserver.validation.names import range_errors, validate_unreserved_path
+from mooring.apiserver.validation.selectors import validate_label_selector
 from mooring.apiserver.validation.values import internal_diff, internal_value, internal_values, means_the_same
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -53,14 +53,14 @@ def options_after(old: Document | None, is_pod: bool) -> PodOptions:
     return PodOptions(
         is_pod=is_pod,
         tolerates_deletion_cost=not has_valid_deletion_cost(old.get("metadata", {}).get("annotations") or {}),
-        tolerates_affinity_selectors=any(term_selectors_faults(term, "") for term in _affinity_terms(spec)),
+        tolerates_affinity_selectors=any(validate_term_selectors(term, "") for term in _affinity_terms(spec)),
         tolerates_node_affinity_values=_has_invalid_node_values(spec),
-        tolerates_spread_selectors=any(label_selector_faults(each.get("labelSelector"), "") for each in constraints),
-        tolerates_spread_label_keys=any(match_label_keys_faults(each, "") for each in constraints),
+        tolerates_spread_selectors=any(validate_label_selector(each.get("labelSelector"), "") for each in constraints),
+        tolerates_spread_label_keys=any(validate_match_label_keys(each, "") for each in constraints),
         tolerates_indivisible_huge_pages=_has_broken_pages(spec),
-        tolerates_token_paths=any(unreserved_faults(path, "") for path in _token_paths(spec)),
+        tolerates_token_paths=any(validate_unreserved_path(path, "") for path in _token_paths(spec)),
         tolerates_host_sysctls=any(
-            host_sysctl_faults(sysctl.get("name", ""), spec, "") for sysctl in context.get("sysctls") or ()
+            validate_host_sysctl(sysctl.get("name", ""), spec, "") for sysctl in context.get("sysctls") or ()
         ),
         tolerates_any_selinux_change_policy=context.get("seLinuxChangePolicy") is not None,
         tolerates_init_resize_restart=_has_init_resize_restart(spec),
@@ -86,7 +86,7 @@ def _has_invalid_node_values(spec: Document) -> bool:
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     wanted = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
     return any(
-        label_value_faults(value)
+        label_value_errors(value)
         for term in wanted.get("nodeSelectorTerms") or ()
         for expression in term.get("matchExpressions") or ()
         for value in expression.get("values") or ()
@@ -133,26 +133,26 @@ _CHANGEABLE = ",".join(
 )
 
 
-def pod_update_faults(pod: Document, old: Document, options: PodOptions) -> list[Fault]:
+def validate_pod_update(pod: Document, old: Document, options: PodOptions) -> list[FieldError]:
     """What is wrong with a change of a pod, apart from its metadata."""
-    faults = pod_faults(pod, options)
-    faults += pod_annotations_update_faults(pod, old, "metadata.annotations", options)
+    errors = validate_pod(pod, options)
+    errors += validate_pod_annotations_update(pod, old, "metadata.annotations", options)
     spec, old_spec = pod["spec"], old["spec"]
     for kind in ("containers", "initContainers"):
         new_list, old_list = spec.get(kind) or (), old_spec.get(kind) or ()
         if len(new_list) != len(old_list):
-            return [*faults, forbidden(f"spec.{kind}", "pod updates may not add or remove containers")]
-        faults += _images_faults(new_list, f"spec.{kind}")
-    deadline = _deadline_faults(spec.get("activeDeadlineSeconds"), old_spec.get("activeDeadlineSeconds"))
-    faults += deadline
+            return [*errors, forbidden(f"spec.{kind}", "pod updates may not add or remove containers")]
+        errors += _validate_images(new_list, f"spec.{kind}")
+    deadline = _validate_deadline(spec.get("activeDeadlineSeconds"), old_spec.get("activeDeadlineSeconds"))
+    errors += deadline
     if deadline and spec.get("activeDeadlineSeconds") is not None:
-        return faults
+        return errors
     new_tolerations, old_tolerations = spec.get("tolerations") or [], old_spec.get("tolerations") or []
-    faults += added_tolerations_faults(new_tolerations, old_tolerations, "spec.tolerations", options)
-    faults += _changed_gates_faults(spec.get("schedulingGates") or (), old_spec.get("schedulingGates") or ())
+    errors += validate_added_tolerations(new_tolerations, old_tolerations, "spec.tolerations", options)
+    errors += _validate_changed_gates(spec.get("schedulingGates") or (), old_spec.get("schedulingGates") or ())
     if means_the_same(spec, old_spec, "core", "PodSpec"):
-        return faults
-    return faults + _other_changes_faults(spec, old_spec)
+        return errors
+    return errors + _validate_other_changes(spec, old_spec)
 
 
 def leaves_spec(pod: Document, old: Document) -> bool:
@@ -160,37 +160,37 @@ def leaves_spec(pod: Document, old: Document) -> bool:
     return pod["spec"] is old["spec"] and MIRROR_ANNOTATION not in (pod["metadata"].get("annotations") or ())
 
 
-def annotations_only_faults(pod: Document, old: Document) -> list[Fault]:
+def validate_annotations_only(pod: Document, old: Document) -> list[FieldError]:
     """The same for a pod whose spec is left as it was, with which nothing is wrong: only annotations are looked at."""
     annotations = pod["metadata"].get("annotations") or {}
     if not annotations and not old["metadata"].get("annotations"):
         return []
     options, path = options_after(old, is_pod=True), "metadata.annotations"
-    faults = pod_annotations_faults(annotations, pod["spec"], path, options)
-    return faults + pod_annotations_update_faults(pod, old, path, options)
+    errors = validate_pod_annotations(annotations, pod["spec"], path, options)
+    return errors + validate_pod_annotations_update(pod, old, path, options)
 
 
 # --- what may change --------------------------------------------------------------------------------------------
 
 
-def _images_faults(containers: Sequence[Document], path: str) -> list[Fault]:
-    faults: list[Fault] = []
+def _validate_images(containers: Sequence[Document], path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
     for index, container in enumerate(containers):
         image = container.get("image", "")
         if not image:
-            faults.append(required(f"{path}[{index}].image"))
+            errors.append(required(f"{path}[{index}].image"))
         if image != image.strip():
             detail = "must not have leading or trailing whitespace"
-            faults.append(invalid(f"{path}[{index}].image", image, detail))
-    return faults
+            errors.append(invalid(f"{path}[{index}].image", image, detail))
+    return errors
 
 
-def _deadline_faults(new_s: int | None, old_s: int | None) -> list[Fault]:
+def _validate_deadline(new_s: int | None, old_s: int | None) -> list[FieldError]:
     path = "spec.activeDeadlineSeconds"
     if new_s is None:
         detail = "must not update from a positive integer to nil value"
         return [invalid(path, None, detail)] if old_s is not None else []
-    texts = range_faults(new_s, 0, DEADLINE_S_MAX)
+    texts = range_errors(new_s, 0, DEADLINE_S_MAX)
     if texts:
         return [invalid(path, new_s, text) for text in texts]
     if old_s is not None and old_s < new_s:
@@ -198,7 +198,7 @@ def _deadline_faults(new_s: int | None, old_s: int | None) -> list[Fault]:
     return []
 
 
-def _changed_gates_faults(gates: Sequence[Document], old: Sequence[Document]) -> list[Fault]:
+def _validate_changed_gates(gates: Sequence[Document], old: Sequence[Document]) -> list[FieldError]:
     known = {gate.get("name", "") for gate in old}
     added = {gate.get("name", ""): index for index, gate in enumerate(gates) if gate.get("name", "") not in known}
     detail = "only deletion is allowed, but found new scheduling gate"
@@ -208,7 +208,7 @@ def _changed_gates_faults(gates: Sequence[Document], old: Sequence[Document]) ->
 # --- everything else --------------------------------------------------------------------------------------------
 
 
-def _other_changes_faults(spec: Document, old: Document) -> list[Fault]:
+def _validate_other_changes(spec: Document, old: Document) -> list[FieldError]:
     """Take back what may change and see whether anything is left."""
     rest = dict(spec)
     for kind in ("containers", "initContainers"):
@@ -219,17 +219,17 @@ def _other_changes_faults(spec: Document, old: Document) -> list[Fault]:
         _take_back(rest, old, field)
     if old.get("terminationGracePeriodSeconds", 0) < 0 and rest.get("terminationGracePeriodSeconds") == 1:
         _take_back(rest, old, "terminationGracePeriodSeconds")
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     if old.get("schedulingGates"):
-        faults += _node_selector_faults(rest, old)
-        faults += _changed_node_affinity_faults(rest, old)
+        errors += _validate_node_selector(rest, old)
+        errors += _validate_changed_node_affinity(rest, old)
     if not means_the_same(rest, old, "core", "PodSpec"):
         difference = internal_diff(old, rest, "PodSpec")
-        faults.append(forbidden("spec", f"pod updates may not change fields other than {_CHANGEABLE}\n{difference}"))
-    return faults
+        errors.append(forbidden("spec", f"pod updates may not change fields other than {_CHANGEABLE}\n{difference}"))
+    return errors
 
 
-def _node_selector_faults(rest: Document, old: Document) -> list[Fault]:
+def _validate_node_selector(rest: Document, old: Document) -> list[FieldError]:
     new_selector, old_selector = rest.get("nodeSelector") or {}, old.get("nodeSelector") or {}
     _take_back(rest, old, "nodeSelector")
     if all(new_selector.get(key) == value for key, value in old_selector.items()):
@@ -238,12 +238,12 @@ def _node_selector_faults(rest: Document, old: Document) -> list[Fault]:
     return [invalid("spec.nodeSelector", new_selector or None, detail)]
 
 
-def _changed_node_affinity_faults(rest: Document, old: Document) -> list[Fault]:
+def _validate_changed_node_affinity(rest: Document, old: Document) -> list[FieldError]:
     new_affinity, old_affinity = rest.get("affinity"), old.get("affinity")
     new_nodes, old_nodes = (new_affinity or {}).get("nodeAffinity"), (old_affinity or {}).get("nodeAffinity")
     if new_nodes == old_nodes:
         return []
-    faults = _tightened_faults(new_nodes or {}, old_nodes or {})
+    errors = _validate_tightened(new_nodes or {}, old_nodes or {})
     kept = {key: value for key, value in (new_affinity or {}).items() if key != "nodeAffinity"}
     if old_nodes is not None:
         rest["affinity"] = {**kept, "nodeAffinity": old_nodes}
@@ -251,10 +251,10 @@ def _changed_node_affinity_faults(rest: Document, old: Document) -> list[Fault]:
         rest.pop("affinity", None)
     else:
         rest["affinity"] = kept
-    return faults
+    return errors
 
 
-def _tightened_faults(new: Document, old: Document) -> list[Fault]:
+def _validate_tightened(new: Document, old: Document) -> list[FieldError]:
     """Terms stay as many as they are, and each may only ask for more."""
     old_terms = (old.get(_REQUIRED) or {}).get("nodeSelectorTerms") or []
     new_terms = (new.get(_REQUIRED) or {}).get("nodeSelectorTerms") or []
@@ -287,19 +287,19 @@ def _take_back(rest: Document, old: Document, field: str) -> None:
         rest.pop(field, None)
 
 
-def ephemeral_containers_update_faults(pod: Document, old: Document, options: PodOptions) -> list[Fault]:
-    faults = pod_faults(pod, options)
-    faults += pod_annotations_update_faults(pod, old, "metadata.annotations", options)
+def validate_ephemeral_containers_update(pod: Document, old: Document, options: PodOptions) -> list[FieldError]:
+    errors = validate_pod(pod, options)
+    errors += validate_pod_annotations_update(pod, old, "metadata.annotations", options)
     containers = {each.get("name", ""): each for each in pod["spec"].get("ephemeralContainers") or ()}
     for was in old["spec"].get("ephemeralContainers") or ():
         name = was.get("name", "")
         told = f"existing ephemeral containers {quoted(name)}"
         if name not in containers:
-            faults.append(forbidden(_PATH, f"{told} may not be removed\n"))
+            errors.append(forbidden(_PATH, f"{told} may not be removed\n"))
         elif not means_the_same(containers[name], was, "core", "EphemeralContainer"):
             difference = internal_diff(was, containers[name], "EphemeralContainer")
-            faults.append(forbidden(_PATH, f"{told} may not be changed\n{difference}"))
-    return faults
+            errors.append(forbidden(_PATH, f"{told} may not be changed\n{difference}"))
+    return errors
 
 
 def is_static(pod: Document) -> bool:
@@ -307,6 +307,6 @@ def is_static(pod: Document) -> bool:
     return MIRROR_ANNOTATION in (pod["metadata"].get("annotations") or {})
 
 
-def static_faults(detail: str) -> list[Fault]:
-    """The only fault of a static pod, whatever else is wrong with it."""
+def validate_static(detail: str) -> list[FieldError]:
+    """The only error of a static pod, whatever else is wrong with it."""
     return [forbidden(WHOLE_OBJECT, detail)]

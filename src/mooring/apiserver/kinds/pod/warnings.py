@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from mooring.api.document import Document
 from mooring.api.field_errors import quoted
-from mooring.api.label_syntax import label_value_faults
+from mooring.api.label_syntax import label_value_errors
 from mooring.api.quantity import quantity_milli
 from mooring.apiserver.kinds.node import DEPRECATED_NODE_LABELS
 from mooring.apiserver.kinds.persistent_volume_claim import claim_spec_warnings
@@ -18,7 +18,7 @@ from mooring.apiserver.kinds.pod.options import every_container
 from mooring.apiserver.kinds.pod.security import apparmor_of_annotation
 from mooring.apiserver.kinds.pod.spec import APPARMOR_PREFIX, SECCOMP_CONTAINER_PREFIX, SECCOMP_POD_ANNOTATION
 from mooring.apiserver.validation.addresses import ip_warnings
-from mooring.apiserver.validation.names import dns_label_faults
+from mooring.apiserver.validation.names import dns_label_errors
 
 _OUT_OF_USE = {
     "photonPersistentDisk": "deprecated in v1.11, non-functional in v1.16+",
@@ -234,7 +234,7 @@ def pod_spec_warnings(spec: Document, metadata: Document, path: str = "") -> lis
 
 def name_warnings(name: str, use: str) -> list[str]:
     """A name that cannot be a hostname; `use` says what it is used for."""
-    texts = dns_label_faults(name)
+    texts = dns_label_errors(name)
     return [f"metadata.name: {use}; a DNS label is recommended: [{' '.join(texts)}]"] if texts else []
 
 
@@ -268,7 +268,7 @@ def _node_term_warnings(term: Document, path: str, checks_values: bool) -> list[
             warnings += [
                 f"{here}.values[{position}]: {value} is invalid, {text}"
                 for position, value in enumerate(expression.get("values") or ())
-                for text in label_value_faults(value)
+                for text in label_value_errors(value)
             ]
     return warnings
 

@@ -30,13 +30,13 @@ from mooring.apiserver.kinds.service.ranges import (
 from mooring.apiserver.kinds.service.validation import (
     NO_ADDRESS,
     SINGLE_STACK,
-    cluster_ips_faults,
     is_headless,
     needs_health_check,
+    validate_cluster_ips,
 )
 from mooring.apiserver.registry.refusals import internal, invalid_kind, plain_error
 from mooring.apiserver.validation.addresses import IPV4, IPV6, family_of, parse_ip
-from mooring.apiserver.validation.fields import Fault, invalid
+from mooring.apiserver.validation.fields import FieldError, invalid
 from mooring.client.errors import InvalidError
 from mooring.kit.entropy import Entropy
 
@@ -58,15 +58,15 @@ def settle_families(service: Document, old: Document | None) -> None:
     is_bare = spec.get("clusterIP") == NO_ADDRESS and not spec.get("selector")
     if "ipFamilyPolicy" not in spec:
         spec["ipFamilyPolicy"] = _assumed_policy(old_spec, is_bare)
-    _refuse(service, cluster_ips_faults(spec, old_spec))
-    faults = _reduction_faults(spec, old_spec) if old_spec is not None else []
-    faults += _single_stack_faults(spec)
-    faults += _infer_families(spec)
-    _refuse(service, faults)
+    _refuse(service, validate_cluster_ips(spec, old_spec))
+    field_errors = _validate_reduction(spec, old_spec) if old_spec is not None else []
+    field_errors += _validate_single_stack(spec)
+    field_errors += _infer_families(spec)
+    _refuse(service, field_errors)
     if is_bare:
         _settle_bare(spec)
         return
-    _refuse(service, _unconfigured_faults(spec))
+    _refuse(service, _validate_unconfigured(spec))
     if not spec.get("ipFamilies"):
         spec["ipFamilies"] = [CLUSTER_FAMILY]
 
@@ -88,21 +88,21 @@ def _prefers_the_same(spec: Document, old_spec: Document) -> bool:
     )
 
 
-def _reduction_faults(spec: Document, old_spec: Document) -> list[Fault]:
+def _validate_reduction(spec: Document, old_spec: Document) -> list[FieldError]:
     """Giving up the second family is clear when the policy says so; otherwise it is a mistake."""
     policy = spec["ipFamilyPolicy"]
-    faults = []
+    field_errors = []
     for field, called in (("clusterIPs", "cluster IP"), ("ipFamilies", "IP family")):
         new, old = spec.get(field) or [], old_spec.get(field) or []
         if policy == SINGLE_STACK:
             if new == old and len(new) > 1:
                 spec[field] = new[:1]
         elif new and len(new) < len(old):
-            faults.append(invalid(_POLICY, policy, f"must be 'SingleStack' to release the secondary {called}"))
-    return faults
+            field_errors.append(invalid(_POLICY, policy, f"must be 'SingleStack' to release the secondary {called}"))
+    return field_errors
 
 
-def _single_stack_faults(spec: Document) -> list[Fault]:
+def _validate_single_stack(spec: Document) -> list[FieldError]:
     policy = spec["ipFamilyPolicy"]
     if policy != SINGLE_STACK:
         return []
@@ -115,9 +115,9 @@ def _single_stack_faults(spec: Document) -> list[Fault]:
     ]
 
 
-def _infer_families(spec: Document) -> list[Fault]:
+def _infer_families(spec: Document) -> list[FieldError]:
     """Fill in the families of addresses that were asked for."""
-    faults = []
+    field_errors = []
     ips, families = spec.get("clusterIPs") or [], list(spec.get("ipFamilies") or [])
     for index, ip in enumerate(ips):
         if ip == NO_ADDRESS:
@@ -129,10 +129,10 @@ def _infer_families(spec: Document) -> list[Fault]:
             families.append(family)
         else:
             detail = f"{family} is not configured on this cluster"
-            faults.append(invalid(f"spec.clusterIPs[{index}]", ips, detail))
+            field_errors.append(invalid(f"spec.clusterIPs[{index}]", ips, detail))
     if families:
         spec["ipFamilies"] = families
-    return faults
+    return field_errors
 
 
 def _settle_bare(spec: Document) -> None:
@@ -142,21 +142,21 @@ def _settle_bare(spec: Document) -> None:
     spec["ipFamilies"] = families
 
 
-def _unconfigured_faults(spec: Document) -> list[Fault]:
+def _validate_unconfigured(spec: Document) -> list[FieldError]:
     policy = spec["ipFamilyPolicy"]
-    faults = []
+    field_errors = []
     if policy == REQUIRE_DUAL_STACK:
-        faults.append(invalid(_POLICY, policy, "this cluster is not configured for dual-stack services"))
-    return faults + [
+        field_errors.append(invalid(_POLICY, policy, "this cluster is not configured for dual-stack services"))
+    return field_errors + [
         invalid(f"spec.ipFamilies[{index}]", family, "not configured on this cluster")
         for index, family in enumerate(spec.get("ipFamilies") or ())
         if family != CLUSTER_FAMILY
     ]
 
 
-def _refuse(service: Document, faults: list[Fault]) -> None:
-    if faults:
-        refusal: InvalidError = invalid_kind(SERVICE, service["metadata"].get("name", ""), faults)
+def _refuse(service: Document, field_errors: list[FieldError]) -> None:
+    if field_errors:
+        refusal: InvalidError = invalid_kind(SERVICE, service["metadata"].get("name", ""), field_errors)
         raise refusal
 
 
@@ -395,8 +395,8 @@ class ServiceReservation:
     def _any_dry_port(self) -> int:
         return max(self._taken_ports) + 1 if self._taken_ports else DRY_RUN_PORT_FIRST
 
-    def _invalid(self, fault: Fault) -> Exception:
-        return invalid_kind(SERVICE, self._service["metadata"].get("name", ""), [fault])
+    def _invalid(self, error: FieldError) -> Exception:
+        return invalid_kind(SERVICE, self._service["metadata"].get("name", ""), [error])
 
 
 def _held_addresses(spec: Document) -> list[IPv4Address]:

@@ -13,19 +13,19 @@ from mooring.apiserver.kinds.service.validation import (
     NO_ADDRESS,
     TOPOLOGY_HINTS,
     TOPOLOGY_MODE,
-    balancer_class_faults,
-    balancer_status_faults,
-    cluster_ips_update_faults,
-    families_update_faults,
     is_externally_accessible,
     needs_health_check,
-    service_faults,
+    validate_balancer_class,
+    validate_balancer_status,
+    validate_cluster_ips_update,
+    validate_families_update,
+    validate_service,
 )
 from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
 from mooring.apiserver.tables.cells import NONE, age, labels_text
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column, wide
 from mooring.apiserver.validation.addresses import ip_warnings, range_warnings
-from mooring.apiserver.validation.fields import Fault, forbidden, invalid
+from mooring.apiserver.validation.fields import FieldError, forbidden, invalid
 from mooring.apiserver.validation.metadata import name_is_dns_label
 
 CLIENT_IP_TIMEOUT_S = 10_800
@@ -171,7 +171,7 @@ class ServiceStrategy(Strategy):
     def subresources(self) -> Mapping[str, Strategy]:
         return {"status": ServiceStatusStrategy(self.kind, self)}
 
-    def name_faults(self, name: str, is_prefix: bool) -> Sequence[str]:
+    def name_errors(self, name: str, is_prefix: bool) -> Sequence[str]:
         return name_is_dns_label(name, is_prefix)
 
     def default(self, obj: Document) -> None:
@@ -185,8 +185,8 @@ class ServiceStrategy(Strategy):
     def prepare_for_create(self, obj: Document, call: Call) -> None:
         obj["status"] = {"loadBalancer": {}}
 
-    def body_faults(self, obj: Document, call: Call) -> list[Fault]:
-        return service_faults(obj, None)
+    def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
+        return validate_service(obj, None)
 
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
         return service_warnings(obj)
@@ -195,15 +195,15 @@ class ServiceStrategy(Strategy):
         keep(obj, old, "status")
         _drop_type_dependent_fields(obj, old)
 
-    def body_update_faults(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
         spec, old_spec = obj["spec"], old["spec"]
-        faults = cluster_ips_update_faults(spec, old_spec)
-        faults += families_update_faults(spec, old_spec)
-        faults += _balancer_class_update_faults(spec, old_spec)
+        errors = validate_cluster_ips_update(spec, old_spec)
+        errors += validate_families_update(spec, old_spec)
+        errors += _validate_balancer_class_update(spec, old_spec)
         is_same_port = spec.get("healthCheckNodePort") == old_spec.get("healthCheckNodePort")
         if needs_health_check(spec) and needs_health_check(old_spec) and not is_same_port:
-            faults.append(forbidden("spec.healthCheckNodePort", "field is immutable"))
-        return faults + service_faults(obj, old)
+            errors.append(forbidden("spec.healthCheckNodePort", "field is immutable"))
+        return errors + validate_service(obj, old)
 
     def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
         return service_warnings(obj)
@@ -216,19 +216,19 @@ class ServiceStrategy(Strategy):
 class ServiceStatusStrategy(StatusStrategy):
     """Writing what a balancer gave to a service."""
 
-    def body_update_faults(self, obj: Document, old: Document, call: Call) -> list[Fault]:
-        return balancer_status_faults(obj, old)
+    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        return validate_balancer_status(obj, old)
 
     def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
         return balancer_status_warnings(obj)
 
 
-def _balancer_class_update_faults(spec: Document, old_spec: Document) -> list[Fault]:
-    faults = []
+def _validate_balancer_class_update(spec: Document, old_spec: Document) -> list[FieldError]:
+    errors = []
     name, old_name = spec.get("loadBalancerClass"), old_spec.get("loadBalancerClass")
     if spec.get("type") == old_spec.get("type") == "LoadBalancer" and name != old_name:
-        faults.append(invalid("spec.loadBalancerClass", name, "may not change once set"))
-    return faults + balancer_class_faults(spec)
+        errors.append(invalid("spec.loadBalancerClass", name, "may not change once set"))
+    return errors + validate_balancer_class(spec)
 
 
 def _drop_type_dependent_fields(obj: Document, old: Document) -> None:

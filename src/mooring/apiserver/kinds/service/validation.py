@@ -15,20 +15,20 @@ from mooring.apiserver.validation.addresses import (
     IPV4,
     IPV6,
     are_of_both_families,
-    endpoint_ip_faults,
     family_of,
-    ip_faults,
     parse_ip,
-    range_faults,
+    validate_endpoint_ip,
+    validate_ip,
+    validate_range,
 )
-from mooring.apiserver.validation.fields import Fault, duplicate, forbidden, invalid, not_supported, required
-from mooring.apiserver.validation.metadata import labels_faults
+from mooring.apiserver.validation.fields import FieldError, duplicate, forbidden, invalid, not_supported, required
+from mooring.apiserver.validation.metadata import validate_labels
 from mooring.apiserver.validation.names import (
-    dns_label_faults,
-    dns_subdomain_faults,
-    port_name_faults,
-    port_number_faults,
-    qualified_name_faults,
+    dns_label_errors,
+    dns_subdomain_errors,
+    port_name_errors,
+    port_number_errors,
+    qualified_name_errors,
 )
 
 NO_ADDRESS = "None"
@@ -61,30 +61,30 @@ def is_headless(spec: Document) -> bool:
     return (spec.get("clusterIPs") or ()) == [NO_ADDRESS]
 
 
-def cluster_ips_faults(spec: Document, old_spec: Document | None) -> list[Fault]:
+def validate_cluster_ips(spec: Document, old_spec: Document | None) -> list[FieldError]:
     if spec.get("type") == "ExternalName":
         return []
     first, ips = spec.get("clusterIP", ""), spec.get("clusterIPs") or []
     families, policy = spec.get("ipFamilies") or [], spec.get("ipFamilyPolicy")
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     if first and not ips:
-        faults.append(required("spec.clusterIPs"))
+        errors.append(required("spec.clusterIPs"))
     elif first and ips[0] != first:
-        faults.append(invalid("spec.clusterIPs", ips, "first value must match `clusterIP`"))
+        errors.append(invalid("spec.clusterIPs", ips, "first value must match `clusterIP`"))
     elif ips and not first:
-        faults.append(invalid("spec.clusterIPs", ips, "must be empty when `clusterIP` is not specified"))
-    faults += _families_faults(families)
+        errors.append(invalid("spec.clusterIPs", ips, "must be empty when `clusterIP` is not specified"))
+    errors += _validate_families(families)
     if policy is not None and policy not in FAMILY_POLICIES:
-        faults.append(not_supported("spec.ipFamilyPolicy", policy, FAMILY_POLICIES))
-    bad = _ips_faults(ips, (old_spec or {}).get("clusterIPs") or ())
-    faults += bad
+        errors.append(not_supported("spec.ipFamilyPolicy", policy, FAMILY_POLICIES))
+    bad = _validate_ips(ips, (old_spec or {}).get("clusterIPs") or ())
+    errors += bad
     if len(ips) > 2:
-        faults.append(invalid("spec.clusterIPs", ips, "may only hold up to 2 values"))
+        errors.append(invalid("spec.clusterIPs", ips, "may only hold up to 2 values"))
     # With an address that is none, what follows would only confuse.
-    return faults if bad else faults + _dual_stack_faults(ips, families)
+    return errors if bad else errors + _validate_dual_stack(ips, families)
 
 
-def cluster_ips_update_faults(spec: Document, old_spec: Document) -> list[Fault]:
+def validate_cluster_ips_update(spec: Document, old_spec: Document) -> list[FieldError]:
     if "ExternalName" in (spec.get("type"), old_spec.get("type")) or (is_headless(spec) and is_headless(old_spec)):
         return []
     ips, old_ips = spec.get("clusterIPs") or [], old_spec.get("clusterIPs") or []
@@ -95,19 +95,19 @@ def cluster_ips_update_faults(spec: Document, old_spec: Document) -> list[Fault]
             for index, (ip, old_ip) in enumerate(zip(ips, old_ips, strict=True))
             if ip != old_ip
         ]
-    faults = []
+    errors = []
     if not ips:
-        faults.append(invalid("spec.clusterIPs[0]", shown, "primary clusterIP can not be unset"))
+        errors.append(invalid("spec.clusterIPs[0]", shown, "primary clusterIP can not be unset"))
     if ips and old_ips and ips[0] != old_ips[0]:
-        faults.append(invalid("spec.clusterIPs[0]", shown, _ONCE_SET))
+        errors.append(invalid("spec.clusterIPs[0]", shown, _ONCE_SET))
     policy = spec.get("ipFamilyPolicy")
     if len(old_ips) > len(ips) == 1 and policy != SINGLE_STACK:
         detail = "must be set to 'SingleStack' when releasing the secondary clusterIP"
-        faults.append(invalid("spec.ipFamilyPolicy", policy, detail))
-    return faults
+        errors.append(invalid("spec.ipFamilyPolicy", policy, detail))
+    return errors
 
 
-def families_update_faults(spec: Document, old_spec: Document) -> list[Fault]:
+def validate_families_update(spec: Document, old_spec: Document) -> list[FieldError]:
     if "ExternalName" in (spec.get("type"), old_spec.get("type")) or is_headless(spec) or is_headless(old_spec):
         return []
     families, old_families = spec.get("ipFamilies") or [], old_spec.get("ipFamilies") or []
@@ -115,19 +115,19 @@ def families_update_faults(spec: Document, old_spec: Document) -> list[Fault]:
     if len(families) == len(old_families):
         pairs = zip(families, old_families, strict=True)
         return [invalid(path, spec.get("ipFamilies"), _ONCE_SET) for family, old in pairs if family != old]
-    faults = []
+    errors = []
     if len(old_families) > len(families) and not spec.get("clusterIPs"):
-        faults.append(invalid(path, spec.get("ipFamilies"), "primary ipFamily can not be unset"))
+        errors.append(invalid(path, spec.get("ipFamilies"), "primary ipFamily can not be unset"))
     if families and old_families and families[0] != old_families[0]:
-        faults.append(invalid(path, spec.get("clusterIPs"), _ONCE_SET))
+        errors.append(invalid(path, spec.get("clusterIPs"), _ONCE_SET))
     policy = spec.get("ipFamilyPolicy")
     if len(old_families) > len(families) == 1 and policy != SINGLE_STACK:
         detail = "must be set to 'SingleStack' when releasing the secondary ipFamily"
-        faults.append(invalid("spec.ipFamilyPolicy", policy, detail))
-    return faults
+        errors.append(invalid("spec.ipFamilyPolicy", policy, detail))
+    return errors
 
 
-def balancer_status_faults(service: Document, old: Document) -> list[Fault]:
+def validate_balancer_status(service: Document, old: Document) -> list[FieldError]:
     """What is wrong with the addresses that a balancer gave to a service."""
     path = "status.loadBalancer.ingress"
     ingresses = (service["status"].get("loadBalancer") or {}).get("ingress") or ()
@@ -135,95 +135,95 @@ def balancer_status_faults(service: Document, old: Document) -> list[Fault]:
         return [forbidden(path, "may only be used when `spec.type` is 'LoadBalancer'")]
     known = [each["ip"] for each in (old["status"].get("loadBalancer") or {}).get("ingress") or () if each.get("ip")]
     return [
-        fault
+        error
         for index, ingress in enumerate(ingresses)
-        for fault in _ingress_faults(ingress, known, f"{path}[{index}]")
+        for error in _validate_ingress(ingress, known, f"{path}[{index}]")
     ]
 
 
 # --- parts ------------------------------------------------------------------------------------------------------
 
 
-def _families_faults(families: list[str]) -> list[Fault]:
-    faults = []
+def _validate_families(families: list[str]) -> list[FieldError]:
+    errors = []
     for index, family in enumerate(families):
         path = f"spec.ipFamilies[{index}]"
         if family not in FAMILIES:
-            faults.append(not_supported(path, family, FAMILIES))
+            errors.append(not_supported(path, family, FAMILIES))
         if family in families[:index]:
-            faults.append(duplicate(path, family))
-    return faults
+            errors.append(duplicate(path, family))
+    return errors
 
 
-def _ips_faults(ips: list[str], known: object) -> list[Fault]:
+def _validate_ips(ips: list[str], known: object) -> list[FieldError]:
     assert isinstance(known, list | tuple)
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     for index, ip in enumerate(ips):
         if index == 0 and ip == NO_ADDRESS:
             if len(ips) > 1:
-                faults.append(invalid("spec.clusterIPs", ips, "'None' must be the first and only value"))
+                errors.append(invalid("spec.clusterIPs", ips, "'None' must be the first and only value"))
             continue
-        faults += ip_faults(ip, f"spec.clusterIPs[{index}]", known)
-    return faults
+        errors += validate_ip(ip, f"spec.clusterIPs[{index}]", known)
+    return errors
 
 
-def _dual_stack_faults(ips: list[str], families: list[str]) -> list[Fault]:
-    faults = []
+def _validate_dual_stack(ips: list[str], families: list[str]) -> list[FieldError]:
+    errors = []
     if len(ips) > 1 and not are_of_both_families(ips):
-        faults.append(invalid("spec.clusterIPs", ips, "may specify no more than one IP for each IP family"))
+        errors.append(invalid("spec.clusterIPs", ips, "may specify no more than one IP for each IP family"))
     if ips == [NO_ADDRESS]:
-        return faults
+        return errors
     for index, (ip, family) in enumerate(zip(ips, families, strict=False)):
         if family in FAMILIES and family_of(ip) != family:
             detail = f"expected an {family} value as indicated by `ipFamilies[{index}]`"
-            faults.append(invalid(f"spec.clusterIPs[{index}]", ip, detail))
-    return faults
+            errors.append(invalid(f"spec.clusterIPs[{index}]", ip, detail))
+    return errors
 
 
-def _ingress_faults(ingress: Document, known: list[str], path: str) -> list[Fault]:
+def _validate_ingress(ingress: Document, known: list[str], path: str) -> list[FieldError]:
     ip, mode, hostname = ingress.get("ip", ""), ingress.get("ipMode"), ingress.get("hostname", "")
-    faults = ip_faults(ip, f"{path}.ip", known) if ip else []
+    errors = validate_ip(ip, f"{path}.ip", known) if ip else []
     if mode is None:
         if ip:
-            faults.append(required(f"{path}.ipMode", "must be specified when `ip` is set"))
+            errors.append(required(f"{path}.ipMode", "must be specified when `ip` is set"))
     elif not ip:
-        faults.append(forbidden(f"{path}.ipMode", "may not be specified when `ip` is not set"))
+        errors.append(forbidden(f"{path}.ipMode", "may not be specified when `ip` is not set"))
     elif mode not in BALANCER_IP_MODES:
-        faults.append(not_supported(f"{path}.ipMode", mode, BALANCER_IP_MODES))
-    return faults + _hostname_faults(hostname, f"{path}.hostname")
+        errors.append(not_supported(f"{path}.ipMode", mode, BALANCER_IP_MODES))
+    return errors + _validate_hostname(hostname, f"{path}.hostname")
 
 
-def _hostname_faults(hostname: str, path: str) -> list[Fault]:
+def _validate_hostname(hostname: str, path: str) -> list[FieldError]:
     if not hostname:
         return []
-    faults = [invalid(path, hostname, text) for text in dns_subdomain_faults(hostname)]
+    errors = [invalid(path, hostname, text) for text in dns_subdomain_errors(hostname)]
     if parse_ip(hostname) is not None:
-        faults.append(invalid(path, hostname, "must be a DNS name, not an IP address"))
-    return faults
+        errors.append(invalid(path, hostname, "must be a DNS name, not an IP address"))
+    return errors
 
 
-def service_faults(service: Document, old: Document | None) -> list[Fault]:
+def validate_service(service: Document, old: Document | None) -> list[FieldError]:
     """What is wrong with a service apart from its metadata."""
     spec, annotations = service["spec"], service["metadata"].get("annotations") or {}
-    faults = _service_topology_faults(annotations)
-    faults += _type_dependent_faults(spec)
-    faults += _service_ports_faults(spec.get("ports") or ())
+    errors = _validate_service_topology(annotations)
+    errors += _validate_type_dependent(spec)
+    errors += _validate_service_ports(spec.get("ports") or ())
     if "selector" in spec:
-        faults += labels_faults(spec["selector"], "spec.selector")
-    faults += _service_affinity_faults(spec)
-    faults += cluster_ips_faults(spec, old["spec"] if old else None)
-    faults += _external_ips_faults(spec, old)
-    faults += _service_type_faults(spec)
-    faults += _node_ports_faults(spec)
-    faults += _source_ranges_faults(spec, annotations, old)
-    faults += _balancer_faults(spec)
-    faults += balancer_class_faults(spec)
-    faults += _external_traffic_faults(spec)
-    faults += _internal_traffic_faults(spec)
+        errors += validate_labels(spec["selector"], "spec.selector")
+    errors += _validate_service_affinity(spec)
+    errors += validate_cluster_ips(spec, old["spec"] if old else None)
+    errors += _validate_external_ips(spec, old)
+    errors += _validate_service_type(spec)
+    errors += _validate_node_ports(spec)
+    errors += _validate_source_ranges(spec, annotations, old)
+    errors += _validate_balancer(spec)
+    errors += validate_balancer_class(spec)
+    errors += _validate_external_traffic(spec)
+    errors += _validate_internal_traffic(spec)
     distribution = spec.get("trafficDistribution")
     if distribution is not None and distribution not in TRAFFIC_DISTRIBUTIONS:
-        faults.append(not_supported("spec.trafficDistribution", distribution, TRAFFIC_DISTRIBUTIONS))
-    return faults
+        errors.append(not_supported("spec.trafficDistribution", distribution, TRAFFIC_DISTRIBUTIONS))
+    return errors
 
 
 def needs_health_check(spec: Document) -> bool:
@@ -231,19 +231,19 @@ def needs_health_check(spec: Document) -> bool:
     return spec.get("type") == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local"
 
 
-def balancer_class_faults(spec: Document) -> list[Fault]:
+def validate_balancer_class(spec: Document) -> list[FieldError]:
     name = spec.get("loadBalancerClass")
     if name is None:
         return []
     if spec.get("type") != "LoadBalancer":
         return [forbidden("spec.loadBalancerClass", _BALANCERS_ONLY)]
-    return [invalid("spec.loadBalancerClass", name, text) for text in qualified_name_faults(name)]
+    return [invalid("spec.loadBalancerClass", name, text) for text in qualified_name_errors(name)]
 
 
 # --- parts ------------------------------------------------------------------------------------------------------
 
 
-def _service_topology_faults(annotations: Document) -> list[Fault]:
+def _validate_service_topology(annotations: Document) -> list[FieldError]:
     mode, hints = annotations.get(TOPOLOGY_MODE), annotations.get(TOPOLOGY_HINTS)
     if mode is None or hints is None or mode == hints:
         return []
@@ -251,18 +251,18 @@ def _service_topology_faults(annotations: Document) -> list[Fault]:
     return [invalid(f"metadata.annotations[{TOPOLOGY_MODE}]", mode, detail)]
 
 
-def _type_dependent_faults(spec: Document) -> list[Fault]:
-    faults: list[Fault] = []
+def _validate_type_dependent(spec: Document) -> list[FieldError]:
+    errors: list[FieldError] = []
     kind = spec.get("type")
     if not spec.get("ports") and not is_headless(spec) and kind != "ExternalName":
-        faults.append(required("spec.ports"))
+        errors.append(required("spec.ports"))
     match kind:
         case "LoadBalancer" | "NodePort":
             if is_headless(spec):
                 detail = f"may not be set to 'None' for {kind} services"
-                faults.append(invalid("spec.clusterIPs[0]", spec["clusterIPs"][0], detail))
+                errors.append(invalid("spec.clusterIPs[0]", spec["clusterIPs"][0], detail))
         case "ExternalName":
-            faults += [
+            errors += [
                 forbidden(f"spec.{field}", _NOT_FOR_EXTERNAL_NAMES)
                 for field in ("clusterIPs", "ipFamilies", "ipFamilyPolicy")
                 if spec.get(field)
@@ -270,45 +270,45 @@ def _type_dependent_faults(spec: Document) -> list[Fault]:
             # A dot at the end says that the name is complete.
             name = spec.get("externalName", "").removesuffix(".")
             if name:
-                faults += [invalid("spec.externalName", name, text) for text in dns_subdomain_faults(name)]
+                errors += [invalid("spec.externalName", name, text) for text in dns_subdomain_errors(name)]
             else:
-                faults.append(required("spec.externalName"))
-    return faults
+                errors.append(required("spec.externalName"))
+    return errors
 
 
-def _service_ports_faults(ports: Sequence[Document]) -> list[Fault]:
-    faults: list[Fault] = []
+def _validate_service_ports(ports: Sequence[Document]) -> list[FieldError]:
+    errors: list[FieldError] = []
     names: list[str] = []
     for index, port in enumerate(ports):
         path = f"spec.ports[{index}]"
         name = port.get("name")
         if name:
-            faults += [invalid(f"{path}.name", name, text) for text in dns_label_faults(name)]
+            errors += [invalid(f"{path}.name", name, text) for text in dns_label_errors(name)]
             if name in names:
-                faults.append(duplicate(f"{path}.name", name))
+                errors.append(duplicate(f"{path}.name", name))
             names.append(name)
         elif len(ports) > 1:
-            faults.append(required(f"{path}.name"))
-        faults += _service_port_faults(port, path)
-    return faults
+            errors.append(required(f"{path}.name"))
+        errors += _validate_service_port(port, path)
+    return errors
 
 
-def _service_port_faults(port: Document, path: str) -> list[Fault]:
+def _validate_service_port(port: Document, path: str) -> list[FieldError]:
     number, protocol, target = port.get("port", 0), port.get("protocol"), port.get("targetPort", 0)
-    faults = [invalid(f"{path}.port", number, text) for text in port_number_faults(number)]
+    errors = [invalid(f"{path}.port", number, text) for text in port_number_errors(number)]
     if not protocol:
-        faults.append(required(f"{path}.protocol"))
+        errors.append(required(f"{path}.protocol"))
     elif protocol not in PROTOCOLS:
-        faults.append(not_supported(f"{path}.protocol", protocol, PROTOCOLS))
-    texts = port_name_faults(target) if isinstance(target, str) else port_number_faults(target)
-    faults += [invalid(f"{path}.targetPort", target, text) for text in texts]
+        errors.append(not_supported(f"{path}.protocol", protocol, PROTOCOLS))
+    texts = port_name_errors(target) if isinstance(target, str) else port_number_errors(target)
+    errors += [invalid(f"{path}.targetPort", target, text) for text in texts]
     if "appProtocol" in port:
         value = port["appProtocol"]
-        faults += [invalid(f"{path}.appProtocol", value, text) for text in qualified_name_faults(value)]
-    return faults
+        errors += [invalid(f"{path}.appProtocol", value, text) for text in qualified_name_errors(value)]
+    return errors
 
 
-def _service_affinity_faults(spec: Document) -> list[Fault]:
+def _validate_service_affinity(spec: Document) -> list[FieldError]:
     affinity, path = spec.get("sessionAffinity"), "spec.sessionAffinityConfig"
     if not affinity:
         return [required("spec.sessionAffinity")]
@@ -330,27 +330,27 @@ def _service_affinity_faults(spec: Document) -> list[Fault]:
     return [invalid(f"{path}.clientIP.timeoutSeconds", timeout_s, detail)]
 
 
-def _external_ips_faults(spec: Document, old: Document | None) -> list[Fault]:
+def _validate_external_ips(spec: Document, old: Document | None) -> list[FieldError]:
     known = old["spec"].get("externalIPs") or () if old else ()
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     for index, ip in enumerate(spec.get("externalIPs") or ()):
         path = f"spec.externalIPs[{index}]"
-        faults += ip_faults(ip, path, known) or endpoint_ip_faults(ip, path)
-    return faults
+        errors += validate_ip(ip, path, known) or validate_endpoint_ip(ip, path)
+    return errors
 
 
-def _service_type_faults(spec: Document) -> list[Fault]:
+def _validate_service_type(spec: Document) -> list[FieldError]:
     kind = spec.get("type")
     if not kind:
         return [required("spec.type")]
     return [] if kind in TYPES else [not_supported("spec.type", kind, TYPES)]
 
 
-def _node_ports_faults(spec: Document) -> list[Fault]:
+def _validate_node_ports(spec: Document) -> list[FieldError]:
     ports = spec.get("ports") or ()
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     if spec.get("type") == "ClusterIP":
-        faults += [
+        errors += [
             forbidden(f"spec.ports[{index}].nodePort", "may not be used when `type` is 'ClusterIP'")
             for index, port in enumerate(ports)
             if port.get("nodePort")
@@ -360,15 +360,15 @@ def _node_ports_faults(spec: Document) -> list[Fault]:
         if port.get("nodePort"):
             identity = (port.get("protocol", ""), port["nodePort"])
             if identity in node_ports:
-                faults.append(duplicate(f"spec.ports[{index}].nodePort", port["nodePort"]))
+                errors.append(duplicate(f"spec.ports[{index}].nodePort", port["nodePort"]))
             node_ports.append(identity)
     numbers: list[tuple[str, int]] = []
     for index, port in enumerate(ports):
         protocol, number = identity = (port.get("protocol", ""), port.get("port", 0))
         if identity in numbers:
-            faults.append(duplicate(f"spec.ports[{index}]", _printed_port(protocol, number)))
+            errors.append(duplicate(f"spec.ports[{index}]", _printed_port(protocol, number)))
         numbers.append(identity)
-    return faults
+    return errors
 
 
 def _printed_port(protocol: str, number: int) -> Document:
@@ -377,28 +377,28 @@ def _printed_port(protocol: str, number: int) -> Document:
     return dict(zip(names, ("", protocol, None, number, 0, 0), strict=True))
 
 
-def _source_ranges_faults(spec: Document, annotations: Document, old: Document | None) -> list[Fault]:
+def _validate_source_ranges(spec: Document, annotations: Document, old: Document | None) -> list[FieldError]:
     ranges = spec.get("loadBalancerSourceRanges")
     is_balancer = spec.get("type") == "LoadBalancer"
     if ranges:
         path = "spec.LoadBalancerSourceRanges"
-        faults = [] if is_balancer else [forbidden(path, _BALANCERS_ONLY)]
+        errors = [] if is_balancer else [forbidden(path, _BALANCERS_ONLY)]
         known = [text.strip() for text in (old["spec"].get("loadBalancerSourceRanges") or ())] if old else []
         for index, text in enumerate(ranges):
-            faults += range_faults(text.strip(), f"{path}[{index}]", known)
-        return faults
+            errors += validate_range(text.strip(), f"{path}[{index}]", known)
+        return errors
     text = annotations.get(SOURCE_RANGES)
     if text is None:
         return []
     path = f"metadata.annotations[{SOURCE_RANGES}]"
-    faults = [] if is_balancer else [forbidden(path, _BALANCERS_ONLY)]
+    errors = [] if is_balancer else [forbidden(path, _BALANCERS_ONLY)]
     is_known = old is not None and (old["metadata"].get("annotations") or {}).get(SOURCE_RANGES, "") == text
     if not is_known and text.strip():
-        faults += [fault for part in text.strip().split(",") for fault in range_faults(part.strip(), path)]
-    return faults
+        errors += [error for part in text.strip().split(",") for error in validate_range(part.strip(), path)]
+    return errors
 
 
-def _balancer_faults(spec: Document) -> list[Fault]:
+def _validate_balancer(spec: Document) -> list[FieldError]:
     is_balancer = spec.get("type") == "LoadBalancer"
     is_said = "allocateLoadBalancerNodePorts" in spec
     if is_said and not is_balancer:
@@ -406,29 +406,29 @@ def _balancer_faults(spec: Document) -> list[Fault]:
     return [required("allocateLoadBalancerNodePorts")] if is_balancer and not is_said else []
 
 
-def _external_traffic_faults(spec: Document) -> list[Fault]:
+def _validate_external_traffic(spec: Document) -> list[FieldError]:
     policy, port = spec.get("externalTrafficPolicy", ""), spec.get("healthCheckNodePort", 0)
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     if not is_externally_accessible(spec):
         if policy:
             detail = "may only be set for externally-accessible services"
-            faults.append(invalid("spec.externalTrafficPolicy", policy, detail))
+            errors.append(invalid("spec.externalTrafficPolicy", policy, detail))
     elif not policy:
-        faults.append(required("spec.externalTrafficPolicy"))
+        errors.append(required("spec.externalTrafficPolicy"))
     elif policy not in TRAFFIC_POLICIES:
-        faults.append(not_supported("spec.externalTrafficPolicy", policy, TRAFFIC_POLICIES))
+        errors.append(not_supported("spec.externalTrafficPolicy", policy, TRAFFIC_POLICIES))
     if not needs_health_check(spec):
         if port:
             detail = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
-            faults.append(invalid("spec.healthCheckNodePort", port, detail))
+            errors.append(invalid("spec.healthCheckNodePort", port, detail))
     elif not port:
-        faults.append(required("spec.healthCheckNodePort"))
+        errors.append(required("spec.healthCheckNodePort"))
     else:
-        faults += [invalid("spec.healthCheckNodePort", port, text) for text in port_number_faults(port)]
-    return faults
+        errors += [invalid("spec.healthCheckNodePort", port, text) for text in port_number_errors(port)]
+    return errors
 
 
-def _internal_traffic_faults(spec: Document) -> list[Fault]:
+def _validate_internal_traffic(spec: Document) -> list[FieldError]:
     policy = spec.get("internalTrafficPolicy")
     if policy is None:
         is_needed = spec.get("type") in ("NodePort", "LoadBalancer", "ClusterIP")
