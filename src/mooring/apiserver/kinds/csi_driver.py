@@ -16,6 +16,7 @@ from mooring.apiserver.tables.cells import NONE, UNSET, age
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, boolean, column
 from mooring.apiserver.validation.fields import FieldError, duplicate, invalid, not_supported, required
 from mooring.apiserver.validation.metadata import validate_immutable
+from mooring.apiserver.validation.schema_rules import validate_enum
 
 GROUP_POLICIES = ("File", "None", "ReadWriteOnceWithFSType")
 LIFECYCLE_MODES = ("Persistent", "Ephemeral")
@@ -53,8 +54,7 @@ def validate_csi_driver(spec: Document, path: str) -> list[FieldError]:
         if field not in spec
     ]
     policy, period_s = spec.get("fsGroupPolicy"), spec.get("nodeAllocatableUpdatePeriodSeconds")
-    if policy is not None and policy not in GROUP_POLICIES:
-        errors.append(not_supported(f"{path}.fsGroupPolicy", policy, GROUP_POLICIES))
+    errors += validate_enum(policy, GROUP_POLICIES, f"{path}.fsGroupPolicy")
     requests = spec.get("tokenRequests") or ()
     errors += _validate_token_requests(requests, f"{path}.tokenRequests")
     errors += [

@@ -39,9 +39,12 @@ from mooring.apiserver.strategy import StatusStrategy, Strategy
 from mooring.apiserver.tables.cells import age, containers_and_images, labels_text, selector_text, template_spec
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column, integer
 from mooring.apiserver.validation.fields import FieldError, invalid, not_supported, required
+from mooring.apiserver.validation.schema_rules import enum_values
 from mooring.apiserver.validation.selectors import validate_label_selector
 from mooring.apiserver.validation.values import means_the_same
 from mooring.client.errors import BadRequestError
+
+_UPDATE_STRATEGIES = enum_values("apps", "DaemonSetUpdateStrategyType")
 
 TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 
@@ -128,7 +131,7 @@ def _validate_daemon_set_strategy(strategy: Document, path: str) -> list[FieldEr
             return _validate_daemon_set_rolling_update(rolling, f"{path}.rollingUpdate")
         case other:
             shown = {"Type": other, "RollingUpdate": rolling_value(rolling)}
-            return [not_supported(path, shown, ("RollingUpdate", "OnDelete"))]
+            return [not_supported(path, shown, _UPDATE_STRATEGIES)]
 
 
 def _validate_daemon_set_rolling_update(rolling: Document, path: str) -> list[FieldError]:

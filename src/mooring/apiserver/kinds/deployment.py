@@ -34,8 +34,11 @@ from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
 from mooring.apiserver.tables.cells import age, bare_selector_text, containers_and_images, template_spec
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column
 from mooring.apiserver.validation.fields import FieldError, forbidden, invalid, not_supported, required
+from mooring.apiserver.validation.schema_rules import sorted_enum_values
 from mooring.apiserver.validation.values import means_the_same
 from mooring.client.errors import BadRequestError
+
+_STRATEGIES = sorted_enum_values("apps", "DeploymentStrategyType")
 
 ROLLBACK_REVISION = "deprecated.deployment.rollback.revision"
 PROGRESS_DEADLINE_S = 600
@@ -120,7 +123,7 @@ def _validate_deployment_strategy(strategy: Document, path: str) -> list[FieldEr
             return _validate_deployment_rolling_update(rolling, f"{path}.rollingUpdate")
         case other:
             shown = {"Type": other, "RollingUpdate": rolling_value(rolling)}
-            return [not_supported(path, shown, ("Recreate", "RollingUpdate"))]
+            return [not_supported(path, shown, _STRATEGIES)]
 
 
 def _validate_deployment_rolling_update(rolling: Document, path: str) -> list[FieldError]:

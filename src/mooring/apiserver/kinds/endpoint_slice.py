@@ -28,6 +28,7 @@ from mooring.apiserver.validation.addresses import (
 from mooring.apiserver.validation.fields import FieldError, duplicate, invalid, not_supported, required, too_many
 from mooring.apiserver.validation.metadata import IMMUTABLE
 from mooring.apiserver.validation.names import dns_label_errors, dns_subdomain_errors
+from mooring.apiserver.validation.schema_rules import sorted_enum_values, validate_required_enum
 from mooring.apiserver.validation.selectors import validate_label_name
 
 FQDN = "FQDN"
@@ -37,7 +38,7 @@ ENDPOINTS_MAX = 1_000
 HINTS_MAX = 8
 
 _ADDRESS_TYPES = (FQDN, IPV4, IPV6)
-_PROTOCOLS = ("SCTP", "TCP", "UDP")
+_PROTOCOLS = sorted_enum_values("core", "Protocol")
 
 _HOSTNAME = "kubernetes.io/hostname"
 _MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
@@ -53,10 +54,7 @@ def default_endpoint_slice(obj: Document) -> None:
 def validate_endpoint_slice(obj: Document, old: Document | None) -> list[FieldError]:
     kind = obj.get("addressType", "")
     errors: list[FieldError] = []
-    if not kind:
-        errors.append(required("addressType"))
-    elif kind not in _ADDRESS_TYPES:
-        errors.append(not_supported("addressType", kind, _ADDRESS_TYPES))
+    errors += validate_required_enum(kind, _ADDRESS_TYPES, "addressType")
     errors += _validate_endpoint_slice_ports(obj.get("ports") or (), "ports")
     if old is None or (obj.get("endpoints") or []) != (old.get("endpoints") or []):
         errors += _validate_endpoints(obj.get("endpoints") or (), kind, "endpoints")

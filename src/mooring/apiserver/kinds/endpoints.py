@@ -10,15 +10,16 @@ from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.tables.cells import NONE, SHOWN_MAX, age, cut_short
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column
 from mooring.apiserver.validation.addresses import ip_warnings, validate_endpoint_ip, validate_ip
-from mooring.apiserver.validation.fields import FieldError, invalid, not_supported, required
+from mooring.apiserver.validation.fields import FieldError, invalid, required
 from mooring.apiserver.validation.names import (
     dns_label_errors,
     dns_subdomain_errors,
     port_number_errors,
     qualified_name_errors,
 )
+from mooring.apiserver.validation.schema_rules import sorted_enum_values, validate_required_enum
 
-PROTOCOLS = ("SCTP", "TCP", "UDP")
+PROTOCOLS = sorted_enum_values("core", "Protocol")
 
 MANAGED_BY_LABEL = "endpoints.kubernetes.io/managed-by"
 CONTROLLER_NAME = "endpoint-controller"
@@ -65,10 +66,7 @@ def _validate_endpoints_port(port: Document, path: str, needs_name: bool) -> lis
     elif needs_name:
         errors.append(required(f"{path}.name"))
     errors += [invalid(f"{path}.port", number, text) for text in port_number_errors(number)]
-    if not protocol:
-        errors.append(required(f"{path}.protocol"))
-    elif protocol not in PROTOCOLS:
-        errors.append(not_supported(f"{path}.protocol", protocol, PROTOCOLS))
+    errors += validate_required_enum(protocol, PROTOCOLS, f"{path}.protocol")
     if "appProtocol" in port:
         value = port["appProtocol"]
         errors += [invalid(f"{path}.appProtocol", value, text) for text in qualified_name_errors(value)]

@@ -11,8 +11,9 @@ from mooring.apiserver.call import Call
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.tables.cells import age
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column
-from mooring.apiserver.validation.fields import FieldError, forbidden, invalid, not_supported
+from mooring.apiserver.validation.fields import FieldError, forbidden, invalid
 from mooring.apiserver.validation.names import qualified_name_errors
+from mooring.apiserver.validation.schema_rules import validate_enum
 
 _STRATEGIES = ("OldestEmulationVersion",)
 
@@ -37,7 +38,7 @@ def validate_lease(spec: Document, path: str) -> list[FieldError]:
 def _validate_lease_strategy(strategy: str, path: str) -> list[FieldError]:
     if "/" in strategy:
         return [invalid(path, strategy, text) for text in qualified_name_errors(strategy)]
-    return [] if strategy in _STRATEGIES else [not_supported(path, strategy, _STRATEGIES)]
+    return validate_enum(strategy, _STRATEGIES, path)
 
 
 def _lease_cells(lease: Document, now_s: float) -> list[Cell]:

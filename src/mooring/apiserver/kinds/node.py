@@ -28,7 +28,6 @@ from mooring.apiserver.validation.fields import (
     duplicate,
     forbidden,
     invalid,
-    not_supported,
     required,
 )
 from mooring.apiserver.validation.names import (
@@ -38,6 +37,7 @@ from mooring.apiserver.validation.names import (
     dns_subdomain_errors,
     qualified_name_errors,
 )
+from mooring.apiserver.validation.schema_rules import enum_values, validate_required_enum
 from mooring.apiserver.validation.values import internal_value, json_error
 
 _ONE_REFERENCE = "exactly one reference subfield must be non-nil"
@@ -49,7 +49,7 @@ _CHECKS: dict[str, Callable[[str], Sequence[str]]] = {
 
 TAINTS_ANNOTATION = "scheduler.alpha.kubernetes.io/taints"
 AVOID_PODS_ANNOTATION = "scheduler.alpha.kubernetes.io/preferAvoidPods"
-EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+EFFECTS = enum_values("core", "TaintEffect")
 
 _is_feature_name = re.compile("[A-Z][a-zA-Z0-9]*(/[a-zA-Z][a-zA-Z0-9]*)*").fullmatch
 _ONCE_ONLY = 'node updates may not change {field} except from "" to valid'
@@ -169,10 +169,7 @@ def validate_taints(taints: Sequence[Document], path: str) -> list[FieldError]:
         texts = label_value_errors(value)
         if texts:
             errors.append(invalid(f"{here}.value", value, ";".join(texts)))
-        if not effect:
-            errors.append(required(f"{here}.effect"))
-        elif effect not in EFFECTS:
-            errors.append(not_supported(f"{here}.effect", effect, EFFECTS))
+        errors += validate_required_enum(effect, EFFECTS, f"{here}.effect")
         if (key, effect) in seen:
             detail = "taints must be unique by key and effect pair"
             errors.append(FieldError(FieldErrorType.DUPLICATE, here, detail, internal_value(taint, "Taint")))

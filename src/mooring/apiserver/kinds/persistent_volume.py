@@ -25,6 +25,7 @@ from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column,
 from mooring.apiserver.validation.fields import FieldError, forbidden, invalid, not_supported, required
 from mooring.apiserver.validation.metadata import IMMUTABLE, validate_immutable
 from mooring.apiserver.validation.names import dns_subdomain_errors
+from mooring.apiserver.validation.schema_rules import sorted_enum_values, validate_enum
 from mooring.apiserver.validation.values import internal_diff, internal_value
 
 _SOURCE_DEFAULTS: Mapping[str, Mapping[str, object]] = {
@@ -35,10 +36,10 @@ _SOURCE_DEFAULTS: Mapping[str, Mapping[str, object]] = {
     "scaleIO": {"storageMode": "ThinProvisioned", "fsType": "xfs"},
 }
 
-ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+ACCESS_MODES = sorted_enum_values("core", "PersistentVolumeAccessMode")
 SINGLE_POD = "ReadWriteOncePod"
-RECLAIM_POLICIES = ("Delete", "Recycle", "Retain")
-VOLUME_MODES = ("Block", "Filesystem")
+RECLAIM_POLICIES = sorted_enum_values("core", "PersistentVolumeReclaimPolicy")
+VOLUME_MODES = sorted_enum_values("core", "PersistentVolumeMode")
 MOUNT_OPTIONS_ANNOTATION = "volume.beta.kubernetes.io/mount-options"
 
 _NEW_LABEL_NAMES = {
@@ -216,7 +217,7 @@ def _validate_reclaim(spec: Document, path: str, is_inline: bool) -> list[FieldE
     if is_inline:
         detail = "may only be Retain in the context of inline volumes"
         return [] if policy == "Retain" else [forbidden(here, detail)]
-    return [] if policy in RECLAIM_POLICIES else [not_supported(here, policy, RECLAIM_POLICIES)]
+    return validate_enum(policy, RECLAIM_POLICIES, here)
 
 
 def _validate_persistent_volume_affinity(
@@ -257,7 +258,7 @@ def _validate_mode(spec: Document, path: str, is_inline: bool) -> list[FieldErro
     if is_inline:
         detail = "may not specify volumeMode other than Filesystem in the context of inline volumes"
         return [] if mode == "Filesystem" else [forbidden(f"{path}.volumeMode", detail)]
-    return [] if mode in VOLUME_MODES else [not_supported(f"{path}.volumeMode", mode, VOLUME_MODES)]
+    return validate_enum(mode, VOLUME_MODES, f"{path}.volumeMode")
 
 
 def _validate_attributes_class(spec: Document, path: str) -> list[FieldError]:

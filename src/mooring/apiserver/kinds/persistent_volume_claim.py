@@ -41,17 +41,11 @@ from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column
 from mooring.apiserver.validation.fields import FieldError, Verbatim, forbidden, invalid, not_supported, required
 from mooring.apiserver.validation.metadata import IMMUTABLE, validate_immutable
 from mooring.apiserver.validation.names import dns_label_errors, dns_subdomain_errors, qualified_name_errors
+from mooring.apiserver.validation.schema_rules import sorted_enum_values, validate_enum, validate_required
 from mooring.apiserver.validation.selectors import validate_label_selector
 from mooring.apiserver.validation.values import internal_diff, means_the_same
 
-RESIZE_STATUSES = (
-    "ControllerResizeInProgress",
-    "ControllerResizeInfeasible",
-    "NodeResizeInProgress",
-    "NodeResizeInfeasible",
-    "NodeResizePending",
-)
-_SORTED_RESIZE_STATUSES = tuple(sorted(RESIZE_STATUSES))
+RESIZE_STATUSES = sorted_enum_values("core", "ClaimResourceStatus")
 
 _ONLY_FOR_BOUND = (
     "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
@@ -109,8 +103,7 @@ def validate_persistent_volume_claim_spec(
     errors += _validate_size(spec, f"{path}.resources[storage]")
     errors += _validate_claim_name(spec.get("storageClassName"), f"{path}.storageClassName")
     mode = spec.get("volumeMode")
-    if mode is not None and mode not in VOLUME_MODES:
-        errors.append(not_supported(f"{path}.volumeMode", mode, VOLUME_MODES))
+    errors += validate_enum(mode, VOLUME_MODES, f"{path}.volumeMode")
     errors += _validate_sources(spec, path, tolerance)
     return errors + _validate_claim_name(spec.get("volumeAttributesClassName"), f"{path}.volumeAttributesClassName")
 
@@ -155,7 +148,7 @@ def validate_persistent_volume_claim_status(claim: Document) -> list[FieldError]
     for name, state in (status.get("allocatedResourceStatuses") or {}).items():
         errors += _validate_resource_key(name, path)
         if state not in RESIZE_STATUSES:
-            errors.append(not_supported(path, name, _SORTED_RESIZE_STATUSES))
+            errors.append(not_supported(path, name, RESIZE_STATUSES))
     path = "status.allocatedResources"
     for name, text in (status.get("allocatedResources") or {}).items():
         here = f"{path}[{name}]"
@@ -205,7 +198,7 @@ def _validate_sources(spec: Document, path: str, tolerance: ClaimTolerance) -> l
 
 
 def _validate_claim_source(source: Document, path: str, tolerance: ClaimTolerance) -> list[FieldError]:
-    errors = [required(f"{path}.{field}") for field in ("name", "kind") if not source.get(field)]
+    errors = validate_required(source, ("name", "kind"), path)
     group, kind = source.get("apiGroup") or "", source.get("kind", "")
     if not group and kind != "PersistentVolumeClaim":
         detail = "must be 'PersistentVolumeClaim' when referencing the default apiGroup"

@@ -18,10 +18,11 @@ from mooring.apiserver.kinds.workloads import (
 from mooring.apiserver.strategy import StatusStrategy, Strategy
 from mooring.apiserver.tables.cells import age
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column, integer
-from mooring.apiserver.validation.fields import FieldError, invalid, not_supported
+from mooring.apiserver.validation.fields import FieldError, invalid
+from mooring.apiserver.validation.schema_rules import sorted_enum_values, validate_enum
 from mooring.apiserver.validation.selectors import validate_conditions, validate_label_selector
 
-_EVICTION_POLICIES = ("AlwaysAllow", "IfHealthyBudget")
+_EVICTION_POLICIES = sorted_enum_values("policy", "UnhealthyPodEvictionPolicyType")
 _COUNTS = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
 
 
@@ -36,8 +37,7 @@ def validate_disruption_budget(spec: Document, old: Document | None, path: str) 
     tolerates = old is not None and bool(validate_label_selector(old.get("selector"), ""))
     errors += validate_label_selector(spec.get("selector"), f"{path}.selector", tolerates_values=tolerates)
     policy = spec.get("unhealthyPodEvictionPolicy")
-    if policy is not None and policy not in _EVICTION_POLICIES:
-        errors.append(not_supported(f"{path}.unhealthyPodEvictionPolicy", policy, _EVICTION_POLICIES))
+    errors += validate_enum(policy, _EVICTION_POLICIES, f"{path}.unhealthyPodEvictionPolicy")
     return errors
 
 

@@ -10,14 +10,15 @@ from mooring.apiserver.call import Call
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.tables.cells import age
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, boolean, column, integer
-from mooring.apiserver.validation.fields import FieldError, forbidden, invalid, not_supported, required
+from mooring.apiserver.validation.fields import FieldError, forbidden, invalid
 from mooring.apiserver.validation.metadata import IMMUTABLE
+from mooring.apiserver.validation.schema_rules import enum_values, validate_required_enum
 
 SYSTEM_PREFIX = "system-"
 USER_VALUE_MAX = 1_000_000_000
 SYSTEM_VALUES = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
 
-_POLICIES = ("PreemptLowerPriority", "Never")
+_POLICIES = enum_values("core", "PreemptionPolicy")
 
 
 def default_priority_class(obj: Document) -> None:
@@ -37,10 +38,8 @@ def validate_priority_class(obj: Document) -> list[FieldError]:
     elif value > USER_VALUE_MAX:
         errors.append(forbidden("value", f"maximum allowed value of a user defined priority is {USER_VALUE_MAX}"))
     policy = obj.get("preemptionPolicy")
-    if policy == "":
-        errors.append(required("preemptionPolicy"))
-    elif policy is not None and policy not in _POLICIES:
-        errors.append(not_supported("preemptionPolicy", policy, _POLICIES))
+    if policy is not None:
+        errors += validate_required_enum(policy, _POLICIES, "preemptionPolicy")
     return errors
 
 

@@ -49,15 +49,16 @@ from mooring.apiserver.validation.fields import (
 )
 from mooring.apiserver.validation.metadata import IMMUTABLE
 from mooring.apiserver.validation.names import dns_subdomain_errors
+from mooring.apiserver.validation.schema_rules import sorted_enum_values, validate_enum, validate_required
 from mooring.apiserver.validation.selectors import validate_conditions, validate_label_name
 from mooring.apiserver.validation.values import internal_value, means_the_same
 
 REQUESTS_COUNT_MAX = 32
 CONSTRAINTS_COUNT_MAX = 32
 ALTERNATIVES_COUNT_MAX = 8
-ALLOCATION_MODES = ("All", "ExactCount")
-OPERATORS = ("Equal", "Exists")
-EFFECTS = ("NoExecute", "NoSchedule", "None")
+ALLOCATION_MODES = sorted_enum_values("resource", "DeviceAllocationMode")
+OPERATORS = sorted_enum_values("resource", "DeviceTolerationOperator")
+EFFECTS = sorted_enum_values("resource", "DeviceTaintEffect")
 
 RequestNames: TypeAlias = Mapping[str, frozenset[str]]
 """The names of the requests, and for each those of its alternatives."""
@@ -77,7 +78,7 @@ DATA_BYTES_MAX = 10 * 1024
 ADDRESSES_COUNT_MAX = 16
 INTERFACE_NAME_BYTES_MAX = 256
 HARDWARE_ADDRESS_BYTES_MAX = 128
-SOURCES = ("FromClaim", "FromClass")
+SOURCES = sorted_enum_values("resource", "AllocationConfigSource")
 
 _NO_LIMIT = 2**63
 _NEW_USERS = "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set"
@@ -226,8 +227,7 @@ def _validate_toleration(toleration: Document, path: str) -> list[FieldError]:
             errors.append(required(f"{path}.operator"))
         case operator:
             errors.append(not_supported(f"{path}.operator", operator, OPERATORS))
-    if effect and effect not in EFFECTS:
-        errors.append(not_supported(f"{path}.effect", effect, EFFECTS))
+    errors += validate_enum(effect or None, EFFECTS, f"{path}.effect")
     return errors
 
 
@@ -295,7 +295,7 @@ def _shown_key(device: Document) -> Document:
 
 
 def _validate_user(user: Document, path: str) -> list[FieldError]:
-    return [required(f"{path}.{field}") for field in ("resource", "name", "uid") if not user.get(field)]
+    return validate_required(user, ("resource", "name", "uid"), path)
 
 
 # --- the allocation -----------------------------------------------------------------------------------------------
@@ -333,8 +333,7 @@ def _validate_result(result: Document, path: str, names: RequestNames) -> list[F
 def _validate_allocated_config(config: Document, path: str, names: RequestNames) -> list[FieldError]:
     source = config.get("source", "")
     errors = [] if source else [required(f"{path}.source")]
-    if source and source not in SOURCES:
-        errors.append(not_supported(f"{path}.source", source, SOURCES))
+    errors += validate_enum(source or None, SOURCES, f"{path}.source")
     errors += validate_request_references(config.get("requests") or (), f"{path}.requests", names)
     return errors + validate_configuration(config, path)
 

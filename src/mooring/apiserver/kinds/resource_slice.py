@@ -39,13 +39,13 @@ from mooring.apiserver.validation.fields import (
     FieldError,
     forbidden,
     invalid,
-    not_supported,
     required,
     too_long,
     too_many,
 )
 from mooring.apiserver.validation.metadata import validate_immutable
 from mooring.apiserver.validation.names import dns_subdomain_errors
+from mooring.apiserver.validation.schema_rules import validate_required_enum
 from mooring.apiserver.validation.selectors import validate_label_name
 from mooring.apiserver.validation.values import internal_value, internal_values, means_the_same
 
@@ -237,10 +237,7 @@ def _validate_taint(taint: Document, path: str) -> list[FieldError]:
     errors = validate_label_name(taint.get("key", ""), f"{path}.key")
     if value:
         errors += [invalid(f"{path}.value", value, text) for text in label_value_errors(value)]
-    if not effect:
-        errors.append(required(f"{path}.effect"))
-    elif effect not in EFFECTS:
-        errors.append(not_supported(f"{path}.effect", effect, EFFECTS))
+    errors += validate_required_enum(effect, EFFECTS, f"{path}.effect")
     return errors
 
 

@@ -12,6 +12,7 @@ from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column,
 from mooring.apiserver.validation.fields import FieldError, invalid, not_supported, required
 from mooring.apiserver.validation.metadata import name_is_dns_subdomain
 from mooring.apiserver.validation.names import path_segment_errors
+from mooring.apiserver.validation.schema_rules import validate_enum
 
 _ACCOUNT = "ServiceAccount"
 
@@ -31,8 +32,7 @@ def validate_role_binding(binding: Document, is_namespaced: bool) -> list[FieldE
     group, kind, name = role.get("apiGroup", ""), role.get("kind", ""), role.get("name", "")
     if group != GROUP:
         errors.append(not_supported("roleRef.apiGroup", group, (GROUP,)))
-    if kind not in kinds:
-        errors.append(not_supported("roleRef.kind", kind, kinds))
+    errors += validate_enum(kind, kinds, "roleRef.kind")
     if not name:
         errors.append(required("roleRef.name"))
     errors += [invalid("roleRef.name", name, text) for text in path_segment_errors(name)]

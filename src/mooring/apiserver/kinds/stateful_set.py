@@ -46,8 +46,11 @@ from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable
 from mooring.apiserver.validation.fields import FieldError, forbidden, invalid, not_supported, required
 from mooring.apiserver.validation.metadata import name_is_dns_label, validate_annotations, validate_labels
 from mooring.apiserver.validation.names import dns_label_errors
+from mooring.apiserver.validation.schema_rules import sorted_enum_values
 from mooring.apiserver.validation.selectors import validate_label_selector
 from mooring.apiserver.validation.values import means_the_same
+
+_MANAGEMENT_POLICIES = sorted_enum_values("apps", "PodManagementPolicyType")
 
 MUTABLE = (
     "replicas",
@@ -155,7 +158,7 @@ def _validate_stateful_set_spec(
 def _validate_management(policy: str, path: str) -> list[FieldError]:
     if not policy:
         return [required(path)]
-    known = policy in ("OrderedReady", "Parallel")
+    known = policy in _MANAGEMENT_POLICIES
     return [] if known else [invalid(path, policy, "must be 'OrderedReady' or 'Parallel'")]
 
 

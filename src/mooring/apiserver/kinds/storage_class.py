@@ -16,12 +16,13 @@ from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column
 from mooring.apiserver.validation.fields import FieldError, duplicate, invalid, not_supported, required, too_long
 from mooring.apiserver.validation.metadata import validate_immutable
 from mooring.apiserver.validation.names import qualified_name_errors
+from mooring.apiserver.validation.schema_rules import sorted_enum_values, validate_enum
 from mooring.apiserver.validation.selectors import validate_label_name
 
 PARAMETERS_BYTES_MAX = 256 * 1024
 PARAMETERS_COUNT_MAX = 512
 RECLAIM_POLICIES = ("Delete", "Retain")
-BINDING_MODES = ("Immediate", "WaitForFirstConsumer")
+BINDING_MODES = sorted_enum_values("storage", "VolumeBindingMode")
 
 _FIXED = ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode")
 
@@ -37,8 +38,7 @@ def validate_storage_class(obj: Document) -> list[FieldError]:
     errors = validate_provisioner(obj.get("provisioner", ""), "provisioner")
     errors += validate_parameters(obj.get("parameters") or {}, "parameters")
     policy, mode = obj.get("reclaimPolicy"), obj.get("volumeBindingMode")
-    if policy and policy not in RECLAIM_POLICIES:
-        errors.append(not_supported("reclaimPolicy", policy, RECLAIM_POLICIES))
+    errors += validate_enum(policy or None, RECLAIM_POLICIES, "reclaimPolicy")
     if mode is None:
         errors.append(required("volumeBindingMode"))
     elif mode not in BINDING_MODES:

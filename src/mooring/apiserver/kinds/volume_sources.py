@@ -20,20 +20,15 @@ from mooring.apiserver.validation.names import (
     validate_descending_path,
     validate_no_backsteps,
 )
+from mooring.apiserver.validation.schema_rules import sorted_enum_values, validate_enum, validate_required
+
+_AZURE_CACHING_MODES = sorted_enum_values("core", "AzureDataDiskCachingMode")
+_AZURE_DISK_KINDS = sorted_enum_values("core", "AzureDataDiskKind")
 
 DRIVER_NAME_LENGTH_MAX = 63
 TENANT_LENGTH_MAX = 64
 
-_HOST_PATH_TYPES = (
-    "",
-    "BlockDevice",
-    "CharDevice",
-    "Directory",
-    "DirectoryOrCreate",
-    "File",
-    "FileOrCreate",
-    "Socket",
-)
+_HOST_PATH_TYPES = sorted_enum_values("core", "HostPathType")
 _QUALIFIED_NAMES = {
     "iqn": re.compile(r".*iqn\.[0-9]{4}-[0-9]{2}\.([A-Za-z0-9.-]+)(:[^,;*&$|\s]+)").fullmatch,
     "eui": re.compile(r"eui.[A-Za-z0-9]{16}").fullmatch,
@@ -59,8 +54,7 @@ def validate_host_path(source: Document, path: str) -> list[FieldError]:
         return [required(f"{path}.path")]
     errors = validate_no_backsteps(source["path"], f"{path}.path")
     kind = source.get("type")
-    if kind is not None and kind not in _HOST_PATH_TYPES:
-        errors.append(not_supported(f"{path}.type", kind, _HOST_PATH_TYPES))
+    errors += validate_enum(kind, _HOST_PATH_TYPES, f"{path}.type")
     return errors
 
 
@@ -136,7 +130,7 @@ def _needs(*fields: str) -> Callable[[Document, str], list[FieldError]]:
 
 
 def _validate_nfs(source: Document, path: str) -> list[FieldError]:
-    errors = [required(f"{path}.{field}") for field in ("server", "path") if not source.get(field)]
+    errors = validate_required(source, ("server", "path"), path)
     if not source.get("path", "").startswith("/"):
         errors.append(invalid(f"{path}.path", source.get("path", ""), "must be an absolute path"))
     return errors
@@ -214,13 +208,10 @@ def _validate_flex(source: Document, path: str) -> list[FieldError]:
 
 
 def _validate_azure_disk(source: Document, path: str) -> list[FieldError]:
-    errors = [required(f"{path}.{field}") for field in ("diskName", "diskURI") if not source.get(field)]
+    errors = validate_required(source, ("diskName", "diskURI"), path)
     caching, kind, address = source.get("cachingMode"), source.get("kind"), source.get("diskURI", "")
-    cachings, kinds = ("None", "ReadOnly", "ReadWrite"), ("Dedicated", "Managed", "Shared")
-    if caching is not None and caching not in cachings:
-        errors.append(not_supported(f"{path}.cachingMode", caching, cachings))
-    if kind is not None and kind not in kinds:
-        errors.append(not_supported(f"{path}.kind", kind, kinds))
+    errors += validate_enum(caching, _AZURE_CACHING_MODES, f"{path}.cachingMode")
+    errors += validate_enum(kind, _AZURE_DISK_KINDS, f"{path}.kind")
     if kind == "Managed" and not address.startswith("/subscriptions/"):
         errors.append(not_supported(f"{path}.diskURI", address, [_MANAGED_DISK]))
     if kind is not None and kind != "Managed" and not address.startswith("https://"):

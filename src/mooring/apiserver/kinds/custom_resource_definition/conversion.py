@@ -14,8 +14,9 @@ from urllib.parse import SplitResult, urlsplit
 from cryptography import x509
 
 from mooring.api.document import Document
-from mooring.apiserver.validation.fields import FieldError, forbidden, invalid, not_supported, required
+from mooring.apiserver.validation.fields import FieldError, forbidden, invalid, required
 from mooring.apiserver.validation.names import dns_1035_label_errors, dns_subdomain_errors, port_number_errors
+from mooring.apiserver.validation.schema_rules import validate_required_enum
 
 REVIEW_VERSIONS = ("v1", "v1beta1")
 _FORM = "; desired format: https://host[/path]"
@@ -28,7 +29,7 @@ def validate_conversion(
     if conversion is None:
         return []
     strategy = conversion.get("strategy", "")
-    errors = validate_choice(strategy, ("None", "Webhook"), f"{path}.strategy")
+    errors = validate_required_enum(strategy, ("None", "Webhook"), f"{path}.strategy")
     webhook: Document = conversion.get("webhook") or {}
     client: Document | None = webhook.get("clientConfig")
     reviews: Sequence[str] = webhook.get("conversionReviewVersions") or ()
@@ -43,13 +44,6 @@ def validate_conversion(
     else:
         errors += _validate_client(client, f"{path}.webhookClientConfig", may_have_bad_bundle)
     return errors + _validate_review(reviews, f"{path}.conversionReviewVersions", needs_known_review)
-
-
-def validate_choice(value: str, choices: Sequence[str], path: str) -> list[FieldError]:
-    """A value must be one of some."""
-    if not value:
-        return [required(path)]
-    return [] if value in choices else [not_supported(path, value, choices)]
 
 
 def has_known_review(conversion: Document | None) -> bool:

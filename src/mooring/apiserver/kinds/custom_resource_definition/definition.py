@@ -19,7 +19,6 @@ from mooring.apiserver.custom.schema import Schema, any_schema, read_schema, sch
 from mooring.apiserver.kinds.custom_resource_definition.conversion import (
     has_known_review,
     validate_bundle,
-    validate_choice,
     validate_conversion,
 )
 from mooring.apiserver.kinds.custom_resource_definition.schema import TYPES, SchemaWishes, validate_schema
@@ -38,6 +37,7 @@ from mooring.apiserver.kinds.custom_resource_definition.structural import (
 from mooring.apiserver.validation.fields import FieldError, duplicate, invalid, required, too_many
 from mooring.apiserver.validation.metadata import NameCheck, name_is_dns_subdomain, validate_immutable
 from mooring.apiserver.validation.names import dns_1035_label_errors, dns_subdomain_errors
+from mooring.apiserver.validation.schema_rules import validate_required_enum
 from mooring.apiserver.validation.values import internal_value
 
 SELECTABLE_FIELDS_MAX = 8
@@ -272,7 +272,7 @@ def _validate_definition_spec(inside: _Inside, wishes: _Wishes) -> list[FieldErr
     spec = inside.spec
     preserves = spec.get("preserveUnknownFields", False)
     errors = _validate_group(spec.get("group", ""))
-    errors += validate_choice(spec.get("scope", ""), ("Cluster", "Namespaced"), "spec.scope")
+    errors += validate_required_enum(spec.get("scope", ""), ("Cluster", "Namespaced"), "spec.scope")
     has_defaults = inside.any_schema(lambda raw: raw.get("default") is not None)
     if not preserves or has_defaults or inside.any_schema(_has_extension):
         wishes = replace(wishes, schema=replace(wishes.schema, needs_structural=True))

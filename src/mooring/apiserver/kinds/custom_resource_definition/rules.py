@@ -19,11 +19,12 @@ from mooring.apiserver.custom.rule_compiling import CompiledRule, cardinality_ma
 from mooring.apiserver.custom.rule_types import Declared, declared_type, escaped
 from mooring.apiserver.custom.schema import Schema, read_schema
 from mooring.apiserver.validation.fields import FieldError, forbidden, internal, invalid, not_supported, required
+from mooring.apiserver.validation.schema_rules import sorted_enum_values
 
 RULE_COST_MAX = 10_000_000
 SCHEMA_COST_MAX = 100_000_000
 DEAREST_TOLD_MAX = 4
-REASONS = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
+REASONS = sorted_enum_values("apiextensions", "FieldValueErrorReason")
 
 _RULES = "x-kubernetes-validations"
 _has_line_end = re.compile(r"[\n\r]").search

@@ -18,6 +18,7 @@ from mooring.apiserver.validation.fields import (
     too_long,
     too_many,
 )
+from mooring.apiserver.validation.schema_rules import sorted_enum_values
 from mooring.apiserver.validation.selectors import validate_label_name
 
 _is_integer = re.compile("[+-]?[0-9]+").fullmatch
@@ -28,10 +29,10 @@ POD_CONDITIONS_MAX = 20
 SUCCESS_RULES_MAX = 20
 SUCCEEDED_INDEXES_BYTES_MAX = 64 * 1024
 
-_ACTIONS = ("Count", "FailIndex", "FailJob", "Ignore")
-_OPERATORS = ("In", "NotIn")
+_ACTIONS = sorted_enum_values("batch", "PodFailurePolicyAction")
+_OPERATORS = sorted_enum_values("batch", "PodFailurePolicyOnExitCodesOperator")
 _STATUSES = ("False", "True", "Unknown")
-_REPLACEMENTS = ("Failed", "TerminatingOrFailed")
+_REPLACEMENTS = sorted_enum_values("batch", "PodReplacementPolicy")
 
 
 class IndexesError(ValueError):

@@ -30,8 +30,11 @@ from mooring.apiserver.kinds.workloads import (
 from mooring.apiserver.validation.fields import FieldError, invalid, not_supported, required, too_long
 from mooring.apiserver.validation.metadata import IMMUTABLE
 from mooring.apiserver.validation.names import dns_label_errors, dns_subdomain_errors, matching_rule
+from mooring.apiserver.validation.schema_rules import enum_values
 from mooring.apiserver.validation.selectors import validate_label_selector
 from mooring.apiserver.validation.values import internal_value, means_the_same
+
+_COMPLETION_MODES = enum_values("batch", "CompletionMode")
 
 CONTROLLER_UID = "batch.kubernetes.io/controller-uid"
 JOB_NAME = "batch.kubernetes.io/job-name"
@@ -186,7 +189,7 @@ def _validate_completion_mode(spec: Document, path: str) -> list[FieldError]:
         return _validate_indexed(spec, path)
     errors = []
     if mode not in (None, "NonIndexed"):
-        return [not_supported(f"{path}.completionMode", mode, ("NonIndexed", "Indexed"))]
+        return [not_supported(f"{path}.completionMode", mode, _COMPLETION_MODES)]
     for field in ("backoffLimitPerIndex", "maxFailedIndexes"):
         if spec.get(field) is not None:
             errors.append(invalid(f"{path}.{field}", spec[field], "requires indexed completion mode"))

@@ -37,6 +37,14 @@ from mooring.apiserver.validation.names import (
     port_name_errors,
     port_number_errors,
 )
+from mooring.apiserver.validation.schema_rules import (
+    enum_values,
+    sorted_enum_values,
+    validate_enum,
+    validate_required_enum,
+)
+
+_SCHEMES = sorted_enum_values("core", "URIScheme")
 
 _COUNTS = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")
 _PROBE_HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc")
@@ -45,10 +53,10 @@ _HOOK_HANDLERS = ("exec", "httpGet", "tcpSocket", "sleep")
 RESTART_RULES_MAX = 20
 EXIT_CODES_MAX = 255
 
-_PROTOCOLS = ("SCTP", "TCP", "UDP")
-_PULL_POLICIES = ("Always", "IfNotPresent", "Never")
-_MESSAGE_POLICIES = ("File", "FallbackToLogsOnError")
-_RESTART_POLICIES = ("Always", "Never", "OnFailure")
+_PROTOCOLS = sorted_enum_values("core", "Protocol")
+_PULL_POLICIES = sorted_enum_values("core", "PullPolicy")
+_MESSAGE_POLICIES = enum_values("core", "TerminationMessagePolicy")
+_RESTART_POLICIES = sorted_enum_values("core", "RestartPolicy")
 _RESTART_ACTIONS = ("Restart", "RestartAllContainers")
 _RESTART_OPERATORS = ("In", "NotIn")
 _RESIZE_POLICIES = ("NotRequired", "RestartContainer")
@@ -158,8 +166,7 @@ def _validate_http(action: Document, path: str) -> list[FieldError]:
     if not action.get("path"):
         errors.append(required(f"{path}.path"))
     errors += validate_port(action.get("port", 0), f"{path}.port")
-    if action.get("scheme", "") not in ("HTTP", "HTTPS"):
-        errors.append(not_supported(f"{path}.scheme", action.get("scheme", ""), ("HTTP", "HTTPS")))
+    errors += validate_enum(action.get("scheme", ""), _SCHEMES, f"{path}.scheme")
     for header in action.get("httpHeaders") or ():
         name = header.get("name", "")
         errors += [invalid(f"{path}.httpHeaders", name, text) for text in http_header_name_errors(name)]
@@ -174,7 +181,7 @@ def validate_container(container: Document, ground: PodGround, path: str) -> lis
     )
     if not container.get("image"):
         errors.append(required(f"{path}.image"))
-    errors += _validate_container_choice(
+    errors += validate_required_enum(
         container.get("terminationMessagePolicy", ""), _MESSAGE_POLICIES, f"{path}.terminationMessagePolicy"
     )
     if container.get("ports"):
@@ -206,7 +213,7 @@ def validate_container_image_space(container: Document, path: str) -> list[Field
 
 
 def validate_pull_policy(policy: str, path: str) -> list[FieldError]:
-    return _validate_container_choice(policy, _PULL_POLICIES, path)
+    return validate_required_enum(policy, _PULL_POLICIES, path)
 
 
 def validate_restart_policy(container: Document, path: str, is_init: bool = False) -> list[FieldError]:
@@ -232,12 +239,6 @@ def validate_restart_policy(container: Document, path: str, is_init: bool = Fals
 # --- parts ------------------------------------------------------------------------------------------------------
 
 
-def _validate_container_choice(value: str, choices: Sequence[str], path: str) -> list[FieldError]:
-    if value in choices:
-        return []
-    return [not_supported(path, value, choices)] if value else [required(path)]
-
-
 def _validate_container_ports(ports: Sequence[Document], path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     names: set[str] = set()
@@ -257,7 +258,7 @@ def _validate_container_ports(ports: Sequence[Document], path: str) -> list[Fiel
             errors += [invalid(f"{here}.containerPort", number, text) for text in port_number_errors(number)]
         if host_number:
             errors += [invalid(f"{here}.hostPort", host_number, text) for text in port_number_errors(host_number)]
-        errors += _validate_container_choice(port.get("protocol", ""), _PROTOCOLS, f"{here}.protocol")
+        errors += validate_required_enum(port.get("protocol", ""), _PROTOCOLS, f"{here}.protocol")
     return errors
 
 
@@ -269,8 +270,8 @@ def _validate_resize_policy(policies: Sequence[Document], pod_policy: str, path:
         if name in names:
             errors.append(duplicate(f"{path}[{index}]", name))
         names.add(name)
-        errors += _validate_container_choice(name, ("cpu", "memory"), path)
-        errors += _validate_container_choice(restart, _RESIZE_POLICIES, path)
+        errors += validate_required_enum(name, ("cpu", "memory"), path)
+        errors += validate_required_enum(restart, _RESIZE_POLICIES, path)
         if pod_policy == "Never" and restart != "NotRequired":
             detail = "must be 'NotRequired' when pod `restartPolicy` is 'Never'"
             errors.append(invalid(path, restart, detail))
@@ -280,13 +281,11 @@ def _validate_resize_policy(policies: Sequence[Document], pod_policy: str, path:
 def _validate_restart_rule(rule: Document, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     action, codes = rule.get("action", ""), rule.get("exitCodes")
-    if action not in _RESTART_ACTIONS:
-        errors.append(not_supported(f"{path}.action", action, _RESTART_ACTIONS))
+    errors += validate_enum(action, _RESTART_ACTIONS, f"{path}.action")
     if codes is None:
         return [*errors, required(f"{path}.exitCodes", "must be specified")]
     operator, values = codes.get("operator", ""), codes.get("values") or ()
-    if operator not in _RESTART_OPERATORS:
-        errors.append(not_supported(f"{path}.exitCodes.operator", operator, _RESTART_OPERATORS))
+    errors += validate_enum(operator, _RESTART_OPERATORS, f"{path}.exitCodes.operator")
     if len(values) > EXIT_CODES_MAX:
         errors.append(too_many(f"{path}.exitCodes.values", len(values), EXIT_CODES_MAX))
     return errors

@@ -21,6 +21,7 @@ from mooring.apiserver.validation.names import (
     validate_descending_path,
     validate_no_backsteps,
 )
+from mooring.apiserver.validation.schema_rules import sorted_enum_values
 
 ENVIRONMENT_FIELDS = (
     "metadata.name",
@@ -60,7 +61,7 @@ _HUGE_PAGES = ("limits.hugepages-", "requests.hugepages-")
 _BYTE_DIVISORS = ("1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei")
 _SOURCES = "`fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
 
-_PROPAGATIONS = ("Bidirectional", "HostToContainer", "None")
+_PROPAGATIONS = sorted_enum_values("core", "MountPropagationMode")
 _RECURSIONS = ("Disabled", "Enabled", "IfPossible")
 
 

@@ -11,9 +11,10 @@ from mooring.apiserver.kinds.pod.options import PodOptions
 from mooring.apiserver.kinds.pod.resources import validate_positive
 from mooring.apiserver.validation.fields import FieldError, duplicate, forbidden, invalid, not_supported, required
 from mooring.apiserver.validation.names import dns_label_errors, dns_subdomain_errors
+from mooring.apiserver.validation.schema_rules import enum_values, sorted_enum_values, validate_enum
 from mooring.apiserver.validation.selectors import validate_label_name, validate_label_selector, validate_label_values
 
-_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_EFFECTS = enum_values("core", "TaintEffect")
 _OPERATORS = ("Equal", "Exists")
 _COMPARISONS = ("Lt", "Gt")
 
@@ -23,8 +24,8 @@ _WEIGHT = "must be in the range 1-100"
 _NO_SELECTOR = "must not be specified when labelSelector is not set"
 _IN_SELECTOR = "exists in both matchLabelKeys and labelSelector"
 
-_ACTIONS = ("DoNotSchedule", "ScheduleAnyway")
-_POLICIES = ("Honor", "Ignore")
+_ACTIONS = sorted_enum_values("core", "UnsatisfiableConstraintAction")
+_POLICIES = sorted_enum_values("core", "NodeInclusionPolicy")
 
 
 def validate_tolerations(tolerations: Sequence[Document], path: str, options: PodOptions) -> list[FieldError]:
@@ -41,8 +42,7 @@ def validate_tolerations(tolerations: Sequence[Document], path: str, options: Po
             detail = "effect must be 'NoExecute' when `tolerationSeconds` is set"
             errors.append(invalid(f"{here}.effect", effect, detail))
         errors += _validate_toleration_value(operator, toleration.get("value", ""), here, options)
-        if effect and effect not in _EFFECTS:
-            errors.append(not_supported(f"{here}.effect", effect, _EFFECTS))
+        errors += validate_enum(effect or None, _EFFECTS, f"{here}.effect")
     return errors
 
 
@@ -261,15 +261,13 @@ def validate_spread_constraints(constraints: Sequence[Document], path: str, opti
         errors += validate_positive(constraint.get("maxSkew", 0), f"{here}.maxSkew")
         if not key:
             errors.append(required(f"{here}.topologyKey", "can not be empty"))
-        if action not in _ACTIONS:
-            errors.append(not_supported(f"{here}.whenUnsatisfiable", action, _ACTIONS))
+        errors += validate_enum(action, _ACTIONS, f"{here}.whenUnsatisfiable")
         if any(_is_same_constraint(constraint, other) for other in constraints[index + 1 :]):
             errors.append(duplicate(f"{here}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {action}}}"))
         errors += _validate_domains(constraint.get("minDomains"), action, f"{here}.minDomains")
         for field in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
             policy = constraint.get(field)
-            if policy is not None and policy not in _POLICIES:
-                errors.append(not_supported(f"{here}.{field}", policy, _POLICIES))
+            errors += validate_enum(policy, _POLICIES, f"{here}.{field}")
         if options.tolerates_spread_label_keys:
             errors += _validate_older_label_keys(constraint, f"{here}.matchLabelKeys")
         else:

@@ -20,7 +20,11 @@ from mooring.apiserver.validation.fields import (
     too_long,
 )
 from mooring.apiserver.validation.names import dns_subdomain_errors, range_errors, validate_descending_path
+from mooring.apiserver.validation.schema_rules import sorted_enum_values, validate_enum
 from mooring.apiserver.validation.values import internal_value
+
+_FS_GROUP_CHANGE_POLICIES = sorted_enum_values("core", "PodFSGroupChangePolicy")
+_SUPPLEMENTAL_GROUPS_POLICIES = sorted_enum_values("core", "SupplementalGroupsPolicy")
 
 CREDENTIAL_SPEC_KIB_MAX = 64
 DOMAIN_LENGTH_MAX = 256
@@ -63,7 +67,7 @@ _NOT_ON_LINUX = "windows options cannot be set for a linux pod"
 
 SYSCTL_LENGTH_MAX = 253
 LOCALHOST_PROFILE_LENGTH_MAX = 4095
-PROFILE_TYPES = ("Localhost", "RuntimeDefault", "Unconfined")
+PROFILE_TYPES = sorted_enum_values("core", "AppArmorProfileType")
 LOCALHOST_PREFIX = "localhost/"
 
 _SYSCTL_SEGMENT = "[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
@@ -86,7 +90,7 @@ _IPC_SYSCTLS = frozenset(
 
 ID_MAX = 2**31 - 1
 
-_PROC_MOUNTS = ("Default", "Unmasked")
+_PROC_MOUNTS = sorted_enum_values("core", "ProcMountType")
 _WHEN_OWN_USERS = "when `hostUsers` is false"
 
 
@@ -315,8 +319,7 @@ def validate_security_context(context: Document, uses_host_users: bool, path: st
         errors += validate_id(context.get(field), f"{path}.{field}")
     mount = context.get("procMount")
     if mount is not None:
-        if mount not in _PROC_MOUNTS:
-            errors.append(not_supported(f"{path}.procMount", mount, _PROC_MOUNTS))
+        errors += validate_enum(mount, _PROC_MOUNTS, f"{path}.procMount")
         if uses_host_users and mount == "Unmasked":
             errors.append(invalid(f"{path}.procMount", mount, "`hostUsers` must be false to use `Unmasked`"))
     errors += validate_seccomp(context.get("seccompProfile"), f"{path}.seccompProfile")
@@ -341,13 +344,17 @@ def validate_pod_security_context(spec: Document, path: str, options: PodOptions
         detail = "ShareProcessNamespace and HostPID cannot both be enabled"
         errors.append(invalid(f"{path}.shareProcessNamespace", True, detail))
     errors += validate_sysctls(context.get("sysctls") or (), spec, f"{path}.sysctls", options)
-    errors += _validate_security_choice(context, "fsGroupChangePolicy", ("Always", "OnRootMismatch"), path)
+    errors += validate_enum(
+        context.get("fsGroupChangePolicy"), _FS_GROUP_CHANGE_POLICIES, f"{path}.fsGroupChangePolicy"
+    )
     errors += validate_seccomp(context.get("seccompProfile"), f"{path}.seccompProfile")
     errors += validate_windows_options(context.get("windowsOptions"), f"{path}.windowsOptions")
     errors += validate_apparmor(context.get("appArmorProfile"), f"{path}.appArmorProfile")
-    errors += _validate_security_choice(context, "supplementalGroupsPolicy", ("Merge", "Strict"), path)
+    errors += validate_enum(
+        context.get("supplementalGroupsPolicy"), _SUPPLEMENTAL_GROUPS_POLICIES, f"{path}.supplementalGroupsPolicy"
+    )
     changes = ("MountOption", "Recursive") if options.tolerates_any_selinux_change_policy else ("Recursive",)
-    return errors + _validate_security_choice(context, "seLinuxChangePolicy", changes, path)
+    return errors + validate_enum(context.get("seLinuxChangePolicy"), changes, f"{path}.seLinuxChangePolicy")
 
 
 def validate_host_users(spec: Document, path: str, options: PodOptions) -> list[FieldError]:
@@ -388,8 +395,3 @@ def _validate_escalation(context: Document, path: str) -> list[FieldError]:
             detail = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN"
             errors.append(invalid(path, internal_value(context, "SecurityContext"), detail))
     return errors
-
-
-def _validate_security_choice(context: Document, field: str, choices: tuple[str, ...], path: str) -> list[FieldError]:
-    value = context.get(field)
-    return [not_supported(f"{path}.{field}", value, choices)] if value is not None and value not in choices else []

@@ -37,7 +37,6 @@ from mooring.apiserver.validation.fields import (
     forbidden,
     invalid,
     not_found,
-    not_supported,
     required,
     too_long,
 )
@@ -49,6 +48,7 @@ from mooring.apiserver.validation.names import (
     range_errors,
     underscored_subdomain_errors,
 )
+from mooring.apiserver.validation.schema_rules import enum_values, validate_required_enum
 from mooring.apiserver.validation.values import internal_value
 
 NAME_SERVERS_MAX = 3
@@ -56,15 +56,15 @@ SEARCH_PATHS_MAX = 32
 SEARCH_CHARACTERS_MAX = 2048
 HOSTNAME_OVERRIDE_LENGTH_MAX = 64
 
-_DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
+_DNS_POLICIES = enum_values("core", "DNSPolicy")
 
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 WHOLE_OBJECT = "[]"
 """How Kubernetes prints an empty path."""
 DEADLINE_S_MAX = 2**31 - 1
 
-_RESTART_POLICIES = ("Always", "OnFailure", "Never")
-_PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
+_RESTART_POLICIES = enum_values("core", "RestartPolicy")
+_PREEMPTION_POLICIES = enum_values("core", "PreemptionPolicy")
 
 TOLERATIONS_ANNOTATION = "scheduler.alpha.kubernetes.io/tolerations"
 DELETION_COST_ANNOTATION = "controller.kubernetes.io/pod-deletion-cost"
@@ -75,9 +75,7 @@ DELETION_COST_MAX = 2**31 - 1
 
 
 def validate_dns_policy(policy: str, path: str) -> list[FieldError]:
-    if policy in _DNS_POLICIES:
-        return []
-    return [not_supported(path, policy, _DNS_POLICIES)] if policy else [required(path)]
+    return validate_required_enum(policy, _DNS_POLICIES, path)
 
 
 def validate_dns_config(config: Document | None, policy: str, path: str) -> list[FieldError]:
@@ -214,9 +212,8 @@ def _validate_rest(spec: Document, path: str, options: PodOptions) -> list[Field
     runtime, preemption = spec.get("runtimeClassName"), spec.get("preemptionPolicy")
     if runtime is not None:
         errors += [invalid(f"{path}.runtimeClassName", runtime, text) for text in dns_subdomain_errors(runtime)]
-    if preemption is not None and preemption not in _PREEMPTION_POLICIES:
-        here = f"{path}.preemptionPolicy"
-        errors.append(not_supported(here, preemption, _PREEMPTION_POLICIES) if preemption else required(here))
+    if preemption is not None:
+        errors += validate_required_enum(preemption, _PREEMPTION_POLICIES, f"{path}.preemptionPolicy")
     if spec.get("overhead"):
         errors += validate_resource_requirements({"limits": spec["overhead"]}, f"{path}.overhead", (), options)
     if spec.get("os") is not None:
@@ -229,9 +226,7 @@ def _validate_pod_spec_name(name: str | None, path: str) -> list[FieldError]:
 
 
 def _validate_restart_policy(policy: str, path: str) -> list[FieldError]:
-    if policy in _RESTART_POLICIES:
-        return []
-    return [not_supported(path, policy, _RESTART_POLICIES)] if policy else [required(path)]
+    return validate_required_enum(policy, _RESTART_POLICIES, path)
 
 
 def _validate_gates(spec: Document, path: str) -> list[FieldError]:

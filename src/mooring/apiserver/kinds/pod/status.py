@@ -19,13 +19,15 @@ from mooring.apiserver.validation.fields import (
     forbidden,
     internal,
     invalid,
-    not_supported,
     required,
     too_long,
 )
 from mooring.apiserver.validation.metadata import validate_immutable
 from mooring.apiserver.validation.names import dns_label_errors, dns_subdomain_errors, qualified_name_errors
+from mooring.apiserver.validation.schema_rules import enum_values, validate_enum
 from mooring.apiserver.validation.values import internal_values
+
+_RESTART_POLICIES = enum_values("core", "RestartPolicy")
 
 HEALTH_MESSAGE_LENGTH_MAX = 1024
 
@@ -148,8 +150,7 @@ def _validate_allocation_name(name: str, container: Document, path: str) -> list
 def _validate_health(resource: Document, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     health, message = resource.get("health", ""), resource.get("message")
-    if health not in _HEALTHS:
-        errors.append(not_supported(f"{path}.health", health, _HEALTHS))
+    errors += validate_enum(health, _HEALTHS, f"{path}.health")
     if message is not None and not message:
         errors.append(required(f"{path}.message", "must be non-empty if specified"))
     elif message is not None and len(message.encode()) > HEALTH_MESSAGE_LENGTH_MAX:
@@ -238,7 +239,7 @@ def _may_restart(container: Document, spec: Document, exit_code: int) -> bool:
     own = container.get("restartPolicy")
     if own is not None and any(_rule_applies(rule, exit_code) for rule in container.get("restartPolicyRules") or ()):
         return True
-    policy = own if own in ("Always", "OnFailure", "Never") else spec.get("restartPolicy", "Always")
+    policy = own if own in _RESTART_POLICIES else spec.get("restartPolicy", "Always")
     return policy not in ("OnFailure", "Never") or (policy == "OnFailure" and exit_code != 0)
 
 

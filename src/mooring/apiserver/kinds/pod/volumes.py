@@ -29,6 +29,7 @@ from mooring.apiserver.validation.names import (
     validate_file_mode,
     validate_unreserved_path,
 )
+from mooring.apiserver.validation.schema_rules import validate_required
 
 TOKEN_LIFE_S_MIN = 600
 TOKEN_LIFE_S_MAX = 2**32
@@ -118,7 +119,7 @@ def validate_keys(items: Sequence[Document], path: str) -> list[FieldError]:
 
 
 def validate_key(item: Document, path: str) -> list[FieldError]:
-    errors = [required(f"{path}.{field}") for field in ("key", "path") if not item.get(field)]
+    errors = validate_required(item, ("key", "path"), path)
     errors += validate_unreserved_path(item.get("path", ""), f"{path}.path")
     return errors + validate_file_mode(item.get("mode"), f"{path}.mode")
 

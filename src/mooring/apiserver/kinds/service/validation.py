@@ -30,18 +30,19 @@ from mooring.apiserver.validation.names import (
     port_number_errors,
     qualified_name_errors,
 )
+from mooring.apiserver.validation.schema_rules import sorted_enum_values, validate_enum, validate_required_enum
 
 NO_ADDRESS = "None"
 FAMILIES = (IPV4, IPV6)
-FAMILY_POLICIES = ("PreferDualStack", "RequireDualStack", "SingleStack")
+FAMILY_POLICIES = sorted_enum_values("core", "IPFamilyPolicy")
 SINGLE_STACK = "SingleStack"
 BALANCER_IP_MODES = ("Proxy", "VIP")
 
 _ONCE_SET = "may not change once set"
 
-TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
-AFFINITIES = ("ClientIP", "None")
-TRAFFIC_POLICIES = ("Cluster", "Local")
+TYPES = sorted_enum_values("core", "ServiceType")
+AFFINITIES = sorted_enum_values("core", "ServiceAffinity")
+TRAFFIC_POLICIES = sorted_enum_values("core", "ServiceExternalTrafficPolicy")
 TRAFFIC_DISTRIBUTIONS = ("PreferClose", "PreferSameZone", "PreferSameNode")
 CLIENT_IP_TIMEOUT_S_MAX = 86_400
 TOPOLOGY_HINTS = "service.kubernetes.io/topology-aware-hints"
@@ -74,8 +75,7 @@ def validate_cluster_ips(spec: Document, old_spec: Document | None) -> list[Fiel
     elif ips and not first:
         errors.append(invalid("spec.clusterIPs", ips, "must be empty when `clusterIP` is not specified"))
     errors += _validate_families(families)
-    if policy is not None and policy not in FAMILY_POLICIES:
-        errors.append(not_supported("spec.ipFamilyPolicy", policy, FAMILY_POLICIES))
+    errors += validate_enum(policy, FAMILY_POLICIES, "spec.ipFamilyPolicy")
     bad = _validate_ips(ips, (old_spec or {}).get("clusterIPs") or ())
     errors += bad
     if len(ips) > 2:
@@ -148,8 +148,7 @@ def _validate_families(families: list[str]) -> list[FieldError]:
     errors = []
     for index, family in enumerate(families):
         path = f"spec.ipFamilies[{index}]"
-        if family not in FAMILIES:
-            errors.append(not_supported(path, family, FAMILIES))
+        errors += validate_enum(family, FAMILIES, path)
         if family in families[:index]:
             errors.append(duplicate(path, family))
     return errors
@@ -221,8 +220,7 @@ def validate_service(service: Document, old: Document | None) -> list[FieldError
     errors += _validate_external_traffic(spec)
     errors += _validate_internal_traffic(spec)
     distribution = spec.get("trafficDistribution")
-    if distribution is not None and distribution not in TRAFFIC_DISTRIBUTIONS:
-        errors.append(not_supported("spec.trafficDistribution", distribution, TRAFFIC_DISTRIBUTIONS))
+    errors += validate_enum(distribution, TRAFFIC_DISTRIBUTIONS, "spec.trafficDistribution")
     return errors
 
 
@@ -296,10 +294,7 @@ def _validate_service_ports(ports: Sequence[Document]) -> list[FieldError]:
 def _validate_service_port(port: Document, path: str) -> list[FieldError]:
     number, protocol, target = port.get("port", 0), port.get("protocol"), port.get("targetPort", 0)
     errors = [invalid(f"{path}.port", number, text) for text in port_number_errors(number)]
-    if not protocol:
-        errors.append(required(f"{path}.protocol"))
-    elif protocol not in PROTOCOLS:
-        errors.append(not_supported(f"{path}.protocol", protocol, PROTOCOLS))
+    errors += validate_required_enum(protocol, PROTOCOLS, f"{path}.protocol")
     texts = port_name_errors(target) if isinstance(target, str) else port_number_errors(target)
     errors += [invalid(f"{path}.targetPort", target, text) for text in texts]
     if "appProtocol" in port:
@@ -340,10 +335,7 @@ def _validate_external_ips(spec: Document, old: Document | None) -> list[FieldEr
 
 
 def _validate_service_type(spec: Document) -> list[FieldError]:
-    kind = spec.get("type")
-    if not kind:
-        return [required("spec.type")]
-    return [] if kind in TYPES else [not_supported("spec.type", kind, TYPES)]
+    return validate_required_enum(spec.get("type"), TYPES, "spec.type")
 
 
 def _validate_node_ports(spec: Document) -> list[FieldError]:
@@ -433,4 +425,4 @@ def _validate_internal_traffic(spec: Document) -> list[FieldError]:
     if policy is None:
         is_needed = spec.get("type") in ("NodePort", "LoadBalancer", "ClusterIP")
         return [required("spec.internalTrafficPolicy")] if is_needed else []
-    return [] if policy in TRAFFIC_POLICIES else [not_supported("spec.internalTrafficPolicy", policy, TRAFFIC_POLICIES)]
+    return validate_enum(policy, TRAFFIC_POLICIES, "spec.internalTrafficPolicy")
