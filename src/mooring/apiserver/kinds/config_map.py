@@ -37,7 +37,7 @@ def validate_config_map(config_map: Document) -> list[FieldError]:
 
 
 def validate_immutable_data(new: Document, old: Document, *fields: str) -> list[FieldError]:
-    """What an object that once called itself immutable may not change any more."""
+    """Immutable data of an object with `immutable: true`."""
     if not old.get("immutable"):
         return []
     errors = []

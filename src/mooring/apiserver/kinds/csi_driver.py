@@ -75,7 +75,7 @@ def validate_csi_driver(spec: Document, path: str) -> list[FieldError]:
 
 
 def validate_csi_driver_update(spec: Document, old: Document, path: str) -> list[FieldError]:
-    """What a change may not touch."""
+    """Errors of changed immutable fields."""
     errors = validate_immutable(spec.get("attachRequired"), old.get("attachRequired"), f"{path}.attachedRequired")
     modes, old_modes = spec.get("volumeLifecycleModes"), old.get("volumeLifecycleModes")
     return errors + validate_immutable(modes, old_modes, f"{path}.volumeLifecycleModes")

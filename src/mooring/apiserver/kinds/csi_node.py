@@ -30,7 +30,7 @@ def validate_csi_node(spec: Document, path: str) -> list[FieldError]:
 
 
 def validate_csi_node_update(spec: Document, old: Document, path: str) -> list[FieldError]:
-    """What a change may not touch: drivers that stay."""
+    """Immutable fields of drivers that stay."""
     return [
         invalid(f"{path}.drivers", internal_value(_without_count(driver), "CSINodeDriver", "storage"), IMMUTABLE)
         for before in old.get("drivers") or ()

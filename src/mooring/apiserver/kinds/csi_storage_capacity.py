@@ -27,7 +27,7 @@ def validate_storage_capacity(obj: Document, tolerates_values: bool = False) -> 
 
 
 def validate_storage_capacity_update(obj: Document, old: Document) -> list[FieldError]:
-    """What a change may not touch."""
+    """Errors of changed immutable fields."""
     errors = []
     if obj.get("nodeTopology") != old.get("nodeTopology"):
         errors.append(invalid("nodeTopology", _with_sorted_labels(obj.get("nodeTopology")), IMMUTABLE))
@@ -37,7 +37,7 @@ def validate_storage_capacity_update(obj: Document, old: Document) -> list[Field
 
 
 def has_bad_selector(obj: Document) -> bool:
-    """Whether an old capacity has a selector that is refused today: then values may stay as bad as they were."""
+    """Whether the stored capacity has a selector that is invalid today: then its values stay valid."""
     return bool(validate_label_selector(obj.get("nodeTopology"), "nodeTopology"))
 
 

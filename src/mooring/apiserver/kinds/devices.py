@@ -35,7 +35,7 @@ IDENTIFIER_BYTES_MAX = 32
 KEY_SHOWN_BYTES_MAX = 63 + 1 + IDENTIFIER_BYTES_MAX
 
 Check: TypeAlias = Callable[[Any, str], list[FieldError]]
-"""From an item and its path to what is wrong with it."""
+"""Validates an item at a path."""
 
 _IDENTIFIER = "[A-Za-z_][A-Za-z0-9_]*"
 _is_identifier = re.compile(_IDENTIFIER).fullmatch
@@ -125,7 +125,7 @@ def validate_share_id(uid: str, path: str) -> list[FieldError]:
 
 
 def validate_each(items: Sequence[Any], count_max: int, check: Check, path: str) -> list[FieldError]:
-    """What is wrong with the items of a list."""
+    """Field errors of the items of a list."""
     if len(items) > count_max:
         return [too_many(path, len(items), count_max)]
     field_errors: list[FieldError] = []
@@ -157,7 +157,7 @@ def validate_set(
 def validate_map(
     entries: Mapping[str, Any], check_key: Check, check: Check, path: str, shown_bytes_max: int = KEY_SHOWN_BYTES_MAX
 ) -> list[FieldError]:
-    """What is wrong with the keys and values of a map."""
+    """Field errors of the keys and values of a map."""
     field_errors: list[FieldError] = []
     for key, value in entries.items():
         field_errors += check_key(key, path)
@@ -174,7 +174,7 @@ def _shortened(key: str, bytes_max: int) -> str:
 
 
 def _uuid_error(uid: str) -> str:
-    """What a parser of UUIDs says; it takes three other ways of writing one, too."""
+    """The message of Go's UUID parser, which accepts three other notations, too."""
     match len(uid.encode()):
         case 36:
             return "" if _is_uuid(uid) else "invalid UUID format"
@@ -206,7 +206,7 @@ def validate_configuration(config: Document, path: str, is_stored: bool = False)
 
 
 def validate_json_object(value: object, path: str, bytes_max: int | None) -> list[FieldError]:
-    """What is wrong with JSON that only somebody else understands."""
+    """Field errors of opaque driver parameters."""
     if value is None:
         return [required(path)]
     if bytes_max is not None and len(msgspec.json.encode(value)) > bytes_max:
@@ -215,7 +215,7 @@ def validate_json_object(value: object, path: str, bytes_max: int | None) -> lis
 
 
 def _validate_device_selector(selector: Document, path: str) -> list[FieldError]:
-    # Imported when somebody asks for devices: a server is ready earlier.
+    # Imported when a client writes a selector: the server is ready earlier.
     from mooring.api.cel import COST_MAX, DeviceSelectorError, compile_device_selector, worst_selector_cost
 
     cel = selector.get("cel")

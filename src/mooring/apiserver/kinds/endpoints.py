@@ -111,7 +111,7 @@ class EndpointsStrategy(Strategy):
     def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
         errors = self.validate_meta_update(obj, old)
         errors += self.validate_meta(obj)
-        # What is as it was is not judged again: an older server may have let it pass.
+        # Unchanged subsets are not validated again: an older server may have accepted them.
         if (obj.get("subsets") or []) != (old.get("subsets") or []):
             errors += validate_subsets(obj)
         return errors

@@ -42,7 +42,7 @@ def validate_event(event: Document, kind: Kind) -> list[FieldError]:
 
 
 def validate_strict_event(event: Document) -> list[FieldError]:
-    """What a new event of events.k8s.io must have besides."""
+    """Additional rules of a new event of events.k8s.io."""
     errors = validate_series(event)
     if not event.get("eventTime"):
         errors.append(required("eventTime"))
@@ -55,7 +55,7 @@ def validate_strict_event(event: Document) -> list[FieldError]:
 
 
 def validate_event_update(event: Document, old: Document) -> list[FieldError]:
-    """What an update through events.k8s.io may not change: everything but the series."""
+    """Immutable fields of an update through events.k8s.io: all but the series."""
     errors: list[FieldError] = []
     if event.get("series") != old.get("series"):
         errors += validate_series(event)

@@ -54,7 +54,7 @@ _ONE = parse_quantity("1")
 
 
 class _Bounds(NamedTuple):
-    """What one item says about one resource."""
+    """The bounds of one item for one resource."""
 
     least: Quantity | None
     most: Quantity | None

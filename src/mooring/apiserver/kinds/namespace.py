@@ -139,7 +139,7 @@ class NamespaceStatusStrategy(StatusStrategy):
 
 
 class NamespaceFinalizeStrategy(StatusStrategy):
-    """Saying that somebody is done with a namespace that is being deleted."""
+    """Strategy of `finalize`: removes finalizers of a namespace that is being deleted."""
 
     reset_fields = (("status",),)
 

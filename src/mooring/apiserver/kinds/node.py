@@ -127,7 +127,7 @@ def _validate_reference(reference: Document, path: str) -> list[FieldError]:
 
 
 def validate_node(node: Document) -> list[FieldError]:
-    """What is wrong with a node apart from its metadata."""
+    """Field errors of a node apart from its metadata."""
     spec, status = node["spec"], node["status"]
     errors = validate_annotations(node)
     errors += validate_taints(spec.get("taints") or (), "metadata.taints")
@@ -140,7 +140,7 @@ def validate_node(node: Document) -> list[FieldError]:
 
 
 def validate_node_update(node: Document, old: Document) -> list[FieldError]:
-    """What is wrong with a change of a node, or of its status, apart from its metadata."""
+    """Field errors of a change of a node, or of its status, apart from its metadata."""
     spec, old_spec, status = node["spec"], old["spec"], node["status"]
     errors = validate_annotations(node)
     errors += _validate_node_amounts(status)

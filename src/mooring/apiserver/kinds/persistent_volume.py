@@ -49,7 +49,7 @@ _NEW_LABEL_NAMES = {
     "beta.kubernetes.io/arch": "kubernetes.io/arch",
     "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
 }
-"""What the labels of nodes were called before they were stable."""
+"""Deprecated node labels and their stable names."""
 
 _MOUNT_OPTION_SOURCES = (
     "gcePersistentDisk",
@@ -105,7 +105,7 @@ def default_volume_source(spec: Document) -> None:
 
 
 def validate_volume(volume: Document, tolerates_label_values: bool = False) -> list[FieldError]:
-    """What is wrong with the spec of a volume, and with its annotations."""
+    """Field errors of the spec of a volume, and with its annotations."""
     name = volume["metadata"].get("name", "")
     errors = validate_volume_spec(volume["spec"], name, "spec", tolerates_label_values=tolerates_label_values)
     return errors + validate_mount_options(volume)
@@ -136,7 +136,7 @@ def validate_volume_spec(
 
 
 def validate_volume_update(volume: Document, old: Document) -> list[FieldError]:
-    """What a change may not touch."""
+    """Errors of changed immutable fields."""
     spec, old_spec = volume["spec"], old["spec"]
     errors = _validate_source_update(spec, old_spec)
     errors += validate_immutable(spec.get("volumeMode"), old_spec.get("volumeMode"), "volumeMode")
@@ -149,7 +149,7 @@ def validate_volume_update(volume: Document, old: Document) -> list[FieldError]:
 
 
 def validate_access_modes(modes: object, path: str) -> list[FieldError]:
-    """Volumes and claims share them."""
+    """Shared by volumes and claims."""
     assert isinstance(modes, list | tuple)
     errors = [not_supported(path, mode, ACCESS_MODES) for mode in modes if mode not in ACCESS_MODES]
     if SINGLE_POD in modes and any(mode in ACCESS_MODES and mode != SINGLE_POD for mode in modes):
@@ -401,7 +401,7 @@ class PersistentVolumeStrategy(Strategy):
         name = obj["metadata"].get("name", "")
         errors = self.validate_meta(obj)
         errors += validate_volume_spec(obj["spec"], name, "spec", tolerates_label_values=tolerates)
-        # The volume is judged twice, as one of those that can be and as one that another can become.
+        # kube-apiserver validates the volume twice: as a new object and as an update.
         return [*errors, *validate_mount_options(obj), *errors, *validate_volume_update(obj, old)]
 
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:

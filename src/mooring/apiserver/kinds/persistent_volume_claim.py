@@ -74,7 +74,7 @@ def default_claim_spec(spec: Document) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ClaimTolerance:
-    """What an old claim had, and a new one may keep."""
+    """Rules that an update relaxes because the stored claim violates them."""
 
     api_groups: bool = False
     label_values: bool = False
@@ -109,7 +109,7 @@ def validate_persistent_volume_claim_spec(
 
 
 def validate_claim_update(claim: Document, old: Document) -> list[FieldError]:
-    """What a change may not touch. The old claim's data sources are those that a reader sees."""
+    """Immutable fields. The data sources of the old claim are those that a GET returns."""
     annotation, old_annotation = _class_annotation(claim), _class_annotation(old)
     spec, old_spec = dict(claim["spec"]), dict(old["spec"])
     errors: list[FieldError] = []

@@ -18,7 +18,7 @@ from mooring.apiserver.validation.values import means_the_same
 
 
 def validate_pod_template(template: Document, path: str, old: Document | None = None) -> list[FieldError]:
-    """What is wrong with a template. Labels and annotations are told without `metadata`, as kube-apiserver does."""
+    """Field errors of a template. Paths of labels and annotations lack `metadata`, as in kube-apiserver."""
     metadata, spec = template.get("metadata") or {}, template.get("spec") or {}
     annotations, options = metadata.get("annotations") or {}, options_after(old, is_pod=False)
     errors: list[FieldError] = []

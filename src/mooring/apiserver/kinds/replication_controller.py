@@ -50,7 +50,7 @@ def default_replication_controller(controller: Document) -> None:
 
 
 def validate_replication_controller(spec: Document, old: Document | None) -> list[FieldError]:
-    """What is wrong with a spec."""
+    """Field errors of a spec."""
     selector, template = spec.get("selector") or {}, spec.get("template")
     errors = validate_non_negative(spec.get("minReadySeconds", 0), "spec.minReadySeconds")
     if not selector:
@@ -72,7 +72,7 @@ def validate_replication_controller(spec: Document, old: Document | None) -> lis
 
 
 def validate_replication_controller_status(status: Document) -> list[FieldError]:
-    """What is wrong with a status."""
+    """Field errors of a status."""
     errors: list[FieldError] = []
     for field in _COUNTS:
         errors += validate_non_negative(status.get(field, 0), f"status.{field}")
@@ -86,7 +86,7 @@ def validate_replication_controller_status(status: Document) -> list[FieldError]
 
 
 def validate_non_convertible(controller: Document, old: Document) -> list[FieldError]:
-    """Annotations that say that the object was once another kind, whose selector a controller cannot have."""
+    """Annotations of an object that was converted from a kind with a richer selector."""
     errors: list[FieldError] = []
     for key, value in (old["metadata"].get("annotations") or {}).items():
         parts = key.split("/")

@@ -147,7 +147,7 @@ def request_names(devices: Document) -> RequestNames:
 
 
 def validate_request_reference(name: str, path: str, names: RequestNames) -> list[FieldError]:
-    """What is wrong with a name that should be one of the claim's requests."""
+    """Field errors of a reference to a request of the claim."""
     parts = name.split("/")
     if len(parts) > 2:
         return [invalid(path, name, _UNKNOWN_REQUEST)]
@@ -281,7 +281,7 @@ def validate_resource_claim_status(claim: Document, old: Document) -> list[Field
 
 
 def device_key(device: Document) -> DeviceKey:
-    """What tells devices apart, in results and in reports on them."""
+    """The identity of a device in results and reports."""
     return device.get("driver", ""), device.get("pool", ""), device.get("device", ""), device.get("shareID", "")
 
 

@@ -189,7 +189,7 @@ class ResourceQuotaStrategy(Strategy):
 
 
 class ResourceQuotaStatusStrategy(StatusStrategy):
-    """Writing what is used."""
+    """Strategy of the status."""
 
     def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
         errors = [] if obj["metadata"].get("resourceVersion") else [required("resourceVersion")]

@@ -180,7 +180,7 @@ def _is_same_amount(one: str, other: str) -> bool:
 
 
 def validate_device(device: Document, old: Document | None, path: str, is_per_device: bool) -> list[FieldError]:
-    """`is_per_device`: whether each device says from which nodes it can be used."""
+    """`is_per_device`: whether each device has its own node selection."""
     errors = validate_label(device.get("name", ""), f"{path}.name")
     attributes, capacity = device.get("attributes") or {}, device.get("capacity") or {}
     count = len(attributes) + len(capacity)
@@ -208,7 +208,7 @@ def validate_device(device: Document, old: Document | None, path: str, is_per_de
 
 
 def validate_counters(counters: Mapping[str, Document], path: str) -> list[FieldError]:
-    """Of a set of counters, and of what a device consumes of one."""
+    """Field errors of a counter set, or of a device's consumption of one."""
     if not counters:
         return [required(path)]
     if len(counters) > COUNTERS_COUNT_MAX:

@@ -82,7 +82,7 @@ class RbacStrategy(Strategy):
         return self.validate_own(obj, None)
 
     def validate_own(self, obj: Document, old: Document | None) -> list[FieldError]:
-        """What is wrong with the object in itself; `old` is what it was, None for a new one."""
+        """Field errors of the object; `old` is the stored object, or None for a new one."""
         raise AssertionError(f"{type(self).__name__} does not say what is wrong with its objects")
 
     def validate_change(self, obj: Document, old: Document) -> list[FieldError]:

@@ -60,7 +60,7 @@ def scale_of(kind: Kind, obj: Document) -> Document:
 
 
 def scaled(obj: Document, scale: Document) -> Document:
-    """The object with the replicas that a scale wants, on the condition that the scale names. Nothing is changed."""
+    """A copy of the object with the replicas and the resourceVersion of a Scale."""
     metadata = dict(obj["metadata"])
     revision = scale["metadata"].get("resourceVersion")
     if revision:

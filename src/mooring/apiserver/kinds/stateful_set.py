@@ -102,12 +102,12 @@ def default_stateful_set(obj: Document) -> None:
 
 
 def validate_stateful_set(spec: Document, path: str) -> list[FieldError]:
-    return _validate_stateful_set_spec(spec, None, path, judges_template=True)
+    return _validate_stateful_set_spec(spec, None, path, validates_template=True)
 
 
 def validate_stateful_set_update(spec: Document, old: Document, path: str) -> list[FieldError]:
-    judges_template = not _validate_stateful_set_spec(old, old, "", judges_template=True)
-    errors = _validate_stateful_set_spec(spec, old, path, judges_template=judges_template)
+    validates_template = not _validate_stateful_set_spec(old, old, "", validates_template=True)
+    errors = _validate_stateful_set_spec(spec, old, path, validates_template=validates_template)
     frozen, old_frozen = ({name: value for name, value in each.items() if name not in MUTABLE} for each in (spec, old))
     if not means_the_same(frozen, old_frozen, "apps", "StatefulSetSpec"):
         errors.append(forbidden(path, _FROZEN))
@@ -131,7 +131,7 @@ def validate_stateful_set_collision(status: Document, old: Document, path: str) 
 
 
 def _validate_stateful_set_spec(
-    spec: Document, old: Document | None, path: str, *, judges_template: bool
+    spec: Document, old: Document | None, path: str, *, validates_template: bool
 ) -> list[FieldError]:
     errors = _validate_management(spec.get("podManagementPolicy", ""), f"{path}.podManagementPolicy")
     errors += _validate_stateful_set_strategy(spec.get("updateStrategy") or {}, f"{path}.updateStrategy")
@@ -150,7 +150,7 @@ def _validate_stateful_set_spec(
     service = spec.get("serviceName", "")
     if old is None and service:
         errors += [invalid(f"{path}.serviceName", service, text) for text in dns_label_errors(service)]
-    errors += _validate_selector_and_template(spec, old, path, judges_template)
+    errors += _validate_selector_and_template(spec, old, path, validates_template)
     errors += validate_restart_policy_always(spec["template"], "StatefulSet", f"{path}.template")
     return errors
 
@@ -206,7 +206,7 @@ def _validate_retention(policy: Document | None, path: str) -> list[FieldError]:
 
 
 def _validate_selector_and_template(
-    spec: Document, old: Document | None, path: str, judges_template: bool
+    spec: Document, old: Document | None, path: str, validates_template: bool
 ) -> list[FieldError]:
     selector, here = spec.get("selector"), f"{path}.selector"
     errors: list[FieldError] = []
@@ -222,7 +222,7 @@ def _validate_selector_and_template(
     template, inside = _as_controlled(spec), f"{path}.template"
     if not matcher.matches_everything:
         errors += validate_selector_matches(matcher, template, inside)
-    if judges_template:
+    if validates_template:
         errors += validate_pod_template(template, inside, old["template"] if old is not None else None)
     metadata = template.get("metadata") or {}
     errors += validate_labels(metadata.get("labels") or {}, f"{inside}.labels")

@@ -47,7 +47,7 @@ def validate_storage_class(obj: Document) -> list[FieldError]:
 
 
 def validate_storage_class_update(obj: Document, old: Document) -> list[FieldError]:
-    """What a change may not touch."""
+    """Errors of changed immutable fields."""
     errors: list[FieldError] = []
     for field in _FIXED:
         value = obj.get(field)
@@ -57,7 +57,7 @@ def validate_storage_class_update(obj: Document, old: Document) -> list[FieldErr
 
 
 def validate_provisioner(name: str, path: str) -> list[FieldError]:
-    """Who makes the volumes: written in any case, and told in lower case."""
+    """Field errors of a provisioner. Case is ignored, and errors print lower case."""
     if not name:
         return [required(path)]
     lowered = name.lower()
@@ -86,7 +86,7 @@ def _validate_topologies(terms: Sequence[Document], path: str) -> list[FieldErro
             if key in wanted:
                 errors.append(duplicate(f"{here}[{position}].key", key))
             wanted[key] = frozenset(values)
-        # A term that wants nothing is told once for each term of the class besides those before it: Kubernetes
+        # An empty term is a duplicate once for each term, in addition to those before it: Kubernetes
         # compares with a list that begins with as many empty ones.
         equals = sum(1 for other in seen if other == wanted) + (0 if wanted else len(terms))
         errors += [duplicate(here, "")] * equals

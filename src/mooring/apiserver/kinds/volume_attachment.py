@@ -141,7 +141,7 @@ class VolumeAttachmentStrategy(Strategy):
 
 
 class VolumeAttachmentStatusStrategy(StatusStrategy):
-    """Writing what became of it; judged like any other write."""
+    """Strategy of the status; validated like any other write."""
 
     reset_fields = (("metadata",), ("spec",))
 
@@ -154,7 +154,7 @@ class VolumeAttachmentStatusStrategy(StatusStrategy):
 
 
 def keep_metadata(obj: Document, old: Document) -> None:
-    """Make all metadata what it was, but for who manages which field."""
+    """Revert all metadata except managed fields."""
     for field in _KEPT:
         keep(obj["metadata"], old["metadata"], field)
 

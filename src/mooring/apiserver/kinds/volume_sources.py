@@ -408,4 +408,4 @@ PERSISTENT_SOURCES: Mapping[str, Callable[[Document, str], list[FieldError]]] = 
     "storageos": _validate_persistent_storage_os,
     "csi": _validate_csi,
 }
-"""In the order in which they are looked at. What pods can also use directly is judged as for pods."""
+"""Sources in the order of validation. Sources that pods have, too, are validated as for pods."""

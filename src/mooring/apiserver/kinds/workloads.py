@@ -165,7 +165,7 @@ def labels_value(labels: Mapping[str, str] | None) -> Document | None:
 class WorkloadStrategy(Strategy):
     """A kind whose spec holds a pod template.
 
-    Where `shares_parts` is said, everything that is filled in or judged here is the spec, or is in `default_metadata`.
+    With `shares_parts`, defaults and validation concern the spec only, or are in `default_metadata`.
     """
 
     def empty_status(self) -> Document:
@@ -241,7 +241,7 @@ READY_COLUMN = column("Ready", "How many of its pods are ready, of how many want
 
 
 def int64_error(text: str) -> str:
-    """What Go says of a text that is not a number of 64 bits; empty if it is."""
+    """The error of Go's ParseInt for a text that is no 64-bit integer; otherwise empty."""
     digits = text[1:] if text[:1] in ("+", "-") else text
     if not digits.isascii() or not digits.isdigit():
         return f"strconv.ParseInt: parsing {quoted(text)}: invalid syntax"

@@ -39,7 +39,7 @@ class KindTable:
 
 
 def column(name: str, about: str, *, type_name: str = "string", form: str = "", is_wide: bool = False) -> Document:
-    """A column; `is_wide` ones are shown only to those who ask for more."""
+    """A column. `is_wide` columns are shown by `kubectl get -o wide`."""
     return {
         "name": name,
         "type": type_name,
@@ -72,7 +72,7 @@ def _made_at(obj: Document, now_s: float) -> list[Cell]:
 
 
 DEFAULT_TABLE = KindTable((NAME, CREATED_AT), _made_at)
-"""For kinds of which there is nothing to tell."""
+"""For kinds without columns of their own."""
 
 
 def _name_and_age_cells(obj: Document, now_s: float) -> list[Cell]:

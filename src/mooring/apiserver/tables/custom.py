@@ -86,7 +86,7 @@ def _text(value: Any) -> str:
 
 
 def _float_text(value: float) -> str:
-    """The shortest text that says the number, with an exponent from a million on."""
+    """The shortest text of a number, with an exponent from a million on."""
     sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
     assert isinstance(exponent, int), f"{value} is no JSON number"
     power = len(digits) - 1 + exponent

@@ -182,7 +182,7 @@ def _constant(constant: object) -> Step:
 
 
 def _unknown_word(word: str) -> Step:
-    """A path with such a word can be read, but nobody can follow it."""
+    """A path with such a word parses, but its evaluation fails."""
 
     def refuse(values: list[Any]) -> list[Any]:
         raise JsonPathError(f"unrecognized identifier {word}")

@@ -54,7 +54,7 @@ class SloppyRange(NamedTuple):
 
 @lru_cache(maxsize=ADDRESSES_KEPT_MAX)
 def parse_ip(text: str) -> SloppyAddress | None:
-    """An address. Of a pod it is asked for several times in each write of its status."""
+    """An address. Cached, because each write of a pod's status parses it several times."""
     if ":" in text:
         return _parse_ipv6(text)
     parts = text.split(".")
@@ -91,7 +91,7 @@ def are_of_both_families(texts: Iterable[str]) -> bool:
 
 
 def validate_ip(value: str, path: str, known: Sequence[str] = ()) -> list[FieldError]:
-    """What is wrong with an address in one of the fields that are older than strictness."""
+    """Field errors of an address in a field with sloppy parsing."""
     if value in known:
         return []
     address = parse_ip(value)

@@ -51,18 +51,18 @@ _VALUELESS = frozenset(
 
 
 class _NoValue:
-    """The value of an error that tells none."""
+    """The value of an error that has none."""
 
 
 NO_VALUE = _NoValue()
 
 
 class Verbatim(str):
-    """A value whose Go print is known and is no JSON (`0x0`): it is printed as it stands."""
+    """A value that prints as is, because Go prints it in a form that is no JSON (`0x0`)."""
 
 
 class FieldError(msgspec.Struct, frozen=True):
-    """One thing that is wrong with one field."""
+    """One error of one field."""
 
     kind: FieldErrorType
     field: str
@@ -140,7 +140,7 @@ def internal(field: str, detail: str) -> FieldError:
 
 
 def aggregated(errors: Sequence[FieldError]) -> str:
-    """All errors in one text, each told once."""
+    """All errors in one text, without duplicates."""
     messages = list(dict.fromkeys(error.message for error in errors))
     return messages[0] if len(messages) == 1 else f"[{', '.join(messages)}]"
 

@@ -31,7 +31,7 @@ STANDARD_FINALIZERS = ("kubernetes", ORPHAN_FINALIZER, FOREGROUND_FINALIZER)
 NOTHING_STORED: Document = {}
 
 NameCheck: TypeAlias = Callable[[str, bool], Sequence[str]]
-"""From a name, and whether it is the prefix of one that will be generated, to what is wrong with it."""
+"""Messages about a name, or about the prefix of a generated name."""
 
 
 def name_is_dns_subdomain(name: str, is_prefix: bool) -> Sequence[str]:
@@ -60,7 +60,7 @@ def without_trailing_dash(name: str) -> str:
 def validate_object_meta(
     metadata: Document, is_namespaced: bool, name_check: NameCheck, path: str, stored: Document = NOTHING_STORED
 ) -> list[FieldError]:
-    """What is wrong with the metadata of an object. What is as it was in the `stored` ones was right already."""
+    """Field errors of the metadata of an object. Parts that equal those of `stored` are valid."""
     errors: list[FieldError] = []
     if not stored or any(metadata.get(field) != stored.get(field) for field in ("name", "generateName")):
         errors += validate_object_name(metadata, name_check, path)
@@ -76,7 +76,7 @@ def validate_object_meta(
 
 
 def validate_object_name(metadata: Document, name_check: NameCheck, path: str) -> list[FieldError]:
-    """What is wrong with the name of an object."""
+    """Field errors of the name of an object."""
     errors: list[FieldError] = []
     prefix = metadata.get("generateName")
     if prefix:
@@ -90,7 +90,7 @@ def validate_object_name(metadata: Document, name_check: NameCheck, path: str) -
 
 
 def validate_object_meta_update(metadata: Document, old: Document, path: str) -> list[FieldError]:
-    """What is wrong with a change of metadata."""
+    """Field errors of a change of metadata."""
     errors: list[FieldError] = []
     if old.get("deletionTimestamp"):
         errors += _validate_new_finalizers(metadata, old, path)
@@ -225,7 +225,7 @@ def _validate_managed_fields(metadata: Document, path: str, stored: Document) ->
     known = stored.get("managedFields") or ()
     for index, entry in enumerate(metadata.get("managedFields") or ()):
         if entry in known:
-            continue  # who writes to an object leaves the entries of others as they are
+            continue  # a write keeps the entries of other managers
         here = f"{path}.managedFields[{index}]"
         if entry.get("operation") not in ("Apply", "Update"):
             errors.append(invalid(f"{here}.operation", entry.get("operation", ""), "must be `Apply` or `Update`"))

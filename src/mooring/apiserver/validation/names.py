@@ -182,7 +182,7 @@ def config_key_errors(key: str) -> tuple[str, ...]:
 
 
 def path_segment_errors(name: str) -> tuple[str, ...]:
-    """What can stand between two slashes of an address."""
+    """Messages about a name that is no path segment."""
     if name in (".", ".."):
         return (f"may not be '{name}'",)
     return tuple(f"may not contain '{character}'" for character in "/%" if character in name)
@@ -213,7 +213,7 @@ def validate_descending_path(value: str, path: str) -> list[FieldError]:
 
 
 def validate_unreserved_path(value: str, path: str) -> list[FieldError]:
-    """A path below something whose first part is not one that kubelets keep for themselves."""
+    """Field errors of a relative path whose first part is not reserved by kubelets."""
     errors = validate_descending_path(value, path)
     if value.startswith("..") and not value.startswith("../"):
         errors.append(invalid(path, value, "must not start with '..'"))

@@ -26,7 +26,7 @@ def validate_label_selector(
     tolerates_values: bool = False,
     tolerates_operators: bool = False,
 ) -> list[FieldError]:
-    """What is wrong with a selector; an absent one is right. `tolerates_…` overlooks bad values or operators."""
+    """Field errors of a selector; an absent one is valid. `tolerates_…` accepts invalid values or operators."""
     if not selector:
         return []
     errors: list[FieldError] = []
@@ -74,7 +74,7 @@ def validate_label_values(values: object, path: str) -> list[FieldError]:
 
 
 def plain_selector_matches(selector: Mapping[str, str], labels: Mapping[str, str]) -> bool:
-    """Whether labels carry everything that a plain map asks for."""
+    """Whether labels contain all pairs of a map."""
     return all(labels.get(key) == value for key, value in selector.items())
 
 

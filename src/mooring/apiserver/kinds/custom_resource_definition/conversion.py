@@ -52,7 +52,7 @@ def has_known_review(conversion: Document | None) -> bool:
 
 
 def validate_bundle(bundle: str, path: str) -> list[FieldError]:
-    """What is wrong with certificates to trust, written as base64."""
+    """Field errors of a CA bundle in base64."""
     try:
         x509.load_pem_x509_certificates(base64.b64decode(bundle))
     except (ValueError, binascii.Error):

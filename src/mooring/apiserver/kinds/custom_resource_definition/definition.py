@@ -142,7 +142,7 @@ def name_errors(definition: Document) -> NameCheck:
 
 
 def validate_definition(definition: Document) -> list[FieldError]:
-    """What is wrong with a new definition, apart from its metadata."""
+    """Field errors of a new definition, apart from its metadata."""
     errors = _validate_definition_spec(_Inside.of(definition["spec"]), _Wishes(SchemaWishes()))
     errors += validate_status(definition)
     errors += validate_approval(definition, None)
@@ -158,7 +158,7 @@ def validate_definition_update(definition: Document, old: Document) -> list[Fiel
 
 
 def unrecognized_formats(definition: Document) -> list[str]:
-    """Formats in schemas that nobody checks."""
+    """Unrecognized formats in schemas."""
     inside = _Inside.of(definition["spec"])
     return [
         schema["format"]
@@ -208,13 +208,13 @@ class _Inside:
 
 @dataclass(frozen=True, slots=True)
 class _Wishes:
-    """What is asked of a definition."""
+    """The rules that apply to a definition."""
 
     schema: SchemaWishes
     needs_known_review: bool = True
     may_have_bad_bundle: bool = True
     unchanged_versions: frozenset[str] = frozenset()
-    """Versions whose schema is the one of before."""
+    """Versions with an unchanged schema."""
     crowded_versions: frozenset[str] = frozenset()
     """Versions that have as many selectable fields as before, too many; an empty name for all of them."""
 

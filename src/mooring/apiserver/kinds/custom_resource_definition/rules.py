@@ -80,7 +80,7 @@ class RuleScope:
 
 
 def validate_rule_text(raw: Document, path: str) -> list[FieldError]:
-    """What is wrong with the texts of the rules of a node, whatever they mean."""
+    """Field errors of the rules of a node that need no compilation."""
     errors: list[FieldError] = []
     for index, rule in enumerate(raw[_RULES]):
         errors += _validate_text(rule, raw, f"{path}.{_RULES}[{index}]")
@@ -88,7 +88,7 @@ def validate_rule_text(raw: Document, path: str) -> list[FieldError]:
 
 
 def validate_rule(scope: RuleScope, path: str, *, no_old_value_within: str, has_known_costs: bool) -> list[FieldError]:
-    """What is wrong with the expressions of the rules of a node."""
+    """Field errors of the expressions of the rules of a node."""
     if scope.declared is None:
         why = "internal error: failed to construct type information for x-kubernetes-validations rules"
         return [internal(f"{path}.{_RULES}", f"{why}: unable to convert structural schema to CEL declarations")]
@@ -104,7 +104,7 @@ def validate_rule(scope: RuleScope, path: str, *, no_old_value_within: str, has_
 
 
 def validate_total_cost(scope: RuleScope, path: str) -> list[FieldError]:
-    """What is wrong with what all rules cost together."""
+    """Field errors of the total cost of all rules."""
     if scope.costs.total <= SCHEMA_COST_MAX:
         return []
     part = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"

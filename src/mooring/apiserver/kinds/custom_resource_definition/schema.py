@@ -70,7 +70,7 @@ _FORBIDDEN = ("id", "additionalItems", "patternProperties", "definitions", "depe
 
 
 def validate_default(schema: Schema, path: str, *, needs_pruned: bool) -> list[FieldError]:
-    """What is wrong with the defaults in a schema."""
+    """Field errors of the defaults in a schema."""
     return list(_Defaults(needs_pruned).errors(schema, schema, path, (), is_resource=True, is_meta=False))
 
 
@@ -154,7 +154,7 @@ def _surrounded(value: Any, way: tuple[str | int, ...]) -> Document:
 
 @dataclass(frozen=True, slots=True)
 class SchemaWishes:
-    """What is asked of a schema. Definitions that were accepted once are not asked for more than they were then."""
+    """The rules that apply to a schema. An update applies only the rules that the stored schema satisfies."""
 
     needs_schema: bool = True
     needs_known_types: bool = True
@@ -181,7 +181,7 @@ class SchemaErrors:
 def validate_schema(
     validation: Document | None, path: str, wishes: SchemaWishes, *, has_status: bool
 ) -> list[FieldError]:
-    """What is wrong with `schema` of a version."""
+    """Field errors of `schema` of a version."""
     raw: Document | None = (validation or {}).get("openAPIV3Schema")
     if raw is None:
         return []
@@ -202,13 +202,13 @@ def validate_schema(
     found = _Walk(wishes).errors(raw, place, _Place(is_root=True), scope)
     field_errors += found.own + found.rules
     if late and not field_errors:
-        # This says what other errors say better, but for one that nobody else looks at.
+        # Other errors cover this case with a better message, with one exception.
         field_errors.append(invalid(place, "", late))
     return field_errors + (validate_total_cost(scope, place) if scope is not None else [])
 
 
 def _validate_root(raw: Document, path: str) -> Iterator[FieldError]:
-    """With a status of its own, the root must not say what would be lost to it."""
+    """With the status subresource, the root schema may have only fields that keep their meaning."""
     why = f"only [{_ROOT_FIELDS}] fields are allowed at the root of the schema if the status subresource is enabled"
     shown = internal_value(raw, "JSONSchemaProps", "apiextensions")
     if any(raw.get(name) for name in _NOT_AT_ROOT_BEFORE_TYPE):
@@ -225,13 +225,13 @@ def _validate_root(raw: Document, path: str) -> Iterator[FieldError]:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where in a schema something stands."""
+    """A position in a schema."""
 
     is_root: bool = False
     is_meta: bool = False
     no_default_because: str | None = None
     no_old_value_within: str = ""
-    """The first list on the way whose items have no old values to be compared with."""
+    """The first list on the path whose items cannot be correlated with old values."""
 
 
 class _Walk:

@@ -93,7 +93,7 @@ class DefinitionStatusStrategy(StatusStrategy):
 
 
 def _note_stored_version(obj: Document) -> None:
-    """A version in which objects were ever stored stays noted until somebody has converted them all."""
+    """`storedVersions` keeps a version until all its objects are migrated."""
     stored = next((each["name"] for each in obj["spec"].get("versions") or () if each.get("storage")), None)
     known: list[str] = obj["status"].get("storedVersions") or []
     if stored is not None and stored not in known:

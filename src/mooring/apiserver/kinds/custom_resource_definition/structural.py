@@ -43,7 +43,7 @@ _MUST_BE = {
 
 
 def validate_list(raw: Document, path: str, *, needs_atomic_sets: bool) -> list[FieldError]:
-    """What is wrong with one node."""
+    """Field errors of one node."""
     errors = list(_validate_preserving(raw, path))
     errors += _validate_map(raw, path)
     errors += _validate_list(raw, path, needs_atomic_sets)
@@ -52,7 +52,7 @@ def validate_list(raw: Document, path: str, *, needs_atomic_sets: bool) -> list[
 
 
 def validate_map_set(raw: Document, path: str) -> list[FieldError]:
-    """What would make items of a set or a map impossible to tell apart."""
+    """Field errors of fields that prevent the comparison of items of a set or map."""
     kind, items = raw.get(_LIST), raw.get("items")
     if kind not in ("set", "map") or not isinstance(items, dict):
         return []
@@ -173,7 +173,7 @@ def validate_structural(raw: Document, path: str) -> list[FieldError]:
 
 
 def unsupported(raw: Document) -> str:
-    """What a schema has that cannot be in a structural one at all; empty if there is nothing."""
+    """The first field that a structural schema cannot have; otherwise empty."""
     for schema in schemas_in(raw):
         for name in _UNSUPPORTED:
             if schema.get(name):
@@ -290,7 +290,7 @@ def _validate_nested(raw: Document, path: str, *, skips_any: bool = False) -> It
 
 
 def _incomplete(restriction: Document, schema: Document | None, path: str, at: str) -> Iterator[FieldError]:
-    """What is restricted at a place and defined nowhere."""
+    """Field errors of fields that are restricted but not defined."""
     if restriction.get("not") is not None:
         yield from _nested_incomplete(restriction["not"], schema, path, f"{at}.not")
     for name in ("allOf", "anyOf", "oneOf"):

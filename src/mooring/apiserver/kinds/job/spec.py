@@ -81,7 +81,7 @@ def validate_job(job: Document, old: Document | None) -> list[FieldError]:
 
 
 def validate_job_update(job: Document, old: Document) -> list[FieldError]:
-    """What a change of a job may not do."""
+    """Field errors of a change of a job."""
     spec, old_spec = job["spec"], old["spec"]
     errors = _validate_selected_spec(spec, old_spec, "spec")
     errors += _validate_completions(spec, old_spec, "spec.completions")

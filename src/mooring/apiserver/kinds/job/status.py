@@ -22,7 +22,7 @@ def is_condition_true(status: Document, kind: str, wanted: str = "True") -> bool
 
 
 class _Change:
-    """Two states of a job's status, and what is different."""
+    """The old and the new status of a job."""
 
     def __init__(self, job: Document, old: Document) -> None:
         self.spec: Document = job["spec"]
@@ -105,7 +105,7 @@ def _validate_ending(change: _Change) -> list[FieldError]:
 
 
 def _validate_finished(change: _Change) -> list[FieldError]:
-    """What a finished job cannot have, or must have."""
+    """Field errors of a finished job."""
     if not change.is_finished:
         return []
     errors = []
@@ -181,7 +181,7 @@ def _validate_success(change: _Change) -> list[FieldError]:
 
 
 def _validate_transition(change: _Change) -> list[FieldError]:
-    """What was reached is not given up."""
+    """Field errors of reverted terminal states."""
     errors = []
     new, old = change.new, change.old
     for kind in _TERMINAL:

@@ -204,7 +204,7 @@ def job_warnings(spec: Document, path: str) -> list[str]:
 
 
 def _generate_selector(obj: Document) -> None:
-    """Label the pods with the job's name and uid, and select by the uid. What is there already stays."""
+    """Label the pods with the job's name and uid, and select by the uid. Existing labels stay."""
     metadata, spec = obj["metadata"], obj["spec"]
     template = spec["template"]
     pods, given = template.get("metadata") or {}, template_labels(template)

@@ -77,7 +77,7 @@ _EPHEMERAL_FORBIDDEN = (
 
 
 def validate_probes(container: Document, path: str) -> list[FieldError]:
-    """What is wrong with the probes of a container."""
+    """Field errors of the probes of a container."""
     errors: list[FieldError] = []
     for kind in ("livenessProbe", "readinessProbe", "startupProbe"):
         probe = container.get(kind)
@@ -96,7 +96,7 @@ def validate_probes(container: Document, path: str) -> list[FieldError]:
 
 
 def validate_lifecycle(lifecycle: Document | None, grace_s: int | None, path: str) -> list[FieldError]:
-    """What is wrong with the hooks of a container."""
+    """Field errors of the hooks of a container."""
     if lifecycle is None:
         return []
     errors: list[FieldError] = []
@@ -128,7 +128,7 @@ def _validate_probe(probe: Document, path: str) -> list[FieldError]:
 
 
 def _validate_handler(handler: Document, kinds: tuple[str, ...], grace_s: int | None, path: str) -> list[FieldError]:
-    """Exactly one way to ask, or to act."""
+    """A probe or hook has exactly one handler."""
     errors: list[FieldError] = []
     is_given = False
     for kind in kinds:
@@ -174,7 +174,7 @@ def _validate_http(action: Document, path: str) -> list[FieldError]:
 
 
 def validate_container(container: Document, ground: PodGround, path: str) -> list[FieldError]:
-    """What is wrong with a container of any sort."""
+    """Field errors of a container of any sort."""
     name = container.get("name", "")
     errors = (
         [invalid(f"{path}.name", name, text) for text in dns_label_errors(name)] if name else [required(f"{path}.name")]
@@ -217,8 +217,8 @@ def validate_pull_policy(policy: str, path: str) -> list[FieldError]:
 
 
 def validate_restart_policy(container: Document, path: str, is_init: bool = False) -> list[FieldError]:
-    """What is wrong with the restart policy of a container itself. Rules of an init container without a policy are not
-    looked into."""
+    """Field errors of the restart policy of a container itself. Rules of an init container without a policy are not
+    validated."""
     policy, rules = container.get("restartPolicy"), container.get("restartPolicyRules") or ()
     errors: list[FieldError] = []
     if policy is None:
@@ -293,7 +293,7 @@ def _validate_restart_rule(rule: Document, path: str) -> list[FieldError]:
 
 @dataclass(frozen=True, slots=True)
 class PodGround:
-    """What containers stand on: facts about their pod."""
+    """Facts about the pod that the validation of containers needs."""
 
     volumes: Mapping[str, Document]
     """The volumes without errors, by name."""

@@ -63,7 +63,7 @@ class WithEmptyLabels(dict[str, Any]):
 
 
 def note_empty_labels(template: Document) -> None:
-    """Take out empty labels, and remember that they were there."""
+    """Remove empty labels, and record that they were present."""
     metadata = template.get("metadata")
     if metadata is not None and metadata.get("labels") == {}:
         template["metadata"] = WithEmptyLabels({name: value for name, value in metadata.items() if name != "labels"})
@@ -95,7 +95,7 @@ def default_container(container: Document) -> None:
 
 @lru_cache(maxsize=IMAGES_REMEMBERED_MAX)
 def pull_policy(image: str) -> str:
-    """When an image is pulled, if nobody says."""
+    """The default pull policy of an image."""
     parts = _match_image(image)
     if parts is None or _is_identifier(image):
         return "IfNotPresent"
@@ -252,7 +252,7 @@ def default_pod_spec(spec: Document) -> None:
 
 
 def _default_requests(spec: Document) -> None:
-    """Who limits a resource and requests nothing requests the limit."""
+    """A limit without a request sets the request."""
     for containers in ("containers", "initContainers"):
         for container in spec.get(containers) or ():
             resources = container["resources"]
@@ -265,7 +265,7 @@ def _default_requests(spec: Document) -> None:
 
 
 def _default_pod_limits(spec: Document) -> None:
-    """Huge pages that containers are limited to are a limit of the pod, if the pod says anything about resources."""
+    """Set pod-level limits of huge pages from containers, if the pod has pod-level resources."""
     resources = spec["resources"]
     if not resources.get("limits") and not resources.get("requests"):
         return
@@ -278,7 +278,7 @@ def _default_pod_limits(spec: Document) -> None:
 
 
 def _default_pod_requests(spec: Document) -> None:
-    """What the pod limits it requests: as much as its containers do, or else the limit."""
+    """Set pod-level requests: the sum of the containers, or else the limit."""
     resources = spec["resources"]
     limits = resources.get("limits")
     if not limits:

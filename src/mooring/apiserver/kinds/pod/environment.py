@@ -66,7 +66,7 @@ _RECURSIONS = ("Disabled", "Enabled", "IfPossible")
 
 
 def validate_environment(variables: Sequence[Document], path: str) -> list[FieldError]:
-    """What is wrong with `env`."""
+    """Field errors of `env`."""
     errors: list[FieldError] = []
     for index, variable in enumerate(variables):
         name = variable.get("name", "")
@@ -80,7 +80,7 @@ def validate_environment(variables: Sequence[Document], path: str) -> list[Field
 
 
 def validate_environment_imports(imports: Sequence[Document], path: str) -> list[FieldError]:
-    """What is wrong with `envFrom`."""
+    """Field errors of `envFrom`."""
     errors: list[FieldError] = []
     for index, each in enumerate(imports):
         here, prefix = f"{path}[{index}]", each.get("prefix")
@@ -97,7 +97,7 @@ def validate_environment_imports(imports: Sequence[Document], path: str) -> list
 
 
 def validate_field_reference(reference: Document, choices: Sequence[str], path: str) -> list[FieldError]:
-    """What is wrong with a reference to a field of the pod."""
+    """Field errors of a reference to a field of the pod."""
     version, field = reference.get("apiVersion", ""), reference.get("fieldPath", "")
     if not version:
         return [required(f"{path}.apiVersion")]
@@ -121,7 +121,7 @@ def validate_field_reference(reference: Document, choices: Sequence[str], path: 
 
 
 def validate_resource_reference(reference: Document, path: str, needs_container: bool) -> list[FieldError]:
-    """What is wrong with a reference to a container's request or limit."""
+    """Field errors of a reference to a container's request or limit."""
     errors: list[FieldError] = []
     resource = reference.get("resource", "")
     if needs_container and not reference.get("containerName"):
@@ -215,7 +215,7 @@ def _validate_divisor(resource: str, divisor: str | None, path: str) -> list[Fie
 
 
 def validate_mounts(container: Document, volumes: Mapping[str, Document], path: str) -> list[FieldError]:
-    """What is wrong with `volumeMounts`."""
+    """Field errors of `volumeMounts`."""
     mounts: Sequence[Document] = container.get("volumeMounts") or ()
     if not mounts:
         return []
@@ -245,7 +245,7 @@ def validate_mounts(container: Document, volumes: Mapping[str, Document], path: 
 
 
 def validate_devices(container: Document, volumes: Mapping[str, Document], path: str) -> list[FieldError]:
-    """What is wrong with `volumeDevices`."""
+    """Field errors of `volumeDevices`."""
     devices: Sequence[Document] = container.get("volumeDevices") or ()
     if not devices:
         return []

@@ -41,13 +41,13 @@ def with_condition(conditions: Sequence[Document], condition: Document, now: str
 
 
 def drop_disabled_template_fields(template: Document | None, old: Document | None) -> None:
-    """Drop what is disabled from a template."""
+    """Drop fields of disabled features from a template."""
     if template is not None:
         drop_disabled_spec_fields(template.get("spec") or {}, (old or {}).get("spec"))
 
 
 def drop_disabled_spec_fields(spec: Document, old: Document | None) -> None:
-    """Drop what is disabled from a spec."""
+    """Drop fields of disabled features from a spec."""
     known = old or {}
     for field in _PROJECTIONS:
         used = [source for source in _projections(spec) if source.get(field) is not None]
@@ -65,7 +65,7 @@ def drop_disabled_spec_fields(spec: Document, old: Document | None) -> None:
 
 
 def drop_disabled_status_fields(status: Document, old: Document | None) -> None:
-    """Drop what is disabled from a status."""
+    """Drop fields of disabled features from a status."""
     known = old or {}
     if status.get("nodeAllocatableResourceClaimStatuses") and not known.get("nodeAllocatableResourceClaimStatuses"):
         del status["nodeAllocatableResourceClaimStatuses"]
@@ -120,7 +120,7 @@ def split_label_keys(pod: Document) -> None:
 
 
 def move_apparmor_annotations(pod: Document, call: Call) -> None:
-    """Turn AppArmor annotations into fields, and warn those who still write them."""
+    """Copy AppArmor annotations to fields, and return warnings about the annotations."""
     annotations, spec = pod["metadata"].get("annotations") or {}, pod["spec"]
     if (spec.get("os") or {}).get("name") == "windows" or not any(
         key.startswith(APPARMOR_PREFIX) for key in annotations

@@ -19,7 +19,7 @@ _ONLY_THESE = "only cpu and memory resources are mutable"
 
 
 def validate_resize(pod: Document, old: Document, options: PodOptions) -> list[FieldError]:
-    """What is wrong with a resize, apart from the metadata."""
+    """Field errors of a resize, apart from the metadata."""
     spec, old_spec, old_status = pod["spec"], old["spec"], old.get("status") or {}
     errors = validate_pod(pod, options)
     old_quality = old_status.get("qosClass") or quality_of_service(old_spec)

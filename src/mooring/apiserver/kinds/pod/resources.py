@@ -74,7 +74,7 @@ _CONTAINER_RESOURCES = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE})
 _QUALITY_RESOURCES = (CPU, MEMORY)
 
 ValidateName: TypeAlias = Callable[[str, str], list[FieldError]]
-"""From a resource's name and its path to what is wrong with the name."""
+"""Validates a resource name at a path."""
 
 _COUNTED = ("cpu", "memory")
 
@@ -86,7 +86,7 @@ def validate_resource_requirements(
     options: PodOptions = STRICT,
     validate_name: ValidateName | None = None,
 ) -> list[FieldError]:
-    """What is wrong with requests and limits. `claim_names` are the claims of the pod, which containers refer to."""
+    """Field errors of requests and limits. `claim_names` are the claims of the pod, which containers refer to."""
     limits, requests = requirements.get("limits") or {}, requirements.get("requests") or {}
     claims = requirements.get("claims")
     if not limits and not requests and not claims:
@@ -117,7 +117,7 @@ def validate_container_resource_name(name: str, path: str) -> list[FieldError]:
 
 
 def validate_pod_resource_name(name: str, path: str) -> list[FieldError]:
-    """The rule of what can be asked for a pod as a whole."""
+    """Field errors of the name of a pod-level resource."""
     field_errors = validate_resource_name(name, path)
     if not field_errors and not is_pod_level_resource(name):
         return [not_supported(path, name, (CPU, HUGE_PAGES_PREFIX, MEMORY))]
@@ -157,7 +157,7 @@ def allows_overcommit(name: str) -> bool:
 
 
 def validate_resource_quantity(name: str, raw: str, path: str) -> list[FieldError]:
-    """What is wrong with an amount of a resource."""
+    """Field errors of an amount of a resource."""
     field_errors = []
     if quantity_nano(raw) < 0:
         field_errors.append(invalid(path, raw, NOT_NEGATIVE))
@@ -179,7 +179,7 @@ def validate_positive(value: int, path: str) -> list[FieldError]:
 
 
 def is_whole_pages(name: str, raw: str) -> bool:
-    """Whether an amount of huge pages is a multiple of the size that stands in their name."""
+    """Whether an amount of huge pages is a multiple of the page size in the resource name."""
     try:
         page = parse_quantity(name.removeprefix(HUGE_PAGES_PREFIX))
     except QuantityError:
@@ -196,7 +196,7 @@ def _validate_resource_amounts(
     check_name: ValidateName,
     options: PodOptions,
 ) -> list[FieldError]:
-    """What is wrong with limits, or, if their limits are given, with requests."""
+    """Field errors of limits or, if limits are given, of requests."""
     field_errors: list[FieldError] = []
     for name, raw in amounts.items():
         here = f"{path}.limits[{name}]" if limits is None else f"{path}.requests[{name}]"
@@ -212,7 +212,7 @@ def _validate_resource_amounts(
 
 
 def _validate_resource_request(name: str, raw: str, limits: Mapping[str, str], path: str) -> list[FieldError]:
-    """What is wrong with a request, seen from its limit."""
+    """Field errors of a request that contradicts its limit."""
     limit = limits.get(name)
     if limit is None:
         if allows_overcommit(name):
@@ -286,7 +286,7 @@ def containers_sum(spec: Document, side: str) -> dict[str, Quantity]:
 def validate_pod_resources(
     spec: Document, claim_names: Collection[str], path: str, options: PodOptions
 ) -> list[FieldError]:
-    """What is wrong with the resources of the pod as a whole."""
+    """Field errors of the resources of the pod as a whole."""
     resources = spec.get("resources")
     if resources is None:
         return []
@@ -370,7 +370,7 @@ def _containers(spec: Document) -> Sequence[Document]:
 
 
 def _add_positive(total: dict[str, int], amounts: Mapping[str, str]) -> int:
-    """Add what counts, and tell how many resources that was."""
+    """Add positive amounts, and return how many resources have one."""
     found = 0
     for name in _COUNTED:
         amount_nano = quantity_nano(amounts[name]) if name in amounts else 0

@@ -49,7 +49,7 @@ def validate_tolerations(tolerations: Sequence[Document], path: str, options: Po
 def validate_added_tolerations(
     tolerations: Sequence[Document], old: Sequence[Document], path: str, options: PodOptions
 ) -> list[FieldError]:
-    """What a pod tolerated it goes on tolerating; only for how long may change."""
+    """Existing tolerations stay; only `tolerationSeconds` may change."""
     if tolerations != old:
         known = [_without_seconds(toleration) for toleration in tolerations]
         if any(_without_seconds(toleration) not in known for toleration in old):
@@ -87,7 +87,7 @@ def _validate_number(value: str, path: str) -> list[FieldError]:
 
 
 def validate_affinity(affinity: Document | None, path: str, options: PodOptions) -> list[FieldError]:
-    """What is wrong with `affinity`."""
+    """Field errors of `affinity`."""
     if not affinity:
         return []
     errors: list[FieldError] = []
@@ -102,7 +102,7 @@ def validate_affinity(affinity: Document | None, path: str, options: PodOptions)
 
 
 def validate_node_selector(selector: Document, path: str, tolerates_values: bool = False) -> list[FieldError]:
-    """What is wrong with a selector of nodes."""
+    """Field errors of a selector of nodes."""
     terms = selector.get("nodeSelectorTerms")
     if not terms:
         return [required(f"{path}.nodeSelectorTerms", "must have at least one node selector term")]
@@ -122,7 +122,7 @@ def validate_node_selector_term(term: Document, path: str, tolerates_values: boo
 
 
 def validate_term_selectors(term: Document, path: str, tolerates_values: bool = False) -> list[FieldError]:
-    """What is wrong with the selectors of a term of pod affinity."""
+    """Field errors of the selectors of a term of pod affinity."""
     errors = validate_label_selector(term.get("labelSelector"), f"{path}.labelSelector", tolerates_values)
     return errors + validate_label_selector(
         term.get("namespaceSelector"), f"{path}.namespaceSelector", tolerates_values
@@ -130,8 +130,8 @@ def validate_term_selectors(term: Document, path: str, tolerates_values: bool = 
 
 
 def validate_match_label_keys(holder: Document, path: str) -> list[FieldError]:
-    """What is wrong with `matchLabelKeys` and `mismatchLabelKeys`. The selector already has the expressions that the
-    server made of them, so a key that occurs twice there was also written by the user."""
+    """Field errors of `matchLabelKeys` and `mismatchLabelKeys`. The selector already has the expressions that the
+    server adds for them, so a key that occurs twice is in the request, too."""
     keys, others = holder.get("matchLabelKeys") or (), holder.get("mismatchLabelKeys") or ()
     if not keys and not others:
         return []
@@ -163,7 +163,7 @@ def _validate_node_affinity(affinity: Document, path: str, options: PodOptions) 
     for index, term in enumerate(affinity.get(_PREFERRED) or ()):
         here = f"{path}.{_PREFERRED}[{index}]"
         errors += _validate_weight(term, here)
-        # A preference with a value that no label can have is useless, but harms nobody.
+        # A preference with an invalid label value never matches and is harmless.
         errors += validate_node_selector_term(term.get("preference") or {}, f"{here}.preference", True)
     return errors
 

@@ -95,7 +95,7 @@ _WHEN_OWN_USERS = "when `hostUsers` is false"
 
 
 def validate_windows_options(options: Document | None, path: str) -> list[FieldError]:
-    """What is wrong with `windowsOptions`."""
+    """Field errors of `windowsOptions`."""
     if options is None:
         return []
     errors: list[FieldError] = []
@@ -139,7 +139,7 @@ def validate_host_process(spec: Document, path: str) -> list[FieldError]:
 
 
 def validate_operating_system(spec: Document, path: str) -> list[FieldError]:
-    """What does not exist on the operating system that the pod asks for."""
+    """Field errors of fields that the pod's operating system does not support."""
     name = (spec.get("os") or {}).get("name", "")
     if not name:
         return [required(f"{path}.os.name")]
@@ -154,7 +154,7 @@ def validate_operating_system(spec: Document, path: str) -> list[FieldError]:
 
 
 def _user_texts(value: str) -> list[str]:
-    """What is wrong with `runAsUserName`: a user, with a domain and a backslash before it or without."""
+    """Field errors of `runAsUserName`: `user` or `domain\\user`."""
     if not value:
         return ["runAsUserName cannot be an empty string"]
     if _has_control(value):
@@ -211,7 +211,7 @@ _SLASHES_AND_DOTS = str.maketrans("./", "/.")
 
 
 def validate_seccomp(profile: Document | None, path: str) -> list[FieldError]:
-    """What is wrong with a seccomp profile."""
+    """Field errors of a seccomp profile."""
     if profile is None:
         return []
     errors: list[FieldError] = []
@@ -231,7 +231,7 @@ def validate_seccomp(profile: Document | None, path: str) -> list[FieldError]:
 
 
 def validate_apparmor(profile: Document | None, path: str) -> list[FieldError]:
-    """What is wrong with an AppArmor profile."""
+    """Field errors of an AppArmor profile."""
     if profile is None:
         return []
     kind, localhost, here = profile.get("type", ""), profile.get("localhostProfile"), f"{path}.localhostProfile"
@@ -255,7 +255,7 @@ def validate_apparmor(profile: Document | None, path: str) -> list[FieldError]:
 
 
 def validate_seccomp_annotation(profile: str, path: str) -> list[FieldError]:
-    """What is wrong with a seccomp profile in an annotation."""
+    """Field errors of a seccomp profile in an annotation."""
     if profile in ("runtime/default", "docker/default", "unconfined"):
         return []
     if profile.startswith(LOCALHOST_PREFIX):
@@ -276,7 +276,7 @@ def apparmor_of_annotation(annotation: str) -> Document | None:
 
 
 def validate_sysctls(sysctls: Sequence[Document], spec: Document, path: str, options: PodOptions) -> list[FieldError]:
-    """What is wrong with kernel parameters; those of a namespace that the pod shares with the host are not its own."""
+    """Field errors of kernel parameters; those of a namespace that the pod shares with the host are not its own."""
     errors: list[FieldError] = []
     names: set[str] = set()
     for index, sysctl in enumerate(sysctls):
@@ -313,7 +313,7 @@ def _kernel_namespace(sysctl: str) -> str:
 
 
 def validate_security_context(context: Document, uses_host_users: bool, path: str) -> list[FieldError]:
-    """What is wrong with the security context of a container."""
+    """Field errors of the security context of a container."""
     errors: list[FieldError] = []
     for field in ("runAsUser", "runAsGroup"):
         errors += validate_id(context.get(field), f"{path}.{field}")
@@ -330,7 +330,7 @@ def validate_security_context(context: Document, uses_host_users: bool, path: st
 
 
 def validate_pod_security_context(spec: Document, path: str, options: PodOptions) -> list[FieldError]:
-    """What is wrong with the security context of a pod."""
+    """Field errors of the security context of a pod."""
     context = spec.get("securityContext")
     errors: list[FieldError] = []
     if not context and not spec.get("shareProcessNamespace"):
@@ -358,7 +358,7 @@ def validate_pod_security_context(spec: Document, path: str, options: PodOptions
 
 
 def validate_host_users(spec: Document, path: str, options: PodOptions) -> list[FieldError]:
-    """What a pod with users of its own may not share with the host."""
+    """Field errors of a pod with a user namespace that shares namespaces with the host."""
     if spec.get("hostUsers") is not False:
         return []
     errors: list[FieldError] = []

@@ -79,7 +79,7 @@ def validate_dns_policy(policy: str, path: str) -> list[FieldError]:
 
 
 def validate_dns_config(config: Document | None, policy: str, path: str) -> list[FieldError]:
-    """What is wrong with `dnsConfig`; it must be there if the pod wants no other names."""
+    """Field errors of `dnsConfig`; required with the policy `None`."""
     if policy == "None":
         if config is None:
             return [required(path, "must provide `dnsConfig` when `dnsPolicy` is None")]
@@ -152,7 +152,7 @@ def validate_host_aliases(spec: Document, path: str) -> list[FieldError]:
 def validate_pod_spec(
     spec: Document, metadata: Document | None = None, path: str = "spec", options: PodOptions = STRICT
 ) -> list[FieldError]:
-    """Everything that is wrong with a spec."""
+    """Field errors of a spec."""
     errors: list[FieldError] = []
     grace_s = spec.get("terminationGracePeriodSeconds")
     if grace_s is None:
@@ -191,7 +191,7 @@ def validate_pod_spec(
 
 
 def _validate_placement(spec: Document, path: str, options: PodOptions) -> list[FieldError]:
-    """Who it runs as, where, how long, and what it is called."""
+    """Field errors of account, node, deadlines and names."""
     errors: list[FieldError] = []
     for field in ("serviceAccountName", "nodeName"):
         errors += _validate_pod_spec_name(spec.get(field), f"{path}.{field}")
@@ -291,7 +291,7 @@ def _validate_file_key_volumes(spec: Document, path: str) -> list[FieldError]:
 def validate_pod_annotations(
     annotations: Mapping[str, str], spec: Document, path: str, options: PodOptions = STRICT
 ) -> list[FieldError]:
-    """What is wrong with the annotations of a pod or a template."""
+    """Field errors of the annotations of a pod or a template."""
     if not annotations:
         return []
     errors: list[FieldError] = []
@@ -316,7 +316,7 @@ def validate_pod_annotations(
 
 
 def validate_pod_annotations_update(pod: Document, old: Document, path: str, options: PodOptions) -> list[FieldError]:
-    """What is wrong with a change of the annotations of a pod."""
+    """Field errors of a change of the annotations of a pod."""
     new, known = pod["metadata"].get("annotations") or {}, old["metadata"].get("annotations") or {}
     errors: list[FieldError] = []
     for key, value in known.items():
@@ -421,7 +421,7 @@ def validate_new_pod(spec: Document, metadata: Document) -> list[FieldError]:
 
 
 def validate_pod(pod: Document, options: PodOptions) -> list[FieldError]:
-    """What is wrong with a pod apart from its metadata, however it is written."""
+    """Field errors of a pod outside of its metadata, on create and update."""
     spec: Document = pod["spec"]
     annotations = pod["metadata"].get("annotations") or {}
     errors = validate_pod_annotations(annotations, spec, "metadata.annotations", options)

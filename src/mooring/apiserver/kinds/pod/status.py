@@ -44,7 +44,7 @@ _NOT_COUNTED = "must be a non-negative integer"
 
 
 def validate_claim_statuses(status: Document, spec: Document) -> list[FieldError]:
-    """What is wrong with `resourceClaimStatuses`."""
+    """Field errors of `resourceClaimStatuses`."""
     errors: list[FieldError] = []
     known = [claim.get("name", "") for claim in spec.get("resourceClaims") or ()]
     seen: set[str] = set()
@@ -66,7 +66,7 @@ def validate_claim_statuses(status: Document, spec: Document) -> list[FieldError
 
 
 def validate_extended_claim(status: Document | None, spec: Document) -> list[FieldError]:
-    """What is wrong with `extendedResourceClaimStatus`: which requests of containers a claim stands for."""
+    """Field errors of `extendedResourceClaimStatus`: the container requests that a claim satisfies."""
     if status is None:
         return []
     path = "status.extendedResourceClaimStatus"
@@ -101,7 +101,7 @@ def validate_extended_claim(status: Document | None, spec: Document) -> list[Fie
 
 
 def validate_allocated_resources(status: Document, spec: Document) -> list[FieldError]:
-    """What is wrong with `allocatedResourcesStatus` of containers."""
+    """Field errors of `allocatedResourcesStatus` of containers."""
     errors: list[FieldError] = []
     for field, kind in (("containerStatuses", "containers"), ("initContainerStatuses", "initContainers")):
         for index, each in enumerate(status.get(field) or ()):
@@ -159,7 +159,7 @@ def _validate_health(resource: Document, path: str) -> list[FieldError]:
 
 
 def validate_pod_status(pod: Document, old: Document, options: PodOptions) -> list[FieldError]:
-    """What is wrong with a change of the status."""
+    """Field errors of a change of the status."""
     status, old_status = pod.get("status") or {}, old.get("status") or {}
     errors = validate_pod_annotations_update(pod, old, "metadata.annotations", options)
     errors += _validate_conditions(status.get("conditions") or (), "status.conditions")

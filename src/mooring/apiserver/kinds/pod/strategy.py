@@ -129,7 +129,7 @@ class PodStrategy(Strategy):
         return period_s if period_s >= 0 else 1
 
     def selectable_fields(self, obj: Document) -> dict[str, str]:
-        """`spec.host` is an old name of the node; `status.podIPs` may be asked for and is always empty."""
+        """`spec.host` is an alias of `spec.nodeName`; `status.podIPs` is selectable and always empty."""
         spec, status = obj["spec"], obj.get("status") or {}
         addresses = status.get("podIPs") or ()
         return {
@@ -164,7 +164,7 @@ class PodStatusStrategy(StatusStrategy):
         drop_disabled_status_fields(status, old_status)
 
     def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
-        # Only annotations are looked at again, and most pods have none: what is tolerated is dear to find out.
+        # Only annotations are validated again, and most pods have none. Computing the options is expensive.
         options = options_after(old, is_pod=True) if obj["metadata"].get("annotations") else STRICT_POD
         return validate_pod_status(obj, old, options)
 
@@ -181,7 +181,7 @@ class PodEphemeralContainersStrategy(StatusStrategy):
 
     @property
     def ignored_fields(self) -> Sequence[tuple[str, ...]]:
-        """None: who writes a field through here becomes its manager, although nothing comes of it."""
+        """None: a client that writes an ignored field becomes its manager, as in kube-apiserver."""
         return ()
 
     def prepare_for_update(self, obj: Document, old: Document, call: Call) -> None:
@@ -238,7 +238,7 @@ def _first_status(quality: str) -> Document:
 
 
 def _spec_inputs(pod: Document) -> SpecInputs:
-    """What the validation of a pod's spec reads: annotations, and the name if claims are named after the pod."""
+    """Inputs of the spec's validation besides the spec: annotations, and the name if claims use it."""
     spec, metadata = pod["spec"], pod["metadata"]
     inputs: Document = {}
     if metadata.get("annotations"):
@@ -265,7 +265,7 @@ def _keep_all_but_spec(obj: Document, old: Document) -> None:
 
 
 def _keep_condition_generations(conditions: Sequence[Document], old: Sequence[Document]) -> None:
-    """Who writes a condition without the generation that he saw does not mean to take it back."""
+    """Keep `observedGeneration` of a condition that a client writes without it."""
     known: dict[str, list[int]] = {}
     for condition in old:
         known.setdefault(condition.get("type", ""), []).append(condition.get("observedGeneration", 0))

@@ -43,7 +43,7 @@ _PATH = "spec.ephemeralContainers"
 
 
 def options_after(old: Document | None, is_pod: bool) -> PodOptions:
-    """What is tolerated in the successor of a pod or a template; nothing if it has no predecessor."""
+    """The options for an update of a pod or template; strict for a new one."""
     if old is None:
         return STRICT_POD if is_pod else STRICT
     spec: Document = old.get("spec") or {}
@@ -134,7 +134,7 @@ _CHANGEABLE = ",".join(
 
 
 def validate_pod_update(pod: Document, old: Document, options: PodOptions) -> list[FieldError]:
-    """What is wrong with a change of a pod, apart from its metadata."""
+    """Field errors of a change of a pod, apart from its metadata."""
     errors = validate_pod(pod, options)
     errors += validate_pod_annotations_update(pod, old, "metadata.annotations", options)
     spec, old_spec = pod["spec"], old["spec"]
@@ -156,12 +156,12 @@ def validate_pod_update(pod: Document, old: Document, options: PodOptions) -> li
 
 
 def leaves_spec(pod: Document, old: Document) -> bool:
-    """Whether the spec is the very one that is stored, and nothing else has a say in what a spec may hold."""
+    """Whether the spec is unchanged and no other field affects its validation."""
     return pod["spec"] is old["spec"] and MIRROR_ANNOTATION not in (pod["metadata"].get("annotations") or ())
 
 
 def validate_annotations_only(pod: Document, old: Document) -> list[FieldError]:
-    """The same for a pod whose spec is left as it was, with which nothing is wrong: only annotations are looked at."""
+    """The same for a pod with an unchanged, valid spec: only annotations are validated."""
     annotations = pod["metadata"].get("annotations") or {}
     if not annotations and not old["metadata"].get("annotations"):
         return []
@@ -170,7 +170,7 @@ def validate_annotations_only(pod: Document, old: Document) -> list[FieldError]:
     return errors + validate_pod_annotations_update(pod, old, path, options)
 
 
-# --- what may change --------------------------------------------------------------------------------------------
+# --- mutable fields --------------------------------------------------------------------------------------------
 
 
 def _validate_images(containers: Sequence[Document], path: str) -> list[FieldError]:
@@ -209,7 +209,7 @@ def _validate_changed_gates(gates: Sequence[Document], old: Sequence[Document]) 
 
 
 def _validate_other_changes(spec: Document, old: Document) -> list[FieldError]:
-    """Take back what may change and see whether anything is left."""
+    """Revert the mutable fields, and report any other change."""
     rest = dict(spec)
     for kind in ("containers", "initContainers"):
         if rest.get(kind):
@@ -255,7 +255,7 @@ def _validate_changed_node_affinity(rest: Document, old: Document) -> list[Field
 
 
 def _validate_tightened(new: Document, old: Document) -> list[FieldError]:
-    """Terms stay as many as they are, and each may only ask for more."""
+    """The number of terms is fixed, and each term may only be tightened."""
     old_terms = (old.get(_REQUIRED) or {}).get("nodeSelectorTerms") or []
     new_terms = (new.get(_REQUIRED) or {}).get("nodeSelectorTerms") or []
     if not old_terms:
@@ -308,5 +308,5 @@ def is_static(pod: Document) -> bool:
 
 
 def validate_static(detail: str) -> list[FieldError]:
-    """The only error of a static pod, whatever else is wrong with it."""
+    """The only error of a static pod, even if others apply."""
     return [forbidden(WHOLE_OBJECT, detail)]

@@ -76,13 +76,13 @@ _LOOKED_AT_OTHERWISE = {"gcePersistentDisk": "persistentDisk"}
 
 
 def validate_ephemeral_claim_template(template: Document, path: str) -> list[FieldError]:
-    """What is wrong with a template of claims."""
+    """Field errors of a template of claims."""
     errors = validate_template_metadata(template.get("metadata") or {}, f"{path}.metadata")
     return errors + validate_persistent_volume_claim_spec(template.get("spec") or {}, f"{path}.spec")
 
 
 def validate_template_metadata(metadata: Document, path: str) -> list[FieldError]:
-    """What is wrong with the metadata of a template that becomes an object of its own."""
+    """Field errors of the metadata of a template for an object."""
     errors = validate_annotations(metadata.get("annotations") or {}, f"{path}.annotations")
     errors += validate_labels(metadata.get("labels") or {}, f"{path}.labels")
     for field in struct_named("meta", "ObjectMeta").fields:
@@ -103,7 +103,7 @@ def validate_config_map_volume(source: Document, path: str) -> list[FieldError]:
 
 
 def validate_downward_volume(source: Document, path: str) -> list[FieldError]:
-    """Its items are told without their index, as kube-apiserver does."""
+    """Paths of its items lack the index, as in kube-apiserver."""
     errors = validate_file_mode(source.get("defaultMode"), f"{path}.defaultMode")
     for item in source.get("items") or ():
         errors += validate_downward_file(item, path)
@@ -111,7 +111,7 @@ def validate_downward_volume(source: Document, path: str) -> list[FieldError]:
 
 
 def validate_keys(items: Sequence[Document], path: str) -> list[FieldError]:
-    """What is wrong with the keys that become files."""
+    """Field errors of the keys that become files."""
     errors: list[FieldError] = []
     for index, item in enumerate(items):
         errors += validate_key(item, f"{path}[{index}]")
@@ -125,7 +125,7 @@ def validate_key(item: Document, path: str) -> list[FieldError]:
 
 
 def validate_downward_file(file: Document, path: str) -> list[FieldError]:
-    """What is wrong with a file that shows a field of the pod, or a resource of a container."""
+    """Field errors of a file that shows a field of the pod, or a resource of a container."""
     errors = [] if file.get("path") else [required(f"{path}.path")]
     errors += validate_unreserved_path(file.get("path", ""), f"{path}.path")
     field, resource = file.get("fieldRef"), file.get("resourceFieldRef")
@@ -207,7 +207,7 @@ def _validate_volume_token(token: Document, here: str, path: str, options: PodOp
 def validated_volumes(
     volumes: Sequence[Document], metadata: Document | None, path: str, options: PodOptions
 ) -> tuple[dict[str, Document], list[FieldError]]:
-    """The volumes that can be mounted, and what is wrong with the others."""
+    """The valid volumes by name, and the field errors of the others."""
     usable: dict[str, Document] = {}
     if not volumes:
         return usable, []

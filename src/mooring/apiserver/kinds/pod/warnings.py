@@ -190,14 +190,14 @@ def _overlap(one: _File, other: _File) -> bool:
 
 
 def pod_template_warnings(template: Document | None, path: str) -> list[str]:
-    """What is unwise about a template."""
+    """Warnings about a template."""
     if template is None:
         return []
     return pod_spec_warnings(template.get("spec") or {}, template.get("metadata") or {}, path)
 
 
 def pod_spec_warnings(spec: Document, metadata: Document, path: str = "") -> list[str]:
-    """What is unwise about a spec."""
+    """Warnings about a spec."""
     prefix = f"{path}." if path else ""
     here, annotations = f"{prefix}spec", metadata.get("annotations") or {}
     warnings = _node_label_warnings(spec, here) if spec.get("nodeSelector") or spec.get("affinity") else []
@@ -233,7 +233,7 @@ def pod_spec_warnings(spec: Document, metadata: Document, path: str = "") -> lis
 
 
 def name_warnings(name: str, use: str) -> list[str]:
-    """A name that cannot be a hostname; `use` says what it is used for."""
+    """Warnings about a name that is no valid hostname; `use` is its purpose."""
     texts = dns_label_errors(name)
     return [f"metadata.name: {use}; a DNS label is recommended: [{' '.join(texts)}]"] if texts else []
 
@@ -258,7 +258,7 @@ def _node_label_warnings(spec: Document, path: str) -> list[str]:
 
 
 def _node_term_warnings(term: Document, path: str, checks_values: bool) -> list[str]:
-    """What is unwise about a term that selects nodes."""
+    """Warnings about a term that selects nodes."""
     warnings: list[str] = []
     for index, expression in enumerate(term.get("matchExpressions") or ()):
         here, key = f"{path}.matchExpressions[{index}]", expression.get("key", "")

@@ -89,7 +89,7 @@ def _prefers_the_same(spec: Document, old_spec: Document) -> bool:
 
 
 def _validate_reduction(spec: Document, old_spec: Document) -> list[FieldError]:
-    """Giving up the second family is clear when the policy says so; otherwise it is a mistake."""
+    """The policy must agree with the removal of the second family."""
     policy = spec["ipFamilyPolicy"]
     field_errors = []
     for field, called in (("clusterIPs", "cluster IP"), ("ipFamilies", "IP family")):
@@ -116,7 +116,7 @@ def _validate_single_stack(spec: Document) -> list[FieldError]:
 
 
 def _infer_families(spec: Document) -> list[FieldError]:
-    """Fill in the families of addresses that were asked for."""
+    """Set the IP families of a Service."""
     field_errors = []
     ips, families = spec.get("clusterIPs") or [], list(spec.get("ipFamilies") or [])
     for index, ip in enumerate(ips):
@@ -180,7 +180,7 @@ class ServiceAllocator:
             self._learn(service)
 
     def reserve(self, service: Document, old: Document | None, *, is_dry_run: bool = False) -> ServiceReservation:
-        """Fill in what a service needs. Raises `StatusError`, and then nothing is taken."""
+        """Allocate addresses and ports. Raises `StatusError`, and then reserves nothing."""
         reservation = ServiceReservation(self, service, is_dry_run)
         try:
             if old is None:
@@ -237,7 +237,7 @@ class ServiceReservation:
         self._taken_addresses, self._taken_ports = [], []
 
     def close(self) -> None:
-        """Give back what was not kept."""
+        """Release what was not kept."""
         if not self._is_dry_run:
             self._give_back(self._taken_addresses, self._taken_ports)
         self._taken_addresses, self._taken_ports = [], []
@@ -297,7 +297,7 @@ class ServiceReservation:
         return address
 
     def _note_owner(self, address: IPv4Address) -> None:
-        """Kubernetes writes down for each address whose it is, and so stumbles over a service without a name here."""
+        """Kubernetes stores an IPAddress object for each address, which fails for a Service without a name."""
         if not self._service["metadata"].get("name"):
             reason = "spec.parentRef.name: Required value"
             raise AllocationRefused(f'IPAddress.networking.k8s.io "{address}" is invalid: {reason}')
@@ -326,7 +326,7 @@ class ServiceReservation:
             self._freed_ports.append(old_spec.get("healthCheckNodePort", 0))
 
     def _take_node_ports(self) -> None:
-        """Ports of one number (TCP and UDP) share a node port unless they ask for two."""
+        """Ports of one number (TCP and UDP) share a node port unless the Service names two."""
         ports = self._spec.get("ports") or []
         by_number: dict[int, int] = {}
         for index, port in enumerate(ports):
@@ -414,5 +414,5 @@ def _held_ports(spec: Document) -> list[int]:
 
 
 def _requested_node_port(number: int, ports: Iterable[Document]) -> int:
-    """What any port of that number asks for: those before it would have been found already."""
+    """The node port that any port of that number names. Earlier ports were handled before."""
     return next((port["nodePort"] for port in ports if port.get("port") == number and port.get("nodePort")), 0)

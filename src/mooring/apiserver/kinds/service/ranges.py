@@ -16,11 +16,11 @@ from mooring.apiserver.kinds.service.validation import needs_health_check
 from mooring.kit.entropy import Entropy
 
 DRY_RUN_PORT_FIRST = 32_769
-"""What a dry run answers who wants any port; deliberately outside the usual range."""
+"""The node port of a dry run; outside of the usual range."""
 
 
 class AllocationRefused(Exception):
-    """The number cannot be had; the text says why."""
+    """The number is not available; the text is the reason."""
 
 
 class RangeFull(AllocationRefused):
@@ -31,7 +31,7 @@ class RangeFull(AllocationRefused):
 
 
 class NumberPool:
-    """Numbers from 0 on, of which the first `reserved_count` are not given to those who do not care."""
+    """Numbers from 0 on. The first `reserved_count` are used for explicit requests only, while others are free."""
 
     def __init__(self, size: int, reserved_count: int) -> None:
         self.size = size
@@ -75,7 +75,7 @@ class ServiceAddresses:
         self._pool.taken.add(number)
 
     def take_any(self, entropy: Entropy) -> IPv4Address:
-        # Nobody gets the first by chance, even before its owner has come.
+        # The first number is never allocated at random: it belongs to the `kubernetes` Service.
         is_first_free = 0 not in self._pool.taken
         self._pool.taken.add(0)
         try:
@@ -127,7 +127,7 @@ class ServicePorts:
 
 
 def _reserved_count(size: int, *, part: int, most: int, least: int = 16) -> int:
-    """How many numbers of a range are left to those who choose."""
+    """The number of values of a range that are reserved for explicit requests."""
     return 0 if size <= least else min(max(size // part, least), most)
 
 
@@ -150,7 +150,7 @@ def normalize_cluster_ips(spec: Document, old_spec: Document | None) -> None:
 
 
 def fill_from_old(spec: Document, old_spec: Document) -> None:
-    """Fill in what was allocated and is not mentioned."""
+    """Fill in allocated values that the update omits."""
     if "ExternalName" not in (spec.get("type"), old_spec.get("type")):
         for field in ("clusterIP", "clusterIPs"):
             if not spec.get(field) and old_spec.get(field):
@@ -163,7 +163,7 @@ def fill_from_old(spec: Document, old_spec: Document) -> None:
 
 
 def allocates_node_ports(spec: Document) -> bool:
-    """Whether every port gets a node port, asked for or not."""
+    """Whether every port gets a node port."""
     kind = spec.get("type")
     return kind == "NodePort" or (kind == "LoadBalancer" and bool(spec.get("allocateLoadBalancerNodePorts")))
 

@@ -179,7 +179,7 @@ class ServiceStrategy(Strategy):
 
     def canonicalize(self, obj: Document) -> None:
         if obj["spec"].get("type") == "ExternalName":
-            # It was stored for these by mistake once, and nobody is shown it.
+            # Older versions stored the field for these types by mistake. A GET does not return it.
             obj["spec"].pop("internalTrafficPolicy", None)
 
     def prepare_for_create(self, obj: Document, call: Call) -> None:
@@ -214,7 +214,7 @@ class ServiceStrategy(Strategy):
 
 
 class ServiceStatusStrategy(StatusStrategy):
-    """Writing what a balancer gave to a service."""
+    """Strategy of the status: the addresses of a load balancer."""
 
     def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
         return validate_balancer_status(obj, old)

@@ -128,7 +128,7 @@ def validate_families_update(spec: Document, old_spec: Document) -> list[FieldEr
 
 
 def validate_balancer_status(service: Document, old: Document) -> list[FieldError]:
-    """What is wrong with the addresses that a balancer gave to a service."""
+    """Field errors of the load balancer status."""
     path = "status.loadBalancer.ingress"
     ingresses = (service["status"].get("loadBalancer") or {}).get("ingress") or ()
     if ingresses and service["spec"].get("type") != "LoadBalancer":
@@ -202,7 +202,7 @@ def _validate_hostname(hostname: str, path: str) -> list[FieldError]:
 
 
 def validate_service(service: Document, old: Document | None) -> list[FieldError]:
-    """What is wrong with a service apart from its metadata."""
+    """Field errors of a service apart from its metadata."""
     spec, annotations = service["spec"], service["metadata"].get("annotations") or {}
     errors = _validate_service_topology(annotations)
     errors += _validate_type_dependent(spec)
@@ -225,7 +225,7 @@ def validate_service(service: Document, old: Document | None) -> list[FieldError
 
 
 def needs_health_check(spec: Document) -> bool:
-    """Whether balancers ask nodes if they have a pod of the service."""
+    """Whether load balancers use a health check node port."""
     return spec.get("type") == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local"
 
 
@@ -265,7 +265,7 @@ def _validate_type_dependent(spec: Document) -> list[FieldError]:
                 for field in ("clusterIPs", "ipFamilies", "ipFamilyPolicy")
                 if spec.get(field)
             ]
-            # A dot at the end says that the name is complete.
+            # A trailing dot marks a fully qualified name.
             name = spec.get("externalName", "").removesuffix(".")
             if name:
                 errors += [invalid("spec.externalName", name, text) for text in dns_subdomain_errors(name)]
