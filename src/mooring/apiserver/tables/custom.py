@@ -1,10 +1,7 @@
-"""Custom kinds in a table: the columns that their definition names.
+"""Tables of custom kinds, from `additionalPrinterColumns` of a version.
 
-Comes in   `additionalPrinterColumns` of a version
-Goes out   a `KindTable`
-
- 1. A kind that names no columns has its age.
- 2. A value that is not there, or is not what its column says, is an empty cell.
+1. A kind without columns has the column `Age`.
+2. A value that is absent, or not of the type of its column, is an empty cell.
 """
 
 from __future__ import annotations
