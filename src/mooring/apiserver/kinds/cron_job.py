@@ -46,6 +46,9 @@ _ZONE_IN_SCHEDULE = (
 )
 
 
+# --- defaults ----------------------------------------------------------------------------------------------------
+
+
 def default_cron_job(obj: Document) -> None:
     spec = obj["spec"]
     if not spec.get("concurrencyPolicy"):
@@ -54,6 +57,9 @@ def default_cron_job(obj: Document) -> None:
     spec.setdefault("successfulJobsHistoryLimit", SUCCEEDED_JOBS_KEPT)
     spec.setdefault("failedJobsHistoryLimit", FAILED_JOBS_KEPT)
     default_job_template(spec["jobTemplate"]["spec"])
+
+
+# --- validation --------------------------------------------------------------------------------------------------
 
 
 def validate_cron_job_name(name: str) -> list[FieldError]:
@@ -122,6 +128,9 @@ def _validate_job_template(template: Document, old: Document | None, path: str) 
     return errors
 
 
+# --- table -------------------------------------------------------------------------------------------------------
+
+
 def _cron_job_cells(obj: Document, now_s: float) -> list[Cell]:
     name, spec, status = name_spec_status(obj)
     suspend, last = spec.get("suspend"), status.get("lastScheduleTime")
@@ -154,6 +163,9 @@ CRON_JOB_TABLE = KindTable(
     ),
     _cron_job_cells,
 )
+
+
+# --- strategy ----------------------------------------------------------------------------------------------------
 
 
 class CronJobStrategy(WorkloadStrategy):

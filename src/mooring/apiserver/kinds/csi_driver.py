@@ -31,6 +31,9 @@ _TOKENS_SEEN = (
 )
 
 
+# --- defaults ----------------------------------------------------------------------------------------------------
+
+
 def default_csi_driver(obj: Document) -> None:
     spec = obj["spec"]
     spec.setdefault("attachRequired", True)
@@ -41,6 +44,9 @@ def default_csi_driver(obj: Document) -> None:
         spec["volumeLifecycleModes"] = ["Persistent"]
     spec.setdefault("requiresRepublish", False)
     spec.setdefault("seLinuxMount", False)
+
+
+# --- validation --------------------------------------------------------------------------------------------------
 
 
 def validate_csi_driver(spec: Document, path: str) -> list[FieldError]:
@@ -98,6 +104,9 @@ def _validate_token_requests(requests: Sequence[Document], path: str) -> list[Fi
     return errors
 
 
+# --- table -------------------------------------------------------------------------------------------------------
+
+
 def _csi_driver_cells(obj: Document, now_s: float) -> list[Cell]:
     spec = obj.get("spec") or {}
     requests = spec.get("tokenRequests")
@@ -126,6 +135,9 @@ CSI_DRIVER_TABLE = KindTable(
     ),
     _csi_driver_cells,
 )
+
+
+# --- strategy ----------------------------------------------------------------------------------------------------
 
 
 class CSIDriverStrategy(Strategy):

@@ -69,6 +69,9 @@ _DAEMON_COUNTS = (
 )
 
 
+# --- defaults ----------------------------------------------------------------------------------------------------
+
+
 def default_daemon_set(obj: Document) -> None:
     spec = obj["spec"]
     strategy = spec.setdefault("updateStrategy", {})
@@ -87,6 +90,9 @@ def default_daemon_set(obj: Document) -> None:
     if error := int64_error(annotations.setdefault(TEMPLATE_GENERATION, "0")):
         raise BadRequestError(f'DaemonSet in version "v1" cannot be handled as a DaemonSet: {error}')
     default_pod_template(spec["template"])
+
+
+# --- validation --------------------------------------------------------------------------------------------------
 
 
 def validate_daemon_set(spec: Document, old: Document | None, path: str) -> list[FieldError]:
@@ -148,6 +154,9 @@ def _validate_daemon_set_rolling_update(rolling: Document, path: str) -> list[Fi
     return field_errors
 
 
+# --- table -------------------------------------------------------------------------------------------------------
+
+
 def _daemon_set_cells(obj: Document, now_s: float) -> list[Cell]:
     name, spec, status = name_spec_status(obj)
     pod_spec = template_spec(spec.get("template")) or {}
@@ -177,6 +186,9 @@ DAEMON_SET_TABLE = KindTable(
     ),
     _daemon_set_cells,
 )
+
+
+# --- strategy ----------------------------------------------------------------------------------------------------
 
 
 class DaemonSetStrategy(WorkloadStrategy):

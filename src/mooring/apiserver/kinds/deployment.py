@@ -55,6 +55,9 @@ _COUNTS = (
 )
 
 
+# --- defaults ----------------------------------------------------------------------------------------------------
+
+
 def default_deployment(obj: Document) -> None:
     spec = obj["spec"]
     check_rollback_revision(obj["metadata"])
@@ -79,6 +82,9 @@ def check_rollback_revision(metadata: Document) -> None:
             'Deployment in version "v1" cannot be handled as a Deployment: '
             f"failed to parse annotation[{ROLLBACK_REVISION}]={revision} as int64: {error}"
         )
+
+
+# --- validation --------------------------------------------------------------------------------------------------
 
 
 def validate_deployment(spec: Document, old: Document | None, path: str) -> list[FieldError]:
@@ -144,6 +150,9 @@ def rolling_value(rolling: Document | None) -> Document | None:
     return {"MaxUnavailable": rolling.get("maxUnavailable", 0), "MaxSurge": rolling.get("maxSurge", 0)}
 
 
+# --- table -------------------------------------------------------------------------------------------------------
+
+
 def _deployment_cells(obj: Document, now_s: float) -> list[Cell]:
     name, spec, status = name_spec_status(obj)
     return [
@@ -170,6 +179,9 @@ DEPLOYMENT_TABLE = KindTable(
     ),
     _deployment_cells,
 )
+
+
+# --- strategy ----------------------------------------------------------------------------------------------------
 
 
 class DeploymentStrategy(WorkloadStrategy):

@@ -45,10 +45,16 @@ _MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
 _CONTROLLERS = ("endpointslice-controller.k8s.io", "endpointslicemirroring-controller.k8s.io")
 
 
+# --- defaults ----------------------------------------------------------------------------------------------------
+
+
 def default_endpoint_slice(obj: Document) -> None:
     for port in obj.get("ports") or ():
         port.setdefault("name", "")
         port.setdefault("protocol", "TCP")
+
+
+# --- validation --------------------------------------------------------------------------------------------------
 
 
 def validate_endpoint_slice(obj: Document, old: Document | None) -> list[FieldError]:
@@ -169,6 +175,9 @@ def _validate_hints(hints: Document, path: str) -> list[FieldError]:
     return errors
 
 
+# --- table -------------------------------------------------------------------------------------------------------
+
+
 def _endpoint_slice_cells(piece: Document, now_s: float) -> list[Cell]:
     ports = [_slice_port(port) for port in piece.get("ports") or ()]
     addresses = [text for each in piece.get("endpoints") or () for text in each.get("addresses") or ()]
@@ -197,6 +206,9 @@ ENDPOINT_SLICE_TABLE = KindTable(
     ),
     _endpoint_slice_cells,
 )
+
+
+# --- strategy ----------------------------------------------------------------------------------------------------
 
 
 class EndpointSliceStrategy(Strategy):

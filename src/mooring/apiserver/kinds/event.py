@@ -31,6 +31,9 @@ _UNSET = "needs to be unset"
 _SELECTABLE_REFERENCE_FIELDS = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
 
 
+# --- validation --------------------------------------------------------------------------------------------------
+
+
 def validate_event(event: Document, kind: Kind) -> list[FieldError]:
     """The rules that every event keeps."""
     namespace = event["metadata"].get("namespace", "")
@@ -126,6 +129,9 @@ def _changed(value: object, path: str) -> list[FieldError]:
     return validate_immutable(value, ..., path)
 
 
+# --- table -------------------------------------------------------------------------------------------------------
+
+
 def _core_event_cells(event: Document, now_s: float) -> list[Cell]:
     first = since(event.get("firstTimestamp") or event.get("eventTime"), now_s)
     last, count = event.get("lastTimestamp"), event.get("count") or 1
@@ -176,6 +182,9 @@ _COLUMNS = (
 CORE_EVENT_TABLE = KindTable(_COLUMNS, _core_event_cells)
 
 EVENT_TABLE = KindTable(_COLUMNS, _served_event_cells)
+
+
+# --- strategy ----------------------------------------------------------------------------------------------------
 
 
 class EventStrategy(Strategy):

@@ -32,6 +32,9 @@ MILLI_VALUE_MAX = INT64_MAX // 1000
 """Amounts up to here are compared in thousandths."""
 
 
+# --- defaults ----------------------------------------------------------------------------------------------------
+
+
 def default_limit_range(limit_range: Document) -> None:
     for item in limit_range["spec"].get("limits") or ():
         if item.get("type") == "Container":
@@ -61,6 +64,9 @@ class _Bounds(NamedTuple):
     default: Quantity | None
     default_request: Quantity | None
     ratio_max: Quantity | None
+
+
+# --- validation --------------------------------------------------------------------------------------------------
 
 
 def validate_limit_range(limit_range: Document) -> list[FieldError]:
@@ -167,6 +173,9 @@ def _divided(dividend: int, divisor: int) -> float:
         return dividend / divisor
     # As Go divides floats.
     return float("nan") if not dividend else float("inf") if dividend > 0 else float("-inf")
+
+
+# --- strategy ----------------------------------------------------------------------------------------------------
 
 
 class LimitRangeStrategy(Strategy):

@@ -28,12 +28,18 @@ _STANDARD_FINALIZERS = (KUBERNETES_FINALIZER, ORPHAN_FINALIZER, FOREGROUND_FINAL
 _UNKNOWN_FINALIZER = "name is neither a standard finalizer name nor is it fully qualified"
 
 
+# --- defaults ----------------------------------------------------------------------------------------------------
+
+
 def default_namespace(namespace: Document) -> None:
     metadata = namespace["metadata"]
     name = metadata.get("name")
     if name:
         metadata.setdefault("labels", {})[NAME_LABEL] = name
     namespace["status"].setdefault("phase", "Active")
+
+
+# --- validation --------------------------------------------------------------------------------------------------
 
 
 def validate_namespace(namespace: Document) -> list[FieldError]:
@@ -68,6 +74,9 @@ def _validate_finalizer(name: str, path: str) -> list[FieldError]:
     return errors
 
 
+# --- table -------------------------------------------------------------------------------------------------------
+
+
 def _namespace_cells(namespace: Document, now_s: float) -> list[Cell]:
     return [
         namespace["metadata"]["name"],
@@ -77,6 +86,9 @@ def _namespace_cells(namespace: Document, now_s: float) -> list[Cell]:
 
 
 NAMESPACE_TABLE = KindTable((NAME, column("Status", "Whether it lives or is being deleted."), AGE), _namespace_cells)
+
+
+# --- strategy ----------------------------------------------------------------------------------------------------
 
 
 class NamespaceStrategy(Strategy):

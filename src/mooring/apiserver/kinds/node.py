@@ -69,6 +69,9 @@ DEPRECATED_NODE_LABELS = {
 }
 
 
+# --- defaults ----------------------------------------------------------------------------------------------------
+
+
 def default_node(node: Document) -> None:
     spec, status = node["spec"], node["status"]
     capacity = status.get("capacity")
@@ -82,6 +85,9 @@ def default_node(node: Document) -> None:
         spec["podCIDRs"] = [single]
     elif several:
         spec["podCIDR"] = several[0]
+
+
+# --- validation --------------------------------------------------------------------------------------------------
 
 
 def validate_config_source(source: Document, path: str) -> list[FieldError]:
@@ -188,9 +194,6 @@ def validate_annotations(node: Document) -> list[FieldError]:
     if annotations.get(AVOID_PODS_ANNOTATION):
         errors += _validate_avoid_pods(annotations[AVOID_PODS_ANNOTATION], "metadata.annotations")
     return errors
-
-
-# --- parts ------------------------------------------------------------------------------------------------------
 
 
 def _validate_node_amounts(status: Document) -> list[FieldError]:
@@ -307,6 +310,9 @@ def _json_type(value: object) -> str:
             return "number"
 
 
+# --- table -------------------------------------------------------------------------------------------------------
+
+
 def _node_cells(node: Document, now_s: float) -> list[Cell]:
     status = node.get("status") or {}
     system: Document = status.get("nodeInfo") or {}
@@ -374,6 +380,9 @@ def node_selector_term_warnings(term: Document, path: str) -> list[str]:
         for index, expression in enumerate(term.get("matchExpressions") or ())
         if (key := expression.get("key", "")) in DEPRECATED_NODE_LABELS
     ]
+
+
+# --- strategy ----------------------------------------------------------------------------------------------------
 
 
 class NodeStrategy(Strategy):

@@ -83,6 +83,9 @@ _DEPRECATED_SOURCES = {
 }
 
 
+# --- defaults ----------------------------------------------------------------------------------------------------
+
+
 def default_persistent_volume(volume: Document) -> None:
     volume["status"].setdefault("phase", "Pending")
     default_volume_spec(volume["spec"])
@@ -102,6 +105,9 @@ def default_volume_source(spec: Document) -> None:
         if source in spec:
             for field, value in defaults.items():
                 spec[source].setdefault(field, value)
+
+
+# --- validation --------------------------------------------------------------------------------------------------
 
 
 def validate_volume(volume: Document, tolerates_label_values: bool = False) -> list[FieldError]:
@@ -311,6 +317,9 @@ def _is_same_affinity(new: object, old: object) -> bool:
     return new == old
 
 
+# --- table -------------------------------------------------------------------------------------------------------
+
+
 def _persistent_volume_cells(volume: Document, now_s: float) -> list[Cell]:
     spec, status = volume.get("spec") or {}, volume.get("status") or {}
     claim = spec.get("claimRef")
@@ -373,6 +382,9 @@ PERSISTENT_VOLUME_TABLE = KindTable(
     ),
     _persistent_volume_cells,
 )
+
+
+# --- strategy ----------------------------------------------------------------------------------------------------
 
 
 class PersistentVolumeStrategy(Strategy):

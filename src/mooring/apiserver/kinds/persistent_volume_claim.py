@@ -54,6 +54,9 @@ _ONLY_FOR_BOUND = (
 _KNOWN_SOURCES = (("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot"))
 
 
+# --- defaults ----------------------------------------------------------------------------------------------------
+
+
 def default_claim(claim: Document) -> None:
     status = claim["status"]
     status.setdefault("phase", "Pending")
@@ -87,6 +90,9 @@ def tolerance_for(old: Document) -> ClaimTolerance:
     spec = old["spec"]
     has_group = any((spec.get(field) or {}).get("apiGroup") is not None for field in ("dataSource", "dataSourceRef"))
     return ClaimTolerance(has_group, bool(validate_label_selector(spec.get("selector"), "")))
+
+
+# --- validation --------------------------------------------------------------------------------------------------
 
 
 def validate_persistent_volume_claim_spec(
@@ -158,9 +164,6 @@ def validate_persistent_volume_claim_status(claim: Document) -> list[FieldError]
             or validate_resource_quantity("storage", text, here)
         )
     return errors
-
-
-# --- parts ------------------------------------------------------------------------------------------------------
 
 
 def _validate_size(spec: Document, path: str) -> list[FieldError]:
@@ -262,6 +265,9 @@ def _tidy(spec: Document) -> Document:
     return spec if spec.get("volumeName") else {field: value for field, value in spec.items() if field != "volumeName"}
 
 
+# --- table -------------------------------------------------------------------------------------------------------
+
+
 def _persistent_volume_claim_cells(claim: Document, now_s: float) -> list[Cell]:
     spec, status = claim.get("spec") or {}, claim.get("status") or {}
     volume = spec.get("volumeName", "")
@@ -292,6 +298,9 @@ PERSISTENT_VOLUME_CLAIM_TABLE = KindTable(
     ),
     _persistent_volume_claim_cells,
 )
+
+
+# --- strategy ----------------------------------------------------------------------------------------------------
 
 
 class PersistentVolumeClaimStrategy(Strategy):

@@ -35,6 +35,9 @@ NON_CONVERTIBLE_PREFIX = "non-convertible.kubernetes.io"
 _COUNTS = ("replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas", "observedGeneration")
 
 
+# --- defaults ----------------------------------------------------------------------------------------------------
+
+
 def default_replication_controller(controller: Document) -> None:
     spec: Document = controller["spec"]
     template = spec.get("template")
@@ -47,6 +50,9 @@ def default_replication_controller(controller: Document) -> None:
                 controller["metadata"]["labels"] = dict(labels)
         default_pod_template(template)
     spec.setdefault("replicas", 1)
+
+
+# --- validation --------------------------------------------------------------------------------------------------
 
 
 def validate_replication_controller(spec: Document, old: Document | None) -> list[FieldError]:
@@ -100,6 +106,9 @@ def validate_non_convertible(controller: Document, old: Document) -> list[FieldE
     return errors
 
 
+# --- table -------------------------------------------------------------------------------------------------------
+
+
 def _replication_controller_cells(obj: Document, now_s: float) -> list[Cell]:
     name, spec, _ = name_spec_status(obj)
     return [
@@ -112,6 +121,9 @@ def _replication_controller_cells(obj: Document, now_s: float) -> list[Cell]:
 
 
 REPLICATION_CONTROLLER_TABLE = KindTable(REPLICA_COLUMNS, _replication_controller_cells)
+
+
+# --- strategy ----------------------------------------------------------------------------------------------------
 
 
 class ReplicationControllerStrategy(Strategy):

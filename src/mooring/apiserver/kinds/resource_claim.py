@@ -87,6 +87,9 @@ DeviceKey = tuple[str, str, str, str]
 """Driver, pool, device and share."""
 
 
+# --- defaults ----------------------------------------------------------------------------------------------------
+
+
 def default_resource_claim(obj: Document) -> None:
     _default_claim_spec(obj["spec"])
     allocation = (obj.get("status") or {}).get("allocation") or {}
@@ -115,6 +118,9 @@ def _default_wish(wish: Document) -> None:
 def _default_tolerations(tolerations: Sequence[Document]) -> None:
     for toleration in tolerations:
         toleration.setdefault("operator", "Equal")
+
+
+# --- validation --------------------------------------------------------------------------------------------------
 
 
 def validate_resource_claim_spec(spec: Document, path: str) -> list[FieldError]:
@@ -338,7 +344,7 @@ def _validate_allocated_config(config: Document, path: str, names: RequestNames)
     return errors + validate_configuration(config, path)
 
 
-# --- what drivers report ------------------------------------------------------------------------------------------
+# --- reports of drivers ------------------------------------------------------------------------------------------
 
 
 def _validate_device(device: Document, path: str, allocated: frozenset[DeviceKey]) -> list[FieldError]:
@@ -371,6 +377,9 @@ def _validate_network(network: Document, path: str) -> list[FieldError]:
     return errors + validate_set(addresses, ADDRESSES_COUNT_MAX, validate_interface_address, f"{path}.ips")
 
 
+# --- table -------------------------------------------------------------------------------------------------------
+
+
 def _resource_claim_cells(obj: Document, now_s: float) -> list[Cell]:
     status, is_deleted = obj.get("status") or {}, bool(obj["metadata"].get("deletionTimestamp"))
     states = ["deleted"] if is_deleted else []
@@ -384,6 +393,9 @@ def _resource_claim_cells(obj: Document, now_s: float) -> list[Cell]:
 RESOURCE_CLAIM_TABLE = KindTable(
     (NAME, column("State", "Whether it has devices and users."), AGE), _resource_claim_cells
 )
+
+
+# --- strategy ----------------------------------------------------------------------------------------------------
 
 
 class ResourceClaimStrategy(Strategy):

@@ -43,6 +43,9 @@ _PLAIN_SCOPE_WANTS_EXISTS = (
 _LIMITED = ("cpu", "memory", "storage", "ephemeral-storage")
 
 
+# --- validation --------------------------------------------------------------------------------------------------
+
+
 def validate_quota_spec(spec: Document, path: str) -> list[FieldError]:
     hard = spec.get("hard") or {}
     errors = validate_amounts(hard, f"{path}.hard")
@@ -140,6 +143,9 @@ def _conflicts(scopes: Iterable[str]) -> int:
     return sum(1 for pair in _CONFLICTING_SCOPES if present.issuperset(pair))
 
 
+# --- table -------------------------------------------------------------------------------------------------------
+
+
 def _resource_quota_cells(obj: Document, now_s: float) -> list[Cell]:
     status = obj.get("status") or {}
     hard, used = status.get("hard") or {}, status.get("used") or {}
@@ -160,6 +166,9 @@ RESOURCE_QUOTA_TABLE = KindTable(
     ),
     _resource_quota_cells,
 )
+
+
+# --- strategy ----------------------------------------------------------------------------------------------------
 
 
 class ResourceQuotaStrategy(Strategy):

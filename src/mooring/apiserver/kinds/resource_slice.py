@@ -80,6 +80,9 @@ _MAPPINGS = "nodeAllocatableResourceMappings"
 _LISTS = ("ints", "bools", "strings", "versions")
 
 
+# --- validation --------------------------------------------------------------------------------------------------
+
+
 def validate_shared_capacity(capacity: Document, path: str) -> list[FieldError]:
     """The capacity of a device that allows multiple allocations."""
     policy = capacity.get("requestPolicy")
@@ -354,6 +357,9 @@ def _validate_counter_set(counter_set: Document, path: str) -> list[FieldError]:
     return errors + validate_counters(counter_set.get("counters") or {}, f"{path}.counters")
 
 
+# --- table -------------------------------------------------------------------------------------------------------
+
+
 def _resource_slice_cells(obj: Document, now_s: float) -> list[Cell]:
     spec = obj.get("spec") or {}
     return [
@@ -375,6 +381,9 @@ RESOURCE_SLICE_TABLE = KindTable(
     ),
     _resource_slice_cells,
 )
+
+
+# --- strategy ----------------------------------------------------------------------------------------------------
 
 
 class ResourceSliceStrategy(Strategy):

@@ -46,6 +46,9 @@ _NO_DATA = "tls: failed to find any PEM data in {place} input"
 _KEY_KINDS = (rsa.RSAPublicKey, ec.EllipticCurvePublicKey, ed25519.Ed25519PublicKey)
 
 
+# --- defaults ----------------------------------------------------------------------------------------------------
+
+
 def default_secret(secret: Document) -> None:
     if not secret.get("type"):
         secret["type"] = "Opaque"
@@ -54,6 +57,9 @@ def default_secret(secret: Document) -> None:
         data = dict(secret.get("data") or {})
         data.update({key: b64encode(text.encode()).decode() for key, text in texts.items()})
         secret["data"] = data
+
+
+# --- validation --------------------------------------------------------------------------------------------------
 
 
 def validate_secret(secret: Document) -> list[FieldError]:
@@ -92,6 +98,9 @@ def _validate_docker_config(data: Document, key: str) -> list[FieldError]:
         return [required(f"data[{key}]")]
     error = json_error(b64decode(data[key]), "map[string]interface {}")
     return [invalid(f"data[{key}]", "<secret contents redacted>", error)] if error else []
+
+
+# --- table -------------------------------------------------------------------------------------------------------
 
 
 def _secret_cells(obj: Document, now_s: float) -> list[Cell]:
@@ -177,6 +186,9 @@ def _blocks(pem: bytes) -> list[_Block]:
             continue
         blocks.append(_Block(match[1].decode(), content))
     return blocks
+
+
+# --- strategy ----------------------------------------------------------------------------------------------------
 
 
 class SecretStrategy(Strategy):

@@ -79,6 +79,9 @@ _FROZEN = (
 _KEEPS_ALL = "spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended"
 
 
+# --- defaults ----------------------------------------------------------------------------------------------------
+
+
 def default_stateful_set(obj: Document) -> None:
     spec = obj["spec"]
     if not spec.get("podManagementPolicy"):
@@ -99,6 +102,9 @@ def default_stateful_set(obj: Document) -> None:
     for claim in spec.get("volumeClaimTemplates") or ():
         claim["apiVersion"], claim["kind"] = "v1", "PersistentVolumeClaim"
         default_claim(claim)
+
+
+# --- validation --------------------------------------------------------------------------------------------------
 
 
 def validate_stateful_set(spec: Document, path: str) -> list[FieldError]:
@@ -251,6 +257,9 @@ def _as_controlled(spec: Document) -> Document:
     return {**template, "spec": inside}
 
 
+# --- table -------------------------------------------------------------------------------------------------------
+
+
 def _stateful_set_cells(obj: Document, now_s: float) -> list[Cell]:
     name, spec, status = name_spec_status(obj)
     return [
@@ -262,6 +271,9 @@ def _stateful_set_cells(obj: Document, now_s: float) -> list[Cell]:
 
 
 STATEFUL_SET_TABLE = KindTable((NAME, READY_COLUMN, AGE, CONTAINERS_COLUMN, IMAGES_COLUMN), _stateful_set_cells)
+
+
+# --- strategy ----------------------------------------------------------------------------------------------------
 
 
 class StatefulSetStrategy(WorkloadStrategy):

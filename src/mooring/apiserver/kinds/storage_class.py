@@ -29,9 +29,15 @@ _FIXED = ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode")
 _DEFAULT_MARKS = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
 
 
+# --- defaults ----------------------------------------------------------------------------------------------------
+
+
 def default_storage_class(obj: Document) -> None:
     obj.setdefault("reclaimPolicy", "Delete")
     obj.setdefault("volumeBindingMode", "Immediate")
+
+
+# --- validation --------------------------------------------------------------------------------------------------
 
 
 def validate_storage_class(obj: Document) -> list[FieldError]:
@@ -102,6 +108,9 @@ def _validate_storage_class_topology(key: str, values: Sequence[str], path: str)
     return errors + validate_label_name(key, f"{path}.key")
 
 
+# --- table -------------------------------------------------------------------------------------------------------
+
+
 def _storage_class_cells(obj: Document, now_s: float) -> list[Cell]:
     metadata = obj["metadata"]
     annotations = metadata.get("annotations") or {}
@@ -127,6 +136,9 @@ STORAGE_CLASS_TABLE = KindTable(
     ),
     _storage_class_cells,
 )
+
+
+# --- strategy ----------------------------------------------------------------------------------------------------
 
 
 class StorageClassStrategy(Strategy):

@@ -38,12 +38,18 @@ _KEPT = (
 )
 
 
+# --- defaults ----------------------------------------------------------------------------------------------------
+
+
 def default_volume_attachment(obj: Document) -> None:
     inline = obj["spec"]["source"].get("inlineVolumeSpec")
     if inline is not None:
         default_volume_source(inline)
         if "capacity" in inline:
             round_amounts(inline["capacity"])
+
+
+# --- validation --------------------------------------------------------------------------------------------------
 
 
 def validate_volume_attachment(obj: Document) -> list[FieldError]:
@@ -91,6 +97,9 @@ def _validate_status(status: Document, path: str) -> list[FieldError]:
     return errors
 
 
+# --- table -------------------------------------------------------------------------------------------------------
+
+
 def _volume_attachment_cells(obj: Document, now_s: float) -> list[Cell]:
     spec = obj.get("spec") or {}
     return [
@@ -114,6 +123,9 @@ VOLUME_ATTACHMENT_TABLE = KindTable(
     ),
     _volume_attachment_cells,
 )
+
+
+# --- strategy ----------------------------------------------------------------------------------------------------
 
 
 class VolumeAttachmentStrategy(Strategy):

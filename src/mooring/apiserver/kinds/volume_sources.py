@@ -94,7 +94,7 @@ def validate_iscsi(source: Document, path: str) -> list[FieldError]:
     return errors
 
 
-# --- the rarer ones ---------------------------------------------------------------------------------------------
+# --- other sources -----------------------------------------------------------------------------------------------
 
 
 def _validate_qualified_name(name: str, path: str) -> list[FieldError]:

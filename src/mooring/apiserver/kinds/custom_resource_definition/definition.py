@@ -50,7 +50,6 @@ _NOT_SELECTABLE = (
 
 WARNING_LENGTH_MAX = 256
 
-# --- the form inside --------------------------------------------------------------------------------------------
 
 _SHARED = ("subresources", "schema", "additionalPrinterColumns", "selectableFields")
 
@@ -418,9 +417,6 @@ def _validate_shared(inside: _Inside, wishes: _Wishes) -> list[FieldError]:
         may = "" in wishes.crowded_versions
         errors += validate_selectable(fields, read_schema(raw), "spec.selectableFields", may_be_too_many=may)
     return errors
-
-
-# --- the rest ---------------------------------------------------------------------------------------------------
 
 
 def _validate_immutable(spec: Document, old: Document, *, is_established: bool) -> list[FieldError]:

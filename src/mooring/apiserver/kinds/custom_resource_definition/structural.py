@@ -23,7 +23,6 @@ _LIST, _KEYS, _MAP = "x-kubernetes-list-type", "x-kubernetes-list-map-keys", "x-
 _INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
 _UNSUPPORTED = ("id", "$schema", "$ref", "patternProperties", "dependencies", "additionalItems", "definitions")
 
-# --- restrictions -----------------------------------------------------------------------------------------------
 
 _MUST_BE = {
     "type": "empty",

@@ -114,9 +114,6 @@ def validate_port(port: object, path: str) -> list[FieldError]:
     return [invalid(path, number, text) for text in port_number_errors(number)]
 
 
-# --- parts ------------------------------------------------------------------------------------------------------
-
-
 def _validate_probe(probe: Document, path: str) -> list[FieldError]:
     errors = _validate_handler(probe, _PROBE_HANDLERS, None, path)
     for field in _COUNTS:
@@ -234,9 +231,6 @@ def validate_restart_policy(container: Document, path: str, is_init: bool = Fals
     for index, rule in enumerate(rules):
         errors += _validate_restart_rule(rule, f"{path}.restartPolicyRules[{index}]")
     return errors
-
-
-# --- parts ------------------------------------------------------------------------------------------------------
 
 
 def _validate_container_ports(ports: Sequence[Document], path: str) -> list[FieldError]:
@@ -374,9 +368,6 @@ def validate_ephemeral_containers(spec: Document, ground: PodGround, path: str) 
                 if mount.get(field)
             ]
     return errors
-
-
-# --- parts ------------------------------------------------------------------------------------------------------
 
 
 def _validate_host_port(containers: Sequence[Document], path: str) -> list[FieldError]:

@@ -335,9 +335,6 @@ def _default_addresses(status: Document) -> None:
         status["podIP"] = addresses[0]["ip"]
 
 
-# --- parts ------------------------------------------------------------------------------------------------------
-
-
 def _round_requirements(requirements: Document) -> None:
     for side in ("limits", "requests"):
         if side in requirements:

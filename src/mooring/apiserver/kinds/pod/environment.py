@@ -133,9 +133,6 @@ def validate_resource_reference(reference: Document, path: str, needs_container:
     return errors + _validate_divisor(resource, reference.get("divisor"), f"{path}.divisor")
 
 
-# --- parts ------------------------------------------------------------------------------------------------------
-
-
 def _validate_environment_source(variable: Document, path: str) -> list[FieldError]:
     source = variable["valueFrom"]
     errors: list[FieldError] = []
@@ -265,9 +262,6 @@ def validate_devices(container: Document, volumes: Mapping[str, Document], path:
         if name:
             names.add(name)
     return errors
-
-
-# --- parts ------------------------------------------------------------------------------------------------------
 
 
 def _validate_sub_path(mount: Document, here: str, path: str) -> list[FieldError]:

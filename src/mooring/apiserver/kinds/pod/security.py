@@ -150,9 +150,6 @@ def validate_operating_system(spec: Document, path: str) -> list[FieldError]:
     return [not_supported(f"{path}.os", name, ("linux", "windows"))]
 
 
-# --- parts ------------------------------------------------------------------------------------------------------
-
-
 def _user_texts(value: str) -> list[str]:
     """Field errors of `runAsUserName`: `user` or `domain\\user`."""
     if not value:
@@ -380,9 +377,6 @@ def validate_id(number: int | None, path: str) -> list[FieldError]:
     if number is None:
         return []
     return [invalid(path, number, text) for text in range_errors(number, 0, ID_MAX)]
-
-
-# --- parts ------------------------------------------------------------------------------------------------------
 
 
 def _validate_escalation(context: Document, path: str) -> list[FieldError]:

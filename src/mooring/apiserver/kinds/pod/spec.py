@@ -187,9 +187,6 @@ def validate_pod_spec(
     return errors + _validate_placement(spec, path, options) + _validate_rest(spec, path, options)
 
 
-# --- parts ------------------------------------------------------------------------------------------------------
-
-
 def _validate_placement(spec: Document, path: str, options: PodOptions) -> list[FieldError]:
     """Field errors of account, node, deadlines and names."""
     errors: list[FieldError] = []
@@ -361,9 +358,6 @@ def has_valid_deletion_cost(annotations: Mapping[str, str]) -> bool:
     if not digits.isascii() or not digits.isdigit() or (cost.startswith("0") and cost != "0"):
         return False
     return -DELETION_COST_MAX - 1 <= int(cost) <= DELETION_COST_MAX
-
-
-# --- parts ------------------------------------------------------------------------------------------------------
 
 
 def _validate_pod_spec_tolerations(text: str, path: str, options: PodOptions) -> list[FieldError]:

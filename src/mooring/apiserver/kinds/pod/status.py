@@ -177,9 +177,6 @@ def validate_pod_status(pod: Document, old: Document, options: PodOptions) -> li
     return errors + validate_allocated_resources(status, pod["spec"])
 
 
-# --- parts ------------------------------------------------------------------------------------------------------
-
-
 def _validate_conditions(conditions: Sequence[Document], path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     for index, condition in enumerate(conditions):

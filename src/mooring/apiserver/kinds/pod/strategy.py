@@ -230,9 +230,6 @@ class PodResizeStrategy(StatusStrategy):
         return errors + validate_resize(obj, old, options_after(old, is_pod=True))
 
 
-# --- parts ------------------------------------------------------------------------------------------------------
-
-
 def _first_status(quality: str) -> Document:
     return {"phase": "Pending", "qosClass": quality}
 

@@ -234,9 +234,6 @@ def validated_volumes(
     return usable, errors
 
 
-# --- parts ------------------------------------------------------------------------------------------------------
-
-
 def _validate_volume_source(
     volume: Document, name: str, pod_name: str, path: str, options: PodOptions
 ) -> list[FieldError]:

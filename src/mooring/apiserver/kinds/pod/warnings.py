@@ -298,9 +298,6 @@ def _null_selector_warnings(affinity: Document, path: str) -> list[str]:
     return warnings
 
 
-# --- the rest ---------------------------------------------------------------------------------------------------
-
-
 def _duplicate_warnings(items: Sequence[Document], field: str, path: str) -> list[str]:
     warnings: list[str] = []
     seen: set[str] = set()

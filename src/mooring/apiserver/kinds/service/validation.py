@@ -141,9 +141,6 @@ def validate_balancer_status(service: Document, old: Document) -> list[FieldErro
     ]
 
 
-# --- parts ------------------------------------------------------------------------------------------------------
-
-
 def _validate_families(families: list[str]) -> list[FieldError]:
     errors = []
     for index, family in enumerate(families):
@@ -236,9 +233,6 @@ def validate_balancer_class(spec: Document) -> list[FieldError]:
     if spec.get("type") != "LoadBalancer":
         return [forbidden("spec.loadBalancerClass", _BALANCERS_ONLY)]
     return [invalid("spec.loadBalancerClass", name, text) for text in qualified_name_errors(name)]
-
-
-# --- parts ------------------------------------------------------------------------------------------------------
 
 
 def _validate_service_topology(annotations: Document) -> list[FieldError]:
