@@ -22,7 +22,6 @@ from bench.scenario import Item, PodItem
 from bench.templates import Manifest
 from bench.workload import Outcome
 from mooring.api.kinds import POD, Kind, kind_of_view
-from mooring.client.local import LocalClient
 from mooring.kit.clock import SystemClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
@@ -30,6 +29,7 @@ from mooring.scheduler.config import load_configuration
 from mooring.scheduler.queue.states import QueueState
 from mooring.scheduler.scheduler import Scheduler
 from mooring.store.memory import MemoryStore
+from tests.fakes.raw_client import RawClient
 
 CREATES_IN_A_ROW = 50
 POLL_S = 0.002
@@ -54,7 +54,7 @@ class LiveCluster:
         entropy = Entropy(SEED)
         self.clock = SystemClock()
         self.store = MemoryStore()
-        self.client = LocalClient(self.store, self.clock, entropy.fork("client"))
+        self.client = RawClient(self.store, self.clock, entropy.fork("client"))
         self.witness = Witness(self.store)
         self.scheduler = Scheduler(
             self.client, load_configuration(None), clock=self.clock, entropy=entropy.fork("scheduler")
@@ -110,8 +110,8 @@ class LiveCluster:
             rooms.active
             or rooms.backoff
             or rooms.in_flight
-            or scheduler.bindings.under_way
-            or len(scheduler.assumptions)
+            or scheduler.bindings.running
+            or len(scheduler.assumed_pods)
             or len(scheduler.status_writer)
             or scheduler.events.statistics()["pending"]
         )

@@ -24,11 +24,11 @@ from mooring.kit.entropy import Entropy
 from mooring.scheduler.cache.arrays import Int64s
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.config import SchedulerConfiguration, load_configuration
-from mooring.scheduler.config.arguments import DefaultPreemptionArgs
+from mooring.scheduler.config.types import DefaultPreemptionArgs
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.cycle.schedule_pod import TieBreak
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.framework.status import Refusal
+from mooring.scheduler.framework.status import Status
 
 Json = dict[str, Any]
 
@@ -68,8 +68,8 @@ def result(engine: Engine, pod: Any) -> Json:
     decision = engine.decide(pod, in_full=True)
     written = written_decision(decision)
     if decision.is_placed:
-        rejection = engine.assume(decision)
-        if rejection is not None:
+        status = engine.assume(decision)
+        if status is not None:
             written["error"] = "reserve"
     elif decision.preemption is not None:
         engine.nominate(decision)
@@ -83,7 +83,7 @@ def written_decision(decision: Decision) -> Json:
     written: Json = {
         "pod": decision.pod.key,
         "prefilter": _prefilter(decision),
-        "nodes": {name: _refusal(refusal) for name, refusal in decision.refusals.items()},
+        "nodes": {name: _refusal(status) for name, status in decision.node_to_status.items()},
         "scores": {name: dict(scores) for name, scores in decision.scores.items()},
         "chosen": decision.node_name,
         "message": decision.message,
@@ -100,19 +100,19 @@ def written_decision(decision: Decision) -> Json:
 def _prefilter(decision: Decision) -> Json | None:
     if decision.error in ("nonodes", "skip"):
         return None
-    rejection = decision.rejection if decision.error not in ("filter", "prescore", "score") else None
+    status = decision.status if decision.error not in ("filter", "prescore", "score") else None
     return {
-        "code": rejection.code.value if rejection is not None else "Success",
-        "plugin": rejection.plugin if rejection is not None else "",
-        "reasons": list(rejection.reasons) if rejection is not None else [],
+        "code": status.code.value if status is not None else "Success",
+        "plugin": status.plugin if status is not None else "",
+        "reasons": list(status.reasons) if status is not None else [],
         "nodes": sorted(decision.node_names) if decision.node_names is not None else None,
     }
 
 
-def _refusal(refusal: Refusal | None) -> Json:
-    if refusal is None:
+def _refusal(status: Status | None) -> Json:
+    if status is None:
         return {"code": "Success"}
-    return {"code": refusal.code.value, "plugin": refusal.plugin, "reasons": list(refusal.reasons)}
+    return {"code": status.code.value, "plugin": status.plugin, "reasons": list(status.reasons)}
 
 
 def configuration(config: Mapping[str, Any] | None) -> SchedulerConfiguration:

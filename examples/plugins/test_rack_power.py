@@ -65,7 +65,7 @@ def decide(engine: Engine, draws_watts: str | None) -> Decision:
 
 def refused(decision: Decision) -> dict[str, str]:
     """The nodes that refuse, and why."""
-    return {node: ", ".join(refusal.reasons) for node, refusal in decision.refusals.items() if refusal is not None}
+    return {node: ", ".join(status.reasons) for node, status in decision.node_to_status.items() if status is not None}
 
 
 @pytest.mark.parametrize(

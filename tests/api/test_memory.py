@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mooring.api.memory import Marks, Memory
+from mooring.api.memory import Memory
 
 
 def test_it_answers_what_it_was_told() -> None:
@@ -17,14 +17,3 @@ def test_a_full_memory_starts_anew() -> None:
     for number in range(4):
         memory.keep(number, number)
     assert dict(memory) == {3: 3}
-
-
-def test_a_question_is_new_once() -> None:
-    marks = Marks(2)
-    assert [marks.is_new(question) for question in (b"a", b"a", b"b", b"a")] == [True, False, True, False]
-
-
-def test_full_marks_start_anew() -> None:
-    marks = Marks(2)
-    assert [marks.is_new(question) for question in (1, 2, 3, 1)] == [True, True, True, True]
-    assert not marks.is_new(1)

@@ -8,8 +8,7 @@ from mooring.apiserver.access.certificates import new_key
 from mooring.apiserver.access.users import User
 from mooring.apiserver.assembly import Settings, open_desk
 from mooring.apiserver.desk import Desk
-from mooring.apiserver.inside import InsideClient
-from mooring.client.local import LocalClient
+from mooring.apiserver.loopback import LoopbackClient
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
@@ -18,13 +17,12 @@ from mooring.store.memory import MemoryStore
 TOKEN_KEY = new_key()
 
 
-def with_desk(scenario: Callable[[Desk, InsideClient], Awaitable[None]]) -> None:
+def with_desk(scenario: Callable[[Desk, LoopbackClient], Awaitable[None]]) -> None:
     """Play a scenario on a fresh cluster."""
     clock = VirtualClock()
 
     async def play() -> None:
         async with open_desk(MemoryStore(), clock, Entropy(1), Settings(TOKEN_KEY)) as desk:
-            local = LocalClient(desk.store, clock, Entropy(2))
-            await scenario(desk, InsideClient(desk, local, User("tester"), "tester"))
+            await scenario(desk, LoopbackClient(desk, User("tester"), "tester"))
 
     run(play(), clock)

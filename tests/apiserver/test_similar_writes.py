@@ -19,7 +19,7 @@ from mooring.api.kinds import (
     Kind,
 )
 from mooring.apiserver.desk import Desk
-from mooring.apiserver.inside import InsideClient
+from mooring.apiserver.loopback import LoopbackClient
 from mooring.client.errors import ClientError, ConflictError, ForbiddenError, InvalidError, NotFoundError
 from mooring.client.interface import PatchForm
 from tests.apiserver.desks import with_desk
@@ -46,7 +46,7 @@ def workload(name: str, labels: dict[str, str], **metadata: object) -> Body:
     return {"metadata": {"name": name, "labels": labels, **metadata}, "spec": spec}
 
 
-async def told_status(client: InsideClient, kind: Kind, name: str, status: Body, revision: str = "") -> bytes:
+async def told_status(client: LoopbackClient, kind: Kind, name: str, status: Body, revision: str = "") -> bytes:
     """Read, changed and written back, as controllers do it."""
     whole = read(await client.get(kind, NS, name))
     if revision:
@@ -55,7 +55,7 @@ async def told_status(client: InsideClient, kind: Kind, name: str, status: Body,
     return await client.update(kind, NS, name, {**whole, "status": status}, subresource="status")
 
 
-async def patched(client: InsideClient, kind: Kind, ns: str, name: str, patch: Body, subresource: str = "") -> bytes:
+async def patched(client: LoopbackClient, kind: Kind, ns: str, name: str, patch: Body, subresource: str = "") -> bytes:
     return await client.patch(kind, ns, name, patch, form=PatchForm.STRATEGIC, subresource=subresource)
 
 
@@ -94,7 +94,7 @@ def event(name: str, uid: str, note: str) -> Body:
     ],
 )
 def test_admission_sees_new_policies_at_once(kind: Kind, body: Body, expected: tuple[str, str]) -> None:
-    async def scenario(desk: Desk, client: InsideClient) -> None:
+    async def scenario(desk: Desk, client: LoopbackClient) -> None:
         for _ in range(2):
             await client.create(POD, NS, replica())
         await client.create(kind, NS if kind.is_namespaced else "", body)
@@ -107,7 +107,7 @@ def test_admission_sees_new_policies_at_once(kind: Kind, body: Body, expected: t
 
 @pytest.mark.parametrize("value", ["web-1-", ".web-.1.", "web-1a-", "-web-1a", "web 1a", "x" * 64])
 def test_an_invalid_label_is_rejected_after_a_valid_one(value: str) -> None:
-    async def scenario(desk: Desk, client: InsideClient) -> None:
+    async def scenario(desk: Desk, client: LoopbackClient) -> None:
         for _ in range(3):
             await client.create(POD, NS, pod("", labels={"app": "web-1a"}, generateName="web-"))
         with pytest.raises(InvalidError, match=r"metadata\.labels"):
@@ -117,7 +117,7 @@ def test_an_invalid_label_is_rejected_after_a_valid_one(value: str) -> None:
 
 
 def test_quotas_are_charged_for_each_pod() -> None:
-    async def scenario(desk: Desk, client: InsideClient) -> None:
+    async def scenario(desk: Desk, client: LoopbackClient) -> None:
         hard = {"pods": "2"}
         await client.create(RESOURCE_QUOTA, NS, {"metadata": {"name": "few"}, "spec": {"hard": hard}})
         counted: Body = {"status": {"hard": hard, "used": {"pods": "0"}}}
@@ -131,7 +131,7 @@ def test_quotas_are_charged_for_each_pod() -> None:
 
 
 def test_a_terminating_namespace_accepts_no_pod() -> None:
-    async def scenario(desk: Desk, client: InsideClient) -> None:
+    async def scenario(desk: Desk, client: LoopbackClient) -> None:
         await client.create(NAMESPACE, "", {"metadata": {"name": "short-lived", "finalizers": ["example.com/wait"]}})
         account: Body = {"metadata": {"name": "default"}}
         await client.create(SERVICE_ACCOUNT, "short-lived", account)
@@ -152,7 +152,7 @@ def test_a_terminating_namespace_accepts_no_pod() -> None:
     ],
 )
 def test_preconditions_are_checked_for_each_patch(patch: Body, error: type[ClientError]) -> None:
-    async def scenario(desk: Desk, client: InsideClient) -> None:
+    async def scenario(desk: Desk, client: LoopbackClient) -> None:
         names = [text_at(await client.create(POD, NS, replica()), "metadata.name") for _ in range(3)]
         for name in names[:2]:
             await patched(client, POD, NS, name, {"status": {"message": "well"}}, "status")
@@ -163,7 +163,7 @@ def test_preconditions_are_checked_for_each_patch(patch: Body, error: type[Clien
 
 
 def test_a_patch_may_name_the_state_that_it_is_for() -> None:
-    async def scenario(desk: Desk, client: InsideClient) -> None:
+    async def scenario(desk: Desk, client: LoopbackClient) -> None:
         for number in (1, 2, 3):
             made = await client.create(NODE, "", node(f"node-{number}"))
             taints = {"taints": [{"key": "a", "effect": "NoSchedule"}]}
@@ -178,7 +178,7 @@ def test_a_patch_may_name_the_state_that_it_is_for() -> None:
 
 
 def test_a_pod_that_does_not_exist_cannot_be_patched() -> None:
-    async def scenario(desk: Desk, client: InsideClient) -> None:
+    async def scenario(desk: Desk, client: LoopbackClient) -> None:
         with pytest.raises(NotFoundError):
             await patched(client, POD, NS, "missing", {"status": {}}, "status")
 
@@ -186,7 +186,7 @@ def test_a_pod_that_does_not_exist_cannot_be_patched() -> None:
 
 
 def test_a_pod_is_removed_with_its_last_finalizer() -> None:
-    async def scenario(desk: Desk, client: InsideClient) -> None:
+    async def scenario(desk: Desk, client: LoopbackClient) -> None:
         for _ in range(3):
             body = replica()
             metadata = cast("dict[str, object]", body["metadata"])
@@ -208,7 +208,7 @@ def test_a_pod_is_removed_with_its_last_finalizer() -> None:
     ],
 )
 def test_labels_and_managers_are_not_mixed_up(changed: dict[str, str]) -> None:
-    async def scenario(desk: Desk, client: InsideClient) -> None:
+    async def scenario(desk: Desk, client: LoopbackClient) -> None:
         for labels in ({"app": "web-1"}, changed):
             made = read(await client.create(POD, NS, pod("", labels=labels, generateName="web-")))
             assert at(made, "metadata.labels") == labels
@@ -226,7 +226,7 @@ def test_labels_and_managers_are_not_mixed_up(changed: dict[str, str]) -> None:
     ],
 )
 def test_an_invalid_status_is_rejected_after_valid_ones(changed: Body, error: type[ClientError]) -> None:
-    async def scenario(desk: Desk, client: InsideClient) -> None:
+    async def scenario(desk: Desk, client: LoopbackClient) -> None:
         for number in (1, 2, 3):
             name = f"shop-{number}"
             await client.create(REPLICA_SET, NS, workload(name, {"app": name}))
@@ -240,7 +240,7 @@ def test_an_invalid_status_is_rejected_after_valid_ones(changed: Body, error: ty
 
 
 def test_a_status_update_ignores_the_spec() -> None:
-    async def scenario(desk: Desk, client: InsideClient) -> None:
+    async def scenario(desk: Desk, client: LoopbackClient) -> None:
         for number in (1, 2, 3):
             name = f"shop-{number}"
             await client.create(REPLICA_SET, NS, workload(name, {"app": name}))
@@ -255,7 +255,7 @@ def test_a_status_update_ignores_the_spec() -> None:
 
 @pytest.mark.parametrize("first", ["tester", "somebody"])
 def test_an_object_may_have_the_name_of_its_manager(first: str) -> None:
-    async def scenario(desk: Desk, client: InsideClient) -> None:
+    async def scenario(desk: Desk, client: LoopbackClient) -> None:
         for name in (first, "other", "third"):
             uid = text_at(await client.create(POD, NS, pod(name)), "metadata.uid")
             patched_pod = read(await patched(client, POD, NS, name, {"status": {"message": "well"}}, "status"))
@@ -268,7 +268,7 @@ def test_an_object_may_have_the_name_of_its_manager(first: str) -> None:
 
 
 def test_each_pod_gets_a_name_and_a_uid_of_its_own() -> None:
-    async def scenario(desk: Desk, client: InsideClient) -> None:
+    async def scenario(desk: Desk, client: LoopbackClient) -> None:
         made = [read(await client.create(POD, NS, replica())) for _ in range(5)]
         assert len({text_at(each, "metadata.name") for each in made}) == 5
         assert len({text_at(each, "metadata.uid") for each in made}) == 5

@@ -1,4 +1,4 @@
-"""The faulty client fails as planned, in the order planned, and otherwise keeps the promise."""
+"""The faulty client fails as planned, in the order planned, and otherwise implements the interface."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 from mooring.api.kinds import CONFIG_MAP, POD
 from mooring.client.errors import ClientError, ConflictError, ExpiredError, NoAnswerError, NotFoundError, ServerError
 from mooring.client.interface import Client
-from mooring.client.local import LocalClient
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
@@ -18,6 +17,7 @@ from tests.client.contract import ClientContract
 from tests.client.contract_play import NS, Play, Scenario
 from tests.client.faulty import Fault, FaultyClient, Outcome, Plan, Script, Storm
 from tests.client.objects import at, config_map, pod
+from tests.fakes.raw_client import RawClient
 
 
 class TestWithoutFaults(ClientContract):
@@ -31,7 +31,7 @@ class TestWithoutFaults(ClientContract):
 
 def run_faulty(plan: Plan, scenario: Callable[[FaultyClient, VirtualClock], Awaitable[None]]) -> FaultyClient:
     clock = VirtualClock()
-    inner: Client = LocalClient(MemoryStore(), clock, Entropy(1))
+    inner: Client = RawClient(MemoryStore(), clock, Entropy(1))
     client = FaultyClient(inner, clock, plan)
 
     async def started() -> None:

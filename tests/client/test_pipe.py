@@ -13,7 +13,6 @@ from mooring.api.kinds import CONFIG_MAP, POD
 from mooring.client import pipe
 from mooring.client.errors import NoAnswerError, ServerError
 from mooring.client.interface import Client
-from mooring.client.local import LocalClient
 from mooring.client.pipe import PipeClient
 from mooring.client.pipe_server import PipeServer
 from mooring.kit.clock import SystemClock
@@ -24,6 +23,7 @@ from mooring.store.memory import MemoryStore
 from tests.client.contract import ClientContract
 from tests.client.contract_play import NS, Play, Scenario
 from tests.client.objects import config_map, text_at
+from tests.fakes.raw_client import RawClient
 from tests.waiting import LIMIT_S
 
 CLOCK = SystemClock()
@@ -43,8 +43,8 @@ async def piped(behind: Client) -> AsyncIterator[PipeClient]:
             client.close()
 
 
-def local() -> LocalClient:
-    return LocalClient(MemoryStore(), SystemClock(), Entropy(1))
+def local() -> RawClient:
+    return RawClient(MemoryStore(), SystemClock(), Entropy(1))
 
 
 def play(scene: Callable[[], Awaitable[None]]) -> None:
@@ -68,7 +68,7 @@ class TestTheContract(ClientContract):
         return play_piped
 
 
-class Stuck(LocalClient):
+class Stuck(RawClient):
     """Writes never come to an end."""
 
     def __init__(self) -> None:
@@ -82,7 +82,7 @@ class Stuck(LocalClient):
             self.was_cancelled.set()
 
 
-class Broken(LocalClient):
+class Broken(RawClient):
     """Has a bug."""
 
     def __init__(self) -> None:
@@ -134,7 +134,7 @@ class TestCallsThatEndOtherwise:
     def test_a_watch_that_is_left_is_closed_at_the_other_end(self) -> None:
         async def scene() -> None:
             store = MemoryStore()
-            async with piped(LocalClient(store, SystemClock(), Entropy(1))) as client:
+            async with piped(RawClient(store, SystemClock(), Entropy(1))) as client:
                 since = (await client.list(CONFIG_MAP)).revision
                 async with client.watch(CONFIG_MAP, since=since):
                     assert store.statistics()["watches"] == 1

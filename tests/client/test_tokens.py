@@ -7,18 +7,18 @@ import pytest
 from mooring.client.election.fence import FencedClient, OutsideFenceError
 from mooring.client.errors import BadRequestError, ClientError
 from mooring.client.interface import JsonObject
-from mooring.client.local import LocalClient
 from mooring.client.tokens import request_token
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.store.memory import MemoryStore
 from tests.client.http.play import Scene, play_over_http
+from tests.fakes.raw_client import RawClient
 
 REQUEST: JsonObject = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
 
 
-class Signing(LocalClient):
+class Signing(RawClient):
     """A store that also signs."""
 
     def __init__(self) -> None:
@@ -33,8 +33,8 @@ def test_who_keeps_the_promise_is_asked() -> None:
 
 
 def test_a_bare_store_is_refused_in_words() -> None:
-    with pytest.raises(BadRequestError, match="tokens for default/robot are given by API servers, not by LocalClient"):
-        run(request_token(LocalClient(MemoryStore(), VirtualClock(), Entropy(1)), "default", "robot", REQUEST))
+    with pytest.raises(BadRequestError, match="tokens for default/robot are given by API servers, not by RawClient"):
+        run(request_token(RawClient(MemoryStore(), VirtualClock(), Entropy(1)), "default", "robot", REQUEST))
 
 
 def test_a_fence_is_passed_only_while_it_is_open() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from mooring.api.kinds import CONFIG_MAP, SERVICE, Kind
 from mooring.apiserver.desk import Desk
-from mooring.apiserver.inside import InsideClient
+from mooring.apiserver.loopback import LoopbackClient
 from mooring.client.errors import NoAnswerError
 from mooring.cluster.announcement import announce
 from tests.apiserver.desks import with_desk
@@ -17,7 +17,7 @@ THEIRS = "-----BEGIN CERTIFICATE-----\ntheirs\n-----END CERTIFICATE-----\n"
 
 
 def test_the_service_has_the_first_address_and_the_port_of_the_server() -> None:
-    async def play(desk: Desk, client: InsideClient) -> None:
+    async def play(desk: Desk, client: LoopbackClient) -> None:
         await announce(client, 6443, OURS)
         spec = msgspec.json.decode(await client.get(SERVICE, "default", "kubernetes"))["spec"]
         assert spec["clusterIP"] == "10.96.0.1"
@@ -35,7 +35,7 @@ def test_the_service_has_the_first_address_and_the_port_of_the_server() -> None:
     ],
 )
 def test_who_signs_clients_is_told_once(announced: list[str], told: str) -> None:
-    async def play(desk: Desk, client: InsideClient) -> None:
+    async def play(desk: Desk, client: LoopbackClient) -> None:
         for authority_pem in announced:
             await announce(client, 6443, authority_pem)
         found = await client.get(CONFIG_MAP, "kube-system", "extension-apiserver-authentication")
@@ -47,11 +47,11 @@ def test_who_signs_clients_is_told_once(announced: list[str], told: str) -> None
 def test_a_write_that_fails_is_a_line_in_the_log(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def fails(self: InsideClient, kind: Kind, namespace: str, body: object) -> bytes:
+    async def fails(self: LoopbackClient, kind: Kind, namespace: str, body: object) -> bytes:
         raise NoAnswerError("the store is away")
 
-    async def play(desk: Desk, client: InsideClient) -> None:
-        monkeypatch.setattr(InsideClient, "create", fails)
+    async def play(desk: Desk, client: LoopbackClient) -> None:
+        monkeypatch.setattr(LoopbackClient, "create", fails)
         await announce(client, 6443, OURS)
 
     with_desk(play)

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from mooring.client.local import LocalClient
 from mooring.cluster import beside
 from mooring.cluster.beside import Orders, RefusedError, processes_for, run_beside
 from mooring.cluster.settings import PartSettings
@@ -22,6 +21,7 @@ from mooring.kit.loop import run, run_real
 from mooring.kit.tasks import TaskGroup
 from mooring.store.memory import MemoryStore
 from tests.cluster.running import Up, running
+from tests.fakes.raw_client import RawClient
 from tests.waiting import wait_until
 
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
@@ -77,7 +77,7 @@ class TestAProcessThatDoesNotStart:
 
         async def scene() -> None:
             async with TaskGroup("scene") as group:
-                clients = {"scheduler": LocalClient(MemoryStore(), clock, Entropy(1))}
+                clients = {"scheduler": RawClient(MemoryStore(), clock, Entropy(1))}
                 group.start_background(run_beside(PartSettings(), clients, clock, Entropy(2)), name="beside")
                 await clock.wait(10.0)
 
@@ -90,7 +90,7 @@ class TestAProcessThatDoesNotStart:
     def test_a_process_that_refuses_its_settings_is_not_started_again(self, capfd: pytest.CaptureFixture[str]) -> None:
         async def scene() -> None:
             clock = SystemClock()
-            clients = {"controllers": LocalClient(MemoryStore(), clock, Entropy(1))}
+            clients = {"controllers": RawClient(MemoryStore(), clock, Entropy(1))}
             await run_beside(PartSettings(enabled_controllers=("nosuch",)), clients, clock, Entropy(2))
 
         with pytest.raises(RefusedError, match="the process of the controllers refuses to start, as it says above"):

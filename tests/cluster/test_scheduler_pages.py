@@ -10,7 +10,6 @@ from prometheus_client import CollectorRegistry
 
 from mooring.api.kinds import NODE, POD
 from mooring.client.election.elector import ElectionSettings, LeaderElector
-from mooring.client.local import LocalClient
 from mooring.cluster.scheduler_pages import Insight, scheduler_pages
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
@@ -21,6 +20,7 @@ from mooring.scheduler.scheduler import Scheduler
 from mooring.serving.answers import Answer, Question
 from mooring.serving.server import Page
 from mooring.store.memory import MemoryStore
+from tests.fakes.raw_client import RawClient
 
 HEAD = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 AMOUNTS = {"cpu": "4", "memory": "8Gi", "pods": "110"}
@@ -46,7 +46,7 @@ class Play:
 
     def __init__(self, clock: VirtualClock, *, hidden: frozenset[str] = frozenset(), profiling: bool = True) -> None:
         self.clock = clock
-        self.client = LocalClient(MemoryStore(), clock, Entropy(1))
+        self.client = RawClient(MemoryStore(), clock, Entropy(1))
         self.may_begin, self.stop = asyncio.Event(), asyncio.Event()
         self.metrics = CollectorRegistry()
         self.verbosities: list[int] = []

@@ -13,13 +13,13 @@ from mooring.api.kinds import POD, REPLICA_SET
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import ReplicaSet
 from mooring.client.errors import NotFoundError
-from mooring.client.local import LocalClient
 from mooring.controllers.adoption import AdoptionError, claim_objects, plan_claim
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.store.memory import MemoryStore
 from tests.controllers.builders import pod_view, replica_set, replica_set_view
+from tests.fakes.raw_client import RawClient
 
 OWN, OTHER, NOBODY = "uid-web", "uid-other", ""
 
@@ -60,7 +60,7 @@ class Stage:
     """An owner and a pod in a store."""
 
     def __init__(self) -> None:
-        self.client = LocalClient(MemoryStore(), VirtualClock(), Entropy(1))
+        self.client = RawClient(MemoryStore(), VirtualClock(), Entropy(1))
 
     async def owner(self) -> ReplicaSet:
         return decode_as(ReplicaSet, await self.client.create(REPLICA_SET, "default", replica_set("web")))

@@ -12,7 +12,6 @@ from mooring.api.document import Document
 from mooring.api.kinds import CUSTOM_RESOURCE_DEFINITION, Kind, kind_named
 from mooring.api.views.meta import OwnerReference
 from mooring.client.interface import PatchForm
-from mooring.client.local import LocalClient
 from mooring.controllers.budget_owners import OwnerScales, ScaleError
 from mooring.controllers.frame import Workshop
 from mooring.kit.clock import VirtualClock
@@ -20,6 +19,7 @@ from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
 from mooring.store.memory import MemoryStore
+from tests.fakes.raw_client import RawClient
 
 WIDGET = Kind("example.com/v1", "Widget", "widgets", folder="example.com/widgets")
 
@@ -29,7 +29,7 @@ class Cluster:
 
     def __init__(self, clock: VirtualClock, group: TaskGroup) -> None:
         self.clock, self.group = clock, group
-        self.client = LocalClient(MemoryStore(), clock, Entropy(1))
+        self.client = RawClient(MemoryStore(), clock, Entropy(1))
 
     async def create(self, kind: Kind, name: str, spec: Document, **metadata: Any) -> str:
         """Its uid."""

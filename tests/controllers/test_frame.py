@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.client.local import LocalClient
 from mooring.controllers.frame import DONE, Controller, Outcome, Workshop, split_key
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
 from mooring.store.memory import MemoryStore
+from tests.fakes.raw_client import RawClient
 
 
 class Listener(Controller):
@@ -27,7 +27,7 @@ class Listener(Controller):
 
 
 def workshop(clock: VirtualClock) -> Workshop:
-    return Workshop(LocalClient(MemoryStore(), clock, Entropy(1)), clock, Entropy(2))
+    return Workshop(RawClient(MemoryStore(), clock, Entropy(1)), clock, Entropy(2))
 
 
 def test_a_controller_hears_every_key_and_stops_when_it_is_told_to() -> None:

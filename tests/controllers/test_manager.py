@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from mooring.api.kinds import POD, REPLICA_SET
-from mooring.client.local import LocalClient
 from mooring.controllers.manager import ControllerManager
 from mooring.controllers.table import CONTROLLERS
 from mooring.kit.clock import VirtualClock
@@ -13,6 +12,7 @@ from mooring.kit.tasks import TaskGroup
 from mooring.store.memory import MemoryStore
 from tests.controllers.builders import replica_set
 from tests.controllers.world import World
+from tests.fakes.raw_client import RawClient
 
 
 def test_the_table_calls_each_controller_by_its_name() -> None:
@@ -23,7 +23,7 @@ def test_a_manager_that_is_stopped_finishes_and_ends() -> None:
     clock = VirtualClock()
 
     async def main() -> None:
-        client = LocalClient(MemoryStore(), clock, Entropy(1))
+        client = RawClient(MemoryStore(), clock, Entropy(1))
         manager = ControllerManager(client, clock, Entropy(2), enabled=["replicaset-controller"])
         async with TaskGroup("test") as group:
             group.start(manager.run(), name="manager")

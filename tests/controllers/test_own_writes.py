@@ -13,20 +13,20 @@ from mooring.api.views.workloads import ReplicaSet
 from mooring.client.cache.informer import Informer
 from mooring.client.errors import ClientError, NoAnswerError, ServerError
 from mooring.client.interface import Change
-from mooring.client.local import LocalClient
 from mooring.controllers.own_writes import OwnWrites
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.store.memory import MemoryStore
 from tests.client.faulty import Fault, FaultyClient, Outcome, Script
+from tests.fakes.raw_client import RawClient
 
 NO_ANSWER = NoAnswerError("no answer")
 
 
 class Stage:
     def __init__(self, clock: VirtualClock, *faults: Fault) -> None:
-        self.client = FaultyClient(LocalClient(MemoryStore(), clock, Entropy(1, "client")), clock, Script(*faults))
+        self.client = FaultyClient(RawClient(MemoryStore(), clock, Entropy(1, "client")), clock, Script(*faults))
         self.informer: Informer[ReplicaSet] = Informer("sets")
         self.writes = OwnWrites(self.client, REPLICA_SET, ReplicaSet, self.informer)
 

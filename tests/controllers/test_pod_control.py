@@ -8,7 +8,6 @@ import pytest
 
 from mooring.client.errors import Cause, ForbiddenError, NotFoundError, ServerError
 from mooring.client.events.recorder import EventKey, EventRecorder
-from mooring.client.local import LocalClient
 from mooring.controllers.pod_control import PodControl, PodControlError, is_namespace_terminating, pod_of_template
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
@@ -16,6 +15,7 @@ from mooring.kit.loop import run
 from mooring.store.memory import MemoryStore
 from tests.client.faulty import Fault, FaultyClient, Outcome, Script
 from tests.controllers.builders import replica_set_view, template
+from tests.fakes.raw_client import RawClient
 
 OWNER = replica_set_view("web")
 
@@ -23,7 +23,7 @@ OWNER = replica_set_view("web")
 class Stage:
     def __init__(self, clock: VirtualClock, *faults: Fault) -> None:
         self.told: list[tuple[str, str, str]] = []
-        self.client = FaultyClient(LocalClient(MemoryStore(), clock, Entropy(1)), clock, Script(*faults))
+        self.client = FaultyClient(RawClient(MemoryStore(), clock, Entropy(1)), clock, Script(*faults))
         self.control = PodControl(self.client, EventRecorder(self._tell, "test"), clock)
 
     def _tell(self, key: EventKey, note: str) -> None:

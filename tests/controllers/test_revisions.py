@@ -9,7 +9,6 @@ import pytest
 from mooring.api.document import Document
 from mooring.api.kinds import CONTROLLER_REVISION
 from mooring.api.views.daemon_sets import ControllerRevision
-from mooring.client.local import LocalClient
 from mooring.controllers.revisions import (
     create_revision,
     data_of,
@@ -26,6 +25,7 @@ from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.store.memory import MemoryStore
 from tests.controllers.batch_builders import identity, stateful_set_view
+from tests.fakes.raw_client import RawClient
 
 POD_SPEC: Document = {
     "containers": [
@@ -83,7 +83,7 @@ def test_a_name_that_is_taken_is_given_up_for_the_next() -> None:
     clock = VirtualClock()
 
     async def main() -> None:
-        client = LocalClient(MemoryStore(), clock, Entropy(1))
+        client = RawClient(MemoryStore(), clock, Entropy(1))
         owner = stateful_set_view()
         data = revision_data({"spec": {"template": {"spec": POD_SPEC}}})
         taken = new_revision(owner, {"other": 1}, 1, revision_name("db", revision_hash(data, 0)), {}, {})

@@ -9,7 +9,6 @@ import pytest
 from mooring.api.document import Document
 from mooring.api.kinds import POD, SERVICE, Kind
 from mooring.client.interface import PatchForm
-from mooring.client.local import LocalClient
 from mooring.client.workqueue import WorkQueue
 from mooring.controllers.frame import Workshop
 from mooring.controllers.service_pods import GATHER_S_PER_POD, LARGE_SERVICE, ServicePods
@@ -19,6 +18,7 @@ from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
 from mooring.store.memory import MemoryStore
 from tests.controllers.network_documents import backend, service
+from tests.fakes.raw_client import RawClient
 
 KEY = "default/web"
 
@@ -28,7 +28,7 @@ class Watched:
 
     def __init__(self, clock: VirtualClock, group: TaskGroup, batch_s: float) -> None:
         self.clock = clock
-        self.client = LocalClient(MemoryStore(), clock, Entropy(1))
+        self.client = RawClient(MemoryStore(), clock, Entropy(1))
         workshop = Workshop(self.client, clock, Entropy(2))
         self.queue: WorkQueue[str] = workshop.queue("test")
         self.service_pods = ServicePods(workshop, "test", self.queue, batch_s)

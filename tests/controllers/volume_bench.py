@@ -23,7 +23,6 @@ from mooring.api.views.node import Node
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from mooring.client.events.recorder import EventRecorder
 from mooring.client.interface import Client
-from mooring.client.local import LocalClient
 from mooring.controllers.frame import Workshop
 from mooring.controllers.latest import Latest
 from mooring.controllers.volume_plan import Tell
@@ -35,6 +34,7 @@ from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
 from mooring.store.memory import MemoryStore
 from tests.controllers.storage_documents import claim, volume
+from tests.fakes.raw_client import RawClient
 
 
 class Bench:
@@ -42,7 +42,7 @@ class Bench:
 
     def __init__(self, clock: VirtualClock, group: TaskGroup) -> None:
         self.clock, self.group = clock, group
-        self.client = LocalClient(MemoryStore(), clock, Entropy(1))
+        self.client = RawClient(MemoryStore(), clock, Entropy(1))
         self.told: list[tuple[str, str]] = []
         self.is_released = True
 

@@ -21,7 +21,6 @@ import msgspec
 from mooring.api.document import Document
 from mooring.api.kinds import CORE_EVENT, DEPLOYMENT, POD, REPLICA_SET, Kind, kind_named
 from mooring.client.interface import Client, Deletion, PatchForm
-from mooring.client.local import LocalClient
 from mooring.controllers.manager import ControllerManager
 from mooring.controllers.settings import ControllerSettings
 from mooring.kit.clock import VirtualClock, format_rfc3339
@@ -29,6 +28,7 @@ from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
 from mooring.store.memory import MemoryStore
+from tests.fakes.raw_client import RawClient
 
 Story = Callable[["World"], Awaitable[None]]
 Through = Callable[[Client, VirtualClock], Client]
@@ -45,7 +45,7 @@ class World:
         self.group = group
         self.entropy = entropy
         self.store = MemoryStore()
-        self.client = LocalClient(self.store, clock, entropy.fork("client"))
+        self.client = RawClient(self.store, clock, entropy.fork("client"))
         self.managers: list[ControllerManager] = []
 
     def start_manager(

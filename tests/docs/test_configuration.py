@@ -12,11 +12,9 @@ from mooring.api.yaml import load_document
 from mooring.kit.entropy import Entropy
 from mooring.scheduler.catalogue import BUILT_IN, default_registry
 from mooring.scheduler.config import load_configuration, types
-from mooring.scheduler.config.arguments import ARGUMENTS
-from mooring.scheduler.config.defaults import DEFAULT_PLUGINS
-from mooring.scheduler.config.fields import Settings
+from mooring.scheduler.config.profiles import DEFAULT_PLUGINS
+from mooring.scheduler.config.types import ARGUMENTS, ExtensionPoint, Settings
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.framework.points import ExtensionPoint
 from tests.docs.pages import Row, all_pages, page
 
 PAGE = page("docs/configuration.md")

@@ -19,10 +19,10 @@ from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run_real
 from mooring.scheduler.catalogue import BUILT_IN, default_registry
 from mooring.scheduler.config import ConfigurationError, load_configuration
+from mooring.scheduler.config.types import ExtensionPoint
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.extenders.http import HttpTransport
 from mooring.scheduler.extenders.transport import ExtenderError
-from mooring.scheduler.framework.points import ExtensionPoint
 from mooring.scheduler.reporting.reports import SAMPLED_ONE_IN
 from tests.builders import ZONE, disk, node, pod, pods_like, spread
 from tests.docs.pages import page
@@ -274,7 +274,7 @@ def test_literals_of_structs_are_refused() -> None:
     assert "undeclared reference to 'Box'" in fault_of("Box{size: 1} == 1")
 
 
-def test_after_a_fault_of_syntax_no_other_is_told() -> None:
+def test_after_a_syntax_error_no_other_is_reported() -> None:
     assert "undeclared reference to 'nobody'" in fault_of("nobody == 1")
     told = fault_of("nobody == 1 +")
     assert "Syntax error" in told

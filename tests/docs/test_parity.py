@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from mooring.scheduler.catalogue import BUILT_IN
-from mooring.scheduler.config.arguments import ARGUMENTS
+from mooring.scheduler.config.types import ARGUMENTS
 from tests.docs.pages import ROOT, Row, names_of_tests, page
 from tests.golden.recordings import FAMILIES, recorded
 

@@ -16,10 +16,9 @@ from mooring.scheduler.catalogue import default_registry
 from mooring.scheduler.config import ConfigurationError, load_configuration
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.adapter import REASONS_TOLD_MAX
-from mooring.scheduler.framework.loading import PluginFileError, enabled_if_unmentioned, load_plugins
+from mooring.scheduler.framework.loading import PluginFileError, enabled_if_unmentioned, load_plugins, plugins_from
 from mooring.scheduler.framework.node_plugins import FilterPlugin, NodeInfo, NodePlugin, ScorePlugin, Status
 from mooring.scheduler.framework.registry import POINTS, SERVICES, BadPluginError
-from mooring.scheduler.framework.sources import plugins_from
 from mooring.scheduler.queue.queueing_hints import registered_kinds
 from tests.builders import node, pod
 from tests.docs.pages import page
@@ -167,7 +166,7 @@ class Rule({bases}):
 
 
 def registering(*, kind: str = "Widget", view: str = "Widget") -> str:
-    """A file with two rules, each of which is woken by a custom kind."""
+    """A file with two plugins that register a custom kind."""
     return f"""
 from typing import ClassVar
 from mooring.api.kinds import NODE, Kind

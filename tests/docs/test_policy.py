@@ -10,9 +10,8 @@ import pytest
 from mooring.api.yaml import load_document
 from mooring.kit.entropy import Entropy
 from mooring.scheduler.catalogue import default_registry
-from mooring.scheduler.config.types import NO_PLUGINS
+from mooring.scheduler.config.types import NO_PLUGINS, ExtensionPoint
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.framework.points import ExtensionPoint
 from mooring.scheduler.policy import load_configuration_or_policy
 from mooring.scheduler.policy.arguments import NodeLabelArgs, ServiceAffinityArgs
 from mooring.scheduler.policy.conversion import ALWAYS

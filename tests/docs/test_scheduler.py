@@ -8,22 +8,22 @@ from dataclasses import fields
 import pytest
 from prometheus_client import CollectorRegistry
 
-from mooring.client.events import recorder, series
+from mooring.client.events import recorder, writer
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.scheduler import loop
-from mooring.scheduler.binding import cycle, permits
+from mooring.scheduler.binding import cycle
 from mooring.scheduler.config import load_configuration
 from mooring.scheduler.devices import allocator
-from mooring.scheduler.extenders import asking, http
-from mooring.scheduler.framework.sources import ENTRY_POINT_GROUP
+from mooring.scheduler.extenders import client, http
+from mooring.scheduler.framework import waiting_pods
+from mooring.scheduler.framework.loading import ENTRY_POINT_GROUP
 from mooring.scheduler.queue import in_flight, queue
 from mooring.scheduler.queue.states import QueueState, TransitionCause
-from mooring.scheduler.reporting.metrics import Gauges
+from mooring.scheduler.reporting.metrics import CounterFamily, FastCollector, Gauges
 from mooring.scheduler.reporting.reports import SAMPLED_ONE_IN
-from mooring.scheduler.reporting.tallies import Tallies, TallyFamily
 from mooring.scheduler.scheduler import Limits, Scheduler
-from mooring.store import memory, memory_watch
+from mooring.store import memory
 from tests.builders import node, pod
 from tests.docs.pages import page
 from tests.scheduler.world import World, play
@@ -33,16 +33,15 @@ PROSE = " ".join(GUIDE.prose.split())
 CONSTANTS = (
     in_flight,
     queue,
-    permits,
+    waiting_pods,
     cycle,
     loop,
-    series,
+    writer,
     recorder,
     http,
-    asking,
+    client,
     allocator,
     memory,
-    memory_watch,
 )
 """Where the constants are that the guide names, in its order."""
 
@@ -94,9 +93,9 @@ def metrics_of_the_code() -> list[tuple[str, str, list[str]]]:
     assert made.metrics.registry is registry
     found = []
     for collector in registry._collector_to_names:
-        if isinstance(collector, Tallies):
+        if isinstance(collector, FastCollector):
             for family in collector._families:
-                kind = "counter" if isinstance(family, TallyFamily) else "histogram"
+                kind = "counter" if isinstance(family, CounterFamily) else "histogram"
                 found.append((family._name, kind, list(family._labels)))
         elif isinstance(collector, Gauges):
             found += [(name, "gauge", list(labels)) for name, _, labels, _ in collector._gauges]

@@ -66,7 +66,7 @@ def _outcome(decision: Decision) -> tuple[object, ...]:
         decision.message,
         decision.preemption,
         decision.error,
-        decision.rejection,
+        decision.status,
         decision.clears_nomination,
         decision.feasible_count,
     )

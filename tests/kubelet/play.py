@@ -1,4 +1,4 @@
-"""A small cluster to play in: a store, a local client, a fleet; all on virtual time and from one seed.
+"""A small cluster to play in: a store, a raw client, a fleet; all on virtual time and from one seed.
 
 async def story(play: Play) -> None:
     await play.create(pod("web", on="node-0"))
@@ -19,7 +19,6 @@ from mooring.api.decode import convert_as
 from mooring.api.kinds import NODE, POD
 from mooring.client.errors import NotFoundError
 from mooring.client.interface import Client, Deletion, PatchForm
-from mooring.client.local import LocalClient
 from mooring.kit.clock import Clock, VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
@@ -28,6 +27,7 @@ from mooring.kubelet.fleet import Fleet
 from mooring.kubelet.settings import FleetSettings
 from mooring.kubelet.views import KubeletPod
 from mooring.store.memory import MemoryStore
+from tests.fakes.raw_client import RawClient
 
 Body = dict[str, Any]
 REGISTERED_S = 1.0
@@ -154,13 +154,13 @@ def played(
     settings: FleetSettings | None = None,
     *,
     seed: int = 1,
-    through: Callable[[LocalClient, VirtualClock], Client] | None = None,
+    through: Callable[[RawClient, VirtualClock], Client] | None = None,
 ) -> None:
     """Play a story to its end. `through`: the fleet comes to the API by another client than the story does."""
     clock = VirtualClock()
 
     async def main() -> None:
-        client = LocalClient(MemoryStore(), clock, Entropy(seed))
+        client = RawClient(MemoryStore(), clock, Entropy(seed))
         fleets_client = through(client, clock) if through is not None else client
         fleet = Fleet(fleets_client, clock, Entropy(seed), settings if settings is not None else FleetSettings(count=2))
         async with TaskGroup("play") as group:

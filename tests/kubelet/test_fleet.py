@@ -8,7 +8,6 @@ import pytest
 from mooring.api.kinds import CORE_EVENT, LEASE, NODE, POD
 from mooring.client.errors import BadRequestError, NotFoundError
 from mooring.client.interface import EVERYTHING, PatchForm
-from mooring.client.local import LocalClient
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
@@ -16,6 +15,7 @@ from mooring.kit.tasks import TaskGroup
 from mooring.kubelet.fleet import Fleet
 from mooring.kubelet.settings import FleetSettings
 from mooring.store.memory import MemoryStore
+from tests.fakes.raw_client import RawClient
 from tests.kubelet.play import Body, Play, played, pod
 from tests.kubelet.test_logs import Asked
 
@@ -51,7 +51,7 @@ def test_a_node_that_is_there_already_is_taken_over() -> None:
     clock = VirtualClock()
 
     async def main() -> Body:
-        client = LocalClient(MemoryStore(), clock, Entropy(1))
+        client = RawClient(MemoryStore(), clock, Entropy(1))
         body = {"metadata": {"name": "node-0", "labels": {"mine": "yes"}}}
         await client.create(NODE, "", body)
         async with TaskGroup("test") as group:
@@ -170,7 +170,7 @@ def test_a_fleet_that_starts_anew_goes_on_where_the_other_stopped() -> None:
     settings = FleetSettings(count=2)
 
     async def main() -> None:
-        client = LocalClient(MemoryStore(), clock, Entropy(1))
+        client = RawClient(MemoryStore(), clock, Entropy(1))
         play = Play(client, clock, Fleet(client, clock, Entropy(1), settings))
         async with TaskGroup("first") as group:
             task = group.start(play.fleet.run(), name="fleet")
@@ -205,7 +205,7 @@ def test_a_fleet_that_starts_anew_contradicts_who_says_that_its_pods_are_not_rea
     not_ready = {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}
 
     async def main() -> None:
-        client = LocalClient(MemoryStore(), clock, Entropy(1))
+        client = RawClient(MemoryStore(), clock, Entropy(1))
         for seed in (1, 2):
             play = Play(client, clock, Fleet(client, clock, Entropy(seed), FleetSettings(count=1)))
             async with TaskGroup("fleet") as group:

@@ -9,7 +9,6 @@ import pytest
 from mooring.api.document import Document
 from mooring.api.kinds import POD
 from mooring.client.errors import BadRequestError
-from mooring.client.local import LocalClient
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
@@ -17,6 +16,7 @@ from mooring.kubelet.log_page import AskedLog, asked_log, log_page
 from mooring.kubelet.runtime import LogRequest
 from mooring.serving.answers import Question
 from mooring.store.memory import MemoryStore
+from tests.fakes.raw_client import RawClient
 from tests.kubelet.play import container, pod
 
 
@@ -41,7 +41,7 @@ def answered(path: str) -> tuple[int, str]:
     clock = VirtualClock()
 
     async def main() -> tuple[int, str]:
-        client = LocalClient(MemoryStore(), clock, Entropy(1))
+        client = RawClient(MemoryStore(), clock, Entropy(1))
         both = [container(), container("waiting")]
         await client.create(POD, "default", pod("web", containers=both))
         await client.create(POD, "default", pod("elsewhere", on="node-9"))

@@ -56,8 +56,8 @@ def test_every_transcript_is_played_as_recorded(tmp_path: Path) -> None:
 
 
 def _longer(deadline: re.Match[str]) -> str:
-    """A Job must be seen at work before its deadline, on a busy machine too."""
-    return f'"activeDeadlineSeconds": {5 * int(deadline[1])}'
+    """A Job must be seen at work before its deadline, also on a machine that is ten times slower."""
+    return f'"activeDeadlineSeconds": {15 * int(deadline[1])}'
 
 
 def _has_passing_states(transcript: dict[str, Any]) -> bool:

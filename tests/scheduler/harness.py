@@ -21,10 +21,11 @@ from mooring.scheduler.cycle.explain import Explanation, explain
 from mooring.scheduler.cycle.filter_nodes import find_feasible_nodes, run_pre_filter_phase
 from mooring.scheduler.cycle.result_cache import ResultCache
 from mooring.scheduler.engine import Engine
+from mooring.scheduler.extenders.cycle import cycle_factory
 from mooring.scheduler.framework.obstacle import Obstacle
 from mooring.scheduler.framework.plugin import SKIP, Filter, Plugin, Proceed, Score, Skip
 from mooring.scheduler.framework.registry import Registry
-from mooring.scheduler.framework.status import Reason, Rejection
+from mooring.scheduler.framework.status import Reason, Status
 from mooring.scheduler.policy import load_configuration_or_policy
 from tools.verdicts import AlwaysFirst, by_name
 
@@ -38,8 +39,13 @@ def without_line(text: str) -> str:
 
 def engine_of(*views: ApiObject, config: Mapping[str, Any] | None = None, registry: Registry | None = None) -> Engine:
     """An engine that knows these objects."""
+    configuration = load_configuration_or_policy(config)
     engine = Engine(
-        load_configuration_or_policy(config), entropy=AlwaysFirst(seed=0), tie_break=by_name, registry=registry
+        configuration,
+        entropy=AlwaysFirst(seed=0),
+        tie_break=by_name,
+        registry=registry,
+        cycle_factory=cycle_factory(configuration),
     )
     for view in views:
         engine.put(view)
@@ -100,11 +106,11 @@ def score_state(plugin: Score[Any], pod: PodInfo, feasible: Int64s) -> Any:
     return plugin.pre_score(pod, feasible)
 
 
-def refused_by(engine: Engine, kind: type[Filter[Any]], view: Pod) -> dict[str, tuple[str, ...]] | Skip | Rejection:
+def refused_by(engine: Engine, kind: type[Filter[Any]], view: Pod) -> dict[str, tuple[str, ...]] | Skip | Status:
     """What one filter says against each node; nodes that it lets through are left out."""
     plugin = plugin_of(engine, kind)
     state = filter_state(plugin, engine.record(view))
-    if state is SKIP or isinstance(state, Rejection):
+    if state is SKIP or isinstance(state, Status):
         return state
     rows = live_rows(engine)
     answers = dict(zip(rows.tolist(), plugin.filter(state, rows).tolist(), strict=True))
@@ -114,12 +120,12 @@ def refused_by(engine: Engine, kind: type[Filter[Any]], view: Pod) -> dict[str, 
 
 def scored_by(
     engine: Engine, kind: type[Score[Any]], view: Pod, feasible: Iterable[str] | None = None
-) -> dict[str, int] | Skip | Rejection:
+) -> dict[str, int] | Skip | Status:
     """What one score plugin gives each node, normalised over the feasible ones (all, unless said otherwise)."""
     plugin = plugin_of(engine, kind)
     rows = live_rows(engine) if feasible is None else engine.columns.rows_named(feasible)
     state = score_state(plugin, engine.record(view), rows)
-    if state is SKIP or isinstance(state, Rejection):
+    if state is SKIP or isinstance(state, Status):
         return state
     scores = plugin.normalize(state, plugin.score(state, rows), rows)
     return {engine.columns.node_names[row]: score for row, score in zip(rows.tolist(), scores.tolist(), strict=True)}

@@ -1,7 +1,7 @@
-"""Single changes of a small random world: each as it would be told, and taken back afterwards.
+"""Single changes of a small random cluster.
 
-Comes in   a seed for the world, one for each change
-Goes out   the change (what was before, what is after), and the engine that believes it for a while
+Inputs   a seed for the cluster, one for each change
+Outputs  the change (object before and after), and an engine with the cluster after it
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ Changed = tuple[ApiObject | None, ApiObject | None]
 
 
 def random_neighbourhood(seed: int) -> Neighbourhood:
-    """A few nodes and pods, and what surrounds them, out of which something may be missing."""
+    """A few nodes, pods and other objects, some of which may be missing."""
     world = World(seed)
-    # Most of the time there is room enough, so that a single wish keeps the pod from being placed.
+    # Nodes usually have enough resources, so that a single constraint rejects the pod.
     is_roomy = world.integer_below(4) > 0
     templates = [world.template() for _ in range(3)]
     names = NODE_NAMES[: 1 + world.integer_below(3)]
@@ -35,25 +35,25 @@ def random_neighbourhood(seed: int) -> Neighbourhood:
     around += [_roomy(world.node(name)) if is_roomy else world.node(name) for name in names]
     around += [world.pod(templates, f"p{n}", on=world.choose(names)) for n in range(world.integer_below(6))]
     around += [world.pod(templates, f"q{n}", nominated=world.choose(names)) for n in range(world.integer_below(2))]
-    asleep = world.pod(templates, "asleep")
-    return Neighbourhood(_picky(world, asleep) if is_roomy else asleep, around, templates)
+    rejected = world.pod(templates, "asleep")
+    return Neighbourhood(_picky(world, rejected) if is_roomy else rejected, around, templates)
 
 
 class Neighbourhood:
-    """A pod and the world around it, and the changes that this may see."""
+    """A rejected pod, the objects of the cluster, and their possible changes."""
 
-    def __init__(self, asleep: Pod, around: Iterable[ApiObject], templates: Sequence[Pod] = ()) -> None:
-        self.asleep = asleep
+    def __init__(self, rejected: Pod, around: Iterable[ApiObject], templates: Sequence[Pod] = ()) -> None:
+        self.rejected = rejected
         self.templates = templates
         self.objects = {(type(each), each.key): each for each in around}
 
     def rejectors(self) -> frozenset[str]:
-        """Who refuses the pod as things are; nobody, if it is placed or waits for somebody to be evicted."""
+        """The plugins that reject the pod; empty if it is placed, or nominated by preemption."""
         engine = engine_of(*self.objects.values())
-        return engine.decide(engine.record(self.asleep)).rejectors
+        return engine.decide(engine.record(self.rejected)).unschedulable_plugins
 
     def draw(self, seed: int) -> Changed:
-        """Something that may happen next."""
+        """A random change."""
         world = World(seed)
         kinds: tuple[Callable[[World], Changed], ...] = (
             self._node_comes,
@@ -71,7 +71,7 @@ class Neighbourhood:
         return world.choose(kinds)(world)
 
     def engine_after(self, change: Changed) -> Engine:
-        """An engine that never knew anything else: taking a change back is not what this is about."""
+        """A new engine with the cluster after the change."""
         old, new = change
         after = dict(self.objects)
         if old is not None:
@@ -80,12 +80,12 @@ class Neighbourhood:
             after[type(new), new.key] = new
         return engine_of(*after.values())
 
-    def asleep_after(self, change: Changed) -> Pod:
+    def rejected_after(self, change: Changed) -> Pod:
         new = change[1]
-        return new if isinstance(new, Pod) and self.is_itself(new) else self.asleep
+        return new if isinstance(new, Pod) and self.is_itself(new) else self.rejected
 
     def is_itself(self, item: ApiObject) -> bool:
-        return isinstance(item, Pod) and item.key == self.asleep.key
+        return isinstance(item, Pod) and item.key == self.rejected.key
 
     def _node_comes(self, world: World) -> Changed:
         return None, world.node("new")
@@ -124,7 +124,7 @@ class Neighbourhood:
         return (world.choose(pods), None) if pods else self._pod_comes(world)
 
     def _pod_changes_itself(self, world: World) -> Changed:
-        old, spec = self.asleep, self.asleep.spec
+        old, spec = self.rejected, self.rejected.spec
         tolerating = pod(tolerations=[world.choose(("gpu", "down", "node.kubernetes.io/unschedulable"))])
         return old, world.choose(
             (

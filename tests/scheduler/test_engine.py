@@ -15,7 +15,7 @@ from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.engine import Engine, UnknownProfileError
 from mooring.scheduler.framework.plugin import Reserve
 from mooring.scheduler.framework.registry import Registry
-from mooring.scheduler.framework.status import Code, Rejection, unschedulable
+from mooring.scheduler.framework.status import Code, Status
 from tests.builders import namespace, node, pod, service
 from tests.scheduler.cache.logical_state import logical_state
 from tests.scheduler.config.builders import configuration, plugins, with_profile
@@ -191,9 +191,9 @@ class Ledger(Reserve):
         self._columns = columns
         self.entries = []
 
-    def reserve(self, pod: PodInfo, row: int) -> Rejection | None:
+    def reserve(self, pod: PodInfo, row: int) -> Status | None:
         self.entries.append(f"{self.name} reserves {pod.name} on {self._columns.node_names[row]}")
-        return unschedulable("out of luck") if pod.name == "unlucky" and self.name == "Second" else None
+        return Status.unschedulable("out of luck") if pod.name == "unlucky" and self.name == "Second" else None
 
     def unreserve(self, pod: PodInfo, node_name: str) -> None:
         self.entries.append(f"{self.name} unreserves {pod.name} on {node_name}")
@@ -235,7 +235,7 @@ def test_reservations_are_taken_back_in_reverse() -> None:
 def test_a_refused_reservation_leaves_nothing_behind() -> None:
     engine, entries = reserving()
     decision = decide(engine, pod("unlucky"))
-    assert engine.assume(decision) == Rejection(Code.UNSCHEDULABLE, ("out of luck",), "Second")
+    assert engine.assume(decision) == Status(Code.UNSCHEDULABLE, ("out of luck",), "Second")
     assert entries[2:] == ["Second unreserves unlucky on n1", "First unreserves unlucky on n1"]
     assert pods_on(engine, "n1") == []
 

@@ -12,7 +12,7 @@ from mooring.scheduler.failure import (
     rejected_in_cycle,
     rejected_on_node,
 )
-from mooring.scheduler.framework.status import Code, Rejection
+from mooring.scheduler.framework.status import Code, Status
 from tests.builders import node, pod
 from tests.scheduler.harness import engine_of
 
@@ -24,18 +24,18 @@ FIT = frozenset(("NodeResourcesFit",))
     ("failure", "expected"),
     [
         pytest.param(
-            rejected_in_cycle(Decision(RECORD, message="0/1 nodes", rejectors=FIT)),
+            rejected_in_cycle(Decision(RECORD, message="0/1 nodes", unschedulable_plugins=FIT)),
             Failure("0/1 nodes", is_error=False, unschedulable_plugins=FIT),
             id="no node: the nomination is kept",
         ),
         pytest.param(
-            rejected_in_cycle(Decision(RECORD, message="0/1 nodes", rejectors=FIT, clears_nomination=True)),
+            rejected_in_cycle(Decision(RECORD, message="0/1 nodes", unschedulable_plugins=FIT, clears_nomination=True)),
             Failure("0/1 nodes", is_error=False, unschedulable_plugins=FIT, nominated_node=""),
             id="no node, and preemption does not help: the nomination is cleared",
         ),
         pytest.param(
             rejected_in_cycle(
-                Decision(RECORD, message="0/1 nodes", rejectors=FIT, preemption=PreemptionPlan("n1", ()))
+                Decision(RECORD, message="0/1 nodes", unschedulable_plugins=FIT, preemption=PreemptionPlan("n1", ()))
             ),
             Failure("0/1 nodes", is_error=False, unschedulable_plugins=FIT, nominated_node="n1"),
             id="preemption finds a node",
@@ -46,7 +46,7 @@ FIT = frozenset(("NodeResourcesFit",))
             id="the cycle failed",
         ),
         pytest.param(
-            rejected_on_node(Rejection(Code.UNSCHEDULABLE, ("not today",), "Quota")),
+            rejected_on_node(Status(Code.UNSCHEDULABLE, ("not today",), "Quota")),
             Failure(
                 "0/1 nodes are available: 1 not today.",
                 is_error=False,
@@ -56,7 +56,7 @@ FIT = frozenset(("NodeResourcesFit",))
             id="Reserve or Permit rejected it: unschedulable until an event of the plugin",
         ),
         pytest.param(
-            rejected_on_node(Rejection(Code.PENDING, ("waiting",), "Quota")),
+            rejected_on_node(Status(Code.PENDING, ("waiting",), "Quota")),
             Failure(
                 "0/1 nodes are available: 1 waiting.",
                 is_error=False,
@@ -66,12 +66,12 @@ FIT = frozenset(("NodeResourcesFit",))
             id="a pending plugin",
         ),
         pytest.param(
-            rejected_in_binding(Rejection(Code.UNSCHEDULABLE, ("not ready",), "Disks")),
+            rejected_in_binding(Status(Code.UNSCHEDULABLE, ("not ready",), "Disks")),
             Failure("not ready", is_error=False, nominated_node=""),
             id="PreBind or Bind rejected it: retried, because no event is known to help",
         ),
         pytest.param(
-            failed_with_error(Rejection(Code.ERROR, ("the server is away",))),
+            failed_with_error(Status(Code.ERROR, ("the server is away",))),
             Failure("the server is away", is_error=True, nominated_node=""),
             id="an error",
         ),

@@ -1,4 +1,4 @@
-"""The loop: turns that end, pods that are not tried, and cycles that are worth a line in the log."""
+"""The scheduling loop: batches, errors, and the log of slow cycles."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tests.scheduler.stories.actors import with_plugins
 from tests.scheduler.world import World, play
 
 
-def test_others_have_their_turn_while_many_pods_are_waiting() -> None:
-    """On virtual time no time passes in a turn: it ends by the number of pods."""
-    turns: list[int] = []
+def test_the_loop_yields_while_many_pods_are_ready() -> None:
+    """On virtual time a batch takes no time: the number of pods ends it."""
+    counts: list[int] = []
 
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=1000, pods=1000))
@@ -25,17 +25,17 @@ def test_others_have_their_turn_while_many_pods_are_waiting() -> None:
         await world.create(*(pod(f"web-{n}", cpu=1) for n in range(3 * loop.BATCH_PODS_MAX)))
         for _ in range(50):
             await world.clock.wait(0)
-            turns.append(len(world.scheduler.queue))
+            counts.append(len(world.scheduler.queue))
         await world.settle()
         assert all(found.spec.node_name == "n1" for found in (await world.pods()).values())
-        assert len({count for count in turns if count}) >= 2, "somebody else saw the queue half empty"
+        assert len({count for count in counts if count}) >= 2, "another task ran between two batches"
 
     play(story)
 
 
-def test_a_cycle_that_takes_long_is_told_of(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_slow_cycle_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     class Slow(PreFilter[None]):
-        """Takes its time."""
+        """Takes 250 ms."""
 
         name = "Slow"
 
@@ -58,8 +58,8 @@ def test_a_cycle_that_takes_long_is_told_of(caplog: pytest.LogCaptureFixture) ->
     play(story, config=config, registry=registry)
 
 
-def test_a_bug_in_a_reservation_ends_the_attempt_and_not_the_loop() -> None:
-    """A plugin of ours is not excused, but what it holds up is one pod."""
+def test_an_exception_in_reserve_ends_the_attempt_and_not_the_loop() -> None:
+    """An exception of a built-in plugin affects one pod only."""
 
     class Holds(Reserve):
         name = "Holds"
@@ -72,7 +72,7 @@ def test_a_bug_in_a_reservation_ends_the_attempt_and_not_the_loop() -> None:
             type(self).held -= 1
 
     class Buggy(Reserve):
-        """Pretends to come with the scheduler."""
+        """Counts as a built-in plugin."""
 
         name = "Buggy"
         bugs = 1

@@ -25,7 +25,6 @@ from mooring.api.views.meta import ApiObject
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.client.interface import Client, Deletion, PatchForm
-from mooring.client.local import LocalClient
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
@@ -34,6 +33,7 @@ from mooring.scheduler.config import load_configuration
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.scheduler import Limits, Scheduler
 from mooring.store.memory import MemoryStore
+from tests.fakes.raw_client import RawClient
 
 Story = Callable[["World"], Awaitable[None]]
 Through = Callable[[Client, VirtualClock], Client]
@@ -45,7 +45,7 @@ class World:
     def __init__(self, clock: VirtualClock, group: TaskGroup, entropy: Entropy) -> None:
         self.clock = clock
         self.store = MemoryStore()
-        self.client = LocalClient(self.store, clock, entropy.fork("client"))
+        self.client = RawClient(self.store, clock, entropy.fork("client"))
         self.schedulers: list[Scheduler] = []
         self._group = group
         self._entropy = entropy

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 from mooring.api.kinds import DEPLOYMENT
 from mooring.client.interface import PatchForm
-from mooring.client.local import LocalClient
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
+from tests.fakes.raw_client import RawClient
 from tests.simulation.faults import Death, Weather
 from tests.simulation.plane import Plane
 from tests.simulation.simulate import CPU_OF_NODE, converge, fleet_of, play
@@ -54,7 +54,7 @@ async def _rehearse(component: str, death: Death | None, clock: VirtualClock) ->
 
     async with TaskGroup("rehearsal") as group:
         plane = Plane(
-            lambda name, chance: LocalClient(store, clock, chance),
+            lambda name, chance: RawClient(store, clock, chance),
             clock,
             entropy.fork("plane"),
             weather,
@@ -63,7 +63,7 @@ async def _rehearse(component: str, death: Death | None, clock: VirtualClock) ->
             fate,
         )
         user = User(
-            LocalClient(store, clock, entropy.fork("user client")),
+            RawClient(store, clock, entropy.fork("user client")),
             entropy.fork("user"),
             witness,
             CASTS[0],

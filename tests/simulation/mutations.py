@@ -15,16 +15,16 @@ from unittest.mock import patch
 from mooring.api.kinds import DAEMON_SET, JOB, STATEFUL_SET, Kind
 from mooring.api.views.batch import Job
 from mooring.api.views.pod import Pod
-from mooring.client import local
+from mooring.apiserver.storage.stored_form import PlainObject
 from mooring.client.cache.informer import Informer
-from mooring.client.local_form import PlainObject
-from mooring.client.local_write import updated
 from mooring.controllers import job as job_controller
 from mooring.controllers import stateful_set_plan
 from mooring.controllers.expectations import Expectations
 from mooring.controllers.job_plan import Survey, survey
 from mooring.controllers.own_writes import OwnWrites
 from mooring.scheduler.cache.arrays import ChangeLog
+from tests.fakes import raw_client
+from tests.fakes.raw_write import updated
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def _updated_whatever_was_seen(
 def _writing_blindly() -> Iterator[None]:
     """Two rules at once: who waits for its own writes has nothing old to write, so the lock alone is not missed."""
     with (
-        patch.object(local, "updated", _updated_whatever_was_seen),
+        patch.object(raw_client, "updated", _updated_whatever_was_seen),
         patch.object(OwnWrites, "are_seen", _yes),
     ):
         yield

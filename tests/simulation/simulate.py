@@ -23,13 +23,14 @@ from functools import cache
 from typing import Any, TypeVar
 from unittest.mock import patch
 
+from mooring.api.kinds import kind_named
 from mooring.apiserver.access.users import User as Identity
 from mooring.apiserver.assembly import Settings, open_desk
 from mooring.apiserver.bootstrap import bootstrap
-from mooring.apiserver.inside import InsideClient
+from mooring.apiserver.loopback import LoopbackClient
 from mooring.apiserver.registry.shelf import Shelf
+from mooring.apiserver.storage.stored_form import decoded
 from mooring.client.interface import Client
-from mooring.client.local import LocalClient
 from mooring.controllers.served_kinds import ServedKinds
 from mooring.kit.clock import Clock, VirtualClock
 from mooring.kit.entropy import Entropy
@@ -39,12 +40,13 @@ from mooring.kubelet.fleet import Fleet
 from mooring.kubelet.lives_file import load_lives
 from mooring.kubelet.settings import FleetSettings, NodeShape
 from mooring.scheduler.catalogue import default_registry
-from mooring.scheduler.config.expansion import expand_profiles
+from mooring.scheduler.config.profiles import expand_profiles
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.scheduler import Scheduler
-from mooring.store.interface import MUST_NOT_EXIST, Record
+from mooring.store.interface import Record
 from mooring.store.memory import MemoryStore
 from tests.apiserver.desks import TOKEN_KEY
+from tests.fakes.raw_client import RawClient
 from tests.simulation.faults import Weather
 from tests.simulation.plane import COMPONENTS, CONFIGURATION, ClientFor, Plane, fate_by_chance
 from tests.simulation.user import User
@@ -180,11 +182,11 @@ def fleet_of(nodes: int) -> FleetSettings:
 @asynccontextmanager
 async def _ways_in(seed: int, store: WitnessedStore, clock: VirtualClock, entropy: Entropy) -> AsyncIterator[ClientFor]:
     if seed % DESK_EVERY:
-        yield lambda name, chance: LocalClient(store, clock, chance)
+        yield lambda name, chance: RawClient(store, clock, chance)
         return
 
     def inside(name: str, chance: Entropy) -> Client:
-        return InsideClient(desk, LocalClient(store, clock, chance), Identity(f"system:{name}"), name)
+        return LoopbackClient(desk, Identity(f"system:{name}"), name)
 
     async with open_desk(store, clock, entropy.fork("desk"), Settings(TOKEN_KEY)) as desk:
         yield inside
@@ -253,7 +255,8 @@ def furniture() -> Sequence[Record]:
 async def furnish(shelf: Shelf, clock: Clock, entropy: Entropy) -> None:
     """In the place of `bootstrap`."""
     for record in furniture():
-        await shelf._store.put(record.key, record.value, if_revision=MUST_NOT_EXIST)
+        document = decoded(record.value)
+        await shelf.create(kind_named(str(document["apiVersion"]), str(document["kind"])), document)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The memory store keeps the promise, forgets what is old, and lets nobody wait for a slow watch."""
+"""The memory store implements the interface, forgets what is old, and lets nobody wait for a slow watch."""
 
 from __future__ import annotations
 

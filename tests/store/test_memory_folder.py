@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.store.interface import Record
-from mooring.store.memory_folder import Folder
+from mooring.store.memory import Folder
 
 NAMES = st.text("abc", min_size=1, max_size=3)
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from mooring.store.interface import Record, RevisionGone, StoreChange, WriteConflict
-from mooring.store.memory import MemoryStore
-from mooring.store.memory_watch import MemoryWatch
+from mooring.store.memory import MemoryStore, MemoryWatch
 
 Result = TypeVar("Result")
 

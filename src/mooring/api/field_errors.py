@@ -1,51 +1,53 @@
-"""How Kubernetes words the faults of a field, to the letter.
+"""The texts of field errors, equal to those of Kubernetes.
 
-Comes in   a field's path, the value found there, and what is wrong with it
-Goes out   one line of text for each fault, and one text for several
+Input: the path of a field, its value, and the reason. Output: one line for each error, or one text for several.
 
- 1. These texts end up in events and conditions that people and tools compare with those of the original.
+ 1. Events and conditions contain these texts, and tools compare them with those of Kubernetes.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 
 NO_PATH = "<nil>"
-"""What Kubernetes prints where a value has no field of its own."""
+"""The path of a value that is not in a field."""
 
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _ESCAPES["\v"] = "\\v"
+_MAY_NEED_ESCAPE = re.compile(r'["\\\x00-\x1f\x7f]|[^\x00-\x7f]')
 
 
 def invalid_value(path: str, value: str | Sequence[str], detail: str) -> str:
-    """A value that breaks a rule."""
+    """The value breaks a rule."""
     return f"{path or NO_PATH}: Invalid value: {quoted(value) if isinstance(value, str) else listed(value)}: {detail}"
 
 
 def unsupported_value(path: str, value: str, supported: Iterable[str]) -> str:
-    """A value that is none of those allowed."""
+    """The value is not one of the supported ones."""
     allowed = ", ".join(quoted(choice) for choice in supported)
     return f"{path or NO_PATH}: Unsupported value: {_json(value)}: supported values: {allowed}"
 
 
-def aggregated(faults: Iterable[str]) -> str:
-    """All faults in one text, each told once."""
-    distinct = list(dict.fromkeys(faults))
+def aggregated(errors: Iterable[str]) -> str:
+    """All errors in one text, without duplicates."""
+    distinct = list(dict.fromkeys(errors))
     return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"
 
 
 def quoted(text: str) -> str:
-    """A text in double quotes, with everything unprintable escaped."""
-    return f'"{"".join(_escaped(character) for character in text)}"'
+    """The text in double quotes, as of Go's %q."""
+    return f'"{_MAY_NEED_ESCAPE.sub(_escaped, text)}"'
 
 
 def listed(values: Sequence[str]) -> str:
-    """A list as JSON. An empty one is `null`: in an object that came from an API server it was absent."""
+    """A list as JSON. An empty list is `null`, because Go decodes an absent list as nil."""
     return _json(list(values)) if values else "null"
 
 
-def _escaped(character: str) -> str:
+def _escaped(found: re.Match[str]) -> str:
+    character = found[0]
     if character in _ESCAPES:
         return _ESCAPES[character]
     if character.isprintable():

@@ -86,6 +86,8 @@ def node_accounting_requests(pod: Pod) -> PodUse:
 
 def fit_filter_requests(pod: Pod) -> Mapping[str, int]:
     """What NodeResourcesFit wants a node to have free for a pending pod."""
+    if not _said_by_status(pod):
+        return node_accounting_requests(pod).requests
     question = _said_by_spec(pod)
     requests = _filter_requests.get(question)
     if requests is None:

@@ -47,8 +47,8 @@ from mooring.apiserver.registry.parts import NOTHING_RESERVED, Parts, Reservatio
 from mooring.apiserver.registry.reading import Reader
 from mooring.apiserver.registry.shelf import Shelf, document_of
 from mooring.apiserver.resources import Resource, ResourceTable, built_in_resources
+from mooring.apiserver.storage.storage import Storage
 from mooring.client.http.tls import unverified_tls
-from mooring.client.local import LocalClient
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
@@ -104,14 +104,15 @@ async def open_desk(store: Store, clock: Clock, entropy: Entropy, settings: Sett
         reserve=services.reserve,
         released=services.released,
     )
-    client = LocalClient(store, clock, entropy.fork("client"), bookmark_s=settings.bookmark_s)
+    storage = Storage(store, bookmark_s=settings.bookmark_s)
     desk = Desk(
         store=store,
         clock=clock,
         entropy=entropy,
         resources=resources,
         parts=parts,
-        reader=Reader(client),
+        storage=storage,
+        reader=Reader(storage),
         lookup=lookup,
         authenticator=authenticator,
         authorizer=authorizer,

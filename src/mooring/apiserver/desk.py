@@ -3,7 +3,7 @@
 Comes in   a store, and what was configured
 Goes out   the parts that requests are answered with
 
- 1. The desk knows no HTTP: the door serves it to the network, `inside` to parts of Mooring in the same process.
+ 1. The desk knows no HTTP: `http.door` serves it to the network, `loopback` to components in the same process.
  2. It is built once (`assembly`), and only its resources change while it stands.
 """
 
@@ -29,6 +29,7 @@ from mooring.apiserver.registry.put import ReadBody
 from mooring.apiserver.registry.reading import Reader
 from mooring.apiserver.registry.spec_cache import SpecCache, split_body
 from mooring.apiserver.resources import Reading, Resource, ResourceTable
+from mooring.apiserver.storage.storage import Storage
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.wire.canonical import canonical
 from mooring.apiserver.wire.decode import (
@@ -55,6 +56,7 @@ class Desk:
     """What requests are answered with."""
 
     store: Store
+    storage: Storage
     clock: Clock
     entropy: Entropy
     resources: ResourceTable

@@ -12,7 +12,7 @@ from mooring.apiserver.access.token_requests import IssuedToken, requested_token
 from mooring.apiserver.admission.promise import Attempt
 from mooring.apiserver.call import Call, Operation
 from mooring.apiserver.desk import Desk
-from mooring.client.local_refusals import not_found
+from mooring.apiserver.storage.errors import not_found
 
 
 async def issue_token(desk: Desk, call: Call, request: Document) -> IssuedToken:

@@ -25,9 +25,8 @@ from mooring.scheduler.config.encode import encode_configuration
 from mooring.scheduler.config.problems import ConfigurationError
 from mooring.scheduler.config.types import SchedulerConfiguration
 from mooring.scheduler.config.validation import validate
-from mooring.scheduler.framework.loading import PluginFileError, enabled_if_unmentioned
+from mooring.scheduler.framework.loading import PluginFileError, enabled_if_unmentioned, installed_plugins, plugins_from
 from mooring.scheduler.framework.registry import BadPluginError, Registry
-from mooring.scheduler.framework.sources import installed_plugins, plugins_from
 from mooring.scheduler.policy import load_configuration_or_policy
 
 _LEADER_FLAGS = {

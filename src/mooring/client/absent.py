@@ -13,7 +13,7 @@ from mooring.client.interface import EVERYTHING, Deletion, JsonObject, Listing, 
 
 
 class AbsentClient:
-    """Keeps the client promise by refusing everything."""
+    """Implements `Client` by refusing every request."""
 
     async def get(self, kind: Kind, namespace: str, name: str) -> bytes:
         _refuse(f"get {kind.plural} {namespace}/{name}")

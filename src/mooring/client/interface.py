@@ -1,17 +1,17 @@
-"""The client promise: everything that any part of Mooring may ask of an API server.
+"""The client interface: all requests to an API server that components make.
 
-Comes in   requests about kinds of objects (rows of `mooring.api.kinds`)
-Goes out   objects as JSON bytes, which callers decode into the views that they need; or a `ClientError`
+Inputs: requests about kinds (rows of `mooring.api.kinds`). Outputs: objects as JSON bytes, which callers decode into
+the views that they need; or a `ClientError`.
 
-Three keep it: `local`, in the process, on a store; one over HTTP; and one over a pipe to another process of the same
-cluster. The contract suite in `tests/client` holds for all.
+Three clients implement it: the loopback client of the API server's process, one over HTTP, and one over a pipe to
+another process of the same cluster. The contract suite in `tests/client` holds for all.
 
- 1. Objects come as the bytes that are stored, with their resourceVersion. Whoever reads decodes what he uses; whoever
-    writes sends a whole object or a patch, never a view: a view has lost what it does not know.
- 2. A resourceVersion is text without meaning, except that a watch may start from one.
- 3. A watch tells every change of its selection after its start, in order, once. If it cannot, it says so
-    (`ExpiredError`), and its reader lists again.
- 4. An object that a change moves into the selection is told as ADDED, one that it moves out as DELETED.
+1. Objects come as the stored bytes, with their resourceVersion. A reader decodes the fields that it uses. A writer
+   sends a whole object or a patch, never a view: a view has lost its unknown fields.
+2. A resourceVersion is opaque text, except that a watch may start from it.
+3. A watch delivers every change of its selection after its start, in order, once. If it cannot, it raises
+   `ExpiredError`, and the reader lists again.
+4. A change that moves an object into the selection is ADDED, one that moves it out is DELETED.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ AnyView = TypeVar("AnyView", bound=View)
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which objects of a kind: of one namespace or all, by labels, by fields (both as Kubernetes writes them)."""
+    """Objects of a kind: of one namespace or all, by label selector and field selector."""
 
     namespace: str = ""
     labels: str = ""
@@ -42,7 +42,7 @@ EVERYTHING = Selection()
 
 
 class PatchForm(Enum):
-    """How a patch is written; the value is its content type."""
+    """The type of a patch; the value is its content type."""
 
     JSON = "application/json-patch+json"
     MERGE = "application/merge-patch+json"
@@ -51,7 +51,7 @@ class PatchForm(Enum):
 
 
 class Propagation(Enum):
-    """What becomes of the objects that a deleted object owns."""
+    """The deletion propagation policy."""
 
     BACKGROUND = "Background"
     FOREGROUND = "Foreground"
@@ -60,7 +60,7 @@ class Propagation(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """How an object is to be deleted. Only the very object with `uid`, at `revision`, if they are given."""
+    """Delete options. `uid` and `revision` are preconditions, if they are given."""
 
     grace_s: int | None = None
     uid: str = ""
@@ -70,7 +70,7 @@ class Deletion:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Objects as they were at one moment; `continue_token` is empty on the last page."""
+    """Objects at one revision. `continue_token` is empty on the last page."""
 
     items: Sequence[bytes]
     revision: str
@@ -83,11 +83,11 @@ class Change(Enum):
     MODIFIED = "MODIFIED"
     DELETED = "DELETED"
     BOOKMARK = "BOOKMARK"
-    """Nothing happened up to `revision`: where a new watch may start."""
+    """No change up to `revision`: a new watch may start there."""
 
 
 class WatchEvent(Protocol):
-    """One change. A deleted object comes as it was last, with the resourceVersion of its deletion."""
+    """One change. A deleted object has its last state, with the resourceVersion of the deletion."""
 
     @property
     def change(self) -> Change: ...
@@ -99,12 +99,12 @@ class WatchEvent(Protocol):
     def revision(self) -> str: ...
 
     def view(self, kind: type[AnyView]) -> AnyView:
-        """The object as a view; several readers of one change may share it."""
+        """The object as a view. Readers of one change may share it."""
         ...
 
 
 class Watch(Protocol):
-    """A stream of changes, open inside of an `async with`."""
+    """A stream of changes, inside of an `async with`."""
 
     async def __aenter__(self) -> Self: ...
 
@@ -113,12 +113,12 @@ class Watch(Protocol):
     ) -> None: ...
 
     async def next_batch(self) -> Sequence[WatchEvent]:
-        """All changes that are there, at least one; none when the server has ended the watch. Raises `ClientError`."""
+        """All pending changes, at least one; none when the server has ended the watch. Raises `ClientError`."""
         ...
 
 
 class Client(Protocol):
-    """The way to the API."""
+    """A client of the Kubernetes API."""
 
     async def get(self, kind: Kind, namespace: str, name: str) -> bytes: ...
 
@@ -133,15 +133,15 @@ class Client(Protocol):
     ) -> Listing: ...
 
     def watch(self, kind: Kind, selection: Selection = EVERYTHING, *, since: str, bookmarks: bool = True) -> Watch:
-        """The changes after the revision `since`, which a listing or an earlier event told."""
+        """The changes after the revision `since` of a listing or an event."""
         ...
 
     async def create(self, kind: Kind, namespace: str, body: JsonObject, *, is_answer_wanted: bool = True) -> bytes:
-        """Returns the object as it is now; nothing, if nobody wants to read it."""
+        """Returns the stored object; empty if `is_answer_wanted` is False."""
         ...
 
     async def update(self, kind: Kind, namespace: str, name: str, body: JsonObject, *, subresource: str = "") -> bytes:
-        """Replaces an object, if it still has the resourceVersion that `body` carries (or if it carries none)."""
+        """Replace an object, if it has the resourceVersion in `body` (or if `body` has none)."""
         ...
 
     async def patch(
@@ -151,5 +151,5 @@ class Client(Protocol):
     async def delete(self, kind: Kind, namespace: str, name: str, deletion: Deletion | None = None) -> None: ...
 
     async def bind(self, namespace: str, name: str, uid: str, node_name: str) -> None:
-        """Gives a pod its node. A pod that has one already, or is another one than `uid`, is a `ConflictError`."""
+        """Bind a pod to a node. `ConflictError` if the pod is bound, or has another uid."""
         ...

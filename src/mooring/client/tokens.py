@@ -1,9 +1,6 @@
-"""Tokens of service accounts: a second, smaller promise, kept by those clients that have an API server at their end.
+"""Token requests of service accounts: an optional interface of clients with an API server.
 
-Comes in   a TokenRequest for an account
-Goes out   the request with its token
-
-Not part of the client promise: a bare store signs nothing, and only kubelets ask.
+It is not part of the client interface, because a store signs no tokens, and only kubelets request them.
 """
 
 from __future__ import annotations
@@ -16,13 +13,13 @@ from mooring.client.interface import Client, JsonObject
 
 @runtime_checkable
 class TokenRequests(Protocol):
-    """Who can be asked for tokens."""
+    """A client that supports token requests."""
 
     async def request_token(self, namespace: str, name: str, request: JsonObject) -> bytes: ...
 
 
 async def request_token(client: Client, namespace: str, name: str, request: JsonObject) -> bytes:
-    """A token for the service account of that name. Raises `ClientError`."""
+    """Request a token for a service account. Raises `ClientError`."""
     if not isinstance(client, TokenRequests):
         raise BadRequestError(f"tokens for {namespace}/{name} are given by API servers, not by {type(client).__name__}")
     return await client.request_token(namespace, name, request)

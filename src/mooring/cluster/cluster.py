@@ -4,7 +4,7 @@ Comes in   what was asked for, time and chance
 Goes out   a running cluster, until somebody stops it; then everything ends in order, last started first
 
  1. It is up when the API server answers `/readyz` with 200: the store is read, roles and defaults are there.
- 2. The scheduler and the others come in through `InsideClient`: they write as any client would, without the network.
+ 2. The scheduler and the others come in through `LoopbackClient`: they write as any client would, without the network.
  3. What is wrong with the surroundings (a port in use, a directory that cannot be written) is a `ClusterError` in one
     line.
 """
@@ -37,7 +37,7 @@ from mooring.client.http.tls import unverified_tls
 from mooring.cluster.announcement import ANNOUNCER, announce
 from mooring.cluster.settings import COMPONENTS, ClusterSettings
 from mooring.cluster.stores import KEYS_FOLDER, open_store
-from mooring.cluster.ways_in import inside_client
+from mooring.cluster.ways_in import component_client
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
@@ -90,7 +90,7 @@ async def run_cluster(
                 async with ApiServer(door, settings.limits, host=settings.host, port=settings.port, tls=tls) as server:
                     _write_kubeconfig(settings, keys, server.url)
                     async with TaskGroup("cluster") as group:
-                        client = inside_client(desk, clock, entropy.fork("apiserver client"), ANNOUNCER)
+                        client = component_client(desk, ANNOUNCER)
                         authority_pem = keys.authority().certificate_pem.decode("ascii")
                         announcement = announce(client, server.port, authority_pem)
                         if fill is None:

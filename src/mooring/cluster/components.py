@@ -14,7 +14,7 @@ from mooring.apiserver.desk import Desk
 from mooring.cluster.beside import run_beside
 from mooring.cluster.settings import PROCESS, ClusterSettings
 from mooring.cluster.stores import PODS_FOLDER
-from mooring.cluster.ways_in import inside_client
+from mooring.cluster.ways_in import component_client
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
@@ -29,11 +29,7 @@ NAMES = {"scheduler": "kube-scheduler", "controllers": "kube-controller-manager"
 
 async def run_components(settings: ClusterSettings, desk: Desk, clock: Clock, entropy: Entropy) -> None:
     """Run everything that was not left out."""
-    clients = {
-        part: inside_client(desk, clock, entropy.fork(f"{part} client"), name)
-        for part, name in NAMES.items()
-        if settings.runs(part)
-    }
+    clients = {part: component_client(desk, name) for part, name in NAMES.items() if settings.runs(part)}
     async with TaskGroup("components") as group:
         if clients and settings.processes > 1:
             group.start(run_beside(settings.parts, clients, clock, entropy), name="beside")
@@ -49,7 +45,7 @@ async def run_components(settings: ClusterSettings, desk: Desk, clock: Clock, en
 
 
 def _fleet(settings: ClusterSettings, desk: Desk, clock: Clock, entropy: Entropy) -> Fleet:
-    client = inside_client(desk, clock, entropy.fork("nodes client"), "kubelet")
+    client = component_client(desk, "kubelet")
     if settings.runtime != PROCESS:
         simulated = FleetSettings(
             count=settings.nodes, zones=ZONES, lease_s=settings.node_lease_s, lives=settings.lives

@@ -14,10 +14,10 @@ from collections.abc import AsyncIterator, Iterable
 import msgspec
 
 from mooring.api.document import Document
-from mooring.api.kinds import CUSTOM_RESOURCE_DEFINITION, DEPLOYMENT, Kind, kind_named
+from mooring.api.kinds import CUSTOM_RESOURCE_DEFINITION, DEPLOYMENT, NODE, Kind, kind_named
 from mooring.apiserver.desk import Desk
-from mooring.apiserver.inside import InsideClient
-from mooring.cluster.ways_in import inside_client
+from mooring.apiserver.loopback import LoopbackClient
+from mooring.cluster.ways_in import component_client
 
 SERVER_FIELDS = ("creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid")
 """What the server sets in the metadata of every object."""
@@ -26,9 +26,9 @@ ESTABLISHED_S_MAX = 5.0
 AVAILABLE_POLL_S = 0.2
 
 
-def loopback_client(desk: Desk) -> InsideClient:
+def loopback_client(desk: Desk) -> LoopbackClient:
     """The client that writes objects from files."""
-    return inside_client(desk, desk.clock, desk.entropy.fork("objects from files"), "mooring")
+    return component_client(desk, "mooring")
 
 
 def without_server_fields(metadata: Document) -> Document:
@@ -43,7 +43,7 @@ def served_kind(desk: Desk, api_version: str, kind: str) -> Kind:
     return kind_named(api_version, kind)  # raises the error that names other versions
 
 
-async def create_object(desk: Desk, client: InsideClient, document: Document) -> Document:
+async def create_object(desk: Desk, client: LoopbackClient, document: Document) -> Document:
     """Returns the object as it was stored. Raises `ClientError`, `UnknownKindError`."""
     kind = served_kind(desk, str(document["apiVersion"]), str(document["kind"]))
     metadata = without_server_fields(document["metadata"])
@@ -60,6 +60,16 @@ async def _wait_served(desk: Desk, definition: Document) -> None:
     wanted = [f"{spec['group']}/{version['name']}" for version in spec["versions"] if version.get("served")]
     for _ in range(int(ESTABLISHED_S_MAX / POLL_S)):
         if all(desk.resources.find(api_version, spec["names"]["plural"]) for api_version in wanted):
+            return
+        await desk.clock.wait(POLL_S)
+
+
+async def wait_nodes(desk: Desk, count: int) -> None:
+    """Until so many nodes are registered."""
+    client = loopback_client(desk)
+    while True:
+        page = await client.list(NODE, limit=1)
+        if len(page.items) + (page.remaining or 0) >= count:
             return
         await desk.clock.wait(POLL_S)
 

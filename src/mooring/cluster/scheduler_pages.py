@@ -29,7 +29,7 @@ from mooring.kit.clock import Clock
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config.encode import encode_configuration
 from mooring.scheduler.config.types import SchedulerConfiguration
-from mooring.scheduler.reporting.inspection import cache_told, pod_told, queue_told
+from mooring.scheduler.debug_pages import cache_page, pod_page, queue_page
 from mooring.scheduler.reporting.pod_resources import pod_resources_text
 from mooring.scheduler.scheduler import Scheduler
 from mooring.serving.answers import Answer, Question, as_json, text
@@ -84,7 +84,7 @@ def scheduler_pages(insight: Insight) -> dict[str, Page]:
         "/statusz": statusz,
         "/debug/queue": lambda question: _queue(insight, _first(question, "pod")),
         "/debug/cache": lambda question: as_json(
-            cache_told(insight.scheduler.engine.columns, insight.scheduler.assumptions, node=_first(question, "node"))
+            cache_page(insight.scheduler.engine.columns, insight.scheduler.assumed_pods, node=_first(question, "node"))
         ),
         "/debug/decisions": lambda question: _decisions(insight, question),
     }
@@ -143,18 +143,18 @@ class _Visible(CollectorRegistry):
 
 def _queue(insight: Insight, pod: str) -> Answer:
     scheduler = insight.scheduler
-    parts = scheduler.queue, scheduler.bindings.under_way, scheduler.waiting_pods
+    parts = scheduler.queue, scheduler.bindings.running, scheduler.waiting_pods
     if not pod:
-        return as_json(queue_told(*parts, insight.clock))
-    return _unreadable(pod) or as_json(pod_told(pod, *parts, scheduler.engine.columns, insight.clock))
+        return as_json(queue_page(*parts, insight.clock))
+    return _unreadable(pod) or as_json(pod_page(pod, *parts, scheduler.engine.columns, insight.clock))
 
 
 def _decisions(insight: Insight, question: Question) -> Answer:
     pod, limit = _first(question, "pod"), _first(question, "limit") or "1000"
     if not limit.isdecimal():
         return text(f"limit: found {limit!r}, wanted a number\n", 400)
-    told = insight.scheduler.reports.decisions.told
-    return (_unreadable(pod) if pod else None) or as_json(told(pod=pod, limit=int(limit)))
+    recent = insight.scheduler.reports.decisions.recent
+    return (_unreadable(pod) if pod else None) or as_json(recent(pod=pod, limit=int(limit)))
 
 
 def _unreadable(pod: str) -> Answer | None:

@@ -29,7 +29,8 @@ from mooring.api.kinds import LEASE
 from mooring.api.views.meta import ObjectReference
 from mooring.client.election.elector import ElectionSettings, LeaderElector
 from mooring.client.election.fence import FencedClient
-from mooring.client.events.core import CoreEventWriter
+from mooring.client.events.formats import CoreFormat
+from mooring.client.events.writer import EventWriter
 from mooring.client.http.client import HttpClient, HttpLimits
 from mooring.client.http.connection import Connection
 from mooring.client.interface import Client
@@ -159,7 +160,7 @@ class SchedulerProcess:
             asked.renew_deadline_s,
             asked.retry_period_s,
         )
-        writer = CoreEventWriter(client, self._clock, entropy.fork("events"))
+        writer = EventWriter(client, self._clock, entropy.fork("events"), CoreFormat())
         recorder = writer.recorder(self._settings.configuration.profiles[0].scheduler_name)
         writer.start(group)
         about = ObjectReference(

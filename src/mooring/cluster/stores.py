@@ -23,7 +23,7 @@ PODS_FOLDER = "pods"
 async def open_store(directory: Path | None, url: str, clock: Clock) -> AsyncIterator[Store]:
     """The store that was asked for. Raises `StoreError`."""
     if url:
-        from mooring.store.etcd.limits import EtcdLimits
+        from mooring.store.etcd.settings import EtcdLimits
         from mooring.store.etcd.store import EtcdStore
 
         async with await EtcdStore.open(url, clock, EtcdLimits()) as etcd:

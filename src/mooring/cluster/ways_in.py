@@ -1,20 +1,12 @@
-"""Ways in: how the parts of Mooring that share the API server's process reach it.
-
-Comes in   a desk, and the name that the part has in Kubernetes
-Goes out   a client that writes under this name
-"""
+"""Loopback clients of the components that run in the process of the API server."""
 
 from __future__ import annotations
 
 from mooring.apiserver.access.users import User
 from mooring.apiserver.desk import Desk
-from mooring.apiserver.inside import InsideClient
-from mooring.client.local import LocalClient
-from mooring.kit.clock import Clock
-from mooring.kit.entropy import Entropy
+from mooring.apiserver.loopback import LoopbackClient
 
 
-def inside_client(desk: Desk, clock: Clock, entropy: Entropy, name: str) -> InsideClient:
-    """A way in for a component of this process, under the name that it has in Kubernetes."""
-    user = User(f"system:{name}", groups=("system:authenticated", "system:masters"))
-    return InsideClient(desk, LocalClient(desk.store, clock, entropy), user, name)
+def component_client(desk: Desk, name: str) -> LoopbackClient:
+    """The client of a component, under the name that it has in Kubernetes."""
+    return LoopbackClient(desk, User(f"system:{name}", groups=("system:authenticated", "system:masters")), name)

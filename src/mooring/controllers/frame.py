@@ -20,8 +20,9 @@ from typing import ClassVar
 
 from mooring.api.views.pod import Pod
 from mooring.client.cache.informer import SharedInformers
-from mooring.client.events.core import CoreEventWriter
+from mooring.client.events.formats import CoreFormat
 from mooring.client.events.recorder import EventRecorder
+from mooring.client.events.writer import EventWriter
 from mooring.client.interface import Client
 from mooring.client.workers import DONE, Done, Failed, Later, Outcome, run_workers
 from mooring.client.workqueue import WorkQueue
@@ -43,13 +44,14 @@ class Workshop:
     entropy: Entropy
     settings: ControllerSettings = field(default_factory=ControllerSettings)
     informers: SharedInformers = field(init=False)
-    events: CoreEventWriter = field(init=False)
+    events: EventWriter = field(init=False)
     _tallies: list[PodTally] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
         informers = SharedInformers(self.client, self.clock, self.entropy.fork("informers"))
         object.__setattr__(self, "informers", informers)
-        object.__setattr__(self, "events", CoreEventWriter(self.client, self.clock, self.entropy.fork("events")))
+        events = EventWriter(self.client, self.clock, self.entropy.fork("events"), CoreFormat())
+        object.__setattr__(self, "events", events)
 
     def recorder(self, component: str) -> EventRecorder:
         """The voice of a controller in events, such as `deployment-controller`."""

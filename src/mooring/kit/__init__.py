@@ -4,6 +4,7 @@
     entropy   the only source of chance, from one seed
     loop      an event loop on virtual time, which jumps to the next alarm
     tasks     named groups of tasks that lose no exception
+    worker_pool  jobs in a task group, a limited number at a time
     heap      a heap whose items have names
     backoff   how long to wait after a failure
 

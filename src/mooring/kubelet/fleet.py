@@ -26,7 +26,8 @@ from mooring.api.views.meta import ObjectReference
 from mooring.api.views.node import Node
 from mooring.client.cache.reflector import Reflector
 from mooring.client.errors import AlreadyExistsError, BadRequestError, ClientError
-from mooring.client.events.core import CoreEventWriter
+from mooring.client.events.formats import CoreFormat
+from mooring.client.events.writer import EventWriter
 from mooring.client.interface import Client
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
@@ -72,7 +73,7 @@ class Fleet:
         self._workers: dict[str, PodWorker] = {}
         self._silenced_by_hand: dict[str, None] = {}
         self._alarms = Alarms(clock)
-        self._events = CoreEventWriter(client, clock, entropy.fork("events"))
+        self._events = EventWriter(client, clock, entropy.fork("events"), CoreFormat())
         self._recorder = self._events.recorder("kubelet")
         self._runtime = self._made_runtime(make_runtime)
         self._heartbeats = Heartbeats(client, clock, self._alarms, settings)

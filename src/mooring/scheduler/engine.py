@@ -1,18 +1,16 @@
-"""The engine: the believed cluster and the decisions about it, as a library.
-
-Comes in   objects of a cluster as views; pending pods; a configuration
-Goes out   decisions; with `assume`, columns that believe them
+"""The engine: the columns and the scheduling cycles of all profiles, as a library.
 
     engine = Engine(load_configuration(None), entropy=Entropy(seed=1))
     for view in views: engine.put(view)
     decision = engine.decide(engine.record(pod_view))
     if decision.node_name: engine.assume(decision)
 
-Nothing here waits or writes anywhere: the scheduler's loop, `mooring explain`, benchmarks and tests all drive this
-same object.
+The scheduling loop, `mooring explain`, benchmarks and tests all use this class. No method awaits or writes to the
+API.
 
- 1. A pod with a node is placed, unless it has finished; a pod without one is nobody's business until `decide`.
- 2. `assume` believes a decision (and reserves what plugins reserve); `forget` takes it back exactly.
+1. A pod with a node is placed in the columns unless it has finished. A pod without a node has no effect until
+   `decide`.
+2. `assume` places the pod of a decision and reserves what plugins reserve; `forget` undoes exactly that.
 """
 
 from __future__ import annotations
@@ -26,7 +24,6 @@ from mooring.api.views.pod import Pod
 from mooring.client.absent import AbsentClient
 from mooring.kit.clock import SystemClock, VirtualClock
 from mooring.kit.entropy import Entropy
-from mooring.scheduler.binding.permits import WaitingPods
 from mooring.scheduler.cache.arrays import Int64s
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.node_order import NodeOrder
@@ -34,27 +31,30 @@ from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.catalogue import default_registry
 from mooring.scheduler.config import SchedulerConfiguration, expand_profiles
 from mooring.scheduler.cycle.decision import Decision
-from mooring.scheduler.cycle.extender_cycle import ExtenderCycle, cycle_of
-from mooring.scheduler.cycle.schedule_pod import SchedulingCycle, TieBreak
-from mooring.scheduler.eviction.under_way import EvictionsUnderWay
-from mooring.scheduler.extenders.extender import extenders_of, with_ignored_resources
-from mooring.scheduler.extenders.questions import Consultation
+from mooring.scheduler.cycle.sampling import Sampling, sampling_for
+from mooring.scheduler.cycle.schedule_pod import NowS, SchedulingCycle, TieBreak
 from mooring.scheduler.framework.guard import PluginError
 from mooring.scheduler.framework.plugin import Reserve
+from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.registry import Registry
-from mooring.scheduler.framework.status import Rejection
+from mooring.scheduler.framework.status import Status
+from mooring.scheduler.framework.waiting_pods import WaitingPods
 
 logger = logging.getLogger(__name__)
 
 FINISHED = frozenset(("Succeeded", "Failed"))
 
 
+CycleFactory = Callable[[Profile, Columns, TieBreak, Sampling | None, NowS], SchedulingCycle]
+"""Makes the cycle of a profile: `SchedulingCycle`, or one with extenders."""
+
+
 class UnknownProfileError(LookupError):
-    """A pod asks for a scheduler name that no profile has."""
+    """No profile has the pod's scheduler name."""
 
 
 class Engine:
-    """Columns and profiles, and the decisions that come of them."""
+    """The columns of a cluster, and a scheduling cycle for each profile."""
 
     def __init__(
         self,
@@ -65,33 +65,33 @@ class Engine:
         services: Mapping[str, object] | None = None,
         columns: Columns | None = None,
         tie_break: Callable[[Columns], TieBreak] | None = None,
+        cycle_factory: CycleFactory = SchedulingCycle,
     ) -> None:
         registry = registry if registry is not None else default_registry()
         self.columns = columns if columns is not None else Columns()
         self.configuration = configuration
-        at_hand: dict[str, object] = {
+        all_services: dict[str, object] = {
             "columns": self.columns,
             "client": AbsentClient(),
             "clock": VirtualClock(),
-            "evictions": EvictionsUnderWay({}),
+            "evictions": _NoEvictions(),
             "waiting_pods": WaitingPods(),
-            "activate": _activate_nobody,
-            "tell": _tell_nobody,
+            "activate": _activate_nothing,
+            "record_event": _record_no_event,
             **(services or {}),
         }
-        clock = at_hand["clock"]
+        clock = all_services["clock"]
         assert isinstance(clock, SystemClock | VirtualClock), f"no clock: {clock!r}"
-        die = tie_break(self.columns) if tie_break is not None else _random_tie_break(entropy.fork("ties"))
-        self.extenders = extenders_of(configuration)
+        choose = tie_break(self.columns) if tie_break is not None else _random_tie_break(entropy.fork("ties"))
         order = NodeOrder(self.columns)
         self.cycles: Mapping[str, SchedulingCycle] = {
-            name: cycle_of(profile, self.columns, die, order, self.extenders, clock.now_s)
-            for name, plan in expand_profiles(with_ignored_resources(configuration), registry.implements).items()
-            for profile in (registry.build(plan, {**at_hand, "entropy": entropy.fork(f"profile {name}")}),)
+            name: cycle_factory(profile, self.columns, choose, _sampling(profile, order, configuration), clock.now_s)
+            for name, plan in expand_profiles(configuration, registry.implements).items()
+            for profile in (registry.build(plan, {**all_services, "entropy": entropy.fork(f"profile {name}")}),)
         }
 
     def put(self, view: ApiObject) -> None:
-        """Takes in an object, new or changed."""
+        """Add or update an object."""
         if isinstance(view, Node):
             self.columns.put_node(view)
         elif isinstance(view, Pod):
@@ -100,7 +100,7 @@ class Engine:
             self.columns.objects.of(type(view)).put(view)
 
     def remove(self, view: ApiObject) -> None:
-        """Forgets an object. Forgetting one that nobody knows changes nothing."""
+        """Remove an object. Removing an unknown object changes nothing."""
         if isinstance(view, Node):
             if view.metadata.name in self.columns.row_of:
                 self.columns.remove_node(view.metadata.name)
@@ -114,28 +114,24 @@ class Engine:
             self.columns.objects.of(type(view)).remove(view.key)
 
     def record(self, view: Pod) -> PodInfo:
-        """A pending pod, ready to be decided about."""
+        """The `PodInfo` of a pending pod."""
         return self.columns.record(view)
 
     def decide(self, pod: PodInfo, *, in_full: bool = False) -> Decision:
-        """Where should this pod go? Changes nothing."""
+        """Choose a node for a pod. Changes nothing."""
+        return self.prepare(pod).decide(pod, in_full=in_full)
+
+    def prepare(self, pod: PodInfo) -> SchedulingCycle:
+        """The cycle of a pod, whose signature is looked up again if it was dropped."""
         if not pod.signature.registered:
             pod.signature = self.columns.signatures.current(pod.signature)
-        return self.cycle_for(pod).decide(pod, in_full=in_full)
+        return self.cycle_for(pod)
 
     def decide_admitted(self, cycle: SchedulingCycle, pod: PodInfo) -> Decision:
-        """As `decide`, for a pod that the queue's gates have let in."""
+        """As `decide`, for a pod that has passed PreEnqueue."""
         if not pod.signature.registered:
             pod.signature = self.columns.signatures.current(pod.signature)
         return cycle.decide_admitted(pod)
-
-    def decide_with_questions(self, pod: PodInfo, *, in_full: bool = False) -> Consultation[Decision]:
-        """As `decide`, with the extenders of the configuration: yields questions to them, and is sent the answers."""
-        if not pod.signature.registered:
-            pod.signature = self.columns.signatures.current(pod.signature)
-        cycle = self.cycle_for(pod)
-        assert isinstance(cycle, ExtenderCycle), "this configuration has no extenders: use decide()"
-        return cycle.decide_with_questions(pod, in_full=in_full)
 
     def cycle_for(self, pod: PodInfo) -> SchedulingCycle:
         name = pod.signature.spec.scheduler_name or "default-scheduler"
@@ -150,40 +146,40 @@ class Engine:
         """Whether a profile of this scheduler has the pod's scheduler name."""
         return (pod.signature.spec.scheduler_name or "default-scheduler") in self.cycles
 
-    def assume(self, decision: Decision) -> Rejection | None:
-        """Believes a decision: the pod counts on its node from now on, unless a plugin cannot reserve what it takes.
+    def assume(self, decision: Decision) -> Status | None:
+        """Place the pod on its node and run Reserve. Returns the status of the plugin that failed, if one did.
 
-        A nomination is used up by the attempt, as in kube-scheduler, whether it succeeds or not.
+        The attempt ends the pod's nomination, as in kube-scheduler, whether it succeeds or not.
         """
         pod, node_name = decision.pod, decision.node_name
-        assert node_name is not None, f"{pod} was given no node"
+        assert node_name is not None, f"the decision for {pod} has no node"
         self.columns.withdraw(pod)
         self.columns.place(pod, node_name)
         reserves = self.cycle_for(pod).profile.reserves
         for count, plugin in enumerate(reserves):
             try:
-                rejection = plugin.reserve(pod, pod.row)
+                status = plugin.reserve(pod, pod.row)
             except PluginError as error:
-                rejection = error.rejection
-            if rejection is not None:
+                status = error.status
+            if status is not None:
                 _unreserve(reserves[: count + 1], pod, node_name)
                 self.columns.displace(pod)
-                return Rejection(rejection.code, rejection.reasons, plugin.name)
+                return status.with_plugin(plugin.name)
         return None
 
     def forget(self, pod: PodInfo) -> None:
-        """Takes an assumption back."""
+        """Undo `assume`."""
         self.unreserve(pod, pod.node_name)
         self.columns.displace(pod)
 
     def unreserve(self, pod: PodInfo, node_name: str) -> None:
-        """Plugins let go of what they hold for a pod on a node."""
+        """Run Unreserve of all plugins."""
         _unreserve(self.cycle_for(pod).profile.reserves, pod, node_name)
 
     def nominate(self, decision: Decision) -> tuple[PodInfo, ...]:
-        """Promises the room that preemption will make. Returns the pods of lower priority that lose such a promise."""
+        """Nominate the pod to the node of its preemption. Returns the pods that lose their nomination by that."""
         plan = decision.preemption
-        assert plan is not None, f"{decision.pod} preempts nobody"
+        assert plan is not None, f"{decision.pod} has no preemption plan"
         nominated = self.columns.nominations.on(plan.node_name)
         outranked = tuple(pod for pod in nominated if pod.priority < decision.pod.priority)
         for pod in outranked:
@@ -192,7 +188,7 @@ class Engine:
         return outranked
 
     def renominate(self, pod: PodInfo, node_name: str) -> None:
-        """Promises a pod another node, or none."""
+        """Set the nominated node of a pod, or clear it."""
         pod.nominated_node = node_name
         if node_name:
             self.columns.nominate(pod, node_name)
@@ -213,33 +209,51 @@ class Engine:
         if known is not None:
             pod.arrival = known.arrival
         if view.spec.node_name:
-            pod.view = None  # a placed pod is counted, not read
+            pod.view = None  # the columns count a placed pod and do not read it again
             self.columns.place(pod, view.spec.node_name)
         elif view.status.nominated_node_name and not pod.terminating and self.is_responsible_for(pod):
             self.columns.nominate(pod, view.status.nominated_node_name)
 
     def _withdraw(self, uid: str) -> None:
-        """A pod that has a node, or none to come, is promised none."""
+        """Clear the nomination of a pod that has a node, has finished or was removed."""
         nominated = self.columns.nominations.get(uid)
         if nominated is not None:
             self.columns.withdraw(nominated)
 
 
-def _activate_nobody(uid: str) -> None:
+class _NoEvictions:
+    """For engines that only decide: no pod is evicted."""
+
+    def is_running_for(self, uid: str) -> bool:
+        return False
+
+
+def _activate_nothing(uid: str) -> None:
     """For engines that only decide: there is no queue."""
 
 
-def _tell_nobody(pod: PodInfo, type_: str, reason: str, action: str, note: str) -> None:
-    """For engines that only decide: nobody reads events."""
+def _record_no_event(pod: PodInfo, type_: str, reason: str, action: str, note: str) -> None:
+    """For engines that only decide: there is no API server for events."""
 
 
 def _unreserve(reserves: Sequence[Reserve], pod: PodInfo, node_name: str) -> None:
-    """Lets go of what was reserved, last first; a user's plugin that fails at it keeps nobody else from it."""
+    """Run Unreserve in reverse order. The error of a user's plugin does not keep the others from running."""
     for plugin in reversed(reserves):
         try:
             plugin.unreserve(pod, node_name)
         except PluginError:
             logger.exception("plugin %s failed to unreserve pod %s on node %s", plugin.name, pod.key, node_name)
+
+
+def _sampling(profile: Profile, order: NodeOrder, configuration: SchedulerConfiguration) -> Sampling | None:
+    extenders = configuration.extenders
+    sampling = sampling_for(
+        profile,
+        order,
+        extenders_filter=any(extender.filter_verb for extender in extenders),
+        extenders_score=any(extender.prioritize_verb for extender in extenders),
+    )
+    return Sampling(order, None) if sampling is None and extenders else sampling
 
 
 def _random_tie_break(entropy: Entropy) -> TieBreak:

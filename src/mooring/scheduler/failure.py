@@ -17,10 +17,10 @@ from dataclasses import dataclass, replace
 from mooring.api.views.pod import Pod
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.decision import Decision
-from mooring.scheduler.cycle.diagnosis import unavailable_text
 from mooring.scheduler.engine import Engine
+from mooring.scheduler.framework.diagnosis import Diagnosis, FitError
 from mooring.scheduler.framework.profile import Profile
-from mooring.scheduler.framework.status import Code, Rejection
+from mooring.scheduler.framework.status import Code, Status
 from mooring.scheduler.queue.queue import SchedulingQueue
 from mooring.scheduler.queue.queued_pod import NO_PLUGINS, QueuedPod
 from mooring.scheduler.reporting.reports import Reports
@@ -28,7 +28,7 @@ from mooring.scheduler.reporting.reports import Reports
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a pod was not scheduled this time."""
+    """Why an attempt failed, and what becomes of the pod's nomination."""
 
     message: str
     is_error: bool
@@ -47,20 +47,20 @@ def rejected_in_cycle(decision: Decision) -> Failure:
         nominated = ""
     return Failure(
         message=decision.message or "",
-        is_error=not decision.is_refusal,
-        unschedulable_plugins=decision.rejectors,
-        pending_plugins=decision.pending,
+        is_error=not decision.is_unschedulable,
+        unschedulable_plugins=decision.unschedulable_plugins,
+        pending_plugins=decision.pending_plugins,
         nominated_node=nominated,
     )
 
 
-def rejected_on_node(rejection: Rejection) -> Failure:
+def rejected_on_node(status: Status) -> Failure:
     """A Reserve or Permit plugin rejected the pod on the selected node."""
-    reasons = dict.fromkeys(rejection.reasons, 1)
-    by = frozenset((rejection.plugin,))
-    is_pending = rejection.code is Code.PENDING
+    reasons = dict.fromkeys(status.reasons, 1)
+    by = frozenset((status.plugin,))
+    is_pending = status.code is Code.PENDING
     return Failure(
-        message=unavailable_text(1, reasons),
+        message=FitError(1, Diagnosis(reasons)).message,
         is_error=False,
         unschedulable_plugins=NO_PLUGINS if is_pending else by,
         pending_plugins=by if is_pending else NO_PLUGINS,
@@ -68,14 +68,14 @@ def rejected_on_node(rejection: Rejection) -> Failure:
     )
 
 
-def rejected_in_binding(rejection: Rejection) -> Failure:
+def rejected_in_binding(status: Status) -> Failure:
     """A PreBind or Bind plugin rejected the pod: reported as a rejection, retried as after an error."""
-    return Failure(message=rejection.message, is_error=False, nominated_node="")
+    return Failure(message=status.message, is_error=False, nominated_node="")
 
 
-def failed_with_error(rejection: Rejection) -> Failure:
+def failed_with_error(status: Status) -> Failure:
     """The attempt ended with an error that is not the pod's fault."""
-    return Failure(message=rejection.message, is_error=True, nominated_node="")
+    return Failure(message=status.message, is_error=True, nominated_node="")
 
 
 class FailureHandler:

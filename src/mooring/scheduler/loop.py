@@ -14,15 +14,15 @@ from __future__ import annotations
 import logging
 
 from mooring.kit.clock import Clock
-from mooring.scheduler.binding.assumptions import Assumptions
+from mooring.scheduler.binding.assumed_pods import AssumedPods
 from mooring.scheduler.binding.cycle import BindingCycle
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.cycle.schedule_pod import SchedulingCycle
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.eviction.evictor import Evictor
-from mooring.scheduler.extenders.asker import Asker
+from mooring.scheduler.eviction import Evictor
+from mooring.scheduler.extenders.client import ExtenderClient
 from mooring.scheduler.failure import FailureHandler, failed_with_error, rejected_in_cycle, rejected_on_node
-from mooring.scheduler.framework.status import Code, failure
+from mooring.scheduler.framework.status import Code, Status
 from mooring.scheduler.queue.queue import SchedulingQueue
 from mooring.scheduler.queue.queued_pod import QueuedPod
 from mooring.scheduler.reporting.reports import Reports
@@ -44,23 +44,23 @@ class SchedulingLoop:
         self,
         engine: Engine,
         queue: SchedulingQueue,
-        assumptions: Assumptions,
+        assumed_pods: AssumedPods,
         bindings: BindingCycle,
         failures: FailureHandler,
         evictor: Evictor,
         reports: Reports,
         clock: Clock,
-        asker: Asker | None,
+        extender_client: ExtenderClient | None,
     ) -> None:
         self._engine = engine
         self._queue = queue
-        self._assumptions = assumptions
+        self._assumed_pods = assumed_pods
         self._bindings = bindings
         self._failures = failures
         self._evictor = evictor
         self._reports = reports
         self._clock = clock
-        self._asker = asker
+        self._extender_client = extender_client
 
     async def run(self) -> None:
         """Runs until it is cancelled."""
@@ -75,10 +75,10 @@ class SchedulingLoop:
             entry = self._queue.pop()
             if entry is None:
                 return
-            if self._asker is None:
+            if self._extender_client is None:
                 self.schedule(entry)
             else:
-                await self._schedule_with_extenders(entry, self._asker)
+                await self._schedule_with_extenders(entry, self._extender_client)
             if self._clock.now_s() >= end_s:
                 return
 
@@ -100,14 +100,14 @@ class SchedulingLoop:
             return
         self._handle_decision(entry, cycle, decision, started_s)
 
-    async def _schedule_with_extenders(self, entry: QueuedPod, asker: Asker) -> None:
+    async def _schedule_with_extenders(self, entry: QueuedPod, extender_client: ExtenderClient) -> None:
         """Runs the scheduling cycle of one pod, and awaits extenders."""
         started_s = self._clock.now_s()
         if self._skip_pod(entry):
             return
         cycle = self._engine.cycles[entry.scheduler_name]
         try:
-            decision = await asker.decide(entry.pod)
+            decision = await extender_client.decide(entry.pod)
         except Exception as error:
             self._fail(entry, cycle, error, started_s)
             return
@@ -116,7 +116,7 @@ class SchedulingLoop:
     def _skip_pod(self, entry: QueuedPod) -> bool:
         """Whether the pod needs no attempt. If so, the pod is done."""
         pod = entry.pod
-        if not pod.terminating and pod.uid not in self._assumptions:
+        if not pod.terminating and pod.uid not in self._assumed_pods:
             return False
         if pod.terminating:
             self._reports.skipped(pod, entry.scheduler_name)
@@ -126,7 +126,7 @@ class SchedulingLoop:
     def _fail(self, entry: QueuedPod, cycle: SchedulingCycle, error: Exception, started_s: float) -> None:
         logger.error("scheduling pod %s failed", entry.pod.key, exc_info=error)
         self._failures.handle(
-            entry, cycle.profile, failed_with_error(failure(f"{type(error).__name__}: {error}")), started_s
+            entry, cycle.profile, failed_with_error(Status.error(f"{type(error).__name__}: {error}")), started_s
         )
 
     def _handle_decision(self, entry: QueuedPod, cycle: SchedulingCycle, decision: Decision, started_s: float) -> None:
@@ -142,30 +142,30 @@ class SchedulingLoop:
     def _assume(self, entry: QueuedPod, cycle: SchedulingCycle, decision: Decision, started_s: float) -> None:
         assert decision.node_name is not None
         try:
-            rejection = self._engine.assume(decision)
+            status = self._engine.assume(decision)
         except Exception as error:
             if entry.pod.uid in self._engine.columns.pods:
                 self._engine.forget(entry.pod)
             entry.pod.node_name = ""
             self._fail(entry, cycle, error, started_s)
             return
-        if rejection is None:
+        if status is None:
             self._bindings.start(entry, cycle.profile, decision.node_name, started_s)
             return
         entry.pod.node_name = ""
-        if rejection.code is Code.ERROR:
-            prefix = f'running Reserve plugin "{rejection.plugin}": '
-            message = rejection.message.removeprefix(prefix)  # the message of an exception has the prefix already
-            outcome = failed_with_error(failure(f"{prefix}{message}"))
+        if status.code is Code.ERROR:
+            prefix = f'running Reserve plugin "{status.plugin}": '
+            message = status.message.removeprefix(prefix)  # the message of an exception has the prefix already
+            outcome = failed_with_error(Status.error(f"{prefix}{message}"))
         else:
-            outcome = rejected_on_node(rejection)
+            outcome = rejected_on_node(status)
         self._failures.handle(entry, cycle.profile, outcome, started_s)
 
     def _reject(self, entry: QueuedPod, cycle: SchedulingCycle, decision: Decision, started_s: float) -> None:
         plan = decision.preemption
         if plan is not None:
             for pod in self._engine.nominate(decision):
-                self._reports.nomination_is_void(pod)
+                self._reports.clear_nomination(pod)
             self._evictor.start(entry.pod, cycle.profile.scheduler_name, plan)
         self._failures.handle(entry, cycle.profile, rejected_in_cycle(decision), started_s)
         for follow_up in decision.follow_ups:
@@ -177,5 +177,7 @@ class SchedulingLoop:
             decision.pod.key,
             took_s * 1000,
             self._engine.columns.node_count,
-            "waiting for extenders" if self._asker is not None else cycle.last_steps.words(decision.is_placed),
+            "waiting for extenders"
+            if self._extender_client is not None
+            else cycle.last_steps.words(decision.is_placed),
         )

@@ -29,18 +29,17 @@ from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.api.whole import Whole
 from mooring.client.cache.reflector import Reflector, Sink, TakesPages
+from mooring.client.events.formats import SeriesFormat
 from mooring.client.events.recorder import EventType
-from mooring.client.events.series import SeriesEventWriter
+from mooring.client.events.writer import EventWriter
 from mooring.client.interface import Client
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.memory import settle_memory
 from mooring.kit.tasks import TaskGroup
-from mooring.scheduler.binding.assumptions import Assumptions
+from mooring.kit.worker_pool import WorkerPool
+from mooring.scheduler.binding.assumed_pods import AssumedPods, ExpiredPodChecker
 from mooring.scheduler.binding.cycle import BindingCycle
-from mooring.scheduler.binding.overdue import OverdueWatch
-from mooring.scheduler.binding.permits import WaitingPods
-from mooring.scheduler.binding.pool import WorkerPool
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config import SchedulerConfiguration
@@ -48,14 +47,16 @@ from mooring.scheduler.engine import Engine
 from mooring.scheduler.event_buffer import BufferedPagedSink, BufferedSink, EventBuffer
 from mooring.scheduler.event_handlers.objects import WATCHED, NodeEventHandler, ObjectEventHandler
 from mooring.scheduler.event_handlers.pods import PodEventHandler
-from mooring.scheduler.eviction.evictor import Evictor
-from mooring.scheduler.eviction.under_way import EvictionsUnderWay
-from mooring.scheduler.extenders.asker import Asker
+from mooring.scheduler.eviction import Evictor, RunningPreemptions
+from mooring.scheduler.extenders.client import ExtenderClient
+from mooring.scheduler.extenders.cycle import cycle_factory
+from mooring.scheduler.extenders.extender import extenders_of
 from mooring.scheduler.extenders.http import HttpTransport
 from mooring.scheduler.extenders.transport import Transport
 from mooring.scheduler.failure import FailureHandler
 from mooring.scheduler.framework.events import AnyEventResource
 from mooring.scheduler.framework.registry import Registry
+from mooring.scheduler.framework.waiting_pods import WaitingPods
 from mooring.scheduler.loop import SchedulingLoop
 from mooring.scheduler.queue.queue import SchedulingQueue
 from mooring.scheduler.queue.queueing_hints import registered_kinds
@@ -66,7 +67,7 @@ from mooring.scheduler.reporting.status_writer import StatusWriter
 logger = logging.getLogger(__name__)
 
 STOP_S_MAX = 5.0
-STOP_LOOK_S = 0.05
+STOP_CHECK_S = 0.05
 """Interval of the check for running work while the scheduler stops."""
 
 
@@ -107,9 +108,9 @@ class Scheduler:
         self._clock = clock
         self._entropy = entropy
         columns = Columns()
-        self.assumptions = Assumptions(limits.confirmation_s_max)
+        self.assumed_pods = AssumedPods(limits.confirmation_s_max)
         self.waiting_pods = WaitingPods()
-        self.evictions = EvictionsUnderWay(columns.pods)
+        self.evictions = RunningPreemptions(columns.pods)
         self.event_buffer = EventBuffer()
         self.binding_pool = WorkerPool("binding", limits.bindings_max)
         self._status_pool = WorkerPool("status", limits.status_writes_max)
@@ -119,20 +120,23 @@ class Scheduler:
             entropy=entropy.fork("engine"),
             registry=registry,
             columns=columns,
+            cycle_factory=cycle_factory(configuration),
             services={
                 "client": client,
                 "clock": clock,
                 "evictions": self.evictions,
                 "waiting_pods": self.waiting_pods,
                 "activate": self._activate,
-                "tell": self._tell,
+                "record_event": self._record_event,
             },
         )
-        self._asker = _asker(self.engine, transport, self.event_buffer) if self.engine.extenders else None
+        self._extender_client = (
+            _extender_client(self.engine, transport, self.event_buffer) if configuration.extenders else None
+        )
         self.metrics = Metrics(metrics if metrics is not None else CollectorRegistry())
         self.status_writer = StatusWriter(client, clock, self._status_pool)
-        self.events = SeriesEventWriter(
-            events_client if events_client is not None else client, clock, entropy.fork("events")
+        self.events = EventWriter(
+            events_client if events_client is not None else client, clock, entropy.fork("events"), SeriesFormat()
         )
         recorders = {name: self.events.recorder(name, f"{name}-{instance}") for name in self.engine.cycles}
         self.reports = Reports(recorders, self.status_writer, self.metrics, clock, entropy.fork("samples"))
@@ -144,14 +148,14 @@ class Scheduler:
             backoff_max_s=configuration.pod_max_backoff_seconds,
             unschedulable_s_max=limits.unschedulable_s_max,
             with_extenders=bool(configuration.extenders),
-            on_incoming=self.reports.came_in,
+            on_incoming=self.reports.pod_queued,
         )
-        self.pods = PodEventHandler(self.engine, self.queue, self.assumptions, self.waiting_pods, profiles)
+        self.pods = PodEventHandler(self.engine, self.queue, self.assumed_pods, self.waiting_pods, profiles)
         self.failures = FailureHandler(self.engine, self.queue, self.pods.pending, self.reports)
         self.bindings = BindingCycle(
             self.engine,
             self.queue,
-            self.assumptions,
+            self.assumed_pods,
             self.waiting_pods,
             self.binding_pool,
             self.failures,
@@ -159,11 +163,11 @@ class Scheduler:
             client,
             clock,
             self.event_buffer,
-            self._asker,
+            self._extender_client,
         )
         self.evictor = Evictor(
             self.evictions,
-            self.bindings.under_way,
+            self.bindings.running,
             self.waiting_pods,
             self._eviction_pool,
             self.reports,
@@ -174,16 +178,16 @@ class Scheduler:
         self.loop = SchedulingLoop(
             self.engine,
             self.queue,
-            self.assumptions,
+            self.assumed_pods,
             self.bindings,
             self.failures,
             self.evictor,
             self.reports,
             clock,
-            self._asker,
+            self._extender_client,
         )
-        self._overdue = OverdueWatch(
-            self.assumptions, self.engine, self.queue, self.pods, client, clock, self.event_buffer
+        self._expired_pods = ExpiredPodChecker(
+            self.assumed_pods, self.engine, self.queue, self.pods, client, clock, self.event_buffer
         )
         self.reflectors = dict(self._reflectors())
         self._register_gauges()
@@ -205,25 +209,25 @@ class Scheduler:
             if may_begin is not None:
                 await may_begin.wait()
             logger.info("scheduling on %d nodes, %d pods are pending", self.engine.columns.node_count, len(self.queue))
-            group.start_background(self._overdue.run(), name="overdue")
+            group.start_background(self._expired_pods.run(), name="overdue")
             try:
                 await self.loop.run()
             finally:
-                await self._wind_up()
+                await self._stop()
 
-    async def _wind_up(self) -> None:
+    async def _stop(self) -> None:
         """Waits for running work and for pending events, up to `STOP_S_MAX`."""
         try:
             async with asyncio.timeout(STOP_S_MAX):
                 while self._is_busy:
-                    await self._clock.wait(STOP_LOOK_S)
+                    await self._clock.wait(STOP_CHECK_S)
                 await self.events.close()
         except TimeoutError:
-            logger.warning("stopped with %d unfinished bindings", len(self.bindings.under_way))
+            logger.warning("stopped with %d unfinished bindings", len(self.bindings.running))
         finally:
             self.waiting_pods.close()
-            if self._asker is not None:
-                await self._asker.close()
+            if self._extender_client is not None:
+                await self._extender_client.close()
 
     @property
     def _is_busy(self) -> bool:
@@ -243,13 +247,13 @@ class Scheduler:
         for view, resource in watched.items():
             kind = resource if isinstance(resource, Kind) else kind_of_view(view)
             yield self._reflector(kind, view, ObjectEventHandler(view, resource, self.engine, self.queue))
-        if self._asker is not None:
-            yield "whole nodes", self._whole(NODE, self._asker.objects.nodes)
-            yield "whole pods", self._whole(POD, self._asker.objects.pods)
+        if self._extender_client is not None:
+            yield "whole nodes", self._raw_reflector(NODE, self._extender_client.objects.nodes)
+            yield "whole pods", self._raw_reflector(POD, self._extender_client.objects.pods)
         yield self._reflector(POD, Pod, self.pods)  # last: the first list then finds nodes and claims in the columns
 
     def _reflector(self, kind: Kind, view: type[Any], sink: Sink[Any]) -> tuple[str, Reflector[Any]]:
-        if self._asker is None:
+        if self._extender_client is None:
             pass  # only a decision with extenders holds the event buffer
         elif isinstance(sink, TakesPages):
             sink = BufferedPagedSink(sink, sink, self.event_buffer)
@@ -258,12 +262,12 @@ class Scheduler:
         entropy = self._entropy.fork(f"watch {kind.resource}")
         return kind.resource, Reflector(self._client, kind, view, sink, clock=self._clock, entropy=entropy)
 
-    def _whole(self, kind: Kind, sink: Sink[Whole]) -> Reflector[Whole]:
+    def _raw_reflector(self, kind: Kind, sink: Sink[Whole]) -> Reflector[Whole]:
         entropy = self._entropy.fork(f"watch whole {kind.plural}")
         return Reflector(self._client, kind, Whole, sink, clock=self._clock, entropy=entropy)
 
-    def _tell(self, pod: PodInfo, type_: EventType, reason: str, action: str, note: str) -> None:
-        self.reports.tell(pod, type_, reason, action, note)
+    def _record_event(self, pod: PodInfo, type_: EventType, reason: str, action: str, note: str) -> None:
+        self.reports.event(pod, type_, reason, action, note)
 
     def _activate(self, uid: str) -> None:
         pod = self.pods.pending.get(uid)
@@ -275,7 +279,7 @@ class Scheduler:
         gauges.add("pending_pods", "Pods in the queue, by state.", ("queue",), self._pending_pods)
         gauges.add("unschedulable_pods", "Rejected pods, by plugin.", ("plugin", "profile"), self._unschedulable_pods)
         gauges.add("cache_size", "Nodes, pods and assumed pods in the columns.", ("type",), self._cache_size)
-        gauges.add("goroutines", "Running operations.", ("operation",), self._work_under_way)
+        gauges.add("goroutines", "Running operations.", ("operation",), self._running_work)
         gauges.add("inflight_events", "Events stored for in-flight pods.", ("event",), self._in_flight_events)
         self.metrics.registry.register(gauges)
 
@@ -296,12 +300,12 @@ class Scheduler:
         return {
             ("nodes",): columns.node_count,
             ("pods",): len(columns.pods),
-            ("assumed_pods",): len(self.assumptions),
+            ("assumed_pods",): len(self.assumed_pods),
         }
 
-    def _work_under_way(self) -> Mapping[tuple[str, ...], float]:
+    def _running_work(self) -> Mapping[tuple[str, ...], float]:
         return {
-            ("binding",): len(self.bindings.under_way),
+            ("binding",): len(self.bindings.running),
             ("preemption",): len(self.evictions),
             ("status",): len(self.status_writer),
         }
@@ -310,7 +314,7 @@ class Scheduler:
         return {(event,): count for event, count in self.queue.in_flight_events().items()}
 
 
-def _asker(engine: Engine, transport: Transport | None, event_buffer: EventBuffer) -> Asker:
+def _extender_client(engine: Engine, transport: Transport | None, event_buffer: EventBuffer) -> ExtenderClient:
     if transport is None:
-        transport = HttpTransport(engine.extenders)
-    return Asker(engine, transport, event_buffer)
+        transport = HttpTransport(extenders_of(engine.configuration))
+    return ExtenderClient(engine, transport, event_buffer)

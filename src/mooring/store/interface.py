@@ -1,29 +1,29 @@
-"""The store promise: a numbered history of keys and values.
+"""The store interface: a numbered history of keys and values.
 
-Comes in   writes under a condition, reads at a revision, watches from a revision
-Goes out   records and changes; or a `StoreError`
+Inputs: conditional writes, reads at a revision, watches from a revision. Outputs: records and changes; or a
+`StoreError`.
 
    StoreError
-   ├── WriteConflict     the key is not at the revision that the writer thought; carries what is there instead
-   ├── RevisionGone      the history that was asked for is compacted, or a watch fell too far behind: list again
-   ├── RevisionAhead     a revision that is not reached yet
-   ├── WriteRefused      the write was not carried out; reading goes on
-   │   ├── ValueTooLarge   the limit has a name
-   │   ├── StoreBusy       more writes wait than may: try again later
-   │   └── StoreClosed     the store was told to stop
-   ├── OutcomeUnknown    the store was lost during a write, which has happened or not: read, then decide
-   └── StoreUnreachable  nobody answers, and nothing was done: try again later
+   ├── WriteConflict     the key is not at the expected revision; carries the current record
+   ├── RevisionGone      the history is compacted, or a watch fell too far behind: list again
+   ├── RevisionAhead     the store has not reached the revision yet
+   ├── WriteRefused      the write was not carried out; reads still work
+   │   ├── ValueTooLarge   the value is above a named limit
+   │   ├── StoreBusy       too many writes are pending: try again later
+   │   └── StoreClosed     the store is closed
+   ├── OutcomeUnknown    the connection broke during a write, which may have happened: read again
+   └── StoreUnreachable  no answer, and nothing was done: try again later
 
- 1. Every write has a revision of its own, one higher than the one before. The first record has a revision above 1, and
-    1 is the revision of an empty store: 0 stays free to mean "there is none".
- 2. A write is carried out in whole or not at all, and has happened when `put` or `delete` comes back.
- 3. Reading at a revision gives the same answer every time, until the revision is compacted.
- 4. A watch hands out every change of its folder after its start, in order, once; or it raises `RevisionGone`. A watch
-    that nobody reads never makes a writer wait.
- 5. Keys are paths. A folder is everything below a path that ends with a slash, and is listed in the order of the keys.
+1. Every write has its own revision, one higher than the last. The revision of an empty store is 1, and the first record
+   has a higher one, so that 0 can mean "none".
+2. A write is atomic, and has happened when `put` or `delete` returns.
+3. A read at a revision always gives the same result, until the revision is compacted.
+4. A watch delivers every change of its folder after its start, in order, once; or it raises `RevisionGone`. A watch
+   that is not read never delays a writer.
+5. Keys are paths. A folder is everything below a path that ends with a slash. It is listed in the order of the keys.
 
-Memory, a file and etcd keep it; the contract suite in `tests/store` holds for all. Methods are `async` because the
-others wait for a disk or a network.
+The stores in memory, on disk and on etcd implement it; the contract suite in `tests/store` tests all three. Methods are
+`async` because some implementations wait for a disk or a network.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ from typing import Protocol, Self
 import msgspec
 
 EMPTY_REVISION = 1
-"""The revision of a store to which nothing was written yet."""
+"""The revision of an empty store."""
 
 MUST_NOT_EXIST = 0
-"""As `if_revision`: the key must have no record."""
+"""As `if_revision`: the key must not exist."""
 
 
 class StoreError(Exception):
-    """The store did not do what was asked."""
+    """A store operation failed."""
 
 
 class WriteConflict(StoreError):
-    """Somebody else wrote first: `current` is what is there now, None if nothing is."""
+    """The key has another revision. `current` is the current record; None: there is none."""
 
     def __init__(self, key: str, current: Record | None) -> None:
         found = f"is at revision {current.revision}" if current is not None else "has no record"
@@ -65,7 +65,7 @@ class RevisionGone(StoreError):
 
 
 class RevisionAhead(StoreError):
-    """The store has not come so far yet."""
+    """The store has not reached the revision yet."""
 
     def __init__(self, wanted: int, current: int) -> None:
         super().__init__(f"revision {wanted} is not reached yet; the store is at {current}")
@@ -74,31 +74,31 @@ class RevisionAhead(StoreError):
 
 
 class WriteRefused(StoreError):
-    """This write was not carried out."""
+    """The write was not carried out."""
 
 
 class ValueTooLarge(WriteRefused):
-    """The value has more bytes than one may have."""
+    """The value has too many bytes."""
 
 
 class StoreBusy(WriteRefused):
-    """Too many writes wait already."""
+    """Too many writes are pending."""
 
 
 class StoreClosed(WriteRefused):
-    """The store takes no more writes."""
+    """The store accepts no more writes."""
 
 
 class OutcomeUnknown(StoreError):
-    """Nobody said whether the write was carried out."""
+    """It is unknown whether the write was carried out."""
 
 
 class StoreUnreachable(StoreError):
-    """The store is elsewhere, and does not answer."""
+    """A remote store does not answer."""
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):
-    """What a key holds, and since which revision."""
+    """The value of a key, and its revision."""
 
     key: str
     value: bytes
@@ -106,7 +106,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
 
 
 class StoreChange(msgspec.Struct, gc=False):
-    """One write: `value` is None if the record was deleted, `previous` is None if there was none before."""
+    """One write. `value` is None for a deletion, `previous` is None for a creation."""
 
     key: str
     revision: int
@@ -115,7 +115,7 @@ class StoreChange(msgspec.Struct, gc=False):
 
 
 class Page(msgspec.Struct, frozen=True, gc=False):
-    """A part of a folder as it was at `revision`; `next_start` is empty when there is no more."""
+    """A part of a folder at `revision`. `next_start` is empty on the last page."""
 
     records: Sequence[Record]
     revision: int
@@ -124,10 +124,10 @@ class Page(msgspec.Struct, frozen=True, gc=False):
 
 
 class StoreWatch(Protocol):
-    """Changes of one folder, while inside of an `async with`. One reader."""
+    """Changes of one folder, inside of an `async with`. For one reader."""
 
     async def __aenter__(self) -> Self:
-        """Raises `RevisionGone` or `RevisionAhead` if it cannot start where it should."""
+        """Raises `RevisionGone` or `RevisionAhead` if the watch cannot start at its revision."""
         ...
 
     async def __aexit__(
@@ -135,19 +135,19 @@ class StoreWatch(Protocol):
     ) -> None: ...
 
     async def next_batch(self) -> Sequence[StoreChange]:
-        """All changes that are there; waits for the first one, or for `wake`. Raises `RevisionGone`."""
+        """All pending changes. Waits for the first one, or for `wake`. Raises `RevisionGone`."""
         ...
 
     def wake(self) -> None:
-        """Make a reader who waits in `next_batch` come back, empty-handed if nothing is there."""
+        """Make a waiting `next_batch` return, with an empty result if nothing is pending."""
         ...
 
     def seen_revision(self) -> int:
-        """Every change of the folder up to this revision has been handed out."""
+        """The revision up to which every change of the folder has been delivered."""
         ...
 
     def when_advanced(self, callback: Callable[[], None]) -> None:
-        """Call once, as soon as the store has a revision above the present one, whichever key it is about."""
+        """Call back once, as soon as the store has a higher revision, for any key."""
         ...
 
 
@@ -161,19 +161,19 @@ class Store(Protocol):
     async def get(self, key: str, *, at: int | None = None) -> Record | None: ...
 
     def peek(self, key: str) -> Record | None:
-        """What this process knows of a key, without waiting. It may lag behind a write of somebody else's."""
+        """The record of a key, without waiting. It may lag behind a write of another process."""
         ...
 
     async def list(self, folder: str, *, start: str = "", limit: int = 0, at: int | None = None) -> Page:
-        """The records of a folder from the key `start` on, at most `limit` if it is not 0."""
+        """The records of a folder from the key `start` on, at most `limit` (0: all)."""
         ...
 
     async def put(self, key: str, value: bytes, *, if_revision: int | None = None) -> int:
-        """Write, if the record still has that revision (0: if there is none; None: whatever is there)."""
+        """Write, if the record has that revision (0: if there is none; None: unconditionally)."""
         ...
 
     async def delete(self, key: str, *, if_revision: int | None = None) -> int:
-        """Delete, under the same condition. What does not exist cannot be deleted: a `WriteConflict`."""
+        """Delete, under the same condition. Deleting a missing key is a `WriteConflict`."""
         ...
 
     def watch(self, folder: str, *, since: int) -> StoreWatch:
@@ -181,7 +181,7 @@ class Store(Protocol):
         ...
 
     async def compact(self, revision: int) -> None:
-        """Forget the history before `revision`. What is compacted already stays so."""
+        """Forget the history before `revision`."""
         ...
 
     def statistics(self) -> dict[str, int]: ...

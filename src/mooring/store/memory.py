@@ -1,26 +1,26 @@
-"""The store in memory: for tests, for the simulator, and for a cluster that need not outlive its process.
+"""The store in memory: for tests, simulations and ephemeral clusters.
 
-Comes in   everything that the store promise allows
-Goes out   the same values that came in, never copies
+Values are returned as they were written, never copied. Records live in folders (`/registry/pods/default/`), which sort
+their keys only when they are listed. Each folder knows its watches. The history is one list of the last changes, each
+with the record that it replaced: a read at an old revision reads the present and undoes the changes since.
 
-Records live in folders (`/registry/pods/default/`), which keep them sorted only as far as somebody lists them; each
-folder knows its watches. The history is one list of the last changes, each with the record that it replaced: reading
-at an old revision is reading the present and taking back what changed since.
-
- 1. get, put and delete take the same time however many records there are; a watch costs a writer one append.
- 2. A list takes time for what it returns, and for what came and went since the last list of the folder.
- 3. At most `changes_max` changes are remembered, holding at most `replaced_bytes_max` of replaced values; what is
-    older is compacted.
- 4. A watch that `buffer_max` changes wait for is cut off, and told `RevisionGone` when it is next read.
+1. get, put and delete take constant time. A watch costs a writer one append.
+2. A list takes time for its result, and for the keys that came and went since the folder's last list.
+3. The history has at most `changes_max` changes, with at most `replaced_bytes_max` of replaced values. Older changes
+   are compacted.
+4. A watch with more than `buffer_max` pending changes is cut off. Its reader gets `RevisionGone`.
 """
 
 from __future__ import annotations
 
+import asyncio
 import heapq
-from bisect import bisect_left
+from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice, pairwise
+from types import TracebackType
+from typing import Self
 
 from mooring.store.interface import (
     EMPTY_REVISION,
@@ -31,8 +31,156 @@ from mooring.store.interface import (
     StoreChange,
     WriteConflict,
 )
-from mooring.store.memory_folder import Folder
-from mooring.store.memory_watch import WATCH_BUFFER_MAX, MemoryWatch
+
+WATCH_BUFFER_MAX = 100_000
+
+
+class MemoryWatch:
+    """Implements `StoreWatch` on a `MemoryStore`."""
+
+    __slots__ = ("_buffer", "_buffer_max", "_handed_out", "_is_cut_off", "_is_woken", "_store", "_waiter", "folder")
+
+    def __init__(self, store: MemoryStore, folder: str, since: int, buffer_max: int) -> None:
+        assert buffer_max > 0, f"a buffer of {buffer_max} changes"
+        self.folder = folder
+        self._store = store
+        self._buffer_max = buffer_max
+        self._buffer: list[StoreChange] = []
+        self._handed_out = since
+        self._is_cut_off = False
+        self._is_woken = False
+        self._waiter: asyncio.Future[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        missed = self._store.begin_watch(self, self._handed_out)
+        self._buffer = [*missed]
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._store.end_watch(self)
+
+    async def next_batch(self) -> Sequence[StoreChange]:
+        if not self._buffer and not self._is_woken and not self._is_cut_off:
+            await self._wait()
+        self._is_woken = False
+        if self._is_cut_off:
+            raise RevisionGone(self._handed_out, self._store.oldest_revision())
+        batch, self._buffer = self._buffer, []
+        if batch:
+            self._handed_out = batch[-1].revision
+        return batch
+
+    async def _wait(self) -> None:
+        assert self._waiter is None, f"the watch of {self.folder} has one reader, not two"
+        self._waiter = asyncio.get_running_loop().create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+
+    def take(self, change: StoreChange) -> None:
+        """Add a change. Called by the store only."""
+        if len(self._buffer) >= self._buffer_max:
+            self.cut_off()
+            return
+        self._buffer.append(change)
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def cut_off(self) -> None:
+        """Accept no more changes, and let the reader know. Called by the store only."""
+        self._is_cut_off = True
+        self._buffer = []
+        self._store.end_watch(self, is_cut_off=True)
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def wake(self) -> None:
+        self._is_woken = True
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def seen_revision(self) -> int:
+        return self._handed_out if self._buffer or self._is_cut_off else self._store.current_revision()
+
+    def when_advanced(self, callback: Callable[[], None]) -> None:
+        self._store.call_when_advanced(callback)
+
+
+_FEW = 32
+
+
+class Folder:
+    """The records directly below one path."""
+
+    __slots__ = ("_added", "_removed", "_sorted", "path", "records", "watches")
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.records: dict[str, Record] = {}
+        self.watches: list[MemoryWatch] = []
+        self._sorted: list[str] = []
+        self._added: dict[str, None] = {}
+        self._removed: dict[str, None] = {}
+
+    def put(self, record: Record, *, is_new: bool) -> None:
+        self.records[record.key] = record
+        if is_new:
+            if record.key in self._removed:
+                del self._removed[record.key]
+            else:
+                self._added[record.key] = None
+
+    def remove(self, key: str) -> None:
+        del self.records[key]
+        if key in self._added:
+            del self._added[key]
+        else:
+            self._removed[key] = None
+
+    def in_order(self) -> list[Record]:
+        records = self.records
+        return [records[key] for key in self._keys_in_order()]
+
+    def keys_from(self, start: str) -> Iterator[str]:
+        """The keys from `start` on. The folder must not change during the iteration."""
+        keys = self._keys_in_order()
+        if not start or not keys or start <= keys[0]:
+            return iter(keys)
+        first = bisect_left(keys, start)
+        return (keys[index] for index in range(first, len(keys)))
+
+    def count_from(self, start: str) -> int:
+        keys = self._keys_in_order()
+        return len(keys) - bisect_left(keys, start)
+
+    def _keys_in_order(self) -> list[str]:
+        if self._removed:
+            self._take_out_removed()
+        if self._added:
+            self._sort_in_added()
+        return self._sorted
+
+    def _take_out_removed(self) -> None:
+        if len(self._removed) <= _FEW:
+            for key in self._removed:
+                del self._sorted[bisect_left(self._sorted, key)]
+        else:
+            self._sorted = [key for key in self._sorted if key not in self._removed]
+        self._removed.clear()
+
+    def _sort_in_added(self) -> None:
+        if len(self._added) <= _FEW:
+            for key in self._added:
+                insort(self._sorted, key)
+        else:
+            # Python's sort merges two sorted runs in linear time.
+            self._sorted.extend(sorted(self._added))
+            self._sorted.sort()
+        self._added.clear()
+
 
 HISTORY_CHANGES_MAX = 100_000
 HISTORY_REPLACED_BYTES_MAX = 64 * 1024 * 1024
@@ -42,7 +190,7 @@ _AFTER_ALL = "\U0010ffff"
 
 
 class MemoryStore:
-    """Keeps the store promise until the process ends."""
+    """Implements `Store` in memory."""
 
     def __init__(
         self,
@@ -82,7 +230,7 @@ class MemoryStore:
         assert folder.endswith("/"), f"a folder's path ends with a slash, not {folder!r}"
         assert limit >= 0, f"a list of at most {limit}"
         revision = self._revision if at is None else at
-        # What the records were then, where they are not so now.
+        # The records that were different then.
         then = self._changed_since(folder, revision) if revision != self._revision else {}
         if not limit and not start and not then:
             return Page(self._everything(folder), revision)
@@ -109,7 +257,7 @@ class MemoryStore:
         return [record for record in found if record is not None]
 
     def _keys(self, path: str, start: str, then: dict[str, Record | None]) -> Iterator[str]:
-        """The keys below a path from `start` on, in order, as they were then."""
+        """The keys below a path from `start` on, in order, at that revision."""
         now = self._keys_now(path, start)
         if not then:
             return now
@@ -138,7 +286,7 @@ class MemoryStore:
         return [self._folders[below] for below in self._paths_sorted[first:end]]
 
     def _changed_since(self, path: str, revision: int) -> dict[str, Record | None]:
-        """What the records below a path (or at it) were at a revision, of those that changed after it."""
+        """The records at a revision, of the keys at or below a path that changed after it."""
         then: dict[str, Record | None] = {}
         for change in self._changes_after(revision):
             if change.key not in then and change.key.startswith(path):
@@ -166,7 +314,7 @@ class MemoryStore:
             folder = self._open_folder(path)
         self._revision = revision = self._revision + 1
         folder.put(Record(key, value, revision), is_new=current is None)
-        self._tell(folder, StoreChange(key, revision, value, current))
+        self._notify(folder, StoreChange(key, revision, value, current))
         return revision
 
     async def delete(self, key: str, *, if_revision: int | None = None) -> int:
@@ -179,7 +327,7 @@ class MemoryStore:
         if not folder.records:
             del self._folders[path]
             self._paths_sorted = None
-        self._tell(folder, StoreChange(key, revision, None, current))
+        self._notify(folder, StoreChange(key, revision, None, current))
         return revision
 
     def _open_folder(self, path: str) -> Folder:
@@ -188,14 +336,14 @@ class MemoryStore:
         self._paths_sorted = None
         return folder
 
-    def _tell(self, folder: Folder, change: StoreChange) -> None:
+    def _notify(self, folder: Folder, change: StoreChange) -> None:
         self._history.append(change)
         if change.previous is not None:
             self._replaced_bytes += len(change.previous.value)
         while len(self._history) > self._changes_max or self._replaced_bytes > self._replaced_bytes_max:
             self._forget_oldest()
         if folder.watches:
-            # Not the one that the history keeps: what readers make of a change should go when they are done with it.
+            # A copy of the one in the history: the decoded form must be freed when the readers are done.
             told = StoreChange(change.key, change.revision, change.value, change.previous)
             for watch in folder.watches:
                 watch.take(told)
@@ -211,7 +359,7 @@ class MemoryStore:
         return MemoryWatch(self, folder, since, self._buffer_max)
 
     def begin_watch(self, watch: MemoryWatch, since: int) -> Sequence[StoreChange]:
-        """Only for the watch itself. What it missed between `since` and now; from here on it is told."""
+        """Register a watch. Returns the changes after `since`. Called by the watch only."""
         missed = [
             StoreChange(change.key, change.revision, change.value, change.previous)
             for change in self._changes_after(since)
@@ -223,25 +371,25 @@ class MemoryStore:
         return missed
 
     def end_watch(self, watch: MemoryWatch, *, is_cut_off: bool = False) -> None:
-        """Only for the watch itself."""
+        """Unregister a watch. Called by the watch only."""
         if watch not in self._watches:
             return
         self._watches_cut_off += is_cut_off
         self._watches.remove(watch)
         for folder in self._folders_below(watch.folder):
-            # A new list: a writer may be going through the old one.
+            # A new list: a writer may be iterating over the old one.
             folder.watches = [other for other in folder.watches if other is not watch]
 
     def current_revision(self) -> int:
-        """Only for watches, which may not wait."""
+        """`revision` without waiting, for watches."""
         return self._revision
 
     def oldest_revision(self) -> int:
-        """Only for watches."""
+        """For watches."""
         return self._oldest
 
     def call_when_advanced(self, callback: Callable[[], None]) -> None:
-        """Only for watches."""
+        """For watches."""
         self._advance_callbacks.append(callback)
 
     # ---------------------------------------------------------------------------------------------- forgetting
@@ -273,5 +421,5 @@ class MemoryStore:
 
 
 def _is_nested(folders: Sequence[Folder]) -> bool:
-    """Whether a folder lies inside of another one: then records of both alternate in the order of the keys."""
+    """Whether one folder contains another: then their records alternate in key order."""
     return len(folders) > 1 and any(later.path.startswith(earlier.path) for earlier, later in pairwise(folders))

@@ -109,3 +109,23 @@ def test_every_fault_is_reported_in_the_order_of_its_place() -> None:
 )
 def test_what_fits(expression: str) -> None:
     assert answer(expression)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "[1]" + ".map(a, {a: a})" * 40 + ".size() > 0",
+        "[]" + ".map(a, [a])" * 240 + ".size() > 0",
+        "".join(f"cel.bind(a{n + 1}, {{}}, [a{n + 1}, {{a{n}: a{n}}}] == [] || " for n in range(1, 40)).replace(
+            "{a1: a1}", "{1: 1}"
+        )
+        + "true"
+        + ")" * 39,
+    ],
+)
+def test_types_that_grow_with_each_level_are_an_error(expression: str) -> None:
+    assert first_error(expression) == "the types of the expression are too large"
+
+
+def test_a_long_list_of_empty_lists_is_checked_in_linear_time() -> None:
+    assert answer("[" + "[]," * 3_000 + "].size() == 3000")

@@ -67,6 +67,11 @@ def test_a_number_out_of_range_is_an_error(literal: str, expected: str) -> None:
     assert reports(f"{literal} == 1") == [f"1:1: {expected}"]
 
 
+def test_a_long_expression_is_an_error() -> None:
+    expected = "-1:0: expression code point size exceeds limit: size: 100001, limit 100000"
+    assert reports("1 == 1" + " " * 99_995) == [expected]
+
+
 def test_a_trailing_comma_is_allowed() -> None:
     assert answer("[1,] == [1] && [,] == [] && {1: 2,} == {1: 2} && {,} == {}")
 

@@ -10,15 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.api.cel.patterns import (
+    CACHE_BYTES_MAX,
     MEMORY_BUDGETS,
     PATTERN_BYTES_MAX,
     UNICODE_CLASSES_MAX,
     WORK_MAX,
     Pattern,
     PatternBudget,
-    PatternCache,
     PatternError,
     PatternWorkExceeded,
+    _cache,
     compile_pattern,
 )
 
@@ -150,6 +151,11 @@ def test_a_match_has_a_limit_of_work() -> None:
         Pattern("a.*b|a").all_in("a" * 10_000, -1)
 
 
+def test_a_class_counts_as_one_instruction_wherever_it_is() -> None:
+    one, four = (Pattern(r"(?i)" + r"\pL" * count).instruction_count for count in (1, 4))
+    assert four - one == 3
+
+
 def test_the_patterns_of_an_object_share_a_budget() -> None:
     budget = PatternBudget()
     budget.spend(WORK_MAX)
@@ -159,16 +165,13 @@ def test_the_patterns_of_an_object_share_a_budget() -> None:
 
 
 def test_the_cache_is_bounded_in_bytes() -> None:
-    cache = PatternCache(4 * MEMORY_BUDGETS[0])
-    for number in range(10):
-        cache.add(str(number), Pattern(str(number)))
-        assert cache.bytes_used <= cache.bytes_max
-        assert len(cache.patterns) <= 3
-    large = PatternCache(MEMORY_BUDGETS[-1] + MEMORY_BUDGETS[0])
-    large.add("small", Pattern("a"))
-    large.add("large", Pattern("a.{900}c"))
-    assert large.bytes_used >= MEMORY_BUDGETS[-1]
-    assert list(large.patterns) == ["large"]
+    for number in range(CACHE_BYTES_MAX // MEMORY_BUDGETS[0] + 1):
+        compile_pattern(str(number))
+        assert sum(pattern.memory_bytes for pattern in _cache.entries.values()) < _cache.size <= CACHE_BYTES_MAX
+    size = _cache.size
+    compile_pattern("a.{900}c")
+    assert _cache.size - size > MEMORY_BUDGETS[-1]
+    assert compile_pattern("a.{900}c") is compile_pattern("a.{900}c")
 
 
 _ATOMS = st.sampled_from(["a", "b", "ä", ".", "[ab]", "[^a]", r"\d", "^", "$", r"\b", "c"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mooring.api.cel import CelDevice, SelectorEvaluationError, compile_device_selector
-from mooring.api.cel.selector import EXPRESSIONS_REMEMBERED_MAX, _selectors
+from mooring.api.cel.selector import CACHED_CHARACTERS_MAX, _selectors
 from mooring.api.views.devices import DeviceAttribute
 from tests.api.cel.builders import amount, answer, compile_error, device, runtime_error, version
 
@@ -200,11 +200,13 @@ def test_names_without_a_domain_belong_to_the_driver() -> None:
     assert answer('device.attributes["other.example.com"].speed == 1', nic)
 
 
-def test_compiled_expressions_are_remembered() -> None:
+def test_compiled_expressions_are_cached_up_to_a_total_length() -> None:
     assert compile_device_selector("1 < 2") is compile_device_selector("1 < 2")
-    for number in range(EXPRESSIONS_REMEMBERED_MAX + 1):
-        compile_device_selector(f"{number} == {number}")
-        assert len(_selectors) <= EXPRESSIONS_REMEMBERED_MAX
+    padding = " " * (CACHED_CHARACTERS_MAX // 10)
+    for number in range(20):
+        compile_device_selector(f"{number} == {number}{padding}")
+        assert sum(map(len, _selectors.entries)) == _selectors.size <= CACHED_CHARACTERS_MAX
+        assert len(_selectors.entries) >= 1
 
 
 def test_a_selector_can_be_asked_again_after_it_failed() -> None:

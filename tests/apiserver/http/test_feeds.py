@@ -12,9 +12,9 @@ import pytest
 from mooring.api.kinds import CONFIG_MAP
 from mooring.apiserver.http import feeds as feeds_module
 from mooring.apiserver.http.feeds import GATHER_S_MAX, Feeds, Listener, place_after, place_of
+from mooring.apiserver.storage.watch import BookmarkEvent, StoreEvent
 from mooring.client.errors import ExpiredError, StatusError
 from mooring.client.interface import Change, WatchEvent
-from mooring.client.local_watch import BookmarkEvent, StoreEvent
 from mooring.kit.clock import Clock, VirtualClock
 from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup

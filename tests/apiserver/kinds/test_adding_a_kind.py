@@ -13,7 +13,7 @@ from mooring.api.schema import tables
 from mooring.api.schema.parse import fill, parse_package
 from mooring.apiserver import kinds as modules
 from mooring.apiserver.desk import Desk
-from mooring.apiserver.inside import InsideClient
+from mooring.apiserver.loopback import LoopbackClient
 from mooring.client.errors import InvalidError
 from tests.apiserver.desks import with_desk
 from tests.client.objects import at, read
@@ -109,7 +109,7 @@ def anchor(name: str, weight: int) -> dict[str, object]:
 
 
 def test_objects_are_defaulted_validated_and_stored() -> None:
-    async def scenario(desk: Desk, client: InsideClient) -> None:
+    async def scenario(desk: Desk, client: LoopbackClient) -> None:
         made = read(await client.create(ANCHOR, "", anchor("heavy", 500)))
         assert (at(made, "kindOfAnchor"), at(made, "metadata.generation")) == ("Bower", 1)
         listing = await client.list(ANCHOR)
@@ -123,7 +123,7 @@ def test_objects_are_defaulted_validated_and_stored() -> None:
 
 
 def test_it_is_discovered_and_printed() -> None:
-    async def scenario(desk: Desk, client: InsideClient) -> None:
+    async def scenario(desk: Desk, client: LoopbackClient) -> None:
         resource = desk.resources.of_kind(ANCHOR)
         assert [each["name"] for each in resource.table.columns] == ["Name", "Weight", "Age"]
         made = read(await client.create(ANCHOR, "", anchor("heavy", 500)))

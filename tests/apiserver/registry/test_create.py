@@ -15,7 +15,7 @@ from mooring.api.kinds import CONFIG_MAP, NAMESPACE, Kind
 from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call
 from mooring.apiserver.desk import Desk
-from mooring.apiserver.inside import InsideClient
+from mooring.apiserver.loopback import LoopbackClient
 from mooring.apiserver.registry.create import GENERATED_NAME_TRIES_MAX, Created, create
 from mooring.client.errors import StatusError
 from mooring.kit.entropy import SUFFIX_LENGTH, Entropy
@@ -29,7 +29,7 @@ NOW = "2026-01-01T00:00:00Z"
 class Maker:
     """Creates config maps."""
 
-    def __init__(self, desk: Desk, client: InsideClient) -> None:
+    def __init__(self, desk: Desk, client: LoopbackClient) -> None:
         self.desk = desk
         self.client = client
         self.warnings: list[str] = []
@@ -57,7 +57,7 @@ class Maker:
 
 
 def play(story: Callable[[Maker], Awaitable[None]]) -> None:
-    async def scenario(desk: Desk, client: InsideClient) -> None:
+    async def scenario(desk: Desk, client: LoopbackClient) -> None:
         await story(Maker(desk, client))
 
     with_desk(scenario)

@@ -11,7 +11,7 @@ from mooring.api.kinds import CONFIG_MAP, DEPLOYMENT, POD, Kind
 from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call, FieldValidation
 from mooring.apiserver.desk import Desk
-from mooring.apiserver.inside import InsideClient
+from mooring.apiserver.loopback import LoopbackClient
 from mooring.apiserver.registry.patches import Patch, patch
 from mooring.client.errors import StatusError
 from mooring.client.interface import PatchForm
@@ -36,7 +36,7 @@ OBJECTS: dict[Kind, Document] = {
 class Patched:
     """One object of each kind, called `it`, and somebody who patches them."""
 
-    def __init__(self, desk: Desk, client: InsideClient) -> None:
+    def __init__(self, desk: Desk, client: LoopbackClient) -> None:
         self._desk = desk
         self._client = client
         self.warnings: list[str] = []
@@ -64,7 +64,7 @@ class Patched:
 
 
 def play(story: Any) -> None:
-    async def scenario(desk: Desk, client: InsideClient) -> None:
+    async def scenario(desk: Desk, client: LoopbackClient) -> None:
         patched = Patched(desk, client)
         await patched.create()
         await story(patched)

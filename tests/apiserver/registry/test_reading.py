@@ -13,11 +13,11 @@ from mooring.apiserver.registry.reading import Reader, check_continue_token, wat
 from mooring.apiserver.resources import Resource
 from mooring.client.errors import BadRequestError, ExpiredError, NotFoundError, ServerError, StatusError
 from mooring.client.interface import Listing, Selection
-from mooring.client.local import LocalClient
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from tests.apiserver.registry.pod_desk import NS, PodDesk
+from tests.fakes.raw_client import RawClient
 
 OF_TEAM = Selection(namespace=NS)
 
@@ -28,7 +28,7 @@ class Room:
     def __init__(self) -> None:
         self.desk = PodDesk()
         clock = VirtualClock()
-        self.reader = Reader(LocalClient(self.desk.store, clock, Entropy(1)))
+        self.reader = Reader(RawClient(self.desk.store, clock, Entropy(1)))
         self.revisions: dict[str, int] = {}
 
     async def fill(self) -> None:

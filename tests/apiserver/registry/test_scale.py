@@ -11,7 +11,7 @@ from mooring.api.kinds import DEPLOYMENT
 from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call
 from mooring.apiserver.desk import Desk
-from mooring.apiserver.inside import InsideClient
+from mooring.apiserver.loopback import LoopbackClient
 from mooring.apiserver.registry.patches import Patch
 from mooring.apiserver.registry.scale import patch_scale, put_scale
 from mooring.client.errors import StatusError
@@ -30,7 +30,7 @@ SPEC: Document = {
 class Scaled:
     """A deployment of two replicas, and those who scale it."""
 
-    def __init__(self, desk: Desk, client: InsideClient) -> None:
+    def __init__(self, desk: Desk, client: LoopbackClient) -> None:
         self._desk = desk
         self._client = client
 
@@ -66,7 +66,7 @@ class Scaled:
 
 
 def play(story: Any) -> None:
-    async def scenario(desk: Desk, client: InsideClient) -> None:
+    async def scenario(desk: Desk, client: LoopbackClient) -> None:
         scaled = Scaled(desk, client)
         await scaled.create()
         await story(scaled)

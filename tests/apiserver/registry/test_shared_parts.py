@@ -13,13 +13,13 @@ from mooring.api.kinds import CONFIG_MAP, DEPLOYMENT, LEASE, NODE, POD, REPLICA_
 from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call, FieldValidation
 from mooring.apiserver.desk import Desk
-from mooring.apiserver.inside import InsideClient
 from mooring.apiserver.kinds.config_map import ConfigMapStrategy
 from mooring.apiserver.kinds.deployment import DeploymentStrategy
 from mooring.apiserver.kinds.lease import LeaseStrategy
 from mooring.apiserver.kinds.node import NodeStrategy
 from mooring.apiserver.kinds.pod.strategy import PodStrategy
 from mooring.apiserver.kinds.replica_set import ReplicaSetStrategy
+from mooring.apiserver.loopback import LoopbackClient
 from mooring.apiserver.registry import patches, put
 from mooring.apiserver.wire.patch_bodies import read_patch
 from mooring.client.errors import StatusError
@@ -181,7 +181,7 @@ async def outcome(desk: Desk, kind: Kind, name: str, write: Write) -> object:
 def played(kind: Kind, body: Document, writes: Sequence[Write]) -> list[object]:
     found: list[object] = []
 
-    async def scenario(desk: Desk, client: InsideClient) -> None:
+    async def scenario(desk: Desk, client: LoopbackClient) -> None:
         await client.create(kind, NS if kind.is_namespaced else "", body)
         for write in writes:
             await desk.clock.wait(1.0)

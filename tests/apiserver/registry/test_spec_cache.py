@@ -14,7 +14,7 @@ from mooring.api.kinds import POD
 from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call, FieldValidation
 from mooring.apiserver.desk import Desk
-from mooring.apiserver.inside import InsideClient
+from mooring.apiserver.loopback import LoopbackClient
 from mooring.apiserver.registry.create import create
 from mooring.apiserver.registry.spec_cache import ENTRY_BYTES, SpecCache, SpecInputs, SpecResult, split_body
 from mooring.client.errors import StatusError
@@ -59,7 +59,7 @@ async def outcome(desk: Desk, body: Document, validation: FieldValidation) -> ob
 def outcomes(bodies: Sequence[tuple[Document, FieldValidation]], cache: SpecCache) -> list[object]:
     found: list[object] = []
 
-    async def scenario(desk: Desk, client: InsideClient) -> None:
+    async def scenario(desk: Desk, client: LoopbackClient) -> None:
         desk.resources.of_kind(POD).strategy.specs = cache
         for body, validation in bodies:
             found.append(await outcome(desk, body, validation))

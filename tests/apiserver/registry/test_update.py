@@ -13,7 +13,7 @@ from mooring.api.kinds import CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, LEASE, Kin
 from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call
 from mooring.apiserver.desk import Desk
-from mooring.apiserver.inside import InsideClient
+from mooring.apiserver.loopback import LoopbackClient
 from mooring.apiserver.registry.put import put
 from mooring.apiserver.registry.update import WRITE_TRIES_MAX, Changed, change
 from mooring.client.errors import StatusError
@@ -30,7 +30,7 @@ ESTABLISHING_S_MAX = 10.0
 class Written:
     """One object, called `it`, and those who write to it."""
 
-    def __init__(self, desk: Desk, client: InsideClient, kind: Kind) -> None:
+    def __init__(self, desk: Desk, client: LoopbackClient, kind: Kind) -> None:
         self.desk = desk
         self.client = client
         self.kind = kind
@@ -67,7 +67,7 @@ class Written:
 
 
 def play(story: Callable[[Written], Awaitable[None]], kind: Kind = CONFIG_MAP) -> None:
-    async def scenario(desk: Desk, client: InsideClient) -> None:
+    async def scenario(desk: Desk, client: LoopbackClient) -> None:
         written = Written(desk, client, kind)
         await client.create(kind, NS, written.body(**BODIES[kind]))
         await story(written)
@@ -208,7 +208,7 @@ def test_what_waits_for_its_finalizers_goes_with_the_last_one() -> None:
 def test_a_status_without_a_type_changes_as_json_does(before: object, after: object) -> None:
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
-    async def scenario(desk: Desk, client: InsideClient) -> None:
+    async def scenario(desk: Desk, client: LoopbackClient) -> None:
         made = definition(version(schema, subresources={"status": {}}), accepted=False)
         made["metadata"] = {"name": made["metadata"]["name"]}
         await client.create(CUSTOM_RESOURCE_DEFINITION, "", made)

@@ -37,6 +37,11 @@ def test_it_is_ready_when_it_says_where_it_is_and_strangers_may_only_ask_for_hea
         assert up.kubeconfig.stat().st_mode & 0o077 == 0
 
 
+def test_its_nodes_are_registered_when_it_says_where_it_is(tmp_path: Path) -> None:
+    with running(tmp_path, "--ephemeral", "--nodes", "200", "--without", "scheduler,controllers") as up:
+        assert len(up.ask("GET", "/api/v1/nodes").document()["items"]) == 200
+
+
 def test_what_only_few_need_is_not_read_in_before_it_is_ready() -> None:
     program = (
         "import sys\n"

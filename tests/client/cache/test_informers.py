@@ -16,12 +16,12 @@ from mooring.api.views.pod import Pod
 from mooring.client.cache.informer import SharedInformers
 from mooring.client.errors import ClientError, ExpiredError, NoAnswerError, ServerError, TooManyRequestsError
 from mooring.client.interface import EVERYTHING, Listing, PatchForm, Selection, Watch, WatchEvent
-from mooring.client.local import LocalClient
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
 from mooring.store.memory import MemoryStore
+from tests.fakes.raw_client import RawClient
 
 SEEDS = range(30)
 SECONDS_OF_TROUBLE = 120
@@ -34,7 +34,7 @@ class World:
     def __init__(self, seed: int = 1) -> None:
         self.clock = VirtualClock()
         self.entropy = Entropy(seed)
-        self.client = LocalClient(MemoryStore(), self.clock, self.entropy.fork("client"))
+        self.client = RawClient(MemoryStore(), self.clock, self.entropy.fork("client"))
 
     def informers(self) -> SharedInformers:
         return SharedInformers(self.client, self.clock, self.entropy.fork("informers"), page_size=5)
@@ -120,7 +120,7 @@ def test_a_selection_sees_objects_come_and_go() -> None:
 # --- trouble -----------------------------------------------------------------------------------------------------
 
 
-class TroubledClient(LocalClient):
+class TroubledClient(RawClient):
     """Its lists fail, and its watches are cut, delayed, told twice or too old, for as long as `is_troubled`."""
 
     def __init__(self, world: World) -> None:
@@ -225,7 +225,7 @@ class Believer:
             self.faults.append(f"{old.key} was not as it is said to have been")
 
 
-async def live(client: LocalClient, clock: VirtualClock, entropy: Entropy) -> None:
+async def live(client: RawClient, clock: VirtualClock, entropy: Entropy) -> None:
     """Pods come, change and go, for a while."""
     while clock.now_s() < SECONDS_OF_TROUBLE:
         name = entropy.choose(PODS)

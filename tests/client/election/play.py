@@ -22,11 +22,11 @@ from mooring.api.kinds import Kind
 from mooring.client.election.elector import ElectionSettings, LeaderElector, LeadershipLostError
 from mooring.client.errors import NoAnswerError
 from mooring.client.interface import JsonObject
-from mooring.client.local import LocalClient
 from mooring.kit.clock import Clock, VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
 from mooring.store.memory import MemoryStore
+from tests.fakes.raw_client import RawClient
 
 Answer = TypeVar("Answer")
 ACT_EACH_S = 0.25
@@ -136,7 +136,7 @@ class ElectionPlay:
     def __init__(self, clock: VirtualClock, seed: int = 1) -> None:
         self.clock = clock
         self.entropy = Entropy(seed)
-        self.client = LocalClient(MemoryStore(), clock, self.entropy.fork("client"))
+        self.client = RawClient(MemoryStore(), clock, self.entropy.fork("client"))
         self.processes: dict[str, Process] = {}
         self.acts: list[tuple[str, float]] = []
 

@@ -9,12 +9,12 @@ import pytest
 from mooring.api.kinds import CONFIG_MAP, NODE, POD
 from mooring.client.election.fence import FencedClient, OutsideFenceError
 from mooring.client.interface import Client, PatchForm
-from mooring.client.local import LocalClient
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.store.memory import MemoryStore
 from tests.client.objects import config_map, node, pod
+from tests.fakes.raw_client import RawClient
 
 Request = Callable[[Client], Awaitable[object]]
 
@@ -64,8 +64,8 @@ def test_reading_is_free() -> None:
     run(main(), clock)
 
 
-async def filled(clock: VirtualClock) -> LocalClient:
-    client = LocalClient(MemoryStore(), clock, Entropy(1))
+async def filled(clock: VirtualClock) -> RawClient:
+    client = RawClient(MemoryStore(), clock, Entropy(1))
     await client.create(NODE, "", node("n1"))
     await client.create(POD, "default", pod("web"))
     await client.create(CONFIG_MAP, "default", config_map())

@@ -9,15 +9,15 @@ import msgspec
 from mooring.api.document import Document
 from mooring.api.kinds import CORE_EVENT
 from mooring.api.views.meta import ObjectReference
-from mooring.client.events.core import PENDING_MAX, CoreEventWriter
-from mooring.client.events.writer import RETRY_S
-from mooring.client.local import LocalClient
+from mooring.client.events.formats import CoreFormat
+from mooring.client.events.writer import PENDING_MAX, RETRY_S, EventWriter
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
 from mooring.store.memory import MemoryStore
 from tests.client.faulty import Fault, FaultyClient, Outcome, Script
+from tests.fakes.raw_client import RawClient
 
 
 def about(name: str) -> ObjectReference:
@@ -27,8 +27,8 @@ def about(name: str) -> ObjectReference:
 class Stage:
     def __init__(self, clock: VirtualClock, *faults: Fault) -> None:
         self.clock = clock
-        self.client = FaultyClient(LocalClient(MemoryStore(), clock, Entropy(1)), clock, Script(*faults))
-        self.writer = CoreEventWriter(self.client, clock, Entropy(2))
+        self.client = FaultyClient(RawClient(MemoryStore(), clock, Entropy(1)), clock, Script(*faults))
+        self.writer = EventWriter(self.client, clock, Entropy(2), CoreFormat())
 
     async def written(self) -> list[tuple[str, int]]:
         listing = await self.client.list(CORE_EVENT)
@@ -53,10 +53,34 @@ def test_events_are_created_and_counted() -> None:
         recorder = stage.writer.recorder("a")
         recorder.event(about("p"), "Normal", "Made", "one")
         recorder.event(about("p"), "Normal", "Made", "two")
+        await stage.writer.wait_written()
         recorder.event(about("p"), "Normal", "Made", "one")
         await stage.writer.wait_written()
         assert await stage.written() == [("one", 2), ("two", 1)]
-        assert stage.writer.statistics()["a"]["patched"] == 1
+        assert stage.writer.statistics()["patched"] == 1
+
+    play(story)
+
+
+def test_what_happens_again_before_the_first_was_written_is_written_with_it() -> None:
+    async def story(stage: Stage) -> None:
+        recorder = stage.writer.recorder("a")
+        recorder.event(about("p"), "Normal", "Made", "one")
+        recorder.event(about("p"), "Normal", "Made", "one")
+        await stage.writer.wait_written()
+        assert await stage.written() == [("one", 2)]
+        statistics = stage.writer.statistics()
+        assert (statistics["created"], statistics["patched"]) == (1, 0)
+
+    play(story)
+
+
+def test_components_are_counted_apart() -> None:
+    async def story(stage: Stage) -> None:
+        for component in ("a", "b"):
+            stage.writer.recorder(component).event(about("p"), "Normal", "Made", "one")
+        await stage.writer.wait_written()
+        assert await stage.written() == [("one", 1), ("one", 1)]
 
     play(story)
 
@@ -92,7 +116,7 @@ def test_what_is_refused_is_dropped() -> None:
         stage.writer.recorder("a").event(about("q"), "Normal", "Made", "two")
         await stage.writer.wait_written()
         assert await stage.written() == [("two", 1)]
-        assert stage.writer.statistics()["a"]["dropped_refused"] == 1
+        assert stage.writer.statistics()["dropped_refused"] == 1
 
     play(story, Fault("create", Outcome.CONFLICT))
 
@@ -102,7 +126,7 @@ def test_too_many_are_dropped() -> None:
         recorder = stage.writer.recorder("a")
         for number in range(PENDING_MAX + 10):
             recorder.event(about(f"p{number}"), "Normal", "Made", "one")
-        assert stage.writer.statistics()["a"]["dropped_full"] == 10
+        assert stage.writer.statistics()["dropped_full"] == 10
         await stage.writer.wait_written()
         assert len(await stage.written()) == PENDING_MAX
 

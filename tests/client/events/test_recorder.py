@@ -8,19 +8,18 @@ import pytest
 
 from mooring.api.views.meta import ObjectMeta, ObjectReference
 from mooring.api.views.pod import Pod
+from mooring.client.events.formats import SeriesFormat
 from mooring.client.events.recorder import (
     NOTE_BYTES_MAX,
     EventKey,
-    EventNames,
     EventRecorder,
     SpamFilter,
     event_name,
     reference_to,
     shortened,
 )
-from mooring.client.events.series import SeriesEvent
+from mooring.client.events.writer import EventRecord
 from mooring.kit.clock import VirtualClock
-from mooring.kit.entropy import Entropy
 
 POD = ObjectReference(api_version="v1", kind="Pod", namespace="shop", name="web", uid="u1", resource_version="7")
 NODE = ObjectReference(api_version="v1", kind="Node", name="n1", uid="u2")
@@ -30,15 +29,16 @@ def key(regarding: ObjectReference = POD, *, related: ObjectReference | None = N
     return (type, "Binding", "Scheduled", "default-scheduler", "default-scheduler-host", regarding, related)
 
 
-def series_event(key: EventKey, name: str, note: str, seen_s: float) -> SeriesEvent:
-    event = SeriesEvent(key, note, seen_s, EventNames(Entropy(1)))
-    event.name = name
-    return event
+FORMAT = SeriesFormat()
+
+
+def record_of(key: EventKey, name: str, note: str, seen_s: float) -> EventRecord:
+    return EventRecord(key, key, name, note, seen_s)
 
 
 def test_an_event_as_kube_scheduler_writes_it() -> None:
-    record = series_event(key(related=NODE), "web.18", "Successfully assigned shop/web to n1", 1_767_225_600.25)
-    assert record.body() == {
+    record = record_of(key(related=NODE), "web.18", "Successfully assigned shop/web to n1", 1_767_225_600.25)
+    assert FORMAT.body(record) == {
         "kind": "Event",
         "apiVersion": "events.k8s.io/v1",
         "metadata": {"name": "web.18", "namespace": "shop"},
@@ -62,15 +62,15 @@ def test_an_event_as_kube_scheduler_writes_it() -> None:
 
 
 def test_a_series_says_how_often_and_when_last() -> None:
-    record = series_event(key(), "web.18", "note", 0.0)
+    record = record_of(key(), "web.18", "note", 0.0)
     record.count, record.last_seen_s = 3, 1_767_225_601.0
     series = {"count": 3, "lastObservedTime": "2026-01-01T00:00:01.000000Z"}
-    assert record.patch() == {"series": series}
-    assert record.body()["series"] == series
+    assert FORMAT.patch(record) == {"series": series}
+    assert FORMAT.body(record)["series"] == series
 
 
 def test_events_about_objects_without_a_namespace_go_to_default() -> None:
-    assert series_event(key(NODE), "n1.18", "note", 0.0).namespace == "default"
+    assert record_of(key(NODE), "n1.18", "note", 0.0).namespace == "default"
 
 
 def test_a_reference_names_the_very_object() -> None:
@@ -125,19 +125,19 @@ def test_an_unknown_type_is_not_recorded(caplog: pytest.LogCaptureFixture) -> No
 def test_a_source_may_say_so_much_of_an_object() -> None:
     clock = VirtualClock()
     spam = SpamFilter(clock, burst=2, refill_s=300.0)
-    assert [spam.is_allowed(key()) for _ in range(3)] == [True, True, False]
-    assert spam.is_allowed(key(NODE))
-    assert spam.is_allowed(key(type="Warning"))
+    assert [spam.is_allowed(FORMAT.spam_key(key())) for _ in range(3)] == [True, True, False]
+    assert spam.is_allowed(FORMAT.spam_key(key(NODE)))
+    assert spam.is_allowed(FORMAT.spam_key(key(type="Warning")))
     clock.advance_to(300.0)
-    assert [spam.is_allowed(key()) for _ in range(2)] == [True, False]
+    assert [spam.is_allowed(FORMAT.spam_key(key())) for _ in range(2)] == [True, False]
 
 
 def test_the_source_that_was_silent_longest_is_forgotten_first() -> None:
     spam = SpamFilter(VirtualClock(), burst=1, refill_s=300.0, sources_max=2)
     others = [ObjectReference(kind="Pod", name=name) for name in "ab"]
-    assert spam.is_allowed(key())
-    assert spam.is_allowed(key(others[0]))
-    assert not spam.is_allowed(key())  # and by that was heard last
-    assert spam.is_allowed(key(others[1]))
-    assert not spam.is_allowed(key())
-    assert spam.is_allowed(key(others[0]))
+    assert spam.is_allowed(FORMAT.spam_key(key()))
+    assert spam.is_allowed(FORMAT.spam_key(key(others[0])))
+    assert not spam.is_allowed(FORMAT.spam_key(key()))  # and by that was heard last
+    assert spam.is_allowed(FORMAT.spam_key(key(others[1])))
+    assert not spam.is_allowed(FORMAT.spam_key(key()))
+    assert spam.is_allowed(FORMAT.spam_key(key(others[0])))

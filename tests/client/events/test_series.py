@@ -21,16 +21,17 @@ from mooring.client.errors import (
     NotFoundError,
     ServerError,
 )
+from mooring.client.events.formats import SeriesFormat
 from mooring.client.events.recorder import EventRecorder
-from mooring.client.events.series import WORKERS_MAX, WORKERS_MIN, SeriesEventWriter
+from mooring.client.events.writer import WORKERS_MAX, WORKERS_MIN, EventWriter
 from mooring.client.interface import Client
-from mooring.client.local import LocalClient
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import DeadlockError, run
 from mooring.kit.tasks import TaskGroup
 from mooring.store.memory import MemoryStore
 from tests.client.scripted import ScriptedClient
+from tests.fakes.raw_client import RawClient
 
 WEB = ObjectReference(api_version="v1", kind="Pod", namespace="shop", name="web", uid="u1")
 DB = ObjectReference(api_version="v1", kind="Pod", namespace="shop", name="db", uid="u2")
@@ -39,7 +40,7 @@ DB = ObjectReference(api_version="v1", kind="Pod", namespace="shop", name="db", 
 class Desk:
     """A writer at work on a scripted client."""
 
-    def __init__(self, clock: VirtualClock, client: ScriptedClient, writer: SeriesEventWriter) -> None:
+    def __init__(self, clock: VirtualClock, client: ScriptedClient, writer: EventWriter) -> None:
         self.clock = clock
         self.client = client
         self.writer = writer
@@ -65,12 +66,13 @@ def at_desk(
     client = ScriptedClient(clock, writes=answers or [])
 
     async def main() -> Desk:
-        writer = SeriesEventWriter(
+        writer = EventWriter(
             client,
             clock,
             Entropy(1),
+            SeriesFormat(),
             pending_max=pending_max,
-            series_max=series_max,
+            remembered_max=series_max,
             spam_burst=spam_burst,
         )
         desk = Desk(clock, client, writer)
@@ -259,8 +261,8 @@ def test_there_are_more_writers_where_more_waits(records: int, writers: int) -> 
     clock = VirtualClock()
     client = SlowClient(clock)
 
-    async def main() -> SeriesEventWriter:
-        writer = SeriesEventWriter(cast(Client, client), clock, Entropy(1))
+    async def main() -> EventWriter:
+        writer = EventWriter(cast(Client, client), clock, Entropy(1), SeriesFormat())
         recorder = writer.recorder("default-scheduler", "default-scheduler-host")
         async with TaskGroup("desk") as group:
             writer.start(group)
@@ -326,10 +328,10 @@ def test_a_writer_at_rest_sets_no_alarm() -> None:
 
 def test_on_a_real_store_a_series_is_one_object() -> None:
     clock = VirtualClock()
-    client = LocalClient(MemoryStore(), clock, Entropy(1))
+    client = RawClient(MemoryStore(), clock, Entropy(1))
 
     async def main() -> list[JsonBytes]:
-        writer = SeriesEventWriter(client, clock, Entropy(2))
+        writer = EventWriter(client, clock, Entropy(2), SeriesFormat())
         recorder = writer.recorder("default-scheduler", "default-scheduler-host")
         async with TaskGroup("desk") as group:
             writer.start(group)

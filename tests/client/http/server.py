@@ -1,6 +1,6 @@
 """A small API server for tests: the HTTP of Kubernetes in front of a client, and mishaps on demand.
 
-    async with HttpServer(LocalClient(...)) as server:
+    async with HttpServer(RawClient(...)) as server:
         server.mishaps = [Refuse(503), Reset(), CutWatch(after=2, how=Cut.HALF_A_LINE)]
         HttpClient(Connection(server.url), ...)
 
@@ -224,13 +224,14 @@ class HttpServer:
         try:
             await response.prepare(request)
             await response.write(initial)
-            told = 0
+            told, rest = 0, []
             while cut is None or told < cut.after:
-                batch = await watch.next_batch()
-                batch = batch if cut is None else batch[: cut.after - told]
+                batch = list(await watch.next_batch())
+                if cut is not None:
+                    batch, rest = batch[: cut.after - told], batch[cut.after - told :]
                 told += sum(event.change is not Change.BOOKMARK for event in batch)
                 await response.write(b"".join(_line(event) for event in batch))
-            half = _line((await watch.next_batch())[0])[:-40] if "HALF" in cut.how.name else b""
+            half = _line((rest or await watch.next_batch())[0])[:-40] if "HALF" in cut.how.name else b""
             await self._end(request, response, cut.how, half)
         finally:
             await watch.__aexit__(None, None, None)

@@ -1,4 +1,4 @@
-"""The HTTP client keeps the promise; and what only it does: pages, options, what it refuses to send."""
+"""The HTTP client implements the interface; and what only it does: pages, options, what it refuses to send."""
 
 from __future__ import annotations
 

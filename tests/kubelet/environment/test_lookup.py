@@ -6,13 +6,13 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from mooring.api.kinds import CONFIG_MAP, SECRET, SERVICE
-from mooring.client.local import LocalClient
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.kubelet.environment.found import Found
 from mooring.kubelet.environment.lookup import Lookup, config_map_names, secret_names
 from mooring.store.memory import MemoryStore
+from tests.fakes.raw_client import RawClient
 from tests.kubelet.whole import container_with, pod_with
 
 REFERENCES: dict[str, Any] = {
@@ -26,10 +26,10 @@ REFERENCES: dict[str, Any] = {
 }
 
 
-def looked_up(fill: Callable[[LocalClient], Awaitable[None]], *, links: bool = True, **fields: Any) -> Found:
+def looked_up(fill: Callable[[RawClient], Awaitable[None]], *, links: bool = True, **fields: Any) -> Found:
     async def main() -> Found:
         clock = VirtualClock()
-        client = LocalClient(MemoryStore(), clock, Entropy(1))
+        client = RawClient(MemoryStore(), clock, Entropy(1))
         await fill(client)
         one = pod_with({"enableServiceLinks": links}, **fields)
         return await Lookup(client).look_up(one, one.spec.containers[0])
@@ -37,7 +37,7 @@ def looked_up(fill: Callable[[LocalClient], Awaitable[None]], *, links: bool = T
     return run(main())
 
 
-async def services(client: LocalClient) -> None:
+async def services(client: RawClient) -> None:
     for namespace, name, address in (
         ("default", "kubernetes", "10.96.0.1"),
         ("default", "db", "10.96.0.2"),
@@ -54,7 +54,7 @@ def test_each_object_is_named_once() -> None:
 
 
 def test_what_is_there_is_found_and_what_is_not_is_none() -> None:
-    async def fill(client: LocalClient) -> None:
+    async def fill(client: RawClient) -> None:
         await client.create(CONFIG_MAP, "default", {"metadata": {"name": "a"}, "data": {"k": "v"}})
         await client.create(SECRET, "default", {"metadata": {"name": "s"}, "data": {"k": "dg=="}})
         await client.create(CONFIG_MAP, "other", {"metadata": {"name": "b"}, "data": {"k": "v"}})

@@ -1,4 +1,4 @@
-"""A small cluster whose pods are real processes: a store, a local client, a fleet; on real time.
+"""A small cluster whose pods are real processes: a store, a raw client, a fleet; on real time.
 
 async def story(play: RealPlay) -> None:
     await play.create(shell_pod("web", "echo hello; exec sleep 600"))
@@ -17,7 +17,6 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from mooring.client.local import LocalClient
 from mooring.kit.clock import SystemClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run_real
@@ -27,6 +26,7 @@ from mooring.kubelet.host import HostFacts
 from mooring.kubelet.processes.runtime import ProcessRuntime, ProcessSettings
 from mooring.kubelet.settings import host_settings
 from mooring.store.memory import MemoryStore
+from tests.fakes.raw_client import RawClient
 from tests.kubelet.play import Body, Play, container, pod
 from tests.kubelet.test_logs import Asked
 from tests.waiting import LIMIT_S
@@ -70,7 +70,7 @@ def played_for_real(story: RealStory, directory: Path, store: MemoryStore | None
     clock = SystemClock()
 
     async def main() -> None:
-        client = LocalClient(store if store is not None else MemoryStore(), clock, Entropy(1))
+        client = RawClient(store if store is not None else MemoryStore(), clock, Entropy(1))
         settings = ProcessSettings(directory, HOST)
         fleet = Fleet(client, clock, Entropy(1), host_settings(HOST, 1), lambda needs: ProcessRuntime(settings, needs))
         async with TaskGroup("play") as group, asyncio.timeout(2 * LIMIT_S):

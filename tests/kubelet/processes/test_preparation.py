@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from mooring.client.local import LocalClient
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
@@ -20,6 +19,7 @@ from mooring.kubelet.volumes.entry_command import MountAbility
 from mooring.kubelet.volumes.keeper import Volumes
 from mooring.kubelet.whole_views import WholePod
 from mooring.store.memory import MemoryStore
+from tests.fakes.raw_client import RawClient
 from tests.kubelet.whole import PLACE, pod_with
 
 SCRATCH: dict[str, Any] = {"volumes": [{"name": "s", "emptyDir": {}}]}
@@ -30,7 +30,7 @@ def prepared(folder: Path, pod: WholePod, ability: MountAbility = MountAbility.N
     clock = VirtualClock()
 
     async def main() -> Prepared:
-        client = LocalClient(MemoryStore(), clock, Entropy(1))
+        client = RawClient(MemoryStore(), clock, Entropy(1))
         directories, volumes = PodDirectories.open(folder), Volumes(client, clock, folder)
         preparation = Preparation(directories, Cgroups((), folder), Lookup(client), volumes, ability, PLACE)
         try:

@@ -11,7 +11,6 @@ import pytest
 
 from mooring.api.kinds import CONFIG_MAP, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
 from mooring.client.interface import JsonObject
-from mooring.client.local import LocalClient
 from mooring.kit.clock import VirtualClock, format_rfc3339
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
@@ -20,13 +19,14 @@ from mooring.kubelet.volumes.files import VolumeError
 from mooring.kubelet.volumes.keeper import LOOK_S, Volumes
 from mooring.kubelet.whole_views import WholePod
 from mooring.store.memory import MemoryStore
+from tests.fakes.raw_client import RawClient
 from tests.kubelet.whole import PLACE, pod_with
 
 LIFE_S = 1000.0
 TOKEN = {"name": "t", "projected": {"sources": [{"serviceAccountToken": {"path": "token", "expirationSeconds": 1000}}]}}
 
 
-class Api(LocalClient):
+class Api(RawClient):
     """A store that also signs tokens: token-1, token-2 ..."""
 
     def __init__(self, clock: VirtualClock) -> None:
@@ -135,8 +135,8 @@ def test_a_store_that_signs_no_tokens_is_said(tmp_path: Path) -> None:
     clock = VirtualClock()
 
     async def main() -> None:
-        volumes = Volumes(LocalClient(MemoryStore(), clock, Entropy(1)), clock, tmp_path)
-        with pytest.raises(VolumeError, match="are given by API servers, not by LocalClient"):
+        volumes = Volumes(RawClient(MemoryStore(), clock, Entropy(1)), clock, tmp_path)
+        with pytest.raises(VolumeError, match="are given by API servers, not by RawClient"):
             await volumes.set_up(of_volumes(TOKEN), PLACE)
 
     run(main(), clock)

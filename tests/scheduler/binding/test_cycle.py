@@ -1,7 +1,8 @@
-"""The binding cycle: what is asked in which order, and what is taken back from wherever it fails."""
+"""The binding cycle: every way from Permit to a binding or back to the queue."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -10,18 +11,21 @@ import pytest
 
 from mooring.api.kinds import POD
 from mooring.client.errors import ConflictError
-from mooring.scheduler.binding.binding import Stage
-from mooring.scheduler.binding.cycle import LOOK_UPS_MAX
-from mooring.scheduler.binding.permits import WaitingPod
+from mooring.kit.clock import VirtualClock
+from mooring.kit.loop import run
+from mooring.scheduler.binding.assumed_pods import AssumedPod
+from mooring.scheduler.binding.cycle import LOOKUPS_MAX, Binding, Stage
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.events import ActionType, ClusterEventWithHint, EventResource
 from mooring.scheduler.framework.plugin import SKIP, Bind, Permit, PostBind, PreBind, Reserve, Skip, Wait
-from mooring.scheduler.framework.status import Rejection, failure, unschedulable
+from mooring.scheduler.framework.status import Status
+from mooring.scheduler.framework.waiting_pods import WaitingPod
+from mooring.scheduler.queue.queued_pod import QueuedPod
 from mooring.scheduler.queue.states import QueueState
 from mooring.scheduler.scheduler import Limits
 from tests.builders import node, pod
 from tests.client.faulty import Fault, FaultyClient, Outcome, Script
-from tests.scheduler.harness import without_line
+from tests.scheduler.harness import engine_of, without_line
 from tests.scheduler.stories.actors import with_plugins
 from tests.scheduler.world import Story, World, play
 
@@ -39,8 +43,8 @@ class Diary(Reserve, Permit, PreBind, Bind, PostBind):
             ClusterEventWithHint(EventResource.ASSIGNED_POD, ActionType.DELETE),
         )
 
-    def reserve(self, pod: PodInfo, row: int) -> Rejection | None:
-        answer: Rejection | None = self._asked("reserve", pod)
+    def reserve(self, pod: PodInfo, row: int) -> Status | None:
+        answer: Status | None = self._asked("reserve", pod)
         return answer
 
     def unreserve(self, pod: PodInfo, node_name: str) -> None:
@@ -49,18 +53,18 @@ class Diary(Reserve, Permit, PreBind, Bind, PostBind):
     async def released(self, pod: PodInfo, node_name: str) -> None:
         self._asked("released", pod)
 
-    def permit(self, pod: PodInfo, node_name: str) -> Wait | Rejection | None:
-        answer: Wait | Rejection | None = self._asked("permit", pod)
+    def permit(self, pod: PodInfo, node_name: str) -> Wait | Status | None:
+        answer: Wait | Status | None = self._asked("permit", pod)
         return answer
 
     def has_work(self, pod: PodInfo, node_name: str) -> bool:
         return bool(self._asked("has_work", pod))
 
-    async def pre_bind(self, pod: PodInfo, node_name: str) -> Rejection | None:
-        answer: Rejection | None = self._asked("pre_bind", pod)
+    async def pre_bind(self, pod: PodInfo, node_name: str) -> Status | None:
+        answer: Status | None = self._asked("pre_bind", pod)
         return answer
 
-    async def bind(self, pod: PodInfo, node_name: str) -> Skip | Rejection | None:
+    async def bind(self, pod: PodInfo, node_name: str) -> Skip | Status | None:
         answer = self._asked("bind", pod)
         return SKIP if answer is None else answer
 
@@ -95,7 +99,7 @@ def write_diary(story: Story, *faults: Fault, bindings_max: int = 1_000, **answe
 def is_nothing_left(world: World) -> bool:
     """The columns believe nobody anywhere, and nothing is under way."""
     scheduler = world.scheduler
-    return not (scheduler.engine.columns.pods or scheduler.bindings.under_way or len(scheduler.assumptions))
+    return not (scheduler.engine.columns.pods or scheduler.bindings.running or len(scheduler.assumed_pods))
 
 
 @pytest.mark.parametrize(
@@ -120,7 +124,7 @@ def test_a_pod_is_bound(answers: dict[str, Any], lines: list[str]) -> None:
         await world.settle()
         assert await world.node_of("web") == "n1"
         assert await world.events() == [("web", "Scheduled", "Successfully assigned default/web to n1")]
-        assert world.scheduler.bindings.under_way == {}
+        assert world.scheduler.bindings.running == {}
 
     assert write_diary(story, **answers) == lines
 
@@ -132,7 +136,7 @@ UNSCHEDULABLE, ERROR = "Unschedulable", "SchedulerError"
     ("answers", "lines", "reason", "message", "room"),
     [
         pytest.param(
-            {"permit": unschedulable("full")},
+            {"permit": Status.unschedulable("full")},
             ["permit", "unreserve"],
             UNSCHEDULABLE,
             "0/1 nodes are available: 1 full.",
@@ -140,7 +144,7 @@ UNSCHEDULABLE, ERROR = "Unschedulable", "SchedulerError"
             id="Permit refuses: about the node, so the pod sleeps until something helps",
         ),
         pytest.param(
-            {"permit": failure("away")},
+            {"permit": Status.error("away")},
             ["permit", "unreserve"],
             ERROR,
             'running Permit plugin "Diary": away',
@@ -164,7 +168,7 @@ UNSCHEDULABLE, ERROR = "Unschedulable", "SchedulerError"
             id="nobody can say whether there is something to prepare",
         ),
         pytest.param(
-            {"has_work": True, "pre_bind": unschedulable("not ready")},
+            {"has_work": True, "pre_bind": Status.unschedulable("not ready")},
             ["permit", "has_work", "pre_bind", "unreserve", "released"],
             UNSCHEDULABLE,
             "not ready",
@@ -180,7 +184,7 @@ UNSCHEDULABLE, ERROR = "Unschedulable", "SchedulerError"
             id="PreBind fails",
         ),
         pytest.param(
-            {"bind": unschedulable("not here")},
+            {"bind": Status.unschedulable("not here")},
             ["permit", "has_work", "bind", "unreserve"],
             UNSCHEDULABLE,
             "not here",
@@ -254,7 +258,7 @@ def test_a_pod_that_waits_for_permit_keeps_nobody_from_being_bound() -> None:
         await world.create(node("n1", cpu=2), pod("web", cpu=1))
         await world.settle(0.1)
         uid = (await world.pod("web")).metadata.uid
-        assert world.scheduler.bindings.under_way[uid].stage is Stage.WAITING
+        assert world.scheduler.bindings.running[uid].stage is Stage.WAITING
         assert world.scheduler.binding_pool.statistics().running == 0
         assert (await world.pod("web")).status.nominated_node_name == "n1", "others can read where it is going"
         await world.create(pod("other", cpu=1))
@@ -298,14 +302,14 @@ def test_as_long_as_nobody_can_say_the_assumption_stands_and_not_for_ever() -> N
         await world.settle(5)
         await world.create(pod("other", cpu=1))
         await world.settle(100)
-        assert len(world.scheduler.assumptions) == 1
+        assert len(world.scheduler.assumed_pods) == 1
         assert [await world.node_of(name) for name in ("web", "other")] == ["", ""]
-        await world.settle(10.0 * LOOK_UPS_MAX)
+        await world.settle(10.0 * LOOKUPS_MAX)
         assert await world.node_of("other") == "n1"
         assert ("web", "FailedScheduling") in {(name, reason) for name, reason, _ in await world.events()}
-        assert world.scheduler.bindings.under_way == {}
+        assert world.scheduler.bindings.running == {}
 
-    nobody_answers = Fault("get", Outcome.REQUEST_LOST, kind=POD, times=LOOK_UPS_MAX)
+    nobody_answers = Fault("get", Outcome.REQUEST_LOST, kind=POD, times=LOOKUPS_MAX)
     write_diary(story, Fault("bind", Outcome.REQUEST_LOST), nobody_answers)
 
 
@@ -318,7 +322,7 @@ def test_who_was_forestalled_on_the_very_node_has_no_success_to_tell() -> None:
         await world.settle(20)
         assert [reason for _, reason, _ in await world.events()] == ["FailedScheduling"]
         assert world.scheduler.engine.columns.pods[uid].node_name == "n1"
-        assert world.scheduler.bindings.under_way == {}
+        assert world.scheduler.bindings.running == {}
 
     lines = write_diary(story, Fault("bind", delay_s=1), Fault("next_batch", kind=POD, delay_s=5, after=1))
     assert "unreserve" in lines
@@ -350,11 +354,11 @@ def test_what_cannot_be_released_is_logged_and_the_pod_is_tried_again(caplog: py
         await world.create(node("n1", cpu=1), pod("web", cpu=1))
         with caplog.at_level(logging.ERROR):
             await world.settle(0.5)
-        assert "plugin Diary could not let go of what pod default/web had" in caplog.text
+        assert "plugin Diary could not release what it had written for pod default/web" in caplog.text
         await world.settle(20)
         assert await world.node_of("web") == "n1"
 
-    write_diary(story, has_work=True, pre_bind=failure("away"), released=ValueError("oops"))
+    write_diary(story, has_work=True, pre_bind=Status.error("away"), released=ValueError("oops"))
 
 
 @pytest.mark.parametrize(
@@ -379,3 +383,56 @@ def test_a_pod_deleted_before_it_is_bound_is_not_logged_as_an_error(
         write_diary(story, Fault("bind", delay_s=1), Fault("next_batch", kind=POD, delay_s=watch_delay_s, after=1))
     assert "pod default/web no longer exists" in caplog.text
     assert [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING] == []
+
+
+ENGINE = engine_of(node("n1"))
+
+
+def binding() -> Binding:
+    record = ENGINE.record(pod("web"))
+    profile = ENGINE.cycle_for(record).profile
+    return Binding(QueuedPod(record, 0.0), profile, AssumedPod(record, "n1"), (), 0.0)
+
+
+def test_before_pre_bind_there_is_nothing_to_call_off() -> None:
+    running = binding()
+    assert running.stage is Stage.READY
+    assert not running.cancel("DefaultPreemption")
+    assert running.cancelled_by == ""
+
+
+def test_a_pre_bind_that_waits_is_interrupted_and_its_task_goes_on() -> None:
+    running, seen, clock = binding(), list[str](), VirtualClock()
+
+    async def worker() -> None:
+        running.begin_pre_bind()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            seen.append("interrupted")
+        seen.append(f"called off: {running.end_pre_bind()}")
+        await clock.wait(1)  # the worker has other jobs to do
+        seen.append("went on")
+
+    async def main() -> None:
+        task = asyncio.get_running_loop().create_task(worker())
+        await clock.wait(1)
+        assert running.stage is Stage.PREPARING
+        assert running.cancel("DefaultPreemption")
+        assert running.cancel("DefaultPreemption"), "whoever comes second has the same answer"
+        await task
+
+    run(main(), clock)
+    assert seen == ["interrupted", "called off: True", "went on"]
+
+
+def test_after_pre_bind_it_is_too_late() -> None:
+    running = binding()
+
+    async def main() -> None:
+        running.begin_pre_bind()
+        assert not running.end_pre_bind()
+        assert running.stage is Stage.BINDING
+        assert not running.cancel("DefaultPreemption")
+
+    run(main())

@@ -146,36 +146,36 @@ def test_a_pods_own_disk_counts_for_its_driver() -> None:
 def test_what_is_wrong_with_a_placed_pod(volumes: list[Volume], fault: str | None) -> None:
     columns, attached = _cluster(waiting("c"), waiting("p-v"))
     _place(columns, pod("p", uid="1", volumes=volumes), "n2")
-    assert attached.claimed.faults == ({1: {"1": fault}} if fault is not None else {})
+    assert attached.claimed.errors == ({1: {"1": fault}} if fault is not None else {})
     columns.displace(columns.pods["1"])
-    assert attached.claimed.faults == {}
+    assert attached.claimed.errors == {}
 
 
 def test_an_ephemeral_claim_may_find_its_owner() -> None:
     columns, attached = _cluster(waiting("p-v"))
     view = pod("p", uid="1", volumes=[ephemeral("v")])
     _place(columns, view, "n1")
-    assert 0 in attached.claimed.faults
+    assert 0 in attached.claimed.errors
     _put(columns, waiting("p-v", owner=view))
-    assert attached.claimed.faults == {}
+    assert attached.claimed.errors == {}
     _put(columns, waiting("p-v"))
-    assert 0 in attached.claimed.faults
+    assert 0 in attached.claimed.errors
     columns.objects.of(PersistentVolumeClaim).remove("default/p-v")
-    assert attached.claimed.faults == {}
+    assert attached.claimed.errors == {}
 
 
 def test_a_what_if_leaves_no_trace() -> None:
     columns, attached = _cluster(bound("c", to="v"), volume("v", driver=EBS), waiting("p-e"))
     _place(columns, pod("p", uid="1", claims=["c"], volumes=[ephemeral("e")]), "n1")
-    faults = {row: dict(texts) for row, texts in attached.claimed.faults.items()}
+    faults = {row: dict(texts) for row, texts in attached.claimed.errors.items()}
     with Transaction(columns) as experiment:
         experiment.displace(columns.pods["1"])
         assert _counts(columns, attached) == [0, 0]
-        assert attached.claimed.faults == {}
+        assert attached.claimed.errors == {}
         experiment.place(columns.record(pod("q", uid="2", claims=["c"])), 1)
         assert _counts(columns, attached) == [0, 1]
     assert _counts(columns, attached) == [1, 0]
-    assert attached.claimed.faults == faults
+    assert attached.claimed.errors == faults
 
 
 # --- any history ------------------------------------------------------------------------------------------------
@@ -231,7 +231,7 @@ def test_after_any_history_the_counts_are_those_of_a_fresh_look(steps: list[_Ste
     fresh = AttachedVolumes(attached.csi_nodes, fresh_attachments, ClaimedVolumes(columns, fresh_attachments))
     for driver in (EBS, "other"):
         assert _counts(columns, attached, driver) == _counts(columns, fresh, driver)
-    assert attached.claimed.faults == fresh.claimed.faults
+    assert attached.claimed.errors == fresh.claimed.errors
 
 
 def _happen(columns: Columns, step: _Step) -> None:

@@ -94,7 +94,7 @@ def test_a_column_knows_whether_rows_share_a_value() -> None:
     seen.append(host.is_unique)
     labels.set(3, {})
     seen.append(host.is_unique)
-    assert seen == [True, False, False, True], "nobody, three share one, two are left, nobody shares"
+    assert seen == [True, False, False, True], "no rows, three share one, two are left, no rows share"
 
 
 def test_columns_grow_with_the_table() -> None:

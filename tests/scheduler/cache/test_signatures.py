@@ -90,9 +90,9 @@ def test_a_pod_that_outlived_its_shape_is_refused_as_any_other() -> None:
     waiting = engine.record(web("waiting"))
     swept(engine.columns)
     engine.put(pod("loner", on="n1", apart=[pods_like(HOSTNAME, app="web")]))
-    refusal = engine.decide(waiting, in_full=True).refusals["n1"]
-    assert refusal is not None
-    assert refusal.reasons == ("node(s) didn't satisfy existing pods anti-affinity rules",)
+    status = engine.decide(waiting, in_full=True).node_to_status["n1"]
+    assert status is not None
+    assert status.reasons == ("node(s) didn't satisfy existing pods anti-affinity rules",)
 
 
 def test_a_shape_that_comes_back_carries_its_terms_again() -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from mooring.scheduler.config import ConfigurationError, Problem
-from mooring.scheduler.framework.points import ExtensionPoint
+from mooring.scheduler.config.types import ExtensionPoint
 from mooring.scheduler.policy import load_configuration_or_policy
 
 VERSION = "kubescheduler.config.k8s.io/v1"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.scheduler.config.decode import StrictDecoder
-from mooring.scheduler.config.fields import Int32, Int64, Meaning, OrDefault, Seconds, Settings
+from mooring.scheduler.config.types import Int32, Int64, Meaning, OrDefault, Seconds, Settings
 
 
 class Lamp(Settings):

@@ -7,28 +7,26 @@ from hypothesis import strategies as st
 from mooring.api.views.pod import NodeAffinity, TopologySpreadConstraint
 from mooring.api.views.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from mooring.api.yaml import load_document
-from mooring.scheduler.config.arguments import (
+from mooring.scheduler.config.load import load_configuration
+from mooring.scheduler.config.problems import ConfigurationError
+from mooring.scheduler.config.profiles import default_profile
+from mooring.scheduler.config.types import (
+    ClientConnectionConfiguration,
     DefaultPreemptionArgs,
     DynamicResourcesArgs,
+    Extender,
+    ExtenderManagedResource,
+    ExtenderTLSConfig,
+    LeaderElectionConfiguration,
     NodeAffinityArgs,
     NodeResourcesBalancedAllocationArgs,
     NodeResourcesFitArgs,
     PodTopologySpreadArgs,
     RequestedToCapacityRatioParam,
     ResourceSpec,
+    SchedulerConfiguration,
     ScoringStrategy,
     UtilizationShapePoint,
-)
-from mooring.scheduler.config.defaults import default_profile
-from mooring.scheduler.config.load import load_configuration
-from mooring.scheduler.config.problems import ConfigurationError
-from mooring.scheduler.config.types import (
-    ClientConnectionConfiguration,
-    Extender,
-    ExtenderManagedResource,
-    ExtenderTLSConfig,
-    LeaderElectionConfiguration,
-    SchedulerConfiguration,
 )
 from tests.scheduler.config.builders import (
     VERSION,

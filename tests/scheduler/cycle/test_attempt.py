@@ -9,7 +9,7 @@ from mooring.api.views.pod import Pod
 from mooring.scheduler.cycle.attempt import LEFT_OUT
 from mooring.scheduler.cycle.result_cache import FITS
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.framework.status import Code, Refusal
+from mooring.scheduler.framework.status import Code, Status
 from tests.api.builders import node_selector, term
 from tests.builders import HOSTNAME, node, pod, pods_like
 from tests.scheduler.harness import attempt_of, engine_of
@@ -40,14 +40,14 @@ BIG = pod(cpu=2, labels=WEB, apart=[pods_like(HOSTNAME, app="web")])
 def test_the_first_refusing_filter_and_what_it_said() -> None:
     engine = cluster()
     attempt = attempt_of(engine, BIG)
-    said = {name: attempt.refusal(row) for name, row in engine.columns.row_of.items()}
+    said = {name: attempt.status_at(row) for name, row in engine.columns.row_of.items()}
     assert said == {
         "fits": None,
-        "cordoned": Refusal("NodeUnschedulable", Code.UNRESOLVABLE, ("node(s) were unschedulable",)),
-        "small": Refusal("NodeResourcesFit", Code.UNRESOLVABLE, ("Insufficient cpu",)),
-        "busy": Refusal("NodeResourcesFit", Code.UNSCHEDULABLE, ("Insufficient cpu",)),
-        "taken": Refusal("InterPodAffinity", Code.UNSCHEDULABLE, ("node(s) didn't match pod anti-affinity rules",)),
-        "both": Refusal("TaintToleration", Code.UNRESOLVABLE, ("node(s) had untolerated taint(s)",)),
+        "cordoned": Status(Code.UNRESOLVABLE, ("node(s) were unschedulable",), "NodeUnschedulable"),
+        "small": Status(Code.UNRESOLVABLE, ("Insufficient cpu",), "NodeResourcesFit"),
+        "busy": Status(Code.UNSCHEDULABLE, ("Insufficient cpu",), "NodeResourcesFit"),
+        "taken": Status(Code.UNSCHEDULABLE, ("node(s) didn't match pod anti-affinity rules",), "InterPodAffinity"),
+        "both": Status(Code.UNRESOLVABLE, ("node(s) had untolerated taint(s)",), "TaintToleration"),
     }
     assert np.arange(engine.columns.height)[attempt.feasible].tolist() == [engine.columns.row_of["fits"]]
 
@@ -58,7 +58,7 @@ def test_rows_by_code() -> None:
     names = engine.columns.node_names
 
     def refused_with(code: Code) -> list[str]:
-        return [names[row] for row in np.flatnonzero(attempt.is_refused_with(code))]
+        return [names[row] for row in np.flatnonzero(attempt.is_rejected_with(code))]
 
     assert refused_with(Code.UNSCHEDULABLE) == ["busy", "taken"]
     assert refused_with(Code.UNRESOLVABLE) == ["cordoned", "small", "both"]
@@ -73,7 +73,7 @@ def test_rows_by_code() -> None:
 def test_filters_that_refused_some_rows() -> None:
     engine = cluster()
     attempt = attempt_of(engine, BIG)
-    found = {use.plugin.name: len(rows) for use, rows, _ in attempt.refusing()}
+    found = {use.plugin.name: len(rows) for use, rows, _ in attempt.rejections()}
     assert found == {"NodeUnschedulable": 1, "TaintToleration": 1, "NodeResourcesFit": 2, "InterPodAffinity": 1}
 
 
@@ -83,7 +83,7 @@ def test_rows_that_nobody_was_asked_about() -> None:
     attempt = attempt_of(engine, pod(nodes=node_selector(term(fields=["metadata.name In n3"]))))
     assert attempt.first.tolist() == [LEFT_OUT, LEFT_OUT, FITS, LEFT_OUT]
     assert attempt.left_out_count == 2, "a row without a node is nobody"
-    assert attempt.refusal(0) == Refusal("", Code.UNRESOLVABLE, ("node(s) didn't satisfy plugin(s) [NodeAffinity]",))
+    assert attempt.status_at(0) == Status(Code.UNRESOLVABLE, ("node(s) didn't satisfy plugin(s) [NodeAffinity]",))
     assert attempt.code_at(0) is Code.UNRESOLVABLE
 
 

@@ -12,7 +12,7 @@ from tests.scheduler.harness import decide, engine_of
 
 
 @pytest.mark.parametrize(
-    ("cluster", "pending", "code", "is_refusal"),
+    ("cluster", "pending", "code", "is_unschedulable"),
     [
         pytest.param([node()], pod(), Code.SUCCESS, False, id="placed"),
         pytest.param([node()], pod(cpu=9), Code.UNSCHEDULABLE, True, id="refused"),
@@ -22,6 +22,6 @@ from tests.scheduler.harness import decide, engine_of
         pytest.param([node()], pod(terminating=True), Code.SKIP, False, id="not worth trying"),
     ],
 )
-def test_how_it_ended(cluster: list[ApiObject], pending: Pod, code: Code, is_refusal: bool) -> None:
+def test_how_it_ended(cluster: list[ApiObject], pending: Pod, code: Code, is_unschedulable: bool) -> None:
     decision = decide(engine_of(*cluster), pending)
-    assert (decision.code, decision.is_refusal) == (code, is_refusal)
+    assert (decision.code, decision.is_unschedulable) == (code, is_unschedulable)

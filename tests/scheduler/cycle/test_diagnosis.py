@@ -10,10 +10,10 @@ from mooring.api.views.pod import Pod
 from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.catalogue import PLUGINS
-from mooring.scheduler.cycle.diagnosis import unavailable_text
+from mooring.scheduler.framework.diagnosis import Diagnosis, FitError
 from mooring.scheduler.framework.plugin import Filter, PreFilter, Proceed
 from mooring.scheduler.framework.registry import Registry
-from mooring.scheduler.framework.status import Code, Reason, Rejection, unschedulable
+from mooring.scheduler.framework.status import Code, Reason, Status
 from tests.api.builders import node_selector, term
 from tests.builders import node, pod
 from tests.scheduler.config.builders import plugins, with_profile
@@ -43,7 +43,7 @@ NO_CLAIMS = "no new claims to deallocate"
     ],
 )
 def test_reasons_in_one_sentence(count: int, reasons: dict[str, int], text: str) -> None:
-    assert unavailable_text(count, reasons) == text
+    assert FitError(count, Diagnosis(reasons)).message == text
 
 
 @pytest.mark.parametrize(
@@ -116,10 +116,10 @@ class Patience(PreFilter[str], Filter[str]):
     name = "Patience"
     filter_reasons = (Reason("node(s) were being prepared", Code.PENDING), Reason("node(s) were broken"))
 
-    def pre_filter(self, pod: PodInfo) -> Proceed[str] | Rejection:
+    def pre_filter(self, pod: PodInfo) -> Proceed[str] | Status:
         wish = pod.signature.labels.get("wish", "")
         if wish == "reject":
-            return unschedulable("not today")
+            return Status.unschedulable("not today")
         return Proceed(wish, frozenset(("n1", "n2")) if wish == "two nodes" else None)
 
     def filter(self, state: str, rows: Rows) -> Int64s:
@@ -182,12 +182,12 @@ def test_who_refused(pending: Pod, rejectors: set[str], waits: set[str]) -> None
     )
     for _ in range(2):  # the second answer is the one that was kept
         decision = engine.decide(engine.record(pending))
-        assert (set(decision.rejectors), set(decision.pending)) == (rejectors, waits)
-        assert decision.is_refusal is not decision.is_placed
+        assert (set(decision.unschedulable_plugins), set(decision.pending_plugins)) == (rejectors, waits)
+        assert decision.is_unschedulable is not decision.is_placed
 
 
 def test_a_kept_diagnosis_follows_the_cluster() -> None:
     engine = engine_of(node("n1"), node("n2", unschedulable=True))
-    assert decide(engine, pod(cpu=9)).rejectors == {"NodeResourcesFit", "NodeUnschedulable"}
+    assert decide(engine, pod(cpu=9)).unschedulable_plugins == {"NodeResourcesFit", "NodeUnschedulable"}
     engine.put(node("n2"))
-    assert decide(engine, pod(cpu=9)).rejectors == {"NodeResourcesFit"}
+    assert decide(engine, pod(cpu=9)).unschedulable_plugins == {"NodeResourcesFit"}

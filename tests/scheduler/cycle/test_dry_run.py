@@ -34,7 +34,7 @@ class Trial:
 
     def refusing(self, *, beside_nominated: bool = False) -> dict[str, str]:
         at = np.arange(len(self._names))
-        ask = self.experiment.rejections_with_nominated_pods if beside_nominated else self.experiment.refusals
+        ask = self.experiment.rejections_with_nominated_pods if beside_nominated else self.experiment.rejections
         first, _ = ask(at)
         filters = self._attempt.profile.filters
         return {

@@ -16,7 +16,7 @@ WEB = {"app": "web"}
 
 def refusals(engine: Engine, view: Pod) -> dict[str, str]:
     """The first reason of each node that refuses."""
-    return {name: r.reasons[0] for name, r in decide(engine, view).refusals.items() if r is not None}
+    return {name: r.reasons[0] for name, r in decide(engine, view).node_to_status.items() if r is not None}
 
 
 @pytest.mark.parametrize(
@@ -130,14 +130,14 @@ def test_a_pod_does_not_stand_in_its_own_way() -> None:
 
 def test_what_other_nodes_would_say_to_a_nominated_pod_is_told_in_full() -> None:
     engine, view = nominated_to("n2", node("n1", cpu=1), node("n2"), node("n3"))
-    assert {name for name, refusal in decide(engine, view).refusals.items() if refusal is None} == {"n2", "n3"}
+    assert {name for name, status in decide(engine, view).node_to_status.items() if status is None} == {"n2", "n3"}
 
 
 def test_a_nominated_node_that_is_not_named_is_tried_all_the_same() -> None:
     view = pod("mine", nominated="n2", nodes=node_selector(term(fields=["metadata.name In n1"])))
     decision = decide(engine_of(node("n1"), node("n2"), node("n3"), view), view)
     assert decision.node_name == "n1"
-    said = {name: refusal.reasons[0] for name, refusal in decision.refusals.items() if refusal is not None}
+    said = {name: status.reasons[0] for name, status in decision.node_to_status.items() if status is not None}
     assert said == {
         "n2": "node(s) didn't match Pod's node affinity/selector",
         "n3": "node(s) didn't satisfy plugin(s) [NodeAffinity]",
@@ -148,7 +148,7 @@ def test_rows_without_a_node_are_nobody() -> None:
     engine = engine_of(node("n1", zone="a"), node("n2", zone="b"), node("n3", zone="c"))
     engine.remove(node("n2"))
     view = pod(labels=WEB, spread=[spread(ZONE, app="web")])
-    assert set(decide(engine, view).refusals) == {"n1", "n3"}
+    assert set(decide(engine, view).node_to_status) == {"n1", "n3"}
     engine.remove(node("n1"))
     engine.remove(node("n3"))
     assert decide(engine, view).error == "nonodes"

@@ -16,12 +16,12 @@ from mooring.scheduler.cache.transaction import Transaction
 from mooring.scheduler.catalogue import PLUGINS
 from mooring.scheduler.cycle import result_cache
 from mooring.scheduler.cycle.result_cache import ResultCache
-from mooring.scheduler.cycle.victims import VictimBook
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.plugin import SKIP, Filter, Proceed, Scope, Score, Skip
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.framework.status import Reason
 from mooring.scheduler.plugins.inter_pod_affinity import InterPodAffinity, RequiredTerms
+from mooring.scheduler.plugins.victims import VictimTable
 from tests.api.builders import preferred
 from tests.builders import HOSTNAME, MIB, ZONE, node, owned_by, pod, pods_like
 from tests.device_builders import device_class, gpus
@@ -165,10 +165,10 @@ def test_victims_are_not_shared() -> None:
     first, second = (engine.record(pod(name, labels={"app": name})) for name in ("a", "b"))
     cache = ResultCache(engine.cycle_for(first).profile, engine.columns)
     results = cache.results_for(first)
-    results.victims = VictimBook()
+    results.row_cache(VictimTable)
     own = cache.results_for(second)
     assert own is not results
-    assert own.victims is None
+    assert not own.has_row_cache
     assert cache.results_for(second) is own
     assert cache.results_for(first) is results
 

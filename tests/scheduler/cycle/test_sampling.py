@@ -134,7 +134,7 @@ def test_nodes_that_refuse_are_passed_by() -> None:
     engine = cluster(250, 1, small=30)
     decision = decide(engine, pod(cpu=1))
     assert found(decision) == list(range(30, 130))
-    assert set(decision.refusals) == {f"n{number:03}" for number in range(130)}, "nothing is said of nodes unseen"
+    assert set(decision.node_to_status) == {f"n{number:03}" for number in range(130)}, "nothing is said of nodes unseen"
     assert found(decide(engine, pod(cpu=1))) == list(range(130, 230))
 
 
@@ -143,7 +143,7 @@ def test_a_pod_that_fits_nowhere_was_looked_for_everywhere() -> None:
     decide(engine, pod(cpu=1))
     decision = decide(engine, pod(cpu=9))
     assert (decision.message or "").startswith("0/250 nodes are available: 250 Insufficient cpu.")
-    assert decision.rejectors == {"NodeResourcesFit"}
+    assert decision.unschedulable_plugins == {"NodeResourcesFit"}
     assert found(decide(engine, pod(cpu=1))) == list(range(100, 200)), "once around, the start is the same"
 
 

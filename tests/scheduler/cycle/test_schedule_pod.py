@@ -26,7 +26,7 @@ from mooring.scheduler.framework.plugin import (
     Score,
 )
 from mooring.scheduler.framework.registry import Registry
-from mooring.scheduler.framework.status import Code, Reason, Rejection, failure, unresolvable, unschedulable
+from mooring.scheduler.framework.status import Code, Reason, Status
 from tests.api.builders import node_selector, term
 from tests.builders import node, pod
 from tests.scheduler.config.builders import plugins, with_profile
@@ -45,14 +45,14 @@ class Wish(PreFilter[str], Filter[str], PreScore[str], Score[str]):
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
 
-    def pre_filter(self, pod: PodInfo) -> Proceed[str] | Rejection:
+    def pre_filter(self, pod: PodInfo) -> Proceed[str] | Status:
         match pod.signature.labels.get("wish", ""):
             case "reject":
-                return unschedulable("not today")
+                return Status.unschedulable("not today")
             case "reject-for-good":
-                return unresolvable("never")
+                return Status.unresolvable("never")
             case "fail":
-                return failure("it broke")
+                return Status.error("it broke")
             case wish if wish.startswith("only-"):
                 return Proceed(wish, frozenset((wish.removeprefix("only-"),)))
             case wish:
@@ -63,9 +63,9 @@ class Wish(PreFilter[str], Filter[str], PreScore[str], Score[str]):
         bits = {"refuse": 1, "break": 2}.get(state, 0)
         return np.where(numbers < 2, bits, 0)
 
-    def pre_score(self, pod: PodInfo, feasible: Rows) -> str | Rejection:
+    def pre_score(self, pod: PodInfo, feasible: Rows) -> str | Status:
         wish = pod.signature.labels.get("wish", "")
-        return failure("cannot weigh") if wish == "fail-scores" else wish
+        return Status.error("cannot weigh") if wish == "fail-scores" else wish
 
     def score(self, state: str, rows: Rows) -> Int64s:
         worth = {"too-much": 101, "too-little": -1}.get(state, 50)
@@ -81,7 +81,7 @@ def wishing(wish: str) -> Decision:
     engine = engine_with(Wish)
     brief = engine.decide(engine.record(pod(labels={"wish": wish})))
     full = decide(engine, pod(labels={"wish": wish}))
-    for field in ("node_name", "message", "error", "rejection", "feasible_count", "node_names"):
+    for field in ("node_name", "message", "error", "status", "feasible_count", "node_names"):
         assert getattr(brief, field) == getattr(full, field), field
     return full
 
@@ -89,8 +89,8 @@ def wishing(wish: str) -> Decision:
 def test_a_pod_that_fits() -> None:
     decision = wishing("")
     assert (decision.node_name, decision.feasible_count, decision.is_placed) == ("n1", 2, True)
-    assert (decision.message, decision.error, decision.rejection, decision.preemption) == (None, None, None, None)
-    assert {name for name, refusal in decision.refusals.items() if refusal is None} == {"n1", "n2"}
+    assert (decision.message, decision.error, decision.status, decision.preemption) == (None, None, None, None)
+    assert {name for name, status in decision.node_to_status.items() if status is None} == {"n1", "n2"}
     assert set(decision.scores) == {"n1", "n2"}
     assert decision.scores["n1"]["Wish"] == 50
     assert decision.scores["n1"]["total"] == sum(v for k, v in decision.scores["n1"].items() if k != "total")
@@ -102,8 +102,8 @@ def test_a_pod_that_fits() -> None:
 )
 def test_a_pod_that_a_pre_filter_rejects(wish: str, code: Code, reason: str) -> None:
     decision = wishing(wish)
-    assert decision.rejection == Rejection(code, (reason,), "Wish")
-    assert (decision.node_name, decision.error, decision.refusals) == (None, None, {})
+    assert decision.status == Status(code, (reason,), "Wish")
+    assert (decision.node_name, decision.error, decision.node_to_status) == (None, None, {})
     assert decision.message is not None
     assert decision.message.startswith(f"0/3 nodes are available: {reason}. ")
 
@@ -129,33 +129,33 @@ def test_a_pod_that_a_pre_filter_rejects(wish: str, code: Code, reason: str) -> 
 def test_a_cycle_that_fails(wish: str, error: str, message: str) -> None:
     decision = wishing(wish)
     assert (decision.node_name, decision.error, decision.message) == (None, error, message)
-    assert decision.rejection is not None
-    assert (decision.rejection.code, decision.rejection.message) == (Code.ERROR, message)
+    assert decision.status is not None
+    assert (decision.status.code, decision.status.message) == (Code.ERROR, message)
     assert decision.preemption is None, "an error is tried again, nobody is evicted for it"
 
 
 @pytest.mark.parametrize("wish", ["fail-scores", "too-much"])
 def test_a_cycle_that_fails_to_score_still_reports_the_results_of_filter(wish: str) -> None:
     decision = wishing(wish)
-    fitting = sorted(name for name, refusal in decision.refusals.items() if refusal is None)
-    assert (fitting, sorted(decision.refusals)) == (["n1", "n2"], ["n1", "n2", "n3"])
+    fitting = sorted(name for name, status in decision.node_to_status.items() if status is None)
+    assert (fitting, sorted(decision.node_to_status)) == (["n1", "n2"], ["n1", "n2", "n3"])
     written = written_decision(decision)
     assert (written["prefilter"]["code"], written["scores"]) == ("Success", {})
 
 
 def test_of_several_nodes_in_error_the_first_name_is_told() -> None:
     decision = wishing("break")
-    refusals = {name: refusal.code for name, refusal in decision.refusals.items() if refusal is not None}
+    refusals = {name: status.code for name, status in decision.node_to_status.items() if status is not None}
     assert refusals == {"n1": Code.ERROR, "n2": Code.ERROR, "n3": Code.UNRESOLVABLE}
 
 
 def test_a_pre_filter_that_names_nodes() -> None:
     decision = wishing("only-n2")
     assert (decision.node_name, decision.node_names) == ("n2", frozenset(("n2",)))
-    refusal = decision.refusals["n1"]
-    assert refusal is not None
-    assert (refusal.plugin, refusal.code) == ("", Code.UNRESOLVABLE)
-    assert refusal.reasons == ("node(s) didn't satisfy plugin(s) [Wish]",)
+    status = decision.node_to_status["n1"]
+    assert status is not None
+    assert (status.plugin, status.code) == ("", Code.UNRESOLVABLE)
+    assert status.reasons == ("node(s) didn't satisfy plugin(s) [Wish]",)
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_a_pre_filter_that_names_nodes() -> None:
 def test_two_pre_filters_that_name_nodes(named: str, wish: str, reason: str | None) -> None:
     view = pod(labels={"wish": wish}, nodes=node_selector(term(fields=[f"metadata.name In {named}"])))
     decision = decide(engine_with(Wish), view)
-    assert (decision.rejection.message if decision.rejection is not None else None) == reason
+    assert (decision.status.message if decision.status is not None else None) == reason
     assert decision.is_placed is (reason is None)
 
 
@@ -186,9 +186,7 @@ def test_pods_that_are_not_tried(view: Any, error: str | None) -> None:
 
 def test_a_gate_names_its_plugin() -> None:
     decision = decide(engine_of(*NODES), pod(gates=["a", "b"]))
-    assert decision.rejection == Rejection(
-        Code.UNRESOLVABLE, ("waiting for scheduling gates: [a b]",), "SchedulingGates"
-    )
+    assert decision.status == Status(Code.UNRESOLVABLE, ("waiting for scheduling gates: [a b]",), "SchedulingGates")
 
 
 def test_without_nodes_nobody_is_asked() -> None:
@@ -209,14 +207,14 @@ class Shrug(PostFilter):
     name = "Shrug"
 
     def post_filter(self, attempt: object) -> PostFilterResult:
-        return PostFilterResult(rejection=unschedulable("no idea"))
+        return PostFilterResult(status=Status.unschedulable("no idea"))
 
 
 class Crash(PostFilter):
     name = "Crash"
 
     def post_filter(self, attempt: object) -> PostFilterResult:
-        return PostFilterResult(rejection=failure("it broke"))
+        return PostFilterResult(status=Status.error("it broke"))
 
 
 @pytest.mark.parametrize(

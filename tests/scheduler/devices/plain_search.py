@@ -38,7 +38,7 @@ class PlainSearch:
     def __init__(self, pools: Sequence[PoolView], allocated: AllocatedState, wanted: AllocationRequest) -> None:
         self.allocated = allocated
         self.wanted = wanted
-        self.spots = [(device, pool, flag) for pool in pools for device, flag in zip(pool.devices, pool.reached)]
+        self.spots = [(device, pool, flag) for pool in pools for device, flag in zip(pool.devices, pool.matching)]
         self.pools = pools
         self.solution: list[Pick] = []
 
@@ -61,8 +61,8 @@ class PlainSearch:
                 raise AllocationError("asks for all devices")
         return [
             (device, pool)
-            for device, pool, is_reached in self.spots
-            if is_selected(request, device.kind) and is_reached and self.has_room(request, device, [])
+            for device, pool, is_matching in self.spots
+            if is_selected(request, device.kind) and is_matching and self.has_room(request, device, [])
         ]
 
     def claim(self, index: int, picks: list[Pick]) -> Answer:
@@ -98,10 +98,10 @@ class PlainSearch:
                 return False
             return self.devices(index, place, request, count + 1, 0, [*picks, Pick(request, device, pool)])
         for number in range(start, len(self.spots)):
-            device, pool, is_reached = self.spots[number]
+            device, pool, is_matching = self.spots[number]
             if self.in_use(request, device, picks):
                 continue
-            if not is_selected(request, device.kind) or not is_reached:
+            if not is_selected(request, device.kind) or not is_matching:
                 continue
             if not self.usable(request, device, pool, picks, demanded=False):
                 continue

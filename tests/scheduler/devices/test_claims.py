@@ -18,7 +18,7 @@ from tests.device_builders import GPU, claim, given, wants
 G0, G1 = (GPU, "n1", "gpu-0"), (GPU, "n1", "gpu-1")
 
 
-class Books:
+class Setting:
     """A store with the book and the usage that follow from it."""
 
     def __init__(self, *claims: ResourceClaim) -> None:
@@ -26,7 +26,7 @@ class Books:
         for each in claims:
             self.store.put(each)
         self.allocated = AllocatedState()
-        self.book = ClaimTracker(self.store, self.allocated)
+        self.tracker = ClaimTracker(self.store, self.allocated)
 
 
 PLAIN = claim("c", wants(), version="5")
@@ -34,41 +34,41 @@ ALLOCATED = claim("c", wants(), has=given("gpu-0"), version="6")
 
 
 def test_allocations_of_claims_are_in_use_as_long_as_they_have_them() -> None:
-    books = Books(ALLOCATED)
-    assert books.allocated.is_allocated(G0)
-    books.store.put(claim("c", wants(), version="7"))
-    assert not books.allocated.is_in_use(G0)
-    books.store.put(claim("c", wants(), has=given("gpu-1"), version="8"))
-    assert books.allocated.is_allocated(G1)
-    books.store.remove("default/c")
-    assert not books.allocated.is_in_use(G1)
+    setting = Setting(ALLOCATED)
+    assert setting.allocated.is_allocated(G0)
+    setting.store.put(claim("c", wants(), version="7"))
+    assert not setting.allocated.is_in_use(G0)
+    setting.store.put(claim("c", wants(), has=given("gpu-1"), version="8"))
+    assert setting.allocated.is_allocated(G1)
+    setting.store.remove("default/c")
+    assert not setting.allocated.is_in_use(G1)
 
 
 def test_what_is_in_flight_is_in_use_until_it_has_landed() -> None:
-    books = Books(PLAIN)
-    books.book.add_pending("uid-c", given("gpu-0"))
-    assert books.allocated.is_allocated(G0)
-    assert books.book.pending_allocation("uid-c") == given("gpu-0")
-    assert books.book.remove_pending("uid-c")
-    assert not books.allocated.is_in_use(G0)
-    assert not books.book.remove_pending("uid-c"), "there is nothing to land any more"
+    setting = Setting(PLAIN)
+    setting.tracker.add_pending("uid-c", given("gpu-0"))
+    assert setting.allocated.is_allocated(G0)
+    assert setting.tracker.pending_allocation("uid-c") == given("gpu-0")
+    assert setting.tracker.remove_pending("uid-c")
+    assert not setting.allocated.is_in_use(G0)
+    assert not setting.tracker.remove_pending("uid-c"), "there is nothing to land any more"
 
 
 def test_a_flight_that_several_wait_for_lasts_until_the_last_of_them() -> None:
-    books = Books(PLAIN)
-    books.book.add_pending("uid-c", given("gpu-0"))
-    books.book.add_pending("uid-c", given("gpu-0"))
-    assert not books.book.remove_pending("uid-c")
-    assert books.allocated.is_allocated(G0)
-    assert books.book.remove_pending("uid-c", for_all=True)
-    assert not books.allocated.is_in_use(G0)
+    setting = Setting(PLAIN)
+    setting.tracker.add_pending("uid-c", given("gpu-0"))
+    setting.tracker.add_pending("uid-c", given("gpu-0"))
+    assert not setting.tracker.remove_pending("uid-c")
+    assert setting.allocated.is_allocated(G0)
+    assert setting.tracker.remove_pending("uid-c", for_all=True)
+    assert not setting.allocated.is_in_use(G0)
 
 
 def test_what_was_written_is_believed_before_the_watch_tells_of_it() -> None:
-    books = Books(PLAIN)
-    books.book.assume(ALLOCATED)
-    assert books.book.get("default/c") is ALLOCATED
-    assert books.allocated.is_allocated(G0)
+    setting = Setting(PLAIN)
+    setting.tracker.assume(ALLOCATED)
+    assert setting.tracker.get("default/c") is ALLOCATED
+    assert setting.allocated.is_allocated(G0)
 
 
 @pytest.mark.parametrize(
@@ -81,36 +81,36 @@ def test_what_was_written_is_believed_before_the_watch_tells_of_it() -> None:
     ],
 )
 def test_only_a_newer_version_from_the_watch_beats_what_is_assumed(version: str, is_believed: bool) -> None:
-    books = Books(PLAIN)
-    books.book.assume(ALLOCATED)
+    setting = Setting(PLAIN)
+    setting.tracker.assume(ALLOCATED)
     told = claim("c", wants(), version=version)
-    books.store.put(told)
-    assert (books.book.get("default/c") is told) is is_believed
-    assert books.allocated.is_allocated(G0) is not is_believed
+    setting.store.put(told)
+    assert (setting.tracker.get("default/c") is told) is is_believed
+    assert setting.allocated.is_allocated(G0) is not is_believed
 
 
 def test_an_assumption_can_be_taken_back() -> None:
-    books = Books(PLAIN)
-    books.book.assume(ALLOCATED)
-    books.book.restore("default/c")
-    assert books.book.get("default/c") is PLAIN
-    assert not books.allocated.is_in_use(G0)
+    setting = Setting(PLAIN)
+    setting.tracker.assume(ALLOCATED)
+    setting.tracker.restore("default/c")
+    assert setting.tracker.get("default/c") is PLAIN
+    assert not setting.allocated.is_in_use(G0)
 
 
 def test_nothing_is_assumed_of_what_the_watch_has_not_told_or_knows_better() -> None:
     with pytest.raises(UnknownClaimError, match='could not find ResourceClaim "default/c"'):
-        Books().book.assume(ALLOCATED)
-    books = Books(claim("c", wants(), version="9"))
-    books.book.assume(ALLOCATED)
-    assert not books.allocated.is_in_use(G0)
+        Setting().tracker.assume(ALLOCATED)
+    setting = Setting(claim("c", wants(), version="9"))
+    setting.tracker.assume(ALLOCATED)
+    assert not setting.allocated.is_in_use(G0)
 
 
 def test_whoever_listens_hears_of_every_change() -> None:
-    books = Books(PLAIN)
+    setting = Setting(PLAIN)
     heard: list[str] = []
-    books.book.listen(heard.append)
-    books.book.assume(ALLOCATED)
-    books.store.remove("default/c")
+    setting.tracker.listen(heard.append)
+    setting.tracker.assume(ALLOCATED)
+    setting.store.remove("default/c")
     assert heard == ["default/c", "default/c"]
 
 
@@ -123,12 +123,12 @@ def test_the_claim_for_extended_resources_is_found_by_its_pod() -> None:
         owner_references=(owner,),
     )
     left = ResourceClaim(metadata=metadata)
-    books = Books(left)
-    assert books.book.for_extended_resources("p", "p-1") is left
-    assert books.book.for_extended_resources("p", "p-2") is None
-    assert books.book.for_extended_resources("q", "p-1") is None
-    books.store.remove(left.key)
-    assert books.book.for_extended_resources("p", "p-1") is None
+    setting = Setting(left)
+    assert setting.tracker.for_extended_resources("p", "p-1") is left
+    assert setting.tracker.for_extended_resources("p", "p-2") is None
+    assert setting.tracker.for_extended_resources("q", "p-1") is None
+    setting.store.remove(left.key)
+    assert setting.tracker.for_extended_resources("p", "p-1") is None
 
 
 G0, G1 = (GPU, "n1", "gpu-0"), (GPU, "n1", "gpu-1")

@@ -36,8 +36,8 @@ def allocated(spec: ResourceClaimSpec, published: ResourceSlice, *classes: Devic
     for each in classes or (device_class(),):
         store.put(each)
     pooled = PooledSlice(published, DeviceKinds())
-    reached = (True,) * len(pooled.devices) if pooled.selects_per_device else None
-    pool = view_of(pooled.pool_id, [pooled], {pooled.name: reached})
+    matching = (True,) * len(pooled.devices) if pooled.selects_per_device else None
+    pool = view_of(pooled.pool_id, [pooled], {pooled.name: matching})
     wanted = AllocationRequest([spec], store)
     assert pool is not None
     found = Allocator([pool], AllocatedState(), wanted, Deadline(VirtualClock(), 10.0)).run()

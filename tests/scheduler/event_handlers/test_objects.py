@@ -33,7 +33,7 @@ def test_each_change_has_one_event() -> None:
     handler = ObjectEventHandler(Namespace, EventResource.NAMESPACE, engine, queue)
     store = engine.columns.objects.of(Namespace)
     handler.apply(Change.ADDED, at(namespace("a"), "1"))
-    handler.apply(Change.MODIFIED, at(namespace("a"), "1"))  # heard before: a watch may begin with what was listed
+    handler.apply(Change.MODIFIED, at(namespace("a"), "1"))  # known already: a watch may start with listed objects
     handler.apply(Change.MODIFIED, at(namespace("a", stage="test"), "2"))
     newest = store.get("a")
     assert newest is not None
@@ -188,7 +188,7 @@ def test_the_event_of_a_deleted_node_has_the_last_known_node() -> None:
     assert queue.events == [("NodeDelete", "n1", None)]
     assert (dict(engine.columns.row_of), list(engine.columns.pods)) == ({}, ["web"])
     handler.apply(Change.DELETED, N1)
-    assert len(queue.events) == 1, "a node that nobody knows cannot go"
+    assert len(queue.events) == 1, "an unknown node has no event"
 
 
 def test_a_list_of_nodes_replaces_the_columns() -> None:

@@ -53,7 +53,7 @@ def test_pods_that_are_in_no_page_are_removed(tell: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "cpu_milli"),
+    ("updated", "cpu_milli"),
     [
         pytest.param(pod("a", uid="a", on="n1", cpu=1, labels={"zone": "z"}), 1_000, id="other labels"),
         pytest.param(pod("a", uid="a", on="n1", cpu=1, terminating=True), 1_000, id="terminating"),
@@ -61,21 +61,21 @@ def test_pods_that_are_in_no_page_are_removed(tell: object) -> None:
         pytest.param(pod("a", uid="a", on="n2", cpu=1, labels={"zone": "z"}), 1_000, id="another node"),
     ],
 )
-def test_the_columns_count_the_latest_update_of_an_assigned_pod(told: Pod, cpu_milli: int) -> None:
-    async def heard() -> None:
+def test_the_columns_count_the_latest_update_of_an_assigned_pod(updated: Pod, cpu_milli: int) -> None:
+    async def story() -> None:
         scheduler = Scheduler(AbsentClient(), load_configuration(None), clock=VirtualClock(), entropy=Entropy(1))
         columns = scheduler.engine.columns
         for name in ("n1", "n2"):
             scheduler.engine.put(node(name))
         scheduler.pods.put(pod("a", uid="a", on="n1", cpu=1))
-        scheduler.pods.put(told)
+        scheduler.pods.put(updated)
         record = columns.pods["a"]
-        assert (record.node_name, record.signature.labels) == (told.spec.node_name, told.metadata.labels)
-        assert record.terminating == (told.metadata.deletion_timestamp is not None)
+        assert (record.node_name, record.signature.labels) == (updated.spec.node_name, updated.metadata.labels)
+        assert record.terminating == (updated.metadata.deletion_timestamp is not None)
         assert columns.resources.used[CPU].sum() == cpu_milli == columns.resources.used[CPU, record.row]
         assert [list(pods.values()) for pods in columns.pods_on if pods] == [[record]]
 
-    run(heard())
+    run(story())
 
 
 def _picture(handler: PodEventHandler, scheduler: Scheduler) -> tuple[list[str], list[str], int]:

@@ -9,9 +9,8 @@ import msgspec
 
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config import load_configuration
-from mooring.scheduler.extenders.extender import Extender, ExtenderFailure
-from mooring.scheduler.extenders.questions import Answer, Consultation, Question
-from mooring.scheduler.extenders.wire import FilterResult
+from mooring.scheduler.extenders.extender import Extender, ExtenderFailure, ExtenderFilterResult
+from mooring.scheduler.extenders.requests import Exchange, ExtenderRequest, ExtenderResponse
 from tests.scheduler.config.builders import configuration
 from tests.waiting import LIMIT_S
 
@@ -31,33 +30,33 @@ def extender(url: str = "http://extender.test", /, **fields: object) -> Extender
 
 def only(
     *names: str, failed: Mapping[str, str] | None = None, for_good: Mapping[str, str] | None = None
-) -> FilterResult:
+) -> ExtenderFilterResult:
     """These nodes are left, by an extender that knows nodes by name."""
-    return FilterResult(node_names=names, failed=failed or {}, failed_for_good=for_good or {})
+    return ExtenderFilterResult(node_names=names, failed=failed or {}, failed_and_unresolvable=for_good or {})
 
 
 def drive(
-    consultation: Consultation[Result], answer: Callable[[Question], Answer]
-) -> tuple[Result, list[tuple[Question, ...]]]:
+    exchange: Exchange[Result], response: Callable[[ExtenderRequest], ExtenderResponse]
+) -> tuple[Result, list[tuple[ExtenderRequest, ...]]]:
     """The result of a consultation, and what was asked for it, round by round."""
-    rounds: list[tuple[Question, ...]] = []
+    rounds: list[tuple[ExtenderRequest, ...]] = []
     try:
-        questions = next(consultation)
+        requests = next(exchange)
         while True:
-            rounds.append(questions)
-            questions = consultation.send(tuple(answer(question) for question in questions))
+            rounds.append(requests)
+            requests = exchange.send(tuple(response(request) for request in requests))
     except StopIteration as end:
         result: Result = end.value
         return result, rounds
 
 
-def answering(**by_verb: Answer) -> Callable[[Question], Answer]:
+def answering(**by_verb: ExtenderResponse) -> Callable[[ExtenderRequest], ExtenderResponse]:
     """The same answer to every question with a verb."""
 
-    def answer(question: Question) -> Answer:
-        return by_verb.get(question.verb, ExtenderFailure(f"nobody answers {question.verb}"))
+    def response(request: ExtenderRequest) -> ExtenderResponse:
+        return by_verb.get(request.verb, ExtenderFailure(f"nobody answers {request.verb}"))
 
-    return answer
+    return response
 
 
 class NamesAsObjects:

@@ -38,7 +38,7 @@ def asked_of(script: Script, *, times: int = 1, **fields: object) -> tuple[bytes
 
 
 def saying(reply: bytes | web.Response) -> Script:
-    return lambda verb, question: reply
+    return lambda verb, request: reply
 
 
 def test_a_question_and_its_answer() -> None:
@@ -57,19 +57,19 @@ def test_several_questions_at_once() -> None:
     async def story() -> int:
         arrived = asyncio.Barrier(3)
 
-        async def together(verb: str, question: dict[str, object]) -> bytes:
+        async def together(verb: str, request: dict[str, object]) -> bytes:
             await arrived.wait()  # nobody is answered until all have asked
             return verb.encode()
 
-        async with serving(lambda verb, question: together(verb, question)) as server:
+        async with serving(lambda verb, request: together(verb, request)) as server:
             asked = extender(server.url, filterVerb="filter")
             async with HttpTransport([asked]) as transport:
 
                 async def one(verb: str) -> bytes:
                     return await transport.ask(asked, verb, BODY)
 
-                answers = await run_bounded(one, ["a", "b", "c"], limit=3, name="questions")
-            assert answers == [b"a", b"b", b"c"]
+                responses = await run_bounded(one, ["a", "b", "c"], limit=3, name="questions")
+            assert responses == [b"a", b"b", b"c"]
             return len(server.connections)
 
     assert run_real(story()) == 3
@@ -84,12 +84,12 @@ def test_any_other_status_than_200_is_a_failure(status: int) -> None:
 
 
 def test_an_extender_that_takes_too_long() -> None:
-    async def forever(verb: str, question: dict[str, object]) -> bytes:
+    async def forever(verb: str, request: dict[str, object]) -> bytes:
         await asyncio.Event().wait()
         return b""
 
     with pytest.raises(ExtenderError) as caught:
-        asked_of(lambda verb, question: forever(verb, question), httpTimeout="50ms")
+        asked_of(lambda verb, request: forever(verb, request), httpTimeout="50ms")
     assert str(caught.value).endswith(
         '/scheduler/filter": context deadline exceeded (Client.Timeout exceeded while awaiting headers)'
     )

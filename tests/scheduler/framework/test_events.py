@@ -1,4 +1,4 @@
-"""Events: what they are called, and who hears them."""
+"""Cluster events: labels, registrations, hints, and the events of an update."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ WIDGET = Kind("example.com/v1", "Widget", "widgets", view=Widget)
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_an_event_is_called_as_kubernetes_calls_it(event: ClusterEvent, label: str) -> None:
+def test_the_label_is_that_of_kube_scheduler(event: ClusterEvent, label: str) -> None:
     assert event.label == label
 
 
@@ -80,7 +80,7 @@ NODE_UPDATE = ClusterEvent(EventResource.NODE, ActionType.UPDATE)
 
 
 @pytest.mark.parametrize(
-    ("registered", "event", "is_heard"),
+    ("registered", "event", "is_match"),
     [
         pytest.param(
             ClusterEventWithHint(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL),
@@ -90,60 +90,60 @@ NODE_UPDATE = ClusterEvent(EventResource.NODE, ActionType.UPDATE)
         ),
         pytest.param(ClusterEventWithHint(EventResource.NODE, ActionType.ADD), NODE_LABEL, False, id="another action"),
         pytest.param(
-            ClusterEventWithHint(EventResource.CSI_NODE, ActionType.ALL), NODE_LABEL, False, id="another subject"
+            ClusterEventWithHint(EventResource.CSI_NODE, ActionType.ALL), NODE_LABEL, False, id="another resource"
         ),
         pytest.param(
             ClusterEventWithHint(EventResource.NODE, ActionType.UPDATE),
             NODE_LABEL,
             True,
-            id="any update, a special one",
+            id="UPDATE matches a specific update",
         ),
         pytest.param(
             ClusterEventWithHint(EventResource.NODE, ActionType.UPDATE),
             NODE_UPDATE,
             True,
-            id="any update, none of the special ones",
+            id="UPDATE matches the unspecific update",
         ),
         pytest.param(
             ClusterEventWithHint(EventResource.NODE, ActionType.UPDATE_NODE_LABEL),
             NODE_UPDATE,
             False,
-            id="a special one, another one",
+            id="a specific update does not match another",
         ),
-        pytest.param(ANY_EVENT, NODE_UPDATE, True, id="anything"),
-        pytest.param(ANY_EVENT, UNSCHEDULABLE_TIMEOUT, True, id="anything, an event about anything"),
+        pytest.param(ANY_EVENT, NODE_UPDATE, True, id="any event"),
+        pytest.param(ANY_EVENT, UNSCHEDULABLE_TIMEOUT, True, id="any event matches a wildcard event"),
         pytest.param(
             ClusterEventWithHint(EventResource.NODE, ActionType.ALL),
             UNSCHEDULABLE_TIMEOUT,
             False,
-            id="an event about anything",
+            id="a wildcard event",
         ),
         pytest.param(
             ClusterEventWithHint(EventResource.WILDCARD, ActionType.ADD),
             UNSCHEDULABLE_TIMEOUT,
             False,
-            id="what comes, whatever it is",
+            id="any added object",
         ),
-        pytest.param(ANY_EVENT, ClusterEvent(EventResource.NODE, ActionType.NONE), False, id="nothing happened"),
+        pytest.param(ANY_EVENT, ClusterEvent(EventResource.NODE, ActionType.NONE), False, id="no event"),
         pytest.param(
             ClusterEventWithHint(WIDGET, ActionType.ALL),
             ClusterEvent(WIDGET, ActionType.ADD),
             True,
-            id="a kind that was named",
+            id="a registered kind",
         ),
         pytest.param(
             ClusterEventWithHint(WIDGET, ActionType.ALL),
             NODE_UPDATE,
             False,
-            id="a kind that was named, another subject",
+            id="a registered kind, another resource",
         ),
-        pytest.param(
-            ANY_EVENT, ClusterEvent(WIDGET, ActionType.ADD), True, id="anything, a kind that another one named"
-        ),
+        pytest.param(ANY_EVENT, ClusterEvent(WIDGET, ActionType.ADD), True, id="any event matches a registered kind"),
     ],
 )
-def test_who_hears_an_event(registered: ClusterEventWithHint, event: ClusterEvent, is_heard: bool) -> None:
-    assert registered.matches(event) is is_heard
+def test_which_events_a_registration_matches(
+    registered: ClusterEventWithHint, event: ClusterEvent, is_match: bool
+) -> None:
+    assert registered.matches(event) is is_match
 
 
 @pytest.mark.parametrize(
@@ -152,49 +152,47 @@ def test_who_hears_an_event(registered: ClusterEventWithHint, event: ClusterEven
         pytest.param(
             Kind("example.com/v1", "Widget", "widgets"),
             "an event of example.com/v1 Widget needs a view: Kind(…, view=…)",
-            id="nothing to read it by",
+            id="no view",
         ),
         pytest.param(
             Kind("example.com/v1", "Widget", "widgets", view=Service),
             "an event of example.com/v1 Widget needs a view of that kind; Service is a view of v1 Service",
-            id="read as if it were another kind",
+            id="a view of another kind",
         ),
         pytest.param(
             Kind("example.com/v1", "Widget", "widgets", view=ApiObject),
             "an event of example.com/v1 Widget needs a view of that kind; ApiObject is a view of no kind",
-            id="read as if it were any kind",
+            id="a view of no kind",
         ),
-        pytest.param(
-            NODE, "an event of v1 Node must be registered as EventResource.NODE", id="a kind that has a subject"
-        ),
+        pytest.param(NODE, "an event of v1 Node must be registered as EventResource.NODE", id="a listed kind"),
         pytest.param(
             POD,
             "an event of v1 Pod must be registered as EventResource.ASSIGNED_POD or EventResource.UNSCHEDULABLE_POD",
-            id="a kind that has two",
+            id="a kind that is listed twice",
         ),
     ],
 )
-def test_kinds_that_cannot_wake(kind: Kind, complaint: str) -> None:
+def test_kinds_that_cannot_move_all(kind: Kind, complaint: str) -> None:
     with pytest.raises(ValueError, match=re.escape(complaint)):
         ClusterEventWithHint(kind, ActionType.ADD)
 
 
 @pytest.mark.parametrize(
-    ("view", "is_taking"), [(pod(on="n1"), True), (pod(nominated="n1"), True), (pod(), False)], ids=str
+    ("view", "has_node"), [(pod(on="n1"), True), (pod(nominated="n1"), True), (pod(), False)], ids=str
 )
-def test_a_pod_takes_up_room_where_it_is_and_where_it_was_promised(view: Pod, is_taking: bool) -> None:
-    assert has_node_or_nomination(engine_of().record(view)) is is_taking
+def test_bound_and_nominated_pods_have_a_node(view: Pod, has_node: bool) -> None:
+    assert has_node_or_nomination(engine_of().record(view)) is has_node
 
 
-def test_a_pod_is_itself_by_its_uid() -> None:
+def test_a_pod_is_own_update_by_its_uid() -> None:
     engine = engine_of()
-    rejected, updated, namesake = (engine.record(pod("p", uid=uid)) for uid in ("1", "1", "2"))
+    rejected, updated, other = (engine.record(pod("p", uid=uid)) for uid in ("1", "1", "2"))
     assert queue_on_own_update(rejected, rejected, updated)
-    assert not queue_on_own_update(rejected, rejected, namesake)
+    assert not queue_on_own_update(rejected, rejected, other)
     assert not queue_on_own_update(rejected, rejected, None)
 
 
-def test_some_events_are_only_worth_knowing() -> None:
+def test_always_skip() -> None:
     assert not always_skip(engine_of().record(pod()), None, None)
 
 
@@ -210,25 +208,25 @@ READY = Condition(type="Ready", status="True", last_transition_time="2026-01-01T
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "labels"),
     [
         pytest.param(node(), node(), [], id="a heartbeat"),
         pytest.param(node(unschedulable=True), node(), ["NodeUpdateNodeTaint"], id="uncordoned"),
         pytest.param(node(), node(unschedulable=True), [], id="cordoned"),
-        pytest.param(node(cpu=4), node(cpu=2), ["NodeUpdateNodeAllocatable"], id="offers less"),
-        pytest.param(node(cpu=4), node(cpu="4000m"), [], id="offers the same in other words"),
-        pytest.param(node(), node(others={"gpu": 0}), ["NodeUpdateNodeAllocatable"], id="offers nothing of one more"),
-        pytest.param(node(), node(zone="a"), ["NodeUpdateNodeLabel"], id="has another label"),
+        pytest.param(node(cpu=4), node(cpu=2), ["NodeUpdateNodeAllocatable"], id="less cpu"),
+        pytest.param(node(cpu=4), node(cpu="4000m"), [], id="an equal quantity"),
+        pytest.param(node(), node(others={"gpu": 0}), ["NodeUpdateNodeAllocatable"], id="one more resource"),
+        pytest.param(node(), node(zone="a"), ["NodeUpdateNodeLabel"], id="another label"),
         pytest.param(node(), node(taints=["gpu:NoSchedule"]), ["NodeUpdateNodeTaint"], id="tainted"),
         pytest.param(
             node(taints=["cordon:NoSchedule"], unschedulable=True),
             node(),
             ["NodeUpdateNodeTaint", "NodeUpdateNodeTaint"],
-            id="uncordoned and untainted at the same time is told twice",
+            id="uncordoned and untainted: two events",
         ),
-        pytest.param(node(), reporting(node(), READY), ["NodeUpdateNodeCondition"], id="has become ready"),
+        pytest.param(node(), reporting(node(), READY), ["NodeUpdateNodeCondition"], id="ready"),
         pytest.param(
-            reporting(node(), READY), reporting(node(), replace(READY, reason="posted")), [], id="is ready otherwise"
+            reporting(node(), READY), reporting(node(), replace(READY, reason="posted")), [], id="another reason"
         ),
         pytest.param(node(), annotated(node(), a="b"), ["NodeUpdateNodeAnnotation"], id="annotated"),
         pytest.param(node(), node(features=["Fast"]), ["NodeUpdateNodeDeclaredFeature"], id="declares a feature"),
@@ -247,12 +245,12 @@ READY = Condition(type="Ready", status="True", last_transition_time="2026-01-01T
         ),
     ],
 )
-def test_what_an_update_of_a_node_is(old: Node, new: Node, told: list[str]) -> None:
-    assert [event.label for event in node_events(old, new)] == told
+def test_the_events_of_a_node_update(old: Node, new: Node, labels: list[str]) -> None:
+    assert [event.label for event in node_events(old, new)] == labels
 
 
 def generated(view: Pod, *claims: str, extended: str = "") -> Pod:
-    """The pod with claims that were made for it."""
+    """The pod with generated claims."""
     status = PodStatus(
         resource_claim_statuses=tuple(PodResourceClaimStatus(name=c, resource_claim_name=c) for c in claims),
         extended_resource_claim_status=PodExtendedResourceClaimStatus(resource_claim_name=extended)
@@ -263,7 +261,7 @@ def generated(view: Pod, *claims: str, extended: str = "") -> Pod:
 
 
 def running(view: Pod, cpu: str) -> Pod:
-    """The pod with what its kubelet has granted it."""
+    """The pod with resources that its kubelet allocated."""
     return replace(view, status=PodStatus(container_statuses=(resized({"cpu": cpu}),)))
 
 
@@ -273,28 +271,35 @@ def as_a_whole(cpu: str) -> Pod:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "labels"),
     [
         pytest.param(pod(), pod(phase="Pending"), ["Update"], id="nothing special"),
-        pytest.param(pod(), pod(labels={"a": "b"}), ["UpdatePodLabel"], id="has another label"),
+        pytest.param(pod(), pod(labels={"a": "b"}), ["UpdatePodLabel"], id="another label"),
         pytest.param(pod(cpu=2), pod(cpu=1), ["UpdatePodScaleDown"], id="requests less"),
         pytest.param(pod(cpu=1), pod(cpu=2), ["Update"], id="requests more"),
-        pytest.param(pod(cpu="1"), pod(cpu="1000m"), ["Update"], id="requests the same in other words"),
-        pytest.param(pod(cpu=1, memory=0), pod(cpu=1), ["UpdatePodScaleDown"], id="no longer says that it wants none"),
+        pytest.param(pod(cpu="1"), pod(cpu="1000m"), ["Update"], id="an equal quantity"),
+        pytest.param(
+            pod(cpu=1, memory=0), pod(cpu=1), ["UpdatePodScaleDown"], id="an explicit request of zero is removed"
+        ),
         pytest.param(pod(cpu=2, memory=1), pod(cpu=1, memory=2), ["UpdatePodScaleDown"], id="less of one, more of one"),
-        pytest.param(as_a_whole("2"), as_a_whole("1"), ["UpdatePodScaleDown"], id="requests less as a whole"),
+        pytest.param(as_a_whole("2"), as_a_whole("1"), ["UpdatePodScaleDown"], id="lower pod-level request"),
         pytest.param(
-            running(pod(cpu=1), "2"), running(pod(cpu=1), "1"), ["UpdatePodScaleDown"], id="the kubelet took it away"
+            running(pod(cpu=1), "2"), running(pod(cpu=1), "1"), ["UpdatePodScaleDown"], id="lower allocated resources"
         ),
-        pytest.param(running(pod(cpu=2), "2"), running(pod(cpu=1), "2"), ["Update"], id="the kubelet has not yet"),
         pytest.param(
-            pod(gates=["a", "b"]), pod(), ["UpdatePodSchedulingGatesEliminated"], id="the last gate was opened"
+            running(pod(cpu=2), "2"), running(pod(cpu=1), "2"), ["Update"], id="allocated resources unchanged"
         ),
-        pytest.param(pod(gates=["a", "b"]), pod(gates=["a"]), ["Update"], id="one of two gates was opened"),
+        pytest.param(
+            pod(gates=["a", "b"]), pod(), ["UpdatePodSchedulingGatesEliminated"], id="the last gate was removed"
+        ),
+        pytest.param(pod(gates=["a", "b"]), pod(gates=["a"]), ["Update"], id="one of two gates was removed"),
         pytest.param(pod(), pod(tolerations=["gpu"]), ["UpdatePodToleration"], id="tolerates more"),
-        pytest.param(pod(), generated(pod(), "c"), ["UpdatePodGeneratedResourceClaim"], id="a claim was made for it"),
+        pytest.param(pod(), generated(pod(), "c"), ["UpdatePodGeneratedResourceClaim"], id="a generated claim"),
         pytest.param(
-            pod(), generated(pod(), extended="c"), ["UpdatePodGeneratedResourceClaim"], id="one for its resources was"
+            pod(),
+            generated(pod(), extended="c"),
+            ["UpdatePodGeneratedResourceClaim"],
+            id="a generated claim for extended resources",
         ),
         pytest.param(
             pod(cpu=2, gates=["a"]),
@@ -310,13 +315,13 @@ def as_a_whole(cpu: str) -> Pod:
         ),
     ],
 )
-def test_what_an_update_of_a_pod_is(old: Pod, new: Pod, told: list[str]) -> None:
+def test_the_events_of_a_pod_update(old: Pod, new: Pod, labels: list[str]) -> None:
     engine = engine_of()
     events = pod_events(engine.record(old), engine.record(new), EventResource.UNSCHEDULABLE_POD)
-    assert [event.label for event in events] == [f"UnschedulablePod{action}" for action in told]
+    assert [event.label for event in events] == [f"UnschedulablePod{action}" for action in labels]
 
 
-def test_of_a_placed_pod_only_the_record_is_needed() -> None:
+def test_the_events_of_an_assigned_pod_need_no_view() -> None:
     engine = engine_of(node("n1"), pod("p", cpu=2, on="n1"))
     old, new = engine.columns.pods["default/p"], engine.record(pod("p", cpu=1, on="n1"))
     assert old.view is None

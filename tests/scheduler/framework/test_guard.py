@@ -12,10 +12,10 @@ from mooring.scheduler.cache.arrays import Int64s, ReasonBits, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.catalogue import PLUGINS
-from mooring.scheduler.config.arguments import InterPodAffinityArgs
+from mooring.scheduler.config.types import InterPodAffinityArgs
 from mooring.scheduler.engine import Engine
+from mooring.scheduler.framework.failed_attempt import FailedAttempt
 from mooring.scheduler.framework.plugin import (
-    FailedAttempt,
     Filter,
     Plugin,
     PostFilter,
@@ -29,7 +29,7 @@ from mooring.scheduler.framework.plugin import (
     Score,
 )
 from mooring.scheduler.framework.registry import Registry
-from mooring.scheduler.framework.status import Code, Reason, Rejection, unschedulable
+from mooring.scheduler.framework.status import Code, Reason, Status
 from mooring.scheduler.plugins.inter_pod_affinity import InterPodAffinity, OwnTerms, RequiredTerms
 from mooring.scheduler.plugins.node_unschedulable import NodeUnschedulable
 from tests.builders import HOSTNAME, node, pod
@@ -50,7 +50,7 @@ class Fragile(PreEnqueue, PreFilter[str], Filter[str], PostFilter, PreScore[str]
         self._columns = columns
         self.unreserved: list[str] = []
 
-    def pre_enqueue(self, pod: PodInfo) -> Rejection | None:
+    def pre_enqueue(self, pod: PodInfo) -> Status | None:
         self._perhaps(pod.signature.labels.get("break", ""), "pre_enqueue")
         return None
 
@@ -69,7 +69,7 @@ class Fragile(PreEnqueue, PreFilter[str], Filter[str], PostFilter, PreScore[str]
 
     def post_filter(self, attempt: FailedAttempt) -> PostFilterResult:
         self._perhaps(attempt.pod.signature.labels.get("break", ""), "post_filter")
-        return PostFilterResult(rejection=unschedulable("no idea"))
+        return PostFilterResult(status=Status.unschedulable("no idea"))
 
     def pre_score(self, pod: PodInfo, feasible: Rows) -> str:
         wish = pod.signature.labels.get("break", "")
@@ -86,7 +86,7 @@ class Fragile(PreEnqueue, PreFilter[str], Filter[str], PostFilter, PreScore[str]
         self._perhaps(state, "normalize")
         return scores
 
-    def reserve(self, pod: PodInfo, row: int) -> Rejection | None:
+    def reserve(self, pod: PodInfo, row: int) -> Status | None:
         self._perhaps(pod.signature.labels.get("break", ""), "reserve")
         return None
 
@@ -132,12 +132,12 @@ def test_a_step_that_breaks_ends_the_cycle_and_names_the_plugin(
     for _ in range(2):  # the second time it is no surprise any more, and must be told all the same
         decision = decide(engine, broken)
         assert (decision.node_name, decision.error, decision.code) == (None, error, Code.ERROR)
-        assert not decision.is_refusal
+        assert not decision.is_unschedulable
         assert decision.message is not None
         assert decision.message.startswith(f"{message}LookupError: no such luck (test_guard.py, line "), decision
-        assert decision.rejection is not None
-        assert (decision.rejection.code, decision.rejection.plugin) == (Code.ERROR, "Fragile")
-        assert (decision.rejectors, decision.pending) == (frozenset(), frozenset())
+        assert decision.status is not None
+        assert (decision.status.code, decision.status.plugin) == (Code.ERROR, "Fragile")
+        assert (decision.unschedulable_plugins, decision.pending_plugins) == (frozenset(), frozenset())
     assert decide(engine, pod("next")).node_name == "n1", "the next pod is none the worse for it"
 
 
@@ -168,10 +168,10 @@ def test_a_filter_that_breaks_while_others_are_nominated_leaves_the_columns_as_t
 
 def test_a_plugin_that_cannot_reserve_has_its_pod_taken_back() -> None:
     engine = engine_with(Fragile)
-    rejection = engine.assume(decide(engine, pod("a", labels={"break": "reserve"})))
-    assert rejection is not None
-    assert (rejection.code, rejection.plugin) == (Code.ERROR, "Fragile")
-    assert rejection.message.startswith('running Reserve plugin "Fragile": LookupError: no such luck (')
+    status = engine.assume(decide(engine, pod("a", labels={"break": "reserve"})))
+    assert status is not None
+    assert (status.code, status.plugin) == (Code.ERROR, "Fragile")
+    assert status.message.startswith('running Reserve plugin "Fragile": LookupError: no such luck (')
     assert not engine.columns.pods
     fragile = engine.cycles["default-scheduler"].profile.plugins["Fragile"]
     assert isinstance(fragile, Fragile)

@@ -1,9 +1,10 @@
-"""A plugin file is taken in as it lies there, and a bad one is refused in words that say where."""
+"""Users' plugins from files, importable classes and installed packages."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 from textwrap import dedent
 
@@ -11,8 +12,15 @@ import pytest
 
 from mooring.scheduler.catalogue import default_registry
 from mooring.scheduler.config import load_configuration
-from mooring.scheduler.framework.loading import PluginFileError, enabled_if_unmentioned, load_plugins
-from mooring.scheduler.framework.points import ExtensionPoint
+from mooring.scheduler.config.types import ExtensionPoint
+from mooring.scheduler.framework import loading
+from mooring.scheduler.framework.loading import (
+    PluginFileError,
+    enabled_if_unmentioned,
+    installed_plugins,
+    load_plugins,
+    plugins_from,
+)
 from mooring.scheduler.framework.registry import BadPluginError, Registry
 from tests.builders import node, pod
 from tests.scheduler.config.builders import configuration
@@ -196,9 +204,9 @@ def test_what_a_file_offers_works_in_a_profile(write: Write) -> None:
             }
         ]
     )
-    refusal = decide(engine_of(node("n1"), config=written, registry=registry), pod()).refusals["n1"]
-    assert refusal is not None
-    assert (refusal.plugin, refusal.reasons) == ("Never", ("never",))
+    status = decide(engine_of(node("n1"), config=written, registry=registry), pod()).node_to_status["n1"]
+    assert status is not None
+    assert (status.plugin, status.reasons) == ("Never", ("never",))
 
 
 def test_a_file_that_changed_is_read_as_it_is_now(write: Write) -> None:
@@ -359,3 +367,70 @@ def test_a_plugin_is_enabled(
 def test_enabling_nothing_changes_nothing() -> None:
     plain = load_configuration(None)
     assert enabled_if_unmentioned(plain, []) == plain
+
+
+RULE = """
+from mooring.scheduler.framework.node_plugins import FilterPlugin
+
+class QuietHours(FilterPlugin):
+    name = "QuietHours"
+    def filter(self, pod, node_info):
+        return None
+
+NOT_A_PLUGIN = 42
+"""
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A package that can be imported."""
+    (tmp_path / "acme_rules").mkdir()
+    (tmp_path / "acme_rules" / "__init__.py").write_text("")
+    (tmp_path / "acme_rules" / "placement.py").write_text(RULE)
+    (tmp_path / "acme_rules" / "broken.py").write_text("import no_such_library")
+    monkeypatch.syspath_prepend(tmp_path)
+    yield tmp_path
+    for name in [name for name in sys.modules if name.startswith("acme_rules")]:
+        del sys.modules[name]
+
+
+def test_a_class_is_named_by_its_module(package: Path) -> None:
+    (plugin,) = plugins_from("acme_rules.placement:QuietHours")
+    assert plugin.name == "QuietHours"
+
+
+def test_a_file_is_named_by_its_path(package: Path) -> None:
+    (plugin,) = plugins_from(str(package / "acme_rules" / "placement.py"))
+    assert plugin.name == "QuietHours"
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("acme_rules.placement:Missing", "acme_rules.placement:Missing: acme_rules.placement has no Missing"),
+        ("acme_rules.nowhere:Rule", "acme_rules.nowhere cannot be imported: ModuleNotFoundError"),
+        ("acme_rules.broken:Rule", "No module named 'no_such_library'"),
+        ("acme_rules.placement:NOT_A_PLUGIN", "is 42, wanted a class that inherits from FilterPlugin, ScorePlugin, …"),
+        ("no-such-file.py", "no-such-file.py: there is no such file"),
+    ],
+)
+def test_what_cannot_be_had_is_told(package: Path, source: str, text: str) -> None:
+    with pytest.raises(PluginFileError) as raised:
+        plugins_from(source)
+    assert text in str(raised.value)
+
+
+def test_installed_packages_offer_plugins(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    offered(monkeypatch, "acme_rules.placement:QuietHours")
+    assert [plugin.name for plugin in installed_plugins()] == ["QuietHours"]
+
+
+def test_an_entry_point_that_cannot_be_imported_is_named(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    offered(monkeypatch, "acme_rules.broken:Rule")
+    with pytest.raises(PluginFileError, match=r"entry point quiet of some package \(acme_rules.broken:Rule\)"):
+        installed_plugins()
+
+
+def offered(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    points = EntryPoints([EntryPoint("quiet", value, loading.ENTRY_POINT_GROUP)])
+    monkeypatch.setattr(loading, "entry_points", lambda group: points.select(group=group))

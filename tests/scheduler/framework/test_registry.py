@@ -12,6 +12,7 @@ from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.catalogue import BUILT_IN, default_registry
 from mooring.scheduler.config import expand_profiles, load_configuration
+from mooring.scheduler.config.types import ExtensionPoint
 from mooring.scheduler.framework.plugin import (
     SKIP,
     Adjustable,
@@ -24,7 +25,6 @@ from mooring.scheduler.framework.plugin import (
     Score,
     Skip,
 )
-from mooring.scheduler.framework.points import ExtensionPoint
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.registry import POINTS, BadPluginError, Registry
 from mooring.scheduler.framework.status import Reason
@@ -134,14 +134,14 @@ class Forgetful(Adjustable[None]):
         (
             Greedy,
             f"plugin Greedy {HERE} wants database, cache in its constructor; a plugin is given only columns, "
-            "arguments, entropy, clock, client, waiting_pods, activate, evictions, tell",
+            "arguments, entropy, clock, client, waiting_pods, activate, evictions, record_event",
         ),
         (
             Wordless,
-            f"plugin Wordless {HERE} can refuse but has no reasons: set filter_reasons, or define reasons(state)",
+            f"plugin Wordless {HERE} can reject nodes but has no reasons: set filter_reasons, or define reasons(state)",
         ),
         (Mistaken, f"plugin Mistaken {HERE}: filter_reasons must be Reason values, found ('node(s) were rejected',)"),
-        (Talkative, f"plugin Talkative {HERE} has 63 reasons; a filter can tell 62 apart"),
+        (Talkative, f"plugin Talkative {HERE} has 63 reasons; a filter can have 62"),
         (
             Forgetful,
             f"plugin Forgetful {HERE} counts pods beyond its row (Adjustable): filter_scope must be Scope.TOPOLOGY or "

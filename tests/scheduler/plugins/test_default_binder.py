@@ -8,13 +8,13 @@ from mooring.api.decode import decode_as
 from mooring.api.kinds import POD
 from mooring.api.views.pod import Pod
 from mooring.client.errors import ConflictError, NoAnswerError
-from mooring.client.local import LocalClient
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.scheduler.plugins.default_binder import DefaultBinder
 from mooring.store.memory import MemoryStore
 from tests.builders import node, pod
+from tests.fakes.raw_client import RawClient
 from tests.scheduler.harness import engine_of, plugin_of
 from tests.scheduler.world import plain
 
@@ -23,7 +23,7 @@ def bound_to(*node_names: str) -> str:
     """Binds a pod to one node after the other. Where it is then."""
 
     async def story() -> str:
-        client = LocalClient(MemoryStore(), VirtualClock(), Entropy(1))
+        client = RawClient(MemoryStore(), VirtualClock(), Entropy(1))
         created = decode_as(Pod, await client.create(POD, "shop", plain(pod("web", namespace="shop"))))
         record = engine_of().record(created)
         for node_name in node_names:

@@ -44,7 +44,7 @@ def cluster(*views: ApiObject) -> Engine:
 
 
 def refusals(decision: Decision) -> dict[str, str]:
-    return {name: ", ".join(said.reasons) for name, said in decision.refusals.items() if said is not None}
+    return {name: ", ".join(said.reasons) for name, said in decision.node_to_status.items() if said is not None}
 
 
 def test_pods_without_claims_fit_and_score_nothing() -> None:
@@ -85,8 +85,8 @@ def test_pods_without_claims_fit_and_score_nothing() -> None:
 )
 def test_claims_must_exist_before_a_pod_is_queued(view: Pod, cluster_has: list[ApiObject], text: str) -> None:
     decision = decide(cluster(*cluster_has), view)
-    assert decision.rejection is not None
-    assert (decision.rejection.plugin, decision.rejection.reasons) == ("DynamicResources", (text,))
+    assert decision.status is not None
+    assert (decision.status.plugin, decision.status.reasons) == ("DynamicResources", (text,))
     assert decision.message is None, "it was not even tried"
 
 
@@ -163,7 +163,7 @@ def test_errors_that_name_pools_are_told_apart_and_the_first_by_name_is_told() -
     engine = engine_of(*reversed(nodes), *slices, device_class(), claim("c", wants(every=True)))
     decision = decide(engine, claiming("p", "c"))
     assert (decision.message or "").endswith("resource pool gpu.example.com/n000 is currently being updated")
-    codes = [refusal.code for refusal in decision.refusals.values() if refusal is not None]
+    codes = [status.code for status in decision.node_to_status.values() if status is not None]
     assert codes == [Code.ERROR] * count
 
 
@@ -273,8 +273,8 @@ def test_a_claim_in_flight_makes_its_other_pods_wait() -> None:
     engine = cluster(claim("c", wants()))
     assert settle(engine, claiming("p", "c")) == ["n1"]
     decision = decide(engine, claiming("q", "c"))
-    assert decision.rejection is not None
-    assert decision.rejection.reasons == ("resource claim default/c is in the process of being allocated",)
+    assert decision.status is not None
+    assert decision.status.reasons == ("resource claim default/c is in the process of being allocated",)
 
 
 def test_what_is_forgotten_is_free_again() -> None:
@@ -292,9 +292,9 @@ def test_a_decision_that_is_believed_late_takes_what_is_left_then() -> None:
     first, second = decide(engine, claiming("p", "c")), decide(engine, claiming("q", "d"))
     assert (first.node_name, second.node_name) == ("n1", "n1")
     assert engine.assume(second) is None
-    rejection = engine.assume(first)
-    assert rejection is not None
-    assert rejection.reasons == ("claim allocation not found for node",)
+    status = engine.assume(first)
+    assert status is not None
+    assert status.reasons == ("claim allocation not found for node",)
     assert decide(engine, claiming("p", "c")).node_name is None
 
 

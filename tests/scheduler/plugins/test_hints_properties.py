@@ -1,8 +1,8 @@
-"""No pod sleeps through what helps it: random small worlds, one change each.
+"""No event that helps a rejected pod is missed: random small clusters, one change each.
 
-A pod is refused; something changes, so that it could be placed; then at least one of the plugins that refused it hears
-of the change, and its hint says yes. The exceptions are kube-scheduler's own: what it sleeps through, we do too, until
-the pod has slept for five minutes. They are listed here, each with what makes it so.
+A pod is rejected, and a change makes it schedulable. Then at least one of the plugins that rejected it has registered
+an event of the change, and its hint returns QUEUE. The exceptions are those of kube-scheduler: the changes that its
+hints skip are listed here, each with a condition and an example. The timeout of five minutes limits their effect.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from tests.scheduler.single_changes import Changed, Neighbourhood, random_neighb
 from tests.storage_builders import bound, csi_node, volume
 
 CHANGES = 10
-"""So many changes are tried, each on its own, of a world in which the pod is refused."""
+"""Number of changes that are tried, one at a time, in a cluster that rejects the pod."""
 
 
 class Case(NamedTuple):
-    """A pod that would no longer be refused, by whom it was, and what has changed."""
+    """A pod that a change makes schedulable, the plugins that rejected it, and the change."""
 
     rejected: Pod
     rejectors: frozenset[str]
@@ -43,37 +43,37 @@ class Case(NamedTuple):
 
 @settings(max_examples=150)
 @given(seed=st.integers(0, 2**32), changes=st.lists(st.integers(0, 2**32), min_size=CHANGES, max_size=CHANGES))
-def test_what_helps_a_pod_wakes_it(seed: int, changes: list[int]) -> None:
+def test_a_change_that_helps_a_pod_queues_it(seed: int, changes: list[int]) -> None:
     neighbourhood = random_neighbourhood(seed)
     rejectors = neighbourhood.rejectors()
     for change in map(neighbourhood.draw, changes if rejectors else ()):
         case = missed(neighbourhood, rejectors, change)
-        assert case is None or any(excuse(case) for excuse in KUBE_SCHEDULER_SLEEPS_TOO.values())
+        assert case is None or any(excuse(case) for excuse in SKIPPED_BY_KUBE_SCHEDULER.values())
 
 
 def missed(neighbourhood: Neighbourhood, rejectors: frozenset[str], change: Changed) -> Case | None:
-    """The case, if the change helps and wakes nobody."""
+    """The case, if the change helps and no hint queues the pod."""
     engine = neighbourhood.engine_after(change)
-    rejected = neighbourhood.asleep_after(change)
+    rejected = neighbourhood.rejected_after(change)
     record = engine.record(rejected)
     if not engine.decide(record).is_placed:
         return None
     events = registered_events(engine.cycle_for(record).profile)
-    happened = change_events(engine, *change)
-    if any(any_hint_queues(events[plugin], record, happened) for plugin in rejectors):
+    changes = change_events(engine, *change)
+    if any(any_hint_queues(events[plugin], record, changes) for plugin in rejectors):
         return None
     return Case(rejected, rejectors, *change, tuple(neighbourhood.objects.values()))
 
 
-# --- what kube-scheduler sleeps through -------------------------------------------------------------------------
+# --- changes that kube-scheduler skips -------------------------------------------------------------------------
 
 
-def _wakes_nobody(case: Case) -> bool:
+def _has_no_event(case: Case) -> bool:
     is_selecting = (Namespace, Service, ReplicaSet, StatefulSet, ReplicationController)
     return isinstance(case.new or case.old, is_selecting)
 
 
-def _is_gone_for_nobody(case: Case) -> bool:
+def _is_deleted_without_event(case: Case) -> bool:
     return case.new is None and not isinstance(case.old, Node | Pod | VolumeAttachment)
 
 
@@ -132,18 +132,18 @@ def _narrows_no_more(case: Case) -> bool:
     return case.new is case.rejected and any(each.match_label_keys for each in constraints)
 
 
-KUBE_SCHEDULER_SLEEPS_TOO: Mapping[str, Callable[[Case], bool]] = {
-    "no plugin registers for namespaces, services and controllers, although some read them": _wakes_nobody,
-    "that an object is gone (but a node, a pod or an attachment) is registered for by none": _is_gone_for_nobody,
-    "that a node is gone, and its pods with it, only spreading hears of": _goes_with_its_node,
-    "the hints of affinity do not know that a pod may be the first of its kind": _is_first_of_its_kind,
-    "the hint of affinity for nodes asks for the pod's own terms, not for what others say": _is_disliked_elsewhere,
-    "the hints of affinity do not look up which namespaces a selector selects": _selects_namespaces,
-    "the hints of affinity read several anti-affinity terms as one": _says_several_things,
-    "a pod that terminates is not counted for spreading, but that is an update like any other": _starts_to_terminate,
-    "the hint for disks looks at the pod's own namespace": _holds_it_in_another_namespace,
-    "which volumes count, and that a limit was lifted, is not registered for, or not seen": _is_limited_otherwise,
-    "labels that narrow a selector are only compared by the narrowed selector": _narrows_no_more,
+SKIPPED_BY_KUBE_SCHEDULER: Mapping[str, Callable[[Case], bool]] = {
+    "no plugin registers namespaces, services and controllers, although some read them": _has_no_event,
+    "no plugin registers deleted objects, except nodes, pods and attachments": _is_deleted_without_event,
+    "only spreading registers deleted nodes, which take their pods with them": _goes_with_its_node,
+    "the affinity hints do not know that a pod may be the first that matches its own terms": _is_first_of_its_kind,
+    "the affinity hint for nodes checks the terms of the pod itself, not those of other pods": _is_disliked_elsewhere,
+    "the affinity hints do not resolve namespace selectors": _selects_namespaces,
+    "the affinity hints combine several anti-affinity terms into one": _says_several_things,
+    "spreading does not count terminating pods, but has no event for the start of a termination": _starts_to_terminate,
+    "the hint for disks compares namespaces": _holds_it_in_another_namespace,
+    "changes of counted volumes and removed limits are not registered, or not recognized": _is_limited_otherwise,
+    "matchLabelKeys are compared by the merged selector only": _narrows_no_more,
 }
 
 WEB = {"app": "web"}
@@ -177,12 +177,12 @@ EXAMPLES: list[tuple[Pod, tuple[ApiObject, ...], Changed]] = [
 
 
 @pytest.mark.parametrize(
-    ("sentence", "rejected", "around", "change"),
-    [(sentence, *example) for sentence, example in zip(KUBE_SCHEDULER_SLEEPS_TOO, EXAMPLES, strict=True)],
-    ids=list(KUBE_SCHEDULER_SLEEPS_TOO),
+    ("reason", "rejected", "around", "change"),
+    [(reason, *example) for reason, example in zip(SKIPPED_BY_KUBE_SCHEDULER, EXAMPLES, strict=True)],
+    ids=list(SKIPPED_BY_KUBE_SCHEDULER),
 )
-def test_kube_scheduler_sleeps_through_this_too(
-    sentence: str, rejected: Pod, around: tuple[ApiObject, ...], change: Changed
+def test_kube_scheduler_skips_this_change_too(
+    reason: str, rejected: Pod, around: tuple[ApiObject, ...], change: Changed
 ) -> None:
     old = change[0]
     example = Neighbourhood(rejected, (*around, *((old,) if old not in (None, rejected) else ())))
@@ -190,7 +190,7 @@ def test_kube_scheduler_sleeps_through_this_too(
     assert rejectors
     case = missed(example, rejectors, change)
     assert case is not None
-    assert KUBE_SCHEDULER_SLEEPS_TOO[sentence](case)
+    assert SKIPPED_BY_KUBE_SCHEDULER[reason](case)
 
 
 def _near(view: Pod) -> tuple[PodAffinityTerm, ...]:

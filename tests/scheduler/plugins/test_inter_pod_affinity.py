@@ -9,7 +9,7 @@ import pytest
 from mooring.api.views.meta import ApiObject
 from mooring.api.views.pod import Pod
 from mooring.scheduler.framework.plugin import SKIP
-from mooring.scheduler.framework.status import Code, unresolvable
+from mooring.scheduler.framework.status import Code, Status
 from mooring.scheduler.plugins.inter_pod_affinity import InterPodAffinity
 from tests.api.builders import selector
 from tests.builders import HOSTNAME, ZONE, namespace, node, pod, pods_like
@@ -186,11 +186,11 @@ def test_a_pods_own_terms_follow_namespaces() -> None:
 
 def test_what_can_be_helped_by_evicting() -> None:
     engine = engine_of(*ZONES[:3], pod("d", labels=DB, on="a1"), pod("e", apart=[NEAR_WEB], on="b1"))
-    refusals = decide(engine, pod(labels=WEB, apart=[NEAR_DB])).refusals
+    refusals = decide(engine, pod(labels=WEB, apart=[NEAR_DB])).node_to_status
     assert {name: r.code for name, r in refusals.items() if r is not None} == dict.fromkeys(
         ("a1", "a2", "b1"), Code.UNSCHEDULABLE
     )
-    lonely = decide(engine_of(*ZONES[:1]), pod(near=[NEAR_DB])).refusals["a1"]
+    lonely = decide(engine_of(*ZONES[:1]), pod(near=[NEAR_DB])).node_to_status["a1"]
     assert lonely is not None
     assert lonely.code is Code.UNRESOLVABLE
 
@@ -198,7 +198,7 @@ def test_what_can_be_helped_by_evicting() -> None:
 def test_terms_that_cannot_be_read() -> None:
     engine = engine_of(*ZONES)
     bad = pod(near=[pods_like(ZONE, "app Sometimes")])
-    assert refused_by(engine, InterPodAffinity, bad) == unresolvable(
+    assert refused_by(engine, InterPodAffinity, bad) == Status.unresolvable(
         'parsing pod: requiredAffinityTerms: "Sometimes" is not a valid label selector operator'
     )
     engine.put(pod("d", labels=DB, apart=[pods_like(ZONE, "app Sometimes"), NEAR_WEB], on="a1"))

@@ -9,7 +9,7 @@ import pytest
 from mooring.api.views.pod import Pod
 from mooring.api.views.selectors import NodeSelector
 from mooring.scheduler.framework.plugin import SKIP, Proceed
-from mooring.scheduler.framework.status import Rejection, failure, unresolvable
+from mooring.scheduler.framework.status import Status
 from mooring.scheduler.plugins.node_affinity import NodeAffinity, named_nodes
 from tests.api.builders import node_selector, preferred, term
 from tests.builders import ZONE, node, pod
@@ -67,7 +67,7 @@ def test_naming_nodes_narrows_the_search() -> None:
     assert isinstance(answer, Proceed)
     assert answer.node_names == frozenset(("a1", "b1"))
     contradiction = pod(nodes=node_selector(term(fields=[f"{NAME} In a1", f"{NAME} In b1"])))
-    assert plugin.pre_filter(engine.record(contradiction)) == unresolvable("pod affinity terms conflict")
+    assert plugin.pre_filter(engine.record(contradiction)) == Status.unresolvable("pod affinity terms conflict")
 
 
 @pytest.mark.parametrize(
@@ -92,8 +92,8 @@ def test_nodes_that_are_liked(wanting: Pod, scores: dict[str, int]) -> None:
 
 def test_a_preference_that_cannot_be_read_is_a_failure() -> None:
     answer = scored_by(engine_of(*NODES), NodeAffinity, pod(prefers_nodes=[preferred(7, "disk Sometimes")]))
-    assert isinstance(answer, Rejection)
-    assert answer.code is failure().code
+    assert isinstance(answer, Status)
+    assert answer.code is Status.error().code
     assert "Sometimes" in answer.message
 
 

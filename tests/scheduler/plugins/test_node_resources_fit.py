@@ -15,7 +15,7 @@ from mooring.api.views.pod import Pod
 from mooring.scheduler.cache.arrays import Int64s, Rows
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.catalogue import PLUGINS
-from mooring.scheduler.config.arguments import NodeResourcesFitArgs
+from mooring.scheduler.config.types import NodeResourcesFitArgs
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.framework.status import Code
 from mooring.scheduler.plugins.node_resources_fit import FitFilterState, NodeResourcesFit
@@ -98,9 +98,9 @@ def test_what_is_short(cluster: list[ApiObject], wanting: Pod, reasons: tuple[st
     ],
 )
 def test_whether_evicting_could_help(cluster: list[ApiObject], wanting: Pod, code: Code) -> None:
-    refusal = decide(engine_of(*cluster), wanting).refusals["n1"]
-    assert refusal is not None
-    assert refusal.code is code
+    status = decide(engine_of(*cluster), wanting).node_to_status["n1"]
+    assert status is not None
+    assert status.code is code
 
 
 @pytest.mark.parametrize(
@@ -182,8 +182,8 @@ def test_scores(config: dict[str, Any] | None, wanting: Pod, scores: dict[str, i
 def test_more_resources_than_can_be_told_apart() -> None:
     many = {f"example.com/r{number}": 1 for number in range(80)}
     decision = decide(engine_of(node("n1", others=many)), pod(others=many))
-    assert decision.rejection is not None
-    assert decision.rejection.message == "pod requests 80 different resources, more than can be told apart"
+    assert decision.status is not None
+    assert decision.status.message == "pod requests 80 different resources, more than can be told apart"
 
 
 class FitWhereOpen(NodeResourcesFit):

@@ -271,7 +271,7 @@ def test_the_counts_follow_claims_that_are_bound_later() -> None:
     assert refused_by(engine, NodeVolumeLimits, pod(claims=["a"])) == {}
 
 
-def test_inside_of_a_what_if_the_changed_rows_are_judged() -> None:
+def test_loopback_of_a_what_if_the_changed_rows_are_judged() -> None:
     engine = engine_of(
         node("n1"), csi_node("n1", {EBS: 1}), *_storage("a", "b"), pod("user", uid="1", claims=["b"], on="n1")
     )

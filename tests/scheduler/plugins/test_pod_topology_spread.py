@@ -9,7 +9,7 @@ import pytest
 from mooring.api.views.meta import ApiObject
 from mooring.api.views.pod import Pod
 from mooring.scheduler.framework.plugin import SKIP
-from mooring.scheduler.framework.status import Code, Rejection
+from mooring.scheduler.framework.status import Code, Status
 from mooring.scheduler.plugins.pod_topology_spread import PodTopologySpread
 from tests.api.builders import node_selector, term
 from tests.builders import HOSTNAME, ZONE, node, owned_by, pod, replica_set, service, spread
@@ -101,7 +101,7 @@ def test_hard_constraints(placed: list[ApiObject], wanting: Pod, refused: dict[s
 
 
 def test_what_can_be_helped_by_evicting() -> None:
-    refusals = decide(engine_of(*ZONES, web("w", "a1")), wants(spread(ZONE, app="web"))).refusals
+    refusals = decide(engine_of(*ZONES, web("w", "a1")), wants(spread(ZONE, app="web"))).node_to_status
     uneven, unlabelled = refusals["a1"], refusals["x"]
     assert uneven is not None
     assert unlabelled is not None
@@ -163,7 +163,7 @@ def test_pods_without_constraints_are_none_of_its_business() -> None:
 
 def test_a_selector_that_cannot_be_read_is_a_failure() -> None:
     answer = refused_by(engine_of(*ZONES), PodTopologySpread, wants(spread(ZONE, "app Sometimes")))
-    assert isinstance(answer, Rejection)
+    assert isinstance(answer, Status)
     assert answer.code is Code.ERROR
     assert answer.message == (
         "get constraints from pod: obtaining pod's hard topology spread constraints: "
@@ -250,5 +250,5 @@ def test_counts_follow_nodes_and_pods() -> None:
 def test_a_promised_pod_may_be_what_makes_it_even() -> None:
     """Beside it the emptiest zone is no longer empty, so that one more there is not one too many."""
     engine = engine_of(*ZONES[:3], web("w", "a1"), web("q", nominated="b1"))
-    refusals = decide(engine, wants(spread(ZONE, app="web"))).refusals
-    assert {name for name, refusal in refusals.items() if refusal is None} == {"b1"}
+    refusals = decide(engine, wants(spread(ZONE, app="web"))).node_to_status
+    assert {name for name, status in refusals.items() if status is None} == {"b1"}

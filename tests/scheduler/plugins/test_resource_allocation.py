@@ -47,7 +47,9 @@ def resources(nodes: Sequence[Sequence[Resource]], weights: Sequence[int]) -> li
         used = np.array([node[kind][0] for node in nodes], dtype=np.int64)
         allocatable = np.array([node[kind][2] for node in nodes], dtype=np.int64)
         bounds = (int(allocatable.min()), int(allocatable.max()))
-        found.append(ResourceAmounts(used, nodes[0][kind][1], allocatable, weight, *bounds))
+        found.append(
+            ResourceAmounts(used, nodes[0][kind][1], allocatable, np.maximum(allocatable, 1.0), weight, *bounds)
+        )
     return found
 
 

@@ -16,7 +16,7 @@ from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cache.transaction import Transaction
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.plugin import SKIP, Adjustable, Filter, Score
-from mooring.scheduler.framework.status import Rejection
+from mooring.scheduler.framework.status import Status
 from mooring.scheduler.plugins.inter_pod_affinity import InterPodAffinity
 from mooring.scheduler.plugins.pod_topology_spread import PodTopologySpread
 from tests.scheduler.harness import filter_state, live_rows, plugin_of, score_state
@@ -71,7 +71,7 @@ def test_the_difference_of_a_pod_is_what_its_coming_or_going_changes(seed: int, 
     for plugin in (plugin_of(engine, PodTopologySpread), plugin_of(engine, InterPodAffinity)):
         for pod in pods:
             state = filter_state(plugin, pod)
-            if state is SKIP or isinstance(state, Rejection) or _has_empty_selector(pod):
+            if state is SKIP or isinstance(state, Status) or _has_empty_selector(pod):
                 continue
             for row in live_rows(engine).tolist():
                 for stranger in strangers:
@@ -122,7 +122,7 @@ def _filters(engine: Engine, pods: list[PodInfo]) -> Iterator[tuple[Filter[Any],
     for pod in pods:
         for use in engine.cycle_for(pod).profile.filters:
             state = filter_state(use.plugin, pod)
-            if state is not SKIP and not isinstance(state, Rejection):
+            if state is not SKIP and not isinstance(state, Status):
                 yield use.plugin, state
 
 
@@ -130,5 +130,5 @@ def _scores(engine: Engine, pods: list[PodInfo], rows: Int64s) -> Iterator[tuple
     for pod in pods:
         for use in engine.cycle_for(pod).profile.scores:
             state = score_state(use.plugin, pod, rows)
-            if state is not SKIP and not isinstance(state, Rejection):
+            if state is not SKIP and not isinstance(state, Status):
                 yield use.plugin, state

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.scheduler.framework.status import unresolvable
+from mooring.scheduler.framework.status import Status
 from mooring.scheduler.plugins.scheduling_gates import SchedulingGates
 from tests.builders import node, pod
 from tests.scheduler.harness import engine_of, plugin_of
@@ -16,7 +16,7 @@ from tests.scheduler.harness import engine_of, plugin_of
 def test_gates_are_named(gates: list[str], text: str) -> None:
     engine = engine_of(node("n1"))
     answer = plugin_of(engine, SchedulingGates).pre_enqueue(engine.record(pod(gates=gates)))
-    assert answer == unresolvable(f"waiting for scheduling gates: {text}")
+    assert answer == Status.unresolvable(f"waiting for scheduling gates: {text}")
 
 
 def test_without_gates_a_pod_may_pass() -> None:

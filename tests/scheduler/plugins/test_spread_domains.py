@@ -9,7 +9,7 @@ import pytest
 from mooring.scheduler.cache.arrays import Bools
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.plugin import Proceed
-from mooring.scheduler.plugins import spread_domains
+from mooring.scheduler.plugins import spread_constraints
 from mooring.scheduler.plugins.pod_topology_spread import PodTopologySpread
 from tests.api.builders import node_selector, term
 from tests.builders import ZONE, node, pod, spread
@@ -48,7 +48,7 @@ def test_after_a_node_changed_nobody_holds_what_was_found_before() -> None:
 
 
 def test_only_so_much_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spread_domains, "REACHES_MAX", 2)
+    monkeypatch.setattr(spread_constraints, "REACHES_MAX", 2)
     engine = zones()
     found = [counting(engine, kind) for kind in "xyzuvw"]
     assert sum(each() is not None for each in found) == 2

@@ -9,7 +9,7 @@ from mooring.api.views.meta import ApiObject
 from mooring.api.views.pod import Pod
 from mooring.api.views.volumes import Volume
 from mooring.scheduler.framework.plugin import SKIP, Proceed
-from mooring.scheduler.framework.status import Code, Rejection
+from mooring.scheduler.framework.status import Code, Status
 from mooring.scheduler.plugins.volume_restrictions import VolumeRestrictions
 from tests.builders import claim, disk, node, pod
 from tests.scheduler.harness import engine_of, plugin_of, refused_by
@@ -39,7 +39,7 @@ def test_pods_that_take_nothing_from_anybody_are_none_of_its_business(view: Pod)
 
 def test_a_claim_that_does_not_exist_keeps_the_pod_from_every_node() -> None:
     engine = engine_of(*NODES, EXCLUSIVE)
-    assert refused_by(engine, VolumeRestrictions, pod(claims=["mine", "gone", "lost"])) == Rejection(
+    assert refused_by(engine, VolumeRestrictions, pod(claims=["mine", "gone", "lost"])) == Status(
         Code.UNRESOLVABLE, ('persistentvolumeclaim "gone" not found',)
     )
 

@@ -11,7 +11,7 @@ from mooring.api.storage import STORAGE_CLASS_BETA
 from mooring.api.views.meta import ApiObject
 from mooring.api.views.pod import Pod
 from mooring.scheduler.framework.plugin import SKIP
-from mooring.scheduler.framework.status import Code, Rejection
+from mooring.scheduler.framework.status import Code, Status
 from mooring.scheduler.plugins.volume_zone import VolumeZone, zones_of
 from tests.builders import node, pod
 from tests.scheduler.harness import engine_of, refused_by
@@ -120,7 +120,7 @@ def test_pods_without_zones_are_none_of_its_business(cluster: list[ApiObject], v
 )
 def test_what_keeps_a_pod_from_every_node(cluster: list[ApiObject], claims: list[str], text: str) -> None:
     said = refused_by(engine_of(*NODES, *cluster), VolumeZone, pod(claims=claims))
-    assert said == Rejection(Code.UNRESOLVABLE, (text,))
+    assert said == Status(Code.UNRESOLVABLE, (text,))
 
 
 def test_zones_are_looked_at_in_kubernetes_order() -> None:

@@ -8,7 +8,7 @@ from mooring.scheduler.policy.arguments import (
     ServiceAffinityArgs,
     as_written,
     node_label_arguments,
-    refuse_arguments,
+    reject_arguments,
     service_affinity_arguments,
 )
 from tests.scheduler.config.builders import VERSION
@@ -33,7 +33,7 @@ def test_arguments_of_service_affinity() -> None:
 def test_arguments_may_say_what_they_are() -> None:
     typed = {"apiVersion": VERSION, "kind": "NodeLabelArgs", "presentLabels": ["a"]}
     assert node_label_arguments(typed) == NodeLabelArgs(present_labels=("a",))
-    refuse_arguments("SelectorSpread", {"apiVersion": VERSION, "kind": "SelectorSpreadArgs"})
+    reject_arguments("SelectorSpread", {"apiVersion": VERSION, "kind": "SelectorSpreadArgs"})
 
 
 def test_every_conflict_is_told() -> None:
@@ -48,5 +48,5 @@ def test_every_conflict_is_told() -> None:
 
 def test_a_plugin_without_arguments_refuses_them() -> None:
     with pytest.raises(ConfigurationError) as refused:
-        refuse_arguments("SelectorSpread", {"b": 1, "a": 2})
+        reject_arguments("SelectorSpread", {"b": 1, "a": 2})
     assert str(refused.value) == 'initializing plugin "SelectorSpread": takes no arguments, but was given a, b'

@@ -7,7 +7,10 @@ import pytest
 from mooring.api.yaml import load_document
 from mooring.scheduler.catalogue import default_registry
 from mooring.scheduler.config import SchedulerConfiguration, expand_profiles
-from mooring.scheduler.config.arguments import (
+from mooring.scheduler.config.types import (
+    Extender,
+    ExtenderManagedResource,
+    ExtensionPoint,
     InterPodAffinityArgs,
     NodeResourcesFitArgs,
     PodTopologySpreadArgs,
@@ -16,8 +19,6 @@ from mooring.scheduler.config.arguments import (
     ScoringStrategy,
     UtilizationShapePoint,
 )
-from mooring.scheduler.config.types import Extender, ExtenderManagedResource
-from mooring.scheduler.framework.points import ExtensionPoint
 from mooring.scheduler.policy import load_configuration_or_policy
 from mooring.scheduler.policy.conversion import ALWAYS, is_policy
 from tests.builders import node, pod, service
@@ -520,7 +521,7 @@ def test_a_policy_decides() -> None:
     )
     decision = decide(engine, pod("web-2", labels={"app": "web"}))
     assert decision.node_name == "fast-1"
-    assert {name: refusal.reasons for name, refusal in decision.refusals.items() if refusal is not None} == {
+    assert {name: status.reasons for name, status in decision.node_to_status.items() if status is not None} == {
         "fast-2": ("node(s) didn't match service affinity",),
         "old": ("node(s) didn't have the requested labels",),
     }

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import pytest
 
 from mooring.scheduler.catalogue import default_registry
-from mooring.scheduler.framework.points import ExtensionPoint
+from mooring.scheduler.config.types import ExtensionPoint
 from mooring.scheduler.policy.names import (
     DEFAULT_PREDICATES,
     DEFAULT_PRIORITIES,

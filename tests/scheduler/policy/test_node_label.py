@@ -82,9 +82,9 @@ def test_preemption_is_not_tried_for_a_label() -> None:
         node("full", cpu=1), pod("small", cpu=1, priority=0, on="full"), config=profile(presentLabels=["disk"])
     )
     decision = decide(engine, pod(priority=10))
-    refusal = decision.refusals["full"]
-    assert refusal is not None
-    assert refusal.code is Code.UNRESOLVABLE
+    status = decision.node_to_status["full"]
+    assert status is not None
+    assert status.code is Code.UNRESOLVABLE
     assert decision.preemption is None
 
 

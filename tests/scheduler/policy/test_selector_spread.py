@@ -7,13 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mooring.api.csi_translation import BETA_REGION_LABEL, BETA_ZONE_LABEL, REGION_LABEL
 from mooring.api.views.meta import ApiObject
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.kit.entropy import Entropy
 from mooring.scheduler.config import ConfigurationError
 from mooring.scheduler.framework.plugin import SKIP
-from mooring.scheduler.policy.selector_spread import OLD_REGION, OLD_ZONE, REGION, SelectorSpread, spread_score
+from mooring.scheduler.policy.selector_spread import SelectorSpread, spread_score
 from tests.api.builders import selector
 from tests.builders import (
     HOSTNAME,
@@ -120,17 +121,29 @@ def test_only_nodes_that_can_take_the_pod_are_compared() -> None:
     ("crowded", "empty", "scores"),
     [
         pytest.param({ZONE: "a"}, {ZONE: "a"}, {"n1": 0, "n2": 33}, id="the same zone"),
-        pytest.param({ZONE: "a"}, {OLD_ZONE: "a"}, {"n1": 0, "n2": 33}, id="by its old label and by its new one"),
-        pytest.param({OLD_ZONE: "a", ZONE: "b"}, {ZONE: "b"}, {"n1": 0, "n2": 100}, id="the old label goes first"),
-        pytest.param({OLD_ZONE: "", ZONE: "a"}, {ZONE: "a"}, {"n1": 0, "n2": 100}, id="even if the old label is empty"),
         pytest.param(
-            {ZONE: "a", REGION: "r1"}, {ZONE: "a", REGION: "r2"}, {"n1": 0, "n2": 100}, id="the same name elsewhere"
+            {ZONE: "a"}, {BETA_ZONE_LABEL: "a"}, {"n1": 0, "n2": 33}, id="by its old label and by its new one"
         ),
         pytest.param(
-            {ZONE: "a", OLD_REGION: "r1"}, {OLD_ZONE: "a", REGION: "r1"}, {"n1": 0, "n2": 33}, id="the same region"
+            {BETA_ZONE_LABEL: "a", ZONE: "b"}, {ZONE: "b"}, {"n1": 0, "n2": 100}, id="the old label goes first"
         ),
-        pytest.param({REGION: "r1"}, {REGION: "r1"}, {"n1": 0, "n2": 33}, id="a region is enough"),
-        pytest.param({REGION: "x"}, {ZONE: "x"}, {"n1": 0, "n2": 100}, id="a region is not a zone"),
+        pytest.param(
+            {BETA_ZONE_LABEL: "", ZONE: "a"}, {ZONE: "a"}, {"n1": 0, "n2": 100}, id="even if the old label is empty"
+        ),
+        pytest.param(
+            {ZONE: "a", REGION_LABEL: "r1"},
+            {ZONE: "a", REGION_LABEL: "r2"},
+            {"n1": 0, "n2": 100},
+            id="the same name elsewhere",
+        ),
+        pytest.param(
+            {ZONE: "a", BETA_REGION_LABEL: "r1"},
+            {BETA_ZONE_LABEL: "a", REGION_LABEL: "r1"},
+            {"n1": 0, "n2": 33},
+            id="the same region",
+        ),
+        pytest.param({REGION_LABEL: "r1"}, {REGION_LABEL: "r1"}, {"n1": 0, "n2": 33}, id="a region is enough"),
+        pytest.param({REGION_LABEL: "x"}, {ZONE: "x"}, {"n1": 0, "n2": 100}, id="a region is not a zone"),
     ],
 )
 def test_what_a_zone_is(crowded: dict[str, str], empty: dict[str, str], scores: dict[str, int]) -> None:
@@ -176,8 +189,8 @@ def test_it_takes_no_arguments() -> None:
 
 def zone_of(view: Node) -> str:
     labels = view.metadata.labels
-    zone = labels[OLD_ZONE] if OLD_ZONE in labels else labels.get(ZONE, "")
-    region = labels[OLD_REGION] if OLD_REGION in labels else labels.get(REGION, "")
+    zone = labels[BETA_ZONE_LABEL] if BETA_ZONE_LABEL in labels else labels.get(ZONE, "")
+    region = labels[BETA_REGION_LABEL] if BETA_REGION_LABEL in labels else labels.get(REGION_LABEL, "")
     return f"{region}:\0:{zone}" if region or zone else ""
 
 
@@ -220,7 +233,7 @@ def test_it_says_what_the_rule_says(seed: int) -> None:
             f"n{number}",
             labels={
                 key: chance.choose(("", "a", "b"))
-                for key in (ZONE, OLD_ZONE, REGION, OLD_REGION)
+                for key in (ZONE, BETA_ZONE_LABEL, REGION_LABEL, BETA_REGION_LABEL)
                 if not chance.integer_below(3)
             },
         )

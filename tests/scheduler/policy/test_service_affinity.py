@@ -320,15 +320,15 @@ class Plain:
         ]
 
     def refuses(self, wanting: Pod, name: str) -> bool:
-        kin = [
+        service_pods = [
             each
             for each in self.pods
             if each.metadata.namespace == wanting.metadata.namespace
             and wanting.metadata.labels.items() <= each.metadata.labels.items()
         ]
         wanted = {key: wanting.spec.node_selector[key] for key in self.labels if key in wanting.spec.node_selector}
-        if len(self.labels) > len(wanted) and self.services_of(wanting) and kin:
-            example = self.nodes[kin[0].spec.node_name].metadata.labels
+        if len(self.labels) > len(wanted) and self.services_of(wanting) and service_pods:
+            example = self.nodes[service_pods[0].spec.node_name].metadata.labels
             wanted = {key: example[key] for key in self.labels if key in example} | wanted
         return not wanted.items() <= self.nodes[name].metadata.labels.items()
 

@@ -27,7 +27,7 @@ from mooring.scheduler.framework.events import (
 )
 from mooring.scheduler.framework.plugin import Filter, Plugin, PreEnqueue, QueueSort, Skip
 from mooring.scheduler.framework.profile import Profile
-from mooring.scheduler.framework.status import Rejection, unresolvable
+from mooring.scheduler.framework.status import Status
 from mooring.scheduler.plugins.priority_sort import PrioritySort
 from mooring.scheduler.queue.queue import SchedulingQueue
 from mooring.scheduler.queue.queued_pod import QueuedPod
@@ -76,13 +76,13 @@ class GatingPlugin(PreEnqueue):
         self.called_for: list[str] = []
         self.error: Exception | None = None
 
-    def pre_enqueue(self, pod: PodInfo) -> Rejection | None:
+    def pre_enqueue(self, pod: PodInfo) -> Status | None:
         self.called_for.append(pod.name)
         if self.error is not None:
             raise self.error
         if len(self.called_for) >= self.opens_after:
             self.is_closed = False
-        return unresolvable("the gate is closed") if self.is_closed and pod.name not in self.admitted else None
+        return Status.unresolvable("the gate is closed") if self.is_closed and pod.name not in self.admitted else None
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         return self._events

@@ -1,11 +1,10 @@
-"""The scheduling queue as plainly as it can be said: no index, no heap, everybody is asked about everything.
+"""A reference implementation of the scheduling queue, without index and heap: every pod is checked at every event.
 
-It is what the real queue is compared with. Pods are told apart by name, and each has its own priority, so that the
-order of popping is never left open.
+Pods are identified by name. Each has its own priority, so that the order of `pop` is unique.
 
-The plugins of this little world: `Nodes` hears nodes that are added, and says yes to pods that the node is meant for;
-`Claims` hears claims that are added, and says yes to a label (so it can be asked by shape); `Own` hears the pod's own
-change; `Deaf` hears nothing. `GatingPlugin` hears labels of nodes, and lets in whom it lets in.
+The plugins: `Nodes` registers added nodes, and queues the pod that the node names; `Claims` registers added claims, and
+queues pods by label (once per signature); `Own` registers updates of the pod itself; `Unregistered` registers nothing;
+`Gate` registers node labels, and admits the pods of a set.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ ACTIVE, BACKOFF, ERROR_BACKOFF, UNSCHEDULABLE, GATED, IN_FLIGHT = (
     "gated",
     "in flight",
 )
-ASLEEP_S_MAX = 30.0
-SLEEP, AFTER_BACKOFF, AT_ONCE = 0, 1, 2
+UNSCHEDULABLE_S_MAX = 30.0
+SKIP, AFTER_BACKOFF, IMMEDIATELY = 0, 1, 2
 
 
 @dataclass
@@ -36,20 +35,20 @@ class PlainPod:
     queued_s: float
     state: str = ""
     attempts: int = 0
-    refusals: int = 0
+    rejections: int = 0
     errors: int = 0
     unschedulable_plugins: set[str] = field(default_factory=set)
     pending_plugins: set[str] = field(default_factory=set)
     gated: bool = False
     flushed_s: float = -math.inf
     was_flushed: bool = False
-    told: list[tuple[ClusterEvent, object]] = field(default_factory=list)
-    newer_app: str | None = None
+    events: list[tuple[ClusterEvent, object]] = field(default_factory=list)
+    updated_app: str | None = None
     is_deleted: bool = False
 
     @property
     def backoff_end_s(self) -> float:
-        failures = self.errors or self.refusals
+        failures = self.errors or self.rejections
         return math.floor(self.queued_s + min(10.0, 2.0 ** (failures - 1))) + 1 if failures else -math.inf
 
 
@@ -57,21 +56,21 @@ class PlainQueue:
     def __init__(self) -> None:
         self.now_s = 0.0
         self.pods: dict[str, PlainPod] = {}
-        self.run_pre_enqueue: set[str] = set()
+        self.admitted: set[str] = set()
 
     def add(self, name: str, priority: int, app: str) -> None:
         pod = self.pods[name] = PlainPod(name, priority, app, self.now_s)
-        self._try(pod, AT_ONCE)
+        self._move(pod, IMMEDIATELY)
 
     def update(self, name: str, app: str) -> None:
         pod = self.pods[name]
         if pod.state == IN_FLIGHT:
-            pod.newer_app, pod.is_deleted = app, False
-            pod.told.append((POD_LABEL, name))
+            pod.updated_app, pod.is_deleted = app, False
+            pod.events.append((POD_LABEL, name))
             return
         pod.app = app
-        if pod.state in (UNSCHEDULABLE, GATED) and (strategy := self._verdict(pod, POD_LABEL, name)):
-            self._try(pod, strategy)
+        if pod.state in (UNSCHEDULABLE, GATED) and (strategy := self._strategy(pod, POD_LABEL, name)):
+            self._move(pod, strategy)
 
     def delete(self, name: str) -> None:
         if self.pods[name].state == IN_FLIGHT:
@@ -82,20 +81,20 @@ class PlainQueue:
     def move_all(self, event: ClusterEvent, about: object) -> None:
         for pod in self.pods.values():
             if pod.state == IN_FLIGHT:
-                pod.told.append((event, about))
+                pod.events.append((event, about))
                 continue
-            has_pods_to_move = pod.state == UNSCHEDULABLE or (pod.state == GATED and event == NODE_LABEL)
-            if has_pods_to_move and (strategy := self._verdict(pod, event, about)):
-                self._try(pod, strategy)
+            is_affected = pod.state == UNSCHEDULABLE or (pod.state == GATED and event == NODE_LABEL)
+            if is_affected and (strategy := self._strategy(pod, event, about)):
+                self._move(pod, strategy)
 
     def activate(self, name: str) -> None:
         pod = self.pods[name]
         if pod.state == IN_FLIGHT:
-            pod.told.append((UNSCHEDULABLE_TIMEOUT, None))
+            pod.events.append((UNSCHEDULABLE_TIMEOUT, None))
         elif pod.state in (BACKOFF, ERROR_BACKOFF):
             pod.state = ACTIVE
         elif pod.state in (UNSCHEDULABLE, GATED):
-            self._try(pod, AT_ONCE)
+            self._move(pod, IMMEDIATELY)
 
     def pop(self) -> str | None:
         self.flush()
@@ -108,7 +107,7 @@ class PlainQueue:
             return None
         ready[0].state = IN_FLIGHT
         ready[0].attempts += 1
-        ready[0].told = []
+        ready[0].events = []
         return ready[0].name
 
     def done(self, name: str) -> None:
@@ -119,20 +118,20 @@ class PlainQueue:
         if pod.is_deleted:
             del self.pods[name]
             return
-        pod.app, pod.newer_app = pod.newer_app or pod.app, None
+        pod.app, pod.updated_app = pod.updated_app or pod.app, None
         pod.unschedulable_plugins, pod.pending_plugins, pod.gated = set(unschedulable_plugins), set(pending), False
         pod.was_flushed, pod.flushed_s, pod.queued_s = False, -math.inf, self.now_s
         if not unschedulable_plugins and not pending:
             pod.errors += 1
-            self._try(pod, AFTER_BACKOFF)
+            self._move(pod, AFTER_BACKOFF)
             return
-        pod.refusals += 1
+        pod.rejections += 1
         pod.errors = 0
-        strategy = max((self._verdict(pod, event, about) for event, about in pod.told), default=SLEEP)
-        if strategy == SLEEP:
+        strategy = max((self._strategy(pod, event, about) for event, about in pod.events), default=SKIP)
+        if strategy == SKIP:
             pod.state = UNSCHEDULABLE
         else:
-            self._try(pod, strategy)
+            self._move(pod, strategy)
 
     def advance_to(self, now_s: float) -> None:
         self.now_s = now_s
@@ -144,18 +143,19 @@ class PlainQueue:
         leftover = [
             pod
             for pod in self.pods.values()
-            if pod.state in (UNSCHEDULABLE, GATED) and self.now_s - max(pod.queued_s, pod.flushed_s) >= ASLEEP_S_MAX
+            if pod.state in (UNSCHEDULABLE, GATED)
+            and self.now_s - max(pod.queued_s, pod.flushed_s) >= UNSCHEDULABLE_S_MAX
         ]
         for pod in leftover:
             pod.was_flushed, pod.flushed_s = True, self.now_s
-            self._try(pod, AFTER_BACKOFF)
+            self._move(pod, AFTER_BACKOFF)
         if leftover:
             for pod in self.pods.values():
                 if pod.state == IN_FLIGHT:
-                    pod.told.append((UNSCHEDULABLE_TIMEOUT, None))
+                    pod.events.append((UNSCHEDULABLE_TIMEOUT, None))
 
-    def _try(self, pod: PlainPod, strategy: int) -> None:
-        pod.gated = pod.name not in self.run_pre_enqueue
+    def _move(self, pod: PlainPod, strategy: int) -> None:
+        pod.gated = pod.name not in self.admitted
         if pod.gated:
             pod.unschedulable_plugins.add("Gate")
             pod.was_flushed = False
@@ -165,10 +165,10 @@ class PlainQueue:
         else:
             pod.state = ACTIVE
 
-    def _verdict(self, pod: PlainPod, event: ClusterEvent, about: object) -> int:
+    def _strategy(self, pod: PlainPod, event: ClusterEvent, about: object) -> int:
         if event == UNSCHEDULABLE_TIMEOUT:
             return AFTER_BACKOFF
-        helpers = {
+        queueing = {
             plugin
             for plugin, helps in {
                 "Nodes": event == NODE_ADD and about == pod.name,
@@ -179,9 +179,9 @@ class PlainQueue:
             if helps
         }
         return (
-            AT_ONCE
-            if helpers & pod.pending_plugins
+            IMMEDIATELY
+            if queueing & pod.pending_plugins
             else AFTER_BACKOFF
-            if helpers & pod.unschedulable_plugins
-            else SLEEP
+            if queueing & pod.unschedulable_plugins
+            else SKIP
         )

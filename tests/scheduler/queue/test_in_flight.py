@@ -1,4 +1,4 @@
-"""What pods under way are told of: everything since they were popped, nothing before, and no more than fits."""
+"""In-flight events: a pod gets those since it was popped, up to a limit."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ def event(what: object) -> InFlightEvent:
     return InFlightEvent(NODE_ADD, None, what)
 
 
-def told(in_flight: InFlightPods, uid: str) -> list[object] | None:
-    happened = in_flight.events_since_pop(uid)
-    return None if happened is None else [one.new for one in happened]
+def events_of(in_flight: InFlightPods, uid: str) -> list[object] | None:
+    events = in_flight.events_since_pop(uid)
+    return None if events is None else [one.new for one in events]
 
 
 def flight(steps: str, events_max: int = 1_000) -> InFlightPods:
-    """'+a' pops pod a, '-a' ends it, any digit is an event."""
+    """'+a' pops pod a, '-a' removes it, any digit is an event."""
     in_flight = InFlightPods(events_max)
     for step in steps.split():
         if step.startswith("+"):
@@ -34,32 +34,30 @@ def flight(steps: str, events_max: int = 1_000) -> InFlightPods:
 
 
 @pytest.mark.parametrize(
-    ("steps", "uid", "expected", "kept"),
+    ("steps", "uid", "expected", "stored"),
     [
-        pytest.param("1 2", "a", None, 0, id="nobody in flight: nothing is kept"),
-        pytest.param("+a", "a", [], 0, id="nothing happened"),
-        pytest.param("1 +a 2 3", "a", ["2", "3"], 2, id="what happened before the pod was popped is not its business"),
-        pytest.param("+a 1 +b 2", "b", ["2"], 2, id="each pod has its own beginning"),
-        pytest.param("+a 1 +b 2 -a", "b", ["2"], 1, id="what only a needed is dropped with it"),
-        pytest.param("+a 1 +b 2 -b", "a", ["1", "2"], 2, id="the oldest keeps everything"),
-        pytest.param("+a 1 +b 2 +c 3 -b -a", "c", ["3"], 1, id="the middle one ends first"),
-        pytest.param("+a 1 -a +a 2", "a", ["2"], 1, id="a pod begins anew"),
-        pytest.param("+a 1 -a", "a", None, 0, id="nobody left"),
-        pytest.param("+a 1 -b", "a", ["1"], 1, id="ending a stranger changes nothing"),
+        pytest.param("1 2", "a", None, 0, id="no in-flight pod: no event is stored"),
+        pytest.param("+a", "a", [], 0, id="no event"),
+        pytest.param("1 +a 2 3", "a", ["2", "3"], 2, id="events before the pod was popped are not returned"),
+        pytest.param("+a 1 +b 2", "b", ["2"], 2, id="each pod has its own position"),
+        pytest.param("+a 1 +b 2 -a", "b", ["2"], 1, id="events that only a needed are dropped"),
+        pytest.param("+a 1 +b 2 -b", "a", ["1", "2"], 2, id="the oldest pod keeps all events"),
+        pytest.param("+a 1 +b 2 +c 3 -b -a", "c", ["3"], 1, id="the middle pod is removed first"),
+        pytest.param("+a 1 -a +a 2", "a", ["2"], 1, id="a pod is popped again"),
+        pytest.param("+a 1 -a", "a", None, 0, id="no in-flight pod left"),
+        pytest.param("+a 1 -b", "a", ["1"], 1, id="removing an unknown pod changes nothing"),
     ],
 )
-def test_a_pod_is_told_what_happened_since_it_was_popped(
-    steps: str, uid: str, expected: list[object] | None, kept: int
-) -> None:
+def test_events_since_a_pod_was_popped(steps: str, uid: str, expected: list[object] | None, stored: int) -> None:
     in_flight = flight(steps)
-    assert told(in_flight, uid) == expected
-    assert in_flight.event_count == kept
+    assert events_of(in_flight, uid) == expected
+    assert in_flight.event_count == stored
 
 
-def test_beyond_the_limit_who_began_too_early_is_not_told_half_of_it() -> None:
+def test_beyond_the_limit_a_pod_that_was_popped_earlier_gets_none() -> None:
     in_flight = flight("+a 1 2 +b 3 4", events_max=3)
-    assert told(in_flight, "a") is None
-    assert told(in_flight, "b") == ["3", "4"]
+    assert events_of(in_flight, "a") is None
+    assert events_of(in_flight, "b") == ["3", "4"]
     assert (in_flight.event_count, in_flight.events_dropped) == (3, 1)
 
 
@@ -69,7 +67,7 @@ def test_a_pod_is_in_flight_once() -> None:
 
 
 @given(st.lists(st.sampled_from(["+a", "+b", "+c", "-a", "-b", "-c", "event"]), max_size=60), st.integers(1, 8))
-def test_everybody_is_told_exactly_what_a_private_list_would_hold(steps: list[str], events_max: int) -> None:
+def test_events_equal_those_of_one_list_per_pod(steps: list[str], events_max: int) -> None:
     in_flight = InFlightPods(events_max)
     private: dict[str, list[object]] = {}
     for number, step in enumerate(steps):
@@ -86,4 +84,4 @@ def test_everybody_is_told_exactly_what_a_private_list_would_hold(steps: list[st
             private[uid] = []
         in_flight.check()
     for uid, events in private.items():
-        assert told(in_flight, uid) == (events if len(events) <= events_max else None)
+        assert events_of(in_flight, uid) == (events if len(events) <= events_max else None)

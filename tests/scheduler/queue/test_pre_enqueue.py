@@ -8,7 +8,7 @@ import pytest
 
 from mooring.kit.clock import VirtualClock
 from mooring.scheduler.framework.events import ActionType, ClusterEventWithHint, EventResource
-from mooring.scheduler.framework.status import Rejection, failure
+from mooring.scheduler.framework.status import Status
 from mooring.scheduler.queue.queue import SchedulingQueue
 from mooring.scheduler.queue.queued_pod import QueuedPod
 from tests.builders import pod
@@ -67,8 +67,8 @@ def test_a_plugin_that_returns_an_error_gates_the_pod(caplog: pytest.LogCaptureF
     class Failing(GatingPlugin):
         name = "Failing"
 
-        def pre_enqueue(self, pod: object) -> Rejection | None:
-            return failure("no key")
+        def pre_enqueue(self, pod: object) -> Status | None:
+            return Status.error("no key")
 
     with caplog.at_level(logging.ERROR):
         is_admitted, entry = run(Failing(()))

@@ -1,4 +1,4 @@
-"""The rules of the queue, one by one: the facts are those of kube-scheduler v1.36."""
+"""The rules of the scheduling queue. The expectations are those of kube-scheduler v1.36."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ ON_NODE_ADD = ClusterEventWithHint(EventResource.NODE, ActionType.ADD)
 FIT = rejecting_plugin("Fit", ON_NODE_ADD)
 
 
-# Popping
+# Pop
 
 
-def test_higher_priority_first_then_who_came_first() -> None:
+def test_pop_orders_by_priority_then_by_time() -> None:
     harness = QueueHarness()
     harness.add("a", priority=1)
     harness.add("b", priority=5)
@@ -39,7 +39,7 @@ def test_higher_priority_first_then_who_came_first() -> None:
     assert harness.pop_all() == ["d", "b", "c", "a"]
 
 
-def test_the_queue_sort_plugin_decides() -> None:
+def test_the_queue_sort_plugin_orders_active_pods() -> None:
     class LowestFirst(QueueSort):
         name = "LowestFirst"
 
@@ -52,7 +52,7 @@ def test_the_queue_sort_plugin_decides() -> None:
     assert harness.pop_all() == ["low", "high"]
 
 
-def test_a_queue_sort_plugin_that_fails_puts_the_pod_last(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_pod_is_last_if_the_queue_sort_plugin_raises(caplog: pytest.LogCaptureFixture) -> None:
     class Picky(QueueSort):
         name = "Picky"
 
@@ -68,7 +68,7 @@ def test_a_queue_sort_plugin_that_fails_puts_the_pod_last(caplog: pytest.LogCapt
     assert "QueueSort plugin Picky failed for pod default/odd, which is sorted last" in caplog.text
 
 
-def test_popping_counts_attempts_and_the_first_try_is_remembered() -> None:
+def test_pop_counts_attempts_and_keeps_the_time_of_the_first() -> None:
     harness = QueueHarness(FIT)
     harness.wait_s(3)
     harness.add("p")
@@ -81,7 +81,7 @@ def test_popping_counts_attempts_and_the_first_try_is_remembered() -> None:
     assert harness.entry("p").first_attempt_s == 3
 
 
-def test_when_nobody_is_active_the_first_of_the_refused_is_popped_before_its_backoff_is_over() -> None:
+def test_if_active_is_empty_the_first_rejected_pod_is_popped_from_backoff() -> None:
     harness = QueueHarness(FIT)
     harness.make_unschedulable("a", "b", priority=1)
     harness.make_unschedulable("c", priority=2)
@@ -92,7 +92,7 @@ def test_when_nobody_is_active_the_first_of_the_refused_is_popped_before_its_bac
     assert harness.entry("c").cause is TransitionCause.POPPED_FROM_BACKOFF
 
 
-def test_a_pod_whose_attempt_failed_waits_its_backoff_out_although_nobody_is_active() -> None:
+def test_a_pod_after_an_error_is_not_popped_from_backoff() -> None:
     harness = QueueHarness(FIT)
     harness.add("p")
     harness.pop()
@@ -105,7 +105,7 @@ def test_a_pod_whose_attempt_failed_waits_its_backoff_out_although_nobody_is_act
     assert harness.pop() == "p"
 
 
-def test_a_pod_that_is_refused_often_does_not_block_one_that_came_later() -> None:
+def test_a_pod_that_is_rejected_often_does_not_block_a_newer_one() -> None:
     harness = QueueHarness(FIT)
     harness.make_unschedulable("old", priority=5)
     harness.wait_s(1)
@@ -120,10 +120,10 @@ def test_a_pod_that_is_refused_often_does_not_block_one_that_came_later() -> Non
     assert harness.pop_all() == ["new", "old"]
 
 
-# Backing off
+# Backoff
 
 
-def test_the_backoff_doubles_with_every_refusal_up_to_the_limit() -> None:
+def test_the_backoff_doubles_with_each_rejection_up_to_the_limit() -> None:
     harness = QueueHarness(FIT)
     harness.add("p")
     waits = []
@@ -136,13 +136,13 @@ def test_the_backoff_doubles_with_every_refusal_up_to_the_limit() -> None:
         assert status.backoff_end_s is not None
         waits.append(status.backoff_end_s - harness.clock.now_s() - 1)
         harness.wait_s(waits[-1])
-        assert harness.state("p") is QueueState.BACKOFF, "the window of the last second is waited out"
+        assert harness.state("p") is QueueState.BACKOFF, "until the end of the window"
         harness.wait_s(1)
         assert harness.state("p") is QueueState.ACTIVE
     assert waits == [1, 2, 4, 8, 10, 10, 10]
 
 
-def test_errors_back_off_by_errors_in_a_row_and_a_refusal_ends_the_row() -> None:
+def test_the_backoff_after_errors_counts_consecutive_errors() -> None:
     harness = QueueHarness(FIT, backoff_initial_s=2.0, backoff_max_s=5.0)
     harness.add("p")
     ends = []
@@ -162,12 +162,12 @@ def test_errors_back_off_by_errors_in_a_row_and_a_refusal_ends_the_row() -> None
 @pytest.mark.parametrize(
     ("wait_s", "state"),
     [
-        pytest.param(0, QueueState.BACKOFF, id="woken while it backs off"),
+        pytest.param(0, QueueState.BACKOFF, id="during the backoff"),
         pytest.param(1.5, QueueState.BACKOFF, id="within the last window"),
-        pytest.param(2, QueueState.ACTIVE, id="woken after it"),
+        pytest.param(2, QueueState.ACTIVE, id="after the backoff"),
     ],
 )
-def test_where_a_woken_pod_goes_depends_on_its_backoff(wait_s: float, state: QueueState) -> None:
+def test_an_event_moves_a_pod_to_backoff_or_active(wait_s: float, state: QueueState) -> None:
     harness = QueueHarness(FIT)
     harness.make_unschedulable("p")
     harness.wait_s(wait_s)
@@ -175,14 +175,14 @@ def test_where_a_woken_pod_goes_depends_on_its_backoff(wait_s: float, state: Que
     assert harness.state("p") is state
 
 
-def test_a_pod_that_was_pending_does_not_back_off() -> None:
+def test_an_event_of_a_pending_plugin_skips_the_backoff() -> None:
     harness = QueueHarness(FIT)
     harness.make_unschedulable("p", by=(), pending=("Fit",))
     harness.move_all(NODE_ADD)
     assert harness.state("p") is QueueState.ACTIVE
 
 
-def test_with_a_backoff_of_zero_nobody_backs_off() -> None:
+def test_a_maximum_of_zero_disables_the_backoff() -> None:
     harness = QueueHarness(FIT, backoff_initial_s=0.0, backoff_max_s=0.0)
     harness.make_unschedulable("p")
     harness.move_all(NODE_ADD)
@@ -191,45 +191,45 @@ def test_with_a_backoff_of_zero_nobody_backs_off() -> None:
     assert harness.fail("p") is QueueState.ACTIVE
 
 
-# Giving back
+# Requeueing
 
 
 @pytest.mark.parametrize(
-    ("happens", "by", "pending", "state"),
+    ("events", "by", "pending", "state"),
     [
-        pytest.param([], "Fit", (), QueueState.UNSCHEDULABLE, id="nothing happened: it sleeps"),
-        pytest.param([CLAIM_ADD], "Fit", (), QueueState.UNSCHEDULABLE, id="nothing that its rejector hears"),
-        pytest.param([NODE_ADD], "Fit", (), QueueState.BACKOFF, id="something that helps"),
-        pytest.param([NODE_ADD], "Deaf", (), QueueState.UNSCHEDULABLE, id="something that helps others"),
-        pytest.param([NODE_ADD], "No", (), QueueState.UNSCHEDULABLE, id="its rejector's hint says no"),
-        pytest.param([NODE_ADD], (), ("Fit",), QueueState.ACTIVE, id="something for which it was pending"),
-        pytest.param([NODE_ADD], "Fit", ("No",), QueueState.BACKOFF, id="pending says no, a rejector yes"),
+        pytest.param([], "Fit", (), QueueState.UNSCHEDULABLE, id="no event"),
+        pytest.param([CLAIM_ADD], "Fit", (), QueueState.UNSCHEDULABLE, id="an event that its plugin did not register"),
+        pytest.param([NODE_ADD], "Fit", (), QueueState.BACKOFF, id="an event that helps"),
+        pytest.param([NODE_ADD], "Unregistered", (), QueueState.UNSCHEDULABLE, id="an event of another plugin"),
+        pytest.param([NODE_ADD], "No", (), QueueState.UNSCHEDULABLE, id="the hint returns SKIP"),
+        pytest.param([NODE_ADD], (), ("Fit",), QueueState.ACTIVE, id="an event of a pending plugin"),
+        pytest.param([NODE_ADD], "Fit", ("No",), QueueState.BACKOFF, id="SKIP of a pending plugin, QUEUE of another"),
         pytest.param([CLAIM_ADD, NODE_ADD], "Fit", ("Volumes",), QueueState.ACTIVE, id="the best of all events"),
         pytest.param([NODE_ADD, CLAIM_ADD], "Fit", ("Volumes",), QueueState.ACTIVE, id="in any order"),
-        pytest.param([UNSCHEDULABLE_TIMEOUT], "Deaf", (), QueueState.BACKOFF, id="something for everybody"),
-        pytest.param([], (), (), QueueState.ERROR_BACKOFF, id="nobody refused it: an error"),
+        pytest.param([UNSCHEDULABLE_TIMEOUT], "Unregistered", (), QueueState.BACKOFF, id="a wildcard event"),
+        pytest.param([], (), (), QueueState.ERROR_BACKOFF, id="no plugin: an error"),
     ],
 )
-def test_what_happened_in_flight_is_replayed_to_a_pod_that_comes_back(
-    happens: list[object], by: str, pending: tuple[str, ...], state: QueueState
+def test_events_in_flight_are_replayed_on_requeue(
+    events: list[object], by: str, pending: tuple[str, ...], state: QueueState
 ) -> None:
     harness = QueueHarness(
         FIT,
         rejecting_plugin("No", ClusterEventWithHint(EventResource.NODE, ActionType.ADD, RecordingHint(result=False))),
         rejecting_plugin("Volumes", ClusterEventWithHint(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD)),
-        rejecting_plugin("Deaf"),
+        rejecting_plugin("Unregistered"),
     )
-    harness.queue.move_all_to_active_or_backoff(NODE_ADD)  # before it is popped: does not count
+    harness.queue.move_all_to_active_or_backoff(NODE_ADD)  # before the pod is popped: not replayed
     harness.add("p")
     harness.pop()
-    for event in happens:
+    for event in events:
         harness.move_all(event)  # type: ignore[arg-type]
     assert harness.reject("p", by, pending) is state
     assert harness.counted()[-1][1] == "ScheduleAttemptFailure"
     assert harness.queue.statistics().in_flight_events == 0
 
 
-def test_hints_see_the_change_that_happened_in_flight() -> None:
+def test_hints_get_the_objects_of_events_in_flight() -> None:
     log = RecordingHint()
     harness = QueueHarness(
         rejecting_plugin("Fit", ClusterEventWithHint(EventResource.NODE, ActionType.ADD | ActionType.UPDATE, log))
@@ -243,7 +243,7 @@ def test_hints_see_the_change_that_happened_in_flight() -> None:
     assert log.changes == [(None, "n1"), ("n1", "n2")]
 
 
-def test_events_that_no_plugin_hears_are_not_kept_for_pods_in_flight() -> None:
+def test_events_that_no_plugin_registered_are_not_stored() -> None:
     harness = QueueHarness(FIT)
     harness.add("p")
     harness.pop()
@@ -251,7 +251,7 @@ def test_events_that_no_plugin_hears_are_not_kept_for_pods_in_flight() -> None:
     assert harness.queue.statistics().in_flight_events == 0
 
 
-def test_what_is_kept_for_pods_in_flight_can_be_counted_by_event() -> None:
+def test_in_flight_events_are_counted_by_label() -> None:
     harness = QueueHarness(FIT)
     assert harness.queue.in_flight_events() == {}
     harness.add("p", "q")
@@ -268,19 +268,19 @@ def test_what_is_kept_for_pods_in_flight_can_be_counted_by_event() -> None:
     }
 
 
-def test_beyond_the_limit_of_events_a_pod_is_tried_again_rather_than_left_asleep() -> None:
-    harness = QueueHarness(FIT, rejecting_plugin("Deaf"), in_flight_events_max=3)
+def test_beyond_the_limit_of_in_flight_events_a_rejected_pod_is_retried() -> None:
+    harness = QueueHarness(FIT, rejecting_plugin("Unregistered"), in_flight_events_max=3)
     harness.add("old", "young")
     assert harness.pop() == "old"
     harness.move_all(NODE_ADD)
     assert harness.pop() == "young"
     for _ in range(3):
         harness.move_all(NODE_ADD)
-    assert harness.reject("old", by="Deaf") is QueueState.BACKOFF
-    assert harness.reject("young", by="Deaf") is QueueState.UNSCHEDULABLE
+    assert harness.reject("old", by="Unregistered") is QueueState.BACKOFF
+    assert harness.reject("young", by="Unregistered") is QueueState.UNSCHEDULABLE
 
 
-def test_a_binding_that_fails_after_done_brings_the_pod_back() -> None:
+def test_a_pod_can_be_requeued_after_done_if_its_binding_fails() -> None:
     harness = QueueHarness(FIT)
     harness.add("p")
     harness.pop()
@@ -293,7 +293,7 @@ def test_a_binding_that_fails_after_done_brings_the_pod_back() -> None:
     assert harness.entry("p").attempts == 2
 
 
-def test_a_refusal_after_done_is_tried_again_as_nobody_knows_what_happened() -> None:
+def test_a_pod_that_is_rejected_after_done_is_retried() -> None:
     harness = QueueHarness(FIT)
     harness.add("p")
     harness.pop()
@@ -301,7 +301,7 @@ def test_a_refusal_after_done_is_tried_again_as_nobody_knows_what_happened() -> 
     assert harness.reject("p") is QueueState.BACKOFF
 
 
-def test_done_twice_is_done() -> None:
+def test_done_may_be_called_twice() -> None:
     harness = QueueHarness(FIT)
     harness.add("p", "q")
     harness.pop()
@@ -311,7 +311,7 @@ def test_done_twice_is_done() -> None:
     assert (harness.state("p"), harness.state("q")) == (QueueState.NOT_QUEUED, QueueState.ACTIVE)
 
 
-def test_a_pod_that_is_in_the_queue_cannot_be_given_back(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_queued_pod_cannot_be_requeued(caplog: pytest.LogCaptureFixture) -> None:
     harness = QueueHarness(FIT)
     harness.add("p")
     harness.pop()
@@ -322,25 +322,25 @@ def test_a_pod_that_is_in_the_queue_cannot_be_given_back(caplog: pytest.LogCaptu
     assert "pod default/p cannot be requeued, it is in the queue" in caplog.text
 
 
-def test_an_error_forgets_who_refused_the_pod_before() -> None:
+def test_an_error_clears_the_unschedulable_plugins() -> None:
     harness = QueueHarness(FIT)
     harness.make_unschedulable("p")
     harness.move_all(NODE_ADD)
     harness.pop()
-    assert harness.entry("p").unschedulable_plugins == {"Fit"}, "until the attempt is over, for logs"
+    assert harness.entry("p").unschedulable_plugins == {"Fit"}, "until the attempt ends, for logs"
     harness.queue.requeue(harness.in_flight["p"], frozenset(("Fit",)), is_error=True)
     assert harness.entry("p").unschedulable_plugins == frozenset()
     assert harness.state("p") is QueueState.ERROR_BACKOFF
 
 
-# Deleting
+# Delete
 
 
 def active(harness: QueueHarness) -> None:
     harness.add("p")
 
 
-def asleep(harness: QueueHarness) -> None:
+def unschedulable(harness: QueueHarness) -> None:
     harness.make_unschedulable("p")
 
 
@@ -365,13 +365,13 @@ def in_flight(harness: QueueHarness) -> None:
     harness.pop()
 
 
-EVERYWHERE = pytest.mark.parametrize(
-    "story", [active, asleep, backing_off, failed, gated, in_flight], ids=lambda story: story.__name__
+IN_EVERY_STATE = pytest.mark.parametrize(
+    "story", [active, unschedulable, backing_off, failed, gated, in_flight], ids=lambda story: story.__name__
 )
 
 
-@EVERYWHERE
-def test_a_deleted_pod_is_gone_from_wherever_it_was(story: Callable[[QueueHarness], None]) -> None:
+@IN_EVERY_STATE
+def test_delete_removes_a_pod_in_any_state(story: Callable[[QueueHarness], None]) -> None:
     harness = QueueHarness(FIT, gate("Gate"))
     story(harness)
     assert harness.queue.delete("p")
@@ -383,7 +383,7 @@ def test_a_deleted_pod_is_gone_from_wherever_it_was(story: Callable[[QueueHarnes
     assert harness.pop() is None
 
 
-def test_a_pod_that_is_deleted_in_flight_does_not_come_back() -> None:
+def test_a_pod_that_was_deleted_in_flight_is_not_requeued() -> None:
     harness = QueueHarness(FIT)
     harness.add("p")
     harness.pop()
@@ -392,7 +392,7 @@ def test_a_pod_that_is_deleted_in_flight_does_not_come_back() -> None:
     assert len(harness.queue) == 0
 
 
-def test_a_pod_that_is_heard_of_again_after_its_deletion_is_not_lost() -> None:
+def test_a_pod_that_is_match_of_again_after_its_deletion_is_not_lost() -> None:
     harness = QueueHarness(FIT)
     harness.add("p")
     harness.pop()
@@ -401,8 +401,8 @@ def test_a_pod_that_is_heard_of_again_after_its_deletion_is_not_lost() -> None:
     assert harness.reject("p") is QueueState.UNSCHEDULABLE
 
 
-@EVERYWHERE
-def test_a_pod_that_is_added_twice_is_there_once_and_as_told_last(story: Callable[[QueueHarness], None]) -> None:
+@IN_EVERY_STATE
+def test_a_second_add_updates_the_pod(story: Callable[[QueueHarness], None]) -> None:
     harness = QueueHarness(FIT, gate("Gate"))
     story(harness)
     state = harness.state("p")
@@ -412,14 +412,14 @@ def test_a_pod_that_is_added_twice_is_there_once_and_as_told_last(story: Callabl
     assert (entry.updated_pod or entry.pod).signature.labels == {"app": "new"}
 
 
-# Activating
+# Activate
 
 
 @pytest.mark.parametrize(
     ("story", "state", "is_counted"),
     [
         pytest.param(active, QueueState.ACTIVE, False, id="active already"),
-        pytest.param(asleep, QueueState.ACTIVE, True, id="asleep"),
+        pytest.param(unschedulable, QueueState.ACTIVE, True, id="unschedulable"),
         pytest.param(backing_off, QueueState.ACTIVE, True, id="backing off"),
         pytest.param(failed, QueueState.ACTIVE, True, id="after an error"),
         pytest.param(in_flight, QueueState.IN_FLIGHT, False, id="in flight"),
@@ -430,13 +430,13 @@ def test_a_plugin_can_activate_a_pod(
 ) -> None:
     harness = QueueHarness(FIT, gate("Gate"))
     story(harness)
-    harness.queue.activate([harness.pod("p"), harness.pod("stranger")])
+    harness.queue.activate([harness.pod("p"), harness.pod("unknown")])
     harness.queue.check()
-    assert (harness.state("p"), harness.state("stranger")) == (state, QueueState.NOT_QUEUED)
+    assert (harness.state("p"), harness.state("unknown")) == (state, QueueState.NOT_QUEUED)
     assert (("active", "ForceActivate") in harness.counted()) == is_counted
 
 
-def test_a_pod_that_was_activated_in_flight_backs_off_instead_of_sleeping_and_others_do_not() -> None:
+def test_a_pod_that_was_activated_in_flight_is_retried() -> None:
     harness = QueueHarness(FIT)
     harness.add("p", "other")
     harness.pop_all()
@@ -448,7 +448,7 @@ def test_a_pod_that_was_activated_in_flight_backs_off_instead_of_sleeping_and_ot
 # Profiles
 
 
-def test_each_pod_is_heard_by_the_plugins_of_its_own_profile() -> None:
+def test_each_pod_is_match_by_the_plugins_of_its_own_profile() -> None:
     profiles = [
         profile(rejecting_plugin("Fit", ON_NODE_ADD)),
         profile(
@@ -464,12 +464,12 @@ def test_each_pod_is_heard_by_the_plugins_of_its_own_profile() -> None:
     assert harness.queue.unschedulable_counts() == {("Fit", "default-scheduler"): 1, ("Fit", "second"): 1}
 
 
-def test_a_pod_of_a_profile_that_is_not_served_is_a_mistake_of_intake() -> None:
+def test_a_pod_of_an_unknown_profile_is_a_bug() -> None:
     with pytest.raises(AssertionError, match="no profile nobody for"):
         QueueHarness(FIT).add("p", scheduler="nobody")
 
 
-def test_who_is_in_flight_is_refused_by_nobody_yet() -> None:
+def test_in_flight_pods_are_not_counted_as_unschedulable() -> None:
     harness = QueueHarness(FIT)
     harness.make_unschedulable("a", "b", by=("Fit", "Ports"))
     harness.make_unschedulable("c", by=(), pending=("Fit",))
@@ -479,7 +479,7 @@ def test_who_is_in_flight_is_refused_by_nobody_yet() -> None:
     assert harness.queue.unschedulable_counts() == {("Fit", "default-scheduler"): 2, ("Ports", "default-scheduler"): 1}
 
 
-def test_a_pod_whose_update_comes_before_its_creation_is_taken_in() -> None:
+def test_an_update_adds_an_unknown_pod() -> None:
     harness = QueueHarness(FIT)
     harness.update("p", POD_LABEL)
     assert harness.state("p") is QueueState.ACTIVE

@@ -1,7 +1,7 @@
-"""Whatever happens in whatever order, the queue does what a plain one does: nobody lost, nobody twice, nobody stranded.
+"""The queue equals a reference implementation for random sequences of operations.
 
-The plain queue (`plain_queue`) asks everybody about everything. After every step both must agree on where every pod is;
-so an event that can help is never slept through, neither asleep nor in flight, and a backoff is kept.
+The reference (`plain_queue`) checks every pod at every event. After every step both must agree on the state of every
+pod: no event that can help is missed, unschedulable or in flight, and backoffs are kept. At the end no pod is stranded.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from tests.scheduler.queue.builders import (
     record,
     rejecting_plugin,
 )
-from tests.scheduler.queue.plain_queue import ASLEEP_S_MAX, IN_FLIGHT, PlainQueue
+from tests.scheduler.queue.plain_queue import IN_FLIGHT, UNSCHEDULABLE_S_MAX, PlainQueue
 
 NAMES = tuple(f"p{number}" for number in range(6))
 APPS = ("web", "db")
-REJECTORS = ("Nodes", "Claims", "Own", "Deaf")
+PLUGINS = ("Nodes", "Claims", "Own", "Unregistered")
 
 names = st.sampled_from(NAMES)
 apps = st.sampled_from(APPS)
-some_rejectors = st.sets(st.sampled_from(REJECTORS), max_size=3)
+some_plugins = st.sets(st.sampled_from(PLUGINS), max_size=3)
 
 
-def is_meant_for(pod: PodInfo, old: object, new: object) -> QueueingHint:
+def is_for_pod(pod: PodInfo, old: object, new: object) -> QueueingHint:
     return queue_if(pod.name == new)
 
 
@@ -53,26 +53,26 @@ def is_for_app(pod: PodInfo, old: object, new: object) -> QueueingHint:
     return queue_if(pod.signature.labels["app"] == new)
 
 
-def is_itself(pod: PodInfo, old: PodInfo, new: PodInfo) -> QueueingHint:
+def is_own_update(pod: PodInfo, old: PodInfo, new: PodInfo) -> QueueingHint:
     return queue_if(pod.uid == new.uid)
 
 
 class QueueMachine(RuleBasedStateMachine):
     queue: SchedulingQueue
     plain: PlainQueue
-    the_gate: GatingPlugin
+    gating: GatingPlugin
 
-    @initialize(run_pre_enqueue=st.sets(names), is_pending_used=st.booleans())
-    def open(self, run_pre_enqueue: set[str], is_pending_used: bool) -> None:
+    @initialize(admitted=st.sets(names), is_pending_used=st.booleans())
+    def open(self, admitted: set[str], is_pending_used: bool) -> None:
         self.clock = VirtualClock()
         self.plain = PlainQueue()
-        self.plain.run_pre_enqueue = set(NAMES) if is_pending_used else set(run_pre_enqueue)
-        self.the_gate = gate(
+        self.plain.admitted = set(NAMES) if is_pending_used else set(admitted)
+        self.gating = gate(
             "Gate", ClusterEventWithHint(EventResource.NODE, ActionType.UPDATE_NODE_LABEL), is_closed=True
         )
-        self.the_gate.admitted = self.plain.run_pre_enqueue
+        self.gating.admitted = self.plain.admitted
         plugins = (
-            rejecting_plugin("Nodes", ClusterEventWithHint(EventResource.NODE, ActionType.ADD, is_meant_for)),
+            rejecting_plugin("Nodes", ClusterEventWithHint(EventResource.NODE, ActionType.ADD, is_for_pod)),
             rejecting_plugin(
                 "Claims",
                 ClusterEventWithHint(
@@ -80,13 +80,13 @@ class QueueMachine(RuleBasedStateMachine):
                 ),
             ),
             rejecting_plugin(
-                "Own", ClusterEventWithHint(EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE_POD_LABEL, is_itself)
+                "Own", ClusterEventWithHint(EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE_POD_LABEL, is_own_update)
             ),
-            rejecting_plugin("Deaf"),
-            self.the_gate,
+            rejecting_plugin("Unregistered"),
+            self.gating,
         )
         served = {"default-scheduler": profile(*plugins)}
-        self.queue = SchedulingQueue(served, clock=self.clock, unschedulable_s_max=ASLEEP_S_MAX)
+        self.queue = SchedulingQueue(served, clock=self.clock, unschedulable_s_max=UNSCHEDULABLE_S_MAX)
         self.in_flight: dict[str, QueuedPod] = {}
 
     def record(self, name: str, app: str) -> PodInfo:
@@ -117,7 +117,7 @@ class QueueMachine(RuleBasedStateMachine):
             self.in_flight[entry.pod.name] = entry
 
     @precondition(lambda self: self.in_flight)
-    @rule(data=st.data(), unschedulable_plugins=some_rejectors, pending=some_rejectors)
+    @rule(data=st.data(), unschedulable_plugins=some_plugins, pending=some_plugins)
     def requeue(self, data: st.DataObject, unschedulable_plugins: set[str], pending: set[str]) -> None:
         name = data.draw(st.sampled_from(sorted(self.in_flight)))
         self.queue.requeue(self.in_flight.pop(name), frozenset(unschedulable_plugins), frozenset(pending))
@@ -132,19 +132,19 @@ class QueueMachine(RuleBasedStateMachine):
         self.plain.done(name)
 
     @rule(name=names)
-    def a_node_comes(self, name: str) -> None:
-        self._wake(NODE_ADD, name)
+    def add_node(self, name: str) -> None:
+        self._move_all(NODE_ADD, name)
 
     @rule(app=apps)
-    def a_claim_comes(self, app: str) -> None:
-        self._wake(CLAIM_ADD, app)
+    def add_claim(self, app: str) -> None:
+        self._move_all(CLAIM_ADD, app)
 
     @rule(name=names)
-    def the_gate_turns_for(self, name: str) -> None:
-        self.plain.run_pre_enqueue ^= {name}
-        self._wake(NODE_LABEL, None)
+    def toggle_gate(self, name: str) -> None:
+        self.plain.admitted ^= {name}
+        self._move_all(NODE_LABEL, None)
 
-    def _wake(self, event: ClusterEvent, about: object) -> None:
+    def _move_all(self, event: ClusterEvent, about: object) -> None:
         self.queue.move_all_to_active_or_backoff(event, None, about)
         self.plain.move_all(event, about)
 
@@ -157,7 +157,7 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(quarters=st.sampled_from((1, 2, 3, 4, 8, 17, 40, 120)))
     def wait(self, quarters: int) -> None:
         now_s = self.clock.now_s() + quarters / 4
-        # Not beyond the next alarm: whoever waits wakes up there, and what happens meanwhile depends on it.
+        # Not beyond the next deadline: a waiting task flushes the queue there.
         deadline_s = self.queue.next_deadline_s()
         now_s = now_s if deadline_s is None else min(now_s, deadline_s)
         self.clock.advance_to(now_s)
@@ -194,15 +194,15 @@ class QueueMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         if hasattr(self, "queue"):
-            self._nobody_is_stranded()
+            self._check_no_pod_is_stranded()
 
-    def _nobody_is_stranded(self) -> None:
-        """If all gates open and all in flight come back, everybody is popped within the longest sleep and backoff."""
-        self.plain.run_pre_enqueue |= set(NAMES)
+    def _check_no_pod_is_stranded(self) -> None:
+        """With open gates and requeued pods, every pod is popped within the longest timeout and backoff."""
+        self.plain.admitted |= set(NAMES)
         for flying in self.in_flight.values():
-            self.queue.requeue(flying, frozenset(("Deaf",)))
+            self.queue.requeue(flying, frozenset(("Unregistered",)))
         waiting = {waiter.pod.name for waiter in self.queue.entries()}
-        self.clock.advance_to(self.clock.now_s() + ASLEEP_S_MAX + 11)
+        self.clock.advance_to(self.clock.now_s() + UNSCHEDULABLE_S_MAX + 11)
         popped = set()
         while (entry := self.queue.pop()) is not None:
             popped.add(entry.pod.name)

@@ -1,4 +1,4 @@
-"""What events a pod: its own change, its gate, an event, a plugin, or having slept too long."""
+"""Unschedulable and gated pods: own updates, gates, timeouts, and the cost of events."""
 
 from __future__ import annotations
 
@@ -28,30 +28,30 @@ from tests.scheduler.queue.builders import (
 ON_NODE_ADD = ClusterEventWithHint(EventResource.NODE, ActionType.ADD)
 
 
-def on_own_change(name: str, result: bool = True) -> RejectingPlugin:
+def on_own_update(name: str, result: bool = True) -> RejectingPlugin:
     return rejecting_plugin(
         name, ClusterEventWithHint(EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE_POD_LABEL, RecordingHint(result))
     )
 
 
-# Its own change
+# Own updates
 
 
 @pytest.mark.parametrize(
     ("by", "pending", "wait_s", "state"),
     [
-        pytest.param("Yes", (), 0, QueueState.BACKOFF, id="the change helps, but it backs off"),
-        pytest.param("Yes", (), 5, QueueState.ACTIVE, id="the change helps, and it has backed off"),
-        pytest.param((), ("Yes",), 0, QueueState.ACTIVE, id="it was pending on that change"),
-        pytest.param("No", (), 5, QueueState.UNSCHEDULABLE, id="the change does not help"),
-        pytest.param("Deaf", (), 5, QueueState.UNSCHEDULABLE, id="its rejector does not care for changes"),
+        pytest.param("Yes", (), 0, QueueState.BACKOFF, id="helps, during the backoff"),
+        pytest.param("Yes", (), 5, QueueState.ACTIVE, id="helps, after the backoff"),
+        pytest.param((), ("Yes",), 0, QueueState.ACTIVE, id="helps a pending plugin"),
+        pytest.param("No", (), 5, QueueState.UNSCHEDULABLE, id="does not help"),
+        pytest.param("Unregistered", (), 5, QueueState.UNSCHEDULABLE, id="the plugin did not register updates"),
     ],
 )
-def test_a_sleeping_pod_that_is_changed_is_woken_if_that_helps(
+def test_an_update_queues_an_unschedulable_pod_if_it_helps(
     by: str, pending: tuple[str, ...], wait_s: float, state: QueueState
 ) -> None:
     harness = QueueHarness(
-        on_own_change("Yes"), on_own_change("No", result=False), rejecting_plugin("Deaf", ON_NODE_ADD)
+        on_own_update("Yes"), on_own_update("No", result=False), rejecting_plugin("Unregistered", ON_NODE_ADD)
     )
     harness.make_unschedulable("p", by=by, pending=pending)
     harness.wait_s(wait_s)
@@ -60,14 +60,14 @@ def test_a_sleeping_pod_that_is_changed_is_woken_if_that_helps(
     assert harness.entry("p").pod.signature.labels == {"app": "new"}
 
 
-def test_a_change_does_not_wake_others() -> None:
-    harness = QueueHarness(on_own_change("Yes"))
+def test_an_update_does_not_queue_other_pods() -> None:
+    harness = QueueHarness(on_own_update("Yes"))
     harness.make_unschedulable("p", "q", by="Yes")
     harness.update("p", POD_LABEL)
     assert (harness.state("p"), harness.state("q")) == (QueueState.BACKOFF, QueueState.UNSCHEDULABLE)
 
 
-def test_a_pod_that_is_changed_while_it_waits_is_sorted_again() -> None:
+def test_an_update_changes_the_order_of_waiting_pods() -> None:
     harness = QueueHarness(rejecting_plugin("Fit", ON_NODE_ADD))
     harness.add("a", "b", priority=5)
     harness.update("b", POD_LABEL, priority=9)
@@ -83,24 +83,24 @@ def test_a_pod_that_is_changed_while_it_waits_is_sorted_again() -> None:
 @pytest.mark.parametrize(
     ("by", "state"),
     [
-        pytest.param("Yes", QueueState.BACKOFF, id="the change helps"),
-        pytest.param("No", QueueState.UNSCHEDULABLE, id="the change does not help"),
+        pytest.param("Yes", QueueState.BACKOFF, id="helps"),
+        pytest.param("No", QueueState.UNSCHEDULABLE, id="does not help"),
     ],
 )
-def test_a_change_in_flight_is_remembered_and_the_pod_comes_back_as_told_last(by: str, state: QueueState) -> None:
-    harness = QueueHarness(on_own_change("Yes"), on_own_change("No", result=False))
+def test_an_update_in_flight_is_replayed_and_the_latest_record_is_requeued(by: str, state: QueueState) -> None:
+    harness = QueueHarness(on_own_update("Yes"), on_own_update("No", result=False))
     harness.add("p", "other")
     harness.pop_all()
     harness.update("p", POD_LABEL, labels={"app": "new"})
     assert harness.state("p") is QueueState.IN_FLIGHT
-    assert harness.in_flight["p"].pod.signature.labels == {}, "who schedules it is not disturbed"
+    assert harness.in_flight["p"].pod.signature.labels == {}, "the current attempt keeps its record"
     assert harness.reject("p", by) is state
     assert harness.entry("p").pod.signature.labels == {"app": "new"}
     assert harness.reject("other", by) is QueueState.UNSCHEDULABLE
 
 
-def test_whoever_gives_a_pod_back_may_know_it_better_than_the_queue() -> None:
-    harness = QueueHarness(on_own_change("No", result=False))
+def test_the_caller_of_requeue_may_set_a_newer_record() -> None:
+    harness = QueueHarness(on_own_update("No", result=False))
     harness.add("p")
     harness.pop()
     harness.update("p", POD_LABEL, labels={"app": "newer"})
@@ -109,8 +109,8 @@ def test_whoever_gives_a_pod_back_may_know_it_better_than_the_queue() -> None:
     assert harness.entry("p").pod.signature.labels == {"app": "newest"}
 
 
-def test_a_change_in_flight_counts_for_that_attempt_only() -> None:
-    harness = QueueHarness(on_own_change("Yes"))
+def test_an_update_in_flight_is_replayed_once() -> None:
+    harness = QueueHarness(on_own_update("Yes"))
     harness.add("p")
     harness.pop()
     harness.update("p", POD_LABEL)
@@ -119,8 +119,8 @@ def test_a_change_in_flight_counts_for_that_attempt_only() -> None:
     assert harness.reject("p", "Yes") is QueueState.UNSCHEDULABLE
 
 
-def test_a_pod_that_changes_all_the_time_in_flight_is_tried_again() -> None:
-    harness = QueueHarness(on_own_change("No", result=False))
+def test_a_pod_with_too_many_updates_in_flight_is_retried() -> None:
+    harness = QueueHarness(on_own_update("No", result=False))
     harness.add("p")
     harness.pop()
     for _ in range(101):
@@ -129,16 +129,16 @@ def test_a_pod_that_changes_all_the_time_in_flight_is_tried_again() -> None:
     assert harness.reject("p", "No") is QueueState.BACKOFF
 
 
-# Gates
+# Gating plugins
 
 
 def gated_harness(*events: ClusterEventWithHint) -> tuple[QueueHarness, GatingPlugin]:
-    the_gate = gate("Gate", *events, is_closed=True)
-    return QueueHarness(rejecting_plugin("Fit", ON_NODE_ADD), the_gate), the_gate
+    gating = gate("Gate", *events, is_closed=True)
+    return QueueHarness(rejecting_plugin("Fit", ON_NODE_ADD), gating), gating
 
 
-def test_a_gated_pod_is_never_tried_until_its_gate_opens_and_its_change_is_seen() -> None:
-    harness, the_gate = gated_harness(
+def test_a_gated_pod_becomes_active_when_its_update_opens_the_gate() -> None:
+    harness, gating = gated_harness(
         ClusterEventWithHint(EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
     )
     harness.add("p")
@@ -147,105 +147,105 @@ def test_a_gated_pod_is_never_tried_until_its_gate_opens_and_its_change_is_seen(
     assert harness.pop() is None
     harness.wait_s(7)
     harness.update("p", GATES_GONE)
-    assert harness.state("p") is QueueState.GATED, "the gate is asked again, and is still shut"
-    the_gate.is_closed = False
+    assert harness.state("p") is QueueState.GATED, "the plugin runs again, and still rejects the pod"
+    gating.is_closed = False
     harness.update("p", GATES_GONE)
     assert harness.state("p") is QueueState.ACTIVE
-    assert harness.entry("p").first_attempt_s == 7, "the time at the gate does not count"
+    assert harness.entry("p").first_attempt_s == 7, "the time while it was gated does not count"
     assert harness.counted() == [
         ("unschedulable", "UnschedulablePodAdd"),
         ("active", "UnschedulablePodUpdatePodSchedulingGatesEliminated"),
     ]
 
 
-def test_every_change_is_looked_at_until_one_lets_the_pod_in() -> None:
-    harness, the_gate = gated_harness(ClusterEventWithHint(EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE))
+def test_every_event_of_an_update_is_tried_until_the_pod_is_admitted() -> None:
+    harness, gating = gated_harness(ClusterEventWithHint(EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE))
     harness.add("p")
-    the_gate.opens_after = 3
+    gating.opens_after = 3
     harness.update("p", POD_LABEL, GATES_GONE, POD_LABEL)
     assert harness.state("p") is QueueState.ACTIVE
     assert harness.entry("p").event_label == "UnschedulablePodUpdatePodSchedulingGatesEliminated"
-    assert the_gate.called_for == ["p"] * 3, "when it came, and for two changes"
+    assert gating.called_for == ["p"] * 3, "when it was added, and for two events"
 
 
 @pytest.mark.parametrize(
     ("events", "is_open", "state"),
     [
-        pytest.param([], True, QueueState.GATED, id="the gate does not hear nodes: it is not even asked"),
-        pytest.param([ON_NODE_ADD], False, QueueState.GATED, id="the gate hears nodes, and is shut"),
-        pytest.param([ON_NODE_ADD], True, QueueState.ACTIVE, id="the gate hears nodes, and opens"),
+        pytest.param([], True, QueueState.GATED, id="the event is not registered: the plugin does not run"),
+        pytest.param([ON_NODE_ADD], False, QueueState.GATED, id="the plugin rejects the pod"),
+        pytest.param([ON_NODE_ADD], True, QueueState.ACTIVE, id="the plugin admits the pod"),
     ],
 )
-def test_a_gated_pod_is_woken_only_by_what_its_gate_hears(
+def test_only_events_of_its_gating_plugin_move_a_gated_pod(
     events: list[ClusterEventWithHint], is_open: bool, state: QueueState
 ) -> None:
-    harness, the_gate = gated_harness(*events)
-    the_gate.admitted = {"p"}
+    harness, gating = gated_harness(*events)
+    gating.admitted = {"p"}
     harness.make_unschedulable("p")
     harness.wait_s(5)
-    the_gate.admitted = set()
+    gating.admitted = set()
     harness.update("p")
     harness.queue.activate([harness.pod("p")])
     assert harness.state("p") is QueueState.GATED
     assert harness.entry("p").unschedulable_plugins == {"Fit", "Gate"}
-    the_gate.is_closed = not is_open
-    the_gate.called_for.clear()
+    gating.is_closed = not is_open
+    gating.called_for.clear()
     harness.move_all(NODE_ADD)
     assert harness.state("p") is state
-    assert the_gate.called_for == (["p"] if events else [])
+    assert gating.called_for == (["p"] if events else [])
 
 
-def test_a_gated_pods_own_change_is_looked_at_by_all_who_refused_it() -> None:
-    the_gate = gate("Gate", ON_NODE_ADD)
-    harness = QueueHarness(on_own_change("Own"), the_gate)
+def test_all_rejecting_plugins_check_the_update_of_a_gated_pod() -> None:
+    gating = gate("Gate", ON_NODE_ADD)
+    harness = QueueHarness(on_own_update("Own"), gating)
     harness.make_unschedulable("p", by="Own")
-    the_gate.is_closed = True
+    gating.is_closed = True
     harness.queue.activate([harness.pod("p")])
     assert harness.state("p") is QueueState.GATED
-    the_gate.is_closed = False
+    gating.is_closed = False
     harness.wait_s(5)
     harness.update("p", POD_LABEL)
     assert harness.state("p") is QueueState.ACTIVE
 
 
-def test_a_pod_is_gated_on_its_way_to_backoff_too() -> None:
-    harness, the_gate = gated_harness()
-    the_gate.is_closed = False
+def test_a_pod_is_gated_before_it_enters_backoff() -> None:
+    harness, gating = gated_harness()
+    gating.is_closed = False
     harness.make_unschedulable("p")
     harness.add("q")
     assert harness.pop() == "q"
-    the_gate.is_closed = True
+    gating.is_closed = True
     harness.move_all(NODE_ADD)
     assert harness.state("p") is QueueState.GATED
     assert harness.fail("q") is QueueState.GATED, "after an error as well"
     assert harness.counted()[-2:] == [("unschedulable", "NodeAdd"), ("unschedulable", "ScheduleAttemptFailure")]
 
 
-def test_who_comes_from_backoff_is_not_gated_again() -> None:
-    harness, the_gate = gated_harness()
-    the_gate.is_closed = False
+def test_a_pod_that_leaves_backoff_is_not_gated_again() -> None:
+    harness, gating = gated_harness()
+    gating.is_closed = False
     harness.make_unschedulable("p", "q")
     harness.move_all(NODE_ADD)
-    the_gate.is_closed = True
+    gating.is_closed = True
     harness.queue.activate([harness.pod("q")])
     harness.wait_s(2)
     assert (harness.state("p"), harness.state("q")) == (QueueState.ACTIVE, QueueState.ACTIVE)
 
 
-def test_a_pod_that_was_never_refused_does_not_back_off_after_its_gate() -> None:
-    harness, the_gate = gated_harness(ON_NODE_ADD)
+def test_a_gated_pod_without_attempt_has_no_backoff() -> None:
+    harness, gating = gated_harness(ON_NODE_ADD)
     harness.add("p")
-    the_gate.is_closed = False
+    gating.is_closed = False
     harness.move_all(NODE_ADD)
     assert harness.state("p") is QueueState.ACTIVE
 
 
-# Sleeping too long
+# Timeouts
 
 
-def test_a_pod_is_woken_after_five_minutes_whatever_the_hints_say() -> None:
-    harness = QueueHarness(rejecting_plugin("Deaf"))
-    harness.make_unschedulable("p", by="Deaf")
+def test_an_unschedulable_pod_is_retried_after_five_minutes() -> None:
+    harness = QueueHarness(rejecting_plugin("Unregistered"))
+    harness.make_unschedulable("p", by="Unregistered")
     harness.wait_s(299)
     assert harness.state("p") is QueueState.UNSCHEDULABLE
     harness.wait_s(1)
@@ -254,8 +254,8 @@ def test_a_pod_is_woken_after_five_minutes_whatever_the_hints_say() -> None:
     assert (entry.was_flushed, entry.cause) == (True, TransitionCause.UNSCHEDULABLE_TIMEOUT)
     assert harness.counted()[-1] == ("active", "UnschedulableTimeout")
     harness.pop()
-    assert entry.was_flushed, "until the attempt is over, so that it can be counted"
-    harness.reject("p", by="Deaf")
+    assert entry.was_flushed, "until the attempt ends, for the metric"
+    harness.reject("p", by="Unregistered")
     assert not entry.was_flushed
 
 
@@ -272,82 +272,82 @@ def test_a_pod_is_woken_after_five_minutes_whatever_the_hints_say() -> None:
         pytest.param(True, True, True, QueueState.GATED, id="still gated, backs off"),
     ],
 )
-def test_who_overslept_is_marked_unless_it_is_gated(
+def test_a_pod_is_marked_as_flushed_unless_it_is_gated(
     was_gated: bool, is_gated: bool, backs_off: bool, state: QueueState
 ) -> None:
-    the_gate = gate("Gate")
+    gating = gate("Gate")
     backoff_s = 360.0 if backs_off else 1.0
     harness = QueueHarness(
         rejecting_plugin("Fit", ON_NODE_ADD),
-        the_gate,
+        gating,
         unschedulable_s_max=30.0,
         backoff_initial_s=backoff_s,
         backoff_max_s=backoff_s,
     )
     harness.make_unschedulable("p")
-    the_gate.is_closed = was_gated
+    gating.is_closed = was_gated
     if was_gated:
         harness.move_all(UNSCHEDULABLE_TIMEOUT)
         assert harness.state("p") is QueueState.GATED
-    the_gate.is_closed = is_gated
+    gating.is_closed = is_gated
     harness.wait_s(30)
     assert harness.state("p") is state
     assert harness.entry("p").was_flushed == (not is_gated)
 
 
-def test_a_gated_pod_is_looked_at_every_five_minutes_and_not_more_often() -> None:
-    harness, the_gate = gated_harness()
+def test_a_gated_pod_is_checked_every_five_minutes() -> None:
+    harness, gating = gated_harness()
     harness.add("p")
-    the_gate.called_for.clear()
+    gating.called_for.clear()
     times = []
     for second in range(1, 1_000):
         harness.wait_s(1)
-        if the_gate.called_for:
+        if gating.called_for:
             times.append(second)
-            the_gate.called_for.clear()
+            gating.called_for.clear()
     assert times == [300, 600, 900]
 
 
-def test_who_is_in_flight_while_somebody_oversleeps_is_tried_again_as_in_kubernetes() -> None:
-    harness = QueueHarness(rejecting_plugin("Deaf"), unschedulable_s_max=10.0)
-    harness.make_unschedulable("p", by="Deaf")
+def test_a_timeout_of_another_pod_is_replayed_to_in_flight_pods() -> None:
+    harness = QueueHarness(rejecting_plugin("Unregistered"), unschedulable_s_max=10.0)
+    harness.make_unschedulable("p", by="Unregistered")
     harness.wait_s(9)
     harness.add("q")
     harness.pop()
     harness.wait_s(1)
     assert harness.state("p") is QueueState.ACTIVE
-    assert harness.reject("q", by="Deaf") is QueueState.BACKOFF
+    assert harness.reject("q", by="Unregistered") is QueueState.BACKOFF
 
 
 # Cost
 
 
-def test_gated_and_deaf_sleepers_are_not_asked_and_the_others_once_for_each_shape() -> None:
+def test_an_event_calls_few_plugins() -> None:
     log = RecordingHint(result=False)
     near = rejecting_plugin(
         "Near", ClusterEventWithHint(EventResource.ASSIGNED_POD, ActionType.ADD, log, per_signature=True)
     )
-    shut = gate("Gate", ClusterEventWithHint(EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE), is_closed=True)
-    harness = QueueHarness(rejecting_plugin("Fit", ON_NODE_ADD), near, shut)
+    closed = gate("Gate", ClusterEventWithHint(EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE), is_closed=True)
+    harness = QueueHarness(rejecting_plugin("Fit", ON_NODE_ADD), near, closed)
     queue = harness.queue
     for number in range(5_000):
         queue.add(harness.pod(f"gated-{number}"))
-    shut.is_closed = False
+    closed.is_closed = False
     for number in range(5_000):
-        queue.add(harness.pod(f"asleep-{number}", labels={"app": f"a{number % 10}"}))
+        queue.add(harness.pod(f"unschedulable-{number}", labels={"app": f"a{number % 10}"}))
         entry = queue.pop()
         assert entry is not None
         queue.requeue(entry, frozenset(("Near",) if number % 2 else ("Fit",)))
-    shut.called_for.clear()
+    closed.called_for.clear()
     for _ in range(100):
         assert queue.move_all_to_active_or_backoff(ASSIGNED_POD_ADD) == 0
-    assert len(log.called_for) == 100 * 5, "once for each shape that Near refused"
+    assert len(log.called_for) == 100 * 5, "once for each signature that Near rejected"
     assert queue.move_all_to_active_or_backoff(CLAIM_ADD) == 0
-    assert shut.called_for == []
+    assert closed.called_for == []
     queue.check()
 
 
-def test_pods_that_each_have_their_own_shape_are_asked_about_one_by_one() -> None:
+def test_hints_are_called_for_each_of_many_signatures() -> None:
     log = RecordingHint(result=False)
     harness = QueueHarness(
         rejecting_plugin(
@@ -357,4 +357,4 @@ def test_pods_that_each_have_their_own_shape_are_asked_about_one_by_one() -> Non
     for number in range(50):
         harness.make_unschedulable(f"db-{number}", by="Near", labels={"pod-index": str(number)})
     harness.move_all(ASSIGNED_POD_ADD)
-    assert len(log.called_for) == 50, "no index helps here: a known limit"
+    assert len(log.called_for) == 50, "a known limit: there is no index for these"

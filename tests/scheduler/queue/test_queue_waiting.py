@@ -1,4 +1,4 @@
-"""Waiting until somebody is ready: on virtual time, without a busy loop, and cancellable."""
+"""`wait_until_ready` on virtual time: exact, without a busy loop, cancellable."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.scheduler.queue.builders import NODE_ADD, QueueHarness, gate, rejecti
 def wait_for_pod(
     prepare: Callable[[QueueHarness], object], meanwhile: Callable[[QueueHarness], Awaitable[object]] | None = None
 ) -> tuple[str | None, float, int]:
-    """(who is popped, after how many seconds, in how many events of the loop)."""
+    """(popped pod, seconds, number of loop events)."""
     harness = QueueHarness(
         rejecting_plugin("Fit", ClusterEventWithHint(EventResource.NODE, ActionType.ADD)), gate("Gate")
     )
@@ -45,7 +45,7 @@ def failed(harness: QueueHarness) -> None:
     harness.fail("p")
 
 
-def asleep(harness: QueueHarness) -> None:
+def unschedulable(harness: QueueHarness) -> None:
     harness.make_unschedulable("p")
 
 
@@ -58,7 +58,7 @@ async def add_after_3_s(harness: QueueHarness) -> None:
     harness.add("q")
 
 
-async def wake_after_1_s(harness: QueueHarness) -> None:
+async def move_after_1_s(harness: QueueHarness) -> None:
     await harness.clock.wait(1)
     harness.move_all(NODE_ADD)
 
@@ -70,7 +70,7 @@ async def a_failure_after_half_a_second(harness: QueueHarness) -> None:
     harness.fail("early")
 
 
-def failed_and_asleep(harness: QueueHarness) -> None:
+def failed_and_unschedulable(harness: QueueHarness) -> None:
     harness.make_unschedulable("p")
     harness.move_all(NODE_ADD)
     harness.pop()
@@ -88,35 +88,35 @@ async def a_gated_pod_after_1_s(harness: QueueHarness) -> None:
 
 
 @pytest.mark.parametrize(
-    ("prepare", "meanwhile", "who", "after_s"),
+    ("prepare", "meanwhile", "name", "after_s"),
     [
-        pytest.param(lambda harness: harness.add("p"), None, "p", 0, id="somebody is ready already"),
-        pytest.param(failed, None, "p", 2, id="the end of a backoff"),
-        pytest.param(asleep, None, "p", 300, id="the end of a sleep"),
-        pytest.param(nothing, add_after_3_s, "q", 3, id="somebody comes"),
-        pytest.param(asleep, wake_after_1_s, "p", 1, id="somebody is woken, and popped early"),
-        pytest.param(failed_and_asleep, wake_after_1_s, "p", 1, id="the same, although an alarm rings before its own"),
-        pytest.param(nothing, a_gated_pod_after_1_s, "gated", 301, id="the end of a sleep that began while waiting"),
-        pytest.param(asleep, a_failure_after_half_a_second, "early", 2, id="an alarm that is set while waiting"),
+        pytest.param(lambda harness: harness.add("p"), None, "p", 0, id="a pod is ready"),
+        pytest.param(failed, None, "p", 2, id="a backoff ends"),
+        pytest.param(unschedulable, None, "p", 300, id="a timeout ends"),
+        pytest.param(nothing, add_after_3_s, "q", 3, id="a pod is added"),
+        pytest.param(unschedulable, move_after_1_s, "p", 1, id="an event moves a pod, which is popped from backoff"),
+        pytest.param(failed_and_unschedulable, move_after_1_s, "p", 1, id="the same, with an earlier timer"),
+        pytest.param(nothing, a_gated_pod_after_1_s, "gated", 301, id="a timeout that started while waiting"),
+        pytest.param(unschedulable, a_failure_after_half_a_second, "early", 2, id="a timer that is set while waiting"),
     ],
 )
-def test_waiting_ends_exactly_when_somebody_is_ready(
+def test_waiting_ends_exactly_when_a_pod_is_ready(
     prepare: Callable[[QueueHarness], None],
     meanwhile: Callable[[QueueHarness], Awaitable[None]] | None,
-    who: str,
+    name: str,
     after_s: float,
 ) -> None:
     popped, now_s, events = wait_for_pod(prepare, meanwhile)
-    assert (popped, now_s) == (who, after_s)
-    assert events < 30, "it does not spin"
+    assert (popped, now_s) == (name, after_s)
+    assert events < 30, "not a busy loop"
 
 
-def test_waiting_for_nothing_is_a_deadlock_on_virtual_time_and_not_a_spin() -> None:
+def test_waiting_with_an_empty_queue_is_a_deadlock_on_virtual_time() -> None:
     with pytest.raises(DeadlockError):
         wait_for_pod(nothing)
 
 
-def test_a_cancelled_wait_leaves_no_alarm_and_can_be_taken_up_again() -> None:
+def test_a_cancelled_wait_leaves_no_timer() -> None:
     harness = QueueHarness(rejecting_plugin("Fit", ClusterEventWithHint(EventResource.NODE, ActionType.ADD)))
 
     async def scheduler() -> None:
@@ -134,7 +134,7 @@ def test_a_cancelled_wait_leaves_no_alarm_and_can_be_taken_up_again() -> None:
     run(scheduler(), harness.clock)
 
 
-def test_several_may_wait() -> None:
+def test_several_tasks_may_wait() -> None:
     harness = QueueHarness(rejecting_plugin("Fit", ClusterEventWithHint(EventResource.NODE, ActionType.ADD)))
     ended_s: list[float] = []
 

@@ -92,7 +92,7 @@ ANSWERS: dict[str, bool | Exception] = {QUEUE: True, SKIP: False, BROKEN: Runtim
             "B",
             {"A": QUEUE, "B": SKIP},
             QueueingStrategy.AFTER_BACKOFF,
-            id="pending says no, a rejecting_plugin says yes",
+            id="SKIP of a pending plugin, QUEUE of another",
         ),
         pytest.param(
             "A", "", {"A": SKIP, "B": UNCALLED}, QueueingStrategy.SKIP, id="the hint of another plugin is not called"

@@ -1,4 +1,4 @@
-"""One way from state to state: checked, noted, told; and the check that finds what is out of place."""
+"""Transitions, statistics and status of the sub-queues, and backoffs."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ def new_harness(unschedulable_s_max: float = 300.0) -> QueueHarness:
     )
 
 
-def test_a_pod_can_be_asked_where_it_is_since_when_and_why() -> None:
+def test_the_status_has_state_cause_and_time() -> None:
     harness = new_harness()
     seen = []
 
-    def ask() -> None:
-        where = harness.queue.status("p")
-        assert where is not None
-        seen.append((where.state, where.cause, where.since_s))
+    def note_status() -> None:
+        status = harness.queue.status("p")
+        assert status is not None
+        seen.append((status.state, status.cause, status.since_s))
 
     harness.add("p")
-    ask()
+    note_status()
     harness.pop()
-    ask()
+    note_status()
     harness.wait_s(0.5)
     harness.reject("p")
-    ask()
+    note_status()
     harness.move_all(NODE_ADD)
-    ask()
+    note_status()
     harness.wait_s(2)
     harness.queue.flush()
-    ask()
+    note_status()
     harness.pop()
-    ask()
+    note_status()
     harness.queue.done("p")
     assert harness.queue.status("p") is None
     assert seen == [
@@ -55,19 +55,19 @@ def test_a_pod_can_be_asked_where_it_is_since_when_and_why() -> None:
     ]
 
 
-def test_statistics_count_by_room() -> None:
-    shut = gate("Gate", is_closed=True)
-    shut.admitted = {"asleep", "flying", "failed", "woken", "active"}
+def test_statistics_count_by_state() -> None:
+    closed = gate("Gate", is_closed=True)
+    closed.admitted = {"unschedulable", "in-flight", "failed", "moved", "active"}
     harness = QueueHarness(
         rejecting_plugin("Fit", ClusterEventWithHint(EventResource.NODE, ActionType.ADD)),
         rejecting_plugin("Volumes", ClusterEventWithHint(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD)),
-        shut,
+        closed,
     )
     harness.add("gated")
-    harness.make_unschedulable("asleep", by="Fit")
-    harness.make_unschedulable("woken", by="Volumes")
-    harness.add("failed", "flying")
-    assert (harness.pop(), harness.pop()) == ("failed", "flying")
+    harness.make_unschedulable("unschedulable", by="Fit")
+    harness.make_unschedulable("moved", by="Volumes")
+    harness.add("failed", "in-flight")
+    assert (harness.pop(), harness.pop()) == ("failed", "in-flight")
     harness.move_all(CLAIM_ADD)
     harness.fail("failed")
     harness.add("active")
@@ -77,7 +77,7 @@ def test_statistics_count_by_room() -> None:
     assert len(harness.queue) == 6
 
 
-def test_the_alarm_is_set_to_the_first_end_of_a_backoff_or_a_sleep() -> None:
+def test_the_deadline_is_the_first_end_of_a_backoff_or_a_timeout() -> None:
     harness = new_harness(unschedulable_s_max=20.0)
     assert harness.queue.next_deadline_s() is None
     harness.make_unschedulable("p")
@@ -85,10 +85,10 @@ def test_the_alarm_is_set_to_the_first_end_of_a_backoff_or_a_sleep() -> None:
     harness.move_all(NODE_ADD)
     assert harness.queue.next_deadline_s() == 2
     harness.wait_s(2)
-    assert harness.queue.next_deadline_s() is None, "nobody waits for a time any more"
+    assert harness.queue.next_deadline_s() is None, "no pod waits for a time"
 
 
-def test_the_check_finds_a_pod_that_is_not_where_it_should_be() -> None:
+def test_check_finds_a_pod_with_a_wrong_state() -> None:
     harness = new_harness()
     harness.add("p")
     harness.entry("p").state = QueueState.BACKOFF
@@ -101,40 +101,38 @@ def backoff_queue(initial_s: float = 1.0, max_s: float = 10.0) -> BackoffQueue:
 
 
 def entry_of(
-    name: str = "p", *, queued_s: float = 0.0, refusals: int = 0, errors: int = 0, priority: int = 0
+    name: str = "p", *, queued_s: float = 0.0, rejections: int = 0, errors: int = 0, priority: int = 0
 ) -> QueuedPod:
     entry = QueuedPod(record(pod(name, uid=name, priority=priority)), queued_s)
-    entry.unschedulable_count, entry.consecutive_errors = refusals, errors
-    entry.unschedulable_plugins = frozenset(("Fit",)) if refusals and not errors else frozenset()
+    entry.unschedulable_count, entry.consecutive_errors = rejections, errors
+    entry.unschedulable_plugins = frozenset(("Fit",)) if rejections and not errors else frozenset()
     return entry
 
 
 @pytest.mark.parametrize(
     ("entry", "initial_s", "max_s", "end"),
     [
-        pytest.param(entry_of(), 1, 10, NEVER_S, id="never tried: no backoff"),
-        pytest.param(entry_of(refusals=1), 1, 10, 2, id="refused once: a second, and the window in which it ends"),
-        pytest.param(entry_of(refusals=2), 1, 10, 3, id="twice: two seconds"),
-        pytest.param(entry_of(refusals=5), 3, 1000, 49, id="doubling: 3 * 2^4 = 48"),
-        pytest.param(entry_of(refusals=16), 1, 32, 33, id="up to the limit"),
-        pytest.param(entry_of(refusals=2000), 1, 32, 33, id="however often"),
-        pytest.param(entry_of(refusals=5, errors=1), 1, 32, 2, id="after an error, errors in a row count"),
-        pytest.param(entry_of(refusals=1, errors=16), 1, 32, 33, id="errors reach the limit too"),
-        pytest.param(entry_of(refusals=16), 0, 0, NEVER_S, id="a limit of zero: nobody backs off"),
-        pytest.param(entry_of(refusals=1, queued_s=7.4), 1, 10, 9, id="8.4 lies in the window that ends at 9"),
-        pytest.param(entry_of(refusals=1, queued_s=7.0), 1, 10, 9, id="so does 8.0: a window is waited out"),
-        pytest.param(entry_of(refusals=1, queued_s=0.3), 0.25, 10, 1, id="0.55 lies in the first window"),
+        pytest.param(entry_of(), 1, 10, NEVER_S, id="no attempt: no backoff"),
+        pytest.param(entry_of(rejections=1), 1, 10, 2, id="one rejection: one second, to the end of its window"),
+        pytest.param(entry_of(rejections=2), 1, 10, 3, id="twice: two seconds"),
+        pytest.param(entry_of(rejections=5), 3, 1000, 49, id="doubling: 3 * 2^4 = 48"),
+        pytest.param(entry_of(rejections=16), 1, 32, 33, id="up to the limit"),
+        pytest.param(entry_of(rejections=2000), 1, 32, 33, id="for any number"),
+        pytest.param(entry_of(rejections=5, errors=1), 1, 32, 2, id="after an error, consecutive errors count"),
+        pytest.param(entry_of(rejections=1, errors=16), 1, 32, 33, id="errors reach the limit too"),
+        pytest.param(entry_of(rejections=16), 0, 0, NEVER_S, id="a maximum of zero: no backoff"),
+        pytest.param(entry_of(rejections=1, queued_s=7.4), 1, 10, 9, id="8.4 lies in the window that ends at 9"),
+        pytest.param(entry_of(rejections=1, queued_s=7.0), 1, 10, 9, id="so does 8.0"),
+        pytest.param(entry_of(rejections=1, queued_s=0.3), 0.25, 10, 1, id="0.55 lies in the first window"),
     ],
 )
-def test_a_backoff_ends_with_the_window_of_its_last_moment(
-    entry: QueuedPod, initial_s: float, max_s: float, end: float
-) -> None:
+def test_a_backoff_ends_at_the_end_of_its_window(entry: QueuedPod, initial_s: float, max_s: float, end: float) -> None:
     backoff_queue(initial_s, max_s).set_window(entry)
     assert backoff_end_s(entry) == end
 
 
-def test_refused_pods_of_one_window_come_back_in_the_order_of_the_queue() -> None:
-    # The facts of kube-scheduler's own ordering test: now is 10 s, all were refused once.
+def test_rejected_pods_of_one_window_return_in_queue_sort_order() -> None:
+    # The values of kube-scheduler's own test: now is 10 s, every pod was rejected once.
     backoff = backoff_queue()
     for name, queued_s, priority in (
         ("p0", 10, 1),
@@ -144,17 +142,17 @@ def test_refused_pods_of_one_window_come_back_in_the_order_of_the_queue() -> Non
         ("p4", 8, 2),
         ("p5", 7, 1),
     ):
-        entry = entry_of(name, queued_s=queued_s, refusals=1, priority=priority)
+        entry = entry_of(name, queued_s=queued_s, rejections=1, priority=priority)
         backoff.set_window(entry)
         backoff.rejected.push(name, entry)
     assert over(backoff, at_s=10.0) == ["p5", "p4", "p2", "p3"]
     assert backoff.next_end_s() == 11
 
 
-def test_pods_that_failed_come_after_those_refused_and_whatever_their_priority() -> None:
+def test_pods_after_an_error_return_after_rejected_ones_in_insertion_order() -> None:
     backoff = backoff_queue()
     for name, queued_s, errors, priority in (("f1", 0.2, 1, 1), ("f2", 0.1, 1, 9), ("r1", 0.3, 0, 1), ("f0", 0, 3, 9)):
-        entry = entry_of(name, queued_s=queued_s, refusals=1, errors=errors, priority=priority)
+        entry = entry_of(name, queued_s=queued_s, rejections=1, errors=errors, priority=priority)
         backoff.set_window(entry)
         backoff.heap(backoff_state(entry)).push(name, entry)
     assert over(backoff, at_s=2.0) == ["r1", "f1", "f2"]
@@ -165,12 +163,14 @@ def test_pods_that_failed_come_after_those_refused_and_whatever_their_priority()
 @pytest.mark.parametrize(
     ("unschedulable_plugins", "pending", "state"),
     [
-        pytest.param({"Fit"}, (), QueueState.BACKOFF, id="refused"),
-        pytest.param((), {"Fit"}, QueueState.BACKOFF, id="pending on somebody"),
+        pytest.param({"Fit"}, (), QueueState.BACKOFF, id="rejected"),
+        pytest.param((), {"Fit"}, QueueState.BACKOFF, id="a pending plugin"),
         pytest.param((), (), QueueState.ERROR_BACKOFF, id="neither: an error"),
     ],
 )
-def test_where_a_pod_backs_off(unschedulable_plugins: set[str], pending: set[str], state: QueueState) -> None:
+def test_the_backoff_state_depends_on_the_last_attempt(
+    unschedulable_plugins: set[str], pending: set[str], state: QueueState
+) -> None:
     entry = entry_of()
     entry.unschedulable_plugins, entry.pending_plugins = frozenset(unschedulable_plugins), frozenset(pending)
     assert backoff_state(entry) is state

@@ -19,7 +19,7 @@ from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.node_plugins import FilterPlugin, NodeInfo, ScorePlugin
 from mooring.scheduler.framework.plugin import SKIP, Filter, PreFilter, Proceed, Score, Skip
 from mooring.scheduler.framework.profile import filter_use, score_use
-from mooring.scheduler.framework.status import Rejection, failure, unresolvable, unschedulable
+from mooring.scheduler.framework.status import Status
 from mooring.scheduler.reporting.metrics import Metrics
 from mooring.scheduler.reporting.plugin_timing import PluginTiming
 from tests.builders import node, pod
@@ -29,7 +29,7 @@ from tests.scheduler.stories.actors import with_plugins
 
 RECORD = engine_of().record(pod("web"))
 ROWS = np.array([0, 1], dtype=np.int64)
-Answer = Proceed[None] | Skip | Rejection
+Answer = Proceed[None] | Skip | Status
 
 
 class Slow(PreFilter[None], Filter[None], Score[None]):
@@ -161,9 +161,9 @@ def test_a_plugin_for_one_node_is_told_once_for_all_nodes() -> None:
     [
         pytest.param(Proceed(None), "Success", id="it lets the pod through"),
         pytest.param(SKIP, "Skip", id="the pod is none of its business"),
-        pytest.param(unschedulable("no"), "Unschedulable", id="it refuses"),
-        pytest.param(unresolvable("no"), "UnschedulableAndUnresolvable", id="it refuses for good"),
-        pytest.param(failure("oops"), "Error", id="it failed"),
+        pytest.param(Status.unschedulable("no"), "Unschedulable", id="it refuses"),
+        pytest.param(Status.unresolvable("no"), "UnschedulableAndUnresolvable", id="it refuses for good"),
+        pytest.param(Status.error("oops"), "Error", id="it failed"),
     ],
 )
 def test_the_status_is_what_it_answered_and_the_answer_is_passed_on(answer: Answer, status: str) -> None:
@@ -226,5 +226,5 @@ def test_a_sampled_cycle_decides_as_any_other() -> None:
         expected = plain.decide(plain.record(view), in_full=True)
         with timing.sampling():
             decided = watched.decide(watched.record(view), in_full=True)
-        facts = [(each.node_name, each.message, each.scores, each.refusals) for each in (expected, decided)]
+        facts = [(each.node_name, each.message, each.scores, each.node_to_status) for each in (expected, decided)]
         assert facts[0] == facts[1]

@@ -1,4 +1,4 @@
-"""Reports: what users read of a pod's fate, to the letter, and what is counted."""
+"""Reports: conditions, events, metrics, log lines and recent decisions."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from mooring.client.absent import AbsentClient
 from mooring.client.events.recorder import EventKey, EventRecorder
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
-from mooring.scheduler.binding.pool import WorkerPool
+from mooring.kit.worker_pool import WorkerPool
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.framework.profile import Profile
-from mooring.scheduler.framework.status import unschedulable
+from mooring.scheduler.framework.status import Status
 from mooring.scheduler.queue.queued_pod import QueuedPod
 from mooring.scheduler.reporting.metrics import Metrics
 from mooring.scheduler.reporting.plugin_timing import PluginTiming
-from mooring.scheduler.reporting.reports import ATTEMPTS_LOGGED, SAMPLED_ONE_IN, Reports
+from mooring.scheduler.reporting.reports import ATTEMPTS_LOGGED, SAMPLED_ONE_IN, DecisionLog, Reports
 from mooring.scheduler.reporting.status_writer import StatusWriter
-from tests.builders import pod
-from tests.scheduler.harness import engine_of
+from tests.builders import node, pod
+from tests.scheduler.harness import decide, engine_of
 from tests.scheduler.queue.builders import profile
 
 ENGINE = engine_of()
@@ -102,7 +102,7 @@ ABOUT_WEB = reference("web", "12")
         pytest.param(
             lambda reports: reports.failed(WEB, WEB.view, MINE, "0/1 nodes are available.", False, None),
             ATTEMPTS_LOGGED,
-            "pod default/web was refused and waits: 0/1 nodes are available.",
+            "pod default/web is unschedulable: 0/1 nodes are available.",
             id="refused: as quietly",
         ),
         pytest.param(
@@ -153,13 +153,13 @@ def test_log_lines(act: Callable[[Reports], None], level: int, line: str, caplog
             id="preempted before it was bound",
         ),
         pytest.param(
-            lambda reports: reports.tell(WEB, "Normal", "Reason", "Action", "a note"),
+            lambda reports: reports.event(WEB, "Normal", "Reason", "Action", "a note"),
             ("Normal", "Action", "Reason", "mine", "mine-0", ABOUT_WEB, None),
             "a note",
             id="what a plugin says comes from the pod's own scheduler",
         ),
         pytest.param(
-            lambda reports: reports.tell(FORGOTTEN, "Normal", "Reason", "Action", "a note"),
+            lambda reports: reports.event(FORGOTTEN, "Normal", "Reason", "Action", "a note"),
             (
                 "Normal",
                 "Action",
@@ -202,12 +202,12 @@ def refused(message: str, reason: str) -> Condition:
             [],
             id="nobody remembers the pod: its status cannot be told",
         ),
-        pytest.param(lambda reports: reports.expect(WEB, "n1"), [("web", None, "n1")], id="it is on its way"),
-        pytest.param(lambda reports: reports.expect(FORGOTTEN, "n1"), [], id="it is on its way, and forgotten"),
+        pytest.param(lambda reports: reports.nominate(WEB, "n1"), [("web", None, "n1")], id="it is on its way"),
+        pytest.param(lambda reports: reports.nominate(FORGOTTEN, "n1"), [], id="it is on its way, and forgotten"),
         pytest.param(
-            lambda reports: reports.nomination_is_void(WEB), [("web", None, "")], id="another pod needs the node"
+            lambda reports: reports.clear_nomination(WEB), [("web", None, "")], id="another pod needs the node"
         ),
-        pytest.param(lambda reports: reports.nomination_is_void(FORGOTTEN), [], id="a nomination of one forgotten"),
+        pytest.param(lambda reports: reports.clear_nomination(FORGOTTEN), [], id="a nomination of one forgotten"),
         pytest.param(lambda reports: reports.skipped(WEB, "mine"), [], id="a pod that goes needs no status"),
     ],
 )
@@ -249,7 +249,7 @@ ATTEMPT_AT_3_S = {
                 bound(attempts=15, first_attempt_s=None, was_flushed=True), MINE, "n1", 2.0
             ),
             ATTEMPT_AT_3_S | {"pod_scheduling_attempts_sum": 15, "pod_scheduled_after_flush_total": 1},
-            id="bound after it had slept too long",
+            id="bound after the unschedulable timeout",
         ),
         pytest.param(
             lambda reports: reports.scheduled(bound(attempts=40), MINE, "n1", 2.0),
@@ -284,7 +284,7 @@ ATTEMPT_AT_3_S = {
             id="Permit let it go",
         ),
         pytest.param(
-            lambda reports: reports.permit_waited(unschedulable("no"), 2.0),
+            lambda reports: reports.permit_waited(Status.unschedulable("no"), 2.0),
             {
                 "permit_wait_duration_seconds_count{Unschedulable}": 1,
                 "permit_wait_duration_seconds_sum{Unschedulable}": 2,
@@ -315,7 +315,7 @@ ATTEMPT_AT_3_S = {
             id="one that was not",
         ),
         pytest.param(
-            lambda reports: reports.came_in("active", "PodAdd"),
+            lambda reports: reports.pod_queued("active", "PodAdd"),
             {"queue_incoming_pods_total{active,PodAdd}": 1},
             id="the queue",
         ),
@@ -345,7 +345,7 @@ def test_a_decision_is_kept_and_counted(decision: Decision, preemption_attempts:
         "scheduling_algorithm_duration_seconds_count": 1,
         "scheduling_algorithm_duration_seconds_sum": 0.25,
     }
-    assert [told["pod"] for told in desk.reports.decisions.told()] == ["default/web"]
+    assert [told["pod"] for told in desk.reports.decisions.recent()] == ["default/web"]
 
 
 def test_the_first_cycle_is_timed_and_then_one_in_so_many_by_chance() -> None:
@@ -375,12 +375,43 @@ def test_before_a_binding_the_status_falls_silent() -> None:
     asked: list[str] = []
 
     class Silent(WrittenStatus):
-        def silence(self, uid: str) -> asyncio.Event | None:
+        def discard_writes(self, uid: str) -> asyncio.Event | None:
             asked.append(uid)
             return None
 
     desk = Desk()
     status = Silent(AbsentClient(), desk.clock, WorkerPool("status", 1))
     reports = Reports({}, status, Metrics(CollectorRegistry()), desk.clock, Entropy(1))
-    assert reports.silence(WEB) is None
+    assert reports.discard_writes(WEB) is None
     assert asked == ["web-uid"]
+
+
+def test_a_placed_pod_and_a_refused_one() -> None:
+    engine = engine_of(node("n1", cpu=1))
+    log = DecisionLog(VirtualClock())
+    log.add(decide(engine, pod("small", cpu="500m")), 0.000_25)
+    log.add(decide(engine, pod("large", cpu="2")), 0.001)
+    refused, placed = log.recent()
+    assert placed == {
+        "time": "2026-01-01T00:00:00.000000Z",
+        "pod": "default/small",
+        "uid": "default/small",
+        "result": "Success",
+        "node": "n1",
+        "feasibleNodes": 1,
+        "tookMicroseconds": 250,
+    }
+    assert refused["result"] == "Unschedulable"
+    assert refused["refusedBy"] == ["NodeResourcesFit"]
+    assert str(refused["message"]).startswith("0/1 nodes are available: 1 Insufficient cpu.")
+
+
+def test_only_the_last_are_kept_and_one_pod_can_be_asked_for() -> None:
+    engine = engine_of(node("n1"))
+    log = DecisionLog(VirtualClock(), kept_max=3)
+    for number in range(5):
+        log.add(decide(engine, pod(f"p{number}")), 0.0)
+    assert [entry["pod"] for entry in log.recent()] == ["default/p4", "default/p3", "default/p2"]
+    assert [entry["pod"] for entry in log.recent(limit=1)] == ["default/p4"]
+    assert [entry["pod"] for entry in log.recent(pod="default/p3")] == ["default/p3"]
+    assert len(log) == 3

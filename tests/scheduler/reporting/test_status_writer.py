@@ -13,7 +13,7 @@ from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
-from mooring.scheduler.binding.pool import WorkerPool
+from mooring.kit.worker_pool import WorkerPool
 from mooring.scheduler.reporting.status_writer import TRIES_MAX, StatusWriter
 from tests.builders import pod
 from tests.client.faulty import Fault, FaultyClient, Outcome, Request, Script
@@ -46,7 +46,7 @@ def playing(told: Told, *faults: Fault) -> list[Request]:
 
 async def fallen_silent(writer: StatusWriter, pod: Pod) -> None:
     """As before a binding."""
-    if (answered := writer.silence(pod.metadata.uid)) is not None:
+    if (answered := writer.discard_writes(pod.metadata.uid)) is not None:
         await answered.wait()
 
 

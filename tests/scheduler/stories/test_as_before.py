@@ -16,7 +16,7 @@ from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cache.ports import ANY_ADDRESS, HostPort
 from mooring.scheduler.framework.plugin import Permit, PreBind, Reserve, Wait
-from mooring.scheduler.framework.status import Rejection, failure, unschedulable
+from mooring.scheduler.framework.status import Status
 from tests.builders import HOSTNAME, ZONE, disk, node, pod, pods_like, spread
 from tests.client.faulty import Fault, FaultyClient, Outcome, Script
 from tests.scheduler.stories.actors import HOLDS_NOTHING, held_by_volume_binding, with_plugins
@@ -35,16 +35,16 @@ class Saboteur(Reserve, Permit, PreBind):
     point = ""
     answer: object = None
 
-    def reserve(self, pod: PodInfo, row: int) -> Rejection | None:
+    def reserve(self, pod: PodInfo, row: int) -> Status | None:
         return self._say("reserve", pod)  # type: ignore[return-value]
 
     def unreserve(self, pod: PodInfo, node_name: str) -> None:
         return None
 
-    def permit(self, pod: PodInfo, node_name: str) -> Wait | Rejection | None:
+    def permit(self, pod: PodInfo, node_name: str) -> Wait | Status | None:
         return self._say("permit", pod)  # type: ignore[return-value]
 
-    async def pre_bind(self, pod: PodInfo, node_name: str) -> Rejection | None:
+    async def pre_bind(self, pod: PodInfo, node_name: str) -> Status | None:
         return self._say("pre_bind", pod)  # type: ignore[return-value]
 
     def _say(self, point: str, pod: PodInfo) -> object:
@@ -102,13 +102,13 @@ _SUBJECTS = {
     "with volumes": pod("subject", cpu=1, claims=["data"], volumes=[disk("d1")]),
 }
 _POINTS = {
-    "Reserve refuses": ("reserve", unschedulable("no")),
-    "Reserve fails": ("reserve", failure("no")),
+    "Reserve refuses": ("reserve", Status.unschedulable("no")),
+    "Reserve fails": ("reserve", Status.error("no")),
     "Reserve raises": ("reserve", KeyError("no")),
-    "Permit refuses": ("permit", unschedulable("no")),
+    "Permit refuses": ("permit", Status.unschedulable("no")),
     "Permit raises": ("permit", KeyError("no")),
     "Permit times out": ("permit", Wait(0.2)),
-    "PreBind refuses": ("pre_bind", unschedulable("no")),
+    "PreBind refuses": ("pre_bind", Status.unschedulable("no")),
     "PreBind raises": ("pre_bind", KeyError("no")),
 }
 _FAULTS = {
@@ -147,8 +147,8 @@ async def before_and_after(world: World, subject: str) -> None:
     await world.delete("subject")
     await world.settle()
     assert fingerprint(scheduler.engine.columns) == before
-    assert len(scheduler.assumptions) == len(scheduler.waiting_pods) == len(scheduler.queue) == 0
-    assert scheduler.bindings.under_way == {}
+    assert len(scheduler.assumed_pods) == len(scheduler.waiting_pods) == len(scheduler.queue) == 0
+    assert scheduler.bindings.running == {}
     assert held_by_volume_binding(scheduler) == HOLDS_NOTHING
 
 

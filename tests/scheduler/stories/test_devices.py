@@ -13,11 +13,11 @@ from mooring.api.kinds import POD, RESOURCE_CLAIM, RESOURCE_SLICE, Kind
 from mooring.api.views.devices import ResourceClaim
 from mooring.client.errors import ConflictError, ServerError
 from mooring.client.interface import Client, JsonObject
-from mooring.client.local import LocalClient
 from mooring.kit.clock import VirtualClock
 from mooring.scheduler.plugins.dynamic_resources.plugin import DynamicResources
 from tests.builders import node, pod
 from tests.device_builders import GPU, claim, claiming, device, device_class, given, gpus, slice_of, wants
+from tests.fakes.raw_client import RawClient
 from tests.scheduler.world import World, play
 
 GPUS = "example.com/gpu"
@@ -204,7 +204,7 @@ def test_extended_resources_become_a_claim_that_the_pod_is_told_of() -> None:
     play(story)
 
 
-class Refusing(LocalClient):
+class Refusing(RawClient):
     """An API server that refuses the first writes of a kind."""
 
     refusals: list[tuple[Kind, str, Exception]]
@@ -228,7 +228,7 @@ class Refusing(LocalClient):
 )
 def test_writes_that_are_refused_are_tried_again(refusals: list[tuple[Kind, str, Exception]]) -> None:
     def through(client: Client, clock: VirtualClock) -> Client:
-        assert isinstance(client, LocalClient)
+        assert isinstance(client, RawClient)
         client.__class__ = Refusing
         assert isinstance(client, Refusing)
         client.refusals = []

@@ -91,10 +91,10 @@ def test_an_extender_binds() -> None:
             "bind",
             {"PodName": "web", "PodNamespace": "default", "PodUID": uid, "Node": "n0"},
         )
-        assert len(scheduler.assumptions) == 1, "it says that it has: the watch will tell"
+        assert len(scheduler.assumed_pods) == 1, "it says that it has: the watch will tell"
         await world.client.bind("default", "web", uid, "n0")
         await world.settle()
-        assert len(scheduler.assumptions) == 0
+        assert len(scheduler.assumed_pods) == 0
 
     playing(told, {"bindVerb": "bind"}, {"bind": {}})
 
@@ -220,7 +220,7 @@ def test_what_is_deleted_while_an_extender_thinks(what: str) -> None:
         if what == "the pod":
             assert scheduler.engine.columns.pods == {}
             assert scheduler.pods.pending == {}
-        assert scheduler.bindings.under_way == {}
+        assert scheduler.bindings.running == {}
         assert len(scheduler.queue) == 0
 
     playing(told, FILTERS, {"filter": everybody}, delay_s=5)

@@ -1,4 +1,4 @@
-"""A pod's life through the running scheduler: placed, refused, woken, gated, deleted, as users see it."""
+"""Pods in a running scheduler, as users see them: bound, rejected, queued again, gated, deleted."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_a_pod_is_bound_and_users_are_told() -> None:
         assert await world.node_of("web") == "n1"
         assert await world.condition("web") == ("True", "", "")
         assert await world.events() == [("web", "Scheduled", "Successfully assigned default/web to n1")]
-        assert len(world.scheduler.assumptions) == 0
+        assert len(world.scheduler.assumed_pods) == 0
 
     play(story)
 

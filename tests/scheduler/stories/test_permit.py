@@ -6,11 +6,11 @@ from typing import ClassVar
 
 import pytest
 
-from mooring.scheduler.binding.permits import WaitingPods
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.events import ActionType, ClusterEventWithHint, EventResource
 from mooring.scheduler.framework.plugin import Permit, Wait
-from mooring.scheduler.framework.status import Rejection, failure, unschedulable
+from mooring.scheduler.framework.status import Status
+from mooring.scheduler.framework.waiting_pods import WaitingPods
 from mooring.scheduler.queue.states import QueueState
 from mooring.scheduler.scheduler import Limits, Scheduler
 from tests.builders import node, pod
@@ -69,7 +69,7 @@ async def waiting(world: World, *names: str) -> None:
 
 
 def is_settled(scheduler: Scheduler) -> bool:
-    return not (len(scheduler.waiting_pods) or scheduler.bindings.under_way or len(scheduler.assumptions))
+    return not (len(scheduler.waiting_pods) or scheduler.bindings.running or len(scheduler.assumed_pods))
 
 
 def test_a_gang_that_is_larger_than_the_number_of_bindings_assembles_and_is_bound_together() -> None:
@@ -303,13 +303,13 @@ def test_somebody_else_binds_a_pod_that_waits_to_the_very_node() -> None:
     ("answer", "reason", "message"),
     [
         pytest.param(
-            unschedulable("not today"),
+            Status.unschedulable("not today"),
             "Unschedulable",
             "0/1 nodes are available: 1 not today.",
             id="a rejection",
         ),
         pytest.param(
-            failure("the quota service is away"),
+            Status.error("the quota service is away"),
             "SchedulerError",
             'running Permit plugin "Whim": the quota service is away',
             id="an error",
@@ -335,7 +335,7 @@ def test_permit_that_does_not_let_a_pod_go(answer: object, reason: str, message:
         def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
             return (NEW_NODE,)
 
-        def permit(self, pod: PodInfo, node_name: str) -> Wait | Rejection | None:
+        def permit(self, pod: PodInfo, node_name: str) -> Wait | Status | None:
             if not self.answers:
                 return None
             said = self.answers.pop()

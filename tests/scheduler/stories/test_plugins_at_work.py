@@ -8,11 +8,7 @@ from textwrap import dedent
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config import load_configuration
 from mooring.scheduler.framework.loading import enabled_if_unmentioned, load_plugins
-from mooring.scheduler.framework.plugin import (
-    SKIP,
-    Bind,
-    Skip,
-)
+from mooring.scheduler.framework.plugin import SKIP, Bind, Skip
 from tests.builders import node, pod
 from tests.scheduler.stories.actors import with_plugins
 from tests.scheduler.world import World, play

@@ -1,4 +1,4 @@
-"""The queue in life: how long pods wait, and what wakes them, on virtual time."""
+"""The queue in a running scheduler, on virtual time: backoffs, timeouts, events."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mooring.client.interface import Client
 from mooring.kit.clock import VirtualClock
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.plugin import PreEnqueue
-from mooring.scheduler.framework.status import Rejection, unresolvable
+from mooring.scheduler.framework.status import Status
 from mooring.scheduler.scheduler import Limits, Scheduler
 from tests.builders import node, pod
 from tests.client.faulty import Fault, FaultyClient, Outcome, Request, Script
@@ -31,7 +31,7 @@ def attempts_of(scheduler: Scheduler, name: str) -> int:
     return next(entry.attempts for entry in scheduler.queue.entries() if entry.pod.name == name)
 
 
-# --- how long -------------------------------------------------------------------------------------------------------
+# --- backoffs and timeouts -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -43,9 +43,7 @@ def attempts_of(scheduler: Scheduler, name: str) -> int:
         ),
     ],
 )
-def test_a_pod_whose_attempts_fail_backs_off_for_twice_as_long_each_time(
-    fields: dict[str, object], gaps_s: list[int]
-) -> None:
+def test_the_backoff_doubles_with_each_error(fields: dict[str, object], gaps_s: list[int]) -> None:
     tried_s: list[float] = []
 
     def note(request: Request) -> bool:
@@ -62,7 +60,7 @@ def test_a_pod_whose_attempts_fail_backs_off_for_twice_as_long_each_time(
         await world.create(node("n1", cpu=1), pod("web", cpu=1))
         await world.settle(sum(gaps_s) + len(gaps_s) + 1)
         gaps = [after - before for before, after in pairwise(tried_s)]
-        # Windows of a second: a pod may wait up to one longer, as in kube-scheduler.
+        # Windows of one second: a backoff may take up to one second longer, as in kube-scheduler.
         assert len(gaps) >= len(gaps_s)
         for gap, wanted in zip(gaps, gaps_s):
             assert wanted - 0.01 <= gap <= wanted + 1.01
@@ -70,8 +68,8 @@ def test_a_pod_whose_attempts_fail_backs_off_for_twice_as_long_each_time(
     play(story, config=configuration(**fields), through=through)
 
 
-def test_a_success_in_between_is_not_held_against_errors_and_refusals() -> None:
-    """Errors back off by the errors in a row, refusals by the number of refusals."""
+def test_errors_and_rejections_are_counted_separately() -> None:
+    """The backoff after an error counts consecutive errors, after a rejection the number of rejections."""
 
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=1), pod("filler", cpu=1))
@@ -90,7 +88,7 @@ def test_a_success_in_between_is_not_held_against_errors_and_refusals() -> None:
     play(story, through=faulty(lost))
 
 
-def test_a_refused_pod_that_nothing_wakes_is_tried_again_after_five_minutes() -> None:
+def test_a_rejected_pod_without_events_is_retried_after_five_minutes() -> None:
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=1), pod("big", cpu=2))
         await world.settle(298)
@@ -101,7 +99,7 @@ def test_a_refused_pod_that_nothing_wakes_is_tried_again_after_five_minutes() ->
     play(story)
 
 
-def test_how_long_a_refused_pod_sleeps_at_most_can_be_set() -> None:
+def test_the_unschedulable_timeout_can_be_configured() -> None:
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=1), pod("big", cpu=2))
         await world.settle(25)
@@ -110,14 +108,14 @@ def test_how_long_a_refused_pod_sleeps_at_most_can_be_set() -> None:
     play(story, limits=Limits(unschedulable_s_max=10))
 
 
-# --- what wakes -----------------------------------------------------------------------------------------------------
+# --- events and activation -------------------------------------------------------------------------------------------
 
 
 def test_a_plugin_activates_a_pod() -> None:
     opened: list[bool] = []
 
     class Door(PreEnqueue):
-        """Nobody comes in before it is open."""
+        """Rejects every pod until it is opened."""
 
         name = "Door"
 
@@ -127,8 +125,8 @@ def test_a_plugin_activates_a_pod() -> None:
         def events_to_register(self) -> tuple[()]:
             return ()
 
-        def pre_enqueue(self, pod: PodInfo) -> Rejection | None:
-            return None if opened else unresolvable("closed")
+        def pre_enqueue(self, pod: PodInfo) -> Status | None:
+            return None if opened else Status.unresolvable("closed")
 
     config, registry = with_plugins(Door)
 
@@ -139,27 +137,27 @@ def test_a_plugin_activates_a_pod() -> None:
         opened.append(True)
         door = world.scheduler.engine.cycles["default-scheduler"].profile.plugins["Door"]
         door.activate((await world.pod("web")).metadata.uid)  # type: ignore[attr-defined]
-        door.activate("nobody's uid")  # type: ignore[attr-defined]
+        door.activate("unknown uid")  # type: ignore[attr-defined]
         await world.settle()
         assert await world.node_of("web") == "n1"
 
     play(story, config=config, registry=registry)
 
 
-def test_a_pod_that_is_changed_while_it_is_in_flight_is_tried_with_the_change() -> None:
-    """Its binding fails; meanwhile it was given a toleration."""
+def test_a_pod_that_is_updated_in_flight_is_retried_with_the_update() -> None:
+    """The binding fails; meanwhile the pod was updated."""
     slow = Fault("bind", Outcome.REQUEST_LOST, delay_s=5, where=lambda request: request.name == "web")
 
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=1), pod("web", cpu=1))
         await world.settle()
-        assert len(world.scheduler.bindings.under_way) == 1
+        assert len(world.scheduler.bindings.running) == 1
         await world.patch("web", {"spec": {"nodeSelector": {"disk": "ssd"}}})
         await world.settle(15)
         assert await world.node_of("web") == ""
-        told = await world.condition("web")
-        assert told is not None
-        assert "1 node(s) didn't match Pod's node affinity/selector" in told[2]
+        condition = await world.condition("web")
+        assert condition is not None
+        assert "1 node(s) didn't match Pod's node affinity/selector" in condition[2]
         await world.patch("n1", {"metadata": {"labels": {"disk": "ssd"}}}, kind=NODE)
         await world.settle(15)
         assert await world.node_of("web") == "n1"
@@ -167,7 +165,7 @@ def test_a_pod_that_is_changed_while_it_is_in_flight_is_tried_with_the_change() 
     play(story, through=faulty(slow))
 
 
-def test_room_that_comes_free_by_a_failed_binding_wakes_those_who_lack_it() -> None:
+def test_a_failed_binding_queues_pods_that_need_its_resources() -> None:
     slow = Fault("bind", Outcome.REQUEST_LOST, delay_s=5, where=lambda request: request.name == "unlucky", times=None)
 
     async def story(world: World) -> None:
@@ -182,8 +180,8 @@ def test_room_that_comes_free_by_a_failed_binding_wakes_those_who_lack_it() -> N
     play(story, through=faulty(slow))
 
 
-def test_room_that_comes_free_while_a_pod_is_in_flight_is_not_slept_through() -> None:
-    """The pod is refused in the same turn in which the room comes free: it learns of it when it comes back."""
+def test_resources_that_are_released_while_a_pod_is_in_flight_are_used() -> None:
+    """The event occurs in the batch that rejects the pod, and is replayed when the pod is requeued."""
 
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=1), pod("first", cpu=1))

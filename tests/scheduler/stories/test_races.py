@@ -49,8 +49,8 @@ def test_a_binding_that_goes_wrong(fault: Fault, scheduled_at_s_max: float) -> N
         assert await world.node_of("web") == "n1"
         assert await world.events("Scheduled") == [("web", "Scheduled", "Successfully assigned default/web to n1")]
         await world.settle(scheduled_at_s_max)
-        assert len(world.scheduler.assumptions) == 0
-        assert world.scheduler.bindings.under_way == {}
+        assert len(world.scheduler.assumed_pods) == 0
+        assert world.scheduler.bindings.running == {}
         assert len(world.scheduler.queue) == 0
 
     play(story, through=faulty(fault))
@@ -103,7 +103,7 @@ def test_two_schedulers_race_for_the_same_pods() -> None:
         told = Counter(name for name, _, _ in await world.events("Scheduled"))
         assert told == Counter(f"web-{n}" for n in range(20))
         for scheduler in world.schedulers:
-            assert len(scheduler.assumptions) == 0
+            assert len(scheduler.assumed_pods) == 0
             assert len(scheduler.queue) == 0
 
     play(story, schedulers=2)
@@ -116,7 +116,7 @@ def test_who_loses_the_race_for_a_pod_says_so(is_same_node: bool) -> None:
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=1), node("n2", cpu=1), pod("contested", cpu=1))
         await world.settle(0.5)  # the binding is on its way to one of the nodes
-        (binding,) = world.scheduler.bindings.under_way.values()
+        (binding,) = world.scheduler.bindings.running.values()
         given = binding.node_name
         if not is_same_node:
             given = "n2" if given == "n1" else "n1"
@@ -131,7 +131,7 @@ def test_who_loses_the_race_for_a_pod_says_so(is_same_node: bool) -> None:
         assert (condition.status, condition.reason, condition.message) == ("False", "SchedulerError", told)
         assert await world.node_of("contested") == given
         assert await world.events("Scheduled") == []
-        assert len(world.scheduler.assumptions) == len(world.scheduler.queue) == 0
+        assert len(world.scheduler.assumed_pods) == len(world.scheduler.queue) == 0
 
     play(story, through=faulty(Fault("bind", Outcome.DONE, delay_s=1)))
 
@@ -141,7 +141,7 @@ def test_who_loses_the_race_for_a_pod_takes_its_assumption_back() -> None:
         await world.create(node("n1", cpu=1), pod("contested", cpu=1))
         await world.create(node("n2", cpu=1))
         await world.settle(0.5)  # the binding is on its way to one of the nodes
-        (binding,) = world.scheduler.bindings.under_way.values()
+        (binding,) = world.scheduler.bindings.running.values()
         other = "n2" if binding.node_name == "n1" else "n1"
         await world.client.bind("default", "contested", binding.pod.uid, other)
         await world.settle(30)
@@ -160,11 +160,11 @@ def test_a_pod_that_is_deleted_while_it_is_being_bound(grace_s: int) -> None:
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=1), pod("short-lived", cpu=1))
         await world.settle(0.5)
-        assert len(world.scheduler.assumptions) == 1
+        assert len(world.scheduler.assumed_pods) == 1
         await world.delete("short-lived", grace_s=grace_s)
         await world.create(pod("next", cpu=1))
         await world.settle(0.5)
-        assert "next" in [binding.pod.name for binding in world.scheduler.bindings.under_way.values()]
+        assert "next" in [binding.pod.name for binding in world.scheduler.bindings.running.values()]
         await world.settle(30)
         assert await world.node_of("next") == "n1"
         assert await world.overcommitted() == []
@@ -194,10 +194,10 @@ def test_a_confirmation_that_never_comes_is_asked_for() -> None:
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=1), pod("web", cpu=1))
         await world.settle(10)
-        assert len(world.scheduler.assumptions) == 1
+        assert len(world.scheduler.assumed_pods) == 1
         await world.settle(60)
         assert await world.node_of("web") == "n1"
-        assert len(world.scheduler.assumptions) == 0
+        assert len(world.scheduler.assumed_pods) == 0
 
     play(story, through=lambda client, clock: Forgetful(client), limits=Limits(confirmation_s_max=30))  # type: ignore[arg-type,return-value]
 
@@ -261,8 +261,8 @@ def test_nothing_is_lost_or_bound_twice_in_a_storm(seed: int) -> None:
         unbound = [found for found in pods.values() if not found.spec.node_name]
         assert sorted(scheduler.pods.pending) == sorted(found.metadata.uid for found in unbound)
         assert len(scheduler.queue) == len(unbound)
-        assert scheduler.bindings.under_way == {}
-        assert len(scheduler.assumptions) == 0
+        assert scheduler.bindings.running == {}
+        assert len(scheduler.assumed_pods) == 0
         columns = scheduler.engine.columns
         assert {uid: record.node_name for uid, record in columns.pods.items()} == {
             found.metadata.uid: found.spec.node_name for found in pods.values() if found.spec.node_name

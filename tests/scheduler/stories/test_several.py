@@ -103,11 +103,11 @@ def test_a_new_scheduler_finds_what_the_last_one_had_only_assumed() -> None:
         async with running(world, client=Cut(world.client)) as first:  # type: ignore[arg-type]
             await world.create(node("n1", cpu=2), *(pod(f"web-{n}", cpu=1) for n in range(3)))
             await world.settle()
-            assert len(first.assumptions) == 2
+            assert len(first.assumed_pods) == 2
         async with running(world) as second:
             await world.settle()
             placed = [found for found in (await world.pods()).values() if found.spec.node_name]
             assert len(placed) == 2
-            assert len(second.assumptions) == 0
+            assert len(second.assumed_pods) == 0
 
     play(story, schedulers=0)

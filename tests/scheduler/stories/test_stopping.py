@@ -42,6 +42,6 @@ def test_a_stop_while_a_pod_is_being_bound(delay_s: float, stopped_after_s: floa
             assert clock.now_s() - asked_s == pytest.approx(stopped_after_s, abs=0.1)
             assert (await world.node_of("web") == "n1") is is_bound
             assert len(await world.events("Scheduled")) == int(is_bound)
-            assert (scheduler.bindings.under_way == {}) is is_bound
+            assert (scheduler.bindings.running == {}) is is_bound
 
     run(main(), clock)

@@ -20,10 +20,10 @@ from mooring.client.interface import Client
 from mooring.kit.clock import Clock, VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
-from mooring.scheduler.binding.permits import WaitingPods
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.plugin import Permit, PostBind, PreBind, Reserve, Wait
-from mooring.scheduler.framework.status import Rejection, failure, unschedulable
+from mooring.scheduler.framework.status import Status
+from mooring.scheduler.framework.waiting_pods import WaitingPods
 from mooring.scheduler.scheduler import Limits, Scheduler
 from tests.builders import HOSTNAME, ZONE, node, pod, pods_like, spread
 from tests.client.faulty import Fault, FaultyClient, Outcome, Request, Storm
@@ -56,12 +56,12 @@ class Whim(Reserve, Permit, PreBind, PostBind):
         self._waiting = waiting_pods
         self._clock = clock
 
-    def reserve(self, pod: PodInfo, row: int) -> Rejection | None:
+    def reserve(self, pod: PodInfo, row: int) -> Status | None:
         mood = 9 if self.is_calm else self.moods.integer_below(20)
         if mood == 0:
-            return unschedulable("not now")
+            return Status.unschedulable("not now")
         if mood == 1:
-            return failure("not at all")
+            return Status.error("not at all")
         if mood == 2:
             raise KeyError("reserve")
         self.holding.add(pod.uid)
@@ -70,7 +70,7 @@ class Whim(Reserve, Permit, PreBind, PostBind):
     def unreserve(self, pod: PodInfo, node_name: str) -> None:
         self.holding.discard(pod.uid)
 
-    def permit(self, pod: PodInfo, node_name: str) -> Wait | Rejection | None:
+    def permit(self, pod: PodInfo, node_name: str) -> Wait | Status | None:
         if self.is_calm:
             return None
         for other in self._waiting:
@@ -81,7 +81,7 @@ class Whim(Reserve, Permit, PreBind, PostBind):
                 other.reject(self.name, "go away")
         mood = self.moods.integer_below(12)
         if mood == 4:
-            return unschedulable("no")
+            return Status.unschedulable("no")
         if mood == 5:
             raise KeyError("permit")
         return Wait(self.moods.uniform(0, 10)) if mood < 4 else None
@@ -89,12 +89,12 @@ class Whim(Reserve, Permit, PreBind, PostBind):
     def has_work(self, pod: PodInfo, node_name: str) -> bool:
         return not self.is_calm and not self.moods.integer_below(3)
 
-    async def pre_bind(self, pod: PodInfo, node_name: str) -> Rejection | None:
+    async def pre_bind(self, pod: PodInfo, node_name: str) -> Status | None:
         await self._clock.wait(self.moods.uniform(0, 5))
         mood = self.moods.integer_below(8)
         if mood == 1:
             raise KeyError("pre_bind")
-        return unschedulable("no disk") if mood == 0 else None
+        return Status.unschedulable("no disk") if mood == 0 else None
 
     def post_bind(self, pod: PodInfo, node_name: str) -> None:
         self.holding.discard(pod.uid)
@@ -265,7 +265,7 @@ async def _check_that_all_is_in_its_place(world: World) -> None:
     unbound = [found for found in alive if not found.spec.node_name]
     assert sorted(scheduler.pods.pending) == sorted(found.metadata.uid for found in unbound)
     assert len(scheduler.queue) == len(unbound)
-    assert scheduler.bindings.under_way == {}
+    assert scheduler.bindings.running == {}
     assert {uid: record.node_name for uid, record in scheduler.engine.columns.pods.items()} == {
         found.metadata.uid: found.spec.node_name for found in bound
     }
@@ -294,9 +294,9 @@ def _what_is_left(scheduler: Scheduler) -> Written:
         "pending": len(scheduler.pods.pending),
         "queued": len(scheduler.queue),
         "events in flight": scheduler.queue.statistics().in_flight_events,
-        "assumed": len(scheduler.assumptions),
+        "assumed": len(scheduler.assumed_pods),
         "waiting for Permit": len(scheduler.waiting_pods),
-        "bindings": len(scheduler.bindings.under_way),
+        "bindings": len(scheduler.bindings.running),
         "evictions": len(scheduler.evictions),
         "statuses": len(scheduler.status_writer),
         "deferred": len(scheduler.event_buffer),

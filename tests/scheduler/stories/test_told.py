@@ -9,7 +9,7 @@ from mooring.client.interface import Client
 from mooring.kit.clock import VirtualClock
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.plugin import Permit, PreFilter, Wait
-from mooring.scheduler.framework.status import Rejection, failure, unresolvable
+from mooring.scheduler.framework.status import Status
 from mooring.scheduler.scheduler import Limits, Scheduler
 from tests.builders import node, pod
 from tests.client.faulty import Fault, FaultyClient, Outcome, Request, Script
@@ -71,8 +71,8 @@ def test_a_long_message_is_whole_in_the_condition_and_shortened_in_the_event() -
     class Talkative(PreFilter[None]):
         name = "Talkative"
 
-        def pre_filter(self, pod: PodInfo) -> Rejection:
-            return unresolvable(text)
+        def pre_filter(self, pod: PodInfo) -> Status:
+            return Status.unresolvable(text)
 
     config, registry = with_plugins(Talkative)
 
@@ -93,8 +93,8 @@ def test_an_error_of_the_cycle_is_a_scheduler_error() -> None:
     class Broken(PreFilter[None]):
         name = "Broken"
 
-        def pre_filter(self, pod: PodInfo) -> Rejection:
-            return failure("out of order")
+        def pre_filter(self, pod: PodInfo) -> Status:
+            return Status.error("out of order")
 
     config, registry = with_plugins(Broken)
 

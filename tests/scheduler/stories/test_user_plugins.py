@@ -15,7 +15,7 @@ from mooring.scheduler.cache.arrays import Int64s, Rows
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.events import ActionType, ClusterEventWithHint, EventResource, QueueingHint, queue_if
-from mooring.scheduler.framework.node_plugins import FilterPlugin, NodeInfo, Status
+from mooring.scheduler.framework.node_plugins import FilterPlugin, NodeInfo
 from mooring.scheduler.framework.plugin import (
     SKIP,
     Bind,
@@ -30,7 +30,7 @@ from mooring.scheduler.framework.plugin import (
     Score,
     Skip,
 )
-from mooring.scheduler.framework.status import Reason, Rejection, failure, unschedulable
+from mooring.scheduler.framework.status import Reason, Status
 from mooring.scheduler.queue.states import QueueState
 from tests.builders import node, pod
 from tests.scheduler.harness import without_line
@@ -70,21 +70,49 @@ async def one_mishap(world: World, reason: str, message: str | None) -> None:
     assert "Clumsy" in told[2] if message is None else without_line(told[2]) == message
     assert ("web", "FailedScheduling", told[2]) in await world.events()
     assert world.scheduler.engine.columns.pods == {}
-    assert len(world.scheduler.assumptions) == 0
+    assert len(world.scheduler.assumed_pods) == 0
     await world.create(pod("other", cpu=1))
     await world.settle(0.4)
     assert await world.node_of("other") == "n1", "the loop goes on, and the room is free"
     await world.create(node("n2", cpu=1))
     await world.settle(20)
     assert await world.node_of("web") == "n2"
-    assert world.scheduler.bindings.under_way == {}
+    assert world.scheduler.bindings.running == {}
+
+
+def test_a_success_is_the_same_as_none() -> None:
+    class Content(Clumsy, PreEnqueue, Reserve, Permit, PreBind):
+        def pre_enqueue(self, pod: PodInfo) -> Status:
+            return Status.success()
+
+        def reserve(self, pod: PodInfo, row: int) -> Status:
+            return Status.success()
+
+        def unreserve(self, pod: PodInfo, node_name: str) -> None:
+            raise AssertionError("nothing failed")
+
+        def permit(self, pod: PodInfo, node_name: str) -> Status:
+            return Status.success()
+
+        async def pre_bind(self, pod: PodInfo, node_name: str) -> Status:
+            return Status.success()
+
+    async def story(world: World) -> None:
+        await world.create(node("n1", cpu=1), pod("web", cpu=1))
+        await world.settle(0.5)
+        assert await world.node_of("web") == "n1"
+
+    config, registry = with_plugins(Content)
+    play(story, config=config, registry=registry)
 
 
 @pytest.mark.parametrize(
     ("answer", "reason", "message"),
     [
-        pytest.param(unschedulable("full"), "Unschedulable", "0/1 nodes are available: 1 full.", id="a rejection"),
-        pytest.param(failure("away"), "SchedulerError", 'running Reserve plugin "Clumsy": away', id="an error"),
+        pytest.param(
+            Status.unschedulable("full"), "Unschedulable", "0/1 nodes are available: 1 full.", id="a rejection"
+        ),
+        pytest.param(Status.error("away"), "SchedulerError", 'running Reserve plugin "Clumsy": away', id="an error"),
         pytest.param(KeyError("x"), "SchedulerError", None, id="an exception"),
         pytest.param(True, "SchedulerError", None, id="something that is no answer"),
     ],
@@ -95,7 +123,7 @@ def test_reserve(answer: object, reason: str, message: str | None) -> None:
     class Careless(Clumsy, Reserve):
         answers: ClassVar[list[object]] = [answer]
 
-        def reserve(self, pod: PodInfo, row: int) -> Rejection | None:
+        def reserve(self, pod: PodInfo, row: int) -> Status | None:
             return said(self.answers) if pod.name == "web" else None  # type: ignore[return-value]
 
         def unreserve(self, pod: PodInfo, node_name: str) -> None:
@@ -114,8 +142,8 @@ def test_reserve(answer: object, reason: str, message: str | None) -> None:
 @pytest.mark.parametrize(
     ("answer", "reason", "message"),
     [
-        pytest.param(unschedulable("not ready"), "Unschedulable", "not ready", id="a rejection"),
-        pytest.param(failure("away"), "SchedulerError", 'running PreBind plugin "Clumsy": away', id="an error"),
+        pytest.param(Status.unschedulable("not ready"), "Unschedulable", "not ready", id="a rejection"),
+        pytest.param(Status.error("away"), "SchedulerError", 'running PreBind plugin "Clumsy": away', id="an error"),
         pytest.param(
             KeyError("x"), "SchedulerError", "running PreBind plugin \"Clumsy\": KeyError: 'x'", id="an exception"
         ),
@@ -126,7 +154,7 @@ def test_pre_bind(answer: object, reason: str, message: str | None) -> None:
     class Careless(Clumsy, PreBind):
         answers: ClassVar[list[object]] = [answer]
 
-        async def pre_bind(self, pod: PodInfo, node_name: str) -> Rejection | None:
+        async def pre_bind(self, pod: PodInfo, node_name: str) -> Status | None:
             return said(self.answers) if pod.name == "web" else None  # type: ignore[return-value]
 
     async def story(world: World) -> None:
@@ -156,8 +184,8 @@ def test_whether_pre_bind_has_work_cannot_be_said() -> None:
 @pytest.mark.parametrize(
     ("answer", "reason", "message"),
     [
-        pytest.param(unschedulable("no"), "Unschedulable", "no", id="a rejection"),
-        pytest.param(failure("away"), "SchedulerError", 'running Bind plugin "Clumsy": away', id="an error"),
+        pytest.param(Status.unschedulable("no"), "Unschedulable", "no", id="a rejection"),
+        pytest.param(Status.error("away"), "SchedulerError", 'running Bind plugin "Clumsy": away', id="an error"),
         pytest.param(
             KeyError("x"), "SchedulerError", "running Bind plugin \"Clumsy\": KeyError: 'x'", id="an exception"
         ),
@@ -168,7 +196,7 @@ def test_bind(answer: object, reason: str, message: str | None) -> None:
     class Careless(Clumsy, Bind):
         answers: ClassVar[list[object]] = [answer]
 
-        async def bind(self, pod: PodInfo, node_name: str) -> Skip | Rejection | None:
+        async def bind(self, pod: PodInfo, node_name: str) -> Skip | Status | None:
             found = said(self.answers) if pod.name == "web" else None
             return SKIP if found is None else found  # type: ignore[return-value]
 
@@ -232,7 +260,7 @@ def test_pre_enqueue_that_fails_keeps_the_pod_outside_until_something_happens(ca
     class Careless(Clumsy, PreEnqueue):
         answers: ClassVar[list[object]] = [KeyError("x")]
 
-        def pre_enqueue(self, pod: PodInfo) -> Rejection | None:
+        def pre_enqueue(self, pod: PodInfo) -> Status | None:
             return said(self.answers) if pod.name == "web" else None  # type: ignore[return-value]
 
     async def story(world: World) -> None:
@@ -250,7 +278,7 @@ def test_pre_enqueue_that_fails_keeps_the_pod_outside_until_something_happens(ca
     play(story, config=config, registry=registry)
 
 
-def test_a_hint_that_fails_wakes_the_pod(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_hint_that_raises_queues_the_pod(caplog: pytest.LogCaptureFixture) -> None:
     def broken(pod: PodInfo, old: object, new: object) -> QueueingHint:
         raise KeyError("x")
 
@@ -296,9 +324,9 @@ class Licensed(PreFilter[None]):
     def __init__(self, columns: Columns) -> None:
         self._licences = columns.objects.of(Licence)
 
-    def pre_filter(self, pod: PodInfo) -> Skip | Rejection:
+    def pre_filter(self, pod: PodInfo) -> Skip | Status:
         has_seats = any(licence.seats for licence in self._licences.in_namespace(pod.namespace))
-        return SKIP if has_seats else unschedulable("no licence")
+        return SKIP if has_seats else Status.unschedulable("no licence")
 
     def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
         return (ClusterEventWithHint(LICENCE, ActionType.ADD | ActionType.UPDATE, self.has_seats),)
@@ -354,7 +382,7 @@ def test_post_bind_that_fails_changes_nothing(caplog: pytest.LogCaptureFixture) 
 
 def test_unreserve_that_fails_keeps_nobody_else_from_it() -> None:
     class Careless(Clumsy, Reserve, Permit):
-        answers: ClassVar[list[object]] = [unschedulable("not today")]
+        answers: ClassVar[list[object]] = [Status.unschedulable("not today")]
 
         def reserve(self, pod: PodInfo, row: int) -> None:
             return None
@@ -362,7 +390,7 @@ def test_unreserve_that_fails_keeps_nobody_else_from_it() -> None:
         def unreserve(self, pod: PodInfo, node_name: str) -> None:
             raise KeyError("x")
 
-        def permit(self, pod: PodInfo, node_name: str) -> Rejection | None:
+        def permit(self, pod: PodInfo, node_name: str) -> Status | None:
             return said(self.answers) if pod.name == "web" else None  # type: ignore[return-value]
 
     async def story(world: World) -> None:

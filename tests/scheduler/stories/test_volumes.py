@@ -68,7 +68,7 @@ def is_over(world: World) -> bool:
     """Nothing is under way, and VolumeBinding holds nothing."""
     scheduler = world.scheduler
     assert held_by_volume_binding(scheduler) == HOLDS_NOTHING
-    return not (scheduler.bindings.under_way or len(scheduler.assumptions))
+    return not (scheduler.bindings.running or len(scheduler.assumed_pods))
 
 
 # --- as it should be ------------------------------------------------------------------------------------------------
@@ -203,7 +203,7 @@ def test_a_pod_whose_volumes_are_not_bound_in_time_is_tried_again() -> None:
     async def story(world: World) -> None:
         await with_a_local_volume(world)
         await world.settle(28)
-        assert len(world.scheduler.bindings.under_way) == 1
+        assert len(world.scheduler.bindings.running) == 1
         await world.settle(1.5)
         assert await world.condition("db") == ("False", "SchedulerError", message)
         assert world.scheduler.engine.columns.pods == {}
@@ -361,7 +361,7 @@ def test_a_scheduler_that_starts_finds_half_bound_volumes_and_goes_on() -> None:
             assert (await volume_of(world, "disk-1"))["spec"]["claimRef"]["name"] == "data"
         async with running(world) as second:
             await world.settle()
-            assert [binding.node_name for binding in second.bindings.under_way.values()] == ["n1"]
+            assert [binding.node_name for binding in second.bindings.running.values()] == ["n1"]
             await bind_volumes(world)
             await world.settle()
             assert await world.node_of("db") == "n1"

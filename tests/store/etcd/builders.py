@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shutil
 import signal
 import ssl
@@ -26,7 +27,7 @@ from mooring.kit.clock import SystemClock
 from mooring.kit.loop import run_real
 from mooring.kit.tasks import TaskGroup
 from mooring.store.etcd.errors import EtcdUnreachable
-from mooring.store.etcd.limits import EtcdLimits
+from mooring.store.etcd.settings import EtcdLimits
 from mooring.store.etcd.store import EtcdStore
 from mooring.store.interface import Store
 from tests.waiting import LIMIT_S, until, wait_until
@@ -92,6 +93,7 @@ class Etcd:
     def pause(self) -> None:
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self._process.pid, os.WSTOPPED)  # until all of its threads have stopped
 
     def resume(self) -> None:
         assert self._process is not None

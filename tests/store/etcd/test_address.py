@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mooring.store.etcd.address import EtcdAddress, EtcdTls, parse_address
 from mooring.store.etcd.errors import EtcdAddressWrong
+from mooring.store.etcd.settings import EtcdAddress, EtcdTls, parse_address
 
 
 @pytest.mark.parametrize(

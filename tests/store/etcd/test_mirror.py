@@ -8,8 +8,8 @@ import pytest
 
 from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
-from mooring.store.etcd.limits import EtcdLimits
 from mooring.store.etcd.mirror import EtcdMirror
+from mooring.store.etcd.settings import EtcdLimits
 from mooring.store.interface import Record, RevisionAhead, RevisionGone, StoreChange
 from tests.store.contract import DNS, PODS, WEB, told
 
@@ -36,7 +36,7 @@ def deleted(key: str, revision: int) -> StoreChange:
 def test_it_knows_what_was_there_before_without_being_told() -> None:
     async def scenario(mirror: EtcdMirror) -> None:
         async with mirror.watch(PODS, since=10) as watch:
-            mirror.tell([put(WEB, b"two", 11), deleted(WEB, 12), put(WEB, b"three", 13)])
+            mirror.apply([put(WEB, b"two", 11), deleted(WEB, 12), put(WEB, b"three", 13)])
             changes = await watch.next_batch()
         assert told(changes) == [(WEB, b"two", b"one"), (WEB, None, b"two"), (WEB, b"three", None)]
         assert await mirror.get(WEB) == Record(WEB, b"three", 13)
@@ -46,7 +46,7 @@ def test_it_knows_what_was_there_before_without_being_told() -> None:
 
 def test_the_past_is_counted_by_revisions_not_by_changes() -> None:
     async def scenario(mirror: EtcdMirror) -> None:
-        mirror.tell([put("foreign", b"", 11), put(WEB, b"two", 12), put(DNS, b"new", 12), put("foreign", b"", 20)])
+        mirror.apply([put("foreign", b"", 11), put(WEB, b"two", 12), put(DNS, b"new", 12), put("foreign", b"", 20)])
         assert mirror.current_revision() == 20
         for at in (10, 11):
             assert [each.value for each in (await mirror.list(PODS, at=at)).records] == [b"one"]
@@ -63,7 +63,7 @@ def test_a_key_that_is_not_ours_moves_the_revision_and_wakes_those_who_wait_for_
         advanced: list[str] = []
         async with mirror.watch(PODS, since=10) as watch:
             watch.when_advanced(lambda: advanced.append("now"))
-            mirror.tell([put("foreign", b"", 11)])
+            mirror.apply([put("foreign", b"", 11)])
             assert advanced == ["now"]
             assert watch.seen_revision() == 11
 
@@ -75,9 +75,9 @@ def test_whoever_waits_for_a_revision_comes_back_when_it_is_reached() -> None:
         await mirror.wait_reached(10)
         async with TaskGroup("waiting") as group:
             waiting = group.start(mirror.wait_reached(12), name="twelve")
-            mirror.tell([put(WEB, b"two", 11)])
+            mirror.apply([put(WEB, b"two", 11)])
             assert not waiting.done()
-            mirror.tell([put(WEB, b"three", 13)])
+            mirror.apply([put(WEB, b"three", 13)])
             await waiting
 
     play(scenario)
@@ -85,14 +85,14 @@ def test_whoever_waits_for_a_revision_comes_back_when_it_is_reached() -> None:
 
 def test_what_somebody_says_to_be_compacted_is_forgotten() -> None:
     async def scenario(mirror: EtcdMirror) -> None:
-        mirror.tell([put(WEB, b"two", 11), put(WEB, b"three", 12), put("compact_rev_key", b"11", 13)])
+        mirror.apply([put(WEB, b"two", 11), put(WEB, b"three", 12), put("compact_rev_key", b"11", 13)])
         assert (mirror.compacted_revision(), mirror.oldest_revision()) == (11, 11)
         with pytest.raises(RevisionGone):
             await mirror.get(WEB, at=10)
         found = await mirror.get(WEB, at=11)
         assert found is not None
         assert found.value == b"two"
-        mirror.tell([put("compact_rev_key", b"nonsense", 14), put("compact_rev_key", b"5", 15)])
+        mirror.apply([put("compact_rev_key", b"nonsense", 14), put("compact_rev_key", b"5", 15)])
         assert mirror.compacted_revision() == 11
 
     play(scenario)
@@ -100,7 +100,7 @@ def test_what_somebody_says_to_be_compacted_is_forgotten() -> None:
 
 def test_loading_again_cuts_every_watch_off() -> None:
     async def scenario(mirror: EtcdMirror) -> None:
-        mirror.tell([put(DNS, b"gone", 11), put("compact_rev_key", b"11", 12)])
+        mirror.apply([put(DNS, b"gone", 11), put("compact_rev_key", b"11", 12)])
         async with mirror.watch(PODS, since=12) as watch:
             mirror.load([Record(WEB, b"another", 3)], 5)
             with pytest.raises(RevisionGone):

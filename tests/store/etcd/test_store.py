@@ -1,4 +1,4 @@
-"""The store on etcd keeps the promise, alone and with others on the same etcd."""
+"""The store on etcd implements the interface, alone and with others on the same etcd."""
 
 from __future__ import annotations
 

@@ -8,10 +8,9 @@ import pytest
 
 from mooring.kit.loop import run_real
 from mooring.kit.tasks import TaskGroup
-from mooring.store.etcd.address import parse_address
 from mooring.store.etcd.errors import EtcdCompacted, EtcdUnreachable
-from mooring.store.etcd.stream import EventStream
-from mooring.store.etcd.wire import Wire
+from mooring.store.etcd.settings import parse_address
+from mooring.store.etcd.wire import EventStream, Wire
 from mooring.store.interface import StoreChange
 from tests.store.contract import WEB, told
 from tests.store.etcd.builders import Etcd

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mooring.store.sqlite.directory import DataDirectory
 from mooring.store.sqlite.errors import DirectoryInUse, DirectoryUnusable
+from mooring.store.sqlite.file import DataDirectory
 
 
 def test_the_second_owner_is_told_who_the_first_is(tmp_path: Path) -> None:

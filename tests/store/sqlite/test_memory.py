@@ -15,10 +15,10 @@ def told_memory(limits: SqliteLimits | None = None) -> DurableMemory:
     memory = DurableMemory(limits or SqliteLimits())
     first, second = Record(WEB, b"one", 2), Record(WEB, b"two", 3)
     memory.load([], 1, [], 0.0)
-    memory.tell([StoreChange(WEB, 2, b"one", None)], 1.0)
-    memory.tell([StoreChange(WEB, 3, b"two", first)], 2.0)
-    memory.tell([StoreChange(WEB, 4, None, second)], 3.0)
-    memory.tell([StoreChange(DNS, 5, b"dns", None)], 4.0)
+    memory.apply([StoreChange(WEB, 2, b"one", None)], 1.0)
+    memory.apply([StoreChange(WEB, 3, b"two", first)], 2.0)
+    memory.apply([StoreChange(WEB, 4, None, second)], 3.0)
+    memory.apply([StoreChange(DNS, 5, b"dns", None)], 4.0)
     return memory
 
 
@@ -58,7 +58,7 @@ def test_changes_that_come_close_together_expire_together() -> None:
     memory = DurableMemory(SqliteLimits(history_s_max=10.0))
     memory.load([], 1, [], 0.0)
     for revision in range(2, 12):
-        memory.tell([StoreChange(f"/a/{revision}", revision, b"", None)], 1.0 + revision / 20)
+        memory.apply([StoreChange(f"/a/{revision}", revision, b"", None)], 1.0 + revision / 20)
     assert memory.next_expiry_s() == pytest.approx(11.55)
     memory.forget_expired(11.56)
     assert memory.oldest_revision() == 11
@@ -66,4 +66,4 @@ def test_changes_that_come_close_together_expire_together() -> None:
 
 def test_a_revision_that_does_not_follow_is_a_bug() -> None:
     with pytest.raises(AssertionError, match="revision 7 after 5"):
-        told_memory().tell([StoreChange(DNS, 7, b"dns", None)], 5.0)
+        told_memory().apply([StoreChange(DNS, 7, b"dns", None)], 5.0)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mooring.kit.clock import VirtualClock
+from mooring.store.sqlite.commit import CommitPlace
 from mooring.store.sqlite.limits import SqliteLimits
-from mooring.store.sqlite.place import CommitPlace
 
 LIMITS = SqliteLimits(
     here_writes_max=100, here_bytes_max=1_000, here_s=0.001, here_s_per_write=0.0001, away_s=1.0, away_s_max=3.0

@@ -1,4 +1,4 @@
-"""The store on disk keeps the promise, on a thread and on virtual time, and comes back as it was."""
+"""The store on disk implements the interface, on a thread and on virtual time, and comes back as it was."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from mooring.api.cel import types
 from mooring.api.cel.environment import Environment
-from mooring.api.cel.errors import EvaluationFailure, Source
+from mooring.api.cel.errors import NOWHERE, EvaluationFailure, Source
 from mooring.api.cel.functions import Function
 from mooring.api.cel.patterns import PatternError, compile_pattern
 from mooring.api.cel.strings import Clause, FormatError, clauses_of, unsuitable
@@ -36,15 +36,34 @@ from mooring.api.cel.syntax import (
     descendants,
     qualified_name,
 )
-from mooring.api.cel.types import BOOL, DYN, ERROR, INT, Bindings, CelType, Kind, is_assignable, substituted
+from mooring.api.cel.types import (
+    BOOL,
+    DYN,
+    ERROR,
+    INT,
+    Bindings,
+    CelType,
+    Kind,
+    TypeTooLarge,
+    assign,
+    renamed,
+    substituted,
+)
 from mooring.api.cel.values import Uint
+
+TYPE_STEPS_MIN, TYPE_STEPS_PER_CHARACTER = 20_000, 20
+"""Limit of steps through types in one check. An ordinary expression takes about 5 for each character."""
 
 
 def check(tree: Node, source: Source, environment: Environment) -> None:
     """Set the types of a tree. They are valid only if the source has no errors afterwards."""
     checker = _Checker(source, environment)
-    checker.check(tree)
-    checker.settle(tree)
+    try:
+        checker.check(tree)
+        checker.settle(tree)
+    except TypeTooLarge:
+        source.errors.clear()
+        source.report(NOWHERE, "the types of the expression are too large")
 
 
 _LITERAL_TYPES: dict[type, CelType] = {
@@ -63,7 +82,7 @@ class _Checker:
         self.source = source
         self.environment = environment
         self.scopes: list[dict[str, CelType]] = [dict(environment.variables)]
-        self.bindings: Bindings = {}
+        self.bindings = Bindings(TYPE_STEPS_MIN + TYPE_STEPS_PER_CHARACTER * len(source.text))
         self.free_count = 0
 
     def check(self, node: Node) -> None:
@@ -197,13 +216,11 @@ class _Checker:
                 self.free_count += len(overload.type_parameters)
                 continue
             fresh = {name: self._fresh() for name in overload.type_parameters}
-            wanted = tuple(substituted(fresh, type_) for type_ in overload.parameters) if fresh else overload.parameters
-            attempt = is_assignable(self.bindings, given, wanted)
-            if attempt is None:
+            wanted = tuple(renamed(fresh, type_) for type_ in overload.parameters) if fresh else overload.parameters
+            if not assign(self.bindings, given, wanted):
                 continue
-            self.bindings = attempt
             found.append(overload.id)
-            candidate = substituted(self.bindings, substituted(fresh, overload.result) if fresh else overload.result)
+            candidate = substituted(self.bindings, renamed(fresh, overload.result) if fresh else overload.result)
             if result is None:
                 result = candidate
             elif not result.is_dynamic and candidate != result:
@@ -308,11 +325,7 @@ class _Checker:
     # --- assignments and errors ---
 
     def _assign(self, given: CelType, wanted: CelType) -> bool:
-        attempt = is_assignable(self.bindings, (given,), (wanted,))
-        if attempt is None:
-            return False
-        self.bindings = attempt
-        return True
+        return assign(self.bindings, (given,), (wanted,))
 
     def _expect(self, node: Node, wanted: CelType) -> None:
         if not self._assign(wanted, node.type):

@@ -33,10 +33,10 @@ from mooring.api.cel.values import (
     Timestamp,
     Uint,
     Value,
-    quoted,
     read_integer,
     type_name,
 )
+from mooring.api.field_errors import quoted
 
 # --- durations and timestamps -----------------------------------------------------------------------------------
 

@@ -45,9 +45,9 @@ from mooring.api.cel.values import (
     VersionError,
     parse_version,
     parse_version_leniently,
-    quoted,
 )
 from mooring.api.errors import QuantityError
+from mooring.api.field_errors import quoted
 from mooring.api.label_syntax import label_key_errors, label_value_errors
 from mooring.api.quantity import NANO, Format, Quantity, parse_quantity
 

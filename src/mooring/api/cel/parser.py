@@ -48,6 +48,7 @@ from mooring.api.cel.values import INT_MAX, INT_MIN, UINT_MAX, Uint, Value, read
 NESTING_MAX = 250
 NESTED_TOO_DEEPLY = f"expression recursion limit exceeded: {NESTING_MAX}"
 
+EXPRESSION_LENGTH_MAX = 100_000
 TOKEN_SHOWN_MAX = 64
 
 RESERVED_NAMES = re.compile(
@@ -213,6 +214,10 @@ def _code(escape: str) -> int | None:
 
 def parse(source: Source) -> Node:
     """The tree of an expression. It is valid only if the source has no errors afterwards."""
+    if len(source.text) > EXPRESSION_LENGTH_MAX:
+        limit = f"size: {len(source.text)}, limit {EXPRESSION_LENGTH_MAX}"
+        source.report(NOWHERE, f"expression code point size exceeds limit: {limit}")
+        return Broken(0)
     try:
         parser = _Parser(source, tokens_of(source.text))
         tree = parser.expression()

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from mooring.api.cel.cache import SizedCache
 from mooring.api.cel.checker import check, validate
 from mooring.api.cel.compiler import Program, compile_tree
 from mooring.api.cel.costs import needs_meter
@@ -34,13 +35,12 @@ from mooring.api.cel.parser import NESTED_TOO_DEEPLY, parse
 from mooring.api.cel.syntax import Node
 from mooring.api.cel.types import ANY, BOOL
 from mooring.api.cel.values import DomainMap, Optional, Value, VersionError, parse_version, type_name
-from mooring.api.memory import Memory
 from mooring.api.quantity import parse_quantity
 from mooring.api.views.base import RawQuantity
 from mooring.api.views.devices import DeviceAttribute
 
-EXPRESSIONS_REMEMBERED_MAX = 1_024
-"""kube-scheduler caches 10. A compiled expression takes a few kilobytes."""
+CACHED_CHARACTERS_MAX = 250_000
+"""Total length of the expressions in the cache. A compiled expression takes up to 300 bytes for each character."""
 
 
 class CelDevice:
@@ -97,10 +97,10 @@ class DeviceSelector:
 def compile_device_selector(expression: str) -> DeviceSelector:
     """The compiled selector. Raises `DeviceSelectorError`."""
     known = _selectors.get(expression)
-    return known if known is not None else _selectors.keep(expression, _compiled(expression))
+    return known if known is not None else _selectors.add(expression, _compiled(expression), len(expression))
 
 
-_selectors: Memory[str, DeviceSelector] = Memory(EXPRESSIONS_REMEMBERED_MAX)
+_selectors: SizedCache[DeviceSelector] = SizedCache(CACHED_CHARACTERS_MAX)
 
 
 def worst_selector_cost(expression: str) -> int:
@@ -112,10 +112,10 @@ def worst_selector_cost(expression: str) -> int:
     tree = parse(source)
     check(tree, source, DEVICE_ENVIRONMENT)
     assert not source.errors, f"the caller compiles the expression first: {expression}"
-    return _costs.keep(expression, worst_cost(tree))
+    return _costs.add(expression, worst_cost(tree), len(expression))
 
 
-_costs: Memory[str, int] = Memory(EXPRESSIONS_REMEMBERED_MAX)
+_costs: SizedCache[int] = SizedCache(CACHED_CHARACTERS_MAX)
 
 
 def _compiled(expression: str) -> DeviceSelector:

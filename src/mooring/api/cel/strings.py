@@ -22,7 +22,8 @@ from mooring.api.cel.functions import Binding, Row
 from mooring.api.cel.operators import unknown_operator
 from mooring.api.cel.patterns import PatternError, PatternWorkExceeded, compile_pattern
 from mooring.api.cel.types import CelType, Kind
-from mooring.api.cel.values import Duration, Timestamp, Uint, Value, quoted, read_integer, type_name
+from mooring.api.cel.values import Duration, Timestamp, Uint, Value, read_integer, type_name
+from mooring.api.field_errors import quoted
 
 # --- format -----------------------------------------------------------------------------------------------------
 

@@ -3,13 +3,22 @@
 1. `any` (an attribute of a device) and `dyn` are assignable to every type, and every type to them. Their values are
    checked at run time.
 2. A type parameter is bound at its first use. A failed attempt leaves the `Bindings` unchanged.
-3. A type has two spellings: `shown` in errors of the checker ("any"), `declared` elsewhere ("google.protobuf.Any").
+3. A type has at most `TYPE_SIZE_MAX` parts, and the checks of one expression take a bounded number of steps: a few
+   nested maps with the same type of key and value could have billions.
+4. A type has two spellings: `shown` in errors of the checker ("any"), `declared` elsewhere ("google.protobuf.Any").
 """
 
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+TYPE_SIZE_MAX = 2_000
+
+
+class TypeTooLarge(Exception):
+    """A type has too many parts, or a check takes too many steps."""
 
 
 class Kind(enum.Enum):
@@ -38,6 +47,14 @@ class CelType:
     kind: Kind
     name: str
     parameters: tuple[CelType, ...] = ()
+    size: int = field(default=1, init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.parameters:
+            size = 1 + sum(parameter.size for parameter in self.parameters)
+            if size > TYPE_SIZE_MAX:
+                raise TypeTooLarge
+            object.__setattr__(self, "size", size)
 
     @property
     def shown(self) -> str:
@@ -113,22 +130,59 @@ def without_optional(type_: CelType) -> tuple[CelType, bool]:
     return type_, False
 
 
-Bindings = dict[str, CelType]
+class Bindings(dict[str, CelType]):
+    """The types to which type parameters are bound."""
+
+    __slots__ = ("_changes", "_steps_left")
+
+    def __init__(self, step_count_max: int) -> None:
+        super().__init__()
+        self._changes: list[tuple[str, CelType | None]] = []
+        self._steps_left = step_count_max
+
+    def step(self) -> None:
+        self._steps_left -= 1
+        if self._steps_left < 0:
+            raise TypeTooLarge
+
+    def bind(self, name: str, type_: CelType) -> None:
+        self._changes.append((name, self.get(name)))
+        self[name] = type_
+
+    def commit(self) -> None:
+        self._changes.clear()
+
+    def roll_back(self) -> None:
+        """Undo all changes since the last commit."""
+        while self._changes:
+            name, before = self._changes.pop()
+            if before is None:
+                del self[name]
+            else:
+                self[name] = before
 
 
-def is_assignable(bindings: Bindings, given: tuple[CelType, ...], wanted: tuple[CelType, ...]) -> Bindings | None:
-    """The bindings under which the given types are assignable to the wanted ones, or None."""
-    if len(given) != len(wanted):
-        return None
-    attempt = dict(bindings)
-    for one, other in zip(given, wanted):
-        if not _unify(attempt, one, other):
-            return None
-    return attempt
+def assign(bindings: Bindings, given: tuple[CelType, ...], wanted: tuple[CelType, ...]) -> bool:
+    """Whether the given types are assignable to the wanted ones. If so, binds type parameters."""
+    if len(given) == len(wanted) and all(_unify(bindings, one, other) for one, other in zip(given, wanted)):
+        bindings.commit()
+        return True
+    bindings.roll_back()
+    return False
+
+
+def renamed(names: Mapping[str, CelType], type_: CelType) -> CelType:
+    """The type, with other type parameters."""
+    if type_.kind is Kind.PARAMETER:
+        return names[type_.name]
+    if not type_.parameters:
+        return type_
+    return CelType(type_.kind, type_.name, tuple(renamed(names, part) for part in type_.parameters))
 
 
 def substituted(bindings: Bindings, type_: CelType, free_becomes_dyn: bool = False) -> CelType:
     """The type, with bound type parameters replaced."""
+    bindings.step()
     if type_.kind is Kind.PARAMETER:
         bound = bindings.get(type_.name)
         if bound is not None:
@@ -161,6 +215,7 @@ _WILDCARD_KINDS = {Kind.DYN, Kind.ANY, Kind.ERROR}
 
 
 def _unify(bindings: Bindings, given: CelType, wanted: CelType) -> bool:
+    bindings.step()
     if wanted.kind is Kind.PARAMETER:
         is_valid, was_bound = _bind(bindings, given, wanted)
         if is_valid or was_bound:
@@ -192,7 +247,7 @@ def _bind(bindings: Bindings, type_: CelType, free: CelType) -> tuple[bool, bool
     if bound is None:
         if _occurs(bindings, free, type_):
             return False, False
-        bindings[free.name] = type_
+        bindings.bind(free.name, type_)
         return True, False
     if type_ == bound:
         return True, True
@@ -200,11 +255,12 @@ def _bind(bindings: Bindings, type_: CelType, free: CelType) -> tuple[bool, bool
         return False, True
     widened = most_general(type_, bound)
     if not _occurs(bindings, free, widened):
-        bindings[free.name] = widened
+        bindings.bind(free.name, widened)
     return True, True
 
 
 def _occurs(bindings: Bindings, free: CelType, within: CelType) -> bool:
+    bindings.step()
     if within == free:
         return True
     if within.kind is Kind.PARAMETER:

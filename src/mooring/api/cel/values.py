@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface
 
 from mooring.api.cel.types import CelType
+from mooring.api.field_errors import quoted
 from mooring.api.quantity import Quantity
 
 # --- semantic versions ------------------------------------------------------------------------------------------
@@ -124,35 +125,6 @@ def _uint64(text: str) -> int:
     if value > UINT_MAX:
         raise VersionError(f"strconv.ParseUint: parsing {quoted(text)}: value out of range")
     return value
-
-
-_ESCAPES = {
-    "\\": "\\\\",
-    '"': '\\"',
-    "\n": "\\n",
-    "\r": "\\r",
-    "\t": "\\t",
-    "\a": "\\a",
-    "\b": "\\b",
-    "\f": "\\f",
-    "\v": "\\v",
-}
-
-
-def quoted(text: str) -> str:
-    """The text in double quotes, as of Go's %q."""
-    if text.isprintable() and '"' not in text and "\\" not in text:
-        return f'"{text}"'
-    return '"' + "".join(_escaped(letter) for letter in text) + '"'
-
-
-def _escaped(letter: str) -> str:
-    if letter in _ESCAPES:
-        return _ESCAPES[letter]
-    if letter.isprintable():
-        return letter
-    code = ord(letter)
-    return f"\\x{code:02x}" if code < 0x80 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 # --- values -----------------------------------------------------------------------------------------------------

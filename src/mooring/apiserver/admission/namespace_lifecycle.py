@@ -11,8 +11,8 @@ from mooring.api.kinds import NAMESPACE, Kind
 from mooring.apiserver.admission.forbidding import refused
 from mooring.apiserver.admission.promise import Admission, Attempt, Lookup
 from mooring.apiserver.call import Operation
+from mooring.apiserver.storage.errors import not_found
 from mooring.client.errors import Cause
-from mooring.client.local_refusals import not_found
 
 IMMORTAL_NAMESPACES = frozenset({"default", "kube-system", "kube-public"})
 

@@ -35,7 +35,7 @@ from mooring.apiserver.admission.quota_measures import (
 )
 from mooring.apiserver.admission.quota_pods import PodMeasure
 from mooring.apiserver.call import Operation
-from mooring.client.local_refusals import conflict
+from mooring.apiserver.storage.errors import conflict
 
 CHARGE_TRIES_MAX = 4
 

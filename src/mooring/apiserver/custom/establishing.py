@@ -28,9 +28,9 @@ from mooring.apiserver.registry.own_status import OwnStatus
 from mooring.apiserver.registry.parts import Parts
 from mooring.apiserver.registry.reading import Reader
 from mooring.apiserver.resources import Resource
+from mooring.apiserver.storage.stored_form import decoded
 from mooring.client.errors import NotFoundError
 from mooring.client.interface import EVERYTHING
-from mooring.client.local_form import decoded
 from mooring.kit.clock import Clock, format_rfc3339
 from mooring.store.interface import WriteConflict
 

@@ -12,8 +12,8 @@ from mooring.api.kinds import ALL_VERBS
 from mooring.apiserver.http.address import Address
 from mooring.apiserver.registry.refusals import method_not_supported
 from mooring.apiserver.resources import Resource
+from mooring.apiserver.storage.errors import not_found
 from mooring.client.errors import BadRequestError
-from mooring.client.local_refusals import not_found
 
 _ACROSS_NAMESPACES = ("list", "watch")
 

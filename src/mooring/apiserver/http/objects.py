@@ -29,12 +29,12 @@ from mooring.apiserver.registry import patches, put, scale
 from mooring.apiserver.registry.delete_options import checked_delete_options
 from mooring.apiserver.registry.update import Changed
 from mooring.apiserver.resources import Resource
+from mooring.apiserver.storage.stored_form import decoded
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.wire.decode import decode_options
 from mooring.apiserver.wire.patch_bodies import read_patch
 from mooring.client.errors import BadRequestError, NotFoundError, StatusError
 from mooring.client.interface import Listing, PatchForm, Selection
-from mooring.client.local_form import decoded
 
 _PATCH_FORMS = {form.value: form for form in PatchForm}
 _SCALE = Kind(SCALE_VERSION, "Scale", "scales")

@@ -22,9 +22,9 @@ from mooring.apiserver.registry.eviction import evict
 from mooring.apiserver.registry.pod_log import open_log, read_log_options
 from mooring.apiserver.registry.refusals import no_such_thing
 from mooring.apiserver.resources import Resource
+from mooring.apiserver.storage.errors import not_found
 from mooring.apiserver.tokens import issue_token
 from mooring.client.errors import StatusError
-from mooring.client.local_refusals import not_found
 
 
 class Subresources:

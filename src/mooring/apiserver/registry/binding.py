@@ -18,9 +18,9 @@ from mooring.apiserver.kinds.pod.prepare import binding_refusal, bound_pod, vali
 from mooring.apiserver.registry.metadata import ensure_namespace
 from mooring.apiserver.registry.parts import Parts
 from mooring.apiserver.registry.refusals import plain_error
+from mooring.apiserver.storage.errors import conflict, not_found, other_uid
 from mooring.apiserver.validation.fields import aggregated
 from mooring.client.errors import BadRequestError
-from mooring.client.local_refusals import conflict, not_found, other_uid
 from mooring.store.interface import WriteConflict
 
 BINDING = Kind("v1", "Binding", "bindings")

@@ -1,7 +1,9 @@
-"""Creating: a new object, from what somebody sent to what is stored.
+"""Create an object.
 
-Comes in   a call and a canonical, defaulted document
-Goes out   the document as it was stored, with its resourceVersion; or a `StatusError`
+Input: a call and a canonical, defaulted document. Output: the stored document with its resourceVersion, or a
+`StatusError`.
+
+    create = admit_new + create_admitted, which prepares, validates, checks and stores
 """
 
 from __future__ import annotations
@@ -22,12 +24,12 @@ from mooring.apiserver.registry.metadata import (
 from mooring.apiserver.registry.parts import Parts
 from mooring.apiserver.registry.refusals import invalid_kind, plain_error
 from mooring.apiserver.resources import Resource
+from mooring.apiserver.storage.errors import already_exists
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.validation.fields import FieldError
 from mooring.apiserver.validation.metadata import name_is_path_segment, validate_object_meta, validate_object_name
 from mooring.apiserver.wire.empty_lists import forget_empty_lists
 from mooring.client.errors import AlreadyExistsError
-from mooring.client.local_refusals import already_exists
 from mooring.store.interface import WriteConflict
 
 GENERATED_NAME_TRIES_MAX = 8
@@ -43,18 +45,23 @@ class Created(NamedTuple):
 
 
 async def create(parts: Parts, resource: Resource, call: Call, obj: Document) -> Created:
-    """Create an object. `obj` is changed on the way."""
+    """Create an object. `obj` is changed."""
+    await admit_new(parts, resource, call, obj)
+    metadata = obj["metadata"]
+    if metadata.get("name") or not metadata.get("generateName"):
+        return await create_admitted(parts, resource, call, obj)
+    return await create_with_generated_name(parts, resource, call, obj)
+
+
+async def admit_new(parts: Parts, resource: Resource, call: Call, obj: Document) -> None:
+    """The first half: system fields, managed fields, mutating admission."""
     metadata = obj["metadata"]
     wipe_system_fields(metadata)
     ensure_namespace(resource.kind, metadata, call.namespace)
     drop_duplicate_owners(metadata, call, is_after_admission=False)
     parts.stamp(resource, resource.strategy, call, None, obj)
-    attempt = Attempt(Operation.CREATE, call, obj, None)
-    await parts.admission.admit(attempt)
+    await parts.admission.admit(Attempt(Operation.CREATE, call, obj, None))
     drop_duplicate_owners(obj["metadata"], call, is_after_admission=True)
-    if metadata.get("name") or not metadata.get("generateName"):
-        return await create_admitted(parts, resource, call, obj)
-    return await _create_with_generated_name(parts, resource, call, obj)
 
 
 async def create_admitted(parts: Parts, resource: Resource, call: Call, obj: Document) -> Created:
@@ -89,7 +96,7 @@ def _validate_address(strategy: Strategy, metadata: Document) -> Sequence[FieldE
     return validate_object_meta(metadata, strategy.kind.is_namespaced, name_is_path_segment, "metadata")
 
 
-async def _create_with_generated_name(parts: Parts, resource: Resource, call: Call, obj: Document) -> Created:
+async def create_with_generated_name(parts: Parts, resource: Resource, call: Call, obj: Document) -> Created:
     prefix = obj["metadata"]["generateName"]
     for tries_left in reversed(range(GENERATED_NAME_TRIES_MAX)):
         attempt = {**obj, "metadata": {**obj["metadata"], "name": generated_name(prefix, parts.entropy)}}

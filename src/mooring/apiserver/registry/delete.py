@@ -25,14 +25,14 @@ from mooring.apiserver.registry.delete_namespace import check_preconditions, ter
 from mooring.apiserver.registry.parts import Parts
 from mooring.apiserver.registry.shelf import Stored
 from mooring.apiserver.resources import Resource
-from mooring.apiserver.strategy import Dependents
-from mooring.apiserver.validation.metadata import FOREGROUND_FINALIZER, ORPHAN_FINALIZER
-from mooring.client.local_refusals import (
+from mooring.apiserver.storage.errors import (
     conflict,
     not_found,
     other_revision_in_deletion,
     other_uid_in_deletion,
 )
+from mooring.apiserver.strategy import Dependents
+from mooring.apiserver.validation.metadata import FOREGROUND_FINALIZER, ORPHAN_FINALIZER
 from mooring.kit.clock import format_rfc3339, parse_rfc3339
 from mooring.store.interface import WriteConflict
 

@@ -15,8 +15,8 @@ from mooring.apiserver.call import Call, Operation
 from mooring.apiserver.registry.parts import Parts
 from mooring.apiserver.registry.shelf import Stored
 from mooring.apiserver.resources import Resource
+from mooring.apiserver.storage.errors import conflict
 from mooring.apiserver.validation.metadata import FOREGROUND_FINALIZER, ORPHAN_FINALIZER
-from mooring.client.local_refusals import conflict
 
 
 async def terminating(

@@ -37,14 +37,14 @@ from mooring.apiserver.registry.own_status import OwnStatus
 from mooring.apiserver.registry.parts import Parts
 from mooring.apiserver.registry.refusals import invalid_object, plain_error
 from mooring.apiserver.registry.shelf import Stored
-from mooring.apiserver.validation.fields import invalid
-from mooring.client.errors import BadRequestError, ConflictError
-from mooring.client.local_refusals import (
+from mooring.apiserver.storage.errors import (
     conflict,
     not_found,
     other_revision_in_deletion,
     other_uid_in_deletion,
 )
+from mooring.apiserver.validation.fields import invalid
+from mooring.client.errors import BadRequestError, ConflictError
 from mooring.store.interface import WriteConflict
 
 WRITE_TRIES_MAX = 64

@@ -23,13 +23,13 @@ from mooring.apiserver.registry.parts import Parts
 from mooring.apiserver.registry.refusals import invalid_object, plain_error, uid_mismatch_on_create
 from mooring.apiserver.registry.update import Changed, change
 from mooring.apiserver.resources import Reading, Resource
+from mooring.apiserver.storage.errors import not_found
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.validation.fields import go_json, invalid
 from mooring.apiserver.wire.examine import DecodingError
 from mooring.apiserver.wire.yaml_text import sorted_keys
 from mooring.client.errors import BadRequestError, InvalidError, StatusError
 from mooring.client.interface import PatchForm
-from mooring.client.local_refusals import not_found
 
 JSON_PATCH_STEPS_MAX = 10_000
 

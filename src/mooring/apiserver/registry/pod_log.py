@@ -18,10 +18,10 @@ from mooring.api.kinds import NODE, POD
 from mooring.apiserver.admission.promise import Lookup
 from mooring.apiserver.call import Call
 from mooring.apiserver.registry.refusals import invalid_object
+from mooring.apiserver.storage.errors import not_found
 from mooring.apiserver.validation.fields import FieldError, forbidden, invalid
 from mooring.apiserver.wire.go_times import TimeFault, canonical_time
 from mooring.client.errors import BadRequestError
-from mooring.client.local_refusals import not_found
 
 
 @dataclass(frozen=True, slots=True)

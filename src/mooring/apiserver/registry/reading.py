@@ -1,7 +1,7 @@
 """Reading: one object, a listing, a watch.
 
 Comes in   a call and what it asks for
-Goes out   stored bytes with their resourceVersion, as the client in the process hands them out
+Goes out   stored bytes with their resourceVersion, as storage returns them
 
  1. A resourceVersion means "not older than", except where a request says `Exact`, or has a limit and says nothing.
  2. `0` means any version, which here is the last one, whatever the limit.
@@ -17,14 +17,14 @@ from dataclasses import replace
 from mooring.api import kinds
 from mooring.api.kinds import Kind
 from mooring.apiserver.resources import Resource
+from mooring.apiserver.storage.pages import INCONSISTENT, read_continue_token
+from mooring.apiserver.storage.pages import continue_token as continue_token_of
+from mooring.apiserver.storage.selection import parse_field_selector
+from mooring.apiserver.storage.storage import Storage
 from mooring.apiserver.validation.fields import go_value
 from mooring.apiserver.wire.json_syntax import syntax_fault
 from mooring.client.errors import BadRequestError, ExpiredError, ServerError
 from mooring.client.interface import Listing, Selection, Watch
-from mooring.client.local import LocalClient
-from mooring.client.local_pages import INCONSISTENT, read_continue_token
-from mooring.client.local_pages import continue_token as continue_token_of
-from mooring.client.local_selection import parse_field_selector
 
 _EVERYWHERE = ("metadata.name", "metadata.namespace")
 _UINT64_MAX = (1 << 64) - 1
@@ -47,16 +47,16 @@ _REFUSALS = {
 
 
 class Reader:
-    """Reads through the client in the process."""
+    """Reads from storage."""
 
-    def __init__(self, client: LocalClient) -> None:
-        self._client = client
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
 
     async def get(self, resource: Resource, namespace: str, name: str, revision: str = "") -> bytes:
         number = watch_revision(revision)
         if number:
-            await self._client.check_reached(number)
-        return await self._client.get(resource.kind, namespace, name)
+            await self._storage.check_reached(number)
+        return await self._storage.get(resource.kind, namespace, name)
 
     async def list(
         self,
@@ -76,23 +76,23 @@ class Reader:
                 raise BadRequestError("specifying resource version is not allowed when using continue")
             check_continue_token(continue_token)
             try:
-                return await self._client.list_at(kind, selection, limit=limit, continue_token=continue_token)
+                return await self._storage.list_at(kind, selection, limit=limit, continue_token=continue_token)
             except ExpiredError:
                 raise _expired_token(kind.keys_prefix(selection.namespace), continue_token) from None
         number = _list_revision(revision)
         if revision == "0":
-            return await self._client.list_at(kind, selection)
+            return await self._storage.list_at(kind, selection)
         if number and (is_exact or (is_exact is None and limit)):
             try:
-                return await self._client.list_at(kind, selection, limit=limit, at=number)
+                return await self._storage.list_at(kind, selection, limit=limit, at=number)
             except ExpiredError:
                 raise ExpiredError("The resourceVersion for the provided list is too old.") from None
         if number:
-            await self._client.check_reached(number)
-        return await self._client.list_at(kind, selection, limit=limit)
+            await self._storage.check_reached(number)
+        return await self._storage.list_at(kind, selection, limit=limit)
 
     def watch(self, resource: Resource, selection: Selection, *, since: int, bookmarks: bool) -> Watch:
-        return self._client.watch(
+        return self._storage.watch(
             resource.kind, self.checked(resource, selection), since=str(since), bookmarks=bookmarks
         )
 

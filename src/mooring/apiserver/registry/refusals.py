@@ -1,6 +1,6 @@
 """What can go wrong in the registry, in the words of kube-apiserver v1.36.
 
-The words that the client in the process needs too stand in `mooring.client.local_refusals`.
+The words that the client in the process needs too stand in `mooring.apiserver.storage.errors`.
 """
 
 from __future__ import annotations

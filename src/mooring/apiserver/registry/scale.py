@@ -27,8 +27,8 @@ from mooring.apiserver.registry.patches import Patch, ReadDocument, patched_plai
 from mooring.apiserver.registry.refusals import invalid_object
 from mooring.apiserver.registry.update import change
 from mooring.apiserver.resources import Resource
+from mooring.apiserver.storage.errors import other_uid
 from mooring.client.interface import PatchForm
-from mooring.client.local_refusals import other_uid
 
 
 async def put_scale(parts: Parts, resource: Resource, call: Call, scale: Document) -> Document:

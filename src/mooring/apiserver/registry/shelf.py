@@ -15,8 +15,8 @@ from typing import NamedTuple, cast
 
 from mooring.api.document import Document
 from mooring.api.kinds import Kind
-from mooring.client.local_events import inward, is_stored_otherwise, outward_plain, stored_kind
-from mooring.client.local_form import decoded, stored_form, with_revision
+from mooring.apiserver.storage.kind_forms import inward, is_stored_otherwise, outward_plain, stored_kind
+from mooring.apiserver.storage.stored_form import decoded, stored_form, with_revision
 from mooring.store.interface import MUST_NOT_EXIST, Store
 
 

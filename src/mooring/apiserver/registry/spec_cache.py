@@ -2,8 +2,8 @@
 
 The pods of a workload are created with the same spec, byte for byte. It is decoded, defaulted and validated once.
 
- 1. A key holds everything that the cached result depends on. The functions that compute a result receive the content
-    of the key and nothing else (`defaulted_spec`, `SpecInputs`), so no result depends on more than its key.
+ 1. A key holds everything that the cached result depends on. The validator gets `SpecInputs`, which is the key, and
+    nothing else. Decoding follows the schema of the spec, and `Strategy.default_spec` gets the spec and nothing else.
  2. Only results without errors are cached: an invalid object is always decoded and validated in full, and gets its
     error message there.
  3. A caller owns the spec that it gets: it is decoded from cached bytes for each call.

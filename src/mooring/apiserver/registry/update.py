@@ -30,6 +30,7 @@ from mooring.apiserver.registry.parts import Parts
 from mooring.apiserver.registry.refusals import invalid_kind, plain_error, revision_required
 from mooring.apiserver.registry.shelf import Stored
 from mooring.apiserver.resources import Resource
+from mooring.apiserver.storage.errors import conflict, not_found, other_uid
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.validation.metadata import (
     name_is_path_segment,
@@ -38,7 +39,6 @@ from mooring.apiserver.validation.metadata import (
 )
 from mooring.apiserver.wire.empty_lists import forget_empty_lists
 from mooring.client.errors import AlreadyExistsError
-from mooring.client.local_refusals import conflict, not_found, other_uid
 from mooring.store.interface import WriteConflict
 
 WRITE_TRIES_MAX = 64

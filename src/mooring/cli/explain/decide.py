@@ -32,11 +32,11 @@ from mooring.cli.explain.report import (
 from mooring.kit.clock import format_rfc3339, parse_rfc3339
 from mooring.scheduler.cache.pods import NO_START_S, PodInfo
 from mooring.scheduler.cycle.decision import Decision
-from mooring.scheduler.cycle.disruption import Budgets
 from mooring.scheduler.cycle.explain import explain
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.framework.status import Refusal, Rejection
+from mooring.scheduler.framework.status import Status
 from mooring.scheduler.plugins.dynamic_resources.plugin import DynamicResources
+from mooring.scheduler.plugins.victims import Budgets
 
 _PREEMPTION = "preemption: "
 _NEVER_S = float("inf")
@@ -93,9 +93,9 @@ class Explainer:
         decision = self._engine.decide(record, in_full=True)
         # Before the decision is believed: afterwards the nodes look different.
         explanation = self._laid_out(decision)
-        rejection = self._settle(decision)
-        if rejection is not None:
-            return self._said(record, Outcome.ERROR, f"{rejection.plugin} could not reserve: {rejection.message}")
+        status = self._settle(decision)
+        if status is not None:
+            return self._said(record, Outcome.ERROR, f"{status.plugin} could not reserve: {status.message}")
         return replace(explanation, devices=self._devices(record)) if decision.is_placed else explanation
 
     def _devices(self, record: PodInfo) -> tuple[GrantedDevice, ...]:
@@ -109,7 +109,7 @@ class Explainer:
             for result in allocation.devices.results
         )
 
-    def _settle(self, decision: Decision) -> Rejection | None:
+    def _settle(self, decision: Decision) -> Status | None:
         """Lets the columns believe a decision, as the scheduler's loop would."""
         engine, record = self._engine, decision.pod
         if decision.is_placed:
@@ -134,10 +134,10 @@ class Explainer:
         if decision.is_placed:
             return self._placed(decision)
         if decision.error is not None:
-            reasons = decision.rejection.message if decision.rejection is not None else decision.message or ""
+            reasons = decision.status.message if decision.status is not None else decision.message or ""
             return self._said(decision.pod, Outcome.ERROR, reasons)
         if decision.message is None:
-            gates = decision.rejection.message if decision.rejection is not None else ""
+            gates = decision.status.message if decision.status is not None else ""
             return self._said(decision.pod, Outcome.GATED, gates)
         return self._unschedulable(decision)
 
@@ -170,8 +170,8 @@ class Explainer:
         found = explain(profile, self._engine.columns, decision.pod)
         groups = _grouped(decision)
         node_count = self._engine.columns.node_count
-        rejection = decision.rejection
-        reasons = _counted(groups) if rejection is None else dict.fromkeys(rejection.reasons, node_count)
+        status = decision.status
+        reasons = _counted(groups) if status is None else dict.fromkeys(status.reasons, node_count)
         return PodExplanation(
             pod=decision.pod.key,
             outcome=Outcome.UNSCHEDULABLE,
@@ -246,13 +246,13 @@ def _scores(decision: Decision, limit: int | None) -> Scores:
 
 def _grouped(decision: Decision) -> tuple[RefusalGroup, ...]:
     """The refusals, those of most nodes first."""
-    by_refusal: dict[Refusal, list[str]] = {}
-    for node, refusal in decision.refusals.items():
-        if refusal is not None:
-            by_refusal.setdefault(refusal, []).append(node)
+    by_refusal: dict[Status, list[str]] = {}
+    for node, status in decision.node_to_status.items():
+        if status is not None:
+            by_refusal.setdefault(status, []).append(node)
     groups = [
-        RefusalGroup(refusal.plugin, refusal.code.value, refusal.reasons, tuple(sorted(nodes)))
-        for refusal, nodes in by_refusal.items()
+        RefusalGroup(status.plugin, status.code.value, status.reasons, tuple(sorted(nodes)))
+        for status, nodes in by_refusal.items()
     ]
     return tuple(sorted(groups, key=lambda group: (-len(group.nodes), group.reasons)))
 

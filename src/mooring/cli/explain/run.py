@@ -31,9 +31,8 @@ from mooring.kit.entropy import Entropy
 from mooring.scheduler.catalogue import default_registry
 from mooring.scheduler.config import ConfigurationError, SchedulerConfiguration
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.framework.loading import PluginFileError, enabled_if_unmentioned
+from mooring.scheduler.framework.loading import PluginFileError, enabled_if_unmentioned, installed_plugins, plugins_from
 from mooring.scheduler.framework.registry import BadPluginError, Registry
-from mooring.scheduler.framework.sources import installed_plugins, plugins_from
 from mooring.scheduler.policy import load_configuration_or_policy
 
 MATCHES_SHOWN_MAX = 5

@@ -4,6 +4,7 @@
 2. A cluster in memory has its kubeconfig in a private folder of its own, which is removed at the end, also if the start
    fails. Any other kubeconfig stays where it was written.
 3. A dump is cloned before the components start; objects of `-f` are created when they run.
+4. The banner is printed when the nodes are registered: a command that the user pastes finds them.
 """
 
 from __future__ import annotations
@@ -95,11 +96,23 @@ class _Run:
             settings = replace(self._settings, kubeconfig=kubeconfig)
             fill = self._clone if self._dump is not None else None
             async with run_cluster(settings, self._clock, system_entropy(), fill) as cluster:
+                if settings.runs("nodes") and settings.nodes and not await self._wait_nodes(cluster.desk):
+                    return
                 _print_banner(cluster, settings)
                 end_loading()
                 if self._objects:
                     await self._create_objects(cluster.desk)
                 await self._stop.wait()
+
+    async def _wait_nodes(self, desk: Desk) -> bool:
+        """Until the nodes are registered. Returns False if the user stops the cluster before."""
+        from mooring.cluster.objects import wait_nodes
+
+        async with TaskGroup("start") as group:
+            registered = group.start_background(wait_nodes(desk, self._settings.nodes), name="nodes")
+            stopped = group.start_background(self._stop.wait(), name="stop")
+            await asyncio.wait((registered, stopped), return_when=asyncio.FIRST_COMPLETED)
+            return registered.done()
 
     def _on_signal(self) -> None:
         if self._stop.is_set():

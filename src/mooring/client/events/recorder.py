@@ -25,8 +25,7 @@ NOTE_BYTES_MAX = 1024
 NAME_LENGTH_MAX = 253
 SPAM_BURST = 25
 SPAM_REFILL_S = 300.0
-SPAM_SOURCES_MAX = 4096
-NAMESPACE_OF_CLUSTER_EVENTS = "default"
+SPAM_SOURCES_MAX = 10_000
 
 EventType: TypeAlias = Literal["Normal", "Warning"]
 EventKey: TypeAlias = tuple[str, str, str, str, str, ObjectReference, ObjectReference | None]
@@ -80,9 +79,7 @@ class SpamFilter:
         # object. An OrderedDict finds its oldest entry in constant time, a dict does not.
         self._buckets: OrderedDict[tuple[object, ...], tuple[float, float]] = OrderedDict()
 
-    def is_allowed(self, key: EventKey) -> bool:
-        type_, _, _, controller, instance, regarding, _ = key
-        source = (controller, instance, type_, regarding.kind, regarding.namespace, regarding.name, regarding.uid)
+    def is_allowed(self, source: tuple[object, ...]) -> bool:
         now_s = self._clock.now_s()
         bucket = self._buckets.pop(source, None)
         if bucket is None:
@@ -114,10 +111,6 @@ def event_name(object_name: str, nanos: int) -> str | None:
     return name if len(name) <= NAME_LENGTH_MAX and _SUBDOMAIN.fullmatch(name) else None
 
 
-def event_namespace(regarding: ObjectReference) -> str:
-    return regarding.namespace or NAMESPACE_OF_CLUSTER_EVENTS
-
-
 def shortened(note: str) -> str:
     """A note of at most `NOTE_BYTES_MAX` bytes."""
     if len(note) * 4 <= NOTE_BYTES_MAX:  # no character takes more than four bytes
@@ -139,15 +132,3 @@ def reference_to(view: ApiObject) -> ObjectReference:
         uid=metadata.uid,
         resource_version=metadata.resource_version,
     )
-
-
-def encode_reference(reference: ObjectReference) -> dict[str, str]:
-    fields = {
-        "kind": reference.kind,
-        "namespace": reference.namespace,
-        "name": reference.name,
-        "uid": reference.uid,
-        "apiVersion": reference.api_version,
-        "resourceVersion": reference.resource_version,
-    }
-    return {name: value for name, value in fields.items() if value}

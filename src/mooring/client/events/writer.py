@@ -1,38 +1,58 @@
-"""The event writer: writes pending events to the API server in the background.
+"""The event writer: aggregates events and writes them to the API server in the background.
 
-Input: `enqueue`, which never waits. Output: create and patch requests.
+Input: `record`, which never waits and never fails. Output: create and patch requests.
 
-    enqueue ──> queue ──> workers ──> API server
-                  ^          │
-                  └──────────┘ no answer, 429, 5xx: again after about 10 s, at most 12 attempts
+    record ──┬── seen lately: the event counts one more
+             └── new: an event ──> queue ──> workers ──> API server
+                                     ^          │
+                                     └──────────┘ no answer, 429, 5xx: again after about 10 s, at most 12 attempts
 
-1. At most `pending_max` events are pending. Further ones are dropped and counted.
-2. One worker at a time writes an event.
+1. At most `pending_max` events are pending. Further ones are dropped and counted. At most `remembered_max` are
+   remembered; the oldest is forgotten first.
+2. One worker at a time writes an event, as it is at that moment: what was counted meanwhile is in the same request, or
+   in one more.
 3. If another writer has taken the name of an event, the event gets a new name. If an earlier request without an answer
-   may have created the event, it counts as created.
-4. A patch of an event that has expired (404) creates it again.
-5. There are few workers unless many events are pending: on a busy server an event costs as much as the binding that it
-   reports.
-6. With a client that never suspends, a worker yields after `writes_in_a_row` events.
+   may have created the event, it counts as created. A patch of an event that has expired (404) creates it again.
+4. There are few workers unless many events are pending: on a busy server an event costs as much as the binding that it
+   reports. With a client that never suspends, a worker yields after `WRITES_IN_A_ROW` events.
+5. A format says which events are the same and encodes them (`EventFormat`).
+6. core/v1: each occurrence is written, unless it is spam, which is only counted in its event.
+7. events.k8s.io/v1: a series is written when it begins, when it ends, which is after `FINISH_S` without an event, and
+   every `REFRESH_S`, so that the API server does not let it expire.
 
 Attempts and delays are those of client-go.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from abc import ABC, abstractmethod
-from typing import ClassVar, Generic, TypeVar
+from collections import OrderedDict
+from typing import Protocol
 
 from mooring.api.kinds import Kind
 from mooring.client.errors import AlreadyExistsError, ClientError, NoAnswerError, NotFoundError
-from mooring.client.events.recorder import EventKey, EventRecorder
+from mooring.client.events.recorder import (
+    SPAM_BURST,
+    SPAM_REFILL_S,
+    EventKey,
+    EventNames,
+    EventRecorder,
+    SpamFilter,
+    shortened,
+)
 from mooring.client.interface import Client, PatchForm
 from mooring.client.workqueue import WorkQueue
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
 
+PENDING_MAX = 10_000
+REMEMBERED_MAX = 10_000
+WORKERS_MIN, WORKERS_MAX = 4, 32
+WRITES_IN_A_ROW = 32
+FINISH_S = 360.0
+REFRESH_S = 1800.0
 TRIES_MAX = 12
 NAMES_MAX = 8
 RETRY_S = 10.0
@@ -40,68 +60,97 @@ RETRY_JITTER = 0.25
 EVENTS_PER_WORKER = 250
 """How many events are pending for each worker before another one starts."""
 LOSSES_LOGGED_EACH_S = 60.0
+NAMESPACE_OF_CLUSTER_EVENTS = "default"
 
 logger = logging.getLogger(__name__)
 
 
-class PendingEvent(ABC):
-    """An event with something to write."""
+class EventRecord:
+    """One event, how often it happened, and how much of that is written."""
 
-    __slots__ = ("is_outcome_unknown", "name", "namespace", "tries")
+    __slots__ = (
+        "count",
+        "count_written",
+        "identity",
+        "is_outcome_unknown",
+        "key",
+        "last_seen_s",
+        "name",
+        "namespace",
+        "note",
+        "seen_s",
+        "tries",
+    )
 
-    kind: ClassVar[Kind]
-
-    def __init__(self, namespace: str, name: str) -> None:
-        self.namespace = namespace
+    def __init__(self, identity: tuple[object, ...], key: EventKey, name: str, note: str, seen_s: float) -> None:
+        self.identity = identity
+        self.key = key
         self.name = name
+        self.namespace = key[5].namespace or NAMESPACE_OF_CLUSTER_EVENTS
+        self.note = note
+        self.seen_s = seen_s
+        self.last_seen_s = seen_s
+        self.count = 1
+        self.count_written = 0
         self.tries = 0
         self.is_outcome_unknown = False
 
+
+class EventFormat(Protocol):
+    """Which events are the same, and what an Event looks like."""
+
     @property
-    @abstractmethod
-    def is_created(self) -> bool:
-        """Whether the Event exists, so that a patch is enough."""
+    def kind(self) -> Kind: ...
 
-    @abstractmethod
-    def body(self) -> dict[str, object]:
-        """The whole Event."""
+    @property
+    def is_series(self) -> bool:
+        """Whether an event is written when its series begins, ends or goes on for `REFRESH_S`, instead of each time."""
+        ...
 
-    @abstractmethod
-    def patch(self) -> dict[str, object]:
+    def aggregate(self, key: EventKey, note: str, now_s: float) -> tuple[tuple[object, ...], str]:
+        """The identity of an event, equal for events that are counted together, and its note."""
+        ...
+
+    def spam_key(self, key: EventKey) -> tuple[object, ...]:
+        """The source and the object of an event, for the limit."""
+        ...
+
+    def body(self, record: EventRecord) -> dict[str, object]: ...
+
+    def patch(self, record: EventRecord) -> dict[str, object]:
         """The fields that change when the event happens again."""
-
-    @abstractmethod
-    def rename(self) -> bool:
-        """Take another name, because this one exists. False if the existing Event will do."""
-
-    @abstractmethod
-    def begin_write(self) -> bool:
-        """`body` or `patch` is sent next. Returns False if there is nothing to write."""
-
-    @abstractmethod
-    def end_write(self, *, is_written: bool) -> bool:
-        """The write has succeeded, or is given up. Returns whether another one is due."""
+        ...
 
 
-AnyEvent = TypeVar("AnyEvent", bound=PendingEvent)
+class EventWriter:
+    """Writes events of one format. One for a process."""
 
-
-class EventWriter(ABC, Generic[AnyEvent]):
-    """Writes events of one format. A subclass decides what becomes an event (`record`)."""
-
-    workers_min: ClassVar[int]
-    workers_max: ClassVar[int]
-    writes_in_a_row: ClassVar[int]
-
-    def __init__(self, name: str, client: Client, clock: Clock, entropy: Entropy, *, pending_max: int) -> None:
-        self._name = name
+    def __init__(
+        self,
+        client: Client,
+        clock: Clock,
+        entropy: Entropy,
+        format: EventFormat,
+        *,
+        pending_max: int = PENDING_MAX,
+        remembered_max: int = REMEMBERED_MAX,
+        spam_burst: int = SPAM_BURST,
+        spam_refill_s: float = SPAM_REFILL_S,
+    ) -> None:
         self._client = client
         self._clock = clock
         self._entropy = entropy
+        self._format = format
         self._pending_max = pending_max
-        self._queue: WorkQueue[AnyEvent] = WorkQueue(name, clock, entropy.fork("queue"))
+        self._remembered_max = remembered_max
+        self._names = EventNames(entropy)
+        self._spam = SpamFilter(clock, burst=spam_burst, refill_s=spam_refill_s)
+        self._queue: WorkQueue[EventRecord] = WorkQueue("events", clock, entropy.fork("queue"))
+        self._records: OrderedDict[tuple[object, ...], EventRecord] = OrderedDict()  # the least recent first
+        self._has_records = asyncio.Event()
         self._group: TaskGroup | None = None
-        self._workers = self.workers_min
+        self._workers = WORKERS_MIN
+        self._refreshed_s = clock.now_s()
         self._counts = dict.fromkeys(
             ("recorded", "created", "patched", "retried", "dropped_full", "dropped_spam", "dropped_refused"), 0
         )
@@ -109,18 +158,16 @@ class EventWriter(ABC, Generic[AnyEvent]):
         self._losses_logged_s = clock.now_s() - LOSSES_LOGGED_EACH_S
 
     def recorder(self, controller: str, instance: str = "") -> EventRecorder:
-        """A recorder, for `controller` such as default-scheduler and `instance` such as default-scheduler-host1."""
+        """A recorder for a component, such as default-scheduler, and optionally its instance."""
         return EventRecorder(self.record, controller, instance)
-
-    @abstractmethod
-    def record(self, key: EventKey, note: str) -> None:
-        """Aggregate an event and enqueue it if it must be written."""
 
     def start(self, group: TaskGroup) -> None:
         """Start to write, in background tasks of the group."""
         self._group = group
-        for number in range(self.workers_min):
-            group.start_background(self._work(), name=f"{self._name} writer {number}")
+        for number in range(WORKERS_MIN):
+            group.start_background(self._work(), name=f"event writer {number}")
+        if self._format.is_series:
+            group.start_background(self._tend_series(), name="event series")
 
     async def wait_written(self) -> None:
         """Wait until all recorded events have been written, or tried once."""
@@ -132,118 +179,168 @@ class EventWriter(ABC, Generic[AnyEvent]):
         await self._queue.wait_drained()
 
     def statistics(self) -> dict[str, int]:
-        return {"pending": self._queue.backlog, **self._counts}
+        return {"pending": self._queue.backlog, "remembered": len(self._records), **self._counts}
 
-    @property
-    def is_full(self) -> bool:
-        return self._queue.backlog >= self._pending_max or self._queue.is_shut_down
+    # ------------------------------------------------------------------------------------------------ recording
 
-    def enqueue(self, event: AnyEvent) -> bool:
-        if self.is_full:
-            self.lose("dropped_full")
+    def record(self, key: EventKey, note: str) -> None:
+        self._counts["recorded"] += 1
+        now_s = self._clock.wall_s()
+        identity, note = self._format.aggregate(key, shortened(note), now_s)
+        record = self._records.get(identity)
+        if record is not None:
+            self._records.move_to_end(identity)
+            record.count += 1
+            record.last_seen_s = now_s
+            if not self._format.is_series:
+                record.note = note
+                self._enqueue_unless_spam(record)
+            elif record.count == 2 and self._spam.is_allowed(self._format.spam_key(key)):
+                self.enqueue(record)  # the beginning of a series; the rest waits for its end
+            return
+        record = EventRecord(identity, key, self._names.new(key[5].name, now_s), note, now_s)
+        if self._enqueue_unless_spam(record) or not self._format.is_series:
+            self._remember(record)
+
+    def enqueue(self, record: EventRecord) -> bool:
+        """Have an event written. False if too many are pending."""
+        if self._queue.backlog >= self._pending_max or self._queue.is_shut_down:
+            self._lose("dropped_full")
             return False
-        self._queue.add(event)
+        self._queue.add(record)
         return True
 
-    def lose(self, why: str) -> None:
+    def _enqueue_unless_spam(self, record: EventRecord) -> bool:
+        if self._spam.is_allowed(self._format.spam_key(record.key)):
+            return self.enqueue(record)
+        self._lose("dropped_spam")
+        return False
+
+    def _remember(self, record: EventRecord) -> None:
+        if len(self._records) >= self._remembered_max:
+            self._write_last_count(self._records.popitem(last=False)[1])
+        self._records[record.identity] = record
+        self._has_records.set()
+
+    def _lose(self, why: str) -> None:
         self._counts[why] += 1
         now_s = self._clock.now_s()
-        if now_s - self._losses_logged_s < LOSSES_LOGGED_EACH_S:
+        # Spam of core/v1 is counted in its event, and usual: a ReplicaSet with a hundred pods is enough.
+        is_usual = why == "dropped_spam" and not self._format.is_series
+        if is_usual or now_s - self._losses_logged_s < LOSSES_LOGGED_EACH_S:
             return
         lost = sum(count for name, count in self._counts.items() if name.startswith("dropped"))
         logger.warning("%d events were lost since the last such line (%s)", lost - self._losses_logged, self._counts)
         self._losses_logged, self._losses_logged_s = lost, now_s
 
-    @abstractmethod
-    def finish(self, event: AnyEvent, *, is_written: bool) -> None:
-        """No write of the event is due. `is_written`: whether the last one succeeded."""
-
     # -------------------------------------------------------------------------------------------------- workers
 
     async def _work(self) -> None:
         in_a_row = 0
-        while (event := await self._queue.get()) is not None:
+        while (record := await self._queue.get()) is not None:
             self._start_helper()
-            await self._write_safely(event)
+            await self._write_safely(record)
             in_a_row += 1
-            if in_a_row % self.writes_in_a_row == 0:
+            if in_a_row % WRITES_IN_A_ROW == 0:
                 await self._clock.wait(0)
 
     def _start_helper(self) -> None:
-        if self._workers < self.workers_max and len(self._queue) > self._workers * EVENTS_PER_WORKER:
+        if len(self._queue) > self._workers * EVENTS_PER_WORKER and self._workers < WORKERS_MAX:
             assert self._group is not None, "a worker runs before `start`"
-            self._group.start_background(self._help(self._workers), name=f"{self._name} writer {self._workers}")
+            self._group.start_background(self._help(self._workers), name=f"event writer {self._workers}")
             self._workers += 1
 
     async def _help(self, number: int) -> None:
         try:
-            while len(self._queue) > number * EVENTS_PER_WORKER and (event := self._queue.get_nowait()) is not None:
-                await self._write_safely(event)
+            while len(self._queue) > number * EVENTS_PER_WORKER and (record := self._queue.get_nowait()) is not None:
+                await self._write_safely(record)
         finally:
             self._workers -= 1
 
-    # --------------------------------------------------------------------------------------------------- writes
-
-    async def _write_safely(self, event: AnyEvent) -> None:
+    async def _write_safely(self, record: EventRecord) -> None:
         try:
-            await self._write(event)
+            await self._write(record)
         except Exception:
             # One event must not stop the worker.
-            logger.exception("event %s/%s could not be written", event.namespace, event.name)
-            self._give_up(event)
+            self._lose("dropped_refused")
+            logger.exception("event %s/%s could not be written", record.namespace, record.name)
         finally:
-            self._queue.done(event)
+            self._queue.done(record)
 
-    async def _write(self, event: AnyEvent) -> None:
-        if not event.begin_write():
-            return
+    async def _write(self, record: EventRecord) -> None:
+        count = record.count
         try:
-            if event.is_created:
-                await self._patch(event)
+            if record.count_written:
+                await self._patch(record)
             else:
-                await self._create(event)
+                await self._create(record)
         except ClientError as error:
-            event.is_outcome_unknown = event.is_outcome_unknown or error.is_outcome_unknown
-            self._retry_or_give_up(event, error)
+            record.is_outcome_unknown = record.is_outcome_unknown or error.is_outcome_unknown
+            self._retry_or_give_up(record, error)
             return
-        self._finish(event, is_written=True)
+        record.count_written = count
+        record.tries = 0
 
-    async def _create(self, event: AnyEvent) -> None:
+    async def _create(self, record: EventRecord) -> None:
         for _ in range(NAMES_MAX):
             try:
-                await self._client.create(event.kind, event.namespace, event.body(), is_answer_wanted=False)
+                body = self._format.body(record)
+                await self._client.create(self._format.kind, record.namespace, body, is_answer_wanted=False)
                 break
             except AlreadyExistsError:
-                if event.is_outcome_unknown or not event.rename():
+                if record.is_outcome_unknown:
                     break
+                record.name = self._names.new(record.key[5].name, record.seen_s)
         else:
             raise NoAnswerError(f"{NAMES_MAX} names for an event were all taken")
         self._counts["created"] += 1
 
-    async def _patch(self, event: AnyEvent) -> None:
+    async def _patch(self, record: EventRecord) -> None:
+        patch = self._format.patch(record)
         try:
-            await self._client.patch(event.kind, event.namespace, event.name, event.patch(), form=PatchForm.STRATEGIC)
+            await self._client.patch(self._format.kind, record.namespace, record.name, patch, form=PatchForm.STRATEGIC)
         except NotFoundError:
-            await self._create(event)
+            await self._create(record)
             return
         self._counts["patched"] += 1
 
-    def _retry_or_give_up(self, event: AnyEvent, error: ClientError) -> None:
-        event.tries += 1
-        if not error.can_help_to_retry or event.tries >= TRIES_MAX:
-            logger.info("event %s/%s is dropped after %d attempts: %s", event.namespace, event.name, event.tries, error)
-            self._give_up(event)
+    def _retry_or_give_up(self, record: EventRecord, error: ClientError) -> None:
+        record.tries += 1
+        if not error.can_help_to_retry or record.tries >= TRIES_MAX:
+            self._lose("dropped_refused")
+            logger.info(
+                "event %s/%s is dropped after %d attempts: %s", record.namespace, record.name, record.tries, error
+            )
+            record.tries = 0
+            self._records.pop(record.identity, None)
         elif not self._queue.is_shut_down:
             self._counts["retried"] += 1
-            self._queue.add_after(event, RETRY_S * (1.0 + RETRY_JITTER * self._entropy.uniform()))
+            self._queue.add_after(record, RETRY_S * (1.0 + RETRY_JITTER * self._entropy.uniform()))
 
-    def _give_up(self, event: AnyEvent) -> None:
-        self.lose("dropped_refused")
-        self._finish(event, is_written=False)
+    # --------------------------------------------------------------------------------------------------- series
 
-    def _finish(self, event: AnyEvent, *, is_written: bool) -> None:
-        event.tries = 0
-        if event.end_write(is_written=is_written):
-            self._queue.add(event)
-        else:
-            self.finish(event, is_written=is_written)
+    async def _tend_series(self) -> None:
+        while True:
+            await self._has_records.wait()
+            await self._clock.wait(FINISH_S)
+            self._finish_series()
+            if self._clock.now_s() - self._refreshed_s >= REFRESH_S:
+                self._refresh_series()
+            if not self._records:
+                self._has_records.clear()
+
+    def _finish_series(self) -> None:
+        quiet_since_s = self._clock.wall_s() - FINISH_S
+        for record in [record for record in self._records.values() if record.last_seen_s <= quiet_since_s]:
+            del self._records[record.identity]
+            self._write_last_count(record)
+
+    def _refresh_series(self) -> None:
+        self._refreshed_s = self._clock.now_s()
+        for record in self._records.values():
+            if record.count > 1:
+                self.enqueue(record)
+
+    def _write_last_count(self, record: EventRecord) -> None:
+        if self._format.is_series and record.count != record.count_written:
+            self.enqueue(record)

@@ -1,1 +1,1 @@
-"""The binding cycle: from a believed placement to one that the API server knows, while others are scheduled."""
+"""The binding cycle: assumed pods, Permit, PreBind and Bind."""

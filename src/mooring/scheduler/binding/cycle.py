@@ -1,19 +1,21 @@
-"""The binding cycle: what happens to a pod after its scheduling cycle, while the next pods are scheduled.
+"""The binding cycle: take an assumed pod from Permit to its binding, while the next pods are scheduled.
 
-Comes in   pods that the columns believe on a node
-Goes out   pods that the API server has on that node; or, if anything fails, columns exactly as before and the pod
-           back in the queue
-
-    Permit -> (wait) -> PreBind -> Bind -> PostBind
+    Permit ──> (wait) ──> PreBind ──> Bind ──> PostBind
          \\        \\          \\       \\
-          +--------+----------+-------+-> unreserve, forget, wake others, back to the queue
+          +--------+----------+-------+-> unreserve, forget, queue other pods, back to the queue
 
- 1. A waiting pod costs neither a task nor a place among the bounded number of bindings: a gang larger than that
-    number must be able to assemble.
- 2. When the API server's answer to a binding is lost, or it refuses, the pod is looked up before its room is given
-    away: it may be there. As long as nobody can say, the assumption stands.
- 3. Everything that changes the columns goes through the event buffer: while an extender is being asked about a pod, the
-    believed cluster does not change.
+    stages of a binding:   WAITING ──> READY ──> PREPARING ──> BINDING ──> (bound, or failed)
+                           Permit      queued    PreBind       Bind
+
+On success the API server has the pod on its node. On failure the columns are as before, and the pod is in the queue.
+
+1. A pod that waits for Permit uses no task and none of the limited number of bindings: a gang larger than that limit
+   must be able to assemble.
+2. When the API server rejects a binding, or its answer is lost, the pod is looked up before its resources are freed:
+   it may be bound. As long as the lookup fails, the pod stays assumed.
+3. Every change of the columns goes through the event buffer: the columns do not change while a decision waits for an
+   extender.
+4. A binding can be cancelled until PreBind has ended: preemption may need the node.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ import logging
 import math
 from copy import copy
 from dataclasses import replace
+from enum import Enum
 from functools import partial
+from typing import Any
 
 from mooring.api.decode import decode_as
 from mooring.api.errors import ObjectError
@@ -33,39 +37,113 @@ from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.interface import Client
 from mooring.kit.backoff import Backoff
 from mooring.kit.clock import Clock
-from mooring.scheduler.binding.assumptions import Assumptions, AssumptionState
-from mooring.scheduler.binding.binding import Binding, Stage
-from mooring.scheduler.binding.permits import WaitingPods
-from mooring.scheduler.binding.pool import WorkerPool
+from mooring.kit.worker_pool import WorkerPool
+from mooring.scheduler.binding.assumed_pods import AssumedPod, AssumedPods, AssumedPodState
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.event_buffer import EventBuffer
-from mooring.scheduler.extenders.asker import Asker
+from mooring.scheduler.extenders.client import ExtenderClient
 from mooring.scheduler.failure import Failure, FailureHandler, failed_with_error, rejected_in_binding, rejected_on_node
 from mooring.scheduler.framework.events import ASSIGNED_POD_DELETE
 from mooring.scheduler.framework.guard import PluginError
 from mooring.scheduler.framework.plugin import PreBind, Skip, Wait
 from mooring.scheduler.framework.profile import Profile
-from mooring.scheduler.framework.status import Code, Rejection, failure
+from mooring.scheduler.framework.status import Code, Status
+from mooring.scheduler.framework.waiting_pods import WaitingPods
 from mooring.scheduler.queue.queue import SchedulingQueue
 from mooring.scheduler.queue.queued_pod import QueuedPod
 from mooring.scheduler.reporting.reports import Reports
 
+
+class Stage(Enum):
+    WAITING = "waiting for Permit"
+    READY = "in line"
+    PREPARING = "PreBind"
+    BINDING = "Bind"
+
+
+class Binding:
+    """One running binding: a pod, its node and its stage."""
+
+    __slots__ = (
+        "_worker",
+        "assumed",
+        "cancelled_by",
+        "entry",
+        "is_pod_gone",
+        "is_rejected",
+        "node_name",
+        "pod",
+        "pre_binds",
+        "profile",
+        "stage",
+        "started_s",
+    )
+
+    def __init__(
+        self,
+        entry: QueuedPod,
+        profile: Profile,
+        assumed: AssumedPod,
+        pre_binds: tuple[PreBind, ...],
+        started_s: float,
+    ) -> None:
+        self.entry = entry
+        self.profile = profile
+        self.assumed = assumed
+        self.pod, self.node_name = assumed.pod, assumed.node_name
+        self.pre_binds = pre_binds
+        """The PreBind plugins that have work for this pod."""
+        self.started_s = started_s
+        self.stage = Stage.READY
+        self.cancelled_by = ""
+        self.is_rejected = False
+        """The API server rejected the binding: if the pod is on the node anyway, another scheduler has bound it."""
+        self.is_pod_gone = False
+        """The API server has deleted the pod, or is deleting it, so that a failed binding is no error."""
+        self._worker: asyncio.Task[Any] | None = None
+
+    def cancel(self, plugin: str) -> bool:
+        """Cancel PreBind. False if it is not running: the binding has not come to it, or is past it."""
+        if self.cancelled_by:
+            return True
+        if self._worker is None:
+            return False
+        self.cancelled_by = plugin
+        self._worker.cancel()
+        return True
+
+    def begin_pre_bind(self) -> None:
+        """PreBind begins, in the current task."""
+        self.stage = Stage.PREPARING
+        self._worker = asyncio.current_task()
+
+    def end_pre_bind(self) -> bool:
+        """PreBind has ended and can no longer be cancelled. Returns whether it was."""
+        worker, self._worker = self._worker, None
+        self.stage = Stage.BINDING
+        if not self.cancelled_by:
+            return False
+        if worker is not None:
+            worker.uncancel()
+        return True
+
+
 logger = logging.getLogger(__name__)
 
-LOOK_UP_BACKOFF = Backoff(initial_s=0.5, max_s=10.0)
-LOOK_UPS_MAX = 30
-"""After so many tries to find out what became of a binding, it counts as failed; about four minutes."""
+LOOKUP_BACKOFF = Backoff(initial_s=0.5, max_s=10.0)
+LOOKUPS_MAX = 30
+"""Maximum number of lookups after a failed binding, about four minutes. Then the binding has failed."""
 
 
 class BindingCycle:
-    """Takes believed placements to the API server."""
+    """Runs the binding cycle of assumed pods."""
 
     def __init__(
         self,
         engine: Engine,
         queue: SchedulingQueue,
-        assumptions: Assumptions,
+        assumed_pods: AssumedPods,
         waiting: WaitingPods,
         pool: WorkerPool,
         failures: FailureHandler,
@@ -73,11 +151,11 @@ class BindingCycle:
         client: Client,
         clock: Clock,
         event_buffer: EventBuffer,
-        asker: Asker | None,
+        extender_client: ExtenderClient | None,
     ) -> None:
         self._engine = engine
         self._queue = queue
-        self._assumptions = assumptions
+        self._assumed_pods = assumed_pods
         self._waiting = waiting
         self._pool = pool
         self._failures = failures
@@ -85,137 +163,137 @@ class BindingCycle:
         self._client = client
         self._clock = clock
         self._event_buffer = event_buffer
-        self._asker = asker
-        self.under_way: dict[str, Binding] = {}
-        """All bindings that are not over yet, by the uid of the pod."""
+        self._extender_client = extender_client
+        self.running: dict[str, Binding] = {}
+        """All running bindings, by the uid of the pod."""
 
-    # The synchronous part: still in the scheduling cycle
+    # Synchronous: still in the scheduling cycle
 
     def start(self, entry: QueuedPod, profile: Profile, node_name: str, started_s: float) -> None:
-        """Asks Permit, and sends the pod on its way (or back)."""
+        """Run Permit, then start the binding, let the pod wait, or fail."""
         pod = entry.pod
-        assumption = self._assumptions.add(pod, node_name)
+        assumed = self._assumed_pods.add(pod, node_name)
         timeouts_s: dict[str, float] = {}
         if profile.permits:
-            answer = _ask_permits(profile, pod, node_name)
-            if isinstance(answer, Rejection):
-                self._fail(Binding(entry, profile, assumption, (), started_s), answer)
+            answer = _run_permit(profile, pod, node_name)
+            if isinstance(answer, Status):
+                self._fail(Binding(entry, profile, assumed, (), started_s), answer)
                 return
             timeouts_s = answer
-        pre_binds = _with_work(profile, pod, node_name)
-        if isinstance(pre_binds, Rejection):
-            self._fail(Binding(entry, profile, assumption, (), started_s), pre_binds)
+        pre_binds = _pre_binds_with_work(profile, pod, node_name)
+        if isinstance(pre_binds, Status):
+            self._fail(Binding(entry, profile, assumed, (), started_s), pre_binds)
             return
-        binding = self.under_way[pod.uid] = Binding(entry, profile, assumption, pre_binds, started_s)
+        binding = self.running[pod.uid] = Binding(entry, profile, assumed, pre_binds, started_s)
         if timeouts_s or pre_binds:
-            # Others (an autoscaler) should know where the pod is going, as it will not be there soon.
-            self._reports.expect(pod, node_name)
+            # Others, such as an autoscaler, should know the node: the binding may take a while.
+            self._reports.nominate(pod, node_name)
         if timeouts_s:
             binding.stage = Stage.WAITING
             since_s = self._clock.now_s()
             self._waiting.add(pod, node_name, timeouts_s, partial(self._permit_ended, binding, since_s))
         else:
-            self._go_on(binding)
+            self._queue_binding(binding)
 
-    def _permit_ended(self, binding: Binding, since_s: float, rejection: Rejection | None) -> None:
-        self._reports.permit_waited(rejection, self._clock.now_s() - since_s)
-        if rejection is None:
-            self._go_on(binding)
+    def _permit_ended(self, binding: Binding, since_s: float, status: Status | None) -> None:
+        self._reports.permit_waited(status, self._clock.now_s() - since_s)
+        if status is None:
+            self._queue_binding(binding)
         else:
-            self._event_buffer.run(partial(self._fail, binding, rejection))
+            self._event_buffer.run(partial(self._fail, binding, status))
 
-    def _go_on(self, binding: Binding) -> None:
-        """From here on a failure is no refusal: what happens meanwhile in the cluster need not be remembered."""
+    def _queue_binding(self, binding: Binding) -> None:
+        """Queue the binding. The pod is no longer in flight: a failure from here on is retried without hints."""
         binding.stage = Stage.READY
         self._queue.done(binding.pod.uid)
         self._pool.start(partial(self._bind, binding))
 
-    # The part that waits
+    # Asynchronous
 
     async def _bind(self, binding: Binding) -> None:
-        view = binding.pod.view  # the watch takes it away as soon as it tells of a node
-        rejection = await self._prepare(binding) if binding.pre_binds else None
-        is_there = False
-        if rejection is None:
+        view = binding.pod.view  # the intake drops the view when the watch shows a node
+        status = await self._run_pre_bind(binding) if binding.pre_binds else None
+        is_bound = False
+        if status is None:
             binding.stage = Stage.BINDING
-            if (silent := self._reports.silence(binding.pod)) is not None:
-                await silent.wait()
-            rejection = await self._ask_binders(binding)
-            is_there = rejection is None or not await self._is_free(binding)
-        if is_there and rejection is not None and binding.is_refused:
-            self._forestalled(binding, view, rejection)
-        elif is_there or rejection is None:
+            if (pending_write := self._reports.discard_writes(binding.pod)) is not None:
+                await pending_write.wait()
+            status = await self._run_bind(binding)
+            is_bound = status is None or not await self._is_unbound(binding)
+        if is_bound and status is not None and binding.is_rejected:
+            self._bound_by_another(binding, view, status)
+        elif is_bound or status is None:
             self._bound(binding)
         else:
-            self._event_buffer.run(partial(self._fail, binding, rejection))
+            self._event_buffer.run(partial(self._fail, binding, status))
 
-    async def _prepare(self, binding: Binding) -> Rejection | None:
-        binding.prepare()
-        rejection: Rejection | None = None
+    async def _run_pre_bind(self, binding: Binding) -> Status | None:
+        binding.begin_pre_bind()
+        status: Status | None = None
         running = ""
         try:
             for plugin in binding.pre_binds:
                 running = plugin.name
                 try:
-                    said = await plugin.pre_bind(binding.pod, binding.node_name)
-                    rejection = _told("PreBind", plugin.name, said) if said is not None else None
+                    returned = await plugin.pre_bind(binding.pod, binding.node_name)
+                    status = _result("PreBind", plugin.name, returned)
                 except Exception as error:
-                    rejection = _fault("PreBind", plugin.name, error)
-                if rejection is not None:
+                    status = _raised("PreBind", plugin.name, error)
+                if status is not None:
                     break
         except asyncio.CancelledError:
-            if not binding.called_off_by:
+            if not binding.cancelled_by:
                 raise
-            rejection = _told("PreBind", running, failure(f"preempted by {binding.called_off_by}"))
-        if binding.prepared() and rejection is None:
-            rejection = failure(f"preempted by {binding.called_off_by}")
-        return rejection
+            status = _error("PreBind", running, f"preempted by {binding.cancelled_by}")
+        if binding.end_pre_bind() and status is None:
+            status = Status.error(f"preempted by {binding.cancelled_by}")
+        return status
 
-    async def _ask_binders(self, binding: Binding) -> Rejection | None:
-        if self._asker is not None:
+    async def _run_bind(self, binding: Binding) -> Status | None:
+        if self._extender_client is not None:
             try:
-                answer = await self._asker.bind(binding.pod, binding.node_name)
+                answer = await self._extender_client.bind(binding.pod, binding.node_name)
             except Exception as error:
-                return _fault("Bind", "Extender", error)
+                return _raised("Bind", "Extender", error)
             if not isinstance(answer, Skip):
                 return answer
         for plugin in binding.profile.binds:
             try:
-                said = await plugin.bind(binding.pod, binding.node_name)
+                returned = await plugin.bind(binding.pod, binding.node_name)
             except ClientError as error:
-                binding.is_refused = not error.is_outcome_unknown
-                return _told("Bind", plugin.name, failure(str(error)))
+                binding.is_rejected = not error.is_outcome_unknown
+                return _error("Bind", plugin.name, str(error))
             except Exception as error:
-                return _fault("Bind", plugin.name, error)
-            if isinstance(said, Skip):
+                return _raised("Bind", plugin.name, error)
+            if isinstance(returned, Skip):
                 continue
-            return _told("Bind", plugin.name, said) if said is not None else None
-        return failure("no plugin has bound the pod")
+            return _result("Bind", plugin.name, returned)
+        return Status.error("no plugin has bound the pod")
 
-    async def _is_free(self, binding: Binding) -> bool:
-        """After a binding that failed: whether the pod has no node of ours, so that its room may be given away."""
+    async def _is_unbound(self, binding: Binding) -> bool:
+        """After a failed binding: whether the pod is not on the node, so that its resources may be freed."""
         pod = binding.pod
-        for attempt in range(1, LOOK_UPS_MAX + 1):
+        for attempt in range(1, LOOKUPS_MAX + 1):
             try:
                 found = decode_as(Pod, await self._client.get(POD, pod.namespace, pod.name))
             except NotFoundError:
                 binding.is_pod_gone = True
                 return True
             except (ClientError, ObjectError) as error:
-                logger.warning("what became of the binding of %s is not known yet: %s", pod.key, error)
-                await self._clock.wait(LOOK_UP_BACKOFF.delay_s(attempt))
+                logger.warning("the result of the binding of pod %s is not known yet: %s", pod.key, error)
+                await self._clock.wait(LOOKUP_BACKOFF.delay_s(attempt))
                 continue
             is_another = found.metadata.uid != pod.uid
             binding.is_pod_gone = is_another or found.metadata.deletion_timestamp is not None
             return is_another or found.spec.node_name != binding.node_name
         return True
 
-    # How it ends
+    # The end
 
     def _bound(self, binding: Binding) -> None:
         pod = binding.pod
-        del self.under_way[pod.uid]
-        self._assumptions.bound(binding.assumption, self._clock.now_s())
+        del self.running[pod.uid]
+        self._assumed_pods.bound(binding.assumed, self._clock.now_s())
         self._reports.scheduled(binding.entry, binding.profile, binding.node_name, binding.started_s)
         for plugin in binding.profile.post_binds:
             try:
@@ -223,66 +301,68 @@ class BindingCycle:
             except Exception:
                 logger.exception("PostBind plugin %s failed for pod %s, which is bound", plugin.name, pod.key)
 
-    def _forestalled(self, binding: Binding, view: Pod | None, rejection: Rejection) -> None:
-        """Another scheduler has put the pod on the very node. That is for the watch to tell, and not our success."""
-        del self.under_way[binding.pod.uid]
+    def _bound_by_another(self, binding: Binding, view: Pod | None, status: Status) -> None:
+        """Another scheduler has bound the pod to the same node: the watch will show it, and this attempt has failed."""
+        del self.running[binding.pod.uid]
         self._event_buffer.run(partial(self._engine.unreserve, binding.pod, binding.node_name))
-        self._assumptions.bound(binding.assumption, self._clock.now_s())
-        self._failures.report(binding.pod, view, binding.profile, failed_with_error(rejection), binding.started_s)
+        self._assumed_pods.bound(binding.assumed, self._clock.now_s())
+        self._failures.report(binding.pod, view, binding.profile, failed_with_error(status), binding.started_s)
 
-    def _fail(self, binding: Binding, rejection: Rejection) -> None:
-        """Takes everything back, and puts the pod back into the queue."""
-        pod, assumption = binding.pod, binding.assumption
-        self.under_way.pop(pod.uid, None)
-        is_refusal = rejection.code is not Code.ERROR
-        is_ours = self._assumptions.get(pod.uid) is assumption
+    def _fail(self, binding: Binding, status: Status) -> None:
+        """Undo everything, and return the pod to the queue."""
+        pod, assumed = binding.pod, binding.assumed
+        self.running.pop(pod.uid, None)
+        is_unschedulable = status.code is not Code.ERROR
+        is_ours = self._assumed_pods.get(pod.uid) is assumed
         if is_ours:
-            self._assumptions.remove(pod.uid)
+            self._assumed_pods.remove(pod.uid)
         self._engine.unreserve(pod, binding.node_name)
         if binding.pre_binds:
             self._pool.start(partial(self._release, binding))
-        if is_ours and assumption.state is not AssumptionState.RELEASED:
+        if is_ours and assumed.state is not AssumedPodState.RELEASED:
             self._engine.columns.displace(pod)
-        left = copy(pod)  # others are told of a pod that leaves this node; it itself has none any more
+        left = copy(pod)  # the hints of other pods get a pod that leaves this node; the pod itself has no node any more
         if is_ours:
-            pod.node_name = ""  # otherwise the watch has told where it is, perhaps of this very record
-        outcome = replace(_outcome_of(rejection, binding.stage), is_pod_gone=binding.is_pod_gone)
-        if is_refusal:
-            # Its own room becoming free does not help a pod that was just told off.
+            pod.node_name = ""  # otherwise the watch has shown a node, possibly in this record
+        outcome = replace(_outcome_of(status, binding.stage), is_pod_gone=binding.is_pod_gone)
+        if is_unschedulable:
+            # The resources that the pod frees do not help the pod itself, which a plugin has just rejected.
             self._failures.handle(binding.entry, binding.profile, outcome, binding.started_s)
-            self._queue.move_all_to_active_or_backoff(ASSIGNED_POD_DELETE, left, None, pre_check=_anybody_but(pod))
+            self._queue.move_all_to_active_or_backoff(ASSIGNED_POD_DELETE, left, None, pre_check=_other_pods(pod))
         else:
             self._queue.move_all_to_active_or_backoff(ASSIGNED_POD_DELETE, left, None)
             self._failures.handle(binding.entry, binding.profile, outcome, binding.started_s)
 
     async def _release(self, binding: Binding) -> None:
-        """What PreBind had told the API server is told back, beside everything else."""
+        """Undo the writes of PreBind, in the background."""
         for plugin in binding.profile.reserves:
             try:
                 await plugin.released(binding.pod, binding.node_name)
             except Exception:
-                logger.exception("plugin %s could not let go of what pod %s had", plugin.name, binding.pod.key)
+                logger.exception(
+                    "plugin %s could not release what it had written for pod %s", plugin.name, binding.pod.key
+                )
 
 
-def _outcome_of(rejection: Rejection, stage: Stage) -> Failure:
-    """Only up to Permit is a rejection about the node; of what PreBind and Bind say nobody knows what could help."""
-    if rejection.code is Code.ERROR:
-        return failed_with_error(rejection)
-    return rejected_in_binding(rejection) if stage in (Stage.PREPARING, Stage.BINDING) else rejected_on_node(rejection)
+def _outcome_of(status: Status, stage: Stage) -> Failure:
+    """A rejection up to Permit is about the node. No event is known to help after a rejection by PreBind or Bind."""
+    if status.code is Code.ERROR:
+        return failed_with_error(status)
+    return rejected_in_binding(status) if stage in (Stage.PREPARING, Stage.BINDING) else rejected_on_node(status)
 
 
-def _ask_permits(profile: Profile, pod: PodInfo, node_name: str) -> dict[str, float] | Rejection:
-    """How long each plugin wants the pod to wait, or why it may not go."""
+def _run_permit(profile: Profile, pod: PodInfo, node_name: str) -> dict[str, float] | Status:
+    """The time-out of each plugin that wants the pod to wait; or the status of the plugin that rejected it."""
     timeouts_s: dict[str, float] = {}
     for plugin in profile.permits:
         try:
             answer = plugin.permit(pod, node_name)
         except Exception as error:
-            return _fault("Permit", plugin.name, error)
+            return _raised("Permit", plugin.name, error)
         if isinstance(answer, Wait) and _is_time(answer.timeout_s):
             timeouts_s[plugin.name] = answer.timeout_s
-        elif answer is not None:
-            return _told("Permit", plugin.name, answer)
+        elif (status := _result("Permit", plugin.name, answer)) is not None:
+            return status
     return timeouts_s
 
 
@@ -290,35 +370,41 @@ def _is_time(seconds: object) -> bool:
     return isinstance(seconds, int | float) and not math.isnan(seconds)
 
 
-def _with_work(profile: Profile, pod: PodInfo, node_name: str) -> tuple[PreBind, ...] | Rejection:
-    """The PreBind plugins that have something to do for this pod."""
+def _pre_binds_with_work(profile: Profile, pod: PodInfo, node_name: str) -> tuple[PreBind, ...] | Status:
+    """The PreBind plugins that have work for this pod; or the status of a plugin that failed."""
     found: list[PreBind] = []
     for plugin in profile.pre_binds:
         try:
             if plugin.has_work(pod, node_name):
                 found.append(plugin)
         except Exception as error:
-            return _fault("PreBindPreFlight", plugin.name, error)
+            return _raised("PreBindPreFlight", plugin.name, error)
     return tuple(found)
 
 
-def _told(point: str, plugin: str, rejection: object) -> Rejection:
-    """A plugin's answer, in the words of Kubernetes. What a user's plugin answers need not be what was asked for."""
-    if not isinstance(rejection, Rejection):
-        rejection = failure(f"it answered {rejection!r}, which is no answer to {point}")
-    if rejection.code is not Code.ERROR:
-        return Rejection(rejection.code, rejection.reasons, plugin)
-    return Rejection(Code.ERROR, (f'running {point} plugin "{plugin}": {rejection.message}',), plugin)
+def _result(point: str, plugin: str, status: object) -> Status | None:
+    """A plugin's result, with kube-scheduler's message. None if it is a success; an error if it is no Status."""
+    if status is None or (isinstance(status, Status) and status.is_success):
+        return None
+    if not isinstance(status, Status):
+        status = Status.error(f"it answered {status!r}, which is no answer to {point}")
+    if status.code is not Code.ERROR:
+        return status.with_plugin(plugin)
+    return _error(point, plugin, status.message)
 
 
-def _fault(point: str, plugin: str, error: Exception) -> Rejection:
-    """A plugin that failed does not stop the scheduler: the pod is tried again."""
+def _error(point: str, plugin: str, message: str) -> Status:
+    return Status(Code.ERROR, (f'running {point} plugin "{plugin}": {message}',), plugin)
+
+
+def _raised(point: str, plugin: str, error: Exception) -> Status:
+    """The status of a plugin that raised. The scheduler continues, and the pod is retried."""
     logger.exception("%s plugin %s failed", point, plugin)
     what = str(error) if isinstance(error, PluginError) else f"{type(error).__name__}: {error}"
-    return _told(point, plugin, failure(what))
+    return _error(point, plugin, what)
 
 
-def _anybody_but(pod: PodInfo) -> partial[bool]:
+def _other_pods(pod: PodInfo) -> partial[bool]:
     return partial(_is_another, pod.uid)
 
 

@@ -1,7 +1,7 @@
 """The volumes behind the claims of placed pods: which volume of which CSI driver each pod uses on its row.
 
 Input: placed pods; claims, PersistentVolumes and StorageClasses. Output: uses of volumes, for `attachments`; rows with
-a pod whose volumes are unknown (`faults`).
+a pod whose volumes are unknown (`errors`).
 
 A claim is resolved once for all pods that use it, and again when the claim, its volume or its class changes.
 
@@ -51,7 +51,7 @@ _UNBOUND_HANDLE = "\0unbound"
 class ClaimedVolumes:
     """The volumes that the pods of each row use."""
 
-    __slots__ = ("_attachments", "_by_class", "_by_volume", "_claims", "_objects", "_store", "faults")
+    __slots__ = ("_attachments", "_by_class", "_by_volume", "_claims", "_objects", "_store", "errors")
 
     def __init__(self, columns: Columns, attachments: AttachmentColumns) -> None:
         self._attachments = attachments
@@ -60,7 +60,7 @@ class ClaimedVolumes:
         self._claims: dict[str, _ClaimInUse] = {}
         self._by_volume: dict[str, dict[str, None]] = {}
         self._by_class: dict[str, dict[str, None]] = {}
-        self.faults: dict[int, dict[str, str]] = {}
+        self.errors: dict[int, dict[str, str]] = {}
         """Why the volumes on a row are unknown, by row and pod."""
         for row, pods in enumerate(columns.pods_on):
             for pod in pods.values():
@@ -71,18 +71,18 @@ class ClaimedVolumes:
         columns.objects.of(StorageClass).listen(self._class_changed)
 
     def place(self, pod: PodInfo, row: int) -> None:
-        may_be_faulty = False
+        may_have_error = False
         for volume in pod.volumes:
             name = claim_named_by(volume, pod.name)
             if name:
                 self._use_claim(f"{pod.namespace}/{name}", row)
-                may_be_faulty = may_be_faulty or is_ephemeral(volume)
+                may_have_error = may_have_error or is_ephemeral(volume)
             elif name is not None or plugin_of(volume) is not None:
                 self._use_inline(volume, row, 1)
-                may_be_faulty = True
-        if may_be_faulty:
+                may_have_error = True
+        if may_have_error:
             self._note_owners(pod)
-            self._note_fault(pod, row)
+            self._note_error(pod, row)
 
     def displace(self, pod: PodInfo, row: int) -> None:
         for volume in pod.volumes:
@@ -91,7 +91,7 @@ class ClaimedVolumes:
                 self._release_claim(f"{pod.namespace}/{name}", pod.uid, row)
             else:
                 self._use_inline(volume, row, -1)
-        self._forget_fault(pod, row)
+        self._forget_error(pod, row)
 
     def _use_claim(self, key: str, row: int) -> None:
         claim = self._claims.get(key)
@@ -130,8 +130,8 @@ class ClaimedVolumes:
             return
         self._look_up(claim, changed.key)
         for pod in claim.owners.values():
-            self._forget_fault(pod, pod.row)
-            self._note_fault(pod, pod.row)
+            self._forget_error(pod, pod.row)
+            self._note_error(pod, pod.row)
 
     def _volume_changed(self, old: PersistentVolume | None, new: PersistentVolume | None) -> None:
         changed = new if new is not None else old
@@ -183,15 +183,16 @@ class ClaimedVolumes:
             if is_ephemeral(volume):
                 self._claims[f"{pod.namespace}/{claim_named_by(volume, pod.name)}"].owners[pod.uid] = pod
 
-    def _note_fault(self, pod: PodInfo, row: int) -> None:
-        fault = fault_of_placed(self._objects, pod)
-        if fault is not None:
-            self.faults.setdefault(row, {})[pod.uid] = fault
+    def _note_error(self, pod: PodInfo, row: int) -> None:
+        errors = (volume_error(self._objects, pod, volume) for volume in pod.volumes)
+        error = next((error for error in errors if error is not None), None)
+        if error is not None:
+            self.errors.setdefault(row, {})[pod.uid] = error
 
-    def _forget_fault(self, pod: PodInfo, row: int) -> None:
-        faults = self.faults.get(row)
-        if faults is not None and faults.pop(pod.uid, None) is not None and not faults:
-            del self.faults[row]
+    def _forget_error(self, pod: PodInfo, row: int) -> None:
+        errors = self.errors.get(row)
+        if errors is not None and errors.pop(pod.uid, None) is not None and not errors:
+            del self.errors[row]
 
 
 class _ClaimInUse:
@@ -234,26 +235,20 @@ def volume_of_inline(volume: Volume) -> AttachableVolume | None:
     return attachable(translated.driver, translated.handle)
 
 
-def fault_of_inline(volume: Volume, error: TranslationError) -> str:
-    return f"converting volume({volume.name}) from inline to csi: {error}"
-
-
-def fault_of_placed(objects: Objects, pod: PodInfo) -> str | None:
-    """Why the volumes of a placed pod are unknown: the first error in the order of its volumes."""
-    claims = objects.of(PersistentVolumeClaim)
-    for volume in pod.volumes:
-        name = claim_named_by(volume, pod.name)
-        if name is None:
-            try:
-                volume_of_inline(volume)
-            except TranslationError as error:
-                return fault_of_inline(volume, error)
-        elif not name:
-            return NAMELESS_CLAIM
-        elif is_ephemeral(volume):
-            claim = claims.get(f"{pod.namespace}/{name}")
-            if claim is not None and not is_controlled_by_pod(claim, pod.namespace, pod.name, pod.uid):
-                return not_controlled_text(claim, pod.namespace, pod.name)
+def volume_error(objects: Objects, pod: PodInfo, volume: Volume) -> str | None:
+    """Why it is unknown which volume a pod uses. A missing claim is not an error here."""
+    name = claim_named_by(volume, pod.name)
+    if name is None:
+        try:
+            volume_of_inline(volume)
+        except TranslationError as error:
+            return f"converting volume({volume.name}) from inline to csi: {error}"
+    elif not name:
+        return NAMELESS_CLAIM
+    elif is_ephemeral(volume):
+        claim = objects.of(PersistentVolumeClaim).get(f"{pod.namespace}/{name}")
+        if claim is not None and not is_controlled_by_pod(claim, pod.namespace, pod.name, pod.uid):
+            return not_controlled_text(claim, pod.namespace, pod.name)
     return None
 
 

@@ -35,13 +35,13 @@ class LabelColumn:
         self.version = 0
         self._code_of: dict[str, int] = {}
         self._carriers: list[int] = [0]
-        self._free: list[int] = []
         self._shared = 0
-        """Number of codes that more than one row has."""
+        """How many codes more than one row has."""
+        self._free: list[int] = []
 
     @property
     def is_unique(self) -> bool:
-        """Whether no two rows have the same value, so that every domain is one row."""
+        """Whether no two rows have the same value: then a domain is a row."""
         return not self._shared
 
     @property

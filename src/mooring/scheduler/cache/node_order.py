@@ -17,12 +17,13 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from mooring.api.csi_translation import BETA_REGION_LABEL, BETA_ZONE_LABEL, REGION_LABEL, ZONE_LABEL
 from mooring.api.views.node import Node
 from mooring.scheduler.cache.arrays import Bools, Int64s
 from mooring.scheduler.cache.columns import Columns
 
-ZONE_LABELS = ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone")
-REGION_LABELS = ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region")
+ZONE_LABELS = (BETA_ZONE_LABEL, ZONE_LABEL)
+REGION_LABELS = (BETA_REGION_LABEL, REGION_LABEL)
 """The beta label takes precedence on a node with both."""
 
 

@@ -137,7 +137,7 @@ class NodeSelection:
         matching = self.labelled(term.labels, rows)
         for requirement in term.fields:
             if requirement.key == NAME_FIELD:
-                is_named = self._is_named(requirement.value, rows)
+                is_named = self.is_named(requirement.value, rows)
                 matching &= is_named if requirement.operator is Operator.IN else ~is_named
             elif not requirement.matches_absent:
                 matching[:] = False
@@ -184,7 +184,8 @@ class NodeSelection:
         self._evaluations[requirement] = (column, column.version, answers)
         return column, answers
 
-    def _is_named(self, name: str, rows: Rows) -> Bools:
+    def is_named(self, name: str, rows: Rows) -> Bools:
+        """Per row: whether the node has this name."""
         row = self._row_of.get(name)
         named = np.zeros(length_of(rows), dtype=np.bool_)
         if row is not None:

@@ -16,7 +16,8 @@ once per signature: the request vector, compiled selectors, the label class.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -32,6 +33,7 @@ from mooring.scheduler.cache.resources import ResourceColumns
 from mooring.scheduler.cache.selectors import LabelClass, SelectorColumns
 from mooring.scheduler.cache.terms import CarriedTerm, PodTerms, TermColumns
 
+Derived = TypeVar("Derived")
 NO_START_S = float("inf")
 _RESIZING = ("PodResizePending", "PodResizeInProgress")
 _encode_key = msgspec.msgpack.Encoder().encode
@@ -41,13 +43,13 @@ class PodSignature:
     """What all pods of one template have in common."""
 
     __slots__ = (
+        "_derived",
         "_family",
         "affinity_error",
         "host_ports",
         "key",
         "label_class",
         "labels",
-        "memo",
         "namespace",
         "owner",
         "pods_placed",
@@ -70,8 +72,8 @@ class PodSignature:
         self.owner: OwnerReference | None = controller_of(view.metadata)
         self.priority: int = view.spec.priority or 0
         self.host_ports = host_ports(view.spec)
-        self.memo: dict[object, object] = {}
-        """What plugins derived from this signature, by plugin. Removed with the signature."""
+        self._derived: dict[object, tuple[object, Any]] = {}
+        """See `PerSignature`."""
         self.pods_placed = 0
         self.used_at = 0
         self.registered = False
@@ -88,8 +90,35 @@ class PodSignature:
             self._family = _encode_key((self.namespace, _spec_that_counts(self.spec), _granted(self.view)))
         return self._family
 
+    def derived(self, key: PerSignature[Derived], version: object) -> Derived:
+        """The value of `key` for this signature; computed again if the version has changed."""
+        known = self._derived.get(key)
+        if known is None or known[0] != version:
+            known = self._derived[key] = (version, key.derive(self))
+        value: Derived = known[1]
+        return value
+
+    def forget_derived(self) -> None:
+        self._derived.clear()
+
     def __repr__(self) -> str:
         return f"PodSignature({self.namespace}, {dict(self.labels)})"
+
+
+class PerSignature(Generic[Derived]):
+    """A function of the signature whose result is stored with the signature. Usable as a decorator.
+
+    `version` returns a value that changes when the function reads something else that has changed.
+    """
+
+    __slots__ = ("derive", "version")
+
+    def __init__(self, derive: Callable[[PodSignature], Derived], version: Callable[[], object] | None = None) -> None:
+        self.derive = derive
+        self.version = version
+
+    def __call__(self, signature: PodSignature) -> Derived:
+        return signature.derived(self, self.version() if self.version is not None else None)
 
 
 class PodInfo:
@@ -287,7 +316,7 @@ class SignatureRegistry:
             self._terms.release(signature.terms)
             signature.terms = ()
             signature.registered = False
-            signature.memo.clear()
+            signature.forget_derived()
             del self._signatures[signature.key]
         kept = {id(signature.label_class) for signature in self._signatures.values()}
         for signature in stale:

@@ -8,7 +8,7 @@ The address 0.0.0.0 conflicts with every address, any other address with itself 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +22,9 @@ class HostPort(NamedTuple):
     protocol: str
     port: int
     address: str
+
+    def conflicts_with(self, other: HostPort) -> bool:
+        return self[:2] == other[:2] and _addresses_conflict(self.address, other.address)
 
 
 class PortColumns:
@@ -58,15 +61,18 @@ class PortColumns:
         """Per row: whether one of the ports is taken."""
         taken = np.zeros(height, dtype=np.bool_)
         for port in wanted:
-            for address, rows in self._rows_of.get((port.protocol, port.port), {}).items():
-                if port.address in (ANY_ADDRESS, address) or address == ANY_ADDRESS:
-                    taken[list(rows)] = True
+            for rows in self._conflicting_rows(port):
+                taken[list(rows)] = True
         return taken
 
     def conflicts_at(self, wanted: Iterable[HostPort], row: int) -> bool:
-        return any(
-            row in rows
-            for port in wanted
-            for address, rows in self._rows_of.get((port.protocol, port.port), {}).items()
-            if port.address in (ANY_ADDRESS, address) or address == ANY_ADDRESS
-        )
+        return any(row in rows for port in wanted for rows in self._conflicting_rows(port))
+
+    def _conflicting_rows(self, port: HostPort) -> Iterator[set[int]]:
+        for address, rows in self._rows_of.get((port.protocol, port.port), {}).items():
+            if _addresses_conflict(port.address, address):
+                yield rows
+
+
+def _addresses_conflict(one: str, other: str) -> bool:
+    return one == other or ANY_ADDRESS in (one, other)

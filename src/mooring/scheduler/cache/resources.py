@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from mooring.scheduler.cache.arrays import Int64s, Rows, grown
+from mooring.scheduler.cache.arrays import Float64s, Int64s, Rows, grown
 
 CPU = 0
 MEMORY = 1
@@ -35,7 +35,7 @@ _FIXED_NAMES = ("cpu", "memory", "ephemeral-storage", "pods", "cpu (non-zero)", 
 class ResourceColumns:
     """The tables of allocatable and used amounts."""
 
-    __slots__ = ("_bounds", "_looked_at", "_slot_of", "allocatable", "names", "used")
+    __slots__ = ("_bounds", "_divisors", "_looked_at", "_slot_of", "allocatable", "names", "used")
 
     def __init__(self, capacity: int) -> None:
         self.names: list[str] = list(_FIXED_NAMES)
@@ -43,6 +43,7 @@ class ResourceColumns:
         self.allocatable: Int64s = np.zeros((len(_FIXED_NAMES), capacity), dtype=np.int64)
         self.used: Int64s = np.zeros((len(_FIXED_NAMES), capacity), dtype=np.int64)
         self._bounds: dict[int, tuple[int, int]] = {}
+        self._divisors: dict[int, Float64s] = {}
         self._looked_at: tuple[int, list[int], list[int]] = (-1, [], [])
 
     def slot(self, name: str) -> int:
@@ -74,6 +75,16 @@ class ResourceColumns:
             known = self._bounds[slot] = (int(offered.min()), int(offered.max())) if len(offered) else (0, 0)
         return known
 
+    def divisors(self, slot: int) -> Float64s:
+        """Per row: the allocatable amount of a resource, at least 1, as a float; computed again after a node changed.
+
+        Dividing int64 by float64 takes half the time of dividing by int64, and has the same result.
+        """
+        known = self._divisors.get(slot)
+        if known is None:
+            known = self._divisors[slot] = np.maximum(self.allocatable[slot], 1).astype(np.float64)
+        return known
+
     def at(self, row: int) -> tuple[list[int], list[int]]:
         """The allocatable and used amounts of one row as lists. Three plugins read the same row in turn."""
         if self._looked_at[0] != row:
@@ -103,6 +114,7 @@ class ResourceColumns:
     def set_allocatable(self, row: int, amounts: Mapping[str, int]) -> None:
         slots = {self.slot(name): amount for name, amount in amounts.items()}
         self._bounds.clear()
+        self._divisors.clear()
         self._looked_at = (-1, [], [])
         self.allocatable[:, row] = 0
         for slot, amount in slots.items():
@@ -113,10 +125,12 @@ class ResourceColumns:
 
     def clear(self, row: int) -> None:
         self._bounds.clear()
+        self._divisors.clear()
         self._looked_at = (-1, [], [])
         self.allocatable[:, row] = 0
         self.used[:, row] = 0
 
     def grow(self, capacity: int) -> None:
+        self._divisors.clear()
         self.allocatable = grown(self.allocatable, capacity)
         self.used = grown(self.used, capacity)

@@ -1,16 +1,15 @@
-"""Strict decoding: plain data becomes a configuration type, or a list of everything that is wrong with it.
+"""Strict decoding of plain data into a configuration type.
 
-Comes in   dictionaries and lists, as a YAML or JSON reader leaves them, and the type that they should be
-Goes out   a value of that type; problems are added to the decoder's list, and decoding goes on
+Takes dictionaries and lists, as a YAML or JSON parser returns them, and a type. Returns a value of that type;
+problems are added to the decoder's list, and decoding continues.
 
- 1. A field that the type does not have is a problem, never ignored: a misspelt setting that silently does nothing is
-    the worst kind of outage.
- 2. Nothing is converted: "5" is not 5, and true is not 1.
- 3. `null` is absence. In a list it stands for an element with nothing set.
- 4. What could not be decoded counts as zero, so that one mistake is told once and the rest is still looked at.
-    A value with problems is only good for looking for more of them.
+1. An unknown field is a problem, never ignored: a misspelt setting that silently has no effect causes outages.
+2. No value is converted: "5" is not 5, and true is not 1.
+3. `null` means that the field is absent. In a list it stands for an element with no field set.
+4. A value that cannot be decoded counts as zero, so that each mistake is reported once and the rest is still checked.
+   A value with problems must not be used.
 
-Why not msgspec's own decoder? It stops at the first problem, and its words are not Kubernetes'.
+msgspec's own decoder is not used because it stops at the first problem and its messages differ from Kubernetes'.
 """
 
 import base64
@@ -25,8 +24,8 @@ import msgspec
 
 from mooring.api.durations import parse_duration
 from mooring.api.field_errors import quoted
-from mooring.scheduler.config.fields import INT32, IntegerRange, Meaning
 from mooring.scheduler.config.problems import Problem, child
+from mooring.scheduler.config.types import INT32, IntegerRange, Meaning
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -36,11 +35,21 @@ FOUND_SHOWN_MAX = 40
 """Characters of a wrong value that a message repeats."""
 
 
-class StrictDecoder:
-    """Decodes, and remembers what was wrong.
+TYPE_FIELDS = ("apiVersion", "kind")
 
-    `root` is the path of the data that is decoded here inside of the whole file, and `steps` what Kubernetes says it
-    was doing: it decodes the arguments of plugins on their own, and tells their paths from there.
+
+def without_type_fields(data: object) -> object:
+    """The data of an object without its apiVersion and kind."""
+    if not isinstance(data, Mapping):
+        return data
+    return {key: value for key, value in data.items() if key not in TYPE_FIELDS}
+
+
+class StrictDecoder:
+    """Decodes one value and collects the problems.
+
+    `root` is the path of the data in the file. `steps` are the decoding steps that Kubernetes' message names: it
+    decodes the arguments of each plugin separately, with paths relative to the arguments.
     """
 
     def __init__(
@@ -60,7 +69,7 @@ class StrictDecoder:
         values: dict[str, object] = {}
         for key, value in found.items():
             if key not in fields:
-                self._refuse_unknown(child(path, key), key, fields)
+                self._reject_unknown(child(path, key), key, fields)
             elif value is not None:
                 values[fields[key].name] = self._field(fields[key], value, child(path, key))
         for field in fields.values():
@@ -89,14 +98,14 @@ class StrictDecoder:
         assert isinstance(bare, type), f"{path}: {bare} is not a type that configurations are made of"
         return self._scalar(bare, data, path)
 
-    def refuse(self, path: str, text: str) -> None:
-        """Add a problem that is told with the path of its field."""
+    def reject(self, path: str, text: str) -> None:
+        """Add a problem with the path of its field."""
         before = "".join(f"{step}: " for step in self._steps)
         where = path or self._root or "the configuration"
         self.problems.append(Problem(self._whole(path), f"{before}{where}: {text}"))
 
-    def refuse_type(self, path: str, wanted: str, found: object) -> None:
-        self.refuse(path, f"expected {wanted}, found {_described(found)}")
+    def reject_type(self, path: str, wanted: str, found: object) -> None:
+        self.reject(path, f"expected {wanted}, found {_described(found)}")
 
     def _field(self, field: msgspec.structs.FieldInfo, data: object, path: str) -> object:
         value = self.value(field.type, data, path)
@@ -108,7 +117,7 @@ class StrictDecoder:
         if data is None:
             return {}
         if not isinstance(data, Mapping):
-            self.refuse_type(path, "an object", data)
+            self.reject_type(path, "an object", data)
             return {}
         return {str(key): value for key, value in data.items()}
 
@@ -116,7 +125,7 @@ class StrictDecoder:
         if data is None:
             return ()
         if not isinstance(data, Sequence) or isinstance(data, str | bytes):
-            self.refuse_type(path, "a list", data)
+            self.reject_type(path, "a list", data)
             return ()
         return tuple(self.value(item, element, f"{path}[{index}]") for index, element in enumerate(data))
 
@@ -126,10 +135,10 @@ class StrictDecoder:
         if data is None:
             return 0
         if not isinstance(data, int) or isinstance(data, bool):
-            self.refuse_type(path, "an integer", data)
+            self.reject_type(path, "an integer", data)
             return 0
         if not bounds.lowest <= data <= bounds.highest:
-            self.refuse_type(path, f"an integer between {bounds.lowest} and {bounds.highest}", data)
+            self.reject_type(path, f"an integer between {bounds.lowest} and {bounds.highest}", data)
             return 0
         return data
 
@@ -137,12 +146,12 @@ class StrictDecoder:
         if data is None:
             return 0.0
         if not isinstance(data, str):
-            self.refuse_type(path, 'a duration such as "1m30s"', data)
+            self.reject_type(path, 'a duration such as "1m30s"', data)
             return 0.0
         try:
             return parse_duration(data)
         except ValueError as error:
-            self.refuse(path, f'expected a duration such as "1m30s": {error}')
+            self.reject(path, f'expected a duration such as "1m30s": {error}')
             return 0.0
 
     def _scalar(self, wanted: type, data: object, path: str) -> object:
@@ -159,10 +168,10 @@ class StrictDecoder:
                 return base64.b64decode(data, validate=True)
             except binascii.Error:
                 pass
-        self.refuse_type(path, _NAMES[wanted], data)
+        self.reject_type(path, _NAMES[wanted], data)
         return wanted()
 
-    def _refuse_unknown(self, path: str, key: str, fields: Mapping[str, object]) -> None:
+    def _reject_unknown(self, path: str, key: str, fields: Mapping[str, object]) -> None:
         before = "".join(f"strict decoding error: {step}: " for step in self._steps)
         text = f"{before}strict decoding error: unknown field {quoted(path)}"
         by_lower = {name.lower(): name for name in fields}

@@ -1,12 +1,12 @@
-"""From a configuration back to the file that says it: for `/configz`, and for `--write-config-to`.
+"""Encode a configuration as the data of a file, for `/configz` and `--write-config-to`.
 
-Comes in   a `SchedulerConfiguration` with every default
-Goes out   the data of a `KubeSchedulerConfiguration` v1, which `load` reads back to the same configuration
+Takes a `SchedulerConfiguration` with every default. Returns the data of a `KubeSchedulerConfiguration` v1, which
+`load` reads back to the same configuration.
 
- 1. What kube-scheduler writes is written, field by field: among others it leaves out what is empty, but not where a
-    zero means something, and shows every field of the blocks about leader election and the client.
- 2. `percentageOfNodesToScore` is left out where nobody set it. kube-scheduler writes 0 there, which is its default and
-    not ours: reading that back would change what is decided.
+1. The fields are those that kube-scheduler writes: it omits empty values, but not zeros that have a meaning, and it
+   writes every field of `leaderElection` and `clientConnection`.
+2. `percentageOfNodesToScore` is omitted if the configuration does not set it. kube-scheduler writes its default, 0,
+   which is not the default here: reading it back would change the scheduler's decisions.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from typing import Annotated, get_args, get_origin
 import msgspec
 
 from mooring.api.durations import format_duration
-from mooring.scheduler.config.fields import Meaning, Settings
 from mooring.scheduler.config.types import (
     API_VERSION,
     KIND,
@@ -26,9 +25,11 @@ from mooring.scheduler.config.types import (
     ExtenderManagedResource,
     ExtenderTLSConfig,
     LeaderElectionConfiguration,
+    Meaning,
     Plugin,
     PluginConfig,
     SchedulerConfiguration,
+    Settings,
 )
 
 _SHOWN_WHOLE = (LeaderElectionConfiguration, ClientConnectionConfiguration, Plugin)
@@ -91,7 +92,7 @@ def _value(value: object, *, is_duration: bool = False) -> object:
 
 
 def _without_empty(value: object) -> object:
-    """A part of an API object, without what says nothing."""
+    """A part of an API object, without empty values."""
     match value:
         case Mapping():
             kept = {key: _without_empty(item) for key, item in value.items()}

@@ -1,12 +1,12 @@
-"""From a file's data to a configuration that can be trusted.
+"""Load a configuration: decode the data of a file, fill in the defaults, validate.
 
-Comes in   the data of a `KubeSchedulerConfiguration`, or None for none
-Goes out   a `SchedulerConfiguration` with every default, or a `ConfigurationError` with every problem
+Takes the data of a `KubeSchedulerConfiguration`, or None for no file. Returns a `SchedulerConfiguration` with every
+default, or raises `ConfigurationError` with every problem.
 
- 1. Decoding comes first, then defaults, then validation; each tells all of its problems before the next is tried,
-    because a default or a rule applied to what could not be decoded would only invent more of them.
- 2. The arguments of Kubernetes' own plugins become typed values. Those of other plugins stay as they are: only the
-    plugin knows what they mean.
+1. The steps are decoding, defaults, validation. A step with problems ends loading: defaults and rules applied to
+   fields that could not be decoded would report problems that do not exist.
+2. The arguments of Kubernetes' own plugins become typed values. Those of other plugins stay as written: only the
+   plugin can interpret them.
 """
 
 from collections.abc import Mapping
@@ -14,13 +14,13 @@ from collections.abc import Mapping
 import msgspec
 
 from mooring.api.field_errors import quoted
-from mooring.scheduler.config.arguments import ARGUMENTS
-from mooring.scheduler.config.decode import StrictDecoder
-from mooring.scheduler.config.defaults import with_defaults
+from mooring.scheduler.config.decode import StrictDecoder, without_type_fields
 from mooring.scheduler.config.problems import ConfigurationError, Problem, child
+from mooring.scheduler.config.profiles import with_defaults
 from mooring.scheduler.config.types import (
     API_GROUP,
     API_VERSION,
+    ARGUMENTS,
     KIND,
     PluginConfig,
     Profile,
@@ -29,7 +29,6 @@ from mooring.scheduler.config.types import (
 from mooring.scheduler.config.validation import validate
 
 _KINDS = frozenset({KIND, *(f"{name}Args" for name in ARGUMENTS)})
-_TYPE_FIELDS = ("apiVersion", "kind")
 
 
 def load_configuration(data: object | None) -> SchedulerConfiguration:
@@ -45,7 +44,7 @@ def load_configuration(data: object | None) -> SchedulerConfiguration:
 def _decoded(data: object) -> SchedulerConfiguration:
     if isinstance(data, Mapping):
         _check_kind(data)
-        data = _without_type(data)
+        data = without_type_fields(data)
     decoder = StrictDecoder(custom={PluginConfig: _decode_plugin_config})
     configuration = decoder.struct(SchedulerConfiguration, data)
     if decoder.problems:
@@ -54,11 +53,11 @@ def _decoded(data: object) -> SchedulerConfiguration:
 
 
 def _completed(configuration: SchedulerConfiguration, data: object) -> SchedulerConfiguration:
-    """Fills in what depends on more than one field; everything else has its default in its type."""
+    """Fill in the defaults that depend on more than one field. All others are in the types."""
     written = data if isinstance(data, Mapping) else {}
     profiles = configuration.profiles or (Profile(),)
     if len(profiles) > 1:
-        # Only a lone profile may do without a name: of several, which one would the pods without a name mean?
+        # Only a single profile may omit its name. With several, validation reports the ones without a name.
         given = [_named(profile) for profile in written["profiles"]]
         profiles = tuple(
             profile if is_named else msgspec.structs.replace(profile, scheduler_name="")
@@ -94,14 +93,14 @@ def _check_kind(data: Mapping[str, object]) -> None:
 
 
 def _decode_plugin_config(decoder: StrictDecoder, data: object, path: str) -> PluginConfig:
-    """An entry of `pluginConfig`, whose arguments are of the type that its name says."""
+    """An entry of `pluginConfig`. The plugin's name decides the type of the arguments."""
     entry = dict(data) if isinstance(data, Mapping) else data
     arguments = entry.pop("args", None) if isinstance(entry, dict) else None
     config = decoder.struct(PluginConfig, entry, path)
     where = child(path, "args")
     if config.name not in ARGUMENTS:
         if arguments is not None and not isinstance(arguments, Mapping):
-            decoder.refuse_type(where, "an object", arguments)
+            decoder.reject_type(where, "an object", arguments)
             return config
         return msgspec.structs.replace(config, args=arguments)
     mismatch = _kind_mismatch(config.name, arguments)
@@ -109,13 +108,13 @@ def _decode_plugin_config(decoder: StrictDecoder, data: object, path: str) -> Pl
         decoder.problems.append(Problem(child(where, mismatch[0]), f"decoding .{path}: {mismatch[1]}"))
         return config
     nested = StrictDecoder(where, steps=(f"decoding .{path}", f"decoding args for plugin {config.name}"))
-    decoded = nested.struct(ARGUMENTS[config.name], _without_type(arguments))
+    decoded = nested.struct(ARGUMENTS[config.name], without_type_fields(arguments))
     decoder.problems += nested.problems
     return msgspec.structs.replace(config, args=decoded)
 
 
 def _kind_mismatch(plugin: str, arguments: object) -> tuple[str, str] | None:
-    """The field and the words, where arguments say of themselves that they are something else."""
+    """The field and the message, if the arguments state an `apiVersion` or `kind` of something else."""
     if not isinstance(arguments, Mapping):
         return None
     wanted = f"{plugin}Args"
@@ -127,9 +126,3 @@ def _kind_mismatch(plugin: str, arguments: object) -> tuple[str, str] | None:
     if kind != wanted:
         return "kind", f"args for plugin {plugin} were not of type {wanted}.{API_GROUP}, got {kind}.{API_GROUP}"
     return None
-
-
-def _without_type(data: object) -> object:
-    if not isinstance(data, Mapping):
-        return data
-    return {key: value for key, value in data.items() if key not in _TYPE_FIELDS}

@@ -1,11 +1,8 @@
-"""What is wrong with a configuration, in Kubernetes' words, all of it at once.
+"""Problems of a configuration, with Kubernetes' messages.
 
-Comes in   a field's path, the value found there, and what is the matter with it
-Goes out   `Problem`s, and `ConfigurationError`, which carries them to whoever asked for the configuration
-
- 1. A problem's text is a whole sentence and names the field itself; its path is there for programs, which find the
-    line in the file with it (`YamlDocument.line_of`).
- 2. The five kinds of sentence are those of Kubernetes' field errors, to the letter: people search for them.
+1. A problem's text is a complete message that names the field. Its path is for programs, which find the line in the
+   file with it (`YamlDocument.line_of`).
+2. The five messages are those of Kubernetes' field errors, byte for byte: users search for them.
 """
 
 import json
@@ -25,7 +22,7 @@ class Problem:
 
 
 class ConfigurationError(ValueError):
-    """A configuration that cannot be used. One line for each problem; trying again will not help."""
+    """An invalid configuration. The message has one line for each problem."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems: tuple[Problem, ...] = tuple(dict.fromkeys(problems))

@@ -1,24 +1,203 @@
-"""`KubeSchedulerConfiguration` v1 as values: everything that an operator can ask of a scheduler.
+"""The types of `KubeSchedulerConfiguration` v1: extension points, plugin arguments, the configuration.
 
-Comes in   a file, through `load`
-Goes out   `SchedulerConfiguration` and its parts, frozen, with every default filled in
+The fields are those of `kubescheduler.config.k8s.io/v1` in kube-scheduler v1.36, no more and no fewer. There are no
+bind addresses for health and metrics: version 1 left them to flags. `decode` reads the annotations at run time, so
+this module does not use `from __future__ import annotations`.
 
- 1. The fields are those of `kubescheduler.config.k8s.io/v1` in kube-scheduler v1.36, no more and no fewer. There are
-    no bind addresses for health and metrics: version 1 left them to flags.
- 2. In a loaded configuration each profile's `plugins` already holds the default plugins, merged with what was asked
-    for, and `plugin_config` holds the arguments of every plugin that takes some.
- 3. `percentage_of_nodes_to_score` is None where the file does not set it. kube-scheduler would fill in 0, which
-    means "decide by the size of the cluster"; here it means that all nodes are scored, and 0 is what 0 is there.
+1. A field's default is its value when the configuration does not set it, or sets it to `null`. `OrDefault` marks
+   fields where Kubernetes also takes the default for a zero, an empty text or an empty list. A field without a
+   default is zero when it is absent, and `validation` decides about it.
+2. The defaults are those of kube-scheduler v1.36 with its feature gates as shipped: time-outs for filtering by
+   devices and for binding devices (DRASchedulerFilterTimeout, DRADeviceBindingConditions are on), and no shape for
+   scoring by storage capacity (StorageCapacityScoring is off). `X()` is what plugin X gets when the configuration
+   does not mention it.
+3. In a loaded configuration, `plugins` of each profile holds the default plugins merged with what the profile sets,
+   and `plugin_config` holds the arguments of every plugin that takes arguments.
+4. `percentage_of_nodes_to_score` is None where the file does not set it, and all nodes are scored. kube-scheduler
+   fills in 0, which means "decide by the size of the cluster"; here, too, 0 means that.
 """
 
 from collections.abc import Mapping
-from typing import TypeAlias
+from dataclasses import dataclass
+from enum import Enum
+from typing import Annotated, TypeAlias, TypeVar, dataclass_transform
 
+import msgspec
 from msgspec import field
 
-from mooring.scheduler.config.arguments import KnownArguments
-from mooring.scheduler.config.fields import Int32, Int64, OrDefault, Seconds, Settings
-from mooring.scheduler.framework.points import ExtensionPoint
+from mooring.api.views.pod import NodeAffinity, TopologySpreadConstraint
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class IntegerRange:
+    lowest: int
+    highest: int
+
+
+class Meaning(Enum):
+    DURATION = "written as 1m30s, held in seconds"
+    ZERO_IS_DEFAULT = "a zero value counts as absent"
+
+
+INT32 = IntegerRange(-(2**31), 2**31 - 1)
+INT64 = IntegerRange(-(2**63), 2**63 - 1)
+
+Int32 = Annotated[int, INT32]
+Int64 = Annotated[int, INT64]
+Seconds = Annotated[float, Meaning.DURATION]
+OrDefault = Annotated[T, Meaning.ZERO_IS_DEFAULT]
+
+
+# Subclasses inherit these options in msgspec. Type checkers know that only with this decorator.
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
+class Settings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The base class of all configuration types."""
+
+
+class ExtensionPoint(Enum):
+    """The extension points in the order in which they run; the two placement points, for groups of pods, come last.
+
+    A value is the point's field in a profile's `plugins`. `multiPoint` is not among them: no plugin is called there.
+    """
+
+    PRE_ENQUEUE = "preEnqueue"
+    QUEUE_SORT = "queueSort"
+    PRE_FILTER = "preFilter"
+    FILTER = "filter"
+    POST_FILTER = "postFilter"
+    PRE_SCORE = "preScore"
+    SCORE = "score"
+    RESERVE = "reserve"
+    PERMIT = "permit"
+    PRE_BIND = "preBind"
+    BIND = "bind"
+    POST_BIND = "postBind"
+    PLACEMENT_GENERATE = "placementGenerate"
+    PLACEMENT_SCORE = "placementScore"
+
+    @property
+    def config_field(self) -> str:
+        """The field of `plugins` in a configuration: "preFilter"."""
+        return self.value
+
+    @property
+    def attribute(self) -> str:
+        """The same field as a Python name: "pre_filter"."""
+        return self.name.lower()
+
+    @property
+    def plugin_type(self) -> str:
+        """Kubernetes' name of the interface for this point: "PreFilterPlugin"."""
+        return f"{self.value[0].upper()}{self.value[1:]}Plugin"
+
+    @property
+    def is_weighted(self) -> bool:
+        """Whether the results of the plugins at this point are multiplied by a weight and added up."""
+        return self in (ExtensionPoint.SCORE, ExtensionPoint.PLACEMENT_SCORE)
+
+
+LEAST_ALLOCATED = "LeastAllocated"
+MOST_ALLOCATED = "MostAllocated"
+REQUESTED_TO_CAPACITY_RATIO = "RequestedToCapacityRatio"
+
+SYSTEM_DEFAULTING = "System"
+LIST_DEFAULTING = "List"
+
+
+class ResourceSpec(Settings):
+    name: str
+    weight: OrDefault[Int64] = 1
+
+
+CPU_AND_MEMORY = (ResourceSpec(name="cpu"), ResourceSpec(name="memory"))
+
+
+class UtilizationShapePoint(Settings):
+    """A point of a function from utilization (0 to 100) to score (0 to 10)."""
+
+    utilization: Int32
+    score: Int32
+
+
+class RequestedToCapacityRatioParam(Settings):
+    shape: tuple[UtilizationShapePoint, ...] = ()
+
+
+class ScoringStrategy(Settings):
+    """How nodes are ranked by utilization. `type` is required in a strategy that the configuration sets."""
+
+    type: str
+    resources: OrDefault[tuple[ResourceSpec, ...]] = CPU_AND_MEMORY
+    requested_to_capacity_ratio: RequestedToCapacityRatioParam | None = None
+
+
+class DefaultPreemptionArgs(Settings):
+    min_candidate_nodes_percentage: Int32 = 10
+    min_candidate_nodes_absolute: Int32 = 100
+
+
+class DynamicResourcesArgs(Settings):
+    """A filter time-out of 0 means no time-out."""
+
+    filter_timeout_s: Seconds = field(default=10.0, name="filterTimeout")
+    binding_timeout_s: Seconds = field(default=600.0, name="bindingTimeout")
+
+
+class InterPodAffinityArgs(Settings):
+    hard_pod_affinity_weight: Int32 = 1
+    ignore_preferred_terms_of_existing_pods: bool = False
+
+
+class NodeAffinityArgs(Settings):
+    added_affinity: NodeAffinity | None = None
+
+
+class NodeResourcesBalancedAllocationArgs(Settings):
+    resources: OrDefault[tuple[ResourceSpec, ...]] = CPU_AND_MEMORY
+
+
+class NodeResourcesFitArgs(Settings):
+    ignored_resources: tuple[str, ...] = ()
+    ignored_resource_groups: tuple[str, ...] = ()
+    scoring_strategy: ScoringStrategy = ScoringStrategy(type=LEAST_ALLOCATED)
+
+
+class PodTopologySpreadArgs(Settings):
+    default_constraints: tuple[TopologySpreadConstraint, ...] = ()
+    defaulting_type: OrDefault[str] = SYSTEM_DEFAULTING
+
+
+class VolumeBindingArgs(Settings):
+    """`shape` is None unless set, and validation rejects it: its feature gate is off."""
+
+    bind_timeout_seconds: Int64 = 600
+    shape: tuple[UtilizationShapePoint, ...] | None = None
+
+
+KnownArguments: TypeAlias = (
+    DefaultPreemptionArgs
+    | DynamicResourcesArgs
+    | InterPodAffinityArgs
+    | NodeAffinityArgs
+    | NodeResourcesBalancedAllocationArgs
+    | NodeResourcesFitArgs
+    | PodTopologySpreadArgs
+    | VolumeBindingArgs
+)
+
+ARGUMENTS: dict[str, type[KnownArguments]] = {
+    "DefaultPreemption": DefaultPreemptionArgs,
+    "DynamicResources": DynamicResourcesArgs,
+    "InterPodAffinity": InterPodAffinityArgs,
+    "NodeAffinity": NodeAffinityArgs,
+    "NodeResourcesBalancedAllocation": NodeResourcesBalancedAllocationArgs,
+    "NodeResourcesFit": NodeResourcesFitArgs,
+    "PodTopologySpread": PodTopologySpreadArgs,
+    "VolumeBinding": VolumeBindingArgs,
+}
+
 
 API_GROUP = "kubescheduler.config.k8s.io"
 API_VERSION = f"{API_GROUP}/v1"
@@ -26,10 +205,10 @@ KIND = "KubeSchedulerConfiguration"
 
 DEFAULT_SCHEDULER_NAME = "default-scheduler"
 ALL_PLUGINS = "*"
-"""In a list of disabled plugins: each and every one."""
+"""In a list of disabled plugins: all plugins."""
 
 RawArguments: TypeAlias = Mapping[str, object]
-"""The arguments of a plugin that is not Kubernetes' own, as they stand in the file."""
+"""The arguments of a plugin that is not Kubernetes' own, as written in the file."""
 
 PluginArguments: TypeAlias = KnownArguments | RawArguments
 
@@ -53,7 +232,7 @@ class ClientConnectionConfiguration(Settings):
 
 
 class Plugin(Settings):
-    """A plugin in a list. The weight counts where scores are added up; 0 there means that none was given."""
+    """A plugin in a list. The weight applies at weighted points; 0 means that none was given."""
 
     name: str
     weight: Int32 = 0
@@ -90,7 +269,7 @@ class Plugins(Settings):
         return found
 
     def enabled_names(self) -> tuple[str, ...]:
-        """Every plugin that is enabled anywhere, once, in the order of the alphabet."""
+        """Every plugin that is enabled at any point, once, in alphabetical order."""
         lists = (self.multi_point, *(self.at(point) for point in ExtensionPoint))
         return tuple(sorted({plugin.name for plugins in lists for plugin in plugins.enabled}))
 

@@ -1,10 +1,12 @@
-"""The rules that a configuration as a whole must keep.
+"""Validate a decoded configuration with its defaults.
 
-Comes in   a decoded configuration with its defaults
-Goes out   every problem, in the order in which kube-scheduler v1.36 looks, with its paths and its words
+Returns every problem in the order, with the paths and with the messages of kube-scheduler v1.36: first the
+configuration, then, at their paths, the arguments of Kubernetes' own plugins.
 
- 1. The rules about arguments live in `argument_rules`, and are asked here under the path where they stand.
- 2. Whether a plugin exists, and what it can do, is not known here: see `expansion`.
+1. The arguments of other plugins are not validated here.
+2. A field that belongs to a disabled feature gate is a problem. If it were ignored, it would take effect on the day
+   the gate is enabled.
+3. Whether a plugin exists and which extension points it serves is checked in `profiles`.
 """
 
 from collections.abc import Iterator
@@ -13,20 +15,37 @@ import msgspec
 
 from mooring.api.durations import format_duration
 from mooring.api.label_syntax import label_key_errors
-from mooring.scheduler.config.argument_rules import argument_problems
-from mooring.scheduler.config.arguments import NodeResourcesFitArgs
-from mooring.scheduler.config.problems import Problem, child, duplicate, invalid, required
+from mooring.api.nodeselector import compile_lenient
+from mooring.api.views.pod import NodeAffinity, TopologySpreadConstraint
+from mooring.api.views.selectors import NodeSelector
+from mooring.scheduler.config.problems import Problem, child, duplicate, forbidden, invalid, not_supported, required
 from mooring.scheduler.config.types import (
     API_VERSION,
+    LEAST_ALLOCATED,
+    LIST_DEFAULTING,
+    MOST_ALLOCATED,
+    REQUESTED_TO_CAPACITY_RATIO,
+    SYSTEM_DEFAULTING,
     ClientConnectionConfiguration,
+    DefaultPreemptionArgs,
+    DynamicResourcesArgs,
     Extender,
+    ExtensionPoint,
+    InterPodAffinityArgs,
     LeaderElectionConfiguration,
+    NodeAffinityArgs,
+    NodeResourcesBalancedAllocationArgs,
+    NodeResourcesFitArgs,
+    PluginArguments,
     PluginConfig,
     PluginSet,
+    PodTopologySpreadArgs,
     Profile,
     SchedulerConfiguration,
+    ScoringStrategy,
+    UtilizationShapePoint,
+    VolumeBindingArgs,
 )
-from mooring.scheduler.framework.points import ExtensionPoint
 
 REMOVED_PLUGINS = frozenset({"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"})
 _REMOVED = f'was invalid in version "v1" (KubeSchedulerConfiguration is version "{API_VERSION}")'
@@ -123,19 +142,19 @@ def _plugin_config_problems(path: str, profile: Profile) -> Iterator[Problem]:
         if config.name in REMOVED_PLUGINS:
             yield invalid(where, config.name, _REMOVED)
         elif config.name == NodeResourcesFitArgs.__name__:
-            # Almost the plugin's name, and not a plugin: kube-scheduler refuses this one, too.
+            # The name of the type instead of the plugin: kube-scheduler rejects this one as well.
             yield invalid(child(where, "args"), config.args, "has to match plugin args")
         elif _is_examined(config, profile):
             yield from argument_problems(child(where, "args"), config.args)
 
 
 def _is_examined(config: PluginConfig, profile: Profile) -> bool:
-    # kube-scheduler looks at these arguments only when it makes the plugin, so they may be nonsense while it is off.
+    # kube-scheduler validates these arguments when it creates the plugin, so not while the plugin is disabled.
     return not isinstance(config.args, NodeResourcesFitArgs) or config.name in profile.plugins.enabled_names()
 
 
 def _queue_sort_problems(path: str, profiles: tuple[Profile, ...]) -> Iterator[Problem]:
-    """There is one queue, so all profiles must sort it alike."""
+    """All profiles share one queue and must use the same queue sort plugin."""
     first = profiles[0].plugins.queue_sort
     if len(first.enabled) > 1:
         where = f"{path}[0].plugins.queueSort.Enabled"
@@ -155,7 +174,7 @@ def _queue_sort_problems(path: str, profiles: tuple[Profile, ...]) -> Iterator[P
 
 
 def _shown_plugins(plugins: PluginSet) -> dict[str, list[dict[str, object]] | None]:
-    """A list of plugins as Kubernetes' messages show it: with the field names of its inner types."""
+    """A list of plugins as Kubernetes' messages show it: with the field names of its internal types."""
     return {
         name: [{"Name": plugin.name, "Weight": plugin.weight} for plugin in listed] or None
         for name, listed in (("Enabled", plugins.enabled), ("Disabled", plugins.disabled))
@@ -191,3 +210,190 @@ def _extended_resource_problems(path: str, name: str) -> Iterator[Problem]:
 def _is_extended_resource(name: str) -> bool:
     is_native = "/" not in name or "kubernetes.io/" in name
     return not is_native and not name.startswith("requests.") and not label_key_errors(f"requests.{name}")
+
+
+UTILIZATION_MAX = 100
+SHAPE_SCORE_MAX = 10
+RESOURCE_WEIGHT_MAX = 100
+HARD_POD_AFFINITY_WEIGHT_MAX = 100
+BINDING_TIMEOUT_S_MIN = 1.0
+
+_STRATEGIES = (LEAST_ALLOCATED, MOST_ALLOCATED, REQUESTED_TO_CAPACITY_RATIO)
+_WHEN_UNSATISFIABLE = ("DoNotSchedule", "ScheduleAnyway")
+
+
+def argument_problems(path: str, arguments: PluginArguments | None) -> Iterator[Problem]:
+    match arguments:
+        case DefaultPreemptionArgs():
+            yield from _default_preemption(path, arguments)
+        case DynamicResourcesArgs():
+            yield from _dynamic_resources(path, arguments)
+        case InterPodAffinityArgs():
+            yield from _inter_pod_affinity(path, arguments)
+        case NodeAffinityArgs():
+            yield from _node_affinity(child(path, "addedAffinity"), arguments.added_affinity)
+        case NodeResourcesBalancedAllocationArgs():
+            yield from _balanced_allocation(path, arguments)
+        case NodeResourcesFitArgs():
+            yield from _fit(path, arguments)
+        case PodTopologySpreadArgs():
+            yield from _spread(path, arguments)
+        case VolumeBindingArgs():
+            yield from _volume_binding(path, arguments)
+        case _:
+            return
+
+
+def _default_preemption(path: str, arguments: DefaultPreemptionArgs) -> Iterator[Problem]:
+    percentage, absolute = arguments.min_candidate_nodes_percentage, arguments.min_candidate_nodes_absolute
+    percentage_path = child(path, "minCandidateNodesPercentage")
+    absolute_path = child(path, "minCandidateNodesAbsolute")
+    if not 0 <= percentage <= 100:
+        yield invalid(percentage_path, percentage, "not in valid range [0, 100]")
+    if absolute < 0:
+        yield invalid(absolute_path, absolute, "not in valid range [0, inf)")
+    if percentage == 0 and absolute == 0:
+        together = "cannot be zero at the same time as"
+        yield invalid(percentage_path, percentage, f"{together} minCandidateNodesAbsolute")
+        yield invalid(absolute_path, absolute, f"{together} minCandidateNodesPercentage")
+
+
+def _dynamic_resources(path: str, arguments: DynamicResourcesArgs) -> Iterator[Problem]:
+    if arguments.filter_timeout_s < 0:
+        shown = format_duration(arguments.filter_timeout_s)
+        yield invalid(child(path, "filterTimeout"), shown, "must be zero or positive")
+    if arguments.binding_timeout_s < BINDING_TIMEOUT_S_MIN:
+        shown = format_duration(arguments.binding_timeout_s)
+        yield invalid(child(path, "bindingTimeout"), shown, "must be at least 1 second")
+
+
+def _inter_pod_affinity(path: str, arguments: InterPodAffinityArgs) -> Iterator[Problem]:
+    weight = arguments.hard_pod_affinity_weight
+    if not 0 <= weight <= HARD_POD_AFFINITY_WEIGHT_MAX:
+        rule = f"not in valid range [0, {HARD_POD_AFFINITY_WEIGHT_MAX}]"
+        yield invalid(child(path, "hardPodAffinityWeight"), weight, rule)
+
+
+def _node_affinity(path: str, affinity: NodeAffinity | None) -> Iterator[Problem]:
+    if affinity is None:
+        return
+    required_path = child(path, "requiredDuringSchedulingIgnoredDuringExecution")
+    selector = affinity.required_during_scheduling_ignored_during_execution
+    if selector is not None:
+        yield from _selector(f"{required_path}.", selector)
+    preferred_path = child(path, "preferredDuringSchedulingIgnoredDuringExecution")
+    for index, preferred in enumerate(affinity.preferred_during_scheduling_ignored_during_execution):
+        if preferred.weight:
+            alone = NodeSelector(node_selector_terms=(preferred.preference,))
+            yield from _selector(f"{preferred_path}[{index}]", alone, without="nodeSelectorTerms[0]")
+
+
+def _selector(path: str, selector: NodeSelector, without: str = "") -> Iterator[Problem]:
+    """The errors of a selector, each with the path of a field in it. `without` is removed from that path."""
+    for term in compile_lenient(selector).terms:
+        for fault in term.faults:
+            text = path + fault.removeprefix(without)
+            yield Problem(text.partition(": ")[0], text)
+
+
+def _balanced_allocation(path: str, arguments: NodeResourcesBalancedAllocationArgs) -> Iterator[Problem]:
+    seen: set[str] = set()
+    for index, resource in enumerate(arguments.resources):
+        where = f"{path}.resources[{index}]"
+        if resource.name in seen:
+            yield duplicate(child(where, "name"), resource.name)
+        seen.add(resource.name)
+        if resource.weight != 1:
+            yield invalid(child(where, "weight"), resource.weight, "must be 1")
+
+
+def _fit(path: str, arguments: NodeResourcesFitArgs) -> Iterator[Problem]:
+    for index, resource in enumerate(arguments.ignored_resources):
+        yield from _label_name(f"{path}.ignoredResources[{index}]", resource)
+    for index, group in enumerate(arguments.ignored_resource_groups):
+        where = f"{path}.ignoredResourceGroups[{index}]"
+        if "/" in group:
+            yield invalid(where, group, "resource group name can't contain '/'")
+        yield from _label_name(where, group)
+    yield from _strategy(child(path, "scoringStrategy"), arguments.scoring_strategy)
+
+
+def _strategy(path: str, strategy: ScoringStrategy) -> Iterator[Problem]:
+    if strategy.type not in _STRATEGIES:
+        yield not_supported(child(path, "type"), strategy.type, _STRATEGIES)
+    for index, resource in enumerate(strategy.resources):
+        if not 0 < resource.weight <= RESOURCE_WEIGHT_MAX:
+            rule = f"resource weight of {resource.name} not in valid range (0, {RESOURCE_WEIGHT_MAX}]"
+            yield invalid(f"{path}.resources[{index}].weight", resource.weight, rule)
+    ratio, ratio_path = strategy.requested_to_capacity_ratio, child(path, "requestedToCapacityRatio")
+    if strategy.type == REQUESTED_TO_CAPACITY_RATIO:
+        if ratio is None:
+            yield required(ratio_path, "must be specified when type is RequestedToCapacityRatio")
+        else:
+            yield from _shape(child(ratio_path, "shape"), ratio.shape)
+    elif ratio is not None:
+        yield forbidden(ratio_path, "must be nil when type is not RequestedToCapacityRatio")
+
+
+def _shape(path: str, shape: tuple[UtilizationShapePoint, ...]) -> Iterator[Problem]:
+    if not shape:
+        yield required(path, "at least one point must be specified")
+    for index in range(1, len(shape)):
+        if shape[index - 1].utilization >= shape[index].utilization:
+            where = f"{path}[{index}].utilization"
+            yield invalid(where, shape[index].utilization, "values must be sorted in increasing order")
+            break
+    for index, point in enumerate(shape):
+        if not 0 <= point.utilization <= UTILIZATION_MAX:
+            rule = f"not in valid range [0, {UTILIZATION_MAX}]"
+            yield invalid(f"{path}[{index}].utilization", point.utilization, rule)
+        if not 0 <= point.score <= SHAPE_SCORE_MAX:
+            yield invalid(f"{path}[{index}].score", point.score, f"not in valid range [0, {SHAPE_SCORE_MAX}]")
+
+
+def _spread(path: str, arguments: PodTopologySpreadArgs) -> Iterator[Problem]:
+    kind, kind_path = arguments.defaulting_type, child(path, "defaultingType")
+    if kind not in (SYSTEM_DEFAULTING, LIST_DEFAULTING):
+        yield not_supported(kind_path, kind, (SYSTEM_DEFAULTING, LIST_DEFAULTING))
+    elif kind == SYSTEM_DEFAULTING and arguments.default_constraints:
+        yield invalid(kind_path, kind, "when .defaultConstraints are not empty")
+    seen: set[tuple[str, str]] = set()
+    for index, constraint in enumerate(arguments.default_constraints):
+        where = f"{path}.defaultConstraints[{index}]"
+        yield from _constraint(where, constraint)
+        pair = (constraint.topology_key, constraint.when_unsatisfiable)
+        if pair in seen:
+            yield duplicate(where, f"{{{pair[0]}, {pair[1]}}}")
+        seen.add(pair)
+
+
+def _constraint(path: str, constraint: TopologySpreadConstraint) -> Iterator[Problem]:
+    if constraint.max_skew <= 0:
+        yield invalid(child(path, "maxSkew"), constraint.max_skew, "not in valid range (0, inf)")
+    if not constraint.topology_key:
+        yield required(child(path, "topologyKey"), "can not be empty")
+    else:
+        yield from _label_name(child(path, "topologyKey"), constraint.topology_key)
+    action, action_path = constraint.when_unsatisfiable, child(path, "whenUnsatisfiable")
+    if not action:
+        yield required(action_path, "can not be empty")
+    elif action not in _WHEN_UNSATISFIABLE:
+        yield not_supported(action_path, action, _WHEN_UNSATISFIABLE)
+    if constraint.label_selector is not None:
+        rule = "constraint must not define a selector, as they deduced for each pod"
+        yield forbidden(child(path, "labelSelector"), rule)
+
+
+def _volume_binding(path: str, arguments: VolumeBindingArgs) -> Iterator[Problem]:
+    if arguments.bind_timeout_seconds < 0:
+        rule = "invalid BindTimeoutSeconds, should not be a negative value"
+        yield invalid(child(path, "bindTimeoutSeconds"), arguments.bind_timeout_seconds, rule)
+    if arguments.shape is not None:
+        shown = [{"Utilization": point.utilization, "Score": point.score} for point in arguments.shape]
+        rule = "unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring"
+        yield invalid(child(path, "shape"), shown, rule)
+
+
+def _label_name(path: str, name: str) -> Iterator[Problem]:
+    for fault in label_key_errors(name):
+        yield invalid(path, name, fault)

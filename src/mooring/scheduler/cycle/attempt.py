@@ -20,18 +20,18 @@ from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.result_cache import FITS, SignatureResults
 from mooring.scheduler.framework.profile import FilterUse, Profile
-from mooring.scheduler.framework.status import Code, Reason, Refusal, Rejection, code_of, refusal_of
+from mooring.scheduler.framework.status import Code, Reason, Status, code_of, status_of
 
 LEFT_OUT = 254
-"""The number of rows that nobody was asked about."""
+"""`first` of rows that no filter was asked about."""
 UNSEEN = 253
-"""The number of rows that the search did not get to: nothing is said about them."""
+"""`first` of rows that the search did not reach: they have no status."""
 BY_EXTENDER = 252
-"""The number of rows that all filters let through and an extender refused."""
+"""`first` of rows that fit all filters and that an extender rejected."""
 
 
 class Attempt:
-    """Everything that filtering found out about one pod."""
+    """The results of PreFilter and Filter for one pod."""
 
     __slots__ = (
         "_answers",
@@ -40,20 +40,20 @@ class Attempt:
         "_first",
         "asked",
         "columns",
-        "extender_refusals",
+        "extender_statuses",
         "feasible_count",
         "fits",
         "fits_as_cached",
         "found",
-        "is_ordinary",
+        "is_unrestricted",
         "naming_plugins",
         "node_names",
-        "other_rejectors",
+        "other_plugins",
         "pod",
+        "pre_filter_status",
         "profile",
-        "rejection",
+        "rejects_as_cached",
         "results",
-        "says_as_cached",
         "states",
         "unseen",
     )
@@ -64,31 +64,31 @@ class Attempt:
         self.columns = columns
         self.results = results
         self.states: dict[str, Any] = results.states.filters
-        """The filter state of each plugin that has a say, by name."""
+        """The filter state of each plugin that applies, by name."""
         self.asked: list[FilterUse] = []
-        """The filters among them that read the cluster, and so were asked for this pod."""
-        self.rejection: Rejection | None = None
+        """The filters among them whose answers are not cached, and that were called for this pod."""
+        self.pre_filter_status: Status | None = None
         """Set if a PreFilter ended the attempt."""
         self.node_names: frozenset[str] | None = None
-        """The only nodes that PreFilters left in question; None: all."""
+        """The only nodes that PreFilters allow; None: all."""
         self.naming_plugins: tuple[str, ...] = ()
         self.fits: Bools | None = None
-        """Per row: whether every filter lets it through; None where only `feasible` is known."""
+        """Per row: whether it fits every filter; None if only `feasible` is known."""
         self.feasible_count = 0
         self._feasible: Rows | None = None
-        self.says_as_cached = False
-        """Whether only the row-local filters had anything to say: then what is kept is the whole answer."""
+        self.rejects_as_cached = False
+        """Whether all rejections are those of the cached filters."""
         self.fits_as_cached = False
-        """Whether the feasible rows are just those that the row-local filters let through."""
-        self.is_ordinary = True
-        """Whether the pod is promised no node, and no PreFilter named any."""
+        """Whether the feasible rows are those that fit the cached filters."""
+        self.is_unrestricted = True
+        """Whether the pod is nominated to no node, and no PreFilter named nodes."""
         self.found: Int64s | None = None
-        """The feasible rows in the order in which they were found, where that order is of interest."""
+        """The feasible rows in the order of the search, if nodes are sampled."""
         self.unseen: Int64s | None = None
-        """Rows that the search did not get to, if it did not get to all."""
-        self.extender_refusals: dict[str, Refusal] = {}
+        """Rows that the search did not reach, if there are any."""
+        self.extender_statuses: dict[str, Status] = {}
         """What extenders said against nodes, by name: they may name whomever they like."""
-        self.other_rejectors: tuple[str, ...] = ()
+        self.other_plugins: tuple[str, ...] = ()
         """Who took nodes away without being a plugin."""
         self._first: UInt8s | None = None
         self._bits: Int64s | None = None
@@ -110,11 +110,11 @@ class Attempt:
         return (first > number) & (first < BY_EXTENDER)
 
     def set_fits(self, fits: Bools, count: int) -> None:
-        """Filters let these rows through."""
+        """Set the rows that fit."""
         self.fits, self.feasible_count, self._feasible = fits, count, None
 
     def set_feasible(self, rows: Int64s) -> None:
-        """Only these rows, ascending, are left."""
+        """Set the feasible rows, ascending."""
         self.fits, self.feasible_count, self._feasible = None, len(rows), rows
 
     @property
@@ -130,7 +130,7 @@ class Attempt:
         return self._bits
 
     def answered(self, use: FilterUse, rows: Rows, answer: ReasonBits) -> None:
-        """A filter's answer, remembered until somebody asks for `first` or `bits`."""
+        """Store the answer of a filter until `first` or `bits` is read."""
         self._answers.append((use, rows, answer))
 
     def _put_together(self) -> None:
@@ -152,37 +152,39 @@ class Attempt:
             self._first[self.unseen] = UNSEEN
 
     def mark_unseen(self, rows: Int64s) -> None:
-        """The search ended before it got to these rows."""
+        """The search ended before these rows."""
         self.unseen = rows
-        self.says_as_cached = False
+        self.rejects_as_cached = False
         if self._first is not None:
             self._first[rows] = UNSEEN
 
-    def narrow(self, found: Int64s, refusals: dict[str, Refusal]) -> None:
-        """Extenders had their say: these rows are left. Of those that they dropped without a word nothing is known."""
-        first, told = self.first, self.columns.rows_named(refusals)
+    def narrow(self, found: Int64s, statuses: dict[str, Status]) -> None:
+        """Extenders left these rows. Rows that they dropped without a status count as not reached."""
+        first, rejected = self.first, self.columns.rows_named(statuses)
         first[first == FITS] = UNSEEN
-        # An extender may speak of a node that it was not asked about. Its words count, but a plugin refused first.
-        overruled = sorted(self.profile.filters[n].plugin.name for n in set(first[told].tolist()) if n < BY_EXTENDER)
-        self.other_rejectors += tuple(overruled)
-        first[told] = BY_EXTENDER
+        # An extender may reject a node that a plugin rejected first. The extender's status is reported.
+        overruled = sorted(
+            self.profile.filters[n].plugin.name for n in set(first[rejected].tolist()) if n < BY_EXTENDER
+        )
+        self.other_plugins += tuple(overruled)
+        first[rejected] = BY_EXTENDER
         first[found] = FITS
-        self.extender_refusals = refusals
+        self.extender_statuses = statuses
         self.found = found
         self.set_feasible(np.sort(found))
-        self.says_as_cached = self.fits_as_cached = False
+        self.rejects_as_cached = self.fits_as_cached = False
 
     def was_pre_filtered(self, plugin: str) -> bool:
-        """Whether the plugin's PreFilter was asked, before another one ended the attempt for good."""
+        """Whether the plugin's PreFilter ran before another one ended the attempt."""
         names = [each.name for each in self.profile.pre_filters]
-        rejection = self.rejection
-        if rejection is not None and rejection.plugin and rejection.code is not Code.UNSCHEDULABLE:
-            names = names[: names.index(rejection.plugin)]
+        status = self.pre_filter_status
+        if status is not None and status.plugin and status.code is not Code.UNSCHEDULABLE:
+            names = names[: names.index(status.plugin)]
         return plugin in names
 
     @property
     def may_have_failed(self) -> bool:
-        """Whether a filter that was asked is one of those that can fail."""
+        """Whether a filter that was called may report an error."""
         return any(
             use.can_fail and any(reason.code is Code.ERROR for reason in self.reasons_of(use)) for use in self.asked
         )
@@ -190,25 +192,25 @@ class Attempt:
     def reasons_of(self, use: FilterUse) -> tuple[Reason, ...]:
         return tuple(use.plugin.reasons(self.states[use.plugin.name]))
 
-    def refusal(self, row: int) -> Refusal | None:
-        """Why a row refuses, or None if it fits."""
+    def status_at(self, row: int) -> Status | None:
+        """Why a row is rejected; None if it fits."""
         number = int(self.first[row])
         if number == FITS:
             return None
         if number == LEFT_OUT:
             return self.left_out()
         if number == BY_EXTENDER:
-            return self.extender_refusals[self.columns.node_names[row]]
+            return self.extender_statuses[self.columns.node_names[row]]
         use = self.profile.filters[number]
-        return refusal_of(use.plugin.name, int(self.bits[row]), self.reasons_of(use))
+        return status_of(use.plugin.name, int(self.bits[row]), self.reasons_of(use))
 
-    def left_out(self) -> Refusal:
+    def left_out(self) -> Status:
         """What is said of nodes that were not even asked."""
         names = " ".join(sorted(self.naming_plugins))
-        return Refusal("", Code.UNRESOLVABLE, (f"node(s) didn't satisfy plugin(s) [{names}]",))
+        return Status(Code.UNRESOLVABLE, (f"node(s) didn't satisfy plugin(s) [{names}]",))
 
-    def refusing(self) -> list[tuple[FilterUse, Int64s, Int64s]]:
-        """The filters that refused some rows, with those rows and what was said of them."""
+    def rejections(self) -> list[tuple[FilterUse, Int64s, Int64s]]:
+        """The filters that rejected rows, each with those rows and their reason bits."""
         counts = np.bincount(self.first, minlength=FITS + 1)
         found = []
         for use in self.profile.filters:
@@ -217,18 +219,18 @@ class Attempt:
                 found.append((use, rows, self.bits[rows]))
         return found
 
-    def is_refused_with(self, code: Code) -> Bools:
-        """Per row: whether it was refused, by a filter that was asked, with this code."""
-        refused = np.zeros(len(self.first), dtype=np.bool_)
-        for use, rows, bits in self.refusing():
+    def is_rejected_with(self, code: Code) -> Bools:
+        """Per row: whether a filter or an extender rejected it with this code."""
+        is_rejected = np.zeros(len(self.first), dtype=np.bool_)
+        for use, rows, bits in self.rejections():
             reasons = self.reasons_of(use)
             severer = sum(1 << n for n, r in enumerate(reasons) if r.code.severity > code.severity)
             alike = sum(1 << n for n, r in enumerate(reasons) if r.code is code)
             if alike:
-                refused[rows] = (bits & alike != 0) & (bits & severer == 0) if severer else bits & alike != 0
-        if self.extender_refusals:
-            refused[self.columns.rows_named(n for n, r in self.extender_refusals.items() if r.code is code)] = True
-        return refused
+                is_rejected[rows] = (bits & alike != 0) & (bits & severer == 0) if severer else bits & alike != 0
+        if self.extender_statuses:
+            is_rejected[self.columns.rows_named(n for n, r in self.extender_statuses.items() if r.code is code)] = True
+        return is_rejected
 
     @property
     def left_out_count(self) -> int:
@@ -240,12 +242,12 @@ class Attempt:
         return int(np.count_nonzero(is_left_out & self.columns.alive[:height]))
 
     def code_at(self, row: int) -> Code:
-        """The code of a row's refusal."""
+        """The code of a row's status."""
         number = int(self.first[row])
         if number == FITS:
             return Code.SUCCESS
         if number in (LEFT_OUT, UNSEEN):
             return Code.UNRESOLVABLE
         if number == BY_EXTENDER:
-            return self.extender_refusals[self.columns.node_names[row]].code
+            return self.extender_statuses[self.columns.node_names[row]].code
         return code_of(int(self.bits[row]), self.reasons_of(self.profile.filters[number]))

@@ -27,13 +27,13 @@ from mooring.scheduler.framework.profile import FilterUse
 
 
 class DryRun:
-    """Some rows, changed as an experiment. A context manager: leaving it takes everything back."""
+    """A transaction on some rows. Leaving the context rolls it back."""
 
     def __init__(self, attempt: Attempt, rows: Int64s, filters: Sequence[FilterUse]) -> None:
         self._attempt = attempt
         self._rows = rows
         self._transaction = Transaction(attempt.columns)
-        # What reads only facts says the same as before, and that is kept.
+        # The answers of filters that read the node alone are cached.
         self._uses = [
             use for use in filters if use.plugin.name in attempt.states and use.plugin.filter_scope is not Scope.NODE
         ]
@@ -56,7 +56,7 @@ class DryRun:
         self._transaction.rollback()
 
     def add(self, index: int, pod: PodInfo) -> None:
-        """Puts a pod onto the row at this place of `rows`."""
+        """Add a pod to `rows[index]`."""
         self._transaction.place(pod, int(self._rows[index]))
         self._adjust(index, pod, 1)
 
@@ -64,11 +64,11 @@ class DryRun:
         self._transaction.displace(pod)
         self._adjust(index, pod, -1)
 
-    def refusals(self, at: Int64s) -> tuple[UInt8s, Int64s]:
-        """For the rows at these places: the first filter that refuses, and its bits."""
+    def rejections(self, at: Int64s) -> tuple[UInt8s, Int64s]:
+        """Per row: the number of the first filter that rejects it, and its reason bits. `at` indexes the rows."""
         rows, arrays = self._rows[at], self._attempt.results.arrays
         if len(rows) == 1 and not self._adjustables:
-            return self._refusal_of_one(int(rows[0]))
+            return self._rejection_of_row(int(rows[0]))
         first, bits = arrays.node_first[rows], arrays.node_bits[rows]
         for use in self._uses:
             plugin, asked = use.plugin, (first > use.number).nonzero()[0]
@@ -84,7 +84,7 @@ class DryRun:
             bits[asked[is_rejected]] = answer[is_rejected]
         return first, bits
 
-    def _refusal_of_one(self, row: int) -> tuple[UInt8s, Int64s]:
+    def _rejection_of_row(self, row: int) -> tuple[UInt8s, Int64s]:
         arrays = self._attempt.results.arrays
         number, bits = int(arrays.node_first[row]), int(arrays.node_bits[row])
         for use in self._uses:
@@ -95,7 +95,7 @@ class DryRun:
         return np.array([number], dtype=np.uint8), np.array([bits], dtype=np.int64)
 
     def rejections_with_nominated_pods(self, at: Int64s) -> tuple[UInt8s, Int64s]:
-        """As `refusals`, where each row must take the pod with its nominated pods and without them."""
+        """As `rejections`, where each row must take the pod with its nominated pods and without them."""
         added: list[tuple[int, PodInfo]] = []
         columns, pod = self._attempt.columns, self._attempt.pod
         if len(columns.nominations):
@@ -104,14 +104,14 @@ class DryRun:
                     if nominated.priority >= pod.priority and nominated.uid != pod.uid:
                         self.add(index, nominated)
                         added.append((index, nominated))
-        first, bits = self.refusals(at)
+        first, bits = self.rejections(at)
         if not added:
             return first, bits
         for index, nominated in reversed(added):
             self.remove(index, nominated)
-        plain_first, plain_bits = self.refusals(at)
-        refused = first != FITS
-        return np.where(refused, first, plain_first), np.where(refused, bits, plain_bits)
+        plain_first, plain_bits = self.rejections(at)
+        is_rejected = first != FITS
+        return np.where(is_rejected, first, plain_first), np.where(is_rejected, bits, plain_bits)
 
     def _adjust(self, index: int, pod: PodInfo, count: int) -> None:
         row = int(self._rows[index])

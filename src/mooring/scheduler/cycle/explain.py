@@ -25,7 +25,7 @@ from mooring.scheduler.framework.guard import PluginError
 from mooring.scheduler.framework.obstacle import ExplainContext, Obstacle, ObstacleKind
 from mooring.scheduler.framework.plugin import Adjustable, Filter, Plugin, Proceed, Scope
 from mooring.scheduler.framework.profile import Profile
-from mooring.scheduler.framework.status import Rejection
+from mooring.scheduler.framework.status import Status
 
 Nominated = dict[int, tuple[PodInfo, ...]]
 """By row: the nominated pods that count as if they were placed."""
@@ -112,7 +112,7 @@ def _prepare(profile: Profile, pod: PodInfo) -> tuple[dict[str, Any], list[Obsta
         except PluginError as error:
             everywhere.append(_failure(plugin, error))
             continue
-        if isinstance(result, Rejection):
+        if isinstance(result, Status):
             everywhere.append(Obstacle(plugin.name, plugin.obstacle_kind, result.message))
         elif isinstance(result, Proceed):
             states[plugin.name] = result.state
@@ -188,4 +188,4 @@ def _distinct(obstacles: list[Obstacle]) -> list[Obstacle]:
 
 
 def _failure(plugin: Plugin, error: PluginError) -> Obstacle:
-    return Obstacle(plugin.name, plugin.obstacle_kind, error.rejection.message)
+    return Obstacle(plugin.name, plugin.obstacle_kind, error.status.message)

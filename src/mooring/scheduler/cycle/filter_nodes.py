@@ -12,7 +12,6 @@ asked about the rows that are left.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,7 @@ from mooring.scheduler.cycle.result_cache import FITS, SignatureResults
 from mooring.scheduler.cycle.sampling import Sampling, sample
 from mooring.scheduler.framework.plugin import SKIP, PreFilter, Proceed
 from mooring.scheduler.framework.profile import Profile
-from mooring.scheduler.framework.status import Code, Rejection
+from mooring.scheduler.framework.status import Code, Status
 
 
 def run_pre_filter_phase(profile: Profile, columns: Columns, results: SignatureResults, pod: PodInfo) -> Attempt:
@@ -34,15 +33,15 @@ def run_pre_filter_phase(profile: Profile, columns: Columns, results: SignatureR
     attempt = Attempt(pod, profile, columns, results)
     run_pre_filters(attempt)
     if pod.nominated_node or attempt.node_names is not None or columns.nominations.node_of(pod) is not None:
-        attempt.is_ordinary = False
+        attempt.is_unrestricted = False
     return attempt
 
 
 def find_feasible_nodes(attempt: Attempt, sampling: Sampling | None = None) -> None:
     """Run Filter, unless a PreFilter has ended the attempt."""
-    if attempt.rejection is not None:
+    if attempt.pre_filter_status is not None:
         return
-    if not attempt.is_ordinary:
+    if not attempt.is_unrestricted:
         _ignore_own_nomination(attempt)
         if _fits_on_nominated_node(attempt):
             return
@@ -52,13 +51,13 @@ def find_feasible_nodes(attempt: Attempt, sampling: Sampling | None = None) -> N
 def search_nodes(attempt: Attempt, sampling: Sampling | None) -> None:
     """Filter all nodes, or as many as sampling wants feasible."""
     left = fits = attempt.results.fits
-    if not attempt.is_ordinary:
+    if not attempt.is_unrestricted:
         _exclude_unnamed_nodes(attempt)
         left = attempt.first == FITS
     if attempt.asked:
         left = run_cluster_filters(attempt, left)
     count = int(np.count_nonzero(left))
-    attempt.says_as_cached = left is fits
+    attempt.rejects_as_cached = left is fits
     # The rows that are left are among those that fit, so that as many are the same.
     attempt.fits_as_cached = left is fits or count == np.count_nonzero(fits)
     attempt.set_fits(left, count)
@@ -72,13 +71,13 @@ def _take_sample(attempt: Attempt, left: Bools, sampling: Sampling) -> None:
         among = np.zeros(columns.height, dtype=np.bool_)
         among[columns.rows_named(attempt.node_names)] = True
     in_turn = sampling.order.in_turn(among)
-    failed = attempt.is_refused_with(Code.ERROR) if attempt.may_have_failed else None
+    failed = attempt.is_rejected_with(Code.ERROR) if attempt.may_have_failed else None
     taken = sample(in_turn, left, failed, sampling.wanted(len(in_turn)))
     unseen, again = taken.unseen, 0
     nominated_row = columns.row_of.get(attempt.pod.nominated_node) if attempt.pod.nominated_node else None
     if nominated_row is not None:
         # It was looked at before the search, which counts, unless the search gets to it and finds the same again.
-        if columns.node_names[nominated_row] in attempt.extender_refusals:
+        if columns.node_names[nominated_row] in attempt.extender_statuses:
             again = 1
         elif attempt.code_at(nominated_row) in (Code.UNSCHEDULABLE, Code.UNRESOLVABLE):
             again = int(nominated_row not in in_turn[: taken.looked_at])
@@ -106,19 +105,19 @@ def run_pre_filters(attempt: Attempt) -> None:
         answer = use.plugin.pre_filter(pod)
         if isinstance(answer, Proceed):
             _set_state(attempt, use.plugin.name, answer.state)
-    deferred: Rejection | None = None
+    deferred: Status | None = None
     naming: list[str] = []
     for plugin in _pre_filters_for(attempt):
         name = plugin.name
         answer = states.pre_filter_results.get(name) or results.topology_results.get(name) or plugin.pre_filter(pod)
         if answer is SKIP:
             continue
-        if isinstance(answer, Rejection):
-            rejection = replace(answer, plugin=name)
+        if isinstance(answer, Status):
+            status = answer.with_plugin(name)
             if answer.code is Code.UNSCHEDULABLE:
-                deferred = rejection  # preemption may help, so the other plugins' states are still needed
+                deferred = status  # preemption may help, so the other plugins' states are still needed
                 continue
-            attempt.rejection = rejection if answer.code is Code.UNRESOLVABLE else _as_error(rejection)
+            attempt.pre_filter_status = status if answer.code is Code.UNRESOLVABLE else _as_error(status)
             return
         assert isinstance(answer, Proceed), f"{name} answered PreFilter with {answer!r}"
         if name not in states.filters:
@@ -129,10 +128,10 @@ def run_pre_filters(attempt: Attempt) -> None:
             attempt.node_names = answer.node_names if known is None else known & answer.node_names
             if not attempt.node_names:
                 attempt.naming_plugins = tuple(naming)
-                attempt.rejection = _no_common_node(naming)
+                attempt.pre_filter_status = _no_common_node(naming)
                 return
     attempt.naming_plugins = tuple(naming)
-    attempt.rejection = deferred
+    attempt.pre_filter_status = deferred
     if attempt.states is not states.filters:
         asked = attempt.states.keys() - states.filters.keys()
         attempt.asked = [use for use in profile.cluster_filters if use.plugin.name in asked]
@@ -141,7 +140,7 @@ def run_pre_filters(attempt: Attempt) -> None:
 def _pre_filters_for(attempt: Attempt) -> tuple[PreFilter[Any], ...]:
     """The PreFilters to run: all of them only if a cached result rejects the pod or names nodes."""
     profile = attempt.profile
-    if attempt.results.states.has_node_names_or_rejection:
+    if attempt.results.states.has_node_names_or_status:
         return profile.pre_filters
     return profile.cluster_pre_filters if attempt.pod.volumes else profile.cluster_pre_filters_without_volumes
 
@@ -184,7 +183,7 @@ def _exclude_unnamed_nodes(attempt: Attempt) -> None:
     is_named[attempt.columns.rows_named(attempt.node_names)] = True
     nominated = attempt.columns.row_of.get(attempt.pod.nominated_node)
     if nominated is not None:
-        is_named[nominated] = True  # it was tried already, and its own refusal is what is told
+        is_named[nominated] = True  # it was tried already, and its own status is reported
     attempt.first[~is_named] = LEFT_OUT
     attempt.bits[~is_named] = 0
 
@@ -237,13 +236,13 @@ def _filter_with_nominated_pods(attempt: Attempt, fits: Bools, asked: Bools) -> 
     return fits
 
 
-def _no_common_node(naming: list[str]) -> Rejection:
+def _no_common_node(naming: list[str]) -> Status:
     if len(naming) == 1:
-        return Rejection(Code.UNRESOLVABLE, (f"node(s) didn't satisfy plugin {naming[0]}",))
+        return Status(Code.UNRESOLVABLE, (f"node(s) didn't satisfy plugin {naming[0]}",))
     names = " ".join(sorted(naming))
-    return Rejection(Code.UNRESOLVABLE, (f"node(s) didn't satisfy plugin(s) [{names}] simultaneously",))
+    return Status(Code.UNRESOLVABLE, (f"node(s) didn't satisfy plugin(s) [{names}] simultaneously",))
 
 
-def _as_error(rejection: Rejection) -> Rejection:
-    text = f'running PreFilter plugin "{rejection.plugin}": {rejection.message}'
-    return Rejection(Code.ERROR, (text,), rejection.plugin)
+def _as_error(status: Status) -> Status:
+    text = f'running PreFilter plugin "{status.plugin}": {status.message}'
+    return Status(Code.ERROR, (text,), status.plugin)

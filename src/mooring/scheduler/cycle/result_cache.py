@@ -23,9 +23,8 @@ Invariants:
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -33,12 +32,11 @@ from mooring.scheduler.cache.arrays import Bools, Int64s, Rows, UInt8s, length_o
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo, PodSignature
 from mooring.scheduler.cache.transaction import Transaction
+from mooring.scheduler.framework.diagnosis import Diagnosis
+from mooring.scheduler.framework.failed_attempt import Cache, RowCache
 from mooring.scheduler.framework.plugin import SKIP, Plugin, PreFilter, Proceed, Scope, Skip
 from mooring.scheduler.framework.profile import FilterUse, Profile, ScoreUse
-from mooring.scheduler.framework.status import Rejection
-
-if TYPE_CHECKING:
-    from mooring.scheduler.cycle.diagnosis import Diagnosis
+from mooring.scheduler.framework.status import Status
 
 FITS = 255
 """`first` of a row that no filter rejects; the numbers of filters are smaller."""
@@ -51,15 +49,9 @@ SINGLE_ROWS_MAX = 16
 
 FilterState: TypeAlias = tuple[FilterUse, Any]
 ScoreState: TypeAlias = tuple[ScoreUse, Any]
-PreFilterResult: TypeAlias = "Proceed[Any] | Skip | Rejection"
+PreFilterResult: TypeAlias = "Proceed[Any] | Skip | Status"
 
 _NO_ROWS: Int64s = np.zeros(0, dtype=np.int64)
-
-
-class RowDerived(Protocol):
-    """Something that preemption derived from rows and that a change of these rows makes invalid."""
-
-    def forget(self, rows: Int64s | None) -> None: ...
 
 
 class RowArrays:
@@ -89,7 +81,7 @@ class PluginStates:
 
     __slots__ = (
         "filters",
-        "has_node_names_or_rejection",
+        "has_node_names_or_status",
         "last_filter_number",
         "node_filters",
         "node_scores",
@@ -97,7 +89,7 @@ class PluginStates:
         "pod_filters",
         "pod_scores",
         "pre_filter_results",
-        "pre_score_rejection",
+        "pre_score_status",
         "topology_filters",
     )
 
@@ -115,14 +107,14 @@ class PluginStates:
         """Scores of nodes alone that are normalized over the feasible rows."""
         self.topology_filters = topology_filters
         """Filters of scope TOPOLOGY whose answers for this signature are node-local."""
-        self.pre_score_rejection: Rejection | None = None
+        self.pre_score_status: Status | None = None
         self._run_pre_filters(profile, pod)
         for use, state in topology_filters:
             self.filters[use.plugin.name] = state
             self.pod_filters.append((use, state))
         self.last_filter_number = max((use.number for use, _ in (*self.node_filters, *self.pod_filters)), default=-1)
         self._run_pre_scores(profile, pod)
-        self.has_node_names_or_rejection = not all(
+        self.has_node_names_or_status = not all(
             result is SKIP or (isinstance(result, Proceed) and result.node_names is None)
             for result in self.pre_filter_results.values()
         )
@@ -154,8 +146,8 @@ class PluginStates:
             state = use.plugin.pre_score(pod, slice(0, 0))
             if state is SKIP:
                 continue
-            if isinstance(state, Rejection):
-                self.pre_score_rejection = self.pre_score_rejection or replace(state, plugin=use.plugin.name)
+            if isinstance(state, Status):
+                self.pre_score_status = self.pre_score_status or state.with_plugin(use.plugin.name)
             elif use.plugin.normalizes:
                 self.normalized_scores.append((use, state))
             elif use.plugin.score_scope is Scope.NODE_PODS:
@@ -175,11 +167,11 @@ class SignatureResults:
         self.topology_results: Mapping[str, PreFilterResult] = {}
         """The PreFilter results of the topology filters for the pod that asked last, by plugin name."""
         self.arrays = RowArrays(0)
-        self.diagnosis: Diagnosis | None = None
-        """The diagnosis if no row fits. Void when a row changes; written by `diagnose`."""
-        self.victims: RowDerived | None = None
-        """What preemption found on each row. Written by DefaultPreemption."""
         self._columns = columns
+        self._diagnosis: Diagnosis | None = None
+        """The diagnosis if no row fits. Dropped when a row changes."""
+        self._row_cache: RowCache | None = None
+        """What preemption found on each row."""
         self._node_position = -1
         self._pods_position = -1
         self._raw_scores: list[Int64s] = []
@@ -225,6 +217,23 @@ class SignatureResults:
             total = total + use.weight * use.plugin.normalize(state, self._raw_scores[index][rows], rows)
         return total
 
+    @property
+    def has_row_cache(self) -> bool:
+        return self._row_cache is not None
+
+    def diagnosis(self, diagnose: Callable[[], Diagnosis]) -> Diagnosis:
+        """The diagnosis of an attempt that found no row; computed once until a row changes."""
+        if self._diagnosis is None:
+            self._diagnosis = diagnose()
+        return self._diagnosis
+
+    def row_cache(self, kind: type[Cache]) -> Cache:
+        """What a PostFilter plugin found on each row. The rows that change are dropped from it."""
+        known = self._row_cache
+        if not isinstance(known, kind):
+            known = self._row_cache = kind()
+        return known
+
     # Updating
 
     def update(self, pod: PodInfo, spare: list[RowArrays]) -> None:
@@ -234,7 +243,7 @@ class SignatureResults:
         nodes, pods = columns.fact_changes, columns.usage_changes
         if self._node_position == nodes.position and self._pods_position == pods.position:
             return
-        self.diagnosis = None
+        self._diagnosis = None
         is_large_enough = len(self.arrays) >= columns.height
         few = None
         if is_large_enough and self._node_position == nodes.position:
@@ -259,24 +268,24 @@ class SignatureResults:
         self.arrays.fits[:] = False
         self._raw_scores = [np.zeros(columns.capacity, dtype=np.int64) for _ in self.states.normalized_scores]
         self._compute(pod, columns.live_rows, columns.live_rows)
-        if self.victims is not None:
-            self.victims.forget(None)
+        if self._row_cache is not None:
+            self._row_cache.forget(None)
 
     def _update_some(self, pod: PodInfo, changed_nodes: Int64s, changed_pods: Int64s) -> None:
         arrays, alive = self.arrays, self._columns.alive
         changed = np.union1d(changed_nodes, changed_pods)
         arrays.fits[changed[~alive[changed]]] = False
         self._compute(pod, changed_nodes[alive[changed_nodes]], changed[alive[changed]])
-        if self.victims is not None:
-            self.victims.forget(changed)
+        if self._row_cache is not None:
+            self._row_cache.forget(changed)
 
     def _compute(self, pod: PodInfo, node_rows: Rows, rows: Rows) -> None:
         """Ask the plugins that read nodes alone about `node_rows`, and those that read pods about `rows`."""
         arrays, states = self.arrays, self.states
         self._best = self._normalized = None
         if length_of(node_rows):
-            first, bits = first_rejections(states.node_filters, node_rows)
-            arrays.node_first[node_rows], arrays.node_bits[node_rows] = first, bits
+            arrays.node_first[node_rows], arrays.node_bits[node_rows] = FITS, 0
+            write_rejections(states.node_filters, node_rows, arrays.node_first, arrays.node_bits)
             arrays.node_scores[node_rows] = _weighted_sum(states.node_scores, node_rows)
             for (use, state), raw in zip(states.normalized_scores, self._raw_scores, strict=True):
                 raw[node_rows] = use.plugin.score(state, node_rows)
@@ -284,11 +293,9 @@ class SignatureResults:
             self._varying = [n for n, raw in enumerate(self._raw_scores) if raw[live].min() != raw[live].max()]
         if not length_of(rows):
             return
-        first, bits = first_rejections(
-            states.pod_filters, rows, arrays.node_first[rows].copy(), arrays.node_bits[rows].copy()
-        )
-        arrays.first[rows], arrays.bits[rows] = first, bits
-        arrays.fits[rows] = first == FITS
+        arrays.first[rows], arrays.bits[rows] = arrays.node_first[rows], arrays.node_bits[rows]
+        write_rejections(states.pod_filters, rows, arrays.first, arrays.bits)
+        arrays.fits[rows] = arrays.first[rows] == FITS
         arrays.scores[rows] = arrays.node_scores[rows] + _weighted_sum(states.pod_scores, rows)
         if len(self._columns.nominations):
             self._add_nominated_pods(pod, rows)
@@ -310,11 +317,11 @@ class SignatureResults:
             if self._best is not None:
                 normalized = self._normalized.item(row) if self._normalized is not None else 0
                 self._move_among_best(self._best, row, score + normalized if fits else REJECTED)
-        if len(self._columns.nominations) or self.victims is not None:
+        if len(self._columns.nominations) or self._row_cache is not None:
             changed = np.array(rows, dtype=np.int64)
             self._add_nominated_pods(pod, changed)
-            if self.victims is not None:
-                self.victims.forget(changed)
+            if self._row_cache is not None:
+                self._row_cache.forget(changed)
 
     def _move_among_best(self, best: list[int], row: int, total: int) -> None:
         """Keep the list of best rows right after one row's total changed."""
@@ -408,7 +415,7 @@ class ResultCache:
             return signature
         # What preemption found depends on labels, so a signature with victims does not share its results.
         shared = self._results.get(signature.family)
-        is_taken = shared is not None and shared.victims is not None and shared.signature is not signature
+        is_taken = shared is not None and shared.has_row_cache and shared.signature is not signature
         return signature if is_taken else signature.family
 
     def _make_room(self) -> None:
@@ -418,24 +425,26 @@ class ResultCache:
             self._spare.append(oldest.arrays)
 
 
-def first_rejections(
-    filters: Sequence[FilterState], rows: Rows, first: UInt8s | None = None, bits: Int64s | None = None
-) -> tuple[UInt8s, Int64s]:
-    """Per row: the number of the first filter that rejects it and its reason bits, given the rejections of others."""
-    if first is None or bits is None:
-        first = np.full(length_of(rows), FITS, dtype=np.uint8)
-        bits = np.zeros(length_of(rows), dtype=np.int64)
+def write_rejections(filters: Sequence[FilterState], rows: Rows, first: UInt8s, bits: Int64s) -> None:
+    """Write to `first` and `bits`, per row, the first filter that rejects it and its reason bits.
+
+    A row that another filter rejects already keeps that filter if it comes first.
+    """
     for use, state in filters:
         answer = use.plugin.filter(state, rows)
-        if np.count_nonzero(answer):
-            is_first = (answer != 0) & (first > use.number)
-            np.copyto(first, use.number, where=is_first)
-            np.copyto(bits, answer, where=is_first)
-    return first, bits
+        if not np.count_nonzero(answer):
+            continue
+        is_first = (answer != 0) & (first[rows] > use.number)
+        if isinstance(rows, slice):
+            np.putmask(first[rows], is_first, use.number)  # three times as fast as copyto with a mask
+            np.putmask(bits[rows], is_first, answer)
+        else:
+            first[rows[is_first]] = use.number
+            bits[rows[is_first]] = answer[is_first]
 
 
 def _first_rejection(filters: Sequence[FilterState], row: int, first: int, bits: int) -> tuple[int, int]:
-    """As `first_rejections`, for one row."""
+    """As `write_rejections`, for one row."""
     for use, state in filters:
         if use.number < first and (answer := use.plugin.filter_row(state, row)):
             first, bits = use.number, answer

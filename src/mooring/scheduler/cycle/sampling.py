@@ -1,16 +1,13 @@
-"""Sampling: not to look at all nodes, once enough of them can take the pod (`percentageOfNodesToScore`).
+"""Sampling: stop the search when enough nodes fit (`percentageOfNodesToScore`).
 
-Comes in   the rows that can take a pod, the order of nodes, the percentage that a configuration asks for
-Goes out   the rows that a search in that order would have found, and how far it would have looked
+kube-scheduler samples because filtering a node takes time. Here all rows are filtered at once, and the sample is
+taken from the results: the same nodes in the same order.
 
-kube-scheduler samples because looking at a node costs it time. Here all rows are answered at once, and the sample is
-taken from the answers: the same nodes are found, in the same order.
-
- 1. A search ends before the first node that would be one too many; nodes after it were not looked at, and nothing is
-    said about them. It also ends at a node whose filter failed.
- 2. The next search starts where this one ended. (The threads of kube-scheduler may look a little further. With
-    `parallelism: 1` it ends there, too.)
- 3. Where nothing is scored, neither by plugins nor by extenders, and no extender filters, the first node will do.
+1. A search ends before the first node that would be one too many. Nodes after it count as not searched: they have no
+   status. It also ends at a node whose filter failed.
+2. The next search starts where this one ended. (The threads of kube-scheduler may search a little further. With
+   `parallelism: 1` it ends at the same node.)
+3. If no plugin and no extender scores, and no extender filters, the first node that fits is enough.
 """
 
 from __future__ import annotations
@@ -25,14 +22,14 @@ from mooring.scheduler.cache.node_order import NodeOrder
 from mooring.scheduler.framework.profile import Profile
 
 FEASIBLE_MIN = 100
-"""So many nodes are always looked for, if there are so many."""
+"""The minimum number of feasible nodes that a search looks for."""
 PERCENTAGE_MIN = 5
-"""The least that the size of a cluster leads to."""
+"""The lowest percentage that is derived from the size of the cluster."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How one profile looks for nodes."""
+    """How one profile searches nodes."""
 
     order: NodeOrder
     percentage: int | None
@@ -40,7 +37,7 @@ class Sampling:
     first_will_do: bool = False
 
     def wanted(self, node_count: int) -> int:
-        """How many of so many nodes are enough."""
+        """The number of feasible nodes that are enough."""
         if self.percentage is None:
             return node_count
         return 1 if self.first_will_do else feasible_wanted(self.percentage, node_count)
@@ -49,7 +46,7 @@ class Sampling:
 def sampling_for(
     profile: Profile, order: NodeOrder, *, extenders_filter: bool = False, extenders_score: bool = False
 ) -> Sampling | None:
-    """How a profile samples; None if it looks at all nodes, and nobody asks in which order."""
+    """How a profile samples; None if it searches all nodes and their order does not matter."""
     first_will_do = not profile.scores and not extenders_filter and not extenders_score
     percentage = profile.percentage_of_nodes_to_score
     if percentage is not None and percentage >= 100 and not first_will_do:
@@ -61,14 +58,14 @@ def sampling_for(
 
 class Sample(NamedTuple):
     found: Int64s
-    """Rows that can take the pod, in the order in which they were found."""
+    """Feasible rows in the order in which they were found."""
     unseen: Int64s
-    """Rows that were not looked at."""
+    """Rows that were not searched."""
     looked_at: int
 
 
 def feasible_wanted(percentage: int, node_count: int) -> int:
-    """How many nodes are enough; 0 percent: let the size of the cluster decide."""
+    """The number of feasible nodes that are enough; 0 percent: depends on the size of the cluster."""
     if node_count < FEASIBLE_MIN:
         return node_count
     if percentage == 0:
@@ -77,7 +74,7 @@ def feasible_wanted(percentage: int, node_count: int) -> int:
 
 
 def sample(in_turn: Int64s, fits: Bools, failed: Bools | None, wanted: int) -> Sample:
-    """Goes through rows in turn until enough of them fit; `failed` rows end the search."""
+    """Search rows in this order until enough of them fit. A `failed` row ends the search."""
     places = fits[in_turn].nonzero()[0]
     looked_at = int(places[wanted]) if len(places) > wanted else len(in_turn)
     if failed is not None:

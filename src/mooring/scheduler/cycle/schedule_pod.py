@@ -26,15 +26,17 @@ from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.attempt import UNSEEN, Attempt
 from mooring.scheduler.cycle.decision import Decision, PreemptionPlan
-from mooring.scheduler.cycle.diagnosis import Diagnosis, diagnose, failure_text
+from mooring.scheduler.cycle.diagnosis import diagnose
 from mooring.scheduler.cycle.filter_nodes import filter_all_nodes, find_feasible_nodes, run_pre_filter_phase
+from mooring.scheduler.cycle.post_filter import UnschedulableAttempt
 from mooring.scheduler.cycle.result_cache import ResultCache
 from mooring.scheduler.cycle.sampling import Sampling
 from mooring.scheduler.cycle.score_nodes import best_rows, run_pre_scores, score_details
+from mooring.scheduler.framework.diagnosis import Diagnosis, FitError
 from mooring.scheduler.framework.guard import PluginError
 from mooring.scheduler.framework.plugin import FollowUp, PostFilter, PostFilterResult
 from mooring.scheduler.framework.profile import Profile
-from mooring.scheduler.framework.status import Code, Refusal, Rejection
+from mooring.scheduler.framework.status import Code, Status
 
 TieBreak = Callable[[Sequence[int] | Int64s], int]
 """Selects one of several rows with the same score."""
@@ -85,7 +87,7 @@ class SchedulingCycle:
         try:
             return self._run_pre_enqueue(pod) or self.decide_admitted(pod, in_full=in_full)
         except PluginError as error:
-            return failed_decision(pod, error.rejection, error.step)
+            return failed_decision(pod, error.status, error.step)
 
     def decide_admitted(self, pod: PodInfo, *, in_full: bool = False) -> Decision:
         """Schedule a pod that has passed PreEnqueue."""
@@ -95,14 +97,14 @@ class SchedulingCycle:
             filtered_s = self._now_s()
             if isinstance(attempt, Decision):
                 decision = attempt
-            elif attempt.rejection is None and attempt.feasible_count:
+            elif attempt.pre_filter_status is None and attempt.feasible_count:
                 decision = self._score_and_select(attempt, in_full)
             else:
                 decision = self._run_post_filters(attempt, in_full)
             self._last_times_s = (started_s, filtered_s, self._now_s())
             return decision
         except PluginError as error:
-            return failed_decision(pod, error.rejection, error.step)
+            return failed_decision(pod, error.status, error.step)
 
     @property
     def last_steps(self) -> Steps:
@@ -112,10 +114,11 @@ class SchedulingCycle:
     def _run_pre_enqueue(self, pod: PodInfo) -> Decision | None:
         """The decision if a PreEnqueue plugin rejects the pod."""
         for gate in self.profile.pre_enqueue:
-            rejection = gate.pre_enqueue(pod)
-            if rejection is not None:
-                rejection = Rejection(rejection.code, rejection.reasons, gate.name)
-                return Decision(pod, rejection=rejection, rejectors=frozenset((gate.name,)))
+            status = gate.pre_enqueue(pod)
+            if status is not None:
+                return Decision(
+                    pod, status=status.with_plugin(gate.name), unschedulable_plugins=frozenset((gate.name,))
+                )
         return None
 
     def _find_feasible_nodes(self, pod: PodInfo, in_full: bool) -> Attempt | Decision:
@@ -127,14 +130,14 @@ class SchedulingCycle:
         results = self._cache.results_for(pod)
         attempt = run_pre_filter_phase(self.profile, self._columns, results, pod)
         find_feasible_nodes(attempt, self._sampling)
-        if attempt.rejection is None and not attempt.asked:
+        if attempt.pre_filter_status is None and not attempt.asked:
             return attempt  # cached answers hold no failures
         return self._failed_decision(attempt, in_full) or attempt
 
     def _failed_decision(self, attempt: Attempt, in_full: bool) -> Decision | None:
-        if attempt.rejection is not None:
-            is_error = attempt.rejection.code is Code.ERROR
-            return failed_decision(attempt.pod, attempt.rejection, "prefilter") if is_error else None
+        if attempt.pre_filter_status is not None:
+            is_error = attempt.pre_filter_status.code is Code.ERROR
+            return failed_decision(attempt.pod, attempt.pre_filter_status, "prefilter") if is_error else None
         failed = _failed_filter(attempt)
         return self._failed_to_filter(attempt, failed, in_full) if failed is not None else None
 
@@ -145,16 +148,16 @@ class SchedulingCycle:
             return self._place_on(attempt, row, 1)
         try:
             asked = run_pre_scores(attempt)
-            if isinstance(asked, Rejection):
+            if isinstance(asked, Status):
                 return self._failed_to_score(attempt, asked, "prescore", in_full)
             best = best_rows(attempt, asked, tuple(advice.values()))
             details = {**score_details(attempt, asked), **advice} if in_full else {}
         except PluginError as error:
-            return self._failed_to_score(attempt, error.rejection, error.step, in_full)
+            return self._failed_to_score(attempt, error.status, error.step, in_full)
         placed = self._place_on(attempt, self._select_row(best), attempt.feasible_count)
         if not in_full:
             return placed
-        return replace(placed, refusals=self._node_refusals(attempt), scores=self._scores(attempt, details))
+        return replace(placed, node_to_status=self._node_to_status(attempt), scores=self._scores(attempt, details))
 
     def _select_row(self, best: Sequence[int] | Int64s) -> int:
         return int(best[0] if len(best) == 1 else self._tie_break(best))
@@ -167,16 +170,16 @@ class SchedulingCycle:
             node_names=attempt.node_names,
         )
 
-    def _failed_to_score(self, attempt: Attempt, rejection: Rejection, step: str, in_full: bool) -> Decision:
+    def _failed_to_score(self, attempt: Attempt, status: Status, step: str, in_full: bool) -> Decision:
         """PreScore or Score failed: the results of Filter are still reported."""
-        failed = failed_decision(attempt.pod, rejection, step)
-        refusals = self._node_refusals(attempt) if in_full else {}
-        return replace(failed, node_names=attempt.node_names, refusals=refusals)
+        failed = failed_decision(attempt.pod, status, step)
+        node_to_status = self._node_to_status(attempt) if in_full else {}
+        return replace(failed, node_names=attempt.node_names, node_to_status=node_to_status)
 
     def _run_post_filters(self, attempt: Attempt, in_full: bool) -> Decision:
-        diagnosis, outcome = diagnose(attempt), PostFilterOutcome()
+        diagnosis, outcome, failed = diagnose(attempt), PostFilterOutcome(), UnschedulableAttempt(attempt)
         for plugin in self.profile.post_filters:
-            if outcome.take(plugin, plugin.post_filter(attempt)):
+            if outcome.take(plugin, plugin.post_filter(failed)):
                 break
         return self._unschedulable(attempt, diagnosis, outcome, in_full)
 
@@ -185,36 +188,35 @@ class SchedulingCycle:
     ) -> Decision:
         return Decision(
             attempt.pod,
-            rejection=attempt.rejection,
+            status=attempt.pre_filter_status,
             node_names=attempt.node_names,
-            message=failure_text(attempt, diagnosis.reasons, ", ".join(outcome.messages)),
+            message=FitError(self._columns.node_count, diagnosis, ", ".join(outcome.messages)).message,
             preemption=outcome.preemption,
-            refusals=self._node_refusals(attempt) if in_full and attempt.rejection is None else {},
+            node_to_status=self._node_to_status(attempt) if in_full and attempt.pre_filter_status is None else {},
             clears_nomination=outcome.clears_nomination or not self.profile.post_filters,
-            rejectors=diagnosis.rejectors,
-            pending=diagnosis.pending,
+            unschedulable_plugins=diagnosis.unschedulable_plugins,
+            pending_plugins=diagnosis.pending_plugins,
             follow_ups=tuple(outcome.follow_ups),
         )
 
-    def _failed_to_filter(self, attempt: Attempt, refusal: Refusal, in_full: bool) -> Decision:
-        rejection = Rejection(Code.ERROR, refusal.reasons, refusal.plugin)
+    def _failed_to_filter(self, attempt: Attempt, status: Status, in_full: bool) -> Decision:
         return Decision(
             attempt.pod,
             node_names=attempt.node_names,
-            rejection=rejection,
-            message=rejection.message,
+            status=status,
+            message=status.message,
             error="filter",
             clears_nomination=True,
-            refusals=self._node_refusals(attempt) if in_full else {},
+            node_to_status=self._node_to_status(attempt) if in_full else {},
         )
 
-    def _node_refusals(self, attempt: Attempt) -> dict[str, Refusal | None]:
+    def _node_to_status(self, attempt: Attempt) -> dict[str, Status | None]:
         names = self._columns.node_names
         if attempt.pod.nominated_node:
             filter_all_nodes(attempt)
         first = attempt.first
         rows = self._numbers(self._columns.live_rows)
-        return {names[row]: attempt.refusal(row) for row in rows if first[row] != UNSEEN}
+        return {names[row]: attempt.status_at(row) for row in rows if first[row] != UNSEEN}
 
     def _scores(self, attempt: Attempt, details: dict[str, Int64s]) -> dict[str, dict[str, int]]:
         names = self._columns.node_names
@@ -247,26 +249,26 @@ class PostFilterOutcome:
         self.clears_nomination = self.clears_nomination or result.nominated_node == ""
         if result.follow_up is not None:
             self.follow_ups.append(result.follow_up)
-        if result.rejection is None:
+        if result.status is None:
             assert result.nominated_node, f"{plugin.name} succeeded without a node"
             self.preemption = PreemptionPlan(result.nominated_node, result.victims)
             self.messages = []
             return True
-        if result.rejection.code is Code.UNSCHEDULABLE:
-            self.messages += result.rejection.reasons
+        if result.status.code is Code.UNSCHEDULABLE:
+            self.messages += result.status.reasons
             return False
-        self.messages = list(result.rejection.reasons)
+        self.messages = list(result.status.reasons)
         return True
 
 
-def failed_decision(pod: PodInfo, rejection: Rejection, error: str) -> Decision:
+def failed_decision(pod: PodInfo, status: Status, error: str) -> Decision:
     """The decision of a cycle that ended in an error. The event shows the error."""
-    return Decision(pod, rejection=rejection, message=rejection.message, error=error, clears_nomination=True)
+    return Decision(pod, status=status, message=status.message, error=error, clears_nomination=True)
 
 
-def _failed_filter(attempt: Attempt) -> Refusal | None:
+def _failed_filter(attempt: Attempt) -> Status | None:
     """The error of a filter. If several nodes have one, that of the node whose name comes first."""
-    if attempt.rejection is not None or not attempt.may_have_failed:
+    if attempt.pre_filter_status is not None or not attempt.may_have_failed:
         return None
-    failed: list[int] = np.flatnonzero(attempt.is_refused_with(Code.ERROR)).tolist()
-    return attempt.refusal(min(failed, key=attempt.columns.node_names.__getitem__)) if failed else None
+    failed: list[int] = np.flatnonzero(attempt.is_rejected_with(Code.ERROR)).tolist()
+    return attempt.status_at(min(failed, key=attempt.columns.node_names.__getitem__)) if failed else None

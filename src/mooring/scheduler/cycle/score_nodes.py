@@ -10,7 +10,6 @@ row-local filters let through, or if no cached score varies between nodes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,15 +19,15 @@ from mooring.scheduler.cycle.attempt import Attempt
 from mooring.scheduler.cycle.result_cache import REJECTED
 from mooring.scheduler.framework.plugin import SKIP
 from mooring.scheduler.framework.profile import ScoreUse
-from mooring.scheduler.framework.status import Rejection, failure
+from mooring.scheduler.framework.status import Status
 
 ClusterScore: TypeAlias = tuple[ScoreUse, Any]
 
 
-def run_pre_scores(attempt: Attempt) -> list[ClusterScore] | Rejection:
+def run_pre_scores(attempt: Attempt) -> list[ClusterScore] | Status:
     """Run PreScore of the cluster-scoped plugins. Returns those that did not skip, with their state."""
-    if attempt.results.states.pre_score_rejection is not None:
-        return _as_error(attempt.results.states.pre_score_rejection)
+    if attempt.results.states.pre_score_status is not None:
+        return _as_error(attempt.results.states.pre_score_status)
     found: list[ClusterScore] = []
     for use in attempt.profile.scores:
         if use.is_row_local:
@@ -36,8 +35,8 @@ def run_pre_scores(attempt: Attempt) -> list[ClusterScore] | Rejection:
         state = use.plugin.pre_score(attempt.pod, attempt.feasible)
         if state is SKIP:
             continue
-        if isinstance(state, Rejection):
-            return _as_error(replace(state, plugin=use.plugin.name))
+        if isinstance(state, Status):
+            return _as_error(state.with_plugin(use.plugin.name))
         found.append((use, state))
     return found
 
@@ -85,5 +84,5 @@ def weighted(use: ScoreUse, state: Any, rows: Rows) -> Int64s:
     return scores if use.weight == 1 else use.weight * scores
 
 
-def _as_error(rejection: Rejection) -> Rejection:
-    return failure(f'running PreScore plugin "{rejection.plugin}": {rejection.message}')
+def _as_error(status: Status) -> Status:
+    return Status.error(f'running PreScore plugin "{status.plugin}": {status.message}')

@@ -29,7 +29,7 @@ from mooring.scheduler.devices.requests import (
     DEVICES_PER_CLAIM_MAX,
     AllocationError,
     AllocationRequest,
-    Constraint,
+    AttributeConstraint,
     Request,
     RequestedClaim,
     constraint_of,
@@ -103,7 +103,7 @@ class _Candidate(NamedTuple):
 
     device: PooledDevice
     pool: PoolView
-    is_reached: bool
+    is_matching: bool
 
 
 class Allocator:
@@ -118,13 +118,13 @@ class Allocator:
         self._deadline = deadline
         self._steps = 0
         self._candidates = [
-            _Candidate(device, pool, is_reached)
+            _Candidate(device, pool, is_matching)
             for pool in pools
-            for device, is_reached in zip(pool.devices, pool.reached, strict=True)
+            for device, is_matching in zip(pool.devices, pool.matching, strict=True)
         ]
         self._all: dict[Request, list[_Candidate]] = {}
         self._left: dict[Request, list[int]] = {}
-        self._constraints: list[list[Constraint]] = []
+        self._constraints: list[list[AttributeConstraint]] = []
         self._holders: dict[DeviceId, list[int]] = {}
         """Devices that are allocated so far, with the indexes of their claims."""
         self._shares: dict[DeviceId, dict[str, int]] = {}
@@ -172,9 +172,9 @@ class Allocator:
                     raise AllocationError(
                         f", request {request.name}: asks for all devices, but {pool_text}", request.claim
                     )
-            for device, is_reached in zip(pool.devices, pool.reached, strict=True):
-                candidate = _Candidate(device, pool, is_reached)
-                if is_selected(request, device.kind) and is_reached and self._has_capacity(request, device):
+            for device, is_matching in zip(pool.devices, pool.matching, strict=True):
+                candidate = _Candidate(device, pool, is_matching)
+                if is_selected(request, device.kind) and is_matching and self._has_capacity(request, device):
                     candidates.append(candidate)
         self._all[request] = candidates
         return len(candidates)
@@ -278,9 +278,9 @@ class Allocator:
         """For each candidate, how many from there on may match; empty if a selector fails, which the search reports."""
         left = [0] * (len(self._candidates) + 1)
         for index in range(len(self._candidates) - 1, -1, -1):
-            device, _, is_reached = self._candidates[index]
+            device, _, is_matching = self._candidates[index]
             try:
-                might_do = is_reached and is_selected(request, device.kind) and request.tolerates(device.kind)
+                might_do = is_matching and is_selected(request, device.kind) and request.tolerates(device.kind)
             except AllocationError:
                 return []
             is_free = request.admin_access or not self._allocated.is_allocated(device.id)
@@ -297,7 +297,7 @@ class Allocator:
                 return False
         elif self._allocated.is_allocated(device.id) or device.id in self._holders:
             return False
-        return is_selected(request, device.kind) and candidate.is_reached and self._has_capacity(request, device)
+        return is_selected(request, device.kind) and candidate.is_matching and self._has_capacity(request, device)
 
     def _take(self, request: Request, candidate: _Candidate, *, is_required: bool) -> bool:
         """Allocates a device, if all checks pass."""

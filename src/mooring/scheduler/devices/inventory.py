@@ -77,7 +77,7 @@ class Inventory:
             own = {**self._problems, **self._seen_by_node.get(self._columns.node_names[row], {})}
             for pool_id, shared in self._shared.items():
                 view = shared.view_at(row)
-                if view is not None and not view.gives_nothing:
+                if view is not None and not view.is_irrelevant:
                     own[pool_id] = view
             known = self._rows[row] = tuple(
                 sorted(own.values(), key=lambda view: (view.has_binding_conditions, view.id))
@@ -143,7 +143,7 @@ class Inventory:
                 self._seen_by_node.setdefault(name, {})[pool_id] = view
         self._pools_on[pool_id] = tuple(name for name, view in seen.items() if view is not None)
         elsewhere = view_of(pool_id, slices, counting)
-        if elsewhere is not None and not elsewhere.gives_nothing:
+        if elsewhere is not None and not elsewhere.is_irrelevant:
             self._problems[pool_id] = elsewhere
 
     def _sync_shared(self) -> None:

@@ -270,15 +270,15 @@ class PoolView:
         "id",
         "is_incomplete",
         "is_invalid",
+        "matching",
         "others",
-        "reached",
     )
 
     def __init__(
         self,
         pool_id: PoolId,
         devices: tuple[PooledDevice, ...] = (),
-        reached: tuple[bool, ...] = (),
+        matching: tuple[bool, ...] = (),
         others: tuple[PooledDevice, ...] = (),
         counter_sets: CounterSets | None = None,
         *,
@@ -287,7 +287,7 @@ class PoolView:
     ) -> None:
         self.id = pool_id
         self.devices = devices
-        self.reached = reached
+        self.matching = matching
         """Per device: whether it matches the node. False occurs only with per-device node selection."""
         self.others = others
         """Devices that do not match the node but consume the same counters."""
@@ -300,14 +300,14 @@ class PoolView:
             is_incomplete,
             is_invalid,
             tuple([device.kind.number for device in devices]),
-            reached if not all(reached) else (),
+            matching if not all(matching) else (),
             tuple([device.kind.number for device in others]),
             tuple([(name, *sorted(counters.items())) for name, counters in sorted(self.counter_sets.items())]),
         )
         """Equal for views that differ only in names and allocations."""
 
     @property
-    def gives_nothing(self) -> bool:
+    def is_irrelevant(self) -> bool:
         """Whether the pool has no effect on the allocator."""
         return not self.devices and not self.is_incomplete and not self.is_invalid
 
@@ -353,8 +353,8 @@ def _built(
         or not _counters_exist(counter_sets, others)
     ):
         return PoolView(pool_id, is_invalid=True)
-    reached = tuple(flag for each in offering for flag in (matching[each.name] or (True,) * len(each.devices)))
-    return PoolView(pool_id, devices, reached, others, counter_sets)
+    matching_devices = tuple(flag for each in offering for flag in (matching[each.name] or (True,) * len(each.devices)))
+    return PoolView(pool_id, devices, matching_devices, others, counter_sets)
 
 
 def _counter_sets(slices: Iterable[PooledSlice]) -> dict[str, dict[str, int]] | None:

@@ -261,7 +261,7 @@ AttributeValue = tuple[str, object]
 """The type of a value, and the value."""
 
 
-class Constraint(ABC):
+class AttributeConstraint(ABC):
     """A constraint during one allocation."""
 
     __slots__ = ("_attribute", "_count", "_requests")
@@ -298,7 +298,7 @@ class Constraint(ABC):
         """Forgets the last device of a request."""
 
 
-class MatchAttribute(Constraint):
+class MatchAttribute(AttributeConstraint):
     """All devices have the same value."""
 
     __slots__ = ("_value",)
@@ -310,7 +310,7 @@ class MatchAttribute(Constraint):
         return value is not None and value == self._value
 
 
-class DistinctAttribute(Constraint):
+class DistinctAttribute(AttributeConstraint):
     """No two devices have the same value, as far as values are remembered."""
 
     __slots__ = ("_values",)
@@ -330,7 +330,7 @@ class DistinctAttribute(Constraint):
         self._values.pop(request.base_name, None)
 
 
-def constraint_of(constraint: DeviceConstraint) -> Constraint:
+def constraint_of(constraint: DeviceConstraint) -> AttributeConstraint:
     if constraint.match_attribute is not None:
         return MatchAttribute(constraint.match_attribute, constraint.requests)
     assert constraint.distinct_attribute is not None, "a constraint has no attribute"

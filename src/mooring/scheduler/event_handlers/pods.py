@@ -28,12 +28,12 @@ from msgspec.structs import replace
 from mooring.api.views.pod import Pod
 from mooring.client.interface import Change
 from mooring.kit.clock import parse_rfc3339
-from mooring.scheduler.binding.assumptions import Assumptions, AssumptionState
-from mooring.scheduler.binding.permits import WaitingPods
+from mooring.scheduler.binding.assumed_pods import AssumedPods, AssumedPodState
 from mooring.scheduler.cache.pods import NO_START_S, PodInfo
 from mooring.scheduler.engine import FINISHED, Engine
 from mooring.scheduler.event_handlers.objects import UNPARSABLE, log_skipped
 from mooring.scheduler.framework.events import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE, EventResource, pod_events
+from mooring.scheduler.framework.waiting_pods import WaitingPods
 from mooring.scheduler.queue.queue import SchedulingQueue
 
 DEFAULT_SCHEDULER = "default-scheduler"
@@ -48,7 +48,7 @@ class PodEventHandler:
         self,
         engine: Engine,
         queue: SchedulingQueue,
-        assumptions: Assumptions,
+        assumptions: AssumedPods,
         waiting: WaitingPods,
         scheduler_names: Collection[str],
     ) -> None:
@@ -252,9 +252,9 @@ class PodEventHandler:
         waiting = self._waiting.get(uid)
         if waiting is not None:
             waiting.reject("", "removed")
-        elif assumption.state is not AssumptionState.RELEASED:
+        elif assumption.state is not AssumedPodState.RELEASED:
             self._columns.displace(assumption.pod)
-            if assumption.state is AssumptionState.BOUND:
+            if assumption.state is AssumedPodState.BOUND:
                 self._assumptions.remove(uid)
             else:
                 self._assumptions.release(uid)

@@ -1,1 +1,1 @@
-"""Extenders: HTTP services of somebody else's that have a say in filtering, scoring, preempting and binding."""
+"""HTTP extenders: `extender`, `requests`, `cycle`, `client`, `transport`, `http`, in reading order."""

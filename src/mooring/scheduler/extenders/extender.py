@@ -1,51 +1,209 @@
-"""One extender: what it is asked about, and what its answers mean.
+"""One extender: the messages of its protocol, and the meaning of its responses.
 
-Comes in   the `extenders` of a configuration; answers as values (see `wire`)
-Goes out   who is asked and in which order; nodes that are left, refusals, scores; what went wrong, in words
+The messages are those of `k8s.io/kube-scheduler/extender/v1`, as JSON. Their fields have Go's names, with capital
+letters, because the types there have no tags.
 
- 1. An extender with managed resources is asked only about pods that request one of them.
- 2. Extenders whose failures may be ignored are asked after all others.
- 3. An extender only ever takes nodes away. One that brings in a node it was not asked about has failed.
- 4. Resources that the configuration gives into an extender's hands (`ignoredByScheduler`) are what NodeResourcesFit
-    ignores, instead of what its own arguments say, in every profile.
+1. Whole objects are sent as the bytes that were received: an extender sees every field that the API server knows.
+2. Responses are read as Go reads them: field names in any case, unknown fields ignored, missing and null fields
+   empty.
+3. An extender with managed resources gets requests only for pods that request one of these resources.
+4. Ignorable extenders are asked after all others.
+5. An extender can only remove nodes. If its response has a node that was not in the request, the request has failed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
+from msgspec import Raw, Struct, field
 
 from mooring.api.field_errors import quoted
 from mooring.api.views.pod import Container
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.config import SchedulerConfiguration
 from mooring.scheduler.config import types as config
-from mooring.scheduler.config.arguments import NodeResourcesFitArgs
-from mooring.scheduler.extenders.wire import EXTENDER_PRIORITY_MAX, FilterResult, HostPriority
 from mooring.scheduler.framework.plugin import SCORE_MAX
-from mooring.scheduler.framework.status import Code, Refusal
+from mooring.scheduler.framework.status import Code, Status
+
+Read = TypeVar("Read")
+
+EXTENDER_PRIORITY_MAX = 10
+"""The highest score that an extender should return. Higher scores are not rejected."""
+
+
+class InvalidResponseError(ValueError):
+    """The response of an extender is not the JSON that the request expects."""
+
+
+# Requests
+
+
+class NodeList(Struct):
+    items: Sequence[Raw]
+    metadata: dict[str, str] = field(default_factory=dict)
+
+
+class ExtenderArgs(Struct):
+    """The nodes to filter or score: whole nodes, or names for extenders that are `nodeCacheCapable`."""
+
+    pod: Raw = field(name="Pod")
+    nodes: NodeList | None = field(name="Nodes")
+    node_names: Sequence[str] | None = field(name="NodeNames")
+
+
+class SentVictims(Struct):
+    pods: Sequence[Raw] = field(name="Pods")
+    violations: int = field(name="NumPDBViolations")
+
+
+class MetaPod(Struct):
+    uid: str = field(name="UID")
+
+
+class SentMetaVictims(Struct):
+    pods: Sequence[MetaPod] = field(name="Pods")
+    violations: int = field(name="NumPDBViolations")
+
+
+class ExtenderPreemptionArgs(Struct):
+    """The victims by node: whole pods, or uids for extenders that are `nodeCacheCapable`."""
+
+    pod: Raw = field(name="Pod")
+    victims: Mapping[str, SentVictims] | None = field(name="NodeNameToVictims")
+    meta_victims: Mapping[str, SentMetaVictims] | None = field(name="NodeNameToMetaVictims")
+
+
+class ExtenderBindingArgs(Struct):
+    pod_name: str = field(name="PodName")
+    pod_namespace: str = field(name="PodNamespace")
+    pod_uid: str = field(name="PodUID")
+    node: str = field(name="Node")
+
+
+encode = msgspec.json.Encoder(order="deterministic").encode
+
+
+# Responses
+
+
+class ExtenderFilterResult(NamedTuple):
+    node_names: tuple[str, ...] | None = None
+    nodes: tuple[str, ...] | None = None
+    """The names of the whole nodes in the response."""
+    failed: Mapping[str, str] = {}
+    failed_and_unresolvable: Mapping[str, str] = {}
+    error: str = ""
+
+
+class HostPriority(NamedTuple):
+    host: str
+    score: int
+
+
+class MetaVictims(NamedTuple):
+    uids: tuple[str, ...]
+    violations: int
+
+
+class ExtenderPreemptionResult(NamedTuple):
+    victims: Mapping[str, MetaVictims]
+
+
+class ExtenderBindingResult(NamedTuple):
+    error: str = ""
+
+
+def read_filter_result(raw: bytes) -> ExtenderFilterResult:
+    fields = _fields(_json(raw))
+    names, nodes = fields.get("nodenames"), fields.get("nodes")
+    return ExtenderFilterResult(
+        tuple(map(_text, _list(names))) if names is not None else None,
+        tuple(map(_name_of, _list(_fields(nodes).get("items")))) if nodes is not None else None,
+        {name: _text(text) for name, text in _map(fields.get("failednodes")).items()},
+        {name: _text(text) for name, text in _map(fields.get("failedandunresolvablenodes")).items()},
+        _text(fields.get("error")),
+    )
+
+
+def read_host_priorities(raw: bytes) -> tuple[HostPriority, ...]:
+    entries = map(_fields, _list(_json(raw)))
+    return tuple(HostPriority(_text(entry.get("host")), _number(entry.get("score"))) for entry in entries)
+
+
+def read_preemption_result(raw: bytes) -> ExtenderPreemptionResult:
+    by_node = _map(_fields(_json(raw)).get("nodenametometavictims"))
+    return ExtenderPreemptionResult({name: _meta_victims(_fields(victims)) for name, victims in by_node.items()})
+
+
+def read_binding_result(raw: bytes) -> ExtenderBindingResult:
+    return ExtenderBindingResult(_text(_fields(_json(raw)).get("error")))
+
+
+def _meta_victims(fields: Mapping[str, object]) -> MetaVictims:
+    uids = tuple(_text(_fields(pod).get("uid")) for pod in _list(fields.get("pods")))
+    return MetaVictims(uids, _number(fields.get("numpdbviolations")))
+
+
+def _name_of(node: object) -> str:
+    return _text(_fields(_fields(node).get("metadata")).get("name"))
+
+
+def _json(raw: bytes) -> object:
+    try:
+        found: object = msgspec.json.decode(raw)
+    except msgspec.DecodeError as error:
+        raise InvalidResponseError(str(error)) from error
+    return found
+
+
+def _fields(value: object) -> dict[str, object]:
+    """The fields of an object by their names in lower case."""
+    return {name.lower(): each for name, each in _map(value).items()}
+
+
+def _map(value: object) -> dict[str, object]:
+    return {} if value is None else _as(dict[str, object], value)
+
+
+def _list(value: object) -> list[object]:
+    return [] if value is None else _as(list[object], value)
+
+
+def _text(value: object) -> str:
+    return "" if value is None else _as(str, value)
+
+
+def _number(value: object) -> int:
+    return 0 if value is None else _as(int, value)
+
+
+def _as(kind: type[Read], value: object) -> Read:
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise InvalidResponseError(str(error)) from error
+
 
 EXTENDER = "Extender"
-"""The name under which extenders are rejectors: there is no such plugin, and so anything may wake the pod."""
+"""The name of extenders among the unschedulable plugins. No plugin has it, so every event may help the pod."""
 
 
 class ExtenderFailure(NamedTuple):
-    """An extender could not be asked, or gave an answer that cannot be used."""
+    """A request failed, or its response is invalid."""
 
     text: str
 
 
-class Narrowed(NamedTuple):
-    """What an extender left."""
+class FilteredNodes(NamedTuple):
+    """The nodes that extenders leave, and the statuses of those that they removed."""
 
     node_names: tuple[str, ...]
-    refusals: Mapping[str, Refusal]
+    node_to_status: Mapping[str, Status]
 
 
 class Extender:
-    """The rules of one extender."""
+    """The settings of one extender, and the meaning of its responses."""
 
     __slots__ = ("_managed", "settings")
 
@@ -89,8 +247,8 @@ class Extender:
         spec = pod.signature.spec
         return self._is_managed(spec.containers) or self._is_managed(spec.init_containers)
 
-    def narrowed(self, asked: Sequence[str], result: FilterResult) -> Narrowed | ExtenderFailure:
-        """Which of the nodes it was asked about it left, and why not the others."""
+    def filtered(self, asked: Sequence[str], result: ExtenderFilterResult) -> FilteredNodes | ExtenderFailure:
+        """The nodes of the request that are left, and the statuses of the others."""
         if result.error:
             return ExtenderFailure(result.error)
         left = result.node_names if self.settings.node_cache_capable and result.node_names is not None else result.nodes
@@ -101,16 +259,18 @@ class Extender:
                     f"extender {quoted(self.name)} claims a filtered node {quoted(name)} which is not found in the "
                     "input node list"
                 )
-        refusals = {name: Refusal("", Code.UNSCHEDULABLE, (text,)) for name, text in result.failed.items()}
-        refusals |= {name: Refusal("", Code.UNRESOLVABLE, (text,)) for name, text in result.failed_for_good.items()}
-        return Narrowed(tuple(dict.fromkeys(left or ())), refusals)
+        node_to_status = {name: Status(Code.UNSCHEDULABLE, (text,)) for name, text in result.failed.items()}
+        node_to_status |= {
+            name: Status(Code.UNRESOLVABLE, (text,)) for name, text in result.failed_and_unresolvable.items()
+        }
+        return FilteredNodes(tuple(dict.fromkeys(left or ())), node_to_status)
 
     def scores(self, priorities: Iterable[HostPriority]) -> dict[str, int]:
-        """What it adds to the total score of each node."""
+        """The score that the extender adds to the total of each node."""
         factor = self.settings.weight * (SCORE_MAX // EXTENDER_PRIORITY_MAX)
         added: dict[str, int] = {}
         for host, score in priorities:
-            added[host] = _wrapped(added.get(host, 0) + score * factor)
+            added[host] = _wrap_int64(added.get(host, 0) + score * factor)
         return added
 
     def _is_managed(self, containers: Iterable[Container]) -> bool:
@@ -121,32 +281,12 @@ class Extender:
         )
 
 
-def extenders_of(configuration: SchedulerConfiguration) -> tuple[Extender, ...]:
+def extenders_of(configuration: config.SchedulerConfiguration) -> tuple[Extender, ...]:
     """All extenders, in the order in which they are asked."""
     ordered = sorted(configuration.extenders, key=lambda settings: settings.ignorable)
     return tuple(Extender(settings) for settings in ordered)
 
 
-def with_ignored_resources(configuration: SchedulerConfiguration) -> SchedulerConfiguration:
-    """The configuration as the profiles see it: NodeResourcesFit leaves to extenders what is theirs."""
-    managed = (resource for extender in configuration.extenders for resource in extender.managed_resources)
-    ignored = tuple(resource.name for resource in managed if resource.ignored_by_scheduler)
-    if not ignored:
-        return configuration
-    profiles = tuple(_ignoring(profile, ignored) for profile in configuration.profiles)
-    return msgspec.structs.replace(configuration, profiles=profiles)
-
-
-def _ignoring(profile: config.Profile, ignored: tuple[str, ...]) -> config.Profile:
-    changed = tuple(
-        msgspec.structs.replace(each, args=msgspec.structs.replace(each.args, ignored_resources=ignored))
-        if isinstance(each.args, NodeResourcesFitArgs)
-        else each
-        for each in profile.plugin_config
-    )
-    return msgspec.structs.replace(profile, plugin_config=changed)
-
-
-def _wrapped(number: int) -> int:
-    """As a sum of 64 bits: an extender may say what it likes, and must not stop anybody with it."""
+def _wrap_int64(number: int) -> int:
+    """Wrap around as Go's int64 does: the scores of an extender are not limited."""
     return (number + 2**63) % 2**64 - 2**63

@@ -28,6 +28,13 @@ REASONS_TOLD_MAX = REASONS_MAX - len(REJECTING_CODES)
 """Different reasons of one plugin in one cycle. One bit per code is reserved for all further reasons."""
 RAW_SCORE_MAX = 1 << 55
 """Limit of the absolute value of a score to normalise: a hundred times the distance of two scores fits in 63 bits."""
+_STATUS_CODES = {
+    Code.SUCCESS: "success",
+    Code.UNSCHEDULABLE: "unschedulable",
+    Code.UNRESOLVABLE: "unresolvable",
+    Code.ERROR: "error",
+}
+"""The codes that a user's filter may return, with the constructors of `Status` for them."""
 _INTEGERS = (int, np.integer)
 
 
@@ -149,13 +156,25 @@ class NodePluginAdapter(Filter[NodePluginState], Score[NodePluginState]):
 
 
 class _AnswerError(Exception):
-    """A user's method returned a value that the framework cannot use. The message says it all."""
+    """A user's method returned an invalid value. The message is complete."""
 
 
 def _checked_status(status: object) -> Status:
     if not isinstance(status, Status):
         raise _AnswerError(f"filter answered {status!r}; wanted None or a Status")
+    code, reasons = status.code, status.reasons
+    if code not in _STATUS_CODES:
+        raise _AnswerError(f"filter answered {status!r}; a Status for a node is {', '.join(_STATUS_CODES.values())}")
+    if not _are_texts(reasons):
+        raise _AnswerError(f"filter answered {status!r}; the reasons of a Status are texts that are not empty")
+    if (code is Code.SUCCESS) != (not reasons):
+        problem = "has no reasons" if code is Code.SUCCESS else "needs a reason"
+        raise _AnswerError(f"filter answered {status!r}; a Status {_STATUS_CODES[code]} {problem}")
     return status
+
+
+def _are_texts(values: object) -> bool:
+    return isinstance(values, tuple) and all(isinstance(value, str) and value for value in values)
 
 
 def _checked_score(score: object, normalizes: bool) -> int:

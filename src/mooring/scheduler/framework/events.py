@@ -15,8 +15,8 @@ unschedulable pod, and returns `QueueingHint.QUEUE` if the change can help.
  4. A kind that `EventResource` does not list, such as a custom resource, is given as a `Kind` with a view.
  5. An `old` pod still has the node or the nomination that it lost, because hints read it.
  6. Hints have no state and no side effects: the queue may pass the same event again to a pod that was in flight.
- 7. A hint may cache what it derives from a signature in `signature.memo`, with the plugin in the key. A signature that
-    was evicted from the cache has lost its memo and its `terms`: hints read `signature.spec`, never `signature.terms`.
+ 7. A hint may cache what it derives from a signature with `PerSignature`. A signature that was evicted from
+    the cache has lost such values and its `terms`: hints read `signature.spec`, never `signature.terms`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from mooring.api.resources import Nanos, RequestRules, pod_requests_nano
 from mooring.api.views.base import ResourceList
 from mooring.api.views.meta import Condition
 from mooring.api.views.node import Node
-from mooring.scheduler.cache.pods import PodInfo, PodSignature
+from mooring.scheduler.cache.pods import PerSignature, PodInfo, PodSignature
 
 # Events
 
@@ -291,11 +291,9 @@ def _is_scaled_down(old: PodSignature, new: PodSignature) -> bool:
     return any(name not in after or milli_of_nano(nano) > milli_of_nano(after[name]) for name, nano in before.items())
 
 
+@PerSignature
 def _requests(signature: PodSignature) -> Nanos:
-    known = signature.memo.get(_requests)
-    if known is None:
-        known = signature.memo[_requests] = pod_requests_nano(signature.view, _REQUESTS_WITH_STATUS)
-    return known  # type: ignore[return-value]
+    return pod_requests_nano(signature.view, _REQUESTS_WITH_STATUS)
 
 
 def _has_scheduling_gates(pod: PodInfo) -> bool:

@@ -31,7 +31,7 @@ from mooring.scheduler.cache.arrays import length_of
 from mooring.scheduler.framework.node_plugins import FilterPlugin, ScorePlugin
 from mooring.scheduler.framework.obstacle import Distances, Obstacle
 from mooring.scheduler.framework.plugin import SCORE_MAX, Plugin, PostFilterResult, Proceed, Skip
-from mooring.scheduler.framework.status import Code, Rejection
+from mooring.scheduler.framework.status import Code, Status
 
 
 class PluginError(Exception):
@@ -39,7 +39,7 @@ class PluginError(Exception):
 
     def __init__(self, plugin: str, step: str, text: str, what: str) -> None:
         super().__init__(what)
-        self.rejection = Rejection(Code.ERROR, (text,), plugin)
+        self.status = Status(Code.ERROR, (text,), plugin)
         """What kube-scheduler would report of such a failure."""
         self.step = step
         """The value of `Decision.error`."""
@@ -109,22 +109,22 @@ def score_error(plugin: str, what: str) -> PluginError:
 
 
 def describe(error: BaseException, plugin: type[Plugin]) -> str:
-    """The error in one line, with the last line of the plugin's file, or of a base class's, that it went through."""
+    """The error in one line, with the line number in the file of the plugin or of one of its base classes."""
     try:
         message = str(error)
     except Exception:  # an exception class of the user's with a `__str__` that raises
         message = ""
-    said = f"{type(error).__name__}: {message}" if message else type(error).__name__
+    text = f"{type(error).__name__}: {message}" if message else type(error).__name__
     frames = traceback.extract_tb(error.__traceback__)
     for file in dict.fromkeys(_file_of(each) for each in plugin.__mro__):
         lines = [frame.lineno for frame in frames if frame.filename == file]
         if lines:
-            return f"{said} ({PurePath(file).name}, line {lines[-1]})"
-    return said
+            return f"{text} ({PurePath(file).name}, line {lines[-1]})"
+    return text
 
 
 def is_interrupt(error: BaseException) -> bool:
-    """Whether somebody else than the plugin wants the call to end: Ctrl-C, or the cancellation of the task."""
+    """Whether the call ends for another reason than the plugin: Ctrl-C, or the cancellation of the task."""
     if isinstance(error, KeyboardInterrupt):
         return signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if isinstance(error, asyncio.CancelledError):
@@ -240,11 +240,21 @@ def _check_type(*types: type) -> _Check:
     return check
 
 
+_check_status_type = _check_type(Status, NoneType)
+
+
+def _check_status(plugin: Plugin, point: _Point, answer: Any, arguments: tuple[Any, ...]) -> Any:
+    """The caller treats every Status as a rejection, so a success becomes None."""
+    if isinstance(answer, Status) and answer.is_success:
+        return None
+    return _check_status_type(plugin, point, answer, arguments)
+
+
 _CHECKS: Mapping[str, _Check] = {
-    "pre_enqueue": _check_type(Rejection, NoneType),
-    "pre_filter": _check_type(Proceed, Skip, Rejection),
+    "pre_enqueue": _check_status,
+    "pre_filter": _check_type(Proceed, Skip, Status),
     "post_filter": _check_type(PostFilterResult),
-    "reserve": _check_type(Rejection, NoneType),
+    "reserve": _check_status,
     "filter": _check_filter,
     "filter_adjusted": _check_filter,
     "explain": _check_obstacles,

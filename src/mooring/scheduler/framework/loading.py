@@ -1,21 +1,29 @@
-"""Plugins from a file: a user's placement rule, taken in as it lies there, without packaging or installing anything.
+"""Load users' plugins: from a file, from an importable class, or from an installed package.
 
-Comes in   the path of a Python file
-Goes out   the plugin classes that it defines, for the registry to judge; `PluginFileError`, in words, if there are none
+`plugins_from` takes the value of `--plugin` (`rules.py`, `package.module:Class`). `installed_plugins` reads entry
+points:
 
- 1. A file is run under a module name of its own, so that two files with one name, or one that is called like a library,
-    do not get in each other's way. Nothing is written beside it, and a file that changed is read as it is now.
- 2. Classes that the file only imports are not its plugins. A class without a name that others of the file inherit
-    from is what they have in common, and no plugin either. All others are: whether they are any good the registry says.
- 3. Loading enables nothing: a configuration does. `enabled_if_unmentioned` is for those who have not written one.
+    [project.entry-points."mooring.plugins"]
+    quiet-hours = "acme.placement:QuietHours"
+
+Both return plugin classes, which the registry validates, or raise `PluginFileError` before a pod is scheduled.
+
+1. A file runs under a module name of its own: two files with the same name, or a file named like a library, do not
+   conflict. No bytecode is written, and a changed file is read again.
+2. Classes that a file only imports are not its plugins. A class without `name` from which others of the file inherit
+   is a common base, and no plugin either. All others are plugins.
+3. Loading enables no plugin: the configuration does. `enabled_if_unmentioned` enables plugins for users without one.
 """
 
 from __future__ import annotations
 
 import hashlib
+import importlib
+import re
 import sys
 import traceback
 from collections.abc import Iterable
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import CodeType, ModuleType
 
@@ -23,6 +31,7 @@ import msgspec
 
 from mooring.scheduler.config.types import (
     DEFAULT_SCHEDULER_NAME,
+    ExtensionPoint,
     Plugins,
     PluginSet,
     Profile,
@@ -30,11 +39,57 @@ from mooring.scheduler.config.types import (
 )
 from mooring.scheduler.config.types import Plugin as PluginEntry
 from mooring.scheduler.framework.plugin import Plugin
-from mooring.scheduler.framework.points import ExtensionPoint
+
+ENTRY_POINT_GROUP = "mooring.plugins"
+_CLASS_NAME = re.compile(r"(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<name>[A-Za-z_]\w*)")
+
+
+def plugins_from(source: str) -> list[type[Plugin]]:
+    """The plugins of a file, or the one class that `package.module:Class` names."""
+    match = _CLASS_NAME.fullmatch(source)
+    if match is None or Path(source).exists():
+        return load_plugins(Path(source))
+    return [_imported(source, match["module"], match["name"])]
+
+
+def installed_plugins() -> list[type[Plugin]]:
+    """The plugins of all installed packages, sorted by the names of their entry points."""
+    found = sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda point: (point.name, point.value))
+    return [_offered(point) for point in found]
+
+
+def _imported(source: str, module_name: str, name: str) -> type[Plugin]:
+    try:
+        module = importlib.import_module(module_name)
+    except Exception as error:
+        raise PluginFileError(f"{source}: {module_name} cannot be imported: {_describe(error)}") from error
+    if not hasattr(module, name):
+        raise PluginFileError(f"{source}: {module_name} has no {name}")
+    return _checked(source, getattr(module, name))
+
+
+def _offered(point: EntryPoint) -> type[Plugin]:
+    package = point.dist.name if point.dist is not None else "some package"
+    source = f"entry point {point.name} of {package} ({point.value})"
+    try:
+        offered = point.load()
+    except Exception as error:
+        raise PluginFileError(f"{source}: cannot be imported: {_describe(error)}; repair or uninstall it") from error
+    return _checked(source, offered)
+
+
+def _checked(source: str, found: object) -> type[Plugin]:
+    if isinstance(found, type) and issubclass(found, Plugin):
+        return found
+    raise PluginFileError(f"{source}: is {found!r}, wanted a class that inherits from FilterPlugin, ScorePlugin, …")
+
+
+def _describe(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
 class PluginFileError(ValueError):
-    """A file that no plugins can be taken from: where, what was found, and what to do."""
+    """A source without plugins. The message says where, what was found and what was expected."""
 
 
 def load_plugins(path: Path) -> list[type[Plugin]]:
@@ -55,10 +110,10 @@ def load_plugins(path: Path) -> list[type[Plugin]]:
 
 
 def enabled_if_unmentioned(configuration: SchedulerConfiguration, names: Iterable[str]) -> SchedulerConfiguration:
-    """The configuration with these plugins enabled at all their points, except those that it speaks of already.
+    """The configuration with these plugins enabled at all their points, except those that it enables or disables.
 
-    They are enabled in the default profile (the first, if none has the default name), with weight 1. What is said of a
-    plugin's arguments does not count as speaking of it: giving arguments to a plugin does not enable it.
+    They are enabled in the default profile (the first, if none has the default name), with weight 1. A plugin for which
+    the configuration only has arguments is enabled as well: arguments alone do not enable a plugin.
     """
     mentioned = {entry.name for profile in configuration.profiles for entry in _entries(profile.plugins)}
     added = tuple(PluginEntry(name=name, weight=1) for name in dict.fromkeys(names) if name not in mentioned)
@@ -84,14 +139,14 @@ def _compiled(path: Path) -> CodeType:
     except SyntaxError as error:
         where = f"{path}:{error.lineno}" if error.lineno else str(path)
         raise PluginFileError(f"{where}: is not Python: {error.msg}") from error
-    except ValueError as error:  # null bytes: what Python 3.11 says of a binary file
+    except ValueError as error:  # null bytes: Python 3.11 raises this for a binary file
         raise PluginFileError(f"{path}: is not Python: {error}") from error
 
 
 def _run(path: Path, code: CodeType) -> ModuleType:
     module = ModuleType(_module_name(path))
     module.__file__ = str(path)
-    # Dataclasses and msgspec look for a class's module by name; without this they would not find the file's types.
+    # Dataclasses and msgspec look up the module of a class by name, to find the types of the file.
     before = sys.modules.get(module.__name__)
     sys.modules[module.__name__] = module
     try:
@@ -101,7 +156,7 @@ def _run(path: Path, code: CodeType) -> ModuleType:
             sys.modules[module.__name__] = before
         else:
             del sys.modules[module.__name__]
-        raise PluginFileError(_words(path, error)) from error
+        raise PluginFileError(_load_error(path, error)) from error
     return module
 
 
@@ -110,11 +165,10 @@ def _module_name(path: Path) -> str:
     return f"_mooring_plugins_{path.stem}_{hashlib.sha256(whole.encode()).hexdigest()[:12]}"
 
 
-def _words(path: Path, error: BaseException) -> str:
+def _load_error(path: Path, error: BaseException) -> str:
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
     where = f"{path}:{lines[-1]}" if lines else str(path)
-    said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return f"{where}: fails when it is loaded: {said}"
+    return f"{where}: fails when it is loaded: {_describe(error)}"
 
 
 def _is_common_base(candidate: type[Plugin], defined: list[type[Plugin]]) -> bool:

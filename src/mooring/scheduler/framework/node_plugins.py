@@ -24,6 +24,7 @@ import numpy as np
 
 from mooring.api.views.node import Node, Taint
 from mooring.api.views.pod import Pod
+from mooring.api.well_known import ZONE
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cache.resources import CPU_NON_ZERO, MEMORY_NON_ZERO, PODS, ResourceColumns
@@ -31,8 +32,6 @@ from mooring.scheduler.framework.plugin import Plugin
 from mooring.scheduler.framework.status import Status
 
 __all__ = ["FilterPlugin", "NodeInfo", "NodePlugin", "ScorePlugin", "Status"]
-
-ZONE = "topology.kubernetes.io/zone"
 
 
 class NodePlugin(Plugin):

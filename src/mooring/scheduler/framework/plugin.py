@@ -20,18 +20,19 @@ them accordingly:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum
-from typing import Any, ClassVar, Generic, Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
 from mooring.scheduler.cache.arrays import Int64s, ReasonBits, Rows
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.events import ANY_EVENT, ClusterEventWithHint
+from mooring.scheduler.framework.failed_attempt import FailedAttempt
 from mooring.scheduler.framework.obstacle import HARDNESS, Distances, ExplainContext, Obstacle, ObstacleKind
-from mooring.scheduler.framework.status import Reason, Refusal, Rejection, refusal_of
+from mooring.scheduler.framework.status import Reason, Status, status_of
 
 SCORE_MAX = 100
 """The best score that a plugin may give after normalising; the worst is 0."""
@@ -92,7 +93,7 @@ class Plugin:
         return None
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        """What can help a pod that this plugin refused. A plugin that does not say has its pods woken by anything."""
+        """The events that can help a pod which this plugin rejected. By default every event queues the pod."""
         return (ANY_EVENT,)
 
 
@@ -100,7 +101,7 @@ class PreEnqueue(Plugin, ABC):
     """May the pod enter the queue at all?"""
 
     @abstractmethod
-    def pre_enqueue(self, pod: PodInfo) -> Rejection | None: ...
+    def pre_enqueue(self, pod: PodInfo) -> Status | None: ...
 
 
 class QueueSort(Plugin, ABC):
@@ -121,7 +122,7 @@ class PreFilter(Plugin, ABC, Generic[State]):
     """Whether `pre_filter` skips every pod without volumes. The cycle then does not call it for such a pod."""
 
     @abstractmethod
-    def pre_filter(self, pod: PodInfo) -> Proceed[State] | Skip | Rejection: ...
+    def pre_filter(self, pod: PodInfo) -> Proceed[State] | Skip | Status: ...
 
 
 class Filter(Plugin, ABC, Generic[State]):
@@ -140,7 +141,7 @@ class Filter(Plugin, ABC, Generic[State]):
             cls.filter_scope = Scope.CLUSTER
 
     @abstractmethod
-    def pre_filter(self, pod: PodInfo) -> Proceed[State] | Skip | Rejection:
+    def pre_filter(self, pod: PodInfo) -> Proceed[State] | Skip | Status:
         """Prepare the state that `filter` is called with, or skip the pod.
 
         Only a plugin that also inherits from `PreFilter` may reject the pod or name nodes here.
@@ -164,8 +165,8 @@ class Filter(Plugin, ABC, Generic[State]):
         `filter` may stop at the first problem; an override lists them all. It may return nothing if another filter of
         the profile explains the same problem.
         """
-        refusal = refusal_of(self.name, bits, self.reasons(state))
-        return [Obstacle(self.name, self.obstacle_kind, text.removeprefix("node(s) ")) for text in refusal.reasons]
+        status = status_of(self.name, bits, self.reasons(state))
+        return [Obstacle(self.name, self.obstacle_kind, text.removeprefix("node(s) ")) for text in status.reasons]
 
     def distances(self, state: State, rows: Int64s, bits: Int64s, context: ExplainContext) -> Distances:
         """Per row: how many obstacles `explain` finds and how large they are. By default one of the kind's hardness.
@@ -209,32 +210,11 @@ class Adjustable(Filter[State], Generic[State]):
         """As `filter` with a snapshot, where `difference[measure, i]` was added on `rows[i]`, and for that row only."""
 
 
-Tell: TypeAlias = Callable[[PodInfo, Literal["Normal", "Warning"], str, str, str], None]
-"""An event about a pod: (pod, type, reason, action, note). The service `tell`."""
+RecordEvent: TypeAlias = Callable[[PodInfo, Literal["Normal", "Warning"], str, str, str], None]
+"""An event about a pod: (pod, type, reason, action, note). The service `record_event`."""
 
 FollowUp: TypeAlias = Callable[[], Awaitable[None]]
 """Something that a decision entails and that has to wait for the API server. Raises `ClientError`."""
-
-
-class FailedAttempt(Protocol):
-    """What PostFilter plugins may read of an attempt that found no node. `cycle.attempt.Attempt` implements it."""
-
-    @property
-    def pod(self) -> PodInfo: ...
-
-    @property
-    def rejection(self) -> Rejection | None:
-        """Set if a PreFilter plugin ended the attempt."""
-
-    @property
-    def states(self) -> Mapping[str, Any]:
-        """The filter state of each plugin that applies to the pod, by name."""
-
-    def was_pre_filtered(self, plugin: str) -> bool:
-        """Whether the plugin's PreFilter ran before another one ended the attempt."""
-
-    def refusal(self, row: int) -> Refusal | None:
-        """Why a row was rejected; None if it was not."""
 
 
 class PostFilter(Plugin, ABC):
@@ -251,7 +231,7 @@ class PostFilterResult:
     nominated_node: str | None = None
     """None: leave the pod's nomination as it is. Empty: withdraw it."""
     victims: tuple[PodInfo, ...] = ()
-    rejection: Rejection | None = None
+    status: Status | None = None
     follow_up: FollowUp | None = None
     """What the API server is to be told for it."""
 
@@ -260,7 +240,7 @@ class PreScore(Plugin, ABC, Generic[ScoreState]):
     """The extension point PreScore: prepare the state of the plugin's score, given the feasible nodes."""
 
     @abstractmethod
-    def pre_score(self, pod: PodInfo, feasible: Rows) -> ScoreState | Skip | Rejection: ...
+    def pre_score(self, pod: PodInfo, feasible: Rows) -> ScoreState | Skip | Status: ...
 
 
 class Score(Plugin, ABC, Generic[ScoreState]):
@@ -278,7 +258,7 @@ class Score(Plugin, ABC, Generic[ScoreState]):
             cls.score_scope = Scope.CLUSTER
 
     @abstractmethod
-    def pre_score(self, pod: PodInfo, feasible: Rows) -> ScoreState | Skip | Rejection:
+    def pre_score(self, pod: PodInfo, feasible: Rows) -> ScoreState | Skip | Status:
         """Prepare the state that `score` is called with, or skip the pod.
 
         Only a plugin that also inherits from `PreScore` may reject the pod here or read `feasible`. As in
@@ -302,7 +282,7 @@ class Reserve(Plugin, ABC):
     """The pod is about to be believed on a node: remember what that takes, or take it back."""
 
     @abstractmethod
-    def reserve(self, pod: PodInfo, row: int) -> Rejection | None: ...
+    def reserve(self, pod: PodInfo, row: int) -> Status | None: ...
 
     @abstractmethod
     def unreserve(self, pod: PodInfo, node_name: str) -> None: ...
@@ -322,7 +302,7 @@ class Permit(Plugin, ABC):
     """Now, later, or not at all?"""
 
     @abstractmethod
-    def permit(self, pod: PodInfo, node_name: str) -> Wait | Rejection | None: ...
+    def permit(self, pod: PodInfo, node_name: str) -> Wait | Status | None: ...
 
 
 class PreBind(Plugin, ABC):
@@ -333,14 +313,14 @@ class PreBind(Plugin, ABC):
         return True
 
     @abstractmethod
-    async def pre_bind(self, pod: PodInfo, node_name: str) -> Rejection | None: ...
+    async def pre_bind(self, pod: PodInfo, node_name: str) -> Status | None: ...
 
 
 class Bind(Plugin, ABC):
     """Tell the API server. The first plugin that does not skip has bound the pod. May raise what its client raises."""
 
     @abstractmethod
-    async def bind(self, pod: PodInfo, node_name: str) -> Skip | Rejection | None: ...
+    async def bind(self, pod: PodInfo, node_name: str) -> Skip | Status | None: ...
 
 
 class PostBind(Plugin, ABC):

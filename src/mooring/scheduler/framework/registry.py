@@ -1,22 +1,20 @@
-"""The registry: which plugins exist, and why a bad one is not let in.
+"""The registry: the plugin classes that a configuration may name, validated, and the profiles built from them.
 
-Comes in   plugin classes, ours and users'
-Goes out   profiles with their plugins made; refusals in words, at start-up, never in the middle of a cycle
+A class that cannot work is rejected when it is registered (`BadPluginError`), never in a cycle. A plugin's
+constructor names the services that it needs, and gets those:
 
-A plugin's constructor names what it needs, and gets just that:
+    columns        the columns of the cluster
+    arguments      its arguments from the configuration: typed for Kubernetes' plugins, a mapping for others
+    entropy        the source of randomness
+    clock          the time
+    client         the client of the API server
+    waiting_pods   the pods that wait for Permit, to be allowed or rejected
+    activate       moves a pod, by uid, to the activeQ
+    evictions      the preemptions whose victims are being evicted
+    record_event   records an event about a pod
 
-  columns        the believed cluster
-  arguments      its own arguments from the configuration: typed for Kubernetes' plugins, a mapping for others
-  entropy        the source of chance
-  clock          the time
-  client         the way to the API
-  waiting_pods   the pods that wait for Permit, to be allowed or rejected
-  activate       has a pod, by its uid, tried again at once
-  evictions      for whom preemption is making room
-  tell           tells users something about a pod, as an event
-
-A plugin for one node at a time (`node_plugins`) is made in the same way and configured. At Filter and Score its adapter
-takes its place.
+A plugin for one node at a time (`node_plugins`) is constructed in the same way, and then configured. At Filter and
+Score its adapter takes its place.
 """
 
 from __future__ import annotations
@@ -30,8 +28,9 @@ import msgspec
 
 from mooring.api.field_errors import quoted
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.config.expansion import ProfilePlan
 from mooring.scheduler.config.problems import ConfigurationError, Problem
+from mooring.scheduler.config.profiles import ProfilePlan
+from mooring.scheduler.config.types import ExtensionPoint
 from mooring.scheduler.framework.adapter import NodePluginAdapter
 from mooring.scheduler.framework.guard import describe, guard, is_interrupt
 from mooring.scheduler.framework.node_plugins import FilterPlugin, NodePlugin, ScorePlugin
@@ -52,7 +51,6 @@ from mooring.scheduler.framework.plugin import (
     Scope,
     Score,
 )
-from mooring.scheduler.framework.points import ExtensionPoint
 from mooring.scheduler.framework.profile import Profile, filter_use, score_use
 from mooring.scheduler.framework.status import REASONS_MAX, Reason
 
@@ -74,16 +72,26 @@ NODE_PLUGINS: Mapping[ExtensionPoint, type[NodePlugin]] = {
     ExtensionPoint.FILTER: FilterPlugin,
     ExtensionPoint.SCORE: ScorePlugin,
 }
-"""Points that a class can serve for one node at a time instead."""
-SERVICES = ("columns", "arguments", "entropy", "clock", "client", "waiting_pods", "activate", "evictions", "tell")
+"""The points that a class can serve for one node at a time."""
+SERVICES = (
+    "columns",
+    "arguments",
+    "entropy",
+    "clock",
+    "client",
+    "waiting_pods",
+    "activate",
+    "evictions",
+    "record_event",
+)
 
 
 class BadPluginError(ValueError):
-    """A plugin that cannot work, with the reason and the remedy."""
+    """A plugin class that cannot work. The message has the reason and the remedy."""
 
 
 class Registry:
-    """All plugins that a configuration may name."""
+    """The plugin classes by name."""
 
     def __init__(self, plugins: Iterable[type[Plugin]] = ()) -> None:
         self._plugins: dict[str, type[Plugin]] = {}
@@ -91,7 +99,7 @@ class Registry:
             self.register(plugin)
 
     def register(self, plugin: type[Plugin]) -> None:
-        """Lets a plugin in, or raises `BadPluginError`."""
+        """Register a plugin class, or raise `BadPluginError`."""
         problem = (
             _problem_of(plugin)
             if _is_plugin(plugin)
@@ -112,17 +120,19 @@ class Registry:
         return plugin is not None and _serves(plugin, point)
 
     def build(self, plan: ProfilePlan, services: Mapping[str, object]) -> Profile:
-        """The profile of a plan, with each of its plugins made once."""
+        """The profile of a plan. Each plugin is constructed once."""
         wanted = {use.name for uses in plan.at.values() for use in uses}
-        made = {
-            name: _make(plugin, {**services, "arguments": plan.arguments.get(name) or {}})
+        plugins = {
+            name: _construct(plugin, {**services, "arguments": plan.arguments.get(name) or {}})
             for name, plugin in self._plugins.items()
             if name in wanted
         }
-        adapters = {name: _adapter(plugin, services) for name, plugin in made.items() if isinstance(plugin, NodePlugin)}
+        adapters = {
+            name: _adapter(plugin, services) for name, plugin in plugins.items() if isinstance(plugin, NodePlugin)
+        }
 
         def serving(name: str, point: ExtensionPoint) -> Any:
-            plugin, per_node = made[name], NODE_PLUGINS.get(point)
+            plugin, per_node = plugins[name], NODE_PLUGINS.get(point)
             return adapters[name] if per_node is not None and isinstance(plugin, per_node) else plugin
 
         def at(point: ExtensionPoint) -> tuple[Any, ...]:
@@ -130,9 +140,9 @@ class Registry:
 
         filters = tuple(filter_use(plugin, number) for number, plugin in enumerate(at(ExtensionPoint.FILTER)))
         cluster_filters = tuple(use for use in filters if not use.is_row_local)
-        kept_names = {use.plugin.name for use in filters if use.is_row_local}
+        cached_names = {use.plugin.name for use in filters if use.is_row_local}
         pre_filters = at(ExtensionPoint.PRE_FILTER)
-        cluster_pre_filters = tuple(plugin for plugin in pre_filters if plugin.name not in kept_names)
+        cluster_pre_filters = tuple(plugin for plugin in pre_filters if plugin.name not in cached_names)
         scores = tuple(
             score_use(plugin, use.weight)
             for use in plan.at[ExtensionPoint.SCORE]
@@ -140,7 +150,7 @@ class Registry:
         )
         return Profile(
             scheduler_name=plan.scheduler_name,
-            plugins=made,
+            plugins=plugins,
             pre_enqueue=at(ExtensionPoint.PRE_ENQUEUE),
             queue_sort=at(ExtensionPoint.QUEUE_SORT)[0],
             pre_filters=pre_filters,
@@ -165,7 +175,7 @@ class Registry:
         )
 
 
-def _make(plugin: type[Plugin], services: Mapping[str, object]) -> Plugin:
+def _construct(plugin: type[Plugin], services: Mapping[str, object]) -> Plugin:
     wanted = _parameters_of(plugin.__init__)
     missing = [name for name in wanted if name not in services]
     if missing:
@@ -174,9 +184,9 @@ def _make(plugin: type[Plugin], services: Mapping[str, object]) -> Plugin:
     if plugin.is_built_in:
         return plugin(**needs)
     try:
-        made = plugin(**needs)
-        if isinstance(made, NodePlugin) and "arguments" not in wanted:
-            made.configure(services["arguments"])  # type: ignore[arg-type]  # services are not typed
+        instance = plugin(**needs)
+        if isinstance(instance, NodePlugin) and "arguments" not in wanted:
+            instance.configure(services["arguments"])  # type: ignore[arg-type]  # services are not typed
     except BaseException as error:
         if is_interrupt(error):
             raise
@@ -185,7 +195,7 @@ def _make(plugin: type[Plugin], services: Mapping[str, object]) -> Plugin:
         what = str(error) if is_message else describe(error, plugin)
         problem = Problem("profiles", f"initializing plugin {quoted(plugin.name)}: {what}")
         raise ConfigurationError([problem]) from error
-    return guard(made)
+    return guard(instance)
 
 
 def _adapter(plugin: NodePlugin, services: Mapping[str, object]) -> NodePluginAdapter:
@@ -247,9 +257,9 @@ def _problem_of_filter(plugin: type[Filter[Any]]) -> str | None:
     if not all(isinstance(reason, Reason) for reason in reasons):
         return f"{called}: filter_reasons must be Reason values, found {reasons!r}"
     if len(reasons) > REASONS_MAX:
-        return f"{called} has {len(reasons)} reasons; a filter can tell {REASONS_MAX} apart"
+        return f"{called} has {len(reasons)} reasons; a filter can have {REASONS_MAX}"
     if not reasons and plugin.reasons is Filter.reasons:
-        return f"{called} can refuse but has no reasons: set filter_reasons, or define reasons(state)"
+        return f"{called} can reject nodes but has no reasons: set filter_reasons, or define reasons(state)"
     if issubclass(plugin, Adjustable) and plugin.filter_scope < Scope.TOPOLOGY:
         return f"{called} counts pods beyond its row (Adjustable): filter_scope must be Scope.TOPOLOGY or Scope.CLUSTER"
     return None
@@ -257,7 +267,7 @@ def _problem_of_filter(plugin: type[Filter[Any]]) -> str | None:
 
 @cache
 def _parameters_of(constructor: Callable[..., None]) -> tuple[str, ...]:
-    """Read once: a signature takes longer than the plugin that is made of it."""
+    """Cached: reading a signature takes longer than constructing the plugin."""
     if constructor is object.__init__:
         return ()
     parameters = list(inspect.signature(constructor).parameters.values())[1:]

@@ -1,38 +1,39 @@
-"""Refusals as values: why a node, or a whole cycle, says no to a pod.
+"""Status: the result of a plugin, as in kube-scheduler's framework.
 
-Comes in   what plugins answer
-Goes out   `Code`, `Reason` and `Rejection`, to the diagnosis, the queue, events, `explain` and metrics; `Status`, which
-           users' plugins return for one node
+`Status` is the result of one plugin for one pod, or for one pod on one node: a code, the reasons and the plugin. None
+stands for a success wherever a `Status` may be returned. A pod that does not fit is an expected result, never an
+exception.
 
-A pod that does not fit is an expected result, never an exception. For each row a filter answers with a bit set:
-0 means that the pod fits, each bit stands for one of the filter's reasons.
+A filter does not make a `Status` for each of 5,000 nodes. It returns `ReasonBits`: one integer per row, 0 if the pod
+fits, otherwise one bit for each of the filter's reasons. `status_of` makes a `Status` of the bits of a single row.
 
- 1. The order of a filter's reasons is the order in which they are told.
- 2. The code of a bit set is the most severe code among its reasons.
+1. The order of a filter's reasons is the order of the reasons in the `Status`.
+2. The code of reason bits is the most severe code among the reasons.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
+import msgspec
+
 REASONS_MAX = 62
-"""Bits in an int64 that are not its sign: more different reasons than one filter can tell apart."""
+"""Limit of the reasons of one filter: the bits of an int64 without the sign and a spare one."""
 
 
 class Code(Enum):
-    """What an answer means for the pod, in the words of Kubernetes, from harmless to severe."""
+    """What a result means for the pod. Kubernetes' names, from harmless to severe."""
 
     SUCCESS = "Success"
     SKIP = "Skip"
     WAIT = "Wait"
     PENDING = "Pending"
     UNSCHEDULABLE = "Unschedulable"
-    """Not here, but removing pods could help: preemption looks at such nodes."""
+    """The pod does not fit. Removing pods could help: preemption tries the node."""
     UNRESOLVABLE = "UnschedulableAndUnresolvable"
-    """Not here, and no preemption can change that."""
+    """The pod does not fit, and no preemption can change that."""
     ERROR = "Error"
 
     @property
@@ -44,31 +45,22 @@ _SEVERITY = {code: severity for severity, code in enumerate(Code)}
 
 
 class Reason(NamedTuple):
-    """One thing that a filter can say against a node. Without a message it only raises the code."""
+    """One reason for which a filter rejects nodes. A reason without a message only raises the code."""
 
     message: str | None
     code: Code = Code.UNSCHEDULABLE
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
-    """The result of a user's filter for one node, as in kube-scheduler's framework: a code and the reasons for it."""
+class Status(msgspec.Struct, frozen=True):
+    """The result of a plugin: a code, the reasons for it, and the plugin's name where the framework has set it."""
 
     code: Code
     reasons: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.code not in _STATUS_CODES:
-            raise ValueError(f"a Status for a node is {', '.join(_STATUS_CODES.values())}, found {self.code!r}")
-        if not _are_texts(self.reasons):
-            raise ValueError(f"the reasons of a Status are texts that are not empty, found {self.reasons!r}")
-        if (self.code is Code.SUCCESS) != (not self.reasons):
-            wanted = "has no reasons" if self.code is Code.SUCCESS else "needs a reason"
-            raise ValueError(f"a Status {_STATUS_CODES[self.code]} {wanted}, found {self.reasons!r}")
+    plugin: str = ""
 
     @classmethod
     def success(cls) -> Status:
-        """The pod fits on the node. The same as None."""
+        """The pod passes. The same as None."""
         return cls(Code.SUCCESS)
 
     @classmethod
@@ -83,68 +75,33 @@ class Status:
 
     @classmethod
     def error(cls, *reasons: str) -> Status:
-        """The plugin failed. The cycle of this pod ends with an error, and the pod is retried."""
+        """The plugin failed. The attempt of this pod ends with an error, and the pod is retried."""
         return cls(Code.ERROR, reasons)
 
-
-_STATUS_CODES = {
-    Code.SUCCESS: "success",
-    Code.UNSCHEDULABLE: "unschedulable",
-    Code.UNRESOLVABLE: "unresolvable",
-    Code.ERROR: "error",
-}
-"""The codes that a user's filter can return, and the constructors of `Status` for them."""
-
-
-def _are_texts(values: object) -> bool:
-    return isinstance(values, tuple) and all(isinstance(value, str) and value for value in values)
-
-
-@dataclass(frozen=True, slots=True)
-class Rejection:
-    """Why a pod goes no further, whatever the node."""
-
-    code: Code
-    reasons: tuple[str, ...]
-    plugin: str = ""
+    @property
+    def is_success(self) -> bool:
+        return self.code is Code.SUCCESS
 
     @property
     def message(self) -> str:
         return ", ".join(self.reasons)
 
-
-class Refusal(NamedTuple):
-    """Why one node refuses a pod: the first filter that said no, and everything it said."""
-
-    plugin: str
-    code: Code
-    reasons: tuple[str, ...]
+    def with_plugin(self, plugin: str) -> Status:
+        return Status(self.code, self.reasons, plugin)
 
 
-def refusal_of(plugin: str, bits: int, reasons: Sequence[Reason]) -> Refusal:
-    """A filter's bit set in words."""
-    said = [reason for place, reason in enumerate(reasons) if bits >> place & 1]
-    assert said, f"{plugin} answered {bits:#b}, but has only {len(reasons)} reasons"
-    code = max((reason.code for reason in said), key=lambda code: code.severity)
-    messages = tuple(reason.message for reason in said if reason.message is not None)
+def status_of(plugin: str, bits: int, reasons: Sequence[Reason]) -> Status:
+    """The reason bits of one row as a `Status`."""
+    given = [reason for index, reason in enumerate(reasons) if bits >> index & 1]
+    assert given, f"{plugin} answered {bits:#b}, but has only {len(reasons)} reasons"
+    code = max((reason.code for reason in given), key=lambda code: code.severity)
+    messages = tuple(reason.message for reason in given if reason.message is not None)
     if code is Code.ERROR:
         messages = (f'running "{plugin}" filter plugin: {", ".join(messages)}',)
-    return Refusal(plugin, code, messages)
+    return Status(code, messages, plugin)
 
 
 def code_of(bits: int, reasons: Sequence[Reason]) -> Code:
-    said = [reason.code for place, reason in enumerate(reasons) if bits >> place & 1]
-    return max(said, key=lambda code: code.severity, default=Code.SUCCESS)
-
-
-def unschedulable(*reasons: str) -> Rejection:
-    return Rejection(Code.UNSCHEDULABLE, reasons)
-
-
-def unresolvable(*reasons: str) -> Rejection:
-    return Rejection(Code.UNRESOLVABLE, reasons)
-
-
-def failure(*reasons: str) -> Rejection:
-    """Something went wrong that says nothing about the pod: the cycle ends in an error and is tried again."""
-    return Rejection(Code.ERROR, reasons)
+    """The code of the reason bits of one row."""
+    codes = [reason.code for index, reason in enumerate(reasons) if bits >> index & 1]
+    return max(codes, key=lambda code: code.severity, default=Code.SUCCESS)

@@ -1,1 +1,1 @@
-"""One file for each reason why a node cannot, or should not, take a pod."""
+"""The built-in plugins, one module or package each. `scheduler.catalogue` lists them."""

@@ -1,6 +1,6 @@
-"""DefaultBinder: tells the API server which node a pod was given.
+"""DefaultBinder: binds a pod to its node through the API server.
 
-What goes wrong is raised, not returned: the binding cycle tells a refusal from an answer that was lost.
+Errors are raised, not returned: the binding cycle distinguishes a rejected request from a lost response.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""ImageLocality: a node that has the pod's images already starts it sooner.
+"""ImageLocality: prefer nodes that have the pod's images.
 
-Per node: the bytes of the pod's images that it has, each weighed by the share of nodes that have it (so that pods do
-not all run after a single node), scaled between 23 MiB and 1000 MiB for each container.
+Per node: the bytes of the pod's images on it, each weighed by the share of nodes that have it (so that pods do not all
+go to one node), scaled between 23 MiB and 1000 MiB for each container.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _MIB = 1024 * 1024
 THRESHOLD_MIN = 23 * _MIB
 THRESHOLD_MAX_PER_CONTAINER = 1000 * _MIB
 
-WantedImages = tuple[tuple[str, ...], int]
-"""Names of images, each as often as it is wanted, and how many containers the pod has."""
+PodImages = tuple[tuple[str, ...], int]
+"""The image of each container and image volume, and the number of containers."""
 
 
-class ImageLocality(Score[WantedImages]):
+class ImageLocality(Score[PodImages]):
     name = "ImageLocality"
     score_scope = Scope.NODE
 
@@ -30,17 +30,17 @@ class ImageLocality(Score[WantedImages]):
         self._columns = columns
 
     def epoch(self) -> object:
-        # What an image on one node is worth depends on how many nodes have it, and on how many there are.
+        # The score of an image depends on how many nodes have it, and on the number of nodes.
         return self._columns.images.version, self._columns.node_count if self._columns.images.holders else 0
 
-    def pre_score(self, pod: PodInfo, feasible: Rows) -> WantedImages:
+    def pre_score(self, pod: PodInfo, feasible: Rows) -> PodImages:
         spec = pod.signature.spec
         containers = (*spec.init_containers, *spec.containers)
         references = [container.image for container in containers]
         references += [volume.image.reference for volume in spec.volumes if volume.image is not None]
         return tuple(normalized_image_name(reference) for reference in references), len(containers)
 
-    def score(self, state: WantedImages, rows: Rows) -> Int64s:
+    def score(self, state: PodImages, rows: Rows) -> Int64s:
         names, container_count = state
         if not any(name in self._columns.images.holders for name in names):
             return np.zeros(length_of(rows), dtype=np.int64)
@@ -54,8 +54,8 @@ class ImageLocality(Score[WantedImages]):
 
 
 def locality_score(present_bytes: Int64s, container_count: int) -> Int64s:
-    """Per node: (bytes - 23 MiB) * 100 // (1000 MiB for each container - 23 MiB), bytes held between the two."""
+    """Per node: (bytes - 23 MiB) * 100 // (1000 MiB * containers - 23 MiB), with bytes limited to that range."""
     threshold_max = THRESHOLD_MAX_PER_CONTAINER * container_count
-    # Not np.clip: with no containers at all the upper bound lies below the lower, and Kubernetes asks the lower first.
-    held = np.where(present_bytes < THRESHOLD_MIN, THRESHOLD_MIN, np.minimum(present_bytes, threshold_max))
-    return (held - THRESHOLD_MIN) * SCORE_MAX // (threshold_max - THRESHOLD_MIN)
+    # Not np.clip: without containers the upper bound is below the lower, and Kubernetes applies the lower first.
+    limited = np.where(present_bytes < THRESHOLD_MIN, THRESHOLD_MIN, np.minimum(present_bytes, threshold_max))
+    return (limited - THRESHOLD_MIN) * SCORE_MAX // (threshold_max - THRESHOLD_MIN)

@@ -18,16 +18,25 @@ from typing import NamedTuple
 import numpy as np
 
 from mooring.api.views.workloads import Namespace
+from mooring.api.well_known import HOSTNAME
 from mooring.scheduler.cache.arrays import Bools, Int64s, ReasonBits, Rows, UInt8s, grown, length_of
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.labels import ABSENT, LabelColumn
-from mooring.scheduler.cache.pods import PodInfo, PodSignature
+from mooring.scheduler.cache.pods import PerSignature, PodInfo, PodSignature
 from mooring.scheduler.cache.selectors import Counter, Part
 from mooring.scheduler.cache.terms import AffinityTerm, CarriedTerm, PodTerms, TermKind
-from mooring.scheduler.config.arguments import InterPodAffinityArgs
+from mooring.scheduler.config.types import InterPodAffinityArgs
 from mooring.scheduler.framework.events import ClusterEventWithHint
 from mooring.scheduler.framework.normalize import by_table
-from mooring.scheduler.framework.obstacle import ExplainContext, Obstacle, ObstacleKind
+from mooring.scheduler.framework.obstacle import (
+    ExplainContext,
+    Obstacle,
+    ObstacleKind,
+    domain_details,
+    domain_text,
+    in_domain_text,
+    missing_label,
+)
 from mooring.scheduler.framework.plugin import (
     SCORE_MAX,
     SKIP,
@@ -39,10 +48,8 @@ from mooring.scheduler.framework.plugin import (
     Score,
     Skip,
 )
-from mooring.scheduler.framework.status import Code, Reason, Rejection, unresolvable
+from mooring.scheduler.framework.status import Code, Reason, Status
 from mooring.scheduler.plugins.inter_pod_affinity_hints import inter_pod_affinity_events
-from mooring.scheduler.plugins.spread_constraints import HOSTNAME
-from mooring.scheduler.plugins.topology_text import domain_details, domain_text, in_domain_text, missing_label
 
 # One verdict a row. If several apply, the largest is reported, so that verdicts are combined by their maximum.
 DISLIKED = 1
@@ -127,16 +134,17 @@ class InterPodAffinity(PreFilter[RequiredTerms], Adjustable[RequiredTerms], PreS
         self._hard_weight = arguments.hard_pod_affinity_weight
         self._ignores_preferences_of_placed = arguments.ignore_preferred_terms_of_existing_pods
         self._namespaces = columns.objects.of(Namespace)
+        self._own_terms = PerSignature(self._compile, lambda: self._namespaces.version)
 
     # Filter
 
-    def pre_filter(self, pod: PodInfo) -> Proceed[RequiredTerms] | Skip | Rejection:
+    def pre_filter(self, pod: PodInfo) -> Proceed[RequiredTerms] | Skip | Status:
         signature = pod.signature
         if _has_no_terms(signature):
             return SKIP
         own = self._own_terms(signature)
         if own.error is not None:
-            return unresolvable(f"parsing pod: {own.error}")
+            return Status.unresolvable(f"parsing pod: {own.error}")
         carried = _anti_affinity_terms_matching(signature)
         if own.affinity is None and not own.anti_affinity and not any(term.carriers for term in carried):
             return SKIP
@@ -325,13 +333,6 @@ class InterPodAffinity(PreFilter[RequiredTerms], Adjustable[RequiredTerms], PreS
         for term, weight in weighed:
             _add_worth(worth, term.column, term.domain_counts(), weight)
         return worth
-
-    def _own_terms(self, signature: PodSignature) -> OwnTerms:
-        version = self._namespaces.version
-        known = signature.memo.get(self)
-        if known is None or known[0] != version:  # type: ignore[index]
-            known = signature.memo[self] = (version, self._compile(signature))
-        return known[1]  # type: ignore[index,no-any-return]
 
     def _compile(self, signature: PodSignature) -> OwnTerms:
         terms = PodTerms(signature.view)

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from mooring.api.errors import ObjectError
 from mooring.api.views.node import Node
 from mooring.api.views.pod import PodAffinityTerm
-from mooring.scheduler.cache.pods import PodInfo, PodSignature
+from mooring.scheduler.cache.pods import PerSignature, PodInfo, PodSignature
 from mooring.scheduler.cache.terms import AffinityTerm
 from mooring.scheduler.framework.events import (
     ActionType,
@@ -36,7 +36,7 @@ from mooring.scheduler.framework.events import (
 Terms = tuple[AffinityTerm, ...]
 
 
-class RequiredTerms(NamedTuple):
+class HintTerms(NamedTuple):
     """What a pod demands; None where it cannot be read."""
 
     affinity: Terms | None
@@ -128,19 +128,15 @@ def _speaks_of(term: AffinityTerm, signature: PodSignature) -> bool:
     return in_reach and term.selector.matches(signature.labels)
 
 
-def _required_terms(signature: PodSignature) -> RequiredTerms:
-    known = signature.memo.get(_required_terms)
-    if known is None:
-        affinity = signature.spec.affinity
-        near = affinity.pod_affinity if affinity is not None else None
-        apart = affinity.pod_anti_affinity if affinity is not None else None
-        known = signature.memo[_required_terms] = RequiredTerms(
-            _compiled(near.required_during_scheduling_ignored_during_execution if near is not None else (), signature),
-            _compiled(
-                apart.required_during_scheduling_ignored_during_execution if apart is not None else (), signature
-            ),
-        )
-    return known  # type: ignore[return-value]
+@PerSignature
+def _required_terms(signature: PodSignature) -> HintTerms:
+    affinity = signature.spec.affinity
+    near = affinity.pod_affinity if affinity is not None else None
+    apart = affinity.pod_anti_affinity if affinity is not None else None
+    return HintTerms(
+        _compiled(near.required_during_scheduling_ignored_during_execution if near is not None else (), signature),
+        _compiled(apart.required_during_scheduling_ignored_during_execution if apart is not None else (), signature),
+    )
 
 
 def _compiled(terms: Sequence[PodAffinityTerm], signature: PodSignature) -> Terms | None:

@@ -1,9 +1,9 @@
-"""NodeAffinity: the labels (and the name) that a pod wants of its node, and those that a profile adds for all pods.
+"""NodeAffinity: the node selector and node affinity of a pod, and the affinity that a profile adds to all pods.
 
-Comes in   the pod's node selector and node affinity, the profile's `addedAffinity`
-Goes out   refusals for nodes that do not match, a preference for those that match more
+Input: the pod's node selector and node affinity, the profile's `addedAffinity`. Output: rejected nodes that do not
+match; a score by the weights of the preferred terms that match.
 
-A pod that can only go to named nodes says so before filtering, so that nobody else looks at the other nodes.
+A pod that fits only on named nodes returns their names from PreFilter, so that no plugin evaluates other nodes.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from mooring.api.nodeselector import (
 from mooring.api.views.node import Node
 from mooring.api.views.pod import PodSpec
 from mooring.api.views.selectors import NodeSelector
-from mooring.scheduler.cache.arrays import Int64s, Rows
+from mooring.scheduler.cache.arrays import Int64s, ReasonBits, Rows
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.pods import PodInfo, PodSignature
-from mooring.scheduler.config.arguments import NodeAffinityArgs
+from mooring.scheduler.cache.pods import PerSignature, PodInfo, PodSignature
+from mooring.scheduler.config.types import NodeAffinityArgs
 from mooring.scheduler.framework.events import ActionType, ClusterEventWithHint, EventResource, QueueingHint, queue_if
 from mooring.scheduler.framework.normalize import scaled_to_best
 from mooring.scheduler.framework.obstacle import ExplainContext, Obstacle, ObstacleKind
 from mooring.scheduler.framework.plugin import SKIP, Filter, PreFilter, PreScore, Proceed, Scope, Score, Skip
-from mooring.scheduler.framework.status import Code, Reason, Rejection, failure, unresolvable
+from mooring.scheduler.framework.status import Code, Reason, Status
 
 _ENFORCED = 1
 _OWN = 2
 
 
 class PreferredTerms(NamedTuple):
-    """What makes one node better than another: the pod's own preferences, then the profile's."""
+    """The preferred terms of the pod, then those of the profile."""
 
     terms: tuple[PreferredTerm, ...]
 
@@ -72,22 +72,22 @@ class NodeAffinity(
         self._added_preferred: tuple[PreferredTerm, ...] = compile_preferred(preferred)
         self._adds_preferences = bool(preferred)
 
-    def pre_filter(self, pod: PodInfo) -> Proceed[RequiredNodeAffinity] | Skip | Rejection:
+    def pre_filter(self, pod: PodInfo) -> Proceed[RequiredNodeAffinity] | Skip | Status:
         required = _required_selector(pod.signature.spec)
         if required is None and self._added_required is None and not pod.signature.spec.node_selector:
             return SKIP
         state = required_node_affinity(pod.signature.view)
         names = named_nodes(required) if required is not None else None
         if names is not None and not names:
-            return unresolvable("pod affinity terms conflict")
+            return Status.unresolvable("pod affinity terms conflict")
         return Proceed(state, names)
 
-    def filter(self, state: RequiredNodeAffinity, rows: Rows) -> Int64s:
-        matches_own = self._nodes.required(state, rows)
-        if self._added_required is None:
-            return np.where(matches_own, 0, _OWN)
-        matches_added = self._nodes.any_term(self._added_required, rows)
-        return np.where(matches_added, np.where(matches_own, 0, _OWN), _ENFORCED)
+    def filter(self, state: RequiredNodeAffinity, rows: Rows) -> ReasonBits:
+        # Bytes of the booleans, multiplied: np.where with two constants takes eight times as long.
+        bits = (~self._nodes.required(state, rows)).view(np.uint8) * np.uint8(_OWN)
+        if self._added_required is not None:
+            bits[~self._nodes.any_term(self._added_required, rows)] = _ENFORCED
+        return bits
 
     def explain(self, state: RequiredNodeAffinity, row: int, bits: int, context: ExplainContext) -> Sequence[Obstacle]:
         labels, name = self._columns.labels.of(row), self._columns.node_names[row]
@@ -99,12 +99,12 @@ class NodeAffinity(
         distinct = {obstacle.text: obstacle for obstacle in failing}
         return list(distinct.values()) or super().explain(state, row, bits, context)
 
-    def pre_score(self, pod: PodInfo, feasible: Rows) -> PreferredTerms | Skip | Rejection:
+    def pre_score(self, pod: PodInfo, feasible: Rows) -> PreferredTerms | Skip | Status:
         affinity = pod.signature.spec.affinity
         try:
             own = preferred_node_affinity(pod.signature.view)
         except NodeSelectorError as error:
-            return failure(str(error))
+            return Status.error(str(error))
         has_own = (
             affinity is not None
             and affinity.node_affinity is not None
@@ -123,25 +123,22 @@ class NodeAffinity(
     def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
         return (
             ClusterEventWithHint(
-                EventResource.NODE,
-                ActionType.ADD | ActionType.UPDATE_NODE_LABEL,
-                self._becomes_wanted,
-                per_signature=True,
+                EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL, self._matches_now, per_signature=True
             ),
         )
 
-    def _becomes_wanted(self, pod: PodInfo, old: Node | None, new: Node) -> QueueingHint:
-        """A node came, or has other labels: does it match now, as it did not before?"""
+    def _matches_now(self, pod: PodInfo, old: Node | None, new: Node) -> QueueingHint:
+        """Whether an added or changed node matches, and did not match before."""
         if self._added_required is not None and not _matches(self._added_required, new):
             return QueueingHint.SKIP
-        demands = _demands(pod.signature)
-        if not _matches(demands, new):
-            return queue_if(demands.fault_for(new.metadata.labels) != "")  # what cannot be judged may help
-        return queue_if(old is None or not _matches(demands, old))
+        required = _required_affinity(pod.signature)
+        if not _matches(required, new):
+            return queue_if(required.fault_for(new.metadata.labels) != "")  # an invalid selector may match
+        return queue_if(old is None or not _matches(required, old))
 
 
 def named_nodes(required: NodeSelector) -> frozenset[str] | None:
-    """The only nodes that can satisfy the terms, if each term names some; None if any node might."""
+    """The nodes that the terms name; None if a term names none."""
     if not required.node_selector_terms:
         return None
     names: set[str] = set()
@@ -158,15 +155,13 @@ def _required_selector(spec: PodSpec) -> NodeSelector | None:
     return affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
 
 
-def _demands(signature: PodSignature) -> RequiredNodeAffinity:
-    known = signature.memo.get(_demands)
-    if known is None:
-        known = signature.memo[_demands] = required_node_affinity(signature.view)
-    return known  # type: ignore[return-value]
+@PerSignature
+def _required_affinity(signature: PodSignature) -> RequiredNodeAffinity:
+    return required_node_affinity(signature.view)
 
 
-def _matches(demands: RequiredNodeAffinity | NodeMatcher, node: Node) -> bool:
-    return demands.matches(node.metadata.labels, node.metadata.name)
+def _matches(required: RequiredNodeAffinity | NodeMatcher, node: Node) -> bool:
+    return required.matches(node.metadata.labels, node.metadata.name)
 
 
 def _term_obstacles(term: Term, labels: Mapping[str, str], name: str) -> list[Obstacle]:
@@ -185,7 +180,7 @@ def _term_obstacles(term: Term, labels: Mapping[str, str], name: str) -> list[Ob
 
 def _label_obstacle(requirement: Requirement, labels: Mapping[str, str]) -> Obstacle:
     key, value = requirement.key, labels.get(requirement.key)
-    # A key with a prefix is long: it is written once.
+    # A key with a prefix is long, so it is written once.
     has = f"has no {key.rpartition('/')[2]}" if value is None else f"has {value if '/' in key else f'{key}={value}'}"
     match requirement.operator:
         case Operator.EXISTS:

@@ -1,4 +1,4 @@
-"""NodeDeclaredFeatures: a pod that needs a feature of the kubelet goes to nodes that declare it."""
+"""NodeDeclaredFeatures: reject nodes that do not declare a kubelet feature that the pod needs."""
 
 from __future__ import annotations
 
@@ -50,15 +50,15 @@ class NodeDeclaredFeatures(PreFilter[Features], Filter[Features]):
             ClusterEventWithHint(
                 EventResource.NODE,
                 ActionType.ADD | ActionType.UPDATE_NODE_DECLARED_FEATURE,
-                _declares_otherwise,
+                _changes_features,
                 per_signature=True,
             ),
-            ClusterEventWithHint(EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE, _needs_otherwise),
+            ClusterEventWithHint(EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE, _changes_needs),
         )
 
 
 def needed_features(spec: PodSpec) -> Features:
-    """The kubelet features without which the pod could not run as it is written."""
+    """The kubelet features that the pod's specification needs."""
     needed = set()
     containers = (*spec.containers, *spec.init_containers)
     if any(rule.action == "RestartAllContainers" for c in containers for rule in c.restart_policy_rules):
@@ -68,9 +68,9 @@ def needed_features(spec: PodSpec) -> Features:
     return frozenset(needed)
 
 
-def _declares_otherwise(pod: PodInfo, old: Node | None, new: Node) -> QueueingHint:
+def _changes_features(pod: PodInfo, old: Node | None, new: Node) -> QueueingHint:
     return queue_if(old is None or old.status.declared_features != new.status.declared_features)
 
 
-def _needs_otherwise(pod: PodInfo, old: PodInfo, new: PodInfo) -> QueueingHint:
+def _changes_needs(pod: PodInfo, old: PodInfo, new: PodInfo) -> QueueingHint:
     return queue_if(new.uid == pod.uid and needed_features(old.signature.spec) != needed_features(new.signature.spec))

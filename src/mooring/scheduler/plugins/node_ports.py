@@ -1,4 +1,4 @@
-"""NodePorts: a host port belongs to one pod of a node."""
+"""NodePorts: two pods on a node cannot use the same host port."""
 
 from __future__ import annotations
 
@@ -57,18 +57,18 @@ class NodePorts(PreFilter[HostPorts], Filter[HostPorts]):
 
 
 def _frees_a_port(pod: PodInfo, old: PodInfo, new: None) -> QueueingHint:
-    """A pod is gone: did it have a port that this one wants?"""
+    """Whether the deleted pod used a port of this pod."""
     freed = old.signature.host_ports
     return queue_if(
         bool(freed)
         and has_node_or_nomination(old)
-        and any(_collide(mine, port) for mine in pod.signature.host_ports for port in freed)
+        and any(mine.conflicts_with(port) for mine in pod.signature.host_ports for port in freed)
     )
 
 
 def _holder(pods: Sequence[PodInfo], wanted: HostPort) -> PodInfo | None:
-    """The first pod with a port that collides."""
-    return next((pod for pod in pods if any(_collide(wanted, port) for port in pod.signature.host_ports)), None)
+    """The first pod with a conflicting port."""
+    return next((pod for pod in pods if any(wanted.conflicts_with(port) for port in pod.signature.host_ports)), None)
 
 
 def _obstacle(port: HostPort, holder: PodInfo) -> Obstacle:
@@ -81,11 +81,3 @@ def _obstacle(port: HostPort, holder: PodInfo) -> Obstacle:
     }
     text = f"host port {port.protocol} {port.port}{address} is taken by {holder.key}"
     return Obstacle(NodePorts.name, ObstacleKind.HOST_PORT, text, details)
-
-
-def _collide(one: HostPort, other: HostPort) -> bool:
-    return (
-        one.port == other.port
-        and one.protocol == other.protocol
-        and (one.address == other.address or ANY_ADDRESS in (one.address, other.address))
-    )

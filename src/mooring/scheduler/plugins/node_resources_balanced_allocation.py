@@ -16,7 +16,7 @@ from mooring.api.resources import balanced_score_requests
 from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.config.arguments import NodeResourcesBalancedAllocationArgs
+from mooring.scheduler.config.types import NodeResourcesBalancedAllocationArgs
 from mooring.scheduler.framework.plugin import SKIP, PreScore, Scope, Score, Skip
 from mooring.scheduler.plugins.resource_allocation import (
     DeviceBackedResources,
@@ -123,7 +123,12 @@ class NodeResourcesBalancedAllocation(PreScore[BalancedAllocationState], Score[B
         allocatable, used, live_rows = self._resources.allocatable, self._resources.used, self._columns.live_rows
         return [
             ResourceAmounts(
-                used[slot][rows], added, allocatable[slot][rows], 1, *self._resources.bounds(slot, live_rows)
+                used[slot][rows],
+                added,
+                allocatable[slot][rows],
+                self._resources.divisors(slot)[rows],
+                1,
+                *self._resources.bounds(slot, live_rows),
             )
             if slot not in device_backed
             else self._devices.resource(slot, added, rows, 1)

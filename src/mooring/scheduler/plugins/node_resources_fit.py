@@ -41,9 +41,9 @@ from mooring.api.views.devices import DeviceClass
 from mooring.api.views.node import Node
 from mooring.scheduler.cache.arrays import Float64s, Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.pods import PodInfo, PodSignature
+from mooring.scheduler.cache.pods import PerSignature, PodInfo, PodSignature
 from mooring.scheduler.cache.resources import CPU_NON_ZERO, MEMORY_NON_ZERO, PODS
-from mooring.scheduler.config.arguments import (
+from mooring.scheduler.config.types import (
     LEAST_ALLOCATED,
     MOST_ALLOCATED,
     REQUESTED_TO_CAPACITY_RATIO,
@@ -67,7 +67,7 @@ from mooring.scheduler.framework.obstacle import (
     ObstacleKind,
 )
 from mooring.scheduler.framework.plugin import SCORE_MAX, Filter, PreFilter, PreScore, Proceed, Scope, Score
-from mooring.scheduler.framework.status import REASONS_MAX, Code, Reason, Rejection, unresolvable
+from mooring.scheduler.framework.status import REASONS_MAX, Code, Reason, Status
 from mooring.scheduler.plugins.resource_allocation import (
     DeviceBackedResources,
     ResourceAmounts,
@@ -127,14 +127,14 @@ class NodeResourcesFit(
         self._offers: list[tuple[Node, Amounts]] = []
         """Allocatable amounts of the last two nodes: hints of many pods read the same event."""
 
-    def pre_filter(self, pod: PodInfo) -> Proceed[FitFilterState] | Rejection:
+    def pre_filter(self, pod: PodInfo) -> Proceed[FitFilterState] | Status:
         requests = {
             name: amount
             for name, amount in fit_filter_requests(pod.signature.view).items()
             if amount > 0 and not self._is_ignored(name)
         }
         if len(requests) > REASONS_MAX - 2:
-            return unresolvable(f"pod requests {len(requests)} different resources, more than can be told apart")
+            return Status.unresolvable(f"pod requests {len(requests)} different resources, more than can be told apart")
         names = sorted(requests, key=lambda name: (_place(name), name))
         return Proceed(
             FitFilterState(
@@ -234,7 +234,14 @@ class NodeResourcesFit(
             return np.zeros(length_of(rows), dtype=np.int64)
         allocatable, used = self._resources.allocatable, self._resources.used
         resources = [
-            ResourceAmounts(used[slot][rows], added, allocatable[slot][rows], weight, *self._bounds(slot))
+            ResourceAmounts(
+                used[slot][rows],
+                added,
+                allocatable[slot][rows],
+                self._resources.divisors(slot)[rows],
+                weight,
+                *self._bounds(slot),
+            )
             if slot not in state.device_backed
             else self._devices.resource(slot, added, rows, weight)
             for slot, added, weight in state.resources
@@ -408,10 +415,7 @@ def _requested(pod: PodInfo) -> Sequence[int]:
     return amounts
 
 
+@PerSignature
 def _requests(signature: PodSignature) -> Amounts:
     """The positive requests of a pod."""
-    known = signature.memo.get(_requests)
-    if known is None:
-        requests = fit_filter_requests(signature.view)
-        known = signature.memo[_requests] = {name: amount for name, amount in requests.items() if amount > 0}
-    return known  # type: ignore[return-value]
+    return {name: amount for name, amount in fit_filter_requests(signature.view).items() if amount > 0}

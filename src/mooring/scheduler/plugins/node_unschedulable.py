@@ -1,4 +1,4 @@
-"""NodeUnschedulable: a cordoned node takes only pods that tolerate the cordon."""
+"""NodeUnschedulable: reject cordoned nodes, unless the pod tolerates the unschedulable taint."""
 
 from __future__ import annotations
 
@@ -37,14 +37,17 @@ class NodeUnschedulable(Filter[None]):
     def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
         return (
             ClusterEventWithHint(
-                EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_TAINT, _opens, per_signature=True
+                EventResource.NODE,
+                ActionType.ADD | ActionType.UPDATE_NODE_TAINT,
+                _becomes_schedulable,
+                per_signature=True,
             ),
             ClusterEventWithHint(EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE_POD_TOLERATION, _tolerates_cordons),
         )
 
 
-def _opens(pod: PodInfo, old: Node | None, new: Node) -> QueueingHint:
-    """A node came, or changed: does it take pods now, as it did not before?"""
+def _becomes_schedulable(pod: PodInfo, old: Node | None, new: Node) -> QueueingHint:
+    """Whether an added or changed node is schedulable, and was not before."""
     return queue_if(not new.spec.unschedulable and (old is None or old.spec.unschedulable))
 
 

@@ -21,9 +21,6 @@ import numpy as np
 from mooring.api.csi_translation import DRIVERS, MIGRATED, TranslationError, plugin_of, translate_inline
 from mooring.api.storage import (
     claim_named_by,
-    is_controlled_by_pod,
-    is_ephemeral,
-    not_controlled_text,
     not_found_text,
 )
 from mooring.api.views.storage import (
@@ -35,8 +32,7 @@ from mooring.api.views.volumes import Volume
 from mooring.scheduler.cache.arrays import Bools, Int64s, Rows, length_of
 from mooring.scheduler.cache.attachments import AttachableVolume
 from mooring.scheduler.cache.claimed_volumes import (
-    NAMELESS_CLAIM,
-    fault_of_inline,
+    volume_error,
     volume_of_claim,
     volume_of_inline,
 )
@@ -150,14 +146,14 @@ class NodeVolumeLimits(PreFilter[NewVolumes], Filter[NewVolumes]):
         return len(volumes) if wanted is None else wanted[rows]
 
     def _add_errors_of_placed_pods(self, state: NewVolumes, rows: Rows, bits: Int64s) -> None:
-        faults = self._attached.claimed.faults
-        if not faults:
+        errors = self._attached.claimed.errors
+        if not errors:
             return
         asked = range(rows.start or 0, rows.stop) if isinstance(rows, slice) else rows.tolist()
         for place, row in enumerate(asked):
-            if row in faults and self._attached.csi_nodes.limited[row]:
-                first = next(uid for uid in self._columns.pods_on[row] if uid in faults[row])
-                bits[place] = state.bit(Reason(faults[row][first], Code.ERROR))
+            if row in errors and self._attached.csi_nodes.limited[row]:
+                first = next(uid for uid in self._columns.pods_on[row] if uid in errors[row])
+                bits[place] = state.bit(Reason(errors[row][first], Code.ERROR))
 
     def _new_volumes(self, pod: PodInfo, volumes: list[Volume]) -> NewVolumes:
         state = NewVolumes()
@@ -173,20 +169,16 @@ class NodeVolumeLimits(PreFilter[NewVolumes], Filter[NewVolumes]):
         return state
 
     def _look_up(self, pod: PodInfo, volume: Volume) -> AttachableVolume | Reason | None:
+        error = volume_error(self._columns.objects, pod, volume)
+        if error is not None:
+            return Reason(error, Code.ERROR)
         name = claim_named_by(volume, pod.name)
         if name is None:
-            try:
-                return volume_of_inline(volume)
-            except TranslationError as error:
-                return Reason(fault_of_inline(volume, error), Code.ERROR)
-        if not name:
-            return Reason(NAMELESS_CLAIM, Code.ERROR)
+            return volume_of_inline(volume)
         claim = self._claims.get(f"{pod.namespace}/{name}")
         if claim is None:
             missing = not_found_text("persistentvolumeclaim", name)
             return Reason(f"looking up PVC {pod.namespace}/{name}: {missing}", Code.UNRESOLVABLE)
-        if is_ephemeral(volume) and not is_controlled_by_pod(claim, pod.namespace, pod.name, pod.uid):
-            return Reason(not_controlled_text(claim, pod.namespace, pod.name), Code.ERROR)
         return volume_of_claim(self._columns.objects, claim)
 
 

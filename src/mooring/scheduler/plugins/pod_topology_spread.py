@@ -21,33 +21,33 @@ from mooring.api.views.workloads import ReplicaSet, ReplicationController, Servi
 from mooring.scheduler.cache.arrays import Bools, Float64s, Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.labels import ABSENT
-from mooring.scheduler.cache.pods import PodInfo, PodSignature
-from mooring.scheduler.config.arguments import SYSTEM_DEFAULTING, PodTopologySpreadArgs
+from mooring.scheduler.cache.pods import PerSignature, PodInfo, PodSignature
+from mooring.scheduler.config.types import SYSTEM_DEFAULTING, PodTopologySpreadArgs
 from mooring.scheduler.framework.events import ClusterEventWithHint
 from mooring.scheduler.framework.normalize import by_table
-from mooring.scheduler.framework.obstacle import ExplainContext, Obstacle, ObstacleKind
-from mooring.scheduler.framework.plugin import (
-    SCORE_MAX,
-    SKIP,
-    Adjustable,
-    PreFilter,
-    PreScore,
-    Proceed,
-    Score,
-    Skip,
+from mooring.scheduler.framework.obstacle import (
+    ExplainContext,
+    Obstacle,
+    ObstacleKind,
+    domain_details,
+    domain_text,
+    missing_label,
 )
-from mooring.scheduler.framework.status import Code, Reason, Rejection, failure
+from mooring.scheduler.framework.plugin import SCORE_MAX, SKIP, Adjustable, PreFilter, PreScore, Proceed, Score, Skip
+from mooring.scheduler.framework.status import Code, Reason, Status
 from mooring.scheduler.plugins.pod_topology_spread_hints import SpreadHints
 from mooring.scheduler.plugins.spread_constraints import (
     HARD,
     SOFT,
     SYSTEM_DEFAULTS,
     Constraint,
+    Reach,
+    Reaches,
+    SpreadDomains,
     default_constraints,
     own_constraints,
+    reach_key,
 )
-from mooring.scheduler.plugins.spread_domains import Reach, Reaches, SpreadDomains, reach_key
-from mooring.scheduler.plugins.topology_text import domain_details, domain_text, missing_label
 
 Selecting: TypeAlias = "Service | ReplicationController | ReplicaSet | StatefulSet"
 
@@ -87,16 +87,13 @@ class Soft(NamedTuple):
 class _Wish:
     """The hard or the soft constraints of a signature."""
 
-    __slots__ = ("constraints", "reach_key", "requires_all", "selectors_version")
+    __slots__ = ("constraints", "reach_key", "requires_all")
 
-    def __init__(
-        self, signature: PodSignature, constraints: tuple[Constraint, ...], requires_all: bool, selectors_version: int
-    ) -> None:
+    def __init__(self, signature: PodSignature, constraints: tuple[Constraint, ...], requires_all: bool) -> None:
         self.constraints = constraints
         self.requires_all = requires_all
         """Whether a node without one of the labels counts for none of them."""
         self.reach_key = reach_key(signature, constraints, requires_all)
-        self.selectors_version = selectors_version
 
 
 class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]], PreScore[Soft], Score[Soft]):
@@ -114,6 +111,9 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
         self._defaults = SYSTEM_DEFAULTS if self._system_defaults else arguments.default_constraints
         self._domains = SpreadDomains(columns)
         self._selectors_version = 0
+        self._hard = PerSignature(lambda signature: self._compile(signature, HARD), lambda: self._selectors_version)
+        """The hard constraints of a signature. Raises `LabelSelectorError`."""
+        self._soft = PerSignature(lambda signature: self._compile(signature, SOFT), lambda: self._selectors_version)
         columns.objects.of(Service).listen(self._selectors_changed)
         columns.objects.of(ReplicationController).listen(self._selectors_changed)
         columns.objects.of(ReplicaSet).listen(self._selectors_changed)
@@ -121,11 +121,11 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
 
     # Filter
 
-    def pre_filter(self, pod: PodInfo) -> Proceed[tuple[Hard, ...]] | Skip | Rejection:
+    def pre_filter(self, pod: PodInfo) -> Proceed[tuple[Hard, ...]] | Skip | Status:
         try:
-            wish = self._wish(pod.signature, HARD)
+            wish = self._hard(pod.signature)
         except LabelSelectorError as error:
-            return failure(f"get constraints from pod: obtaining pod's hard topology spread constraints: {error}")
+            return Status.error(f"get constraints from pod: obtaining pod's hard topology spread constraints: {error}")
         if not wish.constraints:
             return SKIP
         reaches = self._reaches(pod.signature, wish)
@@ -188,11 +188,11 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
 
     # Score
 
-    def pre_score(self, pod: PodInfo, feasible: Rows) -> Soft | Skip | Rejection:
+    def pre_score(self, pod: PodInfo, feasible: Rows) -> Soft | Skip | Status:
         try:
-            wish = self._wish(pod.signature, SOFT)
+            wish = self._soft(pod.signature)
         except LabelSelectorError as error:
-            return failure(f"calculating preScoreState: obtaining pod's soft topology spread constraints: {error}")
+            return Status.error(f"calculating preScoreState: obtaining pod's soft topology spread constraints: {error}")
         if not wish.constraints:
             return SKIP
         reaches = self._reaches(pod.signature, wish)
@@ -255,22 +255,17 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
     def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
         has_hard_defaults = any(each.when_unsatisfiable == HARD for each in self._defaults)
         return SpreadHints(
-            lambda signature: self._wish(signature, HARD).constraints, are_in_the_signature=not has_hard_defaults
+            lambda signature: self._hard(signature).constraints, are_in_the_signature=not has_hard_defaults
         ).events_to_register()
 
-    def _wish(self, signature: PodSignature, action: str) -> _Wish:
-        """The constraints of a signature. Raises `LabelSelectorError`."""
-        known = signature.memo.get((self, action))
-        if known is not None and known.selectors_version == self._selectors_version:  # type: ignore[attr-defined]
-            return known  # type: ignore[return-value]
+    def _compile(self, signature: PodSignature, action: str) -> _Wish:
         if signature.spec.topology_spread_constraints:
             constraints = own_constraints(self._columns, signature, action)
         else:
             constraints = default_constraints(self._columns, signature, self._defaults, action)
         # The system's soft defaults count every node, whatever labels it lacks.
         requires_all = action == HARD or bool(signature.spec.topology_spread_constraints) or not self._system_defaults
-        wish = signature.memo[self, action] = _Wish(signature, constraints, requires_all, self._selectors_version)
-        return wish
+        return _Wish(signature, constraints, requires_all)
 
     def _reaches(self, signature: PodSignature, wish: _Wish) -> Reaches:
         """Which nodes count for the constraints."""

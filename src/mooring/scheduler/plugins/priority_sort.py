@@ -1,4 +1,4 @@
-"""PrioritySort: pods of higher priority are tried first, then those that have waited longer."""
+"""PrioritySort: higher priority first, then the earlier time of queueing."""
 
 from __future__ import annotations
 

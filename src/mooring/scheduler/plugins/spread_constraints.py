@@ -1,12 +1,11 @@
-"""Topology spread constraints, compiled: what a pod, or a profile's defaults, says about spreading.
+"""Topology spread constraints: compiled for a signature, with the nodes and domains that count for each.
 
-Comes in   the constraints of a pod; for pods without any, the profile's defaults and the selectors of the services
-           and controllers that the pod belongs to
-Goes out   `Constraint`s with their counter and their topology's column
+A constraint comes from the pod, or from the defaults of the profile for a pod of a service or controller.
 
- 1. A constraint's counter counts the pods of its namespace that match its selector and are not being deleted. With
-    an empty selector it counts nobody, although such a selector matches everybody: kube-scheduler does the same.
- 2. `matchLabelKeys` narrows the selector to the pod's own values of those labels.
+1. A node counts if it has the labels of all constraints of the pod (where that is required) and satisfies the
+   constraint's inclusion policies.
+2. Which nodes count depends on nodes alone. It is cached until a node changes, and shared by all signatures with the
+   same policies (`reach_key`).
 """
 
 from __future__ import annotations
@@ -14,19 +13,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from mooring.api.labels import EVERYTHING, LabelMatcher, compile_selector, matcher_of_pairs, requirements_with
+from mooring.api.nodeselector import required_node_affinity
+from mooring.api.tolerations import find_untolerated_taint
 from mooring.api.views.pod import TopologySpreadConstraint
 from mooring.api.views.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
+from mooring.api.well_known import HOSTNAME, ZONE
+from mooring.scheduler.cache.arrays import Bools, Int64s
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.labels import LabelColumn
+from mooring.scheduler.cache.labels import ABSENT, LabelColumn
 from mooring.scheduler.cache.objects import Objects
 from mooring.scheduler.cache.pods import PodSignature
 from mooring.scheduler.cache.selectors import Counter, Part
 
 HARD = "DoNotSchedule"
 SOFT = "ScheduleAnyway"
-HOSTNAME = "kubernetes.io/hostname"
-ZONE = "topology.kubernetes.io/zone"
 
 SYSTEM_DEFAULTS = (
     TopologySpreadConstraint(topology_key=HOSTNAME, when_unsatisfiable=SOFT, max_skew=3),
@@ -136,3 +139,103 @@ def _compiled(
         matches_itself=selector.matches(signature.labels),
         is_per_host=constraint.topology_key == HOSTNAME,
     )
+
+
+REACHES_MAX = 256
+"""Of so many different policies is kept what they reach."""
+
+
+class Reach(NamedTuple):
+    """Which nodes count for one constraint."""
+
+    eligible: Bools
+    counts_everyone: bool
+    """Every node counts, so that sums over domains need not leave any out."""
+    domains: Int64s
+    """The codes of the domains that have a node that counts."""
+
+
+class Reaches(NamedTuple):
+    """Which nodes count for each constraint of a pod."""
+
+    labelled: Bools
+    """Per row: whether the node has the labels of all constraints."""
+    all_labelled: bool
+    of_constraint: tuple[Reach, ...]
+
+
+class SpreadDomains:
+    """Finds and keeps what constraints reach."""
+
+    def __init__(self, columns: Columns) -> None:
+        self._columns = columns
+        self._known: dict[object, Reaches] = {}
+        self._fact_position = -1
+
+    def reaches(
+        self, key: object, signature: PodSignature, constraints: tuple[Constraint, ...], requires_all: bool
+    ) -> Reaches:
+        """The key is that of the others (see `reach_key`)."""
+        position = self._columns.fact_changes.position
+        if self._fact_position != position:
+            self._known.clear()
+            self._fact_position = position
+        known = self._known.get(key)
+        if known is None:
+            if len(self._known) >= REACHES_MAX:
+                self._known.clear()
+            known = self._known[key] = self._find(signature, constraints, requires_all)
+        return known
+
+    def _find(self, signature: PodSignature, constraints: tuple[Constraint, ...], requires_all: bool) -> Reaches:
+        alive = self._columns.alive[: self._columns.height]
+        labelled = alive.copy()
+        for constraint in constraints:
+            labelled &= constraint.column.codes[: len(alive)] != ABSENT
+        candidates = labelled if requires_all else alive
+        reaches = tuple(self._reach(signature, constraint, candidates) for constraint in constraints)
+        return Reaches(labelled, bool((labelled == alive).all()), reaches)
+
+    def _reach(self, signature: PodSignature, constraint: Constraint, candidates: Bools) -> Reach:
+        eligible = candidates & self._included(signature, constraint)
+        codes = constraint.column.codes[: len(eligible)][eligible]
+        nodes_in_domain = np.bincount(codes, minlength=constraint.column.codes_max)
+        everyone = int(np.count_nonzero(eligible)) == self._columns.node_count
+        return Reach(eligible, everyone, np.flatnonzero(nodes_in_domain))
+
+    def _included(self, signature: PodSignature, constraint: Constraint) -> Bools:
+        """Per row: whether the node counts under the constraint's inclusion policies."""
+        columns = self._columns
+        rows = slice(0, columns.height)
+        included = np.ones(columns.height, dtype=np.bool_)
+        if constraint.honours_affinity and _has_affinity(signature):
+            included &= columns.node_selection.required(required_node_affinity(signature.view), rows)
+        if constraint.honours_taints:
+            tolerations = signature.spec.tolerations
+            is_kept_away = columns.taints.judge(
+                lambda taints: find_untolerated_taint(taints, tolerations) is not None, np.bool_
+            )
+            included &= ~is_kept_away[columns.taints.set_of_row[rows]]
+        return included
+
+
+def reach_key(signature: PodSignature, constraints: tuple[Constraint, ...], requires_all: bool) -> object:
+    """Equal for constraints that reach the same nodes.
+
+    `requires_all`: whether a node without one of the labels counts for none of the constraints.
+    """
+    return requires_all, tuple([_policy_key(signature, constraint) for constraint in constraints])
+
+
+def _policy_key(signature: PodSignature, constraint: Constraint) -> object:
+    # By the signature's key and not the signature itself, which holds this and could then not be freed at once.
+    return (
+        constraint.column,
+        signature.key if constraint.honours_affinity and _has_affinity(signature) else None,
+        signature.spec.tolerations if constraint.honours_taints else None,
+    )
+
+
+def _has_affinity(signature: PodSignature) -> bool:
+    affinity = signature.spec.affinity
+    return bool(signature.spec.node_selector) or (affinity is not None and affinity.node_affinity is not None)

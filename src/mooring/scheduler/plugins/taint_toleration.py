@@ -1,7 +1,8 @@
-"""TaintToleration: a node with a taint that the pod does not tolerate refuses it, or is liked less.
+"""TaintToleration: reject nodes with untolerated taints, and prefer nodes with fewer PreferNoSchedule ones.
+taints.
 
-Taint sets are interned (see `cache.taints`), so a toleration is weighed once for each distinct set of taints in the
-cluster, and the verdicts are gathered to the rows.
+Nodes with the same taints share a set (see `TaintColumns`). The plugin evaluates tolerations once for each set and
+gathers the results to rows.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from mooring.scheduler.framework.status import Code, Reason
 
 Tolerations = tuple[Toleration, ...]
 VERDICTS_MAX = 1024
-"""How many different lists of tolerations are remembered."""
+"""Maximum number of cached lists of tolerations."""
 
 
 class TaintToleration(Filter[Tolerations], PreScore[Tolerations], Score[Tolerations]):
@@ -58,7 +59,7 @@ class TaintToleration(Filter[Tolerations], PreScore[Tolerations], Score[Tolerati
         return Proceed(pod.signature.spec.tolerations)
 
     def filter(self, state: Tolerations, rows: Rows) -> Int64s:
-        if len(self._taints.sets) == 1:  # nobody is tainted
+        if len(self._taints.sets) == 1:  # no node has taints
             return np.zeros(length_of(rows), dtype=np.int64)
         return self._verdict(True, state)[self._taints.set_of_row[rows]]
 
@@ -103,7 +104,7 @@ class TaintToleration(Filter[Tolerations], PreScore[Tolerations], Score[Tolerati
         )
 
     def _verdict(self, is_hard: bool, tolerations: Tolerations) -> Int64s:
-        """For each known set of taints: whether it refuses, or how many of its taints are not tolerated."""
+        """For each set of taints: whether it rejects the pod, or how many PreferNoSchedule taints are not tolerated."""
         known = self._verdicts.get((is_hard, tolerations))
         if known is None or len(known) != len(self._taints.sets):
             if len(self._verdicts) >= VERDICTS_MAX:
@@ -118,7 +119,7 @@ class TaintToleration(Filter[Tolerations], PreScore[Tolerations], Score[Tolerati
 
 
 def _untolerated(taints: Sequence[Taint], tolerations: Tolerations) -> list[Taint]:
-    """All taints that keep the pod away."""
+    """All taints that reject the pod."""
     return [taint for taint in taints if taint.effect in HARD_EFFECTS and not is_tolerated(taint, tolerations)]
 
 
@@ -134,7 +135,7 @@ def _obstacle(taint: Taint) -> Obstacle:
 
 
 def _becomes_tolerable(pod: PodInfo, old: Node | None, new: Node) -> QueueingHint:
-    """A node came, or changed: does the pod tolerate its taints now, as it did not before?"""
+    """Whether the pod tolerates an added or changed node, and did not tolerate it before."""
     tolerations = pod.signature.spec.tolerations
     if find_untolerated_taint(new.spec.taints, tolerations) is not None:
         return QueueingHint.SKIP

@@ -24,7 +24,7 @@ from mooring.scheduler.cache.volumes import Disk, disks_of
 from mooring.scheduler.framework.events import ActionType, ClusterEventWithHint, EventResource, QueueingHint, queue_if
 from mooring.scheduler.framework.obstacle import ExplainContext, Obstacle, ObstacleKind
 from mooring.scheduler.framework.plugin import SKIP, Adjustable, PreFilter, Proceed, Skip
-from mooring.scheduler.framework.status import Reason, Rejection, unresolvable
+from mooring.scheduler.framework.status import Reason, Status
 
 _NO_DISK = 1
 _CLAIM_IN_USE = 2
@@ -61,14 +61,16 @@ class VolumeRestrictions(PreFilter[RestrictedVolumes], Adjustable[RestrictedVolu
         self._columns = columns
         self._claims = columns.objects.of(PersistentVolumeClaim)
 
-    def pre_filter(self, pod: PodInfo) -> Proceed[RestrictedVolumes] | Skip | Rejection:
+    def pre_filter(self, pod: PodInfo) -> Proceed[RestrictedVolumes] | Skip | Status:
         if not pod.volumes:
             return SKIP
         exclusive: list[str] = []
         for key in pod.claims:
             claim = self._claims.get(key)
             if claim is None:
-                return unresolvable(not_found_text("persistentvolumeclaim", key.removeprefix(f"{pod.namespace}/")))
+                return Status.unresolvable(
+                    not_found_text("persistentvolumeclaim", key.removeprefix(f"{pod.namespace}/"))
+                )
             if READ_WRITE_ONCE_POD in claim.spec.access_modes:
                 exclusive.append(key)
         volumes = self._columns.volumes

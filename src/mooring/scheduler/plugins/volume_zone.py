@@ -21,7 +21,7 @@ from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.events import ActionType, ClusterEventWithHint, EventResource, QueueingHint, queue_if
 from mooring.scheduler.framework.obstacle import ObstacleKind
 from mooring.scheduler.framework.plugin import SKIP, Filter, PreFilter, Proceed, Skip
-from mooring.scheduler.framework.status import Code, Reason, Rejection, unresolvable
+from mooring.scheduler.framework.status import Code, Reason, Status
 from mooring.scheduler.plugins.volume_binding.topology import TOPOLOGY_LABELS, LabelledZones, VolumeTopology
 from mooring.scheduler.plugins.volume_restrictions import names_claim
 
@@ -40,13 +40,13 @@ class VolumeZone(PreFilter[Zones], Filter[Zones]):
         self._classes = columns.objects.of(StorageClass)
         self._topology = VolumeTopology(columns)
 
-    def pre_filter(self, pod: PodInfo) -> Proceed[Zones] | Skip | Rejection:
+    def pre_filter(self, pod: PodInfo) -> Proceed[Zones] | Skip | Status:
         if not pod.claims:
             return SKIP
         zones: list[LabelledZones] = []
         for key in pod.claims:
             volume = self._volume_of(key, key.removeprefix(f"{pod.namespace}/"))
-            if isinstance(volume, Rejection):
+            if isinstance(volume, Status):
                 return volume
             if volume is not None:
                 zones += zones_of(volume)
@@ -67,31 +67,31 @@ class VolumeZone(PreFilter[Zones], Filter[Zones]):
             ),
         )
 
-    def _volume_of(self, key: str, name: str) -> PersistentVolume | Rejection | None:
+    def _volume_of(self, key: str, name: str) -> PersistentVolume | Status | None:
         """The volume of a claim; None if the claim waits for its first consumer."""
         if not name:
-            return unresolvable("PersistentVolumeClaim had no name")
+            return Status.unresolvable("PersistentVolumeClaim had no name")
         claim = self._claims.get(key)
         if claim is None:
-            return unresolvable(not_found_text("persistentvolumeclaim", name))
+            return Status.unresolvable(not_found_text("persistentvolumeclaim", name))
         volume_name = claim.spec.volume_name
         if not volume_name:
             return self._why_unbound(claim)
         volume = self._volumes.get(volume_name)
-        return volume if volume is not None else unresolvable(not_found_text("persistentvolume", volume_name))
+        return volume if volume is not None else Status.unresolvable(not_found_text("persistentvolume", volume_name))
 
-    def _why_unbound(self, claim: PersistentVolumeClaim) -> Rejection | None:
+    def _why_unbound(self, claim: PersistentVolumeClaim) -> Status | None:
         class_name = class_of_claim(claim)
         if not class_name:
-            return unresolvable("PersistentVolumeClaim had no pv name and storageClass name")
+            return Status.unresolvable("PersistentVolumeClaim had no pv name and storageClass name")
         storage_class = self._classes.get(class_name)
         if storage_class is None:
-            return unresolvable(not_found_text("storageclass.storage.k8s.io", class_name))
+            return Status.unresolvable(not_found_text("storageclass.storage.k8s.io", class_name))
         if storage_class.volume_binding_mode is None:
-            return unresolvable(f'VolumeBindingMode not set for StorageClass "{class_name}"')
+            return Status.unresolvable(f'VolumeBindingMode not set for StorageClass "{class_name}"')
         if storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER:
             return None
-        return unresolvable("PersistentVolume had no name")
+        return Status.unresolvable("PersistentVolume had no name")
 
 
 def zones_of(volume: PersistentVolume) -> list[LabelledZones]:

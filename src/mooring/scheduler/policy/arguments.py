@@ -1,44 +1,43 @@
-"""The arguments of the plugins that outlived `Policy`: NodeLabel, ServiceAffinity and those that score by one strategy.
+"""The arguments of the plugins NodeLabel, ServiceAffinity, SelectorSpread and the resource strategies.
 
-Comes in   `pluginConfig[].args` as it stands in a file, or what `policy` gathered from predicates and priorities
-Goes out   typed arguments, or a `ConfigurationError`
+Input: `pluginConfig[].args` of a file, or arguments from a converted Policy. Output: typed arguments, or a
+`ConfigurationError`.
 
- 1. They are read when the plugin is made, like those of a plugin that is not Kubernetes' own: to kube-scheduler v1.36
-    they are strangers, and what it knows by name is in `arguments`.
- 2. The rules of a strategy are those of NodeResourcesFit's arguments, where it stands today.
- 3. The same label cannot be wanted both present and absent.
+1. Arguments are decoded when the plugin is created, like those of a user's plugin, because kube-scheduler v1.36 does
+   not know these plugins.
+2. The rules of a strategy are those of NodeResourcesFit's arguments.
+3. A label cannot be required both present and absent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TypeVar
 
 import msgspec
 
 from mooring.api.field_errors import quoted
-from mooring.scheduler.config.argument_rules import argument_problems
-from mooring.scheduler.config.arguments import (
+from mooring.scheduler.config.decode import TYPE_FIELDS, StrictDecoder, without_type_fields
+from mooring.scheduler.config.problems import ConfigurationError, Problem, forbidden, invalid
+from mooring.scheduler.config.types import (
     CPU_AND_MEMORY,
     REQUESTED_TO_CAPACITY_RATIO,
     NodeResourcesFitArgs,
+    OrDefault,
+    RawArguments,
     RequestedToCapacityRatioParam,
     ResourceSpec,
     ScoringStrategy,
+    Settings,
     UtilizationShapePoint,
 )
-from mooring.scheduler.config.decode import StrictDecoder
-from mooring.scheduler.config.fields import OrDefault, Settings
-from mooring.scheduler.config.problems import ConfigurationError, Problem, forbidden, invalid
-from mooring.scheduler.config.types import RawArguments
+from mooring.scheduler.config.validation import argument_problems
 
 S = TypeVar("S", bound=Settings)
 
-_TYPE_FIELDS = ("apiVersion", "kind")
-
 
 class NodeLabelArgs(Settings):
-    """Labels that decide whether a node can take pods at all, and labels that make it better; values do not matter."""
+    """Required and preferred labels of nodes. Values are ignored."""
 
     present_labels: tuple[str, ...] = ()
     absent_labels: tuple[str, ...] = ()
@@ -47,14 +46,14 @@ class NodeLabelArgs(Settings):
 
 
 class ServiceAffinityArgs(Settings):
-    """Labels whose values all pods of a service share, and labels over whose values they are spread."""
+    """Labels whose values all pods of a service share, and labels over which they are spread."""
 
     affinity_labels: tuple[str, ...] = ()
     anti_affinity_labels_preference: tuple[str, ...] = ()
 
 
 class ResourceStrategyArgs(Settings):
-    """Which resources count and, for RequestedToCapacityRatio alone, how good each utilization is."""
+    """The scored resources and, for RequestedToCapacityRatio, the score of each utilization."""
 
     resources: OrDefault[tuple[ResourceSpec, ...]] = CPU_AND_MEMORY
     shape: tuple[UtilizationShapePoint, ...] = ()
@@ -64,7 +63,7 @@ def node_label_arguments(written: RawArguments) -> NodeLabelArgs:
     arguments = _decoded("NodeLabel", NodeLabelArgs, written)
     problems = list(node_label_problems(arguments))
     if problems:
-        raise ConfigurationError(_while_made("NodeLabel", problem) for problem in problems)
+        raise ConfigurationError(_while_initializing("NodeLabel", problem) for problem in problems)
     return arguments
 
 
@@ -73,7 +72,7 @@ def service_affinity_arguments(written: RawArguments) -> ServiceAffinityArgs:
 
 
 def strategy_arguments(plugin: str, kind: str, written: RawArguments) -> NodeResourcesFitArgs:
-    """What NodeResourcesFit would be told to score by the strategy `kind` alone."""
+    """The arguments of NodeResourcesFit with the strategy `kind`."""
     arguments = _decoded(plugin, ResourceStrategyArgs, written)
     has_shape = kind == REQUESTED_TO_CAPACITY_RATIO
     strategy = ScoringStrategy(
@@ -81,41 +80,41 @@ def strategy_arguments(plugin: str, kind: str, written: RawArguments) -> NodeRes
         resources=arguments.resources,
         requested_to_capacity_ratio=RequestedToCapacityRatioParam(shape=arguments.shape) if has_shape else None,
     )
-    told = NodeResourcesFitArgs(scoring_strategy=strategy)
-    problems = [in_strategy(problem) for problem in argument_problems("args", told)]
+    fit_arguments = NodeResourcesFitArgs(scoring_strategy=strategy)
+    problems = [in_strategy(problem) for problem in argument_problems("args", fit_arguments)]
     if arguments.shape and not has_shape:
         problems.append(forbidden("args.shape", "only RequestedToCapacityRatio has one"))
     if problems:
-        raise ConfigurationError(_while_made(plugin, problem) for problem in problems)
-    return told
+        raise ConfigurationError(_while_initializing(plugin, problem) for problem in problems)
+    return fit_arguments
 
 
 def strategy_as_written(strategy: ScoringStrategy) -> RawArguments:
-    """The arguments of the plugin that scores by this strategy alone, as a configuration file would spell them out."""
+    """The arguments of the plugin for this strategy, as data of a configuration file."""
     ratio = strategy.requested_to_capacity_ratio
     shape = {"shape": msgspec.to_builtins([*ratio.shape])} if ratio is not None else {}
     return {"resources": msgspec.to_builtins([*strategy.resources]), **shape}
 
 
 def in_strategy(problem: Problem) -> Problem:
-    """A problem of NodeResourcesFit's arguments, told of arguments that are its strategy themselves."""
+    """A problem of NodeResourcesFit's arguments, with the path in the arguments of a strategy's plugin."""
     for dropped in (".scoringStrategy.requestedToCapacityRatio", ".scoringStrategy"):
         problem = Problem(problem.path.replace(dropped, "", 1), problem.text.replace(dropped, "", 1))
     return problem
 
 
 def as_written(arguments: NodeLabelArgs | ServiceAffinityArgs) -> RawArguments:
-    """The arguments as a configuration file would spell them out."""
+    """The arguments as data of a configuration file."""
     values = ((field.encode_name, getattr(arguments, field.name)) for field in msgspec.structs.fields(arguments))
     return {name: list(labels) for name, labels in values if labels}
 
 
-def refuse_arguments(plugin: str, written: RawArguments) -> None:
-    """For a plugin that takes none."""
-    names = sorted(key for key in written if key not in _TYPE_FIELDS)
+def reject_arguments(plugin: str, written: RawArguments) -> None:
+    """Raises a `ConfigurationError` if a plugin without arguments has some."""
+    names = sorted(key for key in written if key not in TYPE_FIELDS)
     if names:
         text = f"takes no arguments, but was given {', '.join(names)}"
-        raise ConfigurationError([_while_made(plugin, Problem("", text))])
+        raise ConfigurationError([_while_initializing(plugin, Problem("", text))])
 
 
 def node_label_problems(arguments: NodeLabelArgs) -> Iterator[Problem]:
@@ -131,7 +130,7 @@ def node_label_problems(arguments: NodeLabelArgs) -> Iterator[Problem]:
 def _conflicts(
     present_path: str, present: tuple[str, ...], absent_path: str, absent: tuple[str, ...]
 ) -> Iterator[Problem]:
-    # Of a label that is listed twice the last place is named, as kube-scheduler did.
+    # For a repeated label the last index is reported, as in kube-scheduler.
     place_of = {label: index for index, label in enumerate(present)}
     for index, label in enumerate(absent):
         if label in place_of:
@@ -141,15 +140,11 @@ def _conflicts(
 
 def _decoded(plugin: str, kind: type[S], written: RawArguments) -> S:
     decoder = StrictDecoder()
-    arguments = decoder.struct(kind, _without_type(written))
+    arguments = decoder.struct(kind, without_type_fields(written))
     if decoder.problems:
-        raise ConfigurationError(_while_made(plugin, problem) for problem in decoder.problems)
+        raise ConfigurationError(_while_initializing(plugin, problem) for problem in decoder.problems)
     return arguments
 
 
-def _without_type(written: RawArguments) -> Mapping[str, object]:
-    return {key: value for key, value in written.items() if key not in _TYPE_FIELDS}
-
-
-def _while_made(plugin: str, problem: Problem) -> Problem:
+def _while_initializing(plugin: str, problem: Problem) -> Problem:
     return Problem("profiles", f"initializing plugin {quoted(plugin)}: {problem.text}")

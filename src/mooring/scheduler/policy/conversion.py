@@ -1,21 +1,19 @@
-"""The older `Policy`, read and turned into a configuration: what it asked for, in today's plugins.
+"""Converts a Policy to a `SchedulerConfiguration` with one profile.
 
-Comes in   the data of a file of kind Policy, apiVersion v1
-Goes out   the same `SchedulerConfiguration` that a `KubeSchedulerConfiguration` gives, with one profile
+Input: the data of a file of kind Policy, apiVersion v1. Output: the configuration with the plugins that replace its
+predicates and priorities. Other packages do not see the Policy.
 
-Nothing behind this room knows that there ever was a Policy.
-
- 1. A plugin is enabled for all points (`multiPoint`), in the order in which predicates were asked; then a plugin that
-    was asked for only as a predicate is taken out of scoring, and one that was asked for only as a priority out of
-    filtering. So it needs no table of which plugin serves which point.
- 2. Of each plugin there is one: all service affinities become one, with all their labels, and so do all label
-    presences and preferences. A score that stands for several counts for as many.
- 3. LeastRequested, MostRequested and RequestedToCapacityRatio are strategies of NodeResourcesFit, which has one: the
-    first that is named. Each other one is scored by a plugin of its own, as all of them were.
- 4. What is younger than Policy and refuses nodes or pods (`ALWAYS`) is on: a policy could not name it, and without it
-    pods would be bound to nodes that cannot run them. It has no say in scoring.
- 5. The default constraints of PodTopologySpread are off, because spreading by services and controllers is the work of
-    SelectorSpread here.
+1. A plugin is enabled at all extension points (`multiPoint`), in the order of the predicates. Then a plugin that is
+   only a predicate is disabled at scoring points, and one that is only a priority is disabled at filter points. So no
+   table of plugins and points is necessary.
+2. Each plugin is enabled once: all service affinities become one plugin with all their labels, and so do all label
+   presences and preferences. A score that stands for several counts that many times.
+3. LeastRequested, MostRequested and RequestedToCapacityRatio are strategies of NodeResourcesFit, which has one: the
+   first that is named. Each other one is scored by a plugin of its own.
+4. Plugins that are newer than Policy and reject nodes or pods (`ALWAYS`) are enabled, because a Policy could not name
+   them and pods would be bound to nodes that cannot run them. They do not score.
+5. The default constraints of PodTopologySpread are off, because SelectorSpread spreads pods of services and
+   controllers.
 """
 
 from __future__ import annotations
@@ -24,28 +22,27 @@ from collections.abc import Iterable, Mapping
 from typing import TypeGuard
 
 from mooring.api.field_errors import quoted
-from mooring.scheduler.config.arguments import (
+from mooring.scheduler.config.decode import without_type_fields
+from mooring.scheduler.config.load import load_configuration
+from mooring.scheduler.config.problems import ConfigurationError, Problem
+from mooring.scheduler.config.profiles import default_profile, with_defaults
+from mooring.scheduler.config.types import (
+    ALL_PLUGINS,
+    API_VERSION,
     LIST_DEFAULTING,
     REQUESTED_TO_CAPACITY_RATIO,
     InterPodAffinityArgs,
     NodeResourcesFitArgs,
-    PodTopologySpreadArgs,
-    ScoringStrategy,
-    UtilizationShapePoint,
-)
-from mooring.scheduler.config.defaults import default_profile, with_defaults
-from mooring.scheduler.config.load import load_configuration
-from mooring.scheduler.config.problems import ConfigurationError, Problem
-from mooring.scheduler.config.types import (
-    ALL_PLUGINS,
-    API_VERSION,
     Plugin,
     PluginArguments,
     PluginConfig,
     Plugins,
     PluginSet,
+    PodTopologySpreadArgs,
     Profile,
     SchedulerConfiguration,
+    ScoringStrategy,
+    UtilizationShapePoint,
 )
 from mooring.scheduler.config.validation import validate
 from mooring.scheduler.policy.arguments import (
@@ -82,7 +79,7 @@ from mooring.scheduler.policy.types import (
 KIND = "Policy"
 VERSION = "v1"
 _VERSIONS = (VERSION, API_VERSION)
-"""kube-scheduler also took the version that its configuration has today."""
+"""kube-scheduler also accepted the version of KubeSchedulerConfiguration."""
 
 _BEFORE = ("SchedulingGates", "PrioritySort")
 ALWAYS = ("DynamicResources", "NodeDeclaredFeatures")
@@ -91,7 +88,7 @@ _AFTER = ("DefaultPreemption", "DefaultBinder")
 _FREE_NODES_FIRST = RequestedToCapacityRatioArguments(
     shape=(UtilizationShapePoint(utilization=0, score=10), UtilizationShapePoint(utilization=100, score=0))
 )
-"""What RequestedToCapacityRatioPriority did without an argument."""
+"""The default of RequestedToCapacityRatioPriority."""
 
 
 def load_configuration_or_policy(data: object | None) -> SchedulerConfiguration:
@@ -104,7 +101,7 @@ def is_policy(data: object) -> TypeGuard[Mapping[str, object]]:
 
 
 def policy_configuration(data: Mapping[str, object]) -> SchedulerConfiguration:
-    """The configuration that a policy stands for, or a `ConfigurationError` with every problem."""
+    """The configuration of a Policy, or a `ConfigurationError` with every problem."""
     policy = _decoded(data)
     rest = SchedulerConfiguration(profiles=(default_profile(),), extenders=policy.extenders)
     problems = [*policy_problems(policy), *node_label_problems(_node_label(policy)), *validate(rest)]
@@ -122,32 +119,32 @@ def _decoded(data: Mapping[str, object]) -> Policy:
         text = found if version else "Object 'apiVersion' is missing"
         raise ConfigurationError([Problem("apiVersion", f"{text}: {wanted}")])
     decoder = policy_decoder()
-    policy = decoder.struct(Policy, {key: value for key, value in data.items() if key not in ("apiVersion", "kind")})
+    policy = decoder.struct(Policy, without_type_fields(data))
     if decoder.problems:
         raise ConfigurationError(decoder.problems)
     return policy
 
 
-# --- what was asked for -----------------------------------------------------------------------------------------
+# --- predicates and priorities ----------------------------------------------------------------------------------
 
 
 def _predicates(policy: Policy) -> set[str]:
-    """The old names of all predicates, those of custom ones replaced by what they are."""
+    """The names of all predicates; a custom predicate has the name of its argument's predicate."""
     if policy.predicates is None:
         return {*DEFAULT_PREDICATES, *MANDATORY_PREDICATES}
-    asked = set(MANDATORY_PREDICATES)
+    names = set(MANDATORY_PREDICATES)
     for predicate in policy.predicates:
         if predicate.argument is None:
-            asked.add(predicate.name)
+            names.add(predicate.name)
         elif predicate.argument.service_affinity is not None:
-            asked.add(CHECK_SERVICE_AFFINITY)
+            names.add(CHECK_SERVICE_AFFINITY)
         else:
-            asked.add(CHECK_NODE_LABEL_PRESENCE)
-    return asked
+            names.add(CHECK_NODE_LABEL_PRESENCE)
+    return names
 
 
 def _weights(policy: Policy) -> dict[str, int]:
-    """What each plugin counts for that was asked for as a priority; of a name that is given twice the last counts."""
+    """The weight of each plugin that is a priority. Of a repeated name the last weight counts."""
     if policy.priorities is None:
         return {plugin: weight for name, weight in DEFAULT_PRIORITIES.items() if (plugin := PRIORITIES[name])}
     weights: dict[str, int] = {}
@@ -213,7 +210,7 @@ def _service_affinity(policy: Policy) -> ServiceAffinityArgs:
 
 
 def _strategies(priorities: Iterable[PriorityPolicy]) -> dict[str, ScoringStrategy]:
-    """The strategies that are named, by their types and in their order. A shape that is written counts before none."""
+    """The named strategies by type, in order. One with a shape takes precedence over one without."""
     strategies: dict[str, ScoringStrategy] = {}
     for priority in priorities:
         strategy = _strategy_of(priority)
@@ -223,7 +220,7 @@ def _strategies(priorities: Iterable[PriorityPolicy]) -> dict[str, ScoringStrate
 
 
 def _strategy_of(priority: PriorityPolicy) -> ScoringStrategy | None:
-    """By which strategy a priority scores, if it is one of those that look at how full a node is."""
+    """The scoring strategy of a priority, if it scores by allocated resources."""
     if priority.argument is not None:
         ratio = priority.argument.requested_to_capacity_ratio_arguments
         return ratio_strategy(ratio) if ratio is not None else None
@@ -234,7 +231,7 @@ def _strategy_of(priority: PriorityPolicy) -> ScoringStrategy | None:
 
 
 def _ignored_resources(policy: Policy) -> tuple[str, ...]:
-    """What an extender sees to, and the scheduler should not."""
+    """The resources that only an extender checks."""
     resources = (resource for extender in policy.extenders for resource in extender.managed_resources)
     return tuple(resource.name for resource in resources if resource.ignored_by_scheduler)
 

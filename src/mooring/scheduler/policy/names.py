@@ -1,21 +1,19 @@
-"""What an old name means today: predicates and priorities, and the plugins that do their work.
+"""The predicates and priorities of a Policy, and the plugins that replace them.
 
-Comes in   nothing
-Goes out   `PREDICATES` and `PRIORITIES`, which docs/policy.md shows as tables, and the old default sets
+`PREDICATES` and `PRIORITIES` are the tables in docs/policy.md.
 
- 1. Every name that a scheduler from Kubernetes 1.1 to 1.22 knew has an entry. A name whose work nobody does any more
-    maps to no plugin: it is accepted, and does nothing.
- 2. The order of the predicates is the one in which they were asked, which decides what is told of a node that several
-    refuse. Names that came and went stand beside those that took over from them.
- 3. The old schedulers gave a node's conditions a predicate each; since 1.12 the node lifecycle controller turns the
-    conditions into taints, and tolerating those is the same question.
+1. Every name that a scheduler from Kubernetes 1.1 to 1.22 knew has an entry. A priority without a replacement maps to
+   None: it is accepted and has no effect.
+2. Predicates are in the order of evaluation, which decides the reported reason if several reject a node. Renamed
+   predicates are next to their successors.
+3. Predicates for node conditions map to TaintToleration: since 1.12 the node lifecycle controller taints such nodes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mooring.scheduler.config.arguments import LEAST_ALLOCATED, MOST_ALLOCATED, REQUESTED_TO_CAPACITY_RATIO
+from mooring.scheduler.config.types import LEAST_ALLOCATED, MOST_ALLOCATED, REQUESTED_TO_CAPACITY_RATIO
 
 NODE_LABEL = "NodeLabel"
 SERVICE_AFFINITY = "ServiceAffinity"
@@ -54,7 +52,7 @@ PREDICATES: Mapping[str, tuple[str, ...]] = {
 }
 
 MANDATORY_PREDICATES = ("CheckNodeUnschedulable", "PodToleratesNodeTaints")
-"""Those that no policy can do without."""
+"""Predicates that are always enabled."""
 
 DEFAULT_PREDICATES = (
     "NoVolumeZoneConflict",
@@ -95,14 +93,14 @@ STRATEGIES: Mapping[str, str] = {
     "RequestedToCapacityRatio": REQUESTED_TO_CAPACITY_RATIO,
     "RequestedToCapacityRatioPriority": REQUESTED_TO_CAPACITY_RATIO,
 }
-"""The priorities that were plugins of their own and are strategies of one plugin today."""
+"""The priorities that are strategies of NodeResourcesFit."""
 
 STRATEGY_PLUGINS: Mapping[str, str] = {
     LEAST_ALLOCATED: "NodeResourcesLeastAllocated",
     MOST_ALLOCATED: "NodeResourcesMostAllocated",
     REQUESTED_TO_CAPACITY_RATIO: "RequestedToCapacityRatio",
 }
-"""Who scores by a strategy that NodeResourcesFit cannot take, because the policy gave it another one before."""
+"""The plugins for further strategies of a Policy, since NodeResourcesFit has only one."""
 
 DEFAULT_PRIORITIES: Mapping[str, int] = {
     "SelectorSpreadPriority": 1,

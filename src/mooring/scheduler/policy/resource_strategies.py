@@ -1,11 +1,8 @@
-"""NodeResourcesLeastAllocated, NodeResourcesMostAllocated, RequestedToCapacityRatio: one strategy each, as a plugin.
+"""NodeResourcesLeastAllocated, NodeResourcesMostAllocated, RequestedToCapacityRatio: one scoring strategy each.
 
-Comes in   the same as for NodeResourcesFit
-Goes out   the scores that NodeResourcesFit gives by that strategy
-
-They come from the days of `Policy`, which could weigh several of them against each other; kube-scheduler made them
-strategies of NodeResourcesFit in 1.22 and dropped them in 1.23. Since NodeResourcesFit has one strategy, whoever wants
-two needs them.
+The scores are those of NodeResourcesFit with the same strategy. The plugins belonged to Policy, which could weigh
+several of them; kube-scheduler made them strategies of NodeResourcesFit in 1.22 and dropped them in 1.23.
+NodeResourcesFit has one strategy, so a profile with two needs these plugins.
 """
 
 from __future__ import annotations
@@ -16,7 +13,7 @@ from typing import ClassVar
 from mooring.scheduler.cache.arrays import Int64s, Rows
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.config.arguments import LEAST_ALLOCATED, MOST_ALLOCATED, REQUESTED_TO_CAPACITY_RATIO
+from mooring.scheduler.config.types import LEAST_ALLOCATED, MOST_ALLOCATED, REQUESTED_TO_CAPACITY_RATIO
 from mooring.scheduler.framework.plugin import PreScore, Scope, Score
 from mooring.scheduler.plugins.node_resources_fit import FitScoreState, NodeResourcesFit
 from mooring.scheduler.policy.arguments import strategy_arguments

@@ -1,13 +1,17 @@
-"""`Policy` v1 as values: what schedulers up to Kubernetes 1.22 could be told.
+"""The Policy file as values, and its validation.
 
-Comes in   a file of kind Policy, through `policy`
-Goes out   `Policy` and its parts, frozen; the extenders are those of today's configuration
+Input: the data of a file of kind Policy. Output: `Policy`; every problem, in the words of kube-scheduler v1.22 where it
+had any, with the path in the file.
 
- 1. `predicates` and `priorities` are None where the file does not name them, which means the old default ones. An
-    empty list is another thing: none but the mandatory ones.
- 2. Extenders are read without regard to upper and lower case: for a while the old files had to say `BindVerb` and
-    `CAFile`, later `bindVerb` and `caFile`, and both went on working.
- 3. A time-out is a whole number of nanoseconds, as the old files write it, or a text such as `30s`.
+1. `predicates` and `priorities` are None if the file omits them, which means the old defaults. An empty list means the
+   mandatory predicates only.
+2. Names of extender fields are case-insensitive: old files wrote `BindVerb` and `CAFile`, later ones `bindVerb` and
+   `caFile`.
+3. A timeout is an integer number of nanoseconds, or a text such as `30s`.
+4. An unknown name is a problem, unless it has an argument: then any name is valid.
+5. A known name with an argument of another predicate or priority is a problem. Old schedulers disagreed whether the
+   name or the argument counts.
+6. Several label preferences (or service anti-affinities) become one plugin, so they must have the same weight.
 """
 
 from __future__ import annotations
@@ -20,20 +24,25 @@ from typing import TypeVar
 import msgspec
 
 from mooring.api.field_errors import quoted
-from mooring.scheduler.config.argument_rules import argument_problems
-from mooring.scheduler.config.arguments import (
+from mooring.scheduler.config.decode import StrictDecoder
+from mooring.scheduler.config.problems import Problem, child, invalid
+from mooring.scheduler.config.types import (
     CPU_AND_MEMORY,
+    INT32,
     REQUESTED_TO_CAPACITY_RATIO,
+    Extender,
+    ExtenderManagedResource,
+    ExtenderTLSConfig,
+    Int32,
+    Int64,
     NodeResourcesFitArgs,
     RequestedToCapacityRatioParam,
     ResourceSpec,
     ScoringStrategy,
+    Settings,
     UtilizationShapePoint,
 )
-from mooring.scheduler.config.decode import StrictDecoder
-from mooring.scheduler.config.fields import INT32, Int32, Int64, Settings
-from mooring.scheduler.config.problems import Problem, child, invalid
-from mooring.scheduler.config.types import Extender, ExtenderManagedResource, ExtenderTLSConfig
+from mooring.scheduler.config.validation import argument_problems
 from mooring.scheduler.policy.arguments import in_strategy
 from mooring.scheduler.policy.names import (
     NODE_LABEL,
@@ -46,14 +55,14 @@ from mooring.scheduler.policy.names import (
 S = TypeVar("S", bound=Settings)
 
 
-class ServiceAffinity(Settings):
-    """All pods of a service go to nodes with the same values of these labels."""
+class ServiceAffinityArgument(Settings):
+    """All pods of a service are placed on nodes with the same values of these labels."""
 
     labels: tuple[str, ...] = ()
 
 
 class LabelsPresence(Settings):
-    """A node must have all of these labels, or, without `presence`, none of them."""
+    """A node must have all of these labels, or none of them if `presence` is false."""
 
     labels: tuple[str, ...] = ()
     presence: bool = False
@@ -62,12 +71,12 @@ class LabelsPresence(Settings):
 class PredicateArgument(Settings):
     """Exactly one of them is given."""
 
-    service_affinity: ServiceAffinity | None = None
+    service_affinity: ServiceAffinityArgument | None = None
     labels_presence: LabelsPresence | None = None
 
 
 class PredicatePolicy(Settings):
-    """A predicate. With an argument the name is whatever somebody liked to call it."""
+    """A predicate. With an argument its name is arbitrary."""
 
     name: str
     argument: PredicateArgument | None = None
@@ -80,14 +89,14 @@ class ServiceAntiAffinity(Settings):
 
 
 class LabelPreference(Settings):
-    """Nodes with this label are better, or, without `presence`, those that lack it."""
+    """Prefer nodes with this label, or without it if `presence` is false."""
 
     label: str = ""
     presence: bool = False
 
 
 class RequestedToCapacityRatioArguments(Settings):
-    """A function from utilization to score, over some resources; none: cpu and memory."""
+    """A function from utilization to score; without resources, for cpu and memory."""
 
     shape: tuple[UtilizationShapePoint, ...] = ()
     resources: tuple[ResourceSpec, ...] = ()
@@ -102,7 +111,7 @@ class PriorityArgument(Settings):
 
 
 class PriorityPolicy(Settings):
-    """A priority and what it counts for. With an argument the name is whatever somebody liked to call it."""
+    """A priority and its weight. With an argument its name is arbitrary."""
 
     name: str
     weight: Int64 = 0
@@ -116,11 +125,11 @@ class Policy(Settings):
     hard_pod_affinity_symmetric_weight: Int32 = 0
     """0: not given."""
     always_check_all_predicates: bool = False
-    """Read, and without effect: see docs/policy.md."""
+    """Decoded, without effect: see docs/policy.md."""
 
 
 def policy_decoder() -> StrictDecoder:
-    """A decoder that reads extenders as the old schedulers did."""
+    """A decoder with case-insensitive extender fields."""
     return StrictDecoder(
         custom={
             Extender: partial(_in_any_case, Extender),
@@ -143,7 +152,7 @@ def _in_any_case(kind: type[S], decoder: StrictDecoder, data: object, path: str)
 
 HARD_POD_AFFINITY_WEIGHT_MAX = 100
 WEIGHT_MAX = INT32.highest
-"""kube-scheduler took more, and then kept only the lower 32 bits of it."""
+"""kube-scheduler accepted larger weights and truncated them to 32 bits."""
 
 
 def policy_problems(policy: Policy) -> Iterator[Problem]:
@@ -159,7 +168,7 @@ def policy_problems(policy: Policy) -> Iterator[Problem]:
 
 
 def ratio_strategy(arguments: RequestedToCapacityRatioArguments) -> ScoringStrategy:
-    """The strategy of NodeResourcesFit that does what a RequestedToCapacityRatio priority did."""
+    """The strategy of NodeResourcesFit that replaces a RequestedToCapacityRatio priority."""
     return ScoringStrategy(
         type=REQUESTED_TO_CAPACITY_RATIO,
         requested_to_capacity_ratio=RequestedToCapacityRatioParam(shape=arguments.shape),
@@ -179,7 +188,7 @@ def _predicate_problems(path: str, predicate: PredicatePolicy) -> Iterator[Probl
     if len(given) != 1:
         yield _wrong_count(path, "predicate", predicate.name, len(given))
     elif PREDICATES.get(predicate.name, (given[0],)) != (given[0],):
-        yield _foreign_argument(path, "predicate", predicate.name)
+        yield _mismatched_argument(path, "predicate", predicate.name)
 
 
 def _priority_problems(path: str, priority: PriorityPolicy, seen: dict[str, PriorityPolicy]) -> Iterator[Problem]:
@@ -198,7 +207,7 @@ def _priority_problems(path: str, priority: PriorityPolicy, seen: dict[str, Prio
     if len(given) != 1:
         yield _wrong_count(path, "priority", priority.name, len(given))
     elif priority.name in PRIORITIES and STRATEGIES.get(priority.name) != given[0]:
-        yield _foreign_argument(path, "priority", priority.name)
+        yield _mismatched_argument(path, "priority", priority.name)
     elif given[0] == REQUESTED_TO_CAPACITY_RATIO:
         yield from _ratio_problems(path, priority, seen)
     else:
@@ -223,7 +232,7 @@ def _ratio_problems(path: str, priority: PriorityPolicy, seen: dict[str, Priorit
         kind = quoted(REQUESTED_TO_CAPACITY_RATIO)
         text = f"priority {quoted(priority.name)} redeclares custom priority {kind}, from: {quoted(other.name)}"
         yield Problem(path, text)
-    # The rules are those of today's plugin; only the places where they are broken have other names.
+    # The rules are those of NodeResourcesFit, with other paths.
     where = f"{path}.argument.requestedToCapacityRatioArguments"
     for problem in argument_problems(where, NodeResourcesFitArgs(scoring_strategy=ratio_strategy(arguments))):
         yield in_strategy(problem)
@@ -243,6 +252,6 @@ def _wrong_count(path: str, what: str, name: str, count: int) -> Problem:
     return Problem(child(path, "argument"), text)
 
 
-def _foreign_argument(path: str, what: str, name: str) -> Problem:
+def _mismatched_argument(path: str, what: str, name: str) -> Problem:
     text = f"{what} {quoted(name)} does not take this argument; give it a name of your own"
     return Problem(child(path, "argument"), text)

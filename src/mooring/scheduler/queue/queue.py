@@ -404,10 +404,10 @@ class SchedulingQueue:
 
 def _is_rejected(plugin: PreEnqueue, pod: PodInfo) -> bool:
     try:
-        rejection = plugin.pre_enqueue(pod)
+        status = plugin.pre_enqueue(pod)
     except Exception:
         logger.exception("PreEnqueue plugin %s failed for pod %s, which is gated", plugin.name, pod.key)
         return True
-    if rejection is not None and rejection.code is Code.ERROR:
-        logger.error("PreEnqueue plugin %s failed for pod %s: %s", plugin.name, pod.key, rejection.message)
-    return rejection is not None
+    if status is not None and status.code is Code.ERROR:
+        logger.error("PreEnqueue plugin %s failed for pod %s: %s", plugin.name, pod.key, status.message)
+    return status is not None

@@ -1,1 +1,1 @@
-"""What a user sees of the scheduler: conditions, events, metrics."""
+"""Reports of the scheduler: events, pod conditions, metrics, recent decisions."""

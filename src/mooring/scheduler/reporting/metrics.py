@@ -1,29 +1,144 @@
-"""Metrics, under the names that kube-scheduler gives them, so that its dashboards and alerts work here.
+"""Metrics under kube-scheduler's names, so that its dashboards and alerts work.
 
-Comes in   what the rooms of the scheduler report; at a scrape, the numbers that they keep anyway
-Goes out   counters, histograms and gauges in a registry of prometheus-client
+Counters and histograms are written while pods are scheduled; gauges are read at the scrape. prometheus-client exposes
+both. Its own counters and histograms take a lock and search their buckets one by one: 1 µs for an observation, 2 µs
+with labels. The classes here need a tenth of a microsecond: everything runs in one thread, and a pod has no 10 µs to
+spare for metrics.
 
- 1. Label children that every pod needs are looked up once: `.labels()` costs more than counting. What counts is in
-    `tallies`.
- 2. Gauges are read at the scrape (`Gauges`), not kept up to date: nobody counts what nobody asks for.
- 3. `goroutines` counts bindings that are under way: the counterpart of what it counts in kube-scheduler.
+1. A child (a metric with its label values) is looked up once and kept: `labels()` costs more than counting.
+2. Histogram buckets are cumulated at the scrape.
+3. `goroutines` counts running bindings, the counterpart of what it counts in kube-scheduler.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from math import inf
 
 from prometheus_client import CollectorRegistry
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from mooring.scheduler.reporting.tallies import Distribution, DistributionFamily, Tallies, Tally, TallyFamily
+
+class CounterValue:
+    """The value of a counter."""
+
+    __slots__ = ("value",)
+
+    def __init__(self) -> None:
+        self.value = 0.0
+
+    def inc(self, amount: float = 1.0) -> None:
+        self.value += amount
+
+
+class HistogramValue:
+    """The observations of a histogram by bucket."""
+
+    __slots__ = ("bounds", "counts", "total")
+
+    def __init__(self, bounds: Sequence[float]) -> None:
+        self.bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        self.total = 0.0
+
+    def observe(self, value: float) -> None:
+        self.counts[bisect_left(self.bounds, value)] += 1
+        self.total += value
+
+    def buckets(self) -> list[tuple[str, float]]:
+        """The cumulative counts by upper bound, in Prometheus' format."""
+        seen, found = 0, []
+        for bound, count in zip((*self.bounds, inf), self.counts, strict=True):
+            seen += count
+            found.append(("+Inf" if bound == inf else repr(bound), float(seen)))
+        return found
+
+
+class CounterFamily:
+    """A counter with its children by label values."""
+
+    def __init__(self, name: str, text: str, labels: Sequence[str]) -> None:
+        self._name = name
+        self._text = text
+        self._labels = tuple(labels)
+        self._children: dict[tuple[str, ...], CounterValue] = {}
+        if not self._labels:
+            self.labels()
+
+    def labels(self, *values: str) -> CounterValue:
+        child = self._children.get(values)
+        if child is None:
+            child = self._children[values] = CounterValue()
+        return child
+
+    def inc(self, amount: float = 1.0) -> None:
+        """Increment a counter without labels."""
+        self._children[()].inc(amount)
+
+    def families(self) -> Iterable[Metric]:
+        family = CounterMetricFamily(self._name, self._text, labels=self._labels)
+        for values, child in self._children.items():
+            family.add_metric(values, child.value)
+        yield family
+
+
+class HistogramFamily:
+    """A histogram with its children by label values."""
+
+    def __init__(self, name: str, text: str, labels: Sequence[str], bounds: Sequence[float]) -> None:
+        self._name = name
+        self._text = text
+        self._labels = tuple(labels)
+        self._bounds = tuple(bounds)
+        self._children: dict[tuple[str, ...], HistogramValue] = {}
+        if not self._labels:
+            self.labels()
+
+    def labels(self, *values: str) -> HistogramValue:
+        child = self._children.get(values)
+        if child is None:
+            child = self._children[values] = HistogramValue(self._bounds)
+        return child
+
+    def observe(self, value: float) -> None:
+        """Observe a value in a histogram without labels."""
+        self._children[()].observe(value)
+
+    def families(self) -> Iterable[Metric]:
+        family = HistogramMetricFamily(self._name, self._text, labels=self._labels)
+        for values, child in self._children.items():
+            family.add_metric(values, child.buckets(), child.total)
+        yield family
+
+
+class FastCollector(Collector):
+    """All counters and histograms of one scheduler."""
+
+    def __init__(self) -> None:
+        self._families: list[CounterFamily | HistogramFamily] = []
+
+    def counter(self, name: str, text: str, *labels: str) -> CounterFamily:
+        family = CounterFamily(name, text, labels)
+        self._families.append(family)
+        return family
+
+    def histogram(self, name: str, text: str, bounds: Sequence[float], *labels: str) -> HistogramFamily:
+        family = HistogramFamily(name, text, labels, bounds)
+        self._families.append(family)
+        return family
+
+    def collect(self) -> Iterator[Metric]:
+        for family in self._families:
+            yield from family.families()
+
 
 ATTEMPTS_LABEL_MAX = 15
 
 
 def exponential_buckets(start: float, factor: float, count: int) -> tuple[float, ...]:
-    """As Prometheus' Go library makes them."""
+    """The buckets of Prometheus' Go library."""
     buckets = [start]
     while len(buckets) < count:
         buckets.append(buckets[-1] * factor)
@@ -31,7 +146,7 @@ def exponential_buckets(start: float, factor: float, count: int) -> tuple[float,
 
 
 class Metrics:
-    """All that is counted while it happens."""
+    """The counters and histograms of one scheduler, and its registry."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.registry = registry
@@ -39,14 +154,14 @@ class Metrics:
         fine_buckets = exponential_buckets(0.00001, 1.5, 20)
         event_buckets = exponential_buckets(0.0001, 2, 12)
 
-        tallies = Tallies()
-        registry.register(tallies)
+        collector = FastCollector()
+        registry.register(collector)
 
-        def counter(name: str, text: str, *labels: str) -> TallyFamily:
-            return tallies.counter(f"scheduler_{name}", text, *labels)
+        def counter(name: str, text: str, *labels: str) -> CounterFamily:
+            return collector.counter(f"scheduler_{name}", text, *labels)
 
-        def histogram(name: str, text: str, buckets: tuple[float, ...], *labels: str) -> DistributionFamily:
-            return tallies.histogram(f"scheduler_{name}", text, buckets, *labels)
+        def histogram(name: str, text: str, buckets: tuple[float, ...], *labels: str) -> HistogramFamily:
+            return collector.histogram(f"scheduler_{name}", text, buckets, *labels)
 
         self.attempts = counter("schedule_attempts_total", "Attempts to schedule pods, by result.", "result", "profile")
         self.attempt_duration = histogram(
@@ -68,9 +183,7 @@ class Metrics:
         self.pod_attempts = histogram(
             "pod_scheduling_attempts", "Attempts that a pod needed.", exponential_buckets(1, 2, 5)
         )
-        self.after_flush = counter(
-            "pod_scheduled_after_flush_total", "Pods scheduled after they had slept through everything else."
-        )
+        self.after_flush = counter("pod_scheduled_after_flush_total", "Pods scheduled after the unschedulable timeout.")
         self.preemption_attempts = counter("preemption_attempts_total", "Attempts to make room by preemption.")
         self.preemption_victims = histogram(
             "preemption_victims", "Victims of one preemption.", exponential_buckets(1, 2, 7)
@@ -105,12 +218,12 @@ class Metrics:
         self.plugin_evaluations = counter(
             "plugin_evaluation_total", "Cycles in which a plugin was asked.", "plugin", "extension_point", "profile"
         )
-        self._attempt_children: dict[tuple[str, str], tuple[Tally, Distribution]] = {}
-        self._sli_children: dict[str, Distribution] = {}
-        self._incoming_children: dict[tuple[str, str], Tally] = {}
+        self._attempt_children: dict[tuple[str, str], tuple[CounterValue, HistogramValue]] = {}
+        self._sli_children: dict[str, HistogramValue] = {}
+        self._incoming_children: dict[tuple[str, str], CounterValue] = {}
 
     def attempted(self, result: str, profile: str, duration_s: float) -> None:
-        """An attempt is over: `scheduled`, `unschedulable` or `error`."""
+        """An attempt has ended with `scheduled`, `unschedulable` or `error`."""
         children = self._attempt_children.get((result, profile))
         if children is None:
             children = self.attempts.labels(result, profile), self.attempt_duration.labels(result, profile)
@@ -119,7 +232,7 @@ class Metrics:
         children[1].observe(duration_s)
 
     def scheduled(self, attempts: int, waited_s: float | None, *, was_flushed: bool) -> None:
-        """A pod was bound, after so many attempts."""
+        """A pod was bound after this number of attempts."""
         self.pod_attempts.observe(attempts)
         if was_flushed:
             self.after_flush.inc()
@@ -130,7 +243,7 @@ class Metrics:
                 child = self._sli_children[label] = self.sli_duration.labels(label)
             child.observe(waited_s)
 
-    def came_in(self, queue: str, event: str) -> None:
+    def pod_queued(self, queue: str, event: str) -> None:
         child = self._incoming_children.get((queue, event))
         if child is None:
             child = self._incoming_children[(queue, event)] = self.incoming.labels(queue, event)
@@ -142,7 +255,7 @@ Reading = Callable[[], Mapping[tuple[str, ...], float]]
 
 
 class Gauges(Collector):
-    """Numbers that are read when somebody scrapes."""
+    """Gauges that are read at the scrape."""
 
     def __init__(self) -> None:
         self._gauges: list[tuple[str, str, tuple[str, ...], Reading]] = []

@@ -1,12 +1,9 @@
-"""How long each plugin takes, in a sample of the cycles.
+"""Plugin durations, measured in a sample of the cycles.
 
-Comes in   the plugins of a profile, and a die that says which cycles are looked at
-Goes out   durations by plugin and extension point, to the metrics
+In a sampled cycle the plugins' methods are wrapped by timers. All other cycles call the methods directly and pay
+nothing. Cached results take no time and are not reported.
 
-In a sampled cycle the plugins' methods are wrapped by a stopwatch, and unwrapped after it; all other cycles run the
-methods themselves and pay nothing. What is kept for a signature is not asked, so it takes no time and is not told.
-
- 1. Wrapping changes only how a method is looked up on the plugin, never what it answers.
+1. Wrapping changes how a method is looked up on the plugin, never its result.
 """
 
 from __future__ import annotations
@@ -18,7 +15,7 @@ from typing import Any, TypeAlias
 from mooring.kit.clock import Clock
 from mooring.scheduler.framework.plugin import Plugin, Skip
 from mooring.scheduler.framework.profile import Profile
-from mooring.scheduler.framework.status import Rejection
+from mooring.scheduler.framework.status import Status
 from mooring.scheduler.reporting.metrics import Metrics
 
 TIMED = {
@@ -29,13 +26,13 @@ TIMED = {
     "Score": ("score", "score_row"),
     "ScoreExtensionNormalize": ("normalize",),
 }
-"""The methods of plugins that are timed, by what Kubernetes calls their point."""
+"""The timed methods of plugins, by Kubernetes' name of the extension point."""
 
 Method: TypeAlias = Callable[..., Any]
 
 
 class PluginTiming:
-    """The stopwatch of one profile."""
+    """Times the plugins of one profile."""
 
     def __init__(self, profile: Profile, metrics: Metrics, clock: Clock) -> None:
         self._metrics = metrics
@@ -52,7 +49,7 @@ class PluginTiming:
 
     @contextmanager
     def sampling(self) -> Iterator[None]:
-        """Times the plugins in the cycle inside."""
+        """Time the plugins while the context is active."""
         for plugin, method, timed, _ in self._wrapped:
             vars(plugin)[method] = timed
         try:
@@ -63,7 +60,7 @@ class PluginTiming:
                     vars(plugin)[method] = guarded
                 else:
                     del vars(plugin)[method]
-            self._tell()
+            self._observe()
 
     def _timed(self, name: str, point: str, method: Method) -> Method:
         key = (name, point)
@@ -77,7 +74,7 @@ class PluginTiming:
 
         return timed
 
-    def _tell(self) -> None:
+    def _observe(self) -> None:
         points_s: dict[str, float] = {}
         for (name, point), spent_s in self._spent_s.items():
             status = self._status[(name, point)]
@@ -92,7 +89,7 @@ class PluginTiming:
 
 
 def _called_at(profile: Profile) -> Iterator[tuple[Plugin, str]]:
-    """What the cycle calls at each point: the plugins, and adapters for users' plugins."""
+    """The plugins that the cycle calls at each point; adapters for users' plugins."""
     yield from ((plugin, "PreFilter") for plugin in profile.pre_filters)
     yield from ((use.plugin, "Filter") for use in profile.filters)
     yield from ((plugin, "PostFilter") for plugin in profile.post_filters)
@@ -102,6 +99,6 @@ def _called_at(profile: Profile) -> Iterator[tuple[Plugin, str]]:
 
 
 def _status_of(answer: object) -> str:
-    if isinstance(answer, Rejection):
+    if isinstance(answer, Status):
         return answer.code.value
     return "Skip" if isinstance(answer, Skip) else "Success"

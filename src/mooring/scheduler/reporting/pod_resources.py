@@ -1,11 +1,8 @@
-"""What pods request and may use at most, pod by pod: the page /metrics/resources.
+"""The page /metrics/resources: the requests and limits of each pod, as two gauges in Prometheus' text format.
 
-Comes in   the believed cluster and the queue
-Goes out   two gauges in Prometheus' text, `kube_pod_resource_request` and `kube_pod_resource_limit`
-
- 1. A pod with a node that has ended takes nothing, and is not told (the event handler has removed it already).
- 2. Amounts are worked out once for all pods that are alike.
- 3. Pending pods of other schedulers are not told: we do not keep them. kube-scheduler does, and tells them.
+1. Pods that have finished are not shown: the event handlers have removed them.
+2. Amounts are computed once per signature.
+3. Pending pods of other schedulers are not shown: the scheduler does not keep them. kube-scheduler shows them.
 """
 
 from __future__ import annotations
@@ -20,17 +17,16 @@ from prometheus_client.registry import Collector
 from mooring.api.quantity import NANO, quantity_nano
 from mooring.api.resources import RequestRules, pod_requests_nano
 from mooring.api.views.pod import Container, Pod
-from mooring.scheduler.cache.pods import PodInfo, PodSignature
+from mooring.scheduler.cache.pods import PerSignature, PodInfo, PodSignature
 
 LABELS = ("namespace", "pod", "node", "scheduler", "priority", "resource", "unit")
 _BYTES = ("memory", "storage", "ephemeral-storage")
-_MEMO = "pod resources"
 
 Amounts = Mapping[str, float]
 
 
 def pod_resources_text(pods: Iterable[PodInfo]) -> bytes:
-    """The whole page."""
+    """The text of the page."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_PodResources(pods))
     return generate_latest(registry)
@@ -50,10 +46,10 @@ class _PodResources(Collector):
             requested, limited = _amounts(pod.signature)
             spec = pod.signature.spec
             priority = str(spec.priority) if spec.priority is not None else ""
-            who = (pod.namespace, pod.name, pod.node_name, spec.scheduler_name, priority)
+            labels = (pod.namespace, pod.name, pod.node_name, spec.scheduler_name, priority)
             for family, amounts in ((requests, requested), (limits, limited)):
                 for resource, amount in amounts.items():
-                    family.add_metric((*who, resource, unit_of(resource)), amount)
+                    family.add_metric((*labels, resource, unit_of(resource)), amount)
         yield limits
         yield requests
 
@@ -66,13 +62,10 @@ def unit_of(resource: str) -> str:
     return "integer" if resource.startswith("attachable-volumes-") else ""
 
 
+@PerSignature
 def _amounts(signature: PodSignature) -> tuple[Amounts, Amounts]:
-    known = signature.memo.get(_MEMO)
-    if known is None:
-        pod = signature.view
-        known = signature.memo[_MEMO] = (_whole(pod_requests_nano(pod, RequestRules())), _whole(_limits_nano(pod)))
-    assert isinstance(known, tuple)
-    return known
+    pod = signature.view
+    return _whole(pod_requests_nano(pod, RequestRules())), _whole(_limits_nano(pod))
 
 
 def _whole(amounts_nano: Mapping[str, int]) -> Amounts:
@@ -80,7 +73,7 @@ def _whole(amounts_nano: Mapping[str, int]) -> Amounts:
 
 
 def _limits_nano(pod: Pod) -> dict[str, int]:
-    """Limits add up as requests do; only overhead counts just where there is a limit."""
+    """Limits add up like requests, but overhead counts only for resources with a limit."""
     spec = pod.spec
     limited = replace(
         pod,

@@ -1,30 +1,30 @@
-"""Reports: what the scheduler tells its users, each fact in one place.
+"""Reports: what the scheduler reports about a pod, each fact in one place.
 
-Comes in   what happened to a pod
-Goes out   PodScheduled conditions and nominated nodes (`status_writer`), events (`client.events`), numbers (`metrics`),
-           log lines: failures always, what became of every attempt at `-v 2`
+Writes PodScheduled conditions and nominated nodes (`status_writer`), events (`client.events`), metrics (`metrics`),
+the log of recent decisions for /debug/decisions, and log lines: failures always, the result of every attempt at `-v
+2`.
 
- 1. The texts are kube-scheduler's, to the letter.
- 2. Nothing here waits, and nothing here fails the caller.
+1. The texts are kube-scheduler's, byte for byte.
+2. No method awaits, and none raises.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Mapping
 
 from mooring.api.views.meta import Condition, ObjectReference
 from mooring.api.views.pod import Pod
 from mooring.client.events.recorder import EventRecorder, EventType
-from mooring.kit.clock import Clock
+from mooring.kit.clock import Clock, format_rfc3339_micro
 from mooring.kit.entropy import Entropy
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.framework.profile import Profile
-from mooring.scheduler.framework.status import Code, Rejection
+from mooring.scheduler.framework.status import Code, Status
 from mooring.scheduler.queue.queued_pod import DEFAULT_SCHEDULER_NAME, QueuedPod
-from mooring.scheduler.reporting.decisions import DecisionLog
 from mooring.scheduler.reporting.metrics import Metrics
 from mooring.scheduler.reporting.plugin_timing import PluginTiming
 from mooring.scheduler.reporting.status_writer import StatusWriter
@@ -32,13 +32,15 @@ from mooring.scheduler.reporting.status_writer import StatusWriter
 logger = logging.getLogger(__name__)
 
 ATTEMPTS_LOGGED = logging.INFO - 2
-"""The level of lines about every attempt: klog's 2, at which kube-scheduler writes them."""
+"""The log level of lines about every attempt: klog's 2, as in kube-scheduler."""
 SAMPLED_ONE_IN = 20
-"""In one of so many cycles the plugins are timed."""
+"""The plugins are timed in one of this number of cycles."""
+KEPT_MAX = 1_000
+"""Limit of the decisions in the log of recent decisions."""
 
 
 class Reports:
-    """Tells everybody."""
+    """Writes the reports of one scheduler."""
 
     def __init__(
         self,
@@ -49,7 +51,7 @@ class Reports:
         entropy: Entropy,
     ) -> None:
         self._recorders = recorders
-        """One for each profile: the scheduler's name is the source of the event."""
+        """By scheduler name, which is the source of the event."""
         self._status = status
         self._metrics = metrics
         self._clock = clock
@@ -61,7 +63,7 @@ class Reports:
     # Attempts
 
     def sampled(self, profile: Profile) -> PluginTiming | None:
-        """What times the plugins of the next cycle, in one of `SAMPLED_ONE_IN` by chance; None in all others."""
+        """The timing of the next cycle's plugins, in one of `SAMPLED_ONE_IN` cycles at random; None in the others."""
         self._cycles_to_sample -= 1
         if self._cycles_to_sample > 0:
             return None
@@ -74,17 +76,17 @@ class Reports:
     def decided(self, decision: Decision, took_s: float) -> None:
         self._metrics.algorithm_duration.observe(took_s)
         self.decisions.add(decision, took_s)
-        if decision.node_name is None and decision.is_refusal:
+        if decision.node_name is None and decision.is_unschedulable:
             self._metrics.preemption_attempts.inc()
 
     def scheduled(self, entry: QueuedPod, profile: Profile, node_name: str, started_s: float) -> None:
         pod, now_s = entry.pod, self._clock.now_s()
         note = f"Successfully assigned {pod.namespace}/{pod.name} to {node_name}"
-        self._event(pod, profile.scheduler_name, "Normal", "Scheduled", "Binding", note)
+        self._record(pod, profile.scheduler_name, "Normal", "Scheduled", "Binding", note)
         self._metrics.attempted("scheduled", profile.scheduler_name, now_s - started_s)
         waited_s = now_s - entry.first_attempt_s if entry.first_attempt_s is not None else None
         self._metrics.scheduled(entry.attempts, waited_s, was_flushed=entry.was_flushed)
-        if logger.isEnabledFor(ATTEMPTS_LOGGED):  # asked first: this is done for every pod
+        if logger.isEnabledFor(ATTEMPTS_LOGGED):  # checked first: this runs for every pod
             logger.log(ATTEMPTS_LOGGED, "pod %s is bound to %s, attempts: %d", pod.key, node_name, entry.attempts)
 
     def attempt_failed(self, profile: Profile, is_error: bool, started_s: float) -> None:
@@ -102,15 +104,15 @@ class Reports:
         *,
         is_pod_gone: bool = False,
     ) -> None:
-        """`view` is the pod as it was tried; None if nobody remembers: then its status cannot be told."""
-        self._event(pod, profile.scheduler_name, "Warning", "FailedScheduling", "Scheduling", message)
+        """`view` is the pod as it was tried. If it is None, the pod's status is not written."""
+        self._record(pod, profile.scheduler_name, "Warning", "FailedScheduling", "Scheduling", message)
         if is_pod_gone:
             # Normal: a ReplicaSet that is scaled down, or a rollout, deletes pods that are not bound yet.
             logger.info("pod %s no longer exists, its scheduling attempt ended: %s", pod.key, message)
         elif is_error:
             logger.error("scheduling pod %s failed: %s", pod.key, message)
         else:
-            logger.log(ATTEMPTS_LOGGED, "pod %s was refused and waits: %s", pod.key, message)
+            logger.log(ATTEMPTS_LOGGED, "pod %s is unschedulable: %s", pod.key, message)
         if view is None:
             return
         reason = "SchedulerError" if is_error else "Unschedulable"
@@ -119,33 +121,33 @@ class Reports:
 
     def skipped(self, pod: PodInfo, scheduler_name: str) -> None:
         note = f"skip schedule deleting pod: {pod.namespace}/{pod.name}"
-        self._event(pod, scheduler_name, "Warning", "FailedScheduling", "Scheduling", note)
+        self._record(pod, scheduler_name, "Warning", "FailedScheduling", "Scheduling", note)
 
-    def tell(self, pod: PodInfo, type_: EventType, reason: str, action: str, note: str) -> None:
-        """What a plugin has to say about a pod."""
+    def event(self, pod: PodInfo, type_: EventType, reason: str, action: str, note: str) -> None:
+        """An event of a plugin about a pod."""
         scheduler_name = pod.signature.spec.scheduler_name or DEFAULT_SCHEDULER_NAME
-        self._event(pod, scheduler_name, type_, reason, action, note)
+        self._record(pod, scheduler_name, type_, reason, action, note)
 
     # Nominations and Permit
 
-    def expect(self, pod: PodInfo, node_name: str) -> None:
-        """The pod will take a while to get to its node: others may want to know where it is going."""
+    def nominate(self, pod: PodInfo, node_name: str) -> None:
+        """Write the node into the status of a pod whose binding may take a while."""
         if pod.view is not None:
             self._status.write(pod.view, nominated_node=node_name)
 
-    def silence(self, pod: PodInfo) -> asyncio.Event | None:
-        """The pod is about to be bound: what its status should have said before is not said any more.
+    def discard_writes(self, pod: PodInfo) -> asyncio.Event | None:
+        """Discard pending status writes of a pod that is about to be bound: they would contradict the binding.
 
-        If it is being said just now: what is set when that is over.
+        If a write is running, returns the event that is set when it has ended.
         """
-        return self._status.silence(pod.uid)
+        return self._status.discard_writes(pod.uid)
 
-    def nomination_is_void(self, pod: PodInfo) -> None:
+    def clear_nomination(self, pod: PodInfo) -> None:
         if pod.view is not None:
             self._status.write(pod.view, nominated_node="")
 
-    def permit_waited(self, rejection: Rejection | None, waited_s: float) -> None:
-        code = rejection.code if rejection is not None else Code.SUCCESS
+    def permit_waited(self, status: Status | None, waited_s: float) -> None:
+        code = status.code if status is not None else Code.SUCCESS
         self._metrics.permit_wait.labels(code.value).observe(waited_s)
 
     # Preemption
@@ -159,7 +161,7 @@ class Reports:
         note = f"Preempted by pod {pod.uid} on node {node_name}"
         if is_in_memory:
             note += " (in kube-scheduler memory)."
-        self._event(victim, scheduler_name, "Normal", "Preempted", "Preempting", note, related=_reference(pod))
+        self._record(victim, scheduler_name, "Normal", "Preempted", "Preempting", note, related=_reference(pod))
 
     def preemption_ended(self, is_done: bool, took_s: float) -> None:
         result = "success" if is_done else "error"
@@ -168,10 +170,10 @@ class Reports:
 
     # The queue
 
-    def came_in(self, queue: str, event: str) -> None:
-        self._metrics.came_in(queue, event)
+    def pod_queued(self, queue: str, event: str) -> None:
+        self._metrics.pod_queued(queue, event)
 
-    def _event(
+    def _record(
         self,
         pod: PodInfo,
         scheduler_name: str,
@@ -196,3 +198,46 @@ def _reference(pod: PodInfo) -> ObjectReference:
         uid=pod.uid,
         resource_version=revision,
     )
+
+
+class DecisionLog:
+    """The last `KEPT_MAX` decisions. They are formatted only when they are read."""
+
+    def __init__(self, clock: Clock, kept_max: int = KEPT_MAX) -> None:
+        self._clock = clock
+        self._kept: deque[tuple[float, float, Decision]] = deque(maxlen=kept_max)
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def add(self, decision: Decision, took_s: float) -> None:
+        self._kept.append((self._clock.wall_s(), took_s, decision))
+
+    def recent(self, *, pod: str = "", limit: int = KEPT_MAX) -> list[dict[str, object]]:
+        """The most recent decisions, newest first; only those about `pod` (NAMESPACE/NAME), if it is given."""
+        chosen = [entry for entry in reversed(self._kept) if not pod or entry[2].pod.key == pod]
+        return [_row(*entry) for entry in chosen[:limit]]
+
+
+def _row(wall_s: float, took_s: float, decision: Decision) -> dict[str, object]:
+    row: dict[str, object] = {
+        "time": format_rfc3339_micro(wall_s),
+        "pod": decision.pod.key,
+        "uid": decision.pod.uid,
+        "result": decision.code.value,
+        "node": decision.node_name,
+        "feasibleNodes": decision.feasible_count,
+        "tookMicroseconds": round(took_s * 1e6),
+    }
+    if decision.message:
+        row["message"] = decision.message
+    if decision.error:
+        row["error"] = decision.error
+    if decision.status is not None:
+        row["rejectedBy"] = decision.status.plugin
+    if decision.unschedulable_plugins or decision.pending_plugins:
+        row["refusedBy"] = sorted(decision.unschedulable_plugins | decision.pending_plugins)
+    if decision.preemption is not None:
+        plan = decision.preemption
+        row["preemption"] = {"node": plan.node_name, "victims": [victim.key for victim in plan.victims]}
+    return row

@@ -1,1 +1,11 @@
-"""The store on etcd, laid out as kube-apiserver does."""
+"""The store on etcd, laid out as kube-apiserver does.
+
+In reading order:
+
+    store       the store, its watches, compaction
+    mirror      the contents of etcd in memory, kept up to date by one watch
+    endpoints   the choice of an endpoint, retries
+    wire        calls and event streams of one endpoint
+    settings    the address and the limits
+    errors      errors
+"""

@@ -1,12 +1,9 @@
-"""The endpoints of an etcd: one is asked until it does not answer, then the next.
+"""The endpoints of an etcd: one is used until it does not answer, then the next.
 
-Comes in   questions and writes
-Goes out   answers; `EtcdUnreachable` when nobody gives one; `OutcomeUnknown` for a write that was lost on its way
-
- 1. A question can be asked again, and is, of every endpoint in turn, until `unreachable_s_max` has passed.
- 2. A write is sent at most once. Before it is sent, there is a connection, and until then it can go anywhere; after
-    that, no answer means that nobody knows.
- 3. All tasks ask the same endpoint. Whoever finds it silent moves everybody on.
+1. A read (`ask`) is repeated on every endpoint in turn, until `unreachable_s_max` has passed (`EtcdUnreachable`).
+2. A write is sent at most once. It may go to any endpoint that is connected. Without an answer the outcome is unknown
+   (`OutcomeUnknown`).
+3. All tasks use the same endpoint. The first task without an answer moves all tasks to the next.
 """
 
 from __future__ import annotations
@@ -17,9 +14,8 @@ from typing import TypeVar
 
 from mooring.kit.backoff import Backoff
 from mooring.kit.clock import Clock
-from mooring.store.etcd.address import EtcdAddress
 from mooring.store.etcd.errors import EtcdUnreachable
-from mooring.store.etcd.limits import EtcdLimits
+from mooring.store.etcd.settings import EtcdAddress, EtcdLimits
 from mooring.store.etcd.wire import Wire
 from mooring.store.interface import OutcomeUnknown, StoreClosed
 
@@ -29,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 
 class Endpoints:
-    """Every way to one etcd."""
+    """The endpoints of one etcd."""
 
     def __init__(self, address: EtcdAddress, clock: Clock, limits: EtcdLimits) -> None:
         self._clock = clock
@@ -47,7 +43,7 @@ class Endpoints:
             await wire.close()
 
     async def ask(self, question: Callable[[Wire], Awaitable[Answer]]) -> Answer:
-        """The answer of the first that gives one."""
+        """The answer of the first endpoint that gives one."""
         began_s, failures = self._clock.now_s(), 0
         while True:
             wire = self._use()
@@ -60,7 +56,7 @@ class Endpoints:
                     await self._wait(failures // len(self._wires), began_s, error)
 
     async def write(self, write: Callable[[Wire], Awaitable[Answer]]) -> Answer:
-        """Send it once. Raises `OutcomeUnknown` if it was sent and there is no answer."""
+        """Send a write once. Raises `OutcomeUnknown` if there is no answer."""
         wire = await self.ask(Wire.make_ready)
         try:
             return await write(wire)
@@ -77,7 +73,7 @@ class Endpoints:
         return self._wires[self._current]
 
     def _move_on(self, wire: Wire, error: EtcdUnreachable) -> None:
-        # Another task may have moved on already.
+        # Another task may have moved already.
         if wire is self._wires[self._current] and len(self._wires) > 1:
             self._current = (self._current + 1) % len(self._wires)
             self._moves += 1

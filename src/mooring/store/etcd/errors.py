@@ -1,25 +1,21 @@
-"""What can go wrong with a store on etcd, in words.
-
-Comes in   the code and the text of a call that failed
-Goes out   an error whose one line says what was found and what to do about it
+"""Errors of a store on etcd, from the code and the text of a failed call. Each text has the cause and a remedy.
 
    StoreError
-   ├── EtcdAddressWrong             the address makes no sense, or names a file that cannot be read
-   ├── EtcdNotInstalled             the library is an extra, and it is not there
+   ├── EtcdAddressWrong             the address is invalid, or names a file that cannot be read
+   ├── EtcdNotInstalled             the extra `etcd` is not installed
    ├── StoreUnreachable
-   │   └── EtcdUnreachable          nobody answers; trying again can help
-   │       └── EtcdTlsFailed        somebody answers, and the certificates do not fit
-   ├── EtcdAuthenticationRefused    etcd does not know us, or does not let us
-   │   └── EtcdTokenExpired         it did: logging in again helps
-   ├── EtcdCompacted, EtcdAhead     only between our rooms: the store says `RevisionGone` or `RevisionAhead` for them
-   ├── EtcdReplaced                 only between our rooms: this is another etcd, or one that was restored
-   ├── EtcdRefused                  anything else that etcd says
+   │   └── EtcdUnreachable          no answer; a retry can help
+   │       └── EtcdTlsFailed        the TLS handshake failed
+   ├── EtcdAuthenticationRefused    etcd rejects the user
+   │   └── EtcdTokenExpired         a new login helps
+   ├── EtcdCompacted, EtcdAhead     internal: the store raises `RevisionGone` or `RevisionAhead`
+   ├── EtcdReplaced                 internal: another etcd, or one that was restored
+   ├── EtcdRefused                  any other error of etcd
    └── WriteRefused
        └── EtcdFull                 the database is at its quota
 
- 1. etcd says compacted, full and too large only in its text: those texts are looked for, and nothing is guessed from
-    any other.
- 2. Whether a write was carried out is never read from a text: `endpoints` knows whether it was sent.
+1. etcd reports compacted, full and too large only in its text. Only these texts are parsed.
+2. Whether a write was carried out is never derived from a text: `endpoints` knows whether it was sent.
 """
 
 from __future__ import annotations
@@ -30,11 +26,11 @@ from mooring.store.interface import StoreBusy, StoreError, StoreUnreachable, Val
 
 
 class EtcdAddressWrong(StoreError):
-    """What was given as the address of an etcd is none."""
+    """The address of an etcd is invalid."""
 
 
 class EtcdNotInstalled(StoreError):
-    """The library that speaks with etcd is not there."""
+    """The extra `etcd` is not installed."""
 
 
 class EtcdUnreachable(StoreUnreachable):
@@ -46,15 +42,15 @@ class EtcdTlsFailed(EtcdUnreachable):
 
 
 class EtcdAuthenticationRefused(StoreError):
-    """etcd does not accept who we are."""
+    """etcd rejects the user."""
 
 
 class EtcdTokenExpired(EtcdAuthenticationRefused):
-    """etcd forgot that we had logged in."""
+    """The login has expired."""
 
 
 class EtcdRefused(StoreError):
-    """etcd says no."""
+    """etcd refused the call."""
 
 
 class EtcdCompacted(EtcdRefused):

@@ -1,29 +1,46 @@
-"""The mirror: what etcd holds, in memory, as far as its events have come.
+"""The mirror: the contents of etcd in memory, kept up to date by one watch of etcd.
 
-Comes in   all records at one revision, then every change of every key
-Goes out   answers to reads, and watches, as `MemoryStore` gives them; and word when a revision is reached
+Inputs: all records at a revision, then every change of every key. Outputs: reads and watches as `MemoryStore` has them;
+`wait_fresh`, which waits until the mirror has everything that was confirmed before.
 
- 1. The mirror is at all times what etcd was at `current_revision`: changes come in order and in whole revisions.
- 2. The revision moves with every key, also with those that are not ours (which do not begin with a slash). Several
-    changes may share one: etcd deletes everything that hangs on a lease at once.
- 3. What somebody says in `compact_rev_key` to be compacted is forgotten here as well.
- 4. When changes were missed that cannot be had any more, everything is loaded again and every watch is cut off.
+            ┌──────────── broken ◀─────────────┐
+            ▼                                  │
+   load ─▶ stream from the revision after the mirror's ──▶ apply to the mirror
+    ▲       │
+    └───────┴── compacted meanwhile, or another etcd, or one that was restored from a backup
+
+1. The mirror always equals etcd at `current_revision`: changes come in order and in whole revisions.
+2. Every key moves the revision, also keys of others (without a leading slash). Several changes may share a revision:
+   etcd deletes all keys of a lease at once.
+3. What `compact_rev_key` declares as compacted is forgotten here too.
+4. A stream starts one revision after the mirror's: no change is lost or repeated. If missed changes are compacted,
+   everything is loaded again and every watch is cut off.
+5. `Follower` never gives up. Without etcd the mirror stands still, and reads that need a newer one fail in time.
+6. `Freshness`: a reader needs the revision of etcd from a request that was sent after the reader arrived. All waiting
+   readers share one request. A reader that waits longer than `request_s_max` for the mirror gets `EtcdUnreachable`.
+7. If etcd answers with a revision below the mirror's, it was restored from a backup: the mirror is loaded again.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 
-from mooring.store.etcd.limits import EtcdLimits
-from mooring.store.interface import Record, RevisionAhead, RevisionGone, StoreChange
+from mooring.kit.backoff import Backoff
+from mooring.kit.clock import Clock
+from mooring.store.etcd.endpoints import Endpoints
+from mooring.store.etcd.errors import EtcdCompacted, EtcdReplaced, EtcdUnreachable, again
+from mooring.store.etcd.settings import EtcdLimits
+from mooring.store.etcd.wire import EventStream, Wire
+from mooring.store.interface import Record, RevisionAhead, RevisionGone, StoreChange, StoreClosed, StoreError
 from mooring.store.memory import MemoryStore
 
 _COMPACTION_KEY = "compact_rev_key"
 
 
 class EtcdMirror(MemoryStore):
-    """A `MemoryStore` that is not written to but told."""
+    """A `MemoryStore` that gets the changes of etcd instead of writes."""
 
     def __init__(self, limits: EtcdLimits) -> None:
         super().__init__(
@@ -35,10 +52,10 @@ class EtcdMirror(MemoryStore):
         self._waiters: list[tuple[int, asyncio.Future[None]]] = []
         self._loads = 0
 
-    # ------------------------------------------------------------------------------------------------- telling
+    # ------------------------------------------------------------------------------------------------- changes
 
     def load(self, records: Sequence[Record], revision: int) -> None:
-        """Everything that there is at a revision; whatever was here before is forgotten."""
+        """Replace all records, at a revision."""
         for watch in [*self._watches]:
             watch.cut_off()
         self._folders.clear()
@@ -53,24 +70,24 @@ class EtcdMirror(MemoryStore):
         self._compacted = 0
         self._oldest = revision
         self._revision = revision
-        self._tell_advanced()
+        self._notify_advanced()
 
-    def tell(self, changes: Sequence[StoreChange]) -> None:
-        """These happened after what is here."""
+    def apply(self, changes: Sequence[StoreChange]) -> None:
+        """Apply changes in order."""
         for change in changes:
             assert change.revision >= self._revision, f"revision {change.revision} after {self._revision}"
             self._revision = change.revision
             if change.key.startswith("/"):
-                self._take_over(change)
+                self._apply_one(change)
             elif change.key == _COMPACTION_KEY and change.value is not None and change.value.isdigit():
                 self.forget_before(int(change.value))
-        self._tell_advanced()
+        self._notify_advanced()
 
-    def _take_over(self, change: StoreChange) -> None:
+    def _apply_one(self, change: StoreChange) -> None:
         key = change.key
         path = key[: key.rindex("/") + 1]
         folder = self._folders.get(path) or self._open_folder(path)
-        # The record that is here, not a copy of it from etcd: both would stay in memory.
+        # The record of the mirror, not a second copy from etcd.
         change.previous = previous = folder.records.get(key)
         if change.value is not None:
             folder.put(Record(key, change.value, change.revision), is_new=previous is None)
@@ -79,10 +96,10 @@ class EtcdMirror(MemoryStore):
         if not folder.records:
             del self._folders[path]
             self._paths_sorted = None
-        self._tell(folder, change)
+        self._notify(folder, change)
 
-    def _tell_advanced(self) -> None:
-        # Those of the changes are told already; but the revision moves without one of ours, too.
+    def _notify_advanced(self) -> None:
+        # The revision moves without a change of our keys, too.
         callbacks, self._advance_callbacks = self._advance_callbacks, []
         for callback in callbacks:
             callback()
@@ -96,7 +113,7 @@ class EtcdMirror(MemoryStore):
     # ------------------------------------------------------------------------------------------------- waiting
 
     async def wait_reached(self, revision: int) -> None:
-        """Until everything up to a revision is here."""
+        """Wait until the mirror has a revision."""
         if revision <= self._revision:
             return
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -110,7 +127,7 @@ class EtcdMirror(MemoryStore):
     # ------------------------------------------------------------------------------------------------- history
 
     def _changes_after(self, revision: int) -> Sequence[StoreChange]:
-        """Counted by their revisions: there are gaps, and some share one."""
+        """By revision, not by position: revisions have gaps, and changes may share one."""
         if revision < self._oldest:
             raise RevisionGone(revision, self._oldest)
         if revision > self._revision:
@@ -131,8 +148,185 @@ class EtcdMirror(MemoryStore):
         self._oldest = max(self._oldest, min(revision, self._revision))
 
     def compacted_revision(self) -> int:
-        """The highest revision of which we know that everything before it is compacted."""
+        """The highest known compacted revision."""
         return self._compacted
 
     def statistics(self) -> dict[str, int]:
         return super().statistics() | {"revision_compacted": self._compacted, "loads": self._loads}
+
+
+# All keys with a leading slash: "0" is the character after "/".
+_FIRST_KEY, _END_KEY = b"/", b"0"
+
+logger = logging.getLogger(__name__)
+
+
+class Follower:
+    """Applies the events of etcd to the mirror."""
+
+    def __init__(self, endpoints: Endpoints, mirror: EtcdMirror, clock: Clock, limits: EtcdLimits) -> None:
+        self._endpoints = endpoints
+        self._mirror = mirror
+        self._clock = clock
+        self._limits = limits
+        self._backoff = Backoff(limits.retry_s, limits.retry_s_max)
+        self._stream: EventStream | None = None
+        self._must_load = False
+        self._cluster = 0
+        self._failures = 0
+        self._reconnections = 0
+
+    async def load(self) -> None:
+        """Load all records."""
+        records, revision, compacted = await self._endpoints.ask(self._read_everything)
+        self._mirror.load(records, revision)
+        self._mirror.forget_before(compacted)
+        self._must_load = False
+
+    async def follow(self) -> None:
+        """Run until the store is closed."""
+        while True:
+            try:
+                if self._must_load:
+                    await self.load()
+                await self._follow_stream()
+            except (EtcdCompacted, EtcdReplaced) as error:
+                logger.warning("missed changes are not available, so everything is loaded again: %s", error)
+                self._must_load = True
+            except StoreClosed:
+                return
+            except StoreError as error:
+                await self._wait_after(error)
+
+    def reload(self) -> None:
+        """Load everything again: the mirror differs from etcd."""
+        self._must_load = True
+        if self._stream is not None:
+            self._stream.cancel()
+
+    def statistics(self) -> dict[str, int]:
+        return {"reconnections": self._reconnections}
+
+    async def _follow_stream(self) -> None:
+        # The request for the revision first: it connects, logs in, and finds an endpoint that answers.
+        stream = await self._endpoints.ask(self._new_stream)
+        async with stream:
+            self._stream = stream
+            while not self._must_load:
+                changes = await stream.next_changes()
+                if self._failures:
+                    logger.info("the watch of etcd continues from revision %d on", self._mirror.current_revision() + 1)
+                    self._failures = 0
+                if changes:
+                    self._mirror.apply(changes)
+
+    async def _new_stream(self, wire: Wire) -> EventStream:
+        await wire.revision()
+        if wire.cluster != self._cluster:
+            raise EtcdReplaced(f"etcd at {wire.endpoint} is cluster {wire.cluster:x}, not {self._cluster:x} as before")
+        return wire.stream(self._mirror.current_revision() + 1)
+
+    async def _wait_after(self, error: StoreError) -> None:
+        if self._must_load:
+            return
+        self._failures += 1
+        self._reconnections += 1
+        if self._failures == 1:  # once, not for every attempt
+            logger.warning("the watch of etcd is broken and is tried again: %s", error)
+        await self._clock.wait(self._backoff.delay_s(self._failures))
+
+    async def _read_everything(self, wire: Wire) -> tuple[list[Record], int, int]:
+        limit = self._limits.loaded_records_max
+        await wire.revision()
+        self._cluster = wire.cluster
+        # Before the records, so that the compacted revision is not newer than they are.
+        compacted = await wire.read_compacted()
+        page = await wire.read(_FIRST_KEY, _END_KEY, limit=limit)
+        records, revision, count = [*page.records], page.revision, page.total
+        while len(records) < count:
+            first = records[-1].key.encode(errors="surrogateescape") + b"\0"
+            records += (await wire.read(first, _END_KEY, limit=limit, at=revision)).records
+        return records, revision, compacted
+
+
+class Freshness:
+    """Asks etcd for its revision, for all readers."""
+
+    def __init__(self, endpoints: Endpoints, mirror: EtcdMirror, follower: Follower, limits: EtcdLimits) -> None:
+        self._endpoints = endpoints
+        self._mirror = mirror
+        self._follower = follower
+        self._limits = limits
+        self._waiters: list[asyncio.Future[int]] = []
+        self._is_wanted = asyncio.Event()
+        self._is_closed = False
+        self._questions = 0
+        self._readers = 0
+
+    async def wait_fresh(self) -> int:
+        """Wait until the mirror has the revision of etcd at some moment after the call. Returns it."""
+        if self._is_closed:
+            raise StoreClosed("the store is closed")
+        self._readers += 1
+        waiter: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        self._is_wanted.set()
+        revision = await waiter
+        await self.wait_reached(revision)
+        return revision
+
+    async def wait_reached(self, revision: int) -> None:
+        """Wait until the mirror has a revision of etcd. Raises `EtcdUnreachable`."""
+        try:
+            async with asyncio.timeout(self._limits.request_s_max):
+                await self._mirror.wait_reached(revision)
+        except TimeoutError:
+            raise EtcdUnreachable(
+                f"etcd is at revision {revision}, but its events come only up to {self._mirror.current_revision()}; "
+                "try again later"
+            ) from None
+
+    async def answer(self) -> None:
+        """Run until the store is closed."""
+        while True:
+            await self._is_wanted.wait()
+            self._is_wanted.clear()
+            waiters, self._waiters = self._waiters, []
+            try:
+                revision = await self._ask()
+            except StoreError as error:
+                _resolve(waiters, error)
+            except asyncio.CancelledError:
+                _resolve(waiters, StoreClosed("the store was closed during a read"))
+                raise
+            else:
+                _resolve(waiters, revision)
+
+    def close(self) -> None:
+        """Fail waiting and later readers with `StoreClosed`."""
+        self._is_closed = True
+        _resolve(self._waiters, StoreClosed("the store was closed during a read"))
+
+    async def _ask(self) -> int:
+        before = self._mirror.current_revision()
+        self._questions += 1
+        revision = await self._endpoints.ask(Wire.revision)
+        if revision < before:
+            logger.error("etcd is at revision %d and was at %d: everything is loaded again", revision, before)
+            self._follower.reload()
+            raise EtcdUnreachable(f"etcd went back from revision {before} to {revision}; it is being loaded again")
+        return revision
+
+    def statistics(self) -> dict[str, int]:
+        return {"fresh_readers": self._readers, "fresh_questions": self._questions}
+
+
+def _resolve(waiters: list[asyncio.Future[int]], outcome: int | StoreError) -> None:
+    for waiter in waiters:
+        # The reader may have been cancelled.
+        if waiter.done():
+            continue
+        if isinstance(outcome, StoreError):
+            waiter.set_exception(again(outcome))
+        else:
+            waiter.set_result(outcome)

@@ -1,41 +1,169 @@
-"""The store on etcd: the store promise kept on an etcd that others use, too.
-
-Comes in   everything that the store promise allows; the address of an etcd
-Goes out   the same; keys and values are in etcd as they are given
+"""The store on an etcd that others may use too. Keys and values are in etcd as they are given.
 
     async with await EtcdStore.open("etcd://127.0.0.1:2379", SystemClock()) as store:
         revision = await store.put("/registry/minions/n1", b"{}")
 
- 1. A write has happened when etcd says so. If etcd is lost before it does, the outcome is unknown, and so it says.
- 2. A read sees everything that anybody was told of before it began, whoever wrote it: reads come from a mirror in
-    memory, after asking etcd how far it is (`fresh`). A read at a revision that the mirror has costs no question.
- 3. However many watches there are, etcd has one (`follow`). A lost connection is no event for them.
- 4. A revision of the promise is a revision of etcd: the store's, that of its header; a record's, its mod_revision.
+1. A write has happened when etcd confirms it. If the connection breaks before, the outcome is unknown.
+2. A read sees every write that was confirmed before it began, of any client: reads come from a mirror in memory, after
+   asking etcd for its revision. A read at a revision that the mirror has needs no request.
+3. All watches share one watch of etcd. A lost connection is invisible to them.
+4. Revisions are those of etcd: the store's is that of the header, a record's is its mod_revision.
+5. A watch that starts before the mirror's history is attached to the mirror first and then reads the missed changes
+   from etcd. It reads all keys, so that the event at the mirror's revision shows the end, and at most
+   `missed_changes_max` changes: beyond that a list is cheaper (`RevisionGone`).
 
-The rooms behind: `wire` speaks with one endpoint, `endpoints` chooses it, `mirror` holds what is there,
-`watch` reaches back behind it, `compaction` forgets.
+Compaction: all API servers on an etcd take turns, kube-apiserver included. The key `compact_rev_key` has the revision
+of the last compaction, and its version counts the turns. Every interval a server tries to take the next turn:
+
+   not taken ──▶ it is ours: compact up to the revision of etcd at our last turn
+   taken     ──▶ remember it, and try the next one after the interval
+
+6. etcd is compacted once in an interval, by any number of servers. When the active one stops, another takes over within
+   two intervals.
+7. A compacted revision is at least one interval old, so that slow watches and lists can continue.
+8. The first turn compacts nothing: the revision of an interval ago is unknown.
 """
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from types import TracebackType
 from typing import Self, TypeVar
 
 from mooring.kit.clock import Clock
 from mooring.kit.tasks import TaskGroup
-from mooring.store.etcd.address import EtcdAddress, parse_address
-from mooring.store.etcd.compaction import Compaction
 from mooring.store.etcd.endpoints import Endpoints
-from mooring.store.etcd.errors import EtcdCompacted
-from mooring.store.etcd.follow import Follower
-from mooring.store.etcd.fresh import Freshness
-from mooring.store.etcd.limits import EtcdLimits
-from mooring.store.etcd.mirror import EtcdMirror
-from mooring.store.etcd.stream import encoded_key
-from mooring.store.etcd.watch import EtcdWatch
-from mooring.store.etcd.wire import Wire
-from mooring.store.interface import Page, Record, RevisionAhead, RevisionGone, StoreBusy, StoreClosed
+from mooring.store.etcd.errors import EtcdCompacted, EtcdUnreachable
+from mooring.store.etcd.mirror import EtcdMirror, Follower, Freshness
+from mooring.store.etcd.settings import EtcdAddress, EtcdLimits, parse_address
+from mooring.store.etcd.wire import Wire, decimal, encoded_key
+from mooring.store.interface import (
+    Page,
+    Record,
+    RevisionAhead,
+    RevisionGone,
+    StoreBusy,
+    StoreChange,
+    StoreClosed,
+    StoreError,
+)
+from mooring.store.memory import MemoryWatch
+
+logger = logging.getLogger(__name__)
+
+
+class Compaction:
+    """The compaction turns of this process."""
+
+    def __init__(self, endpoints: Endpoints, mirror: EtcdMirror) -> None:
+        self._endpoints = endpoints
+        self._mirror = mirror
+        self._version = 0
+        self._revision = 0
+        self._turns = 0
+        self._failures = 0
+
+    async def take_turns(self, clock: Clock, interval_s: float) -> None:
+        """Run until the store is closed."""
+        while True:
+            await clock.wait(interval_s)
+            try:
+                await self.take_turn()
+            except StoreClosed:
+                return
+            except StoreError as error:
+                self._failures += 1
+                logger.warning("etcd was not compacted: %s", error)
+
+    async def take_turn(self) -> bool:
+        """Returns whether the turn was ours."""
+        target = self._revision
+        turn = await self._endpoints.write(lambda wire: wire.take_turn(self._version, b"%d" % target))
+        self._version, self._revision = turn.version, turn.revision
+        if not turn.is_ours:
+            self._mirror.forget_before(decimal(turn.value))
+        elif target:
+            await self._compact(target)
+            self._turns += 1
+        return turn.is_ours
+
+    async def compact(self, revision: int) -> None:
+        """Compact out of turn, and announce it to the other servers."""
+        if revision <= self._mirror.compacted_revision():
+            return
+        await self._compact(revision)
+        await self._endpoints.ask(lambda wire: wire.announce_compaction(revision))
+
+    async def _compact(self, revision: int) -> None:
+        # `ask` may repeat it: then etcd is compacted already.
+        with suppress(EtcdCompacted):
+            await self._endpoints.ask(lambda wire: wire.compact(revision))
+        self._mirror.forget_before(revision)
+
+    def statistics(self) -> dict[str, int]:
+        return {"compactions": self._turns, "compactions_failed": self._failures}
+
+
+class EtcdWatch(MemoryWatch):
+    """Implements `StoreWatch` on an `EtcdStore`."""
+
+    __slots__ = ("_endpoints", "_fresh", "_limits", "_mirror", "_since")
+
+    def __init__(
+        self, mirror: EtcdMirror, endpoints: Endpoints, fresh: Freshness, limits: EtcdLimits, folder: str, since: int
+    ) -> None:
+        super().__init__(mirror, folder, since, limits.buffer_max)
+        self._mirror = mirror
+        self._endpoints = endpoints
+        self._fresh = fresh
+        self._limits = limits
+        self._since = since
+
+    async def __aenter__(self) -> Self:
+        mirror = self._mirror
+        if self._since > mirror.current_revision():
+            await self._fresh.wait_fresh()
+        if self._since >= mirror.oldest_revision():
+            return await super().__aenter__()
+        if self._since < mirror.compacted_revision():
+            raise RevisionGone(self._since, mirror.compacted_revision())
+        until = mirror.current_revision()
+        mirror.begin_watch(self, until)
+        try:
+            missed = await self._endpoints.ask(lambda wire: self._fetch(wire, until))
+        except BaseException as error:
+            mirror.end_watch(self)
+            if isinstance(error, EtcdCompacted):
+                raise RevisionGone(self._since, error.compacted) from None
+            raise
+        if not self._is_cut_off:
+            self._buffer = missed + self._buffer
+        return self
+
+    async def _fetch(self, wire: Wire, until: int) -> list[StoreChange]:
+        """The changes of the folder after `since`, up to and including `until`."""
+        await wire.revision()
+        missed: list[StoreChange] = []
+        seen, revision = 0, self._since
+        async with wire.stream(self._since + 1, has_previous=True) as stream:
+            while revision < until:
+                try:
+                    async with asyncio.timeout(self._limits.request_s_max):
+                        changes = await stream.next_changes()
+                except TimeoutError:
+                    raise EtcdUnreachable(f"etcd at {wire.endpoint} stopped sending events") from None
+                seen += len(changes)
+                if seen > self._limits.missed_changes_max:
+                    raise RevisionGone(self._since, until)
+                for change in changes:
+                    revision = change.revision
+                    if revision <= until and change.key.startswith(self.folder):
+                        missed.append(change)
+        return missed
+
 
 Answer = TypeVar("Answer")
 
@@ -43,10 +171,10 @@ _DEFAULT_LIMITS = EtcdLimits()
 
 
 class EtcdStore:
-    """Keeps the store promise on an etcd."""
+    """Implements `Store` on an etcd."""
 
     def __init__(self, endpoints: Endpoints, clock: Clock, limits: EtcdLimits) -> None:
-        """Only for `open`."""
+        """Called by `open` only."""
         self._endpoints = endpoints
         self._clock = clock
         self._limits = limits
@@ -61,9 +189,9 @@ class EtcdStore:
 
     @classmethod
     async def open(cls, address: str | EtcdAddress, clock: Clock, limits: EtcdLimits = _DEFAULT_LIMITS) -> Self:
-        """Connect, and load what is there. Raises an error of `errors`.
+        """Connect, and load all records. Raises an error of `errors`.
 
-        The store's own tasks belong to the task that opens it, which should be the one that closes it.
+        The background tasks belong to the calling task, which should also close the store.
         """
         endpoints = Endpoints(parse_address(address) if isinstance(address, str) else address, clock, limits)
         store = cls(endpoints, clock, limits)
@@ -91,7 +219,7 @@ class EtcdStore:
         await self.close()
 
     async def close(self) -> None:
-        """End following, and tell those who wait that it is over."""
+        """Stop the background tasks. Waiting calls fail with `StoreClosed`."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -101,7 +229,7 @@ class EtcdStore:
         finally:
             await self._endpoints.close()
 
-    # ------------------------------------------------------------------------------------------------ reading
+    # ------------------------------------------------------------------------------------------------ reads
 
     async def revision(self) -> int:
         return await self._fresh.wait_fresh()
@@ -129,7 +257,7 @@ class EtcdStore:
         return EtcdWatch(self._mirror, self._endpoints, self._fresh, self._limits, folder, since)
 
     async def _has(self, revision: int) -> bool:
-        """Whether the mirror can say how it was at a revision; otherwise etcd can."""
+        """Whether the mirror has a revision; otherwise etcd has it. Raises `RevisionAhead`."""
         if revision > self._mirror.current_revision():
             await self._fresh.wait_fresh()
         if revision > self._mirror.current_revision():
@@ -147,10 +275,10 @@ class EtcdStore:
         try:
             return await self._endpoints.ask(question)
         except EtcdCompacted:
-            # etcd does not say how far it is compacted, only that it is.
+            # etcd does not report the compacted revision here.
             raise RevisionGone(at, max(self._mirror.compacted_revision(), at + 1)) from None
 
-    # ------------------------------------------------------------------------------------------------ writing
+    # ------------------------------------------------------------------------------------------------ writes
 
     async def put(self, key: str, value: bytes, *, if_revision: int | None = None) -> int:
         return await self._write(key, lambda wire: wire.put(key, value, if_revision))
@@ -172,7 +300,7 @@ class EtcdStore:
         self._written = max(self._written, revision)
         return revision
 
-    # --------------------------------------------------------------------------------------------- forgetting
+    # --------------------------------------------------------------------------------------------- compaction
 
     async def compact(self, revision: int) -> None:
         current = await self._fresh.wait_fresh()
@@ -181,7 +309,7 @@ class EtcdStore:
         await self._compaction.compact(revision)
 
     def statistics(self) -> dict[str, int]:
-        """`revision` is the highest that we know of; the mirror may be a moment behind."""
+        """`revision` is the highest known one; the mirror may be behind."""
         counts = self._mirror.statistics()
         counts["revision"] = max(counts["revision"], self._written)
         counts |= {"writes_waiting": self._writes_waiting, "writes_waiting_max": self._limits.waiting_writes_max}

@@ -1,16 +1,17 @@
-"""The wire to one endpoint of an etcd: the few calls that a store needs, in our own words.
+"""The connection to one endpoint of an etcd: the calls of a store, and streams of events.
 
-Comes in   keys, values and conditions
-Goes out   records and revisions; or an error of `errors`
+1. Only this module knows aetcd and grpc. They are imported with the first connection: they are an extra, and take a
+   tenth of a second.
+2. A connection is made on first use, and again when it breaks. A call is never repeated, except after a login that etcd
+   asks for before it does anything.
+3. When the connection is closed, calls in progress fail; they are not cancelled.
+4. A stream delivers all keys, in whole revisions: etcd splits no transaction. So the last event shows how far the
+   stream is, and etcd's progress notifications are not needed. (Before etcd 3.4.25 they may overtake events.)
+5. A stream that etcd ends raises `EtcdCompacted` if the revision is compacted, or `EtcdUnreachable` if another stream
+   may work.
 
- 1. Only this room knows aetcd and grpc. They are imported with the first wire that is made: they are an extra, and take
-    a tenth of a second.
- 2. A wire connects when it is first used, and again by itself; it never repeats a call, but after logging in again,
-    which etcd asks for before it does anything.
- 3. What is cancelled is cancelled. What was under way when the wire was closed is told so, and not cancelled.
-
-Why the generated stubs of aetcd, and not its client: that has no TLS, hands out events one by one through a callback
-each, and does not tell the revision of the answers, on which everything here is built.
+Why aetcd's generated stubs instead of its client: the client has no TLS, calls back for each event, and does not return
+the revision of an answer.
 """
 
 from __future__ import annotations
@@ -19,34 +20,118 @@ import asyncio
 import importlib
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
-from typing import Any, NamedTuple
+from types import TracebackType
+from typing import Any, NamedTuple, Self
 
-from mooring.store.etcd.address import EtcdAddress
-from mooring.store.etcd.errors import EtcdNotInstalled, EtcdTokenExpired, EtcdUnreachable, in_words
-from mooring.store.etcd.stream import EventStream, encoded_key, record_of
-from mooring.store.interface import Record, StoreClosed, WriteConflict
+from mooring.store.etcd.errors import EtcdCompacted, EtcdNotInstalled, EtcdTokenExpired, EtcdUnreachable, in_words
+from mooring.store.etcd.settings import EtcdAddress
+from mooring.store.interface import Record, StoreChange, StoreClosed, WriteConflict
+
+_ALL_KEYS = b"\0"
+# With this, etcd ends the stream when its member is partitioned from the others.
+_HAS_LEADER = ("hasleader", "true")
+_DELETE = 1
+
+
+class EventStream:
+    """Events of all keys, inside of an `async with`. For one reader."""
+
+    def __init__(
+        self,
+        rpc: Any,
+        channel: Any,
+        endpoint: str,
+        metadata: tuple[tuple[str, str], ...],
+        first_revision: int,
+        has_previous: bool,
+    ) -> None:
+        self._rpc = rpc
+        self._endpoint = endpoint
+        self._first_revision = first_revision
+        self._has_previous = has_previous
+        self._call: Any = rpc.WatchStub(channel).Watch(metadata=(*metadata, _HAS_LEADER))
+
+    async def __aenter__(self) -> Self:
+        create = self._rpc.WatchCreateRequest(
+            key=_ALL_KEYS, range_end=_ALL_KEYS, start_revision=self._first_revision, prev_kv=self._has_previous
+        )
+        # If it fails, the read raises a better error.
+        with suppress(self._rpc.AioRpcError, asyncio.InvalidStateError):
+            await self._call.write(self._rpc.WatchRequest(create_request=create))
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.cancel()
+
+    def cancel(self) -> None:
+        """End the stream. Its reader gets `EtcdUnreachable`."""
+        self._call.cancel()
+
+    async def next_changes(self) -> Sequence[StoreChange]:
+        """The next changes; empty at the start of the stream."""
+        try:
+            answer = await self._call.read()
+        except self._rpc.AioRpcError as error:
+            raise in_words(error.code().name, error.details() or "", self._endpoint) from None
+        except asyncio.CancelledError:
+            # The stream or its channel was cancelled, not the reading task.
+            task = asyncio.current_task()
+            if task is not None and not task.cancelling():
+                raise EtcdUnreachable(f"the watch of etcd at {self._endpoint} was broken off here") from None
+            raise
+        if not isinstance(answer, self._rpc.WatchResponse):
+            raise EtcdUnreachable(f"etcd at {self._endpoint} ended the watch")
+        if answer.compact_revision:
+            raise EtcdCompacted(
+                f"etcd at {self._endpoint}: revision {self._first_revision} is compacted", answer.compact_revision
+            )
+        if answer.canceled:
+            raise in_words("UNAVAILABLE", answer.cancel_reason or "it ended the watch", self._endpoint)
+        return [self._change_of(event) for event in answer.events]
+
+    def _change_of(self, event: Any) -> StoreChange:
+        kv = event.kv
+        previous = record_of(event.prev_kv) if self._has_previous and event.HasField("prev_kv") else None
+        return StoreChange(
+            kv.key.decode(errors="surrogateescape"),
+            kv.mod_revision,
+            None if event.type == _DELETE else kv.value,
+            previous,
+        )
+
+
+def record_of(kv: Any) -> Record:
+    return Record(kv.key.decode(errors="surrogateescape"), kv.value, kv.mod_revision)
+
+
+def encoded_key(key: str) -> bytes:
+    return key.encode(errors="surrogateescape")
+
 
 COMPACTION_KEY = b"compact_rev_key"
-"""Where kube-apiserver writes how far it has compacted; all servers on one etcd take turns by its version."""
+"""The key with the revision of kube-apiserver's last compaction. Its version decides the turns."""
 
 _CHANNEL_OPTIONS = (
-    ("grpc.max_receive_message_length", -1),  # what is in etcd is read, however long
-    ("grpc.max_send_message_length", -1),  # etcd says what is too large
+    ("grpc.max_receive_message_length", -1),  # read any value
+    ("grpc.max_send_message_length", -1),  # etcd has the limit
     ("grpc.enable_http_proxy", 0),
     ("grpc.use_local_subchannel_pool", 1),
-    # A restarted etcd is found again within a second; the default waits up to two minutes.
+    # Reconnect to a restarted etcd within a second; the default is up to two minutes.
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1_000),
-    # As kube-apiserver has it: a peer that vanished without a word is missed after 40 s.
+    # As kube-apiserver: a peer that disappears is detected after 40 s.
     ("grpc.keepalive_time_ms", 30_000),
     ("grpc.keepalive_timeout_ms", 10_000),
 )
 
 
 class Extract(NamedTuple):
-    """A part of a range of keys: `total` are in the whole range, at `revision`."""
+    """A part of a range of keys. `total` is the number of keys in the range, at `revision`."""
 
     records: Sequence[Record]
     total: int
@@ -54,7 +139,7 @@ class Extract(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """Who compacts: `is_ours`, or else what the key holds, by which version. At `revision` of the store."""
+    """The result of a try to take a compaction turn: whether it is ours, and the key at `revision` of the store."""
 
     is_ours: bool
     version: int
@@ -76,7 +161,7 @@ class Wire:
         self._metadata: tuple[tuple[str, str], ...] = ()
         self._is_closed = False
         self.cluster = 0
-        """Which etcd this is: known after the first answer, and another one after it was restored from a backup."""
+        """The cluster id, known after the first answer. It changes when etcd is restored from a backup."""
 
     async def close(self) -> None:
         self._is_closed = True
@@ -85,31 +170,31 @@ class Wire:
     # ------------------------------------------------------------------------------------------------ reading
 
     async def make_ready(self) -> Wire:
-        """Connect, unless it is connected. Whatever fails here, nothing that matters was sent."""
+        """Connect if necessary. Nothing is written."""
         if self._channel.get_state().name != "READY":
             await self.revision()
         return self
 
     async def revision(self) -> int:
-        """The revision of the last write that anybody was told of: a linearizable read, of next to nothing."""
+        """The revision of the last confirmed write, by a linearizable read."""
         request = self._rpc.RangeRequest(key=COMPACTION_KEY, count_only=True)
         header = (await self._call(self._keys.Range, request)).header
         self.cluster = header.cluster_id
         return int(header.revision)
 
     async def read(self, first: bytes, end: bytes, *, limit: int = 0, at: int = 0) -> Extract:
-        """The records from `first` to before `end`; just `first` if there is no end."""
+        """The records from `first` up to, but not including, `end`; only `first` without an end."""
         request = self._rpc.RangeRequest(key=first, range_end=end, limit=limit, revision=at)
         answer = await self._call(self._keys.Range, request)
         return Extract([record_of(each) for each in answer.kvs], answer.count, answer.header.revision)
 
     async def read_compacted(self) -> int:
-        """How far somebody said last that it is compacted; 0 if nobody did."""
+        """The last announced compaction; 0: none."""
         answer = await self._call(self._keys.Range, self._rpc.RangeRequest(key=COMPACTION_KEY))
         return decimal(answer.kvs[0].value) if answer.kvs else 0
 
     def stream(self, first_revision: int, *, has_previous: bool = False) -> EventStream:
-        """Every event of every key from a revision on."""
+        """The events of all keys from a revision on."""
         return EventStream(self._rpc, self._channel, self.endpoint, self._metadata, first_revision, has_previous)
 
     # ------------------------------------------------------------------------------------------------ writing
@@ -151,7 +236,7 @@ class Wire:
     # --------------------------------------------------------------------------------------------- compacting
 
     async def take_turn(self, version: int, value: bytes) -> Turn:
-        """Write how far is going to be compacted, if nobody did since that version of the key."""
+        """Write the revision of the next compaction, if the key still has that version."""
         rpc = self._rpc
         compare = rpc.Compare
         nobody_did = compare(key=COMPACTION_KEY, target=compare.VERSION, result=compare.EQUAL, version=version)
@@ -169,7 +254,7 @@ class Wire:
         await self._call(self._keys.Compact, self._rpc.CompactionRequest(revision=revision))
 
     async def announce_compaction(self, revision: int) -> None:
-        """Tell those who watch, and make the others miss this turn."""
+        """Announce a compaction to the other servers, which then skip this turn."""
         await self._call(self._keys.Put, self._rpc.PutRequest(key=COMPACTION_KEY, value=b"%d" % revision))
 
     # ------------------------------------------------------------------------------------------------ calling
@@ -189,7 +274,7 @@ class Wire:
         except self._rpc.AioRpcError as error:
             raise in_words(error.code().name, error.details() or "", self.endpoint) from None
         except asyncio.CancelledError:
-            # A channel that closes cancels the calls that it has, which looks as if the caller were meant.
+            # A closing channel cancels its calls, which looks like a cancellation of the caller.
             task = asyncio.current_task()
             if self._is_closed and task is not None and not task.cancelling():
                 raise EtcdUnreachable("the store was closed during this call") from None
@@ -203,7 +288,7 @@ class Wire:
         try:
             answer = await self._rpc.AuthStub(self._channel).Authenticate(request, timeout=self._request_s_max)
         except self._rpc.AioRpcError as error:
-            # As etcd's own client does: a login where none is asked for does no harm.
+            # As etcd's own client: etcd does not require a login.
             if "authentication is not enabled" in (error.details() or ""):
                 return
             raise in_words(error.code().name, error.details() or "", self.endpoint) from None
@@ -211,7 +296,7 @@ class Wire:
 
 
 def decimal(value: bytes) -> int:
-    """A revision as kube-apiserver writes it; 0 if it is none."""
+    """A revision as kube-apiserver writes it; 0 if it is invalid."""
     return int(value) if value.isdigit() else 0
 
 

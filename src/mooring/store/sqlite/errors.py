@@ -1,21 +1,18 @@
-"""What can be wrong with a store on disk, in words.
-
-Comes in   what SQLite and the operating system say
-Goes out   a `FileError`, whose text says what was found and what to do about it
+"""Errors of a store on disk, from those of SQLite and the operating system. Each text has the cause and a remedy.
 
    StoreError
    └── FileError
-       ├── DirectoryUnusable   it cannot be made, read or written, or holds somebody else's file
-       ├── DirectoryInUse      another process has it
-       ├── FileDamaged         something that was written is not there or not as it was written
-       ├── DiskFull            no room: writes go on by themselves as soon as there is some
-       └── DiskFailing         the disk or the operating system refused
+       ├── DirectoryUnusable   the directory cannot be created, read or written, or has a foreign file
+       ├── DirectoryInUse      another process has the directory
+       ├── FileDamaged         the file is not what was written to it
+       ├── DiskFull            no space; writes succeed again as soon as there is some
+       └── DiskFailing         the disk or the operating system failed
 
-The last two are each a `WriteRefused` as well, beside the refusals that every store has (`promise`).
+`DiskFull` and `DiskFailing` are also a `WriteRefused`.
 
- 1. Trying again can help after `DiskFull`, `DiskFailing` and the promise's `StoreBusy`, and after nothing else.
- 2. Each error can be made again from its text (`again`): a failed commit tells many writers, and an exception that two
-    of them raise would collect both of their traces.
+1. A retry can help after `DiskFull`, `DiskFailing` and `StoreBusy` only.
+2. Each error can be made again from its text (`again`): a failed commit raises it in many writers, and a shared
+   exception would collect their tracebacks.
 """
 
 from __future__ import annotations
@@ -26,18 +23,18 @@ from typing import Self
 
 from mooring.store.interface import StoreError, WriteRefused
 
-_PRIMARY_CODE = 0xFF  # the rest of a code says which of the sorts it was
+_PRIMARY_CODE = 0xFF  # the other bits are the extended code
 
 
 class FileError(StoreError):
-    """The store's file, or its directory, does not do what it should."""
+    """The file or the directory of a store cannot be used."""
 
     def again(self) -> Self:
         return type(self)(*self.args)
 
 
 class DirectoryUnusable(FileError):
-    """The data directory cannot be used at all."""
+    """The data directory cannot be used."""
 
 
 class DirectoryInUse(FileError):
@@ -49,11 +46,11 @@ class FileDamaged(FileError):
 
 
 class DiskFull(FileError, WriteRefused):
-    """There is no room for the write."""
+    """There is no space for the write."""
 
 
 class DiskFailing(FileError, WriteRefused):
-    """The write failed below us."""
+    """The disk or the operating system failed."""
 
 
 def damaged(path: Path, found: str) -> FileDamaged:
@@ -63,7 +60,7 @@ def damaged(path: Path, found: str) -> FileDamaged:
 
 
 def in_words(error: sqlite3.Error, path: Path, doing: str) -> FileError:
-    """What SQLite said, as an error of ours."""
+    """The `FileError` for an error of SQLite."""
     code: int = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_MISUSE)
     name: str = getattr(error, "sqlite_errorname", type(error).__name__)
     said = f"{error} ({name}) while {doing}"
@@ -72,7 +69,7 @@ def in_words(error: sqlite3.Error, path: Path, doing: str) -> FileError:
             return DiskFull(f"{path}: {said}. Free some space: reading goes on, and so does writing when there is room")
         case sqlite3.SQLITE_IOERR:
             return DiskFailing(f"{path}: {said}. Look at the disk and its quota; it can be tried again")
-        # The statements are always the same: if one makes no sense, the tables are not the ones that we made.
+        # The statements are fixed: if one fails, the tables are not ours.
         case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB | sqlite3.SQLITE_CONSTRAINT | sqlite3.SQLITE_ERROR:
             return damaged(path, said)
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:

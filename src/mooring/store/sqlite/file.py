@@ -1,43 +1,125 @@
-"""The store's file: changes are appended to it in durable commits, and it is tended now and then.
+"""The data directory of a store and its SQLite file: durable commits, maintenance.
 
-Comes in   batches of changes; which rows are obsolete
-Goes out   the contents at the start; then only the certainty that a batch is durable, or a `FileError`
+Inputs: batches of changes; obsolete rows. Outputs: the contents at the start; a batch is durable when `append` returns.
 
- 1. Everything here blocks and is called by one thread at a time: the store's writer, be it a thread of its own or the
-    loop's.
- 2. When `append` comes back, the batch is on the disk (WAL, synchronous=FULL) and will be there after a crash. When it
-    raises, nothing of the batch is in the store.
- 3. There is one connection, it holds the file alone, and it alone checkpoints.
- 4. A new file is made under another name and renamed when it is whole: `store.db` is never half made.
- 5. Rows are only dropped together with the line that says how many are left (see `load`).
+   lock           the process that has the directory; the kernel releases the lock with the process acknowledged   the
+last revision that was acknowledged as durable store.db       the store, with SQLite's log (store.db-wal)
 
-What if a commit fails while it is forced to the disk? Its pages stay behind in the log, and the next commit writes over
-them. If the process is killed before, they may turn up as a commit: of writes that were refused for an unknown reason,
-with revisions that nobody else was given. That is allowed.
+1. All calls block. One thread at a time calls: the store's writer thread, or the event loop.
+2. When `append` returns, the batch is on the disk (WAL, synchronous=FULL) and survives a crash. When it raises, nothing
+   of the batch is in the store.
+3. There is one connection. It locks the file, and only it checkpoints.
+4. A new file is created under another name and renamed when it is complete: `store.db` is never incomplete.
+5. Rows are dropped together with an update of the count of the remaining rows (see `load`).
+6. `acknowledged` is written after a commit is durable, so it is never ahead of the store. It is not synced each time:
+   after a power cut it may be old or unreadable, and then it proves less.
+7. Only the owner can read the directory: the store holds secrets.
+
+Why `acknowledged`: SQLite takes a log with an early end for one that was being written, and a missing log for an empty
+one. Both are right after a crash and wrong after damage. This number shows which it was.
+
+If a commit fails while it is synced, its pages stay in the log until the next commit overwrites them. If the process is
+killed before, they may appear as a commit: of writes that were refused for an unknown reason, with revisions that were
+not used otherwise. That is allowed.
 """
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import os
 import sqlite3
+import zlib
 from collections.abc import Sequence
 from contextlib import closing, suppress
 from functools import cache
 from pathlib import Path
 
 from mooring.store.interface import EMPTY_REVISION, StoreChange
-from mooring.store.sqlite.directory import DataDirectory
-from mooring.store.sqlite.errors import DirectoryUnusable, FileError, damaged, in_words
+from mooring.store.sqlite.errors import DirectoryInUse, DirectoryUnusable, FileError, damaged, in_words
 from mooring.store.sqlite.limits import SqliteLimits
 from mooring.store.sqlite.load import APPLICATION_ID, FORMAT_VERSION, Contents, FileState, checksum_of, load
 
-PAGE_BYTES = 4096  # measured with pods of 4.5 KB: half the file, and commits a quarter faster, than with 8192
+DATABASE_NAME = "store.db"
+_LOCK_NAME = "lock"
+_ACKNOWLEDGED_NAME = "acknowledged"
+_ACKNOWLEDGED_BYTES = 30  # 20 digits, a space, 8 hex digits of a checksum, a newline
+
+
+class DataDirectory:
+    """A locked directory. Created and locked by the constructor."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
+        self.database = self.path / DATABASE_NAME
+        self.database_log = self.path / f"{DATABASE_NAME}-wal"
+        try:
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._lock_fd = os.open(self.path / _LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise _unusable(self.path, error) from error
+        try:
+            self._lock()
+            self._acknowledged_fd = os.open(
+                self.path / _ACKNOWLEDGED_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
+            )
+        except OSError as error:
+            os.close(self._lock_fd)
+            raise _unusable(self.path, error) from error
+        except DirectoryInUse:
+            os.close(self._lock_fd)
+            raise
+
+    def _lock(self) -> None:
+        try:
+            fcntl.flock(self._lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            owner = os.pread(self._lock_fd, 20, 0).decode(errors="replace").strip() or "unknown"
+            raise DirectoryInUse(
+                f"{self.path} is in use by process {owner}: stop that process, or choose another data directory"
+            ) from None
+        with suppress(OSError):  # a full disk: the lock holds, but without its owner
+            os.pwrite(self._lock_fd, b"%-19d\n" % os.getpid(), 0)
+
+    def acknowledged(self) -> int:
+        """The last acknowledged revision; 0: unknown."""
+        text = os.pread(self._acknowledged_fd, _ACKNOWLEDGED_BYTES, 0)
+        digits = text[:20]
+        return int(digits) if text == _acknowledgement(digits) and digits.isdigit() else 0
+
+    def acknowledge(self, revision: int) -> None:
+        os.pwrite(self._acknowledged_fd, _acknowledgement(b"%020d" % revision), 0)
+
+    def sync(self) -> None:
+        """Sync the directory itself."""
+        directory_fd = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(directory_fd)
+        finally:
+            os.close(directory_fd)
+
+    def close(self) -> None:
+        os.close(self._acknowledged_fd)
+        os.close(self._lock_fd)
+
+
+def _acknowledgement(digits: bytes) -> bytes:
+    return b"%s %08x\n" % (digits, zlib.crc32(digits))
+
+
+def _unusable(path: Path, error: OSError) -> DirectoryUnusable:
+    return DirectoryUnusable(
+        f"{path} cannot be the data directory: {error.strerror} ({error.filename or path}). "
+        "Make it a directory that this user may write, or choose another one"
+    )
+
+
+PAGE_BYTES = 4096  # with pods of 4.5 KB: half the file size and commits a quarter faster than with 8192
 _ROW_OVERHEAD_BYTES = 64
 _PARAMETERS_MAX = 500
 _ROWS_AT_ONCE_MAX = 128  # four parameters each
-_STATEMENTS_KEPT = 2 * _ROWS_AT_ONCE_MAX  # one for each number of rows, and some others
-_OPEN_TIMEOUT_S = 1.0  # somebody's backup may be about to end
+_STATEMENTS_KEPT = 2 * _ROWS_AT_ONCE_MAX  # one for each number of rows, and others
+_OPEN_TIMEOUT_S = 1.0  # a backup may be running
 
 _TABLES = (
     "CREATE TABLE changes (revision INTEGER PRIMARY KEY, checksum INTEGER NOT NULL, key TEXT NOT NULL, value BLOB)",
@@ -49,7 +131,7 @@ logger = logging.getLogger(__name__)
 
 
 class StoreFile:
-    """A store's file, open for writing. Get one from `open_file`."""
+    """The file of a store, open for writing. Made by `open_file`."""
 
     def __init__(
         self, directory: DataDirectory, connection: sqlite3.Connection, state: FileState, limits: SqliteLimits
@@ -65,7 +147,7 @@ class StoreFile:
         self._identity = _identity(self._path)
         self._measure()
         with suppress(OSError):
-            self.log_bytes = directory.database_log.stat().st_size  # a crash left it
+            self.log_bytes = directory.database_log.stat().st_size  # left by a crash
 
     def append(self, changes: Sequence[StoreChange]) -> None:
         """Make a batch durable."""
@@ -99,13 +181,13 @@ class StoreFile:
         try:
             self._directory.acknowledge(revision)
         except OSError as error:
-            # The batch is durable all the same; the number proves less than it could.
+            # The batch is durable; only the number is old.
             logger.warning("%s: cannot note that revision %d is durable: %s", self._directory.path, revision, error)
 
     # ------------------------------------------------------------------------------------------------ tending
 
     def tend(self, oldest: int, obsolete: Sequence[int]) -> bool:
-        """Drop rows, give room back, move the log into the file. Says whether there is more room to give back."""
+        """Drop rows, free space, checkpoint. Returns whether there is more space to free."""
         try:
             if oldest != self._state.oldest or obsolete:
                 self._drop(oldest, obsolete)
@@ -142,7 +224,7 @@ class StoreFile:
         free_bytes = self._pragma("freelist_count") * PAGE_BYTES - self._limits.free_bytes_kept
         if free_bytes > 0:
             pages = min(free_bytes, self._limits.freed_bytes_max) // PAGE_BYTES
-            # Each step of this statement moves one page and returns no row: `execute` would take one step only.
+            # Each step of this statement moves one page and returns no row: `execute` would do one step only.
             self._connection.executescript(f"PRAGMA incremental_vacuum({pages})")
         return free_bytes > self._limits.freed_bytes_max
 
@@ -156,14 +238,14 @@ class StoreFile:
         return number
 
     def _roll_back(self) -> None:
-        # SQLite has often done so itself. If it cannot, the next BEGIN says why.
+        # SQLite has often rolled back already. If it cannot, the next BEGIN raises.
         with suppress(sqlite3.Error):
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
 
     def close(self) -> None:
         try:
-            with suppress(sqlite3.Error):  # the log is as good a place for what is in it
+            with suppress(sqlite3.Error):  # the data is safe in the log
                 self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
             self._connection.close()
         finally:
@@ -171,7 +253,7 @@ class StoreFile:
 
 
 def open_file(path: Path, limits: SqliteLimits) -> tuple[StoreFile, Contents]:
-    """Lock the directory, read and check what it holds (or begin an empty store), and open it for writing."""
+    """Lock the directory, load and check its contents (or create an empty store), and open it for writing."""
     directory = DataDirectory(path)
     try:
         acknowledged = directory.acknowledged()
@@ -216,7 +298,7 @@ def _lay_out(connection: sqlite3.Connection) -> None:
         f"page_size = {PAGE_BYTES}",
         "auto_vacuum = INCREMENTAL",
         "journal_mode = WAL",
-        "synchronous = OFF",  # it is forced to the disk once, when it is whole
+        "synchronous = OFF",  # synced once, when it is complete
         f"application_id = {APPLICATION_ID}",
         f"user_version = {FORMAT_VERSION}",
     )
@@ -228,7 +310,7 @@ def _lay_out(connection: sqlite3.Connection) -> None:
 
 
 def _connect_alone(path: Path) -> sqlite3.Connection:
-    # The store's calls come from one thread at a time, but not always from the one that opened it.
+    # One thread at a time calls, but not always the one that opened the file.
     connection = sqlite3.connect(
         path,
         timeout=_OPEN_TIMEOUT_S,
@@ -239,15 +321,15 @@ def _connect_alone(path: Path) -> sqlite3.Connection:
     settings = (
         "locking_mode = EXCLUSIVE",
         "synchronous = FULL",
-        "wal_autocheckpoint = 0",  # the writer checkpoints when nobody waits for it, in `tend`
+        "wal_autocheckpoint = 0",  # `tend` checkpoints, when no write is waiting
         "cell_size_check = ON",
     )
     try:
         for setting in settings:
             connection.execute(f"PRAGMA {setting}").fetchall()
-        connection.execute("BEGIN IMMEDIATE")  # takes the file, now and until it is closed
+        connection.execute("BEGIN IMMEDIATE")  # locks the file until it is closed
         connection.execute("COMMIT")
-        # What others would share with us. Nobody can have it open now, and we do not need it.
+        # The shared memory file is not needed: no other process can open the store.
         path.with_name(f"{path.name}-shm").unlink(missing_ok=True)
     except sqlite3.Error as error:
         connection.close()

@@ -1,37 +1,35 @@
-"""The limits of a store on disk, each with its name and what happens when it is reached."""
+"""The limits of a store on disk, and what happens when one is reached."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mooring.store.memory import HISTORY_CHANGES_MAX, HISTORY_REPLACED_BYTES_MAX
-from mooring.store.memory_watch import WATCH_BUFFER_MAX
+from mooring.store.memory import HISTORY_CHANGES_MAX, HISTORY_REPLACED_BYTES_MAX, WATCH_BUFFER_MAX
 
 MIB = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SqliteLimits:
-    """How much is kept, how much waits, and how much is done at once."""
+    """Limits of the history, of pending writes, and of single steps."""
 
-    # History: what is beyond is compacted.
+    # History: older changes are compacted.
     changes_max: int = HISTORY_CHANGES_MAX
     replaced_bytes_max: int = HISTORY_REPLACED_BYTES_MAX
     history_s_max: float = 600.0
-    """kube-apiserver compacts every five minutes what is older than five: a pager has as long here."""
+    """kube-apiserver compacts changes that are five to ten minutes old."""
 
-    # Watches: one that more changes wait for is told `RevisionGone`.
+    # Watches: one with more pending changes gets `RevisionGone`.
     buffer_max: int = WATCH_BUFFER_MAX
 
-    # Writes: a longer value is refused (`ValueTooLarge`), and so is one write more than may wait (`StoreBusy`); what
-    # does not fit into a commit goes into the next.
+    # Writes: a longer value is refused (`ValueTooLarge`), and so is a write above the limit (`StoreBusy`). Writes that
+    # do not fit into a commit go into the next one.
     value_bytes_max: int = 8 * MIB
     waiting_writes_max: int = 50_000
     commit_writes_max: int = 1_000
     commit_bytes_max: int = 8 * MIB
 
-    # On the loop: a larger commit, or any for a while after the disk took longer on average than this, is left to the
-    # writer's thread.
+    # Commits on the event loop. Larger ones, and all for some time after the average was slower, go to the thread.
     here_writes_max: int = 256
     here_bytes_max: int = MIB
     here_s: float = 0.002
@@ -39,11 +37,11 @@ class SqliteLimits:
     away_s: float = 1.0
     away_s_max: float = 60.0
 
-    # The file: beyond its limit only deletions are taken (`DiskFull` for the rest).
+    # The file: above its limit only deletions are accepted (`DiskFull` for other writes).
     file_bytes_max: int = 8 * 1024 * MIB
 
-    # Tending. A longer log is fewer checkpoints and more to read after a crash; free room that is kept is reused
-    # without moving anything, and what is beyond goes back to the file system.
+    # Maintenance. A longer log means fewer checkpoints and more to read after a crash. Free space up to the limit is
+    # reused, the rest goes back to the file system.
     log_bytes_max: int = 16 * MIB
     obsolete_rows_max: int = 2_000
     tended_rows_max: int = 5_000

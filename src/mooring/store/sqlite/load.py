@@ -1,17 +1,18 @@
-"""Reading a store's file at the start, and making sure that it is all there.
+"""Load the file of a store at the start, and check that it is complete.
 
-Comes in   the path of a file that no other process has, and how far it was acknowledged
-Goes out   its contents; or `FileDamaged`, and then the file and its log are as they were found
+Inputs: the path of the file, and the last acknowledged revision. Output: its contents; or `FileDamaged`, which leaves
+the file and its log unchanged.
 
-The file is a list of changes by revision. What SQLite does not check, the list is laid out to show:
- 1. Each row has a checksum of its own, because SQLite has none for its pages.
- 2. Above the oldest revision nothing was ever dropped: the revisions follow each other without a gap.
- 3. Up to the oldest, the rows that are left were counted and their checksums added up when it became the oldest.
- 4. The last revision is not below the last one that was acknowledged.
- 5. SQLite finds each page in exactly one place: a page that is both free and in use would be written over later.
+The file is a list of changes by revision. Its layout shows damage that SQLite does not detect:
 
-Why a connection that only reads: closing one that may write copies the log into the file and deletes the log, and with
-it the chance to repair what was damaged.
+1. Each row has a checksum, because SQLite has none for its pages.
+2. Above the oldest revision nothing was ever dropped: the revisions have no gap.
+3. Up to the oldest revision, the remaining rows were counted and their checksums added up when it became the oldest.
+4. The last revision is not below the last acknowledged one.
+5. Each page is in exactly one place: a page that is both free and in use would be overwritten later.
+
+The connection is read-only: closing a writable one copies the log into the file and deletes it, and with it the chance
+of a repair.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ from mooring.store.sqlite.errors import DirectoryUnusable, FileDamaged, damaged,
 APPLICATION_ID = 0x6D6F6F72  # "moor", where tools such as `file` look for it
 FORMAT_VERSION = 1
 
-_DELETED = 0x5EED_DEAD  # makes the checksum of a deletion another one than that of an empty value
+_DELETED = 0x5EED_DEAD  # so that a deletion and an empty value have different checksums
 
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """What is known of the rows up to the oldest revision."""
+    """The count and checksum of the rows up to the oldest revision."""
 
     oldest: int = EMPTY_REVISION
     rows: int = 0
@@ -46,7 +47,7 @@ class FileState:
 
 @dataclass(slots=True)
 class Contents:
-    """A store as its file has it."""
+    """The contents of a file."""
 
     state: FileState
     records: dict[str, Record] = field(default_factory=dict)
@@ -64,7 +65,7 @@ def checksum_of(revision: int, key: str, value: bytes | None) -> int:
 
 
 def load(path: Path, acknowledged: int) -> Contents:
-    """Everything that the file holds, checked."""
+    """Load and check the contents of a file."""
     try:
         with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, isolation_level=None)) as connection:
             _check_format(connection, path)
@@ -151,7 +152,7 @@ def _read_changes(rows: Iterable[_Row], contents: Contents, path: Path) -> None:
 
 
 def _is_sound(revision: int, checksum: object, key: object, value: object) -> bool:
-    # What SQLite keeps in a column can be of any type, after a flipped bit too.
+    # A column can hold any type, also after a flipped bit.
     if not isinstance(key, str) or not isinstance(value, bytes | None):
         return False
     return checksum == checksum_of(revision, key, value)

@@ -1,13 +1,13 @@
-"""The part of a store on disk that is read: everything that is durable, in memory.
+"""The durable contents of a store on disk, in memory, for reads and watches.
 
-Comes in   what the file held at the start, then every change as soon as it is durable
-Goes out   answers to reads and watches, which never wait for the disk; the rows that the file may drop
+Inputs: the contents of the file at the start, then every change as soon as it is durable. Outputs: reads and watches,
+which never wait for the disk; the rows that the file may drop.
 
- 1. Nothing is here that is not durable: whoever reads or watches can never see a write that a crash takes back.
- 2. When a change falls out of the history, the row that it replaced is `obsolete`, and so is its own if it was a
-    deletion. The file may be behind in dropping them; that is only garbage.
- 3. History is bounded by count, by bytes (as in memory) and by time. Times are not kept in the file: what was loaded
-    counts from the start of the process.
+1. Only durable changes are here: a reader never sees a write that a crash undoes.
+2. When a change leaves the history, the row that it replaced is `obsolete`, and its own too if it was a deletion. The
+   file may drop them later.
+3. The history is limited by count, bytes and time. The file has no times: loaded changes count from the start of the
+   process.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from mooring.store.interface import Record, StoreChange
 from mooring.store.memory import MemoryStore
 from mooring.store.sqlite.limits import SqliteLimits
 
-_SPELL_S = 1.0  # changes that came within such a spell are forgotten together
+_PERIOD_S = 1.0  # changes within this time are forgotten together
 
 
 @dataclass(slots=True)
-class _Spell:
-    """Everything up to `revision` was there at `end_s`."""
+class _Period:
+    """Changes up to `revision`, which were there at `end_s`."""
 
     start_s: float
     end_s: float
@@ -33,7 +33,7 @@ class _Spell:
 
 
 class DurableMemory(MemoryStore):
-    """A `MemoryStore` that is not written to but told."""
+    """A `MemoryStore` that gets durable changes instead of writes."""
 
     def __init__(self, limits: SqliteLimits) -> None:
         super().__init__(
@@ -43,10 +43,10 @@ class DurableMemory(MemoryStore):
         )
         self.obsolete: list[int] = []
         self._history_s_max = limits.history_s_max
-        self._spells: deque[_Spell] = deque()
+        self._periods: deque[_Period] = deque()
 
     def load(self, records: Iterable[Record], oldest: int, changes: Sequence[StoreChange], now_s: float) -> None:
-        """Once, at the start: the present, and how it came to be since `oldest`."""
+        """Load the current records and the changes since `oldest`, once at the start."""
         for record in records:
             path = record.key[: record.key.rindex("/") + 1]
             folder = self._folders.get(path) or self._open_folder(path)
@@ -61,13 +61,13 @@ class DurableMemory(MemoryStore):
     def current(self, key: str) -> Record | None:
         return self._current(key)
 
-    def tell(self, changes: Sequence[StoreChange], now_s: float) -> None:
-        """These are durable now."""
+    def apply(self, changes: Sequence[StoreChange], now_s: float) -> None:
+        """Apply durable changes."""
         for change in changes:
-            self._take_over(change)
+            self._apply(change)
         self._note_time(now_s)
 
-    def _take_over(self, change: StoreChange) -> None:
+    def _apply(self, change: StoreChange) -> None:
         key = change.key
         path = key[: key.rindex("/") + 1]
         folder = self._folders.get(path) or self._open_folder(path)
@@ -80,28 +80,28 @@ class DurableMemory(MemoryStore):
             if not folder.records:
                 del self._folders[path]
                 self._paths_sorted = None
-        self._tell(folder, change)
+        self._notify(folder, change)
 
-    # ---------------------------------------------------------------------------------------------- forgetting
+    # ---------------------------------------------------------------------------------------------- compaction
 
     def forget_before(self, revision: int) -> None:
         while self._oldest < revision:
             self._forget_oldest()
 
     def forget_expired(self, now_s: float) -> None:
-        while self._spells and self._spells[0].end_s + self._history_s_max <= now_s:
-            self.forget_before(self._spells.popleft().revision)
+        while self._periods and self._periods[0].end_s + self._history_s_max <= now_s:
+            self.forget_before(self._periods.popleft().revision)
 
     def next_expiry_s(self) -> float | None:
-        return self._spells[0].end_s + self._history_s_max if self._spells else None
+        return self._periods[0].end_s + self._history_s_max if self._periods else None
 
     def _note_time(self, now_s: float) -> None:
         if self._revision == self._oldest:
             return
-        if self._spells and now_s - self._spells[-1].start_s < _SPELL_S:
-            self._spells[-1].end_s, self._spells[-1].revision = now_s, self._revision
+        if self._periods and now_s - self._periods[-1].start_s < _PERIOD_S:
+            self._periods[-1].end_s, self._periods[-1].revision = now_s, self._revision
         else:
-            self._spells.append(_Spell(now_s, now_s, self._revision))
+            self._periods.append(_Period(now_s, now_s, self._revision))
 
     def _keep_within_limits(self) -> None:
         while len(self._history) > self._changes_max or self._replaced_bytes > self._replaced_bytes_max:

@@ -1,20 +1,13 @@
-"""The store on disk: the store promise kept on an SQLite file, for a cluster that outlives its process.
-
-Comes in   everything that the store promise allows; a data directory
-Goes out   the same, and after a restart, however it came about, the same again
+"""The store on disk, for clusters that outlive their process.
 
     async with await SqliteStore.open(Path("data"), SystemClock()) as store:
-        revision = await store.put("/registry/minions/n1", b"{}")         # durable when it comes back
+        revision = await store.put("/registry/minions/n1", b"{}")         # durable when it returns
 
- 1. A write is acknowledged after it is durable, and nobody sees it before: not a reader, not a watch.
- 2. Reading and watching go on in memory. They wait for the disk no longer than a commit takes on a quick one: on a slow
-    one, commits go to a thread (`place`).
- 3. After a crash at any moment every acknowledged write is there, and no revision is given out twice.
- 4. What cannot be kept is an error that says so (`errors`), at the start or for the write; reading goes on.
-
-The rooms behind: `commit` groups the writes, `place` says who works on them (the loop, or a thread, the
-only one), `file` makes them durable, `memory` holds what is durable, `load` checks the file at the
-start, `directory` locks it.
+1. A write is acknowledged after it is durable. No reader and no watch sees it earlier.
+2. Reads and watches work in memory. They wait for the disk at most as long as a commit takes on a fast disk: on a slow
+   disk, commits run on a thread (`CommitPlace`).
+3. After a crash at any moment, every acknowledged write is there, and no revision is used twice.
+4. A write that cannot be stored fails with an error (`errors`). Reads still work.
 """
 
 from __future__ import annotations
@@ -27,7 +20,7 @@ from typing import Self
 
 from mooring.kit.clock import Clock
 from mooring.store.interface import Page, Record, RevisionAhead
-from mooring.store.memory_watch import MemoryWatch
+from mooring.store.memory import MemoryWatch
 from mooring.store.sqlite.commit import GroupCommit
 from mooring.store.sqlite.file import StoreFile, open_file
 from mooring.store.sqlite.limits import SqliteLimits
@@ -37,12 +30,12 @@ _DEFAULT_LIMITS = SqliteLimits()
 
 
 class SqliteStore:
-    """Keeps the store promise on a file."""
+    """Implements `Store` on a file."""
 
     def __init__(
         self, file: StoreFile, memory: DurableMemory, clock: Clock, limits: SqliteLimits, writer: Executor
     ) -> None:
-        """Only for `open`."""
+        """Called by `open` only."""
         self._file = file
         self._memory = memory
         self._writer = writer
@@ -51,8 +44,8 @@ class SqliteStore:
 
     @classmethod
     async def open(cls, directory: Path, clock: Clock, limits: SqliteLimits = _DEFAULT_LIMITS) -> Self:
-        """Take over a data directory, or begin one. Raises a `FileError`."""
-        # One thread, and it starts with the first work that it is given: with virtual time, never.
+        """Open a data directory, or create one. Raises `FileError`."""
+        # One thread, which starts with its first work: on virtual time, never.
         writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
         try:
             loop = asyncio.get_running_loop()
@@ -71,14 +64,14 @@ class SqliteStore:
         await self.close()
 
     async def close(self) -> None:
-        """Answer the writes that wait, and give the directory back."""
+        """Finish the pending writes, and unlock the directory."""
         if self._is_closed:
             return
         self._is_closed = True
         try:
             await self._commit.wait_closed()
         finally:
-            # Not awaited when this is being cancelled: the thread does it all the same, after what it has.
+            # If this is cancelled, the thread still closes the file after its pending work.
             closed = asyncio.get_running_loop().run_in_executor(self._writer, self._file.close)
             self._writer.shutdown(wait=False)
             await closed
@@ -109,7 +102,7 @@ class SqliteStore:
         return await self._commit.write(key, None, if_revision)
 
     async def compact(self, revision: int) -> None:
-        """Forget, and come back when the file has dropped it and given its room back."""
+        """Compact, and wait until the file has dropped the rows and freed their space."""
         current = self._memory.current_revision()
         if revision > current:
             raise RevisionAhead(revision, current)

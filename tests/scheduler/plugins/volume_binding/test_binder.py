@@ -34,9 +34,9 @@ class Setting:
         """Waits for a volume on order; something happens after 3.5 s. When it was over."""
 
         async def main() -> float:
-            ordered = [waiting("data", on="n1", version="5")]
+            provisions = [waiting("data", on="n1", version="5")]
             asyncio.get_running_loop().call_later(3.5, meanwhile)
-            await self.binder.wait_bound("n1", [], ordered, timeout_s, lambda: self.why_impossible)
+            await self.binder.wait_bound("n1", [], provisions, timeout_s, lambda: self.why_impossible)
             return self.clock.now_s()
 
         try:

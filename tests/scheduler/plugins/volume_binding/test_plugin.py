@@ -10,7 +10,7 @@ from mooring.api.views.meta import ApiObject
 from mooring.api.views.pod import Pod
 from mooring.api.views.volumes import Volume
 from mooring.scheduler.framework.plugin import SKIP, Proceed
-from mooring.scheduler.framework.status import Code, Rejection
+from mooring.scheduler.framework.status import Code, Status
 from mooring.scheduler.plugins.volume_binding.plugin import VolumeBinding
 from tests.api.builders import selector
 from tests.builders import HOSTNAME, ZONE, node, pod
@@ -108,12 +108,12 @@ def test_what_keeps_a_pod_from_every_node(cluster: list[ApiObject], volumes: lis
     claims = [each for each in volumes if isinstance(each, str)]
     own = [each for each in volumes if isinstance(each, Volume)]
     said = refused_by(engine_of(*NODES, *cluster), VolumeBinding, pod("p", uid="1", claims=claims, volumes=own))
-    assert said == Rejection(Code.UNRESOLVABLE, (text,))
+    assert said == Status(Code.UNRESOLVABLE, (text,))
 
 
 def test_a_class_that_does_not_say_when_it_binds_is_an_error() -> None:
     engine = engine_of(*NODES, storage_class("local", binding=None), waiting("c"))
-    assert refused_by(engine, VolumeBinding, pod(claims=["c"])) == Rejection(
+    assert refused_by(engine, VolumeBinding, pod(claims=["c"])) == Status(
         Code.ERROR, ('VolumeBindingMode not set for StorageClass "local"',)
     )
 

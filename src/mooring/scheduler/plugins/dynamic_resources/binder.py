@@ -289,23 +289,23 @@ class ClaimBinder:
 class Deallocation:
     """Deallocates a claim whose devices are not available to the pod."""
 
-    writer: ClaimBinder
+    binder: ClaimBinder
     key: str
     resource_version: str
 
     async def __call__(self) -> None:
-        await self.writer.deallocate(self.key, self.resource_version)
+        await self.binder.deallocate(self.key, self.resource_version)
 
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
     """Deletes the claim for extended resources of an earlier attempt."""
 
-    writer: ClaimBinder
+    binder: ClaimBinder
     key: str
 
     async def __call__(self) -> None:
-        await self.writer.delete(self.key)
+        await self.binder.delete(self.key)
 
 
 class _Conflict(Exception):

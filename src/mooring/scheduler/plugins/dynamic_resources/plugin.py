@@ -28,21 +28,21 @@ from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.scheduler.cache.arrays import Int64s, Rows
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.config.arguments import DynamicResourcesArgs
+from mooring.scheduler.cache.pods import PerSignature, PodInfo
+from mooring.scheduler.config.types import DynamicResourcesArgs
 from mooring.scheduler.devices.allocation_cache import AllocationCache
 from mooring.scheduler.devices.allocator import AllocationTimeout
-from mooring.scheduler.devices.claims import AllocatedState, ClaimTracker
+from mooring.scheduler.devices.claims import AllocatedState
 from mooring.scheduler.devices.dra_manager import DRAManager
 from mooring.scheduler.devices.pools import DeviceKind, PooledDevice, PoolView, consumption, fits
 from mooring.scheduler.devices.requests import AllocationError, Request, RequestedClaim, is_selected, matches_class
 from mooring.scheduler.devices.results import allocation_of
 from mooring.scheduler.framework.events import ActionType, ClusterEventWithHint, EventResource, QueueingHint, queue_if
+from mooring.scheduler.framework.failed_attempt import FailedAttempt
 from mooring.scheduler.framework.normalize import scaled_to_best
 from mooring.scheduler.framework.obstacle import NEVER_FITS_SIZE, Distances, ExplainContext, Obstacle, ObstacleKind
 from mooring.scheduler.framework.plugin import (
     SKIP,
-    FailedAttempt,
     Filter,
     PostFilter,
     PostFilterResult,
@@ -50,12 +50,12 @@ from mooring.scheduler.framework.plugin import (
     PreEnqueue,
     PreFilter,
     Proceed,
+    RecordEvent,
     Reserve,
     Score,
     Skip,
-    Tell,
 )
-from mooring.scheduler.framework.status import Reason, Rejection, failure, unresolvable, unschedulable
+from mooring.scheduler.framework.status import Reason, Status
 from mooring.scheduler.plugins.dynamic_resources.binder import ClaimBinder, ClaimBindingError, Deallocation, Deletion
 from mooring.scheduler.plugins.dynamic_resources.claims import (
     ClaimsMissingError,
@@ -106,33 +106,70 @@ class DynamicResources(
         entropy: Entropy,
         clock: Clock,
         client: Client,
-        tell: Tell,
+        record_event: RecordEvent,
     ) -> None:
         self._columns = columns
         self._clock = clock
-        self._tell = tell
+        self._record_event = record_event
         self._share_ids = entropy.fork("shares of devices")
         self._binding_timeout_s = arguments.binding_timeout_s
         self._manager = columns.shared(DRAManager)
         self._claims = self._manager.claims
+        resolver = self._manager.class_resolver
+        self._backed_resources = PerSignature(
+            lambda signature: resolver.backed(signature.view), lambda: resolver.revision
+        )
         self._cache = AllocationCache(self._manager, clock, arguments.filter_timeout_s)
-        self._writer = ClaimBinder(client, clock, self._claims, self._binding_timeout_s)
+        self._binder = ClaimBinder(client, clock, self._claims, self._binding_timeout_s)
         self._latest: DynamicResourcesState | None = None
         """The state of the pod in the current scheduling cycle."""
         self._reserved: dict[str, PodAllocations] = {}
 
     def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
-        return _events(self._claims)
+        any_change = ActionType.ADD | ActionType.UPDATE
+        node_changes = ActionType.ADD | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_ALLOCATABLE
+        return (
+            ClusterEventWithHint(EventResource.NODE, node_changes),
+            ClusterEventWithHint(EventResource.RESOURCE_CLAIM, any_change, self._claim_change_helps),
+            ClusterEventWithHint(
+                EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM, self._has_its_claims
+            ),
+            ClusterEventWithHint(EventResource.DEVICE_CLASS, any_change),
+            ClusterEventWithHint(EventResource.RESOURCE_SLICE, any_change),
+        )
+
+    def _claim_change_helps(self, pod: PodInfo, old: ResourceClaim | None, new: ResourceClaim) -> QueueingHint:
+        """Whether the change deallocates devices, or is of a claim of the pod."""
+        claims = self._claims_or_none(pod)
+        if claims is None:
+            return QueueingHint.SKIP
+        if old is not None and old.status.allocation is not None and new.status.allocation is None:
+            return QueueingHint.QUEUE
+        if all(claim_uid(claim) != claim_uid(new) for claim in claims):
+            return QueueingHint.SKIP
+        return queue_if(old is None or old.status != new.status)
+
+    def _has_its_claims(self, pod: PodInfo, old: PodInfo | None, new: PodInfo) -> QueueingHint:
+        return queue_if(new.uid == pod.uid and self._claims_or_none(new) is not None)
+
+    def _claims_or_none(self, pod: PodInfo) -> tuple[ResourceClaim, ...] | None:
+        """The claims of a pod; None while one is missing."""
+        if pod.view is None:
+            return ()
+        try:
+            return claims_of(pod.view, pod.uid, self._claims)
+        except ClaimsMissingError:
+            return None
 
     # PreEnqueue
 
-    def pre_enqueue(self, pod: PodInfo) -> Rejection | None:
+    def pre_enqueue(self, pod: PodInfo) -> Status | None:
         if pod.view is None or not pod.view.spec.resource_claims:
             return None
         try:
             claims_of(pod.view, pod.uid, self._claims)
         except ClaimsMissingError as error:
-            return unresolvable(str(error))
+            return Status.unresolvable(str(error))
         return None
 
     # Filter
@@ -141,7 +178,7 @@ class DynamicResources(
         has_claims = pod.view is not None and bool(pod.view.spec.resource_claims)
         return has_claims or bool(self._manager.class_resolver)
 
-    def pre_filter(self, pod: PodInfo) -> Proceed[DynamicResourcesState] | Skip | Rejection:
+    def pre_filter(self, pod: PodInfo) -> Proceed[DynamicResourcesState] | Skip | Status:
         if not self.is_concerned(pod):
             return SKIP
         state = self._state_of(pod)
@@ -156,39 +193,39 @@ class DynamicResources(
     def reasons(self, state: DynamicResourcesState) -> tuple[Reason, ...]:
         return state.reasons()
 
-    def _state_of(self, pod: PodInfo) -> DynamicResourcesState | Skip | Rejection:
+    def _state_of(self, pod: PodInfo) -> DynamicResourcesState | Skip | Status:
         """The state of a pod before nodes are filtered."""
         view = pod.view if pod.view is not None else pod.signature.view
         try:
             claims = claims_of(view, pod.uid, self._claims) if pod.view is not None else ()
         except ClaimsMissingError as error:
-            return unresolvable(str(error))
+            return Status.unresolvable(str(error))
         backed = self._backed(pod)
         leftover = self._claims.for_extended_resources(pod.name, pod.uid) if backed else None
         if not claims and not backed:
             return SKIP
         state = DynamicResourcesState(pod, view, claims, backed, leftover, self._columns, self._manager, self._cache)
         for index, claim in enumerate((*claims, leftover) if leftover is not None else claims):
-            rejection = self._examine(state, index, claim)
-            if rejection is not None:
-                return rejection
+            status = self._examine(state, index, claim)
+            if status is not None:
+                return status
         if state.allocates:
             self._manager.sync()
         return state
 
-    def _examine(self, state: DynamicResourcesState, index: int, claim: ResourceClaim) -> Rejection | None:
+    def _examine(self, state: DynamicResourcesState, index: int, claim: ResourceClaim) -> Status | None:
         allocation = claim.status.allocation
         if allocation is not None:
             if allocation.node_selector is not None:
                 try:
                     state.node_selectors[index] = compile_strict(allocation.node_selector)
                 except NodeSelectorError as error:
-                    return failure(str(error))
+                    return Status.error(str(error))
             if self._binding_failed(claim):
                 state.not_ready.append(index)
             return None
         if self._claims.pending_allocation(claim_uid(claim)) is not None:
-            return unresolvable(f"resource claim {claim.key} is in the process of being allocated")
+            return Status.unresolvable(f"resource claim {claim.key} is in the process of being allocated")
         if claim is state.leftover:
             return None
         for request in claim.spec.devices.requests:
@@ -197,12 +234,12 @@ class DynamicResources(
             elif request.first_available:
                 named = [(f"{request.name}/{each.name}", each.device_class_name) for each in request.first_available]
             else:
-                return unresolvable(f"resource claim {claim.key}, request {request.name}: unknown request type")
+                return Status.unresolvable(f"resource claim {claim.key}, request {request.name}: unknown request type")
             for request_name, class_name in named:
                 if not class_name:
-                    return failure(f"request {request_name}: unsupported request type")
+                    return Status.error(f"request {request_name}: unsupported request type")
                 if self._manager.classes.get(class_name) is None:
-                    return unresolvable(f"request {request_name}: device class {class_name} does not exist")
+                    return Status.unresolvable(f"request {request_name}: device class {class_name} does not exist")
         return None
 
     def _binding_failed(self, claim: ResourceClaim) -> bool:
@@ -213,13 +250,7 @@ class DynamicResources(
             return True
 
     def _backed(self, pod: PodInfo) -> dict[str, int]:
-        class_resolver = self._manager.class_resolver
-        known = pod.signature.memo.get(DynamicResources)
-        if isinstance(known, tuple) and known[0] == class_resolver.revision:
-            return dict(known[1])
-        backed = class_resolver.backed(pod.signature.view)
-        pod.signature.memo[DynamicResources] = (class_resolver.revision, backed)
-        return backed
+        return dict(self._backed_resources(pod.signature))
 
     # Explain
 
@@ -252,26 +283,26 @@ class DynamicResources(
     # PostFilter
 
     def post_filter(self, attempt: FailedAttempt) -> PostFilterResult:
-        is_own_rejection = attempt.rejection is not None and attempt.rejection.plugin == self.name
+        is_own_rejection = attempt.pre_filter_status is not None and attempt.pre_filter_status.plugin == self.name
         if not attempt.was_pre_filtered(self.name) and not is_own_rejection:
             # Another PreFilter plugin rejected the pod first. kube-scheduler finds no state and reports that.
-            return PostFilterResult(rejection=failure("not found"))
+            return PostFilterResult(status=Status.error("not found"))
         state = attempt.states.get(self.name)
         if not isinstance(state, DynamicResourcesState):
-            return PostFilterResult(rejection=unschedulable("no new claims to deallocate"))
+            return PostFilterResult(status=Status.unschedulable("no new claims to deallocate"))
         for index in sorted(state.unavailable):
             claim = state.claims[index]
             if is_only_for(claim, attempt.pod.uid):
-                follow_up = Deallocation(self._writer, claim.key, claim.metadata.resource_version)
+                follow_up = Deallocation(self._binder, claim.key, claim.metadata.resource_version)
                 return PostFilterResult(
-                    rejection=unschedulable("deallocation of ResourceClaim completed"), follow_up=follow_up
+                    status=Status.unschedulable("deallocation of ResourceClaim completed"), follow_up=follow_up
                 )
         if state.leftover is not None:
             return PostFilterResult(
-                rejection=unschedulable("deletion of ResourceClaim completed"),
-                follow_up=Deletion(self._writer, state.leftover.key),
+                status=Status.unschedulable("deletion of ResourceClaim completed"),
+                follow_up=Deletion(self._binder, state.leftover.key),
             )
-        return PostFilterResult(rejection=unschedulable("still not schedulable"))
+        return PostFilterResult(status=Status.unschedulable("still not schedulable"))
 
     # Score
 
@@ -287,9 +318,9 @@ class DynamicResources(
 
     # Reserve
 
-    def reserve(self, pod: PodInfo, row: int) -> Rejection | None:
+    def reserve(self, pod: PodInfo, row: int) -> Status | None:
         state = self._fresh_state(pod)
-        if state is None or isinstance(state, Rejection):
+        if state is None or isinstance(state, Status):
             return state
         node_name = self._columns.node_names[row]
         part = state.part_at(row)
@@ -300,7 +331,7 @@ class DynamicResources(
         try:
             found = part.outcomes.find(row)
             if found is None:
-                return failure("claim allocation not found for node")
+                return Status.error("claim allocation not found for node")
             allocations = tuple(
                 allocation_of(spec, wanted, alternatives, taken, node_name, self._share_ids.uuid)
                 for spec, wanted, alternatives, taken in zip(
@@ -308,9 +339,9 @@ class DynamicResources(
                 )
             )
         except AllocationTimeout:
-            return failure(f"node {node_name}: timed out trying to allocate devices")
+            return Status.error(f"node {node_name}: timed out trying to allocate devices")
         except AllocationError as error:
-            return failure(error.text(part.names))
+            return Status.error(error.text(part.names))
         for uid, allocation in zip(part.uids, allocations, strict=True):
             self._claims.add_pending(uid, allocation)
         self._reserved[pod.uid] = PodAllocations(state, node_name, allocations, part)
@@ -331,9 +362,9 @@ class DynamicResources(
             claims = claims_of(pod.view, pod.uid, self._claims)
         except ClaimsMissingError:
             return  # a claim is deleted, and its reservations with it
-        await self._writer.release(pod, claims, self._claims.for_extended_resources(pod.name, pod.uid))
+        await self._binder.release(pod, claims, self._claims.for_extended_resources(pod.name, pod.uid))
 
-    def _fresh_state(self, pod: PodInfo) -> DynamicResourcesState | Rejection | None:
+    def _fresh_state(self, pod: PodInfo) -> DynamicResourcesState | Status | None:
         """The state of the current cycle, or a new one if allocations changed."""
         state = self._latest
         if state is not None and state.pod is pod and state.revision == self._manager.allocated.revision:
@@ -355,66 +386,19 @@ class DynamicResources(
     def has_work(self, pod: PodInfo, node_name: str) -> bool:
         return pod.uid in self._reserved
 
-    async def pre_bind(self, pod: PodInfo, node_name: str) -> Rejection | None:
+    async def pre_bind(self, pod: PodInfo, node_name: str) -> Status | None:
         reserved = self._reserved.get(pod.uid)
         if reserved is None:
             return None
         try:
-            await self._writer.write(pod, reserved)
-            if self._writer.has_to_wait(reserved):
+            await self._binder.write(pod, reserved)
+            if self._binder.has_to_wait(reserved):
                 note = f"waiting for binding conditions for device on node {node_name}"
-                self._tell(pod, "Normal", "BindingConditionsPending", "Scheduling", note)
-                await self._writer.wait_ready(reserved)
+                self._record_event(pod, "Normal", "BindingConditionsPending", "Scheduling", note)
+                await self._binder.wait_ready(reserved)
         except ClaimBindingError as error:
-            return failure(str(error))
+            return Status.error(str(error))
         self._reserved.pop(pod.uid, None)
-        return None
-
-
-# --- queueing hints ---------------------------------------------------------------------------------------------
-
-
-def _events(tracker: ClaimTracker) -> tuple[ClusterEventWithHint, ...]:
-    """The events that may make a rejected pod schedulable. The hints run for each pod, since pods have own claims."""
-    any_change = ActionType.ADD | ActionType.UPDATE
-
-    def claim_helps(pod: PodInfo, old: ResourceClaim | None, new: ResourceClaim) -> QueueingHint:
-        return queue_if(claim_change_helps(tracker, pod, old, new))
-
-    def has_its_claims(pod: PodInfo, old: PodInfo | None, new: PodInfo) -> QueueingHint:
-        return queue_if(new.uid == pod.uid and _claims_or_none(tracker, new) is not None)
-
-    node_changes = ActionType.ADD | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_ALLOCATABLE
-    return (
-        ClusterEventWithHint(EventResource.NODE, node_changes),
-        ClusterEventWithHint(EventResource.RESOURCE_CLAIM, any_change, claim_helps),
-        ClusterEventWithHint(
-            EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM, has_its_claims
-        ),
-        ClusterEventWithHint(EventResource.DEVICE_CLASS, any_change),
-        ClusterEventWithHint(EventResource.RESOURCE_SLICE, any_change),
-    )
-
-
-def claim_change_helps(tracker: ClaimTracker, pod: PodInfo, old: ResourceClaim | None, new: ResourceClaim) -> bool:
-    """Whether the change deallocates devices, or is of a claim of the pod."""
-    claims = _claims_or_none(tracker, pod)
-    if claims is None:
-        return False
-    if old is not None and old.status.allocation is not None and new.status.allocation is None:
-        return True
-    if all(claim_uid(claim) != claim_uid(new) for claim in claims):
-        return False
-    return old is None or old.status != new.status
-
-
-def _claims_or_none(tracker: ClaimTracker, pod: PodInfo) -> tuple[ResourceClaim, ...] | None:
-    """The claims of a pod; None while one is missing."""
-    if pod.view is None:
-        return ()
-    try:
-        return claims_of(pod.view, pod.uid, tracker)
-    except ClaimsMissingError:
         return None
 
 
@@ -472,10 +456,10 @@ def _count_devices(request: Request, pools: Iterable[PoolView], allocated: Alloc
     """Number of devices of the request's class on a node, by state."""
     counts: Counter[str] = Counter({FREE: 0})
     for pool in pools:
-        for device, is_reached in zip(pool.devices, pool.reached, strict=True):
+        for device, is_matching in zip(pool.devices, pool.matching, strict=True):
             try:
                 is_one = request.device_class is not None and matches_class(request.device_class, device.kind)
-                if is_one and is_reached:
+                if is_one and is_matching:
                     counts[_state_text(request, device, allocated)] += 1
             except AllocationError:
                 continue  # the decision reports this error

@@ -153,19 +153,19 @@ class VolumeBinder:
     async def wait_bound(
         self,
         node_name: str,
-        given: Iterable[tuple[PersistentVolume, str]],
-        ordered: Iterable[PersistentVolumeClaim],
+        bindings: Iterable[tuple[PersistentVolume, str]],
+        provisions: Iterable[PersistentVolumeClaim],
         timeout_s: float,
         why_impossible: Callable[[], str | None],
     ) -> None:
-        """Returns when all are bound. `given` has the written volumes with the keys of their claims."""
-        given, ordered = tuple(given), tuple(ordered)
-        keys = [_object_key(volume) for volume, _ in given] + [_object_key(claim) for claim in ordered]
-        keys += [f"{PersistentVolumeClaim.kind} {key}" for _, key in given]
+        """Returns when all are bound. `bindings` has the written volumes with the keys of their claims."""
+        bindings, provisions = tuple(bindings), tuple(provisions)
+        keys = [_object_key(volume) for volume, _ in bindings] + [_object_key(claim) for claim in provisions]
+        keys += [f"{PersistentVolumeClaim.kind} {key}" for _, key in bindings]
         try:
             async with asyncio.timeout(timeout_s):
                 with self._waiters.waiting_for(keys) as changed:
-                    while not self._are_bound(node_name, given, ordered):
+                    while not self._are_bound(node_name, bindings, provisions):
                         with suppress(TimeoutError):
                             async with asyncio.timeout(CHECK_PERIOD_S):
                                 await changed.wait()
@@ -178,15 +178,15 @@ class VolumeBinder:
     def _are_bound(
         self,
         node_name: str,
-        given: tuple[tuple[PersistentVolume, str], ...],
-        ordered: tuple[PersistentVolumeClaim, ...],
+        bindings: tuple[tuple[PersistentVolume, str], ...],
+        provisions: tuple[PersistentVolumeClaim, ...],
     ) -> bool:
         """Whether all are bound. Raises `VolumeBindingError` if they will never be."""
-        return all(self._is_given(node_name, volume, key) for volume, key in given) and all(
-            self._is_made(node_name, claim) for claim in ordered
+        return all(self._is_bound(node_name, volume, key) for volume, key in bindings) and all(
+            self._is_provisioned(node_name, claim) for claim in provisions
         )
 
-    def _is_given(self, node_name: str, written: PersistentVolume, claim_key: str) -> bool:
+    def _is_bound(self, node_name: str, written: PersistentVolume, claim_key: str) -> bool:
         volume, claim = self._volumes.get(written.key), self._claims.get(claim_key)
         if volume is None:
             raise VolumeBindingError(f'failed to check binding: could not find v1.PersistentVolume "{written.key}"')
@@ -199,7 +199,7 @@ class VolumeBinder:
             raise VolumeBindingError(f'ClaimRef got reset for pv "{volume.key}"')
         return is_fully_bound(claim)
 
-    def _is_made(self, node_name: str, written: PersistentVolumeClaim) -> bool:
+    def _is_provisioned(self, node_name: str, written: PersistentVolumeClaim) -> bool:
         claim = self._claims.get(written.key)
         if claim is None:
             text = f'could not find v1.PersistentVolumeClaim "{written.key}"'

@@ -54,7 +54,7 @@ from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
 from mooring.scheduler.cache.attachments import MIGRATED_PLUGINS
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.config.arguments import VolumeBindingArgs
+from mooring.scheduler.config.types import VolumeBindingArgs
 from mooring.scheduler.framework.events import ActionType, ClusterEventWithHint, EventResource, QueueingHint, queue_if
 from mooring.scheduler.framework.obstacle import ExplainContext, Obstacle, ObstacleKind
 from mooring.scheduler.framework.plugin import (
@@ -69,7 +69,7 @@ from mooring.scheduler.framework.plugin import (
     Score,
     Skip,
 )
-from mooring.scheduler.framework.status import Code, Reason, Rejection, failure, unresolvable
+from mooring.scheduler.framework.status import Code, Reason, Status
 from mooring.scheduler.plugins.volume_binding.binder import AssumeCache, VolumeBinder, VolumeBindingError
 from mooring.scheduler.plugins.volume_binding.conflicts import REASONS, BoundClaim, PodVolumeClaims, VolumeConflicts
 from mooring.scheduler.plugins.volume_binding.matching import VolumeMatch, VolumeMatcher
@@ -118,19 +118,19 @@ class VolumeBinding(PreFilter[PodVolumeClaims], Filter[PodVolumeClaims], PreScor
 
     # Filter
 
-    def pre_filter(self, pod: PodInfo) -> Proceed[PodVolumeClaims] | Skip | Rejection:
+    def pre_filter(self, pod: PodInfo) -> Proceed[PodVolumeClaims] | Skip | Status:
         named = _claims_named(pod)
         if not named:
             return SKIP
         for volume, name, key in named:
             problem = self._problem_of(pod, volume, name, self._stored_claims.get(key))
             if problem is not None:
-                return unresolvable(problem)
+                return Status.unresolvable(problem)
         claims = self._sort_claims(named)
-        if isinstance(claims, Rejection):
+        if isinstance(claims, Status):
             return claims
         if claims.immediate:
-            return unresolvable("pod has unbound immediate PersistentVolumeClaims")
+            return Status.unresolvable("pod has unbound immediate PersistentVolumeClaims")
         return Proceed(claims)
 
     def filter(self, state: PodVolumeClaims, rows: Rows) -> Int64s:
@@ -170,21 +170,21 @@ class VolumeBinding(PreFilter[PodVolumeClaims], Filter[PodVolumeClaims], PreScor
 
     # Reserve
 
-    def reserve(self, pod: PodInfo, row: int) -> Rejection | None:
+    def reserve(self, pod: PodInfo, row: int) -> Status | None:
         if not pod.volumes:
             return None
         named = _claims_named(pod)
         if all((claim := self._claims.get(key)) is None or is_fully_bound(claim) for _, _, key in named):
             return None  # all claims are bound, which is the usual case
         claims = self._sort_claims(named)
-        if isinstance(claims, Rejection):
+        if isinstance(claims, Status):
             return claims
         if not claims.delayed and not claims.provisioning:
             return None
         try:
             matches = self._matcher.match(claims.delayed)
         except LabelSelectorError as error:
-            return failure(str(error))
+            return Status.error(str(error))
         self._reserved[pod.uid] = self._assume(claims, matches, row)
         return None
 
@@ -206,24 +206,24 @@ class VolumeBinding(PreFilter[PodVolumeClaims], Filter[PodVolumeClaims], PreScor
     def has_work(self, pod: PodInfo, node_name: str) -> bool:
         return pod.uid in self._reserved
 
-    async def pre_bind(self, pod: PodInfo, node_name: str) -> Rejection | None:
+    async def pre_bind(self, pod: PodInfo, node_name: str) -> Status | None:
         reserved = self._reserved[pod.uid]
-        given: list[tuple[PersistentVolume, str]] = []
-        ordered: list[PersistentVolumeClaim] = []
+        bindings: list[tuple[PersistentVolume, str]] = []
+        provisions: list[PersistentVolumeClaim] = []
         try:
             for volume, claim in reserved.bindings:
-                given.append((await self._binder.bind_volume(volume), claim.key))
+                bindings.append((await self._binder.bind_volume(volume), claim.key))
                 self._confirm(pod, volume)
             for claim in reserved.provisions:
-                ordered.append(await self._binder.select_node(claim))
+                provisions.append(await self._binder.select_node(claim))
                 self._confirm(pod, claim)
         except ClientError as error:
-            return failure(str(error))
+            return Status.error(str(error))
         try:
             why_impossible = partial(self._why_impossible, pod, node_name)
-            await self._binder.wait_bound(node_name, given, ordered, self._bind_timeout_s, why_impossible)
+            await self._binder.wait_bound(node_name, bindings, provisions, self._bind_timeout_s, why_impossible)
         except VolumeBindingError as error:
-            return failure(f"binding volumes: {error}")
+            return Status.error(f"binding volumes: {error}")
         self._reserved.pop(pod.uid, None)
         return None
 
@@ -284,7 +284,7 @@ class VolumeBinding(PreFilter[PodVolumeClaims], Filter[PodVolumeClaims], PreScor
             return not_controlled_text(claim, pod.namespace, pod.name)
         return None
 
-    def _sort_claims(self, named: list[tuple[Volume, str, str]]) -> PodVolumeClaims | Rejection:
+    def _sort_claims(self, named: list[tuple[Volume, str, str]]) -> PodVolumeClaims | Status:
         claims = PodVolumeClaims()
         for _, _, key in named:
             claim = self._claims.get(key)
@@ -294,7 +294,7 @@ class VolumeBinding(PreFilter[PodVolumeClaims], Filter[PodVolumeClaims], PreScor
                 claims.bound.append(BoundClaim(claim, self._volumes.get(claim.spec.volume_name)))
                 continue
             waits = self._waits_for_consumer(claim)
-            if isinstance(waits, Rejection):
+            if isinstance(waits, Status):
                 return waits
             if not waits or claim.spec.volume_name:
                 claims.immediate = True
@@ -304,13 +304,13 @@ class VolumeBinding(PreFilter[PodVolumeClaims], Filter[PodVolumeClaims], PreScor
                 claims.delayed.append(claim)
         return claims
 
-    def _waits_for_consumer(self, claim: PersistentVolumeClaim) -> bool | Rejection:
+    def _waits_for_consumer(self, claim: PersistentVolumeClaim) -> bool | Status:
         class_name = class_of_claim(claim)
         storage_class = self._classes.get(class_name) if class_name else None
         if storage_class is None:
             return False
         if storage_class.volume_binding_mode is None:
-            return failure(f'VolumeBindingMode not set for StorageClass "{class_name}"')
+            return Status.error(f'VolumeBindingMode not set for StorageClass "{class_name}"')
         return storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
 
 

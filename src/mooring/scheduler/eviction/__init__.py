@@ -1,1 +1,0 @@
-"""Eviction: the victims of preemption leave their node."""

@@ -1,0 +1,96 @@
+"""A selection reads only the fields that it is about, whatever an object holds there."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from mooring.apiserver.storage.selection import FieldTerm, matcher_of, matcher_of_selection, parse_field_selector
+from mooring.client.errors import BadRequestError
+from mooring.client.interface import EVERYTHING, Selection
+
+WEB = {
+    "metadata": {"name": "web", "labels": {"app": "web"}},
+    "spec": {"nodeName": "n1", "hostNetwork": True, "priority": 7, "odd key": {"f:x": "y"}},
+    "status": {"phase": "Running"},
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "terms"),
+    [
+        pytest.param("", (), id="nothing"),
+        pytest.param("a.b=c", (FieldTerm("a.b", "c", True),), id="equal"),
+        pytest.param(
+            "a==c,b!=d", (FieldTerm("a", "c", True), FieldTerm("b", "d", False)), id="equal twice, and not equal"
+        ),
+        pytest.param("a=,b!=", (FieldTerm("a", "", True), FieldTerm("b", "", False)), id="empty values"),
+        pytest.param(r"a=x\,y\=z\\", (FieldTerm("a", r"x,y=z" + "\\", True),), id="escaped characters"),
+        pytest.param(",a=b,,", (FieldTerm("a", "b", True),), id="empty terms are none"),
+    ],
+)
+def test_field_selectors_are_read(text: str, terms: tuple[FieldTerm, ...]) -> None:
+    assert parse_field_selector(text) == terms
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        pytest.param("a", "invalid selector: 'a'; can't understand 'a'", id="no operator"),
+        pytest.param(r"a=b\c", r"invalid field selector: invalid escape sequence: \c", id="an unknown escape"),
+        pytest.param("a=b=c", "invalid field selector: unescaped character in value: 61", id="two operators"),
+    ],
+)
+def test_field_selectors_that_cannot_be_read(text: str, words: str) -> None:
+    with pytest.raises(BadRequestError) as refusal:
+        parse_field_selector(text)
+    assert str(refusal.value) == words
+
+
+@pytest.mark.parametrize(
+    ("labels", "fields", "is_selected"),
+    [
+        pytest.param("app=web", "", True, id="the label"),
+        pytest.param("app!=web", "", False, id="not the label"),
+        pytest.param("", "metadata.name=web,spec.nodeName=n1", True, id="both fields"),
+        pytest.param("", "metadata.name=web,spec.nodeName=n2", False, id="one of two fields"),
+        pytest.param("app", "status.phase!=Failed", True, id="a label and a field"),
+        pytest.param("", "spec.hostNetwork=true", True, id="a flag"),
+        pytest.param("", "spec.unschedulable=false", True, id="a flag that is absent is false"),
+        pytest.param("", "spec.priority=7", True, id="a number"),
+        pytest.param("", "spec.nowhere=", True, id="an absent field is empty"),
+        pytest.param("", "nowhere.at.all!=x", True, id="an absent path too"),
+        pytest.param("", "spec.nodeName.deeper=", True, id="a path through a text leads nowhere"),
+        pytest.param("app=web", "spec.nodeName.deeper=x", False, id="and matches nothing"),
+        pytest.param("", "status=", True, id="an object has no text"),
+        pytest.param("", "spec.odd key.f:x=y", True, id="names that are no names in Python"),
+    ],
+)
+def test_an_object_is_selected_by_what_it_holds(labels: str, fields: str, is_selected: bool) -> None:
+    matcher = matcher_of(labels, fields)
+    assert matcher is not None
+    assert matcher.matches(msgspec.json.encode(WEB)) is is_selected
+
+
+@pytest.mark.parametrize(
+    "plain",
+    [
+        pytest.param({}, id="nothing at all"),
+        pytest.param({"metadata": None, "spec": None}, id="nulls"),
+        pytest.param({"metadata": {"labels": None}, "spec": []}, id="a null and a list"),
+        pytest.param({"metadata": "text", "spec": 5}, id="scalars"),
+    ],
+)
+def test_an_object_that_is_odd_is_selected_as_if_the_field_were_absent(plain: object) -> None:
+    raw = msgspec.json.encode(plain)
+    absent, present = matcher_of("!app", "spec.nodeName="), matcher_of("app", "spec.nodeName=n1")
+    assert absent is not None
+    assert present is not None
+    assert (absent.matches(raw), present.matches(raw)) == (True, False)
+
+
+def test_everything_needs_no_matcher_and_the_same_selection_shares_one() -> None:
+    assert matcher_of_selection(EVERYTHING) is None
+    assert matcher_of_selection(Selection("default", labels=" ", fields=",")) is None
+    one = matcher_of_selection(Selection("a", "app=web", "spec.nodeName="))
+    assert matcher_of_selection(Selection("b", "app=web", "spec.nodeName=")) is one

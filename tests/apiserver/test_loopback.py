@@ -1,0 +1,100 @@
+"""The way in for those who are in the process keeps the client promise, by the rules of the API server."""
+
+from __future__ import annotations
+
+import json
+from typing import cast
+
+import pytest
+
+from mooring.api.document import Document
+from mooring.api.kinds import CONFIG_MAP, POD
+from mooring.apiserver.desk import Desk
+from mooring.apiserver.loopback import LoopbackClient
+from mooring.client.errors import BadRequestError, ForbiddenError, InvalidError, NotFoundError
+from mooring.client.interface import Client
+from tests.apiserver.desks import with_desk
+from tests.client.contract import ClientContract
+from tests.client.contract_play import NS, Play, Scenario
+from tests.client.objects import at, config_map, pod, read
+
+
+class TestTheContract(ClientContract):
+    @pytest.fixture
+    def play(self) -> Play:
+        def play(scenario: Scenario) -> None:
+            async def on_desk(desk: Desk, client: LoopbackClient) -> None:
+                await scenario(client)
+
+            with_desk(on_desk)
+
+        return play
+
+
+async def refused(client: Client, body: dict[str, object], error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        await client.create(POD, NS, body)
+
+
+def test_what_is_inside_is_defaulted_admitted_and_stamped() -> None:
+    async def scenario(desk: Desk, client: LoopbackClient) -> None:
+        made = read(await client.create(POD, NS, pod("web")))
+        assert at(made, "spec.priority") == 0
+        assert at(made, "spec.restartPolicy") == "Always"
+        [entry] = cast("list[dict[str, str]]", at(made, "metadata.managedFields"))
+        assert entry["manager"] == "tester"
+
+    with_desk(scenario)
+
+
+def test_what_is_inside_is_validated() -> None:
+    async def scenario(desk: Desk, client: LoopbackClient) -> None:
+        nameless: dict[str, object] = {**pod("web"), "spec": {"containers": []}}
+        await refused(client, nameless, InvalidError, "spec.containers: Required value")
+        strange: dict[str, object] = {**pod("web"), "spec": {"containers": "many"}}
+        await refused(client, strange, BadRequestError, "cannot unmarshal string")
+        unknown = pod("web")
+        unknown["spec"] = {**cast("dict[str, object]", unknown["spec"]), "priorityClassName": "nobody"}
+        await refused(client, unknown, ForbiddenError, "no PriorityClass with name nobody was found")
+
+    with_desk(scenario)
+
+
+def test_a_namespace_must_exist() -> None:
+    async def scenario(desk: Desk, client: LoopbackClient) -> None:
+        with pytest.raises(NotFoundError, match='namespaces "nowhere" not found'):
+            await client.create(CONFIG_MAP, "nowhere", config_map("settings"))
+
+    with_desk(scenario)
+
+
+def test_the_second_replica_is_as_the_first_would_be() -> None:
+    """Whatever is remembered of the first: fields and their managers, warnings, everything that is stored."""
+    owners = [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "u", "controller": True}]
+    other = {"labels": {"b": "c", "a": "b"}, "finalizers": ["example.com/f"], "annotations": {"x": "y"}}
+
+    async def create(client: LoopbackClient, name: str, **metadata: object) -> Document:
+        body = pod(name)
+        body["metadata"] = {**cast(Document, body["metadata"]), **metadata}
+        made = cast(Document, read(await client.create(POD, NS, body)))
+        for field in ("uid", "resourceVersion"):
+            del made["metadata"][field]
+        return made
+
+    alone: list[Document] = []
+
+    async def each_alone(desk: Desk, client: LoopbackClient) -> None:
+        alone.append(await create(client, "web", **(other if alone else {"ownerReferences": owners})))
+
+    with_desk(each_alone)
+    with_desk(each_alone)
+
+    async def together(desk: Desk, client: LoopbackClient) -> None:
+        await create(client, "first")
+        await create(client, "second", ownerReferences=owners)
+        third = await create(client, "web", ownerReferences=owners)
+        assert json.dumps(third) == json.dumps(alone[0])
+        await client.delete(POD, NS, "web")
+        assert json.dumps(await create(client, "web", **other)) == json.dumps(alone[1])
+
+    with_desk(together)

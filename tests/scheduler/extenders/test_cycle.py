@@ -1,0 +1,423 @@
+"""The scheduling cycle with extenders: what is asked, when, and what becomes of the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from mooring.api.views.meta import ApiObject
+from mooring.api.views.pod import Pod
+from mooring.scheduler.cache.pods import PodInfo
+from mooring.scheduler.catalogue import PLUGINS
+from mooring.scheduler.cycle.decision import Decision
+from mooring.scheduler.engine import Engine
+from mooring.scheduler.extenders.cycle import decide_with_extenders
+from mooring.scheduler.extenders.extender import (
+    ExtenderFailure,
+    ExtenderFilterResult,
+    ExtenderPreemptionResult,
+    HostPriority,
+    MetaVictims,
+    extenders_of,
+)
+from mooring.scheduler.extenders.requests import (
+    ExtenderRequest,
+    ExtenderResponse,
+    FilterRequest,
+    PreemptRequest,
+    PrioritizeRequest,
+)
+from mooring.scheduler.framework.plugin import PreFilter, Proceed
+from mooring.scheduler.framework.registry import Registry
+from mooring.scheduler.framework.status import Code
+from tests.api.builders import node_selector, term
+from tests.builders import node, pod
+from tests.scheduler.config.builders import Written, configuration, plugins
+from tests.scheduler.extenders.builders import answering, drive, only, written
+from tests.scheduler.harness import engine_of
+
+NODES = (node("n1"), node("n2"), node("n3"), node("n4", unschedulable=True))
+FILTER = {"filterVerb": "filter", "nodeCacheCapable": True}
+SCORE = {"prioritizeVerb": "prioritize", "weight": 1, "nodeCacheCapable": True}
+PREEMPT = {"preemptVerb": "preempt", "nodeCacheCapable": True}
+BROKEN = ExtenderFailure("out of order")
+
+
+def engine_with(
+    *extenders: Written, views: tuple[ApiObject, ...] = NODES, registry: Registry | None = None, **fields: object
+) -> Engine:
+    return engine_of(*views, config=configuration(extenders=list(extenders), **fields), registry=registry)
+
+
+def exchanged(
+    engine: Engine, view: Pod, response: Callable[[ExtenderRequest], ExtenderResponse]
+) -> tuple[Decision, list[tuple[ExtenderRequest, ...]]]:
+    """A decision in full and what was asked for it; one that is not in full must come out the same."""
+    brief, asked_in_brief = drive(decide_with_extenders(engine, engine.record(view)), response)
+    full, asked = drive(decide_with_extenders(engine, engine.record(view), in_full=True), response)
+    assert [list(map(type, each)) for each in asked] == [list(map(type, each)) for each in asked_in_brief]
+    for field in (
+        "node_name",
+        "message",
+        "error",
+        "feasible_count",
+        "unschedulable_plugins",
+        "pending_plugins",
+        "clears_nomination",
+    ):
+        assert getattr(brief, field) == getattr(full, field), field
+    assert victims_of(brief) == victims_of(full)
+    return full, asked
+
+
+def victims_of(decision: Decision) -> Any:
+    plan = decision.preemption
+    return (plan.node_name, [victim.name for victim in plan.victims]) if plan is not None else None
+
+
+def names_asked_about(rounds: list[tuple[ExtenderRequest, ...]]) -> list[list[str]]:
+    return [
+        list(request.node_names)
+        for requests in rounds
+        for request in requests
+        if isinstance(request, FilterRequest | PrioritizeRequest)
+    ]
+
+
+# Filtering
+
+
+def test_extenders_are_asked_about_nodes_that_filters_let_through() -> None:
+    decision, rounds = exchanged(engine_with(written(**FILTER)), pod(), answering(filter=only("n2", "n3")))
+    assert names_asked_about(rounds) == [["n1", "n2", "n3"]]
+    assert (decision.node_name, decision.feasible_count) == ("n2", 2)
+    assert set(decision.scores) == {"n2", "n3"}
+    assert set(decision.node_to_status) == {"n2", "n3", "n4"}, (
+        "of a node that was dropped without a word nothing is known"
+    )
+
+
+def test_each_is_asked_about_what_the_one_before_it_left() -> None:
+    engine = engine_with(
+        written("http://a", filterVerb="a", nodeCacheCapable=True),
+        written("http://b", filterVerb="b", nodeCacheCapable=True),
+        written("http://c", filterVerb="c", nodeCacheCapable=True),
+    )
+    decision, rounds = exchanged(engine, pod(), answering(a=only("n3", "n1"), b=only(), c=BROKEN))
+    assert names_asked_about(rounds) == [["n1", "n2", "n3"], ["n3", "n1"]], "where none is left nobody is asked"
+    assert decision.code is Code.UNSCHEDULABLE
+    assert decision.unschedulable_plugins == {"Extender", "NodeUnschedulable"}
+
+
+def test_a_pod_of_no_interest_is_not_asked_about() -> None:
+    engine = engine_with(written(**FILTER, managedResources=[{"name": "example.com/gpu"}]))
+    decision, rounds = exchanged(engine, pod(), answering())
+    assert (decision.node_name, rounds) == ("n1", [])
+
+
+def test_nodes_are_asked_about_in_the_order_of_their_turn() -> None:
+    nodes = tuple(node(f"n{number}", zone="ab"[number // 2]) for number in range(4))
+    engine = engine_with(written(**FILTER), views=nodes)
+    _, rounds = exchanged(engine, pod(), answering(filter=only("n0")))
+    assert names_asked_about(rounds) == [["n0", "n2", "n1", "n3"]]
+
+
+def test_of_a_sample_extenders_see_the_sample() -> None:
+    nodes = tuple(node(f"n{number:03}") for number in range(250))
+    engine = engine_with(written(**FILTER), views=nodes, percentageOfNodesToScore=1)
+    first, second = (
+        drive(decide_with_extenders(engine, engine.record(pod())), answering(filter=BROKEN))[1] for _ in range(2)
+    )
+    assert names_asked_about(first) == [[f"n{number:03}" for number in range(100)]]
+    assert names_asked_about(second) == [[f"n{number:03}" for number in range(100, 200)]], "an error moves on, too"
+
+
+@pytest.mark.parametrize(
+    ("response", "message", "unschedulable_plugins"),
+    [
+        pytest.param(
+            only(failed={"n1": "too hot", "n2": "too hot", "n3": "too cold"}),
+            "0/4 nodes are available: 1 node(s) were unschedulable, 1 too cold, 2 too hot.",
+            {"NodeUnschedulable", "Extender"},
+            id="its reasons are told with the others",
+        ),
+        pytest.param(
+            only(failed={"n1": "too hot"}),
+            "0/4 nodes are available: 1 node(s) were unschedulable, 1 too hot.",
+            {"NodeUnschedulable", "Extender"},
+            id="nothing is said of nodes that it dropped without a word",
+        ),
+        pytest.param(
+            only(failed={"n1": "a", "n4": "b", "elsewhere": "c"}, for_good={"n1": "never"}),
+            "0/4 nodes are available: 1 b, 1 c, 1 never.",
+            {"NodeUnschedulable", "Extender"},
+            id="it may speak of whom it likes",
+        ),
+    ],
+)
+def test_when_none_is_left(response: ExtenderFilterResult, message: str, unschedulable_plugins: set[str]) -> None:
+    decision, _ = exchanged(engine_with(written(**FILTER)), pod(), answering(filter=response))
+    assert decision.message is not None
+    assert decision.message.startswith(message), decision.message
+    assert (decision.code, decision.error, decision.node_name) == (Code.UNSCHEDULABLE, None, None)
+    assert decision.unschedulable_plugins == unschedulable_plugins
+
+
+def test_named_nodes_that_it_dropped_count_with_those_left_out() -> None:
+    view = pod(nodes=node_selector(term(fields=["metadata.name In n1"]), term(fields=["metadata.name In n2"])))
+    decision, rounds = exchanged(engine_with(written(**FILTER)), view, answering(filter=only(failed={"n1": "hot"})))
+    assert names_asked_about(rounds) == [["n1", "n2"]]
+    assert (decision.message or "").startswith(
+        "0/4 nodes are available: 1 hot, 3 node(s) didn't satisfy plugin(s) [NodeAffinity]."
+    )
+    assert decision.unschedulable_plugins == {"Extender", "NodeAffinity"}
+
+
+def test_the_failure_of_an_extender_ends_the_cycle() -> None:
+    decision, _ = exchanged(engine_with(written(**FILTER)), pod(), answering(filter=BROKEN))
+    assert (decision.error, decision.message, decision.code) == ("extender", "out of order", Code.ERROR)
+    assert (decision.unschedulable_plugins, decision.clears_nomination) == (frozenset(), True)
+
+
+def test_unless_its_failures_may_be_ignored() -> None:
+    engine = engine_with(
+        written("http://a", filterVerb="a", nodeCacheCapable=True, ignorable=True),
+        written("http://b", filterVerb="b", nodeCacheCapable=True),
+    )
+    decision, rounds = exchanged(engine, pod(), answering(a=BROKEN, b=only("n3", "n2")))
+    assert names_asked_about(rounds) == [["n1", "n2", "n3"], ["n3", "n2"]]
+    assert decision.node_name == "n2"
+
+
+# A promised node
+
+
+def test_a_promised_node_is_asked_about_first() -> None:
+    view = pod(nominated="n2")
+    decision, rounds = exchanged(engine_with(written(**FILTER)), view, answering(filter=only("n2")))
+    assert (names_asked_about(rounds), decision.node_name, decision.feasible_count) == ([["n2"]], "n2", 1)
+
+
+def test_one_that_an_extender_refuses_is_asked_about_again_with_the_others() -> None:
+    def response(request: ExtenderRequest) -> ExtenderResponse:
+        assert isinstance(request, FilterRequest)
+        return only("n1", failed={"n2": "hot"}) if len(request.node_names) > 1 else only(failed={"n2": "hot"})
+
+    decision, rounds = exchanged(engine_with(written(**FILTER)), pod(nominated="n2"), response)
+    first, again = names_asked_about(rounds)
+    assert (first, sorted(again)) == (["n2"], ["n1", "n2", "n3"])
+    assert again[0] == "n2", "it was looked at twice in the decision before, so that this search starts one further"
+    assert decision.node_name == "n1"
+
+
+def test_what_a_promised_node_said_is_told_even_if_the_search_does_not_get_to_it() -> None:
+    nodes = (*(node(f"n{number:03}") for number in range(150)), node("promised", cpu=0))
+    engine = engine_with(written(**FILTER), views=nodes, percentageOfNodesToScore=1)
+    decision, rounds = exchanged(
+        engine, pod(cpu=1, nominated="promised"), answering(filter=only(failed={"n000": "hot"}))
+    )
+    assert len(names_asked_about(rounds)[0]) == 100
+    assert (decision.message or "").startswith("0/151 nodes are available: 1 Insufficient cpu, 1 hot.")
+    assert decision.unschedulable_plugins == {"Extender", "NodeResourcesFit"}
+
+
+def test_a_failure_there_is_no_reason_to_give_up() -> None:
+    def response(request: ExtenderRequest) -> ExtenderResponse:
+        assert isinstance(request, FilterRequest)
+        return only("n3") if len(request.node_names) > 1 else BROKEN
+
+    decision, _ = exchanged(engine_with(written(**FILTER)), pod(nominated="n2"), response)
+    assert decision.node_name == "n3"
+
+
+# Scores
+
+
+def scores(**by_name: int) -> tuple[HostPriority, ...]:
+    return tuple(HostPriority(name, score) for name, score in by_name.items())
+
+
+def test_scores_are_added_with_their_weight() -> None:
+    engine = engine_with(written(**SCORE | {"weight": 3}))
+    decision, rounds = exchanged(engine, pod(), answering(prioritize=scores(n1=1, n2=5, n3=2, n9=10)))
+    assert (decision.node_name, len(rounds)) == ("n2", 1)
+    by_node = {name: each["http://extender.test"] for name, each in decision.scores.items()}
+    assert by_node == {"n1": 30, "n2": 150, "n3": 60}
+    of_n2 = decision.scores["n2"]
+    assert of_n2["total"] == sum(score for name, score in of_n2.items() if name != "total")
+
+
+def test_all_are_asked_for_scores_at_once_about_what_is_left() -> None:
+    engine = engine_with(
+        written("http://a", **FILTER, prioritizeVerb="a", weight=1),
+        written("http://b", prioritizeVerb="b", weight=2, nodeCacheCapable=True),
+        written("http://c", prioritizeVerb="c", weight=1, managedResources=[{"name": "example.com/gpu"}]),
+        written("http://d", bindVerb="d"),
+    )
+    responses = answering(filter=only("n3", "n2"), a=scores(n2=4, n3=1), b=scores(n3=2))
+    decision, rounds = exchanged(engine, pod(), responses)
+    assert [[request.verb for request in requests] for requests in rounds] == [["filter"], ["a", "b"]]
+    assert names_asked_about(rounds)[1:] == [["n3", "n2"], ["n3", "n2"]]
+    assert decision.node_name == "n3", "10 + 40 are more than 40"
+
+
+def test_scores_that_nobody_gives_are_not_missed() -> None:
+    decision, _ = exchanged(engine_with(written(**SCORE)), pod(), answering(prioritize=BROKEN))
+    assert (decision.node_name, decision.error) == ("n1", None)
+
+
+def test_one_node_needs_no_scores() -> None:
+    engine = engine_with(written(**FILTER, prioritizeVerb="prioritize", weight=1))
+    decision, rounds = exchanged(engine, pod(), answering(filter=only("n3")))
+    assert (decision.node_name, len(rounds)) == ("n3", 1)
+
+
+def test_scores_decide_even_where_all_nodes_are_equal_to_us() -> None:
+    unscored = {"plugins": {"score": {"disabled": plugins("*")}}}
+    engine = engine_with(written(**SCORE), profiles=[unscored])
+    decision, _ = exchanged(engine, pod(), answering(prioritize=scores(n3=1)))
+    assert decision.node_name == "n3"
+
+
+# Preemption
+
+CROWDED = (
+    node("n1", cpu=1),
+    node("n2", cpu=1),
+    node("n3", cpu=2),
+    pod("a", uid="ua", cpu=1, on="n1", priority=1),
+    pod("b", uid="ub", cpu=1, on="n2", priority=2),
+    pod("c", uid="uc", cpu=1, on="n3", priority=3),
+    pod("d", uid="ud", cpu=1, on="n3", priority=3),
+)
+IMPORTANT = pod("important", cpu=1, priority=9)
+
+
+def left(**by_node: tuple[str, ...]) -> ExtenderPreemptionResult:
+    return ExtenderPreemptionResult({name: MetaVictims(uids, 0) for name, uids in by_node.items()})
+
+
+def preempting(response: ExtenderResponse, **fields: object) -> tuple[Decision, list[tuple[ExtenderRequest, ...]]]:
+    return exchanged(engine_with(written(**PREEMPT, **fields), views=CROWDED), IMPORTANT, answering(preempt=response))
+
+
+def test_candidates_are_shown_with_their_victims() -> None:
+    decision, rounds = preempting(left(n1=("ua",), n2=("ub",)))
+    assert len(rounds) == 1
+    (request,) = rounds[0]
+    assert isinstance(request, PreemptRequest)
+    shown = {name: [victim.uid for victim in found.pods] for name, found in request.victims.items()}
+    assert shown == {"n1": ["ua"], "n2": ["ub"], "n3": ["uc"]}
+    assert victims_of(decision) == ("n1", ["a"])
+
+
+@pytest.mark.parametrize(
+    ("response", "plan"),
+    [
+        pytest.param(left(n2=("ub",)), ("n2", ["b"]), id="strikes candidates off"),
+        pytest.param(left(n3=("uc", "ud"), n2=("ub",)), ("n2", ["b"]), id="wants more victims"),
+        pytest.param(left(n3=("uc", "ud")), ("n3", ["c", "d"]), id="and gets them"),
+        pytest.param(
+            ExtenderPreemptionResult({"n1": MetaVictims(("ua",), 2), "n2": MetaVictims(("ub",), 1)}),
+            ("n2", ["b"]),
+            id="counts broken budgets its own way",
+        ),
+    ],
+)
+def test_what_an_extender_wants_of_preemption(response: ExtenderResponse, plan: Any) -> None:
+    decision, _ = preempting(response)
+    assert victims_of(decision) == plan
+
+
+@pytest.mark.parametrize(
+    ("response", "message"),
+    [
+        pytest.param(left(), "preemption: no candidate node for preemption", id="leaves nobody"),
+        pytest.param(BROKEN, "preemption: out of order", id="fails"),
+        pytest.param(left(n9=("ua",)), 'preemption: nodeinfo not found for node name "n9"', id="invents a node"),
+        pytest.param(
+            left(n1=("ub",)),
+            "preemption: extender: http://extender.test claims to preempt pod (UID: &{ub}) on node: n1, but the pod "
+            "is not found on that node",
+            id="names somebody who is not there",
+        ),
+        pytest.param(left(n1=()), 'preemption: expected at least one victim pod on node "n1"', id="names nobody"),
+    ],
+)
+def test_preemption_that_comes_to_nothing(response: ExtenderResponse, message: str) -> None:
+    decision, _ = preempting(response)
+    assert victims_of(decision) is None
+    assert decision.message is not None
+    assert decision.message.endswith(message), decision.message
+    assert (decision.code, decision.clears_nomination) == (Code.UNSCHEDULABLE, False)
+
+
+@pytest.mark.parametrize(
+    ("response", "plan"),
+    [
+        pytest.param(BROKEN, ("n1", ["a"]), id="a failure is passed over"),
+        pytest.param(left(n1=(), n2=("ub",)), ("n2", ["b"]), id="a node without victims is no candidate"),
+    ],
+)
+def test_an_extender_that_may_fail_at_preemption(response: ExtenderResponse, plan: Any) -> None:
+    decision, _ = preempting(response, ignorable=True)
+    assert victims_of(decision) == plan
+
+
+def test_nodes_that_an_extender_refused_may_be_freed_by_preemption() -> None:
+    engine = engine_with(written(**FILTER), views=(node("n1", cpu=2), pod("a", cpu=1, on="n1", priority=1)))
+    refused = answering(filter=only(failed={"n1": "hot"}))
+    decision, _ = exchanged(engine, IMPORTANT, refused)
+    assert (decision.message or "").endswith('preemption: expected at least one victim pod on node "n1"')
+    engine = engine_with(written(**FILTER), views=(node("n1", cpu=2), pod("a", cpu=1, on="n1", priority=1)))
+    decision, _ = exchanged(engine, IMPORTANT, answering(filter=only(for_good={"n1": "hot"})))
+    assert (decision.message or "").endswith("1 Preemption is not helpful for scheduling.")
+
+
+# What else can happen
+
+
+class Fragile(PreFilter[None]):
+    name = "Fragile"
+
+    def pre_filter(self, pod: PodInfo) -> Proceed[None]:
+        raise LookupError("no such luck")
+
+
+def test_a_plugin_that_fails_ends_a_consultation_too() -> None:
+    engine = engine_with(
+        written(**FILTER),
+        registry=Registry([*PLUGINS, Fragile]),
+        profiles=[{"plugins": {"preFilter": {"enabled": plugins("Fragile")}}}],
+    )
+    decision, rounds = exchanged(engine, pod(), answering())
+    assert (decision.error, rounds) == ("prefilter", [])
+    assert (decision.message or "").startswith('running PreFilter plugin "Fragile": LookupError: no such luck')
+
+
+@pytest.mark.parametrize(
+    ("views", "view", "code"),
+    [
+        pytest.param(NODES, pod(gates=["g"]), Code.UNRESOLVABLE, id="a gate"),
+        pytest.param((), pod(), Code.UNRESOLVABLE, id="no nodes"),
+        pytest.param(NODES, pod(cpu=9), Code.UNSCHEDULABLE, id="no node fits"),
+        pytest.param(NODES, pod(claims=["lost"]), Code.UNSCHEDULABLE, id="a PreFilter rejects"),
+    ],
+)
+def test_nobody_is_asked_where_there_is_nothing_to_ask(views: tuple[ApiObject, ...], view: Pod, code: Code) -> None:
+    decision, rounds = exchanged(engine_with(written(**FILTER), views=views), view, answering())
+    assert (decision.code, rounds) == (code, [])
+
+
+def test_a_decision_without_questions_asks_nobody() -> None:
+    engine = engine_with(written(**FILTER))
+    assert engine.decide(engine.record(pod())).node_name == "n1"
+
+
+def test_an_engine_without_extenders_has_no_questions() -> None:
+    engine = engine_of(*NODES)
+    assert extenders_of(engine.configuration) == ()
+    with pytest.raises(AssertionError, match="no extenders"):
+        decide_with_extenders(engine, engine.record(pod()))
