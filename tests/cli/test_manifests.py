@@ -128,6 +128,30 @@ def test_what_is_skipped_is_counted() -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("{apiVersion: v1, kind: LimitRange, metadata: {name: l}}", id="YAML"),
+        pytest.param(
+            '{"apiVersion": "v1", "kind": "LimitRangeList", "items": [{"metadata": {"name": "l"}}]}', id="JSON"
+        ),
+        pytest.param("apiVersion: v1\nkind: LimitRangeList\nitems:\n- metadata: {name: l}\n", id="a list in YAML"),
+    ],
+)
+def test_objects_that_only_admission_reads(text: str) -> None:
+    manifests = read(text)
+    wanted = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "l"}}
+    assert [policy.document for policy in manifests.policies] == [wanted]
+    assert (manifests.objects, manifests.skipped, manifests.kinds) == ([], {}, {"LimitRange"})
+
+
+def test_only_objects_without_a_uid_keep_their_body() -> None:
+    items = "- metadata: {name: a}\n- metadata: {name: b, uid: u}\n"
+    written, stored = read(f"apiVersion: v1\nkind: PodList\nitems:\n{items}").objects
+    assert written.body is not None
+    assert stored.body is None
+
+
+@pytest.mark.parametrize(
     ("text", "kinds"),
     [
         pytest.param("{apiVersion: v1, kind: Node, metadata: {name: n1}}", {"Node"}, id="an object"),

@@ -1,10 +1,7 @@
-"""Bootstrap: what is in a cluster before anybody has put anything into it.
+"""Creates the objects that every cluster has: namespaces, priority classes, roles and their bindings.
 
-Comes in   a store, perhaps with a cluster in it
-Goes out   the same with the namespaces, roles, bindings and priority classes that every cluster has
-
- 1. What is there already is kept. Roles that somebody has changed get back what they lack, never lose what they have
-    (`access.reconciliation`), unless they opt out.
+1. Existing objects are kept. A changed role gets back the rules that it lacks and loses none, unless it opts out; see
+   `access.reconciliation`.
 """
 
 from __future__ import annotations
@@ -42,15 +39,20 @@ _PRIORITY_CLASSES = (
 
 
 async def bootstrap(shelf: Shelf, clock: Clock, entropy: Entropy) -> None:
-    """Put what every cluster has into the store, where it is missing."""
+    """Creates the missing objects in the store."""
     maker = _Maker(shelf, clock, entropy)
     for name in _NAMESPACES:
         await maker.ensure(kinds.NAMESPACE, _namespace(name))
-    for name, value, description in _PRIORITY_CLASSES:
-        await maker.ensure(kinds.PRIORITY_CLASS, _priority_class(name, value, description))
-    # Together, so that a store on disk makes few commits of them and not one for each.
+    for priority_class in system_priority_classes():
+        await maker.ensure(kinds.PRIORITY_CLASS, priority_class)
+    # Concurrently, so that a store on disk writes many of them in one commit.
     documents = [wanted.document for wanted in default_objects()]
     await run_bounded(maker.ensure_role, documents, limit=ROLES_AT_ONCE, name="bootstrap roles")
+
+
+def system_priority_classes() -> list[Document]:
+    """The priority classes that every cluster has."""
+    return [_priority_class(name, value, description) for name, value, description in _PRIORITY_CLASSES]
 
 
 class _Maker:
@@ -68,13 +70,13 @@ class _Maker:
         struct = struct_of_kind(kind.api_version, kind.kind)
         assert struct is not None, f"{kind} has no schema"
         writer = manager_id(OWN_MANAGER, UPDATE, kind.api_version, "")
-        # What the server itself fills into a namespace is nobody's.
+        # Spec and status of a namespace, which the server fills in, have no manager.
         ignored = (("spec",), ("status",)) if kind is kinds.NAMESPACE else ()
         stamp(struct_shape(struct, kind.api_version, kind.kind), None, document, writer, self._now, ignored)
         try:
             await self._shelf.create(kind, document)
         except WriteConflict:
-            return  # another server on the same store was quicker
+            return  # another server on the same store created it first
 
     async def ensure_role(self, wanted: Document) -> None:
         kind = kinds.kind_named(wanted["apiVersion"], wanted["kind"])
@@ -90,7 +92,7 @@ class _Maker:
             if "uid" in changed["metadata"]:
                 await self._shelf.put(kind, changed, if_revision=found.revision)
                 return
-            # A binding to another role: what a binding refers to never changes, so it is made anew.
+            # A binding to another role: roleRef is immutable, so the binding is deleted and created again.
             await self._shelf.delete(kind, metadata.get("namespace", ""), metadata["name"], if_revision=found.revision)
             await self.ensure(kind, changed)
         except WriteConflict:

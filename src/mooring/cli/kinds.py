@@ -1,9 +1,9 @@
-"""Kinds that a dump of a cluster may hold and that scheduling does not read.
+"""Kinds that a dump of a cluster may hold and that `mooring explain` does not decide by.
 
-1. A kind of Kubernetes' own groups must be one that Kubernetes has: a typing error in `kind` is an error, because
-   skipping the object would quietly change the answer.
-2. Groups of others (custom resources) are theirs to name: everything in them is skipped.
-3. The other kinds of `mooring.api.decode.KINDS` are read, in the version that it knows.
+1. A kind of a group of Kubernetes must exist in Kubernetes: a typing error in `kind` is an error, because skipping the
+   object would change the answer without notice.
+2. All kinds of other groups (custom resources) are skipped.
+3. The other kinds of `mooring.api.decode.KINDS` are read, in the version of that table.
 """
 
 from __future__ import annotations
@@ -46,7 +46,10 @@ UNREAD: Mapping[str, frozenset[str]] = {
         "storagemigration.k8s.io": "StorageVersionMigration",
     }.items()
 }
-"""By group; the version plays no part, except for the workloads below."""
+"""Skipped kinds by group, in any version; workloads and policies in the version below are read."""
+
+POLICY_KINDS = frozenset((("v1", "LimitRange"), ("node.k8s.io/v1", "RuntimeClass")))
+"""API version and kind of objects that only admission reads."""
 
 CONFIGURATION_GROUP = "kubescheduler.config.k8s.io"
 
@@ -56,7 +59,7 @@ _WORKLOAD_VERSIONS: Mapping[str, str] = {view.kind: view.api_version for view in
 
 
 def is_skipped(api_version: str, kind: str) -> bool:
-    """Whether an object of a kind that scheduling does not read may be passed over."""
+    """Whether an object is of a kind that scheduling does not read, and may be skipped."""
     if _WORKLOAD_VERSIONS.get(kind) == api_version:
         return False
     group = group_of(api_version)

@@ -1,12 +1,12 @@
-"""Manifests: files, folders and standard input in, objects out.
+"""Reads manifests: files, folders and standard input, into checked views.
 
-Comes in   what `-f` names: YAML with any number of documents, JSON, dumps of `kubectl get -o yaml`
-Goes out   `Manifests`: every object that scheduling reads, as a checked view with its origin, and what was skipped
+The input is what `-f` names: YAML with any number of documents, JSON, dumps of `kubectl get -o yaml`. The output is
+`Manifests`: every object that scheduling or admission reads, with its origin, and a count of the skipped ones.
 
- 1. All problems of all files are told together. A file that is not YAML has one problem; each object has its own.
- 2. Objects keep the order of the files and of the text. Of two with the same name the later one counts, as it would
-    if both were applied; see `completion`.
- 3. JSON is decoded straight from its bytes, item by item; only JSON that is odd takes the way of YAML.
+ 1. All problems of all files are reported together. A file that is not YAML has one problem; each object has its own.
+ 2. Objects keep the order of the files and of the text. Of two with the same name the later one counts, as if both were
+    applied; see `explain.cluster_input`.
+ 3. JSON is decoded from its bytes, item by item. JSON of an unexpected form is read like YAML.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from mooring.api.decode import convert_as, decode_as, view_of
 from mooring.api.document import Document
 from mooring.api.errors import DecodeError, UnknownKindError
 from mooring.api.views.base import View
-from mooring.api.views.meta import ApiObject
+from mooring.api.views.meta import ApiObject, KeptWhole
 from mooring.api.yaml import YamlError, load_documents
 from mooring.cli.checks import faults_of
 from mooring.cli.chunks import Chunk, CutList, cut_list, documents_of
-from mooring.cli.kinds import WORKLOADS, advice_for, is_skipped
+from mooring.cli.kinds import POLICY_KINDS, advice_for, is_skipped
 from mooring.cli.origins import JsonOrigin, Origin, TextOrigin
 from mooring.cli.problems import InputError, Problem
 
@@ -39,7 +39,7 @@ STDIN_NAME = "<stdin>"
 Body: TypeAlias = msgspec.Raw | Mapping[str, object]
 """An object as JSON, or decoded from YAML."""
 Advance = Callable[[int], None]
-"""Told how many bytes more have been read."""
+"""Called with the number of bytes read since the last call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,22 +48,26 @@ class Found:
 
     view: ApiObject
     origin: Origin
+    body: Body | None = None
+    """The object as it is written; None if it has a uid, because an API server has completed it."""
 
 
 @dataclass(slots=True)
 class Manifests:
-    """All that the files hold."""
+    """Everything that the files hold."""
 
     objects: list[Found] = field(default_factory=list)
     skipped: Counter[str] = field(default_factory=Counter)
     """Objects of kinds that scheduling does not read, by kind."""
     kinds: set[str] = field(default_factory=set)
     """Kinds that the files hold, as objects or as a typed list (`PodList`), even an empty one."""
+    policies: list[PlainObject] = field(default_factory=list)
+    """LimitRanges and RuntimeClasses: only admission reads them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Something to read."""
+    """A file, or standard input."""
 
     name: str
     path: Path | None
@@ -71,7 +75,7 @@ class Source:
 
 
 def find_sources(names: Iterable[str], option: str = "-f") -> list[Source]:
-    """The files behind the values of an option, folders unfolded. Raises `InputError`."""
+    """The files that the values of an option name; a folder stands for the files in it. Raises `InputError`."""
     sources: list[Source] = []
     problems: list[Problem] = []
     for name in names:
@@ -96,7 +100,7 @@ def find_sources(names: Iterable[str], option: str = "-f") -> list[Source]:
 
 
 def read_manifests(sources: Iterable[Source], stdin: BinaryIO, advance: Advance) -> Manifests:
-    """Every object of every source. Raises `InputError` with all that is wrong."""
+    """Every object of every source. Raises `InputError` with all problems."""
     reader = _Reader(advance)
     _read_all(reader, sources, stdin)
     return reader.manifests
@@ -115,7 +119,7 @@ def _read_all(reader: _Reader, sources: Iterable[Source], stdin: BinaryIO) -> No
 
 
 class _Listed(View):
-    """A list whose items are left as they are."""
+    """A list whose items are not decoded."""
 
     api_version: str | None = None
     kind: str | None = None
@@ -132,14 +136,14 @@ _decode_head = msgspec.json.Decoder(_Head).decode
 
 
 class _Reader:
-    """Takes in one file after the other, and collects objects and problems."""
+    """Reads one file after the other, and collects objects and problems."""
 
     def __init__(self, advance: Advance) -> None:
         self.manifests = Manifests()
         self.problems: list[Problem] = []
         self._advance = advance
         self._is_empty = True
-        """Whether the file that is being read has held nothing so far; an empty list is something."""
+        """Whether the current file holds nothing up to here; an empty list counts as something."""
 
     def read(self, name: str, content: bytes) -> None:
         self._is_empty = True
@@ -180,7 +184,7 @@ class _Reader:
                 return
         except (msgspec.DecodeError, UnicodeDecodeError):
             pass
-        # Odd things (a list in a list, a number for an object) are complained about in one place only.
+        # One place reports everything unexpected, such as a list in a list or a number for an object.
         self._take_plain(msgspec.json.decode(raw), origin.as_text())
 
     # YAML
@@ -209,9 +213,9 @@ class _Reader:
             self._take_plain(document.data, TextOrigin(name, chunk.text, chunk.lines_before, number))
 
     def _read_cut(self, name: str, cut: CutList) -> bool:
-        """Reads a list item by item; False, with nothing taken, if its pieces do not stand alone."""
+        """Reads a list item by item; False, with nothing added, if an item cannot be parsed on its own."""
         kept = (len(self.manifests.objects), self.manifests.skipped.copy(), self.manifests.kinds.copy())
-        problems_before = len(self.problems)
+        policies_before, problems_before = len(self.manifests.policies), len(self.problems)
         try:
             head = load_documents(cut.head, name)[0].data
             if not isinstance(head, Mapping) or not str(head.get("kind")).endswith("List"):
@@ -227,6 +231,7 @@ class _Reader:
                 self._advance(len(item.text))
         except (YamlError, ValueError, IndexError):
             del self.manifests.objects[kept[0] :], self.problems[problems_before:]
+            del self.manifests.policies[policies_before:]
             self.manifests.skipped, self.manifests.kinds = kept[1], kept[2]
             return False
         self._is_empty = False
@@ -235,7 +240,7 @@ class _Reader:
     # Objects
 
     def _take_plain(self, plain: object, origin: TextOrigin) -> None:
-        """Takes in a plain object, or all objects of a list."""
+        """Adds a decoded object, or all objects of a list."""
         if not isinstance(plain, Mapping):
             wanted = "wanted a Kubernetes object with apiVersion, kind and metadata"
             self._complain(origin, "", f"found {_described(plain)}; {wanted}")
@@ -266,6 +271,10 @@ class _Reader:
     def _take(self, api_version: str, kind: str, body: Body, origin: Origin) -> None:
         """Decodes and checks one object, or skips it."""
         self._supplied(kind)
+        if (api_version, kind) in POLICY_KINDS:
+            plain = msgspec.json.decode(body) if isinstance(body, msgspec.Raw) else dict(body)
+            self.manifests.policies.append(PlainObject({**plain, "apiVersion": api_version, "kind": kind}, origin))
+            return
         if is_skipped(api_version, kind):
             self.manifests.skipped[kind] += 1
             return
@@ -287,7 +296,7 @@ class _Reader:
             subject = f'{kind} "{view.key}"' if view.metadata.name else kind
             self._complain(origin, path, f"{subject}: {path}: {text}")
         if not faults:
-            self.manifests.objects.append(Found(view, origin))
+            self.manifests.objects.append(Found(view, origin, None if view.metadata.uid else body))
 
     def _supplied(self, kind: str) -> None:
         if kind:
@@ -297,7 +306,7 @@ class _Reader:
         self.problems.append(Problem(origin.at(path), text))
 
     def _refuse(self, where: str, text: str) -> None:
-        """The file, or a document of it, cannot be read at all."""
+        """Reports a file, or a document of it, that cannot be read at all."""
         self._is_empty = False
         self.problems.append(Problem(where, text))
 
@@ -315,14 +324,14 @@ class PlainObject:
 
 
 def read_objects(sources: Iterable[Source], stdin: BinaryIO, advance: Advance = lambda _: None) -> list[PlainObject]:
-    """Every object of every source, of whatever kind, lists unfolded. Raises `InputError` with all that is wrong."""
+    """Every object of every source, of any kind, and the items of lists. Raises `InputError` with all problems."""
     reader = _PlainReader(advance)
     _read_all(reader, sources, stdin)
     return reader.objects
 
 
 class _PlainReader(_Reader):
-    """Leaves the objects as they are written: the API server checks them."""
+    """Keeps objects as they are written: the API server checks them."""
 
     def __init__(self, advance: Advance) -> None:
         super().__init__(advance)
@@ -346,7 +355,7 @@ class _PlainReader(_Reader):
                 self._complain(origin, path, f"{path}: found {_described(part)}; wanted an object")
                 return
         metadata = plain["metadata"]
-        assert isinstance(metadata, dict), "looked at above"
+        assert isinstance(metadata, dict), "checked above"
         for path in ("name", "namespace", "uid"):
             text = metadata.get(path)
             if text is not None and not isinstance(text, str):
@@ -362,12 +371,12 @@ class _PlainReader(_Reader):
 
 
 _UNQUOTED = re.compile(r"expected a string, found (true|false|[-+.\d]\S*)$")
-"""What YAML makes of `yes` and `1.10` where a label's value was meant."""
+"""A label value without quotes: YAML reads `yes` as a boolean and `1.10` as a number."""
 _SUCH_AS = {"kind": "Pod or Node", "apiVersion": "v1 or apps/v1"}
 
 
 def _check_form(api_version: str, kind: str, plain: Mapping[str, object]) -> None:
-    """Raises `DecodeError` if a field that we read has another type: the code that reads it trusts the types."""
+    """Raises `DecodeError` if a field of the view has another type: code that reads the view relies on the types."""
     try:
         view = view_of(api_version, kind)
     except UnknownKindError:  # a custom resource: only its metadata is read
@@ -381,14 +390,14 @@ class CustomResource(ApiObject):
 
 
 def _view_of_plain(view: type[ApiObject], plain: Mapping[str, object]) -> ApiObject:
-    """Workloads go through JSON: their views hold the bytes of the whole object, from which pods are made."""
-    if issubclass(view, WORKLOADS):
+    """The view of an object from YAML. Views that keep the bytes of the object are decoded from JSON."""
+    if issubclass(view, KeptWhole):
         return decode_as(view, msgspec.json.encode(plain))
     return convert_as(view, plain)
 
 
 def _named(item: object, api_version: str, kind: str) -> object:
-    """An item with the kind that its list implies: those of a `PodList` need not say that they are pods."""
+    """An item with the kind of its list: items of a `PodList` may omit their kind."""
     if kind and isinstance(item, Mapping) and not item.get("kind"):
         return {**item, "apiVersion": item.get("apiVersion") or api_version, "kind": kind}
     return item

@@ -193,6 +193,21 @@ def test_an_object_of_a_file_replaces_that_of_the_cluster(cluster: Up, tmp_path:
     assert entry["outcome"] == "placed"
 
 
+def test_a_pod_of_a_file_gets_a_claim_of_a_template_of_the_cluster(cluster: Up, tmp_path: Path) -> None:
+    head = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate", "metadata": {"name": "gpus"}}
+    created(
+        cluster,
+        "/apis/resource.k8s.io/v1/namespaces/default/resourceclaimtemplates",
+        {**head, "spec": {"spec": DEVICE_CLAIM["spec"]}},
+    )
+    file = tmp_path / "templated.yaml"
+    claims = [{"name": "r", "resourceClaimTemplateName": "gpus"}]
+    file.write_text(yaml.safe_dump(pod("templated", resourceClaims=claims)), encoding="utf-8")
+    (entry,) = explained(cluster, "-f", str(file))["pods"]
+    # The claim was made: the nodes are rejected for their devices, as they are for the pod of a claim.
+    assert entry["message"] == reported(cluster, "device")
+
+
 # Users with few rights
 
 READ_MOST = [

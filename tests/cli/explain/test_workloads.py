@@ -13,7 +13,7 @@ from mooring.api.views.meta import ApiObject
 from mooring.api.views.storage import PersistentVolumeClaim
 from mooring.api.views.workloads import ReplicaSet
 from mooring.cli.explain import workloads
-from mooring.cli.explain.defaults import ClusterInput, complete
+from mooring.cli.explain.cluster_input import ClusterInput, complete
 from mooring.cli.kinds import WORKLOADS
 from mooring.cli.manifests import Found
 from mooring.cli.problems import InputError
@@ -287,6 +287,14 @@ def test_the_number_of_pods_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
             workload("Job", template={"spec": {"containers": 5}}),
             'here:spec.template.spec.containers: Job "default/w": spec.template.spec.containers: expected a list',
             id="a bad type",
+        ),
+        pytest.param(
+            workload(
+                "CronJob", schedule="0 3 * * *", jobTemplate={"spec": {"template": {"metadata": "x", "spec": {}}}}
+            ),
+            'here:spec.jobTemplate.spec.template.metadata: CronJob "default/w": '
+            'spec.jobTemplate.spec.template.metadata: expected an object, found "x"',
+            id="metadata of a bad type",
         ),
         pytest.param(
             workload("ReplicaSet", template={"spec": {"containers": [{"env": 5}]}}),

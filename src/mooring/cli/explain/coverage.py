@@ -41,7 +41,7 @@ from mooring.api.views.meta import ApiObject
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Affinity, Pod, PodAffinity, PodAffinityTerm, PodAntiAffinity
 from mooring.api.views.storage import CSIDriver, PersistentVolume, PersistentVolumeClaim, StorageClass
-from mooring.cli.explain.defaults import NAME_LABEL, ClusterInput
+from mooring.cli.explain.cluster_input import NAME_LABEL, ClusterInput
 from mooring.cli.explain.report import NotJudged, Outcome, PodExplanation
 
 VOLUME_PLUGINS = ("VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone")

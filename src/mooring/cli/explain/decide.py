@@ -17,7 +17,7 @@ from mooring.api.errors import LabelSelectorError
 from mooring.api.labels import compile_selector
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import PodDisruptionBudget
-from mooring.cli.explain.defaults import ClusterInput
+from mooring.cli.explain.cluster_input import ClusterInput
 from mooring.cli.explain.report import (
     GrantedDevice,
     NodeObstacles,

@@ -133,8 +133,8 @@ class _Reader:
         self._client = HttpClient(connection, clock, entropy, limits=limits, component="explain")
         self._cluster = cluster
         self._meter = meter
-        self._whole = whole
-        """Kinds whose views keep the bytes of the object: pods are made from them."""
+        self._whole = whole | {ResourceClaimTemplate}
+        """Kinds whose views keep the bytes of the object: pods and claims are made from them."""
 
     async def read(self) -> None:
         first, *others = dict.fromkeys((*KINDS_READ, *self._whole))

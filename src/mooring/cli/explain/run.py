@@ -17,9 +17,9 @@ from mooring.api.views.meta import ApiObject
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Deployment, ReplicaSet
 from mooring.api.yaml import YamlDocument, YamlError, load_document
+from mooring.cli.explain.cluster_input import FINISHED, ClusterInput, complete, skipped_note
 from mooring.cli.explain.coverage import Coverage, Supplied, plural
 from mooring.cli.explain.decide import Explainer
-from mooring.cli.explain.defaults import FINISHED, ClusterInput, complete, skipped_note
 from mooring.cli.explain.live import LiveCluster, connect, read_cluster
 from mooring.cli.explain.report import Outcome, PodExplanation, Report
 from mooring.cli.kinds import WORKLOADS
@@ -73,7 +73,8 @@ def run_explain(request: ExplainRequest, stdin: BinaryIO, note: Note, clock: Clo
     live = _read_live(request, manifests, clock, note) if request.is_live else None
     supplied = Supplied(frozenset(manifests.kinds)) if live is None else live.supplied
     objects = live.objects if live is not None else []
-    cluster = complete(manifests.objects, objects, supplied.kinds, Entropy(request.seed), decided_at_s)
+    entropy = Entropy(request.seed)
+    cluster = complete(manifests.objects, objects, supplied.kinds, entropy, decided_at_s, manifests.policies)
     if manifests.skipped:
         note(skipped_note(manifests.skipped))
     for text in cluster.notes:

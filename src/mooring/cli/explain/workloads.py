@@ -1,7 +1,8 @@
 """Expands workloads into the pods that their controllers would create.
 
 Only missing pods are added: active pods of the input that belong to a workload count, and for an object of a cluster
-also those that its status counts. The rules are those of `mooring.controllers`.
+also those that its status counts. The rules are those of `mooring.controllers`; `admission` creates the workloads,
+their pods and their claims.
 
   Deployment              the missing pods of its new ReplicaSet, which is added if there is none; of a rollout the
                           first step, none while Recreate waits for the old pods
@@ -13,12 +14,14 @@ also those that its status counts. The rules are those of `mooring.controllers`.
 
  1. Names are deterministic: the suffixes come from the seed and the name of the workload.
  2. At most `PODS_MAX` pods are added; a note says how many were left out.
+ 3. Pods that the API server rejects are not added; a note has the message.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar
 
@@ -29,31 +32,20 @@ from mooring.api.cron_schedule import ScheduleError, parse_schedule
 from mooring.api.decode import convert_as, decode_as
 from mooring.api.document import Document
 from mooring.api.errors import DecodeError, LabelSelectorError
-from mooring.api.kinds import kind_of_view
 from mooring.api.ownership import controller_of
-from mooring.api.schema.tables import struct_of_kind
 from mooring.api.views.batch import CronJob, Job
 from mooring.api.views.daemon_sets import DaemonSet
-from mooring.api.views.meta import ApiObject, KeptWhole
+from mooring.api.views.meta import ApiObject, KeptWhole, ObjectMeta
 from mooring.api.views.node import Node
-from mooring.api.views.pod import Pod
+from mooring.api.views.pod import Pod, PodSpec
 from mooring.api.views.storage import PersistentVolumeClaim
 from mooring.api.views.workloads import Deployment, ReplicaSet, ReplicationController, StatefulSet
-from mooring.apiserver.call import FieldValidation
-from mooring.apiserver.kinds.cron_job import default_cron_job
-from mooring.apiserver.kinds.daemon_set import default_daemon_set
-from mooring.apiserver.kinds.deployment import default_deployment
-from mooring.apiserver.kinds.job.spec import JOB_NAME, LEGACY_JOB_NAME
-from mooring.apiserver.kinds.job.strategy import default_job
-from mooring.apiserver.kinds.replica_set import default_replica_set
-from mooring.apiserver.kinds.replication_controller import default_replication_controller
-from mooring.apiserver.kinds.stateful_set import default_stateful_set
-from mooring.apiserver.wire.decode import decode_body
 from mooring.cli.checks import faults_of
+from mooring.cli.explain.admission import DryRunServer, NewPod
 from mooring.cli.kinds import WORKLOADS
 from mooring.cli.manifests import Found
 from mooring.cli.problems import InputError, Problem
-from mooring.client.errors import BadRequestError
+from mooring.client.errors import StatusError
 from mooring.controllers.cron_job_plan import job_document, schedule_text
 from mooring.controllers.daemon_set_documents import daemon_pod
 from mooring.controllers.daemon_set_fit import FitMemory, pinned, target_node
@@ -80,27 +72,16 @@ from mooring.controllers.stateful_set_members import claim_names, member_documen
 from mooring.kit.entropy import Entropy
 
 PODS_MAX = 10_000
-JSON = "application/json"
 
 Workload: TypeAlias = Deployment | ReplicaSet | ReplicationController | StatefulSet | DaemonSet | Job | CronJob
 AnyWorkload = TypeVar("AnyWorkload", bound=Workload)
-
-_DEFAULTS: Mapping[type[KeptWhole], Callable[[Document], None]] = {
-    CronJob: default_cron_job,
-    DaemonSet: default_daemon_set,
-    Deployment: default_deployment,
-    Job: default_job,
-    ReplicaSet: default_replica_set,
-    ReplicationController: default_replication_controller,
-    StatefulSet: default_stateful_set,
-}
 
 
 @dataclass(slots=True)
 class Expansion:
     """What controllers would create."""
 
-    pods: list[Pod] = field(default_factory=list)
+    pods: list[NewPod] = field(default_factory=list)
     objects: list[ApiObject] = field(default_factory=list)
     """Claims and ReplicaSets."""
     workload_of: dict[str, str] = field(default_factory=dict)
@@ -109,19 +90,33 @@ class Expansion:
 
 
 def expand(
-    workloads: Iterable[Found], views: Iterable[ApiObject], entropy: Entropy, now_s: float, *, are_claims_known: bool
+    workloads: Iterable[Found],
+    views: Iterable[ApiObject],
+    server: DryRunServer,
+    entropy: Entropy,
+    now_s: float,
+    *,
+    are_claims_known: bool,
 ) -> Expansion:
     """The missing pods of the workloads, in their order; `views` are all objects of the cluster. Raises `InputError`.
 
     `are_claims_known` says whether a claim that is not among the views does not exist."""
-    expander = _Expander(views, entropy, now_s, are_claims_known)
+    expander = _Expander(views, server, entropy, now_s, are_claims_known)
     for found in workloads:
         expander.expand(found)
     return expander.result()
 
 
 class _Expander:
-    def __init__(self, views: Iterable[ApiObject], entropy: Entropy, now_s: float, are_claims_known: bool) -> None:
+    def __init__(
+        self,
+        views: Iterable[ApiObject],
+        server: DryRunServer,
+        entropy: Entropy,
+        now_s: float,
+        are_claims_known: bool,
+    ) -> None:
+        self._server = server
         self._entropy = entropy
         self._now_s = now_s
         self._are_claims_known = are_claims_known
@@ -179,9 +174,13 @@ class _Expander:
             return
         _check_template(view, template, found)
         before = len(self._expansion.pods)
-        self._expand(_prepared(view, found), found)
+        prepared = self._prepared(view, found)
+        try:
+            self._expand(prepared, found)
+        except StatusError as error:
+            self._expansion.notes.append(f"{_called(view)}: the API server rejects its pods: {error}")
         added = self._expansion.pods[before:]
-        self._expansion.workload_of |= {pod.key: f"{view.kind} {view.key}" for pod in added}
+        self._expansion.workload_of |= {new.view.key: f"{view.kind} {view.key}" for new in added}
         self._counts[view.kind] += bool(added)
 
     def _expand(self, view: ApiObject, found: Found) -> None:
@@ -241,8 +240,7 @@ class _Expander:
         count = self._allowed(replicas - active)
         if count:
             template = document_of(wanted)["spec"]["template"]
-            pod = _view_of(pod_of_template(template, wanted), wanted)
-            self._add([pod] * count, wanted)
+            self._add([self._created(pod_of_template(template, wanted), wanted)] * count, wanted)
 
     def _adoptable(self, wanted: ReplicaSet | ReplicationController) -> int:
         try:
@@ -266,7 +264,7 @@ class _Expander:
         # Ordinal by ordinal: each has its own claims.
         for ordinal in missing[: self._allowed(len(missing))]:
             pod = member_document(wanted, document["template"], wanted.status.update_revision, ordinal)
-            self._expansion.pods.append(_view_of(pod, wanted))
+            self._expansion.pods.append(self._created(pod, wanted))
             if self._are_claims_known or not found.view.metadata.uid:
                 self._add_claims(wanted, document, ordinal)
 
@@ -275,8 +273,9 @@ class _Expander:
         for template in spec.get("volumeClaimTemplates") or ():
             name = names[template["metadata"]["name"]]
             if f"{wanted.metadata.namespace}/{name}" not in self._claims:
-                claim = convert_as(PersistentVolumeClaim, claim_document(wanted, template, name))
-                self._expansion.objects.append(claim)
+                metadata = ObjectMeta(name=name, namespace=wanted.metadata.namespace)
+                document = claim_document(wanted, template, name)
+                self._expansion.objects.append(self._server.created(PersistentVolumeClaim, document, metadata))
 
     def _of_daemon_set(self, wanted: DaemonSet) -> None:
         own = [pod for pod in self._owned.get(wanted.metadata.uid, ()) if is_active(pod)]
@@ -286,11 +285,11 @@ class _Expander:
         fits = FitMemory()
         chosen = [node for node in self._nodes if fits.fit(wanted, node).should_run]
         names = [name for node in chosen if (name := node.metadata.name) not in present]
-        pod = daemon_pod(wanted, "")
-        pods = [
-            _view_of({**pod, "spec": pinned(pod["spec"], name)}, wanted) for name in names[: self._allowed(len(names))]
-        ]
-        self._add(pods, wanted)
+        names = names[: self._allowed(len(names))]
+        if names:
+            new = self._created(daemon_pod(wanted, ""), wanted)  # once: admission does not read node affinity
+            spec = msgspec.to_builtins(new.view.spec)
+            self._add([_with_spec(new, pinned(spec, name)) for name in names], wanted)
 
     def _of_job(self, wanted: Job) -> None:
         if wanted.spec.suspend or is_managed_elsewhere(wanted) or finished_condition(wanted) is not None:
@@ -302,13 +301,11 @@ class _Expander:
         if not isinstance(plan, CreatePods):
             return
         count, document = self._allowed(plan.count), job_pod(wanted)
-        names = dict.fromkeys((JOB_NAME, LEGACY_JOB_NAME), wanted.metadata.name)
-        document["metadata"]["labels"] = {**names, **(document["metadata"].get("labels") or {})}
         if plan.indexes:
             documents = [indexed_pod(wanted, document, index, None) for index in plan.indexes[:count]]
-            self._add([_view_of(each, wanted) for each in documents], wanted)
+            self._add([self._created(each, wanted) for each in documents], wanted)
         elif count:
-            self._add([_view_of(document, wanted)] * count, wanted)
+            self._add([self._created(document, wanted)] * count, wanted)
 
     def _of_cron_job(self, wanted: CronJob, found: Found) -> None:
         if found.view.metadata.uid or wanted.spec.suspend:
@@ -321,8 +318,19 @@ class _Expander:
             return
         document = job_document(wanted, next_s)
         document["metadata"]["namespace"] = wanted.metadata.namespace
-        job = _defaulted(decode_as(Job, msgspec.json.encode(document)), found)
-        self._of_job(_with_uid(job))
+        self._of_job(self._prepared(decode_as(Job, msgspec.json.encode(document)), found))
+
+    def _prepared(self, view: AnyWorkload, found: Found) -> AnyWorkload:
+        """A workload as the API server would store it, with a uid that its pods can refer to."""
+        if document_of(view)["metadata"].get("uid"):
+            return view  # it comes from an API server
+        view = _with_uid(view)
+        try:
+            created = self._server.created(type(view), msgspec.Raw(view.raw), view.metadata)
+        except StatusError as error:
+            raise InputError([Problem(found.origin.at(), f"{_called(view)}: {error}")]) from None
+        # A workload that replaces one of a live cluster has the status of the other one.
+        return replace(created, status=view.status)
 
     # Pods
 
@@ -335,13 +343,17 @@ class _Expander:
         self._left_out += max(count, 0) - allowed
         return allowed
 
-    def _add(self, pods: list[Pod], wanted: KeptWhole) -> None:
+    def _created(self, pod: Document, wanted: KeptWhole) -> NewPod:
+        """The pod as the API server would store it. Raises `StatusError`."""
+        return self._server.created_pod(pod, ObjectMeta(namespace=wanted.metadata.namespace))
+
+    def _add(self, pods: list[NewPod], wanted: KeptWhole) -> None:
         """Adds pods under generated names."""
         names = self._entropy.fork(f"pods of {wanted.kind} {wanted.key}")
-        for pod in pods:
-            start = pod.metadata.generate_name[:GENERATED_NAME_LENGTH_MAX]
-            metadata = replace(pod.metadata, name=f"{start}{names.suffix()}", generate_name="")
-            self._expansion.pods.append(replace(pod, metadata=metadata))
+        for new in pods:
+            start = new.view.metadata.generate_name[:GENERATED_NAME_LENGTH_MAX]
+            metadata = replace(new.view.metadata, name=f"{start}{names.suffix()}", generate_name="")
+            self._expansion.pods.append(dataclasses.replace(new, view=replace(new.view, metadata=metadata)))
 
     def _note(self, wanted: ApiObject, text: str) -> None:
         self._expansion.notes.append(f"{_called(wanted)} {text}: no pods of it are added")
@@ -356,28 +368,6 @@ def _is_settled(view: Workload) -> bool:
         case Job():
             return finished_condition(view) is not None
     return False
-
-
-def _prepared(view: Workload, found: Found) -> Workload:
-    """A workload with the defaults of an API server and a uid that its pods can refer to."""
-    if document_of(view)["metadata"].get("uid"):
-        return view  # it comes from an API server
-    return _with_uid(_defaulted(view, found))
-
-
-def _defaulted(view: AnyWorkload, found: Found) -> AnyWorkload:
-    kind = kind_of_view(type(view))
-    struct = struct_of_kind(kind.api_version, kind.kind)
-    assert struct is not None, f"the schema lacks {kind}"
-    try:
-        document = decode_body(view.raw, JSON, kind, struct, FieldValidation.IGNORE).document
-        _DEFAULTS[type(view)](document)
-    except BadRequestError as error:
-        raise InputError([Problem(found.origin.at(), f"{_called(view)}: {error}")]) from None
-    made = decode_as(type(view), msgspec.json.encode(document))
-    # What the view has beyond its document: a namespace, and the uid and status of the object that it replaces.
-    identity = {part: getattr(view.metadata, part) for part in ("name", "namespace", "uid")}
-    return replace(made, metadata=replace(made.metadata, **identity), status=view.status)
 
 
 def _with_uid(view: AnyWorkload) -> AnyWorkload:
@@ -399,8 +389,11 @@ def _template_of(view: Workload) -> Document | None:
 def _check_template(view: Workload, template: Document, found: Found) -> None:
     """Raises `InputError` if no pod can be made of the template."""
     start = "spec.jobTemplate.spec.template" if isinstance(view, CronJob) else "spec.template"
+    metadata = template.get("metadata") or {}
+    if isinstance(metadata, Mapping):
+        metadata = {**metadata, "generateName": f"{view.metadata.name}-"}
     try:
-        pod = convert_as(Pod, pod_of_template(template, view))
+        pod = convert_as(Pod, {"metadata": metadata, "spec": template["spec"]})
         problems = list(faults_of(pod))
     except DecodeError as error:
         problems = [(error.path, error.problem)]
@@ -409,9 +402,8 @@ def _check_template(view: Workload, template: Document, found: Found) -> None:
         raise InputError(Problem(found.origin.at(path), f"{_called(view)}: {path}: {text}") for path, text in paths)
 
 
-def _view_of(pod: Document, owner: KeptWhole) -> Pod:
-    pod["metadata"]["namespace"] = owner.metadata.namespace
-    return convert_as(Pod, pod)
+def _with_spec(new: NewPod, spec: Document) -> NewPod:
+    return dataclasses.replace(new, view=replace(new.view, spec=convert_as(PodSpec, spec)))
 
 
 def _called(view: ApiObject) -> str:

@@ -4,18 +4,15 @@ import io
 from typing import cast
 
 import pytest
-from msgspec.structs import replace
 
-from mooring.api.views.devices import ResourceClaimTemplate, ResourceClaimTemplateSpec
-from mooring.api.views.meta import ApiObject, ObjectMeta
+from mooring.api.views.devices import ResourceClaim
+from mooring.api.views.meta import ApiObject
 from mooring.api.views.node import Node
-from mooring.api.views.pod import Pod
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from mooring.api.views.workloads import Namespace
-from mooring.cli.explain.defaults import ClusterInput, complete, skipped_note, templates_in, with_claims_made
+from mooring.cli.explain.cluster_input import ClusterInput, complete, skipped_note
 from mooring.cli.manifests import Source, read_manifests
 from mooring.kit.entropy import Entropy
-from tests.device_builders import asking, claiming_by_template, wants
 
 
 def completed(*objects: str) -> ClusterInput:
@@ -25,7 +22,7 @@ def completed(*objects: str) -> ClusterInput:
         for version, kind, rest in (o.split(" ", 2) for o in objects)
     )
     manifests = read_manifests([Source("f", None)], io.BytesIO(text.encode()), lambda amount: None)
-    return complete(manifests.objects, [], manifests.kinds, Entropy(1), 0.0)
+    return complete(manifests.objects, [], manifests.kinds, Entropy(1), 0.0, manifests.policies)
 
 
 def only(cluster: ClusterInput, kind: type[ApiObject], name: str) -> ApiObject:
@@ -73,7 +70,7 @@ def test_of_two_objects_with_one_name_the_later_counts() -> None:
         "v1 Pod {metadata: {name: p, namespace: default}}",
         "v1 Pod {metadata: {name: p}, spec: {nodeName: n1}}",
     )
-    assert cast(Node, only(cluster, Node, "n1")).status.allocatable == {"cpu": 2}
+    assert cast(Node, only(cluster, Node, "n1")).status.allocatable == {"cpu": "2"}
     assert (len(cluster.pending), len(cluster.placed), cluster.node_count) == (0, 1, 1)
     assert cluster.notes == ["found twice, the later one counts: Node n1 (f:3) and 1 more"]
 
@@ -81,11 +78,11 @@ def test_of_two_objects_with_one_name_the_later_counts() -> None:
 @pytest.mark.parametrize(
     ("status", "allocatable"),
     [
-        pytest.param("{capacity: {cpu: 4}}", {"cpu": 4}, id="only capacity"),
-        pytest.param("{capacity: {cpu: 4}, allocatable: {cpu: 3}}", {"cpu": 3}, id="both"),
+        pytest.param("{capacity: {cpu: 4}}", {"cpu": "4"}, id="only capacity"),
+        pytest.param("{capacity: {cpu: 4}, allocatable: {cpu: 3}}", {"cpu": "3"}, id="both"),
     ],
 )
-def test_allocatable_from_capacity(status: str, allocatable: dict[str, int]) -> None:
+def test_allocatable_from_capacity(status: str, allocatable: dict[str, str]) -> None:
     cluster = completed(f"v1 Node {{metadata: {{name: n1}}, status: {status}}}")
     assert cast(Node, only(cluster, Node, "n1")).status.allocatable == allocatable
 
@@ -127,7 +124,7 @@ def test_claims_get_the_default_class(claim: str, storage_class: str | None) -> 
     ("volume", "phase"),
     [
         pytest.param("{metadata: {name: v}}", "Available", id="nobody's"),
-        pytest.param("{metadata: {name: v}, spec: {claimRef: {name: c}}}", "", id="somebody's"),
+        pytest.param("{metadata: {name: v}, spec: {claimRef: {name: c}}}", "Pending", id="somebody's"),
         pytest.param("{metadata: {name: v}, status: {phase: Released}}", "Released", id="as it says"),
     ],
 )
@@ -163,23 +160,39 @@ def test_what_was_skipped_in_one_line() -> None:
 
 # Claims from templates
 
-TEMPLATE = ResourceClaimTemplate(
-    metadata=ObjectMeta(name="t", namespace="default"), spec=ResourceClaimTemplateSpec(spec=asking(wants(count=2)))
+TEMPLATE = (
+    "resource.k8s.io/v1 ResourceClaimTemplate {metadata: {name: t}, spec: {metadata: {labels: {team: x}}, "
+    "spec: {devices: {requests: [{name: r, exactly: {deviceClassName: gpu, count: 2}}]}}}}"
 )
-
-
-def written(*, uid: str = "", is_made: bool = False) -> Pod:
-    view = claiming_by_template("p", "made", is_made=is_made)
-    return replace(view, metadata=replace(view.metadata, uid=uid))
+CLAIMS = "resourceClaims: [{name: gpu, resourceClaimTemplateName: t}]"
 
 
 def test_a_template_makes_a_claim_that_belongs_to_the_pod() -> None:
-    pod, (claim,) = with_claims_made(written(), templates_in([TEMPLATE]))
-    assert [(each.name, each.resource_claim_name) for each in pod.status.resource_claim_statuses] == [("gpu", "p-gpu")]
-    assert (claim.key, claim.spec) == ("default/p-gpu", asking(wants(count=2)))
+    cluster = completed(TEMPLATE, f"v1 Pod {{metadata: {{name: p}}, spec: {{{CLAIMS}}}}}")
+    statuses = cluster.pending[0].status.resource_claim_statuses
+    assert [(each.name, each.resource_claim_name) for each in statuses] == [("gpu", "p-gpu")]
+    claim = cast(ResourceClaim, only(cluster, ResourceClaim, "p-gpu"))
+    assert (claim.key, claim.metadata.labels) == ("default/p-gpu", {"team": "x"})
+    (request,) = claim.spec.devices.requests
+    assert request.exactly is not None
+    assert (request.exactly.device_class_name, request.exactly.count) == ("gpu", 2)
     assert [(owner.uid, owner.controller) for owner in claim.metadata.owner_references] == [("default/p", True)]
 
 
-def test_nothing_is_made_for_pods_of_an_api_server_nor_twice_nor_out_of_nothing() -> None:
-    for view, templates in ((written(uid="u"), [TEMPLATE]), (written(is_made=True), [TEMPLATE]), (written(), [])):
-        assert with_claims_made(view, templates_in(templates)) == (view, [])
+@pytest.mark.parametrize(
+    "objects",
+    [
+        pytest.param([TEMPLATE, f"v1 Pod {{metadata: {{name: p, uid: u}}, spec: {{{CLAIMS}}}}}"], id="an admitted pod"),
+        pytest.param(
+            [
+                TEMPLATE,
+                f"v1 Pod {{metadata: {{name: p}}, spec: {{{CLAIMS}}}, "
+                "status: {resourceClaimStatuses: [{name: gpu, resourceClaimName: made}]}}",
+            ],
+            id="a claim that exists",
+        ),
+        pytest.param([f"v1 Pod {{metadata: {{name: p}}, spec: {{{CLAIMS}}}}}"], id="no template"),
+    ],
+)
+def test_no_claim_is_made(objects: list[str]) -> None:
+    assert [view for view in completed(*objects).objects if isinstance(view, ResourceClaim)] == []
