@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.api.label_syntax import label_key_faults, label_value_faults
+from mooring.api.label_syntax import label_key_errors, label_value_errors
 
 NAME_RULE = (
     "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character "
@@ -26,7 +26,7 @@ VALUE_RULE = (
 
 @pytest.mark.parametrize("key", ["a", "A-b_c.9", "example.com/tier", "x" * 63, f"{'a.' * 126}a/name"])
 def test_good_keys(key: str) -> None:
-    assert label_key_faults(key) == []
+    assert label_key_errors(key) == []
 
 
 @pytest.mark.parametrize(
@@ -49,12 +49,12 @@ def test_good_keys(key: str) -> None:
     ],
 )
 def test_faults_of_keys(key: str, faults: list[str]) -> None:
-    assert label_key_faults(key) == faults
+    assert label_key_errors(key) == faults
 
 
 @pytest.mark.parametrize("value", ["", "a", "v1.2_3-x", "x" * 63])
 def test_good_values(value: str) -> None:
-    assert label_value_faults(value) == []
+    assert label_value_errors(value) == []
 
 
 @pytest.mark.parametrize(
@@ -67,4 +67,4 @@ def test_good_values(value: str) -> None:
     ],
 )
 def test_faults_of_values(value: str, faults: list[str]) -> None:
-    assert label_value_faults(value) == faults
+    assert label_value_errors(value) == faults

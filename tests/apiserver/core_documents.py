@@ -1,13 +1,12 @@
 """Objects of the core kinds, of storage and of devices as strategies see them, and what is said about them.
 
 document(SERVICE, spec={"ports": [{"port": 80}]})     canonical and defaulted, named `v` in the namespace `web`
-created(SERVICE, document)                            what becomes of it: faults told, or the document prepared
+created(SERVICE, document)                            what becomes of it: messages of errors, or the document prepared
 changed(SERVICE, old, spec={...})                     the same for an old object of which some parts are replaced
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -16,17 +15,16 @@ from mooring.api.kinds import Kind
 from mooring.api.schema.tables import struct_of_kind
 from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call
-from mooring.apiserver.faults import Fault
-from mooring.apiserver.strategies import table_core, table_storage
+from mooring.apiserver.kinds import strategy_of
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.wire.canonical import canonical
+from tests.apiserver.field_errors import messages
 
 NOW = "2026-01-01T00:00:00Z"
-STRATEGIES = {**table_core.STRATEGIES, **table_storage.STRATEGIES}
 
 
 def strategy(kind: Kind, subresource: str = "") -> Strategy:
-    found = STRATEGIES[kind](kind)
+    found = strategy_of(kind)
     return found.subresources[subresource] if subresource else found
 
 
@@ -49,7 +47,7 @@ def created(kind: Kind, made: Document) -> list[str]:
     """What is wrong with a new object; it is prepared on the way."""
     how = strategy(kind)
     how.prepare_for_create(made, call(kind))
-    return told(how.validate(made, call(kind)))
+    return messages(how.validate(made, call(kind)))
 
 
 def changed(kind: Kind, old: Document, subresource: str = "", **parts: Any) -> tuple[list[str], Document]:
@@ -58,10 +56,6 @@ def changed(kind: Kind, old: Document, subresource: str = "", **parts: Any) -> t
     new = document(kind, **{**{field: old[field] for field in old if field not in ("kind", "apiVersion")}, **parts})
     before = deepcopy(old)
     how.prepare_for_update(new, old, call(kind))
-    faults = told(how.validate_update(new, old, call(kind)))
+    errors = messages(how.validate_update(new, old, call(kind)))
     assert old == before, "the old object was changed"
-    return faults, new
-
-
-def told(faults: Sequence[Fault]) -> list[str]:
-    return [fault.message for fault in faults]
+    return errors, new

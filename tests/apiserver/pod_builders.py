@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from copy import deepcopy
 
 from mooring.api.document import Document
@@ -10,11 +9,11 @@ from mooring.api.kinds import POD, Kind
 from mooring.api.schema.tables import struct_of_kind
 from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call
-from mooring.apiserver.defaults.pod import default_pod
-from mooring.apiserver.faults import Fault
-from mooring.apiserver.validation.pod import pod_faults
-from mooring.apiserver.validation.pod_options import STRICT_POD
+from mooring.apiserver.kinds.pod.defaults import default_pod
+from mooring.apiserver.kinds.pod.options import STRICT_POD
+from mooring.apiserver.kinds.pod.spec import validate_pod
 from mooring.apiserver.wire.canonical import canonical
+from tests.apiserver.field_errors import messages
 
 NOW = "2026-01-01T00:00:00Z"
 
@@ -57,13 +56,9 @@ def stored(made: Document) -> Document:
     return made
 
 
-def faults_of(made: Document) -> list[str]:
+def errors_of(made: Document) -> list[str]:
     """What is wrong with a pod apart from its metadata."""
-    return messages(pod_faults(made, STRICT_POD))
-
-
-def messages(faults: Iterable[Fault]) -> list[str]:
-    return [fault.message for fault in faults]
+    return messages(validate_pod(made, STRICT_POD))
 
 
 def call_for(kind: Kind = POD) -> Call:

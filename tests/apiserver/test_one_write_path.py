@@ -15,7 +15,7 @@ import pytest
 from mooring import apiserver
 
 APISERVER = Path(apiserver.__file__).parent
-PACKAGES = ("registry", "wire", "storage", "strategies", "defaults", "admission", "apply", "http")
+PACKAGES = ("registry", "wire", "storage", "kinds", "admission", "apply", "http")
 MODULES = sorted(
     [
         *APISERVER.glob("*.py"),
@@ -25,11 +25,20 @@ MODULES = sorted(
 
 REGULAR_EXPRESSIONS = {
     "admission/pod_security.py": "the version in a namespace label",
-    "defaults/pod_containers.py": "the tag of one image",
     "http/warnings.py": "the text of a warning header",
+    "kinds/pod/defaults.py": "the tag of one image",
     "registry/reading.py": "field selectors and continue tokens, which are query parameters",
     "storage/selection.py": "the terms of a field selector, which is a query parameter",
-    "strategies/secret_warnings.py": "the value of one decoded field",
+    "kinds/cron_job.py": "the format of a decoded time zone",
+    "kinds/custom_resource_definition/rules.py": "a line end in one decoded message",
+    "kinds/devices.py": "the format of decoded names",
+    "kinds/job/policies.py": "the format of decoded index lists",
+    "kinds/job/spec.py": "the format of a decoded path",
+    "kinds/node.py": "the format of a decoded feature name",
+    "kinds/pod/security.py": "the format of decoded Windows names",
+    "kinds/resource_slice.py": "the format of a decoded version",
+    "kinds/secret.py": "the value of one decoded field",
+    "kinds/volume_sources.py": "the format of decoded iSCSI names",
     "wire/json_syntax.py": "the JSON scanner, which reports the position of a syntax error",
     "wire/json_text.py": "escape sequences inside one JSON string",
 }

@@ -6,12 +6,11 @@ import pytest
 
 from mooring.api.kinds import POD, Kind
 from mooring.apiserver.resources import ResourceTable, built_in_resources
-from mooring.apiserver.strategies.table import STRATEGIES
 from mooring.client.errors import NotFoundError
 
 
 def test_a_kind_is_found_by_its_row_or_by_a_namesake_of_it() -> None:
-    table = ResourceTable(built_in_resources(STRATEGIES))
+    table = ResourceTable(built_in_resources())
     assert table.of_kind(POD).kind is POD
     assert table.of_kind(Kind("v1", "Pod", "pods")).kind is POD
 

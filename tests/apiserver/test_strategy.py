@@ -9,8 +9,8 @@ import pytest
 from mooring.api.document import Document
 from mooring.api.kinds import CONFIG_MAP, NODE, POD, Kind
 from mooring.apiserver.call import Call
-from mooring.apiserver.faults import Fault, required
 from mooring.apiserver.strategy import Strategy
+from mooring.apiserver.validation.fields import FieldError, required
 from tests.apiserver.registry.pod_desk import NOW, call
 
 ASKED = call(POD, "p")
@@ -112,7 +112,7 @@ class Strict(Strategy):
     def default(self, obj: Document) -> None:
         obj.setdefault("spec", {})["size"] = 1
 
-    def body_faults(self, obj: Document, call: Call) -> list[Fault]:
+    def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
         return [] if "colour" in obj["spec"] else [required("spec.colour")]
 
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
@@ -130,19 +130,19 @@ def test_a_status_is_written_under_the_rules_of_its_object() -> None:
 def test_metadata_is_validated_before_the_body() -> None:
     obj = stored(NODE, spec={})
     obj["metadata"]["name"] = "Not a name"
-    assert [fault.field for fault in Strict(NODE).validate(obj, ASKED)] == ["metadata.name", "spec.colour"]
+    assert [error.field for error in Strict(NODE).validate(obj, ASKED)] == ["metadata.name", "spec.colour"]
 
 
 class Lenient(Strategy):
     refuses_odd_finalizers = False
 
 
-@pytest.mark.parametrize(("strategy", "faults"), [(Strategy(NODE), 1), (Lenient(NODE), 0)], ids=["most", "a few"])
-def test_a_finalizer_without_a_domain_must_be_one_of_kubernetes_own(strategy: Strategy, faults: int) -> None:
+@pytest.mark.parametrize(("strategy", "errors"), [(Strategy(NODE), 1), (Lenient(NODE), 0)], ids=["most", "a few"])
+def test_a_finalizer_without_a_domain_must_be_one_of_kubernetes_own(strategy: Strategy, errors: int) -> None:
     obj, old = stored(NODE, spec={}), stored(NODE, spec={})
     obj["metadata"]["finalizers"] = ["odd"]
-    assert len(strategy.validate(obj, ASKED)) == faults
-    assert len(strategy.validate_update(obj, old, ASKED)) == faults
+    assert len(strategy.validate(obj, ASKED)) == errors
+    assert len(strategy.validate_update(obj, old, ASKED)) == errors
     obj["metadata"]["finalizers"] = ["orphan", "example.com/mine"]
     assert strategy.validate(obj, ASKED) == []
 

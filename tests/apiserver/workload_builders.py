@@ -2,7 +2,7 @@
 
 body("Deployment", spec__replicas=-1)     a sound object with changes; `__` walks down, `GONE` takes a field out
 defaulted(body(...))                      the same as the strategy sees it first
-created(body(...)), updated(new, old)     the same after prepare, with its faults and warnings
+created(body(...)), updated(new, old)     the same after prepare, with its errors and warnings
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from mooring.api.kinds import Kind, kind_named
 from mooring.api.schema.tables import struct_of_kind
 from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call
-from mooring.apiserver.faults import Fault
-from mooring.apiserver.strategies.table_workloads import STRATEGIES
+from mooring.apiserver.kinds import strategy_of
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.wire.canonical import canonical
 from mooring.apiserver.wire.empty_lists import forget_empty_lists
+from tests.apiserver.field_errors import messages
 
 UID = "11111111-2222-3333-4444-555555555555"
 NOW = "2026-01-01T00:00:00Z"
@@ -63,7 +63,7 @@ class Outcome(NamedTuple):
     """What became of a write."""
 
     obj: Document
-    faults: list[str]
+    errors: list[str]
     warnings: list[str]
 
 
@@ -104,10 +104,10 @@ def created(raw: Document) -> Outcome:
     obj, call = defaulted(raw), _call(kind)
     obj["metadata"] |= {"uid": UID, "creationTimestamp": NOW}
     strategy.prepare_for_create(obj, call)
-    faults = strategy.validate(obj, call)
-    warnings = [] if faults else strategy.warnings_on_create(obj, call)
+    errors = strategy.validate(obj, call)
+    warnings = [] if errors else strategy.warnings_on_create(obj, call)
     _stored(kind, strategy, obj)
-    return Outcome(obj, messages(faults), warnings)
+    return Outcome(obj, messages(errors), warnings)
 
 
 def updated(raw: Document, old: Document, subresource: str = "") -> Outcome:
@@ -120,11 +120,11 @@ def updated(raw: Document, old: Document, subresource: str = "") -> Outcome:
     obj["metadata"]["resourceVersion"] = "1"
     before = copy.deepcopy(old)
     strategy.prepare_for_update(obj, old, call)
-    faults = strategy.validate_update(obj, old, call)
-    warnings = [] if faults else strategy.warnings_on_update(obj, old, call)
+    errors = strategy.validate_update(obj, old, call)
+    warnings = [] if errors else strategy.warnings_on_update(obj, old, call)
     _stored(kind, strategy, obj)
     assert old == before, "the old object was changed"
-    return Outcome(obj, messages(faults), warnings)
+    return Outcome(obj, messages(errors), warnings)
 
 
 def _stored(kind: Kind, strategy: Strategy, obj: Document) -> None:
@@ -135,13 +135,9 @@ def _stored(kind: Kind, strategy: Strategy, obj: Document) -> None:
     forget_empty_lists(struct, obj)
 
 
-def messages(faults: list[Fault]) -> list[str]:
-    return [fault.message for fault in faults]
-
-
 def _strategy(raw: Document) -> tuple[Kind, Strategy]:
     kind = kind_named(raw["apiVersion"], raw["kind"])
-    return kind, STRATEGIES[kind](kind)
+    return kind, strategy_of(kind)
 
 
 def _call(kind: Kind) -> Call:

@@ -42,7 +42,7 @@ _TOO_MANY_PARTS = (
 )
 
 
-def label_key_faults(key: str) -> list[str]:
+def label_key_errors(key: str) -> list[str]:
     """What is wrong with a label's key: a name, with a DNS subdomain and a slash before it or without."""
     prefix, slash, name = key.rpartition("/")
     if "/" in prefix:
@@ -57,7 +57,7 @@ def label_key_faults(key: str) -> list[str]:
     return faults
 
 
-def label_value_faults(value: str) -> list[str]:
+def label_value_errors(value: str) -> list[str]:
     """What is wrong with a label's value."""
     faults = []
     if _byte_count(value) > VALUE_BYTES_MAX:

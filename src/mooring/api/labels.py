@@ -22,7 +22,7 @@ from typing import assert_never
 
 from mooring.api.errors import LabelSelectorError
 from mooring.api.field_errors import aggregated, invalid_value, quoted
-from mooring.api.label_syntax import label_key_faults, label_value_faults
+from mooring.api.label_syntax import label_key_errors, label_value_errors
 from mooring.api.memory import Memory
 from mooring.api.views.selectors import LabelSelector, LabelSelectorRequirement
 
@@ -220,21 +220,21 @@ def is_sound(key: str, operator: Operator, values: Sequence[str]) -> bool:
 
 def _is_sound_key(key: str) -> bool:
     known = _sound_keys.get(key)
-    return known if known is not None else _sound_keys.keep(key, not label_key_faults(key))
+    return known if known is not None else _sound_keys.keep(key, not label_key_errors(key))
 
 
 def _is_sound_value(value: str) -> bool:
     known = _sound_values.get(value)
-    return known if known is not None else _sound_values.keep(value, not label_value_faults(value))
+    return known if known is not None else _sound_values.keep(value, not label_value_errors(value))
 
 
 def requirement_faults(key: str, operator: Operator, values: Sequence[str], path: str = "") -> list[str]:
     """What is wrong with a requirement that stands at `path`, in Kubernetes' words and order."""
     parent = f"{path}." if path else ""
-    faults = _joined_faults(f"{parent}key", key, label_key_faults(key))
+    faults = _joined_faults(f"{parent}key", key, label_key_errors(key))
     faults += _count_faults(f"{parent}values", operator, values)
     for index, value in enumerate(values):
-        faults += _joined_faults(f"{parent}values[{index}][{key}]", value, label_value_faults(value))
+        faults += _joined_faults(f"{parent}values[{index}][{key}]", value, label_value_errors(value))
     return faults
 
 

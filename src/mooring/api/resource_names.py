@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from mooring.api.label_syntax import label_key_faults
+from mooring.api.label_syntax import label_key_errors
 
 CPU = "cpu"
 MEMORY = "memory"
@@ -51,7 +51,7 @@ def is_extended_resource(name: str) -> bool:
     is_native = "/" not in name or NATIVE_PREFIX in name
     if is_native or name.startswith(QUOTA_PREFIX):
         return False
-    return not label_key_faults(QUOTA_PREFIX + name)
+    return not label_key_errors(QUOTA_PREFIX + name)
 
 
 def is_device_backed_resource(name: str) -> bool:

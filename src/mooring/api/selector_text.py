@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 from mooring.api.errors import LabelSelectorError
 from mooring.api.field_errors import NO_PATH, invalid_value
-from mooring.api.label_syntax import label_key_faults
+from mooring.api.label_syntax import label_key_errors
 from mooring.api.labels import LabelMatcher, Operator, Requirement, checked_requirement
 
 _TOKEN = re.compile(r"[ \t\r\n]*(==|!=|[=!(),<>]|[^=!(),<> \t\r\n]+)")
@@ -94,7 +94,7 @@ def _key(tokens: _Tokens) -> str:
     key = tokens.take()
     if key == _END or key in _SYMBOLS:
         raise _unexpected(key, "identifier")
-    faults = label_key_faults(key)
+    faults = label_key_errors(key)
     if faults:
         raise LabelSelectorError(invalid_value(NO_PATH, key, "; ".join(faults)))
     return key

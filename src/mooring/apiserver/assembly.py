@@ -38,6 +38,7 @@ from mooring.apiserver.custom.establishing import Establisher
 from mooring.apiserver.custom.kinds import CustomKinds
 from mooring.apiserver.desk import Desk
 from mooring.apiserver.followers import follow
+from mooring.apiserver.kinds.service.allocation import ServiceAllocator
 from mooring.apiserver.kubelets.logs import KubeletLogs
 from mooring.apiserver.registry.lookup import StoreLookup
 from mooring.apiserver.registry.own_status import OwnStatus
@@ -46,9 +47,6 @@ from mooring.apiserver.registry.reading import Reader
 from mooring.apiserver.registry.shelf import Shelf, document_of
 from mooring.apiserver.resources import Resource, ResourceTable, built_in_resources
 from mooring.apiserver.storage.storage import Storage
-from mooring.apiserver.strategies.service_allocation import ServiceAllocator
-from mooring.apiserver.strategies.table import STRATEGIES
-from mooring.apiserver.tables.printed import PrintedTables
 from mooring.client.http.tls import unverified_tls
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
@@ -83,7 +81,7 @@ async def open_desk(store: Store, clock: Clock, entropy: Entropy, settings: Sett
         # Nobody can have seen the revisions before this one, and a client that claims to has seen another cluster.
         await store.compact(await store.revision())
     roles = RoleAuthorizer()
-    resources = ResourceTable(built_in_resources(STRATEGIES))
+    resources = ResourceTable(built_in_resources())
     tokens = ServiceAccountTokens(TokenSigner(settings.token_key), clock, entropy.fork("tokens"), _Peek(store).find)
     authenticator = Authenticator(
         clock,
@@ -121,7 +119,6 @@ async def open_desk(store: Store, clock: Clock, entropy: Entropy, settings: Sett
         authorizer=authorizer,
         account_tokens=tokens,
         peek=_Peek(store).find,
-        tables=PrintedTables(),
         kubelets=(kubelets := KubeletLogs(settings.make_kubelet_tls)),
     )
     async with kubelets, TaskGroup("apiserver") as group:

@@ -1,6 +1,6 @@
 """A call: one request after the HTTP layer has parsed its path, headers and query.
 
-Only `warnings` and `prior_faults` change while the request is handled.
+Only `warnings` and `prior_errors` change while the request is handled.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from enum import Enum
 
 from mooring.api.kinds import Kind
 from mooring.apiserver.access.users import User
-from mooring.apiserver.faults import Fault
+from mooring.apiserver.validation.fields import FieldError
 
 
 class Operation(Enum):
@@ -51,7 +51,7 @@ class Call:
     field_validation: FieldValidation = FieldValidation.WARN
     is_forced: bool = False
     warnings: list[str] = field(default_factory=list)
-    prior_faults: list[Fault] = field(default_factory=list)
+    prior_errors: list[FieldError] = field(default_factory=list)
     """What is wrong with the object and had to be looked up: its strategy tells it before everything else."""
 
     def warn(self, text: str) -> None:

@@ -31,7 +31,6 @@ from mooring.apiserver.registry.spec_cache import SpecCache, split_body
 from mooring.apiserver.resources import Reading, Resource, ResourceTable
 from mooring.apiserver.storage.storage import Storage
 from mooring.apiserver.strategy import Strategy
-from mooring.apiserver.tables.promise import Tables
 from mooring.apiserver.wire.canonical import canonical
 from mooring.apiserver.wire.decode import (
     NOTHING_KNOWN,
@@ -69,7 +68,6 @@ class Desk:
     account_tokens: ServiceAccountTokens
     peek: Peek
     """Objects by plural, namespace and name, as far as this process knows them, without waiting."""
-    tables: Tables
     kubelets: RemoteLogs
     health: Health = field(default_factory=Health)
     discovery: Discovery = field(init=False)

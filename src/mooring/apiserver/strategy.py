@@ -1,21 +1,21 @@
-"""The strategy of a kind: what is special about creating, changing and deleting its objects.
+"""The strategy of a kind: defaults, preparation, validation and warnings of create, update and delete.
 
-Comes in   documents in canonical form (what `wire` makes of a body), and the call
-Goes out   the same documents, defaulted, prepared and canonical; faults; warnings
+Input: canonical documents (decoded by `wire`) and the call. Output: the same documents, defaulted and prepared; field
+errors; warnings.
 
-The registry calls it in this order, as kube-apiserver does:
+The registry calls a strategy in this order, as kube-apiserver does:
 
     create    default · (managed fields) · (mutating admission) · prepare_for_create · validate · warnings_on_create ·
               canonicalize · (validating admission)
     update    default · (managed fields) · (mutating admission) · prepare_for_update · validate_update ·
               warnings_on_update · canonicalize · (validating admission)
 
- 1. This class serves an ordinary kind. A special one inherits from it in `strategies/` and overrides what differs.
- 2. A strategy never waits and reads nothing but its arguments.
- 3. Documents stay canonical: a field that Go would not write (omitempty) is taken out, not set to an empty value.
- 4. A subresource that changes the object has a strategy of its own in `subresources`.
- 5. `old` is never changed. `obj` may share parts with `old` after `prepare_for_update`: nobody changes them afterwards.
-    Where `shares_parts` is said it may do so from the beginning; metadata are shared in parts only.
+1. A kind inherits from `Strategy` in its module of `apiserver/kinds` and overrides what differs.
+2. A strategy never awaits, and reads only its arguments.
+3. Documents stay canonical: a field that Go omits (omitempty) is removed, not set to an empty value.
+4. A subresource that changes the object has its own strategy in `subresources`.
+5. `old` is never changed. After `prepare_for_update`, `obj` may share parts with `old`, which are immutable from then
+   on. With `shares_parts` they may be shared from the start; metadata is shared in parts only.
 """
 
 from __future__ import annotations
@@ -27,71 +27,75 @@ from typing import ClassVar
 from mooring.api.document import Document
 from mooring.api.kinds import Kind
 from mooring.apiserver.call import Call
-from mooring.apiserver.faults import Fault
 from mooring.apiserver.registry.spec_cache import SpecCache
+from mooring.apiserver.tables.columns import DEFAULT_TABLE, KindTable
+from mooring.apiserver.validation.fields import FieldError
 from mooring.apiserver.validation.metadata import (
     NOTHING_STORED,
     name_is_dns_subdomain,
-    object_meta_faults,
-    object_meta_update_faults,
-    odd_finalizers_faults,
+    validate_known_finalizers,
+    validate_object_meta,
+    validate_object_meta_update,
 )
 
 
 class Dependents(Enum):
-    """What becomes of the objects that a deleted one owns, if nobody says."""
+    """The default propagation policy of a DELETE."""
 
     DELETE = "Background"
     ORPHAN = "Orphan"
     UNSUPPORTED = ""
-    """The kind owns nothing: no finalizers of the garbage collector are ever set."""
+    """The kind owns nothing: the finalizers of the garbage collector are never set."""
 
 
 class Strategy:
-    """How an ordinary kind behaves."""
+    """The strategy of a kind without rules of its own."""
 
     allows_create_on_update: ClassVar[bool] = False
     """Whether a PUT creates what does not exist."""
     allows_unconditional_update: ClassVar[bool] = True
-    """Whether a PUT without a resourceVersion replaces whatever is there."""
+    """Whether a PUT without a resourceVersion replaces the stored object."""
     dependents: ClassVar[Dependents] = Dependents.DELETE
     refuses_odd_finalizers: ClassVar[bool] = True
-    """Whether a finalizer without a domain must be one of Kubernetes' own. A few kinds never asked."""
+    """Whether a finalizer without a domain must be one of Kubernetes. A few kinds do not check."""
     reset_fields: ClassVar[Sequence[tuple[str, ...]]] = ()
-    """What this way of writing ignores, as paths: nobody becomes the manager of it. Filled for kinds with a status."""
+    """Paths that a write ignores, so that it does not make the client their manager."""
     specs: SpecCache | None = None
     """The spec cache of a kind whose objects are often created with the same spec, byte for byte. Then `default` is
     `default_spec` and `default_rest`, neither of which reads what the other one changes."""
     shares_parts: ClassVar[bool] = False
-    """Whether an object may come here with parts that are the very ones of the object before: whatever a write leaves
-    as it was. Then nothing here changes such a part in place, and what is said of it has been said before."""
+    """Whether an updated object may share unchanged parts with the stored object. Then the strategy changes no such
+    part in place, and does not validate it again."""
     validates_metadata: ClassVar[bool] = True
-    """Whether `validate` tells everything that is wrong with the metadata."""
+    """Whether `validate` reports all errors of the metadata."""
+
+    table: KindTable = DEFAULT_TABLE
+    """The columns of `kubectl get`."""
 
     def __init__(self, kind: Kind) -> None:
         self.kind = kind
 
     @property
     def subresources(self) -> Mapping[str, Strategy]:
-        """The strategies of the subresources through which the object is changed: `status` for most kinds."""
+        """Strategies of the subresources that change the object: `status` for most kinds."""
         return {"status": StatusStrategy(self.kind, self)} if self.kind.has_status else {}
 
     @property
     def ignored_fields(self) -> Sequence[tuple[str, ...]]:
-        """Paths that a write through this strategy does not change, for the managers of fields."""
+        """Paths that a write through this strategy does not change, for managed fields."""
         return self.reset_fields or ((("status",),) if self.kind.has_status else ())
 
     # ------------------------------------------------------------------------------------------- every write
 
-    def name_faults(self, name: str, is_prefix: bool) -> Sequence[str]:
-        """What is wrong with a name, or with the prefix of one that is generated."""
+    def name_errors(self, name: str, is_prefix: bool) -> Sequence[str]:
+        """Messages about an invalid name, or about an invalid prefix of a generated name."""
         return name_is_dns_subdomain(name, is_prefix)
 
     def default(self, obj: Document) -> None:
-        """Fill in what nobody said. Idempotent; also for objects that were stored by an older version."""
+        """Set defaults. Idempotent; also applied to stored objects of an older version."""
 
     def default_update(self, obj: Document, old: Document) -> None:
-        """The same for an object that replaces another, whose parts were filled in when they were stored."""
+        """Set defaults in an update. The parts that the object shares with the stored one have them already."""
         self.default(obj)
 
     def default_spec(self, spec: Document) -> None:
@@ -101,34 +105,34 @@ class Strategy:
         """Set the defaults of everything but the spec; for kinds with a spec cache."""
 
     def canonicalize(self, obj: Document) -> None:
-        """The last touch before it is stored."""
+        """Normalize the object before it is stored."""
 
     # ------------------------------------------------------------------------------------------- create
 
     def prepare_for_create(self, obj: Document, call: Call) -> None:
-        """Drop what a creator may not set, and set what the server sets."""
+        """Drop fields that a client may not set, and set fields of the server."""
         if self.kind.has_status:
             obj.pop("status", None)
             obj["status"] = {}
         if self.kind.has_generation:
             obj["metadata"]["generation"] = 1
 
-    def validate(self, obj: Document, call: Call) -> list[Fault]:
-        """Everything that is wrong with a new object: its metadata first, as Kubernetes does."""
-        faults = self.meta_faults(obj)
-        faults += self.body_faults(obj, call)
-        return faults
+    def validate(self, obj: Document, call: Call) -> list[FieldError]:
+        """Field errors of a new object: those of its metadata first, as in Kubernetes."""
+        errors = self.validate_meta(obj)
+        errors += self.validate_body(obj, call)
+        return errors
 
-    def meta_faults(self, obj: Document, old: Document | None = None) -> list[Fault]:
-        """What is wrong with the metadata of an object, new or not."""
+    def validate_meta(self, obj: Document, old: Document | None = None) -> list[FieldError]:
+        """Field errors of the metadata."""
         metadata, stored = obj["metadata"], old["metadata"] if old is not None else NOTHING_STORED
-        faults = object_meta_faults(metadata, self.kind.is_namespaced, self.name_faults, "metadata", stored)
+        errors = validate_object_meta(metadata, self.kind.is_namespaced, self.name_errors, "metadata", stored)
         if self.refuses_odd_finalizers and "finalizers" in metadata:
-            faults += odd_finalizers_faults(metadata["finalizers"], "metadata.finalizers")
-        return faults
+            errors += validate_known_finalizers(metadata["finalizers"], "metadata.finalizers")
+        return errors
 
-    def body_faults(self, obj: Document, call: Call) -> list[Fault]:
-        """What is wrong with a new object apart from its metadata."""
+    def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
+        """Field errors of a new object outside of its metadata."""
         return []
 
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
@@ -137,31 +141,31 @@ class Strategy:
     # ------------------------------------------------------------------------------------------- update
 
     def prepare_for_update(self, obj: Document, old: Document, call: Call) -> None:
-        """Take back what an update may not change, and count the generation."""
+        """Revert changes that an update may not make, and count the generation."""
         if self.kind.has_status:
             keep(obj, old, "status")
         if self.kind.has_generation:
             self.count_generation(obj, old)
 
     def count_generation(self, obj: Document, old: Document) -> None:
-        """`generation` counts the changes of the spec; kinds that also count others override it."""
+        """`generation` counts changes of the spec. Kinds that count other changes override this."""
         if obj.get("spec") != old.get("spec"):
             obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
-    def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
-        faults = self.meta_update_faults(obj, old)
-        faults += self.body_update_faults(obj, old, call)
-        return faults
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        errors = self.validate_meta_update(obj, old)
+        errors += self.validate_body_update(obj, old, call)
+        return errors
 
-    def meta_update_faults(self, obj: Document, old: Document) -> list[Fault]:
-        """What is wrong with a change of metadata."""
+    def validate_meta_update(self, obj: Document, old: Document) -> list[FieldError]:
+        """Field errors of a change of metadata."""
         metadata = obj["metadata"]
-        faults = object_meta_update_faults(metadata, old["metadata"], "metadata")
+        errors = validate_object_meta_update(metadata, old["metadata"], "metadata")
         if self.refuses_odd_finalizers and "finalizers" in metadata:
-            faults += odd_finalizers_faults(metadata["finalizers"], "metadata.finalizers")
-        return faults
+            errors += validate_known_finalizers(metadata["finalizers"], "metadata.finalizers")
+        return errors
 
-    def body_update_faults(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
         return []
 
     def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
@@ -170,11 +174,11 @@ class Strategy:
     # ------------------------------------------------------------------------------------------- delete
 
     def graceful_s(self, obj: Document, asked_s: int | None, call: Call) -> int | None:
-        """How long the object is given to end, if the kind ends gracefully; None if it is just deleted."""
+        """The grace period, if the kind has graceful deletion; otherwise None."""
         return None
 
     def is_held(self, obj: Document) -> bool:
-        """Whether something beyond its finalizers keeps an object that is being deleted."""
+        """Whether something other than its finalizers holds an object that is being deleted."""
         return False
 
     def warnings_on_delete(self, *, is_propagation_said: bool) -> list[str]:
@@ -183,12 +187,12 @@ class Strategy:
     # ------------------------------------------------------------------------------------------- reading
 
     def selectable_fields(self, obj: Document) -> dict[str, str]:
-        """What a field selector can ask for, besides name and namespace, each as text. The keys never vary."""
+        """Values for field selectors besides name and namespace, as text. The keys are the same for all objects."""
         return {}
 
 
 class StatusStrategy(Strategy):
-    """Writing the status only. Kinds whose status has rules of its own inherit from it."""
+    """Strategy of the `status` subresource. Kinds with rules for their status inherit from it."""
 
     def __init__(self, kind: Kind, main: Strategy) -> None:
         super().__init__(kind)
@@ -214,7 +218,7 @@ class StatusStrategy(Strategy):
 
 
 def keep(obj: Document, old: Document, field: str) -> None:
-    """Make one field of an object what it was."""
+    """Revert one field of an object."""
     if field in old:
         obj[field] = old[field]
     else:

@@ -30,7 +30,7 @@ from mooring.api.errors import UnknownKindError
 from mooring.api.kinds import Kind
 from mooring.apiserver.admission.service_account import DEFAULT_ACCOUNT
 from mooring.apiserver.desk import Desk
-from mooring.apiserver.strategies.pod_prepare import split_label_keys
+from mooring.apiserver.kinds.pod.prepare import split_label_keys
 from mooring.client.errors import AlreadyExistsError, ClientError
 from mooring.client.interface import PatchForm
 from mooring.cluster.objects import create_object, loopback_client, served_kind, without_server_fields

@@ -16,7 +16,7 @@ from mooring.apiserver.access.users import NODE_NAME_KEY, User
 from mooring.apiserver.admission.promise import Attempt
 from mooring.apiserver.call import Call, Operation
 from tests.apiserver.admission.builders import wait
-from tests.apiserver.core_documents import told
+from tests.apiserver.field_errors import messages
 
 NOT_ADMIN = (
     "Forbidden: admin access to devices requires the `resource.kubernetes.io/admin-access: true` label on the "
@@ -58,7 +58,7 @@ def guarded(
     operation = Operation.CREATE if old is None else Operation.UPDATE
     call = Call("patch", kind, user or User("anna"), 0.0, "", "web", subresource="" if old is None else "status")
     wait(DeviceGuard(Allowing(*rights)).admit(Attempt(operation, call, obj, old), Namespaces()))
-    return told(call.prior_faults)
+    return messages(call.prior_errors)
 
 
 def test_access_as_an_administrator_needs_a_marked_namespace() -> None:
@@ -74,7 +74,7 @@ def test_a_marked_namespace_has_administrators() -> None:
     obj = {"spec": {"devices": {"requests": [{"name": "r", "exactly": {"adminAccess": True}}]}}}
     marked = Namespaces(**{"resource.kubernetes.io_admin-access": "true"})
     wait(DeviceGuard(Allowing()).admit(Attempt(Operation.CREATE, call, obj, None), marked))
-    assert call.prior_faults == []
+    assert call.prior_errors == []
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mooring.apiserver.custom.list_types import list_type_faults
+from mooring.apiserver.custom.list_types import validate_list_type
 from mooring.apiserver.custom.schema import read_schema
 from tests.apiserver.custom.definitions import fields
 
@@ -46,4 +46,4 @@ SCHEMA = read_schema(
     ],
 )
 def test_lists(value: Any, messages: list[str]) -> None:
-    assert [fault.message for fault in list_type_faults(value, SCHEMA)] == messages
+    assert [fault.message for fault in validate_list_type(value, SCHEMA)] == messages

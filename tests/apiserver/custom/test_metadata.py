@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mooring.api.document import Document
-from mooring.apiserver.custom.metadata import EmbeddedFault, coerce_embedded, embedded_faults
+from mooring.apiserver.custom.metadata import EmbeddedFault, coerce_embedded, validate_embedded
 from mooring.apiserver.custom.schema import read_schema
 from tests.apiserver.custom.definitions import fields
 
@@ -57,4 +57,4 @@ def test_metadata_that_cannot_be_read(resource: Document, message: str) -> None:
     ],
 )
 def test_what_is_wrong_with_a_resource_inside(resource: Document, paths: list[str]) -> None:
-    assert [fault.field for fault in embedded_faults({"r": resource}, SCHEMA)] == paths
+    assert [fault.field for fault in validate_embedded({"r": resource}, SCHEMA)] == paths

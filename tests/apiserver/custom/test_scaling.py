@@ -8,7 +8,7 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import Kind
-from mooring.apiserver.custom.scaling import actual_faults, scale_rules, wanted_faults
+from mooring.apiserver.custom.scaling import scale_rules, validate_actual, validate_wanted
 from mooring.apiserver.custom.version import ScalePaths
 from mooring.client.errors import BadRequestError, ServerError
 
@@ -63,11 +63,11 @@ def test_replicas_that_nobody_said() -> None:
 )
 def test_what_is_wrong_with_wanted_replicas(replicas: Any, message: str) -> None:
     spec = {} if replicas is None else {"replicas": replicas}
-    assert [fault.message for fault in wanted_faults(widget(spec), PATHS)] == ([message] if message else [])
+    assert [fault.message for fault in validate_wanted(widget(spec), PATHS)] == ([message] if message else [])
 
 
 def test_what_is_wrong_with_a_status() -> None:
-    faults = actual_faults(widget(status={"replicas": -1, "selector": 5}), PATHS)
+    faults = validate_actual(widget(status={"replicas": -1, "selector": 5}), PATHS)
     assert [fault.message for fault in faults] == [
         ".status.replicas: Invalid value: -1: should be a non-negative integer",
         '.status.selector: Invalid value: "": .status.selector accessor error: 5 is of the type int64, expected string',

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.api.kinds import Kind
+from mooring.api.kinds import SCALE, STATUS, Kind
 from mooring.apiserver.discovery.documents import Discovery
-from mooring.apiserver.resources import SCALE, STATUS, Resource, ResourceTable, built_in_resources
+from mooring.apiserver.resources import Resource, ResourceTable, built_in_resources
 from mooring.apiserver.strategy import Strategy
 
 
@@ -22,7 +22,7 @@ def custom(version: str = "v1", storage_version: str = "v1") -> Resource:
 
 
 def discovery(*more: Resource) -> Discovery:
-    return Discovery(ResourceTable([*built_in_resources({}), *more]))
+    return Discovery(ResourceTable([*built_in_resources(), *more]))
 
 
 def test_groups() -> None:
@@ -177,7 +177,7 @@ def test_aggregated() -> None:
 
 
 def test_everything_is_told_anew_when_a_kind_comes_or_goes() -> None:
-    table = ResourceTable(built_in_resources({}))
+    table = ResourceTable(built_in_resources())
     seen = Discovery(table)
     before = seen.aggregated(is_core=False)
     assert seen.aggregated(is_core=False) is before

@@ -21,7 +21,7 @@ OLDER = ALL_AT_ONCE.replace("v2", "v2beta1")
 
 @cache
 def discovery() -> Discovery:
-    return Discovery(ResourceTable(built_in_resources({})))
+    return Discovery(ResourceTable(built_in_resources()))
 
 
 def ask(path: str, accept: str = JSON, method: str = "GET", **headers: str) -> Reply:

@@ -15,30 +15,20 @@ from mooring.api.schema.tables import struct_of_kind
 from mooring.apiserver.http.forms import Form, Included, Rendering
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.strategy import Strategy
+from mooring.apiserver.tables.columns import KindTable
 from mooring.client.interface import Listing
 
 WIDGET = Kind("example.com/v1", "Widget", "widgets")
 COLUMNS: Sequence[Document] = ({"name": "Name", "type": "string"},)
 
 
-class NamesOnly:
-    """Tables of one column."""
-
-    def columns(self, resource: Resource) -> Sequence[Document]:
-        return COLUMNS
-
-    def row(self, resource: Resource, obj: Document, now_s: float) -> Document:
-        return {"cells": [obj["metadata"]["name"]]}
-
-    def no_rows(self, resource: Resource) -> list[Document] | None:
-        return None
-
-
-PLAIN = Rendering(NamesOnly(), now_s=0.0)
+NAMES_ONLY = KindTable(COLUMNS, lambda obj, now_s: [obj["metadata"]["name"]])
+"""A table of one column."""
+PLAIN = Rendering(now_s=0.0)
 
 
 def resource_of(kind: Kind) -> Resource:
-    return Resource(kind, Strategy(kind), struct_of_kind(kind.api_version, kind.kind))
+    return Resource(kind, Strategy(kind), struct_of_kind(kind.api_version, kind.kind), table=NAMES_ONLY)
 
 
 def stored(kind: Kind, name: str, **metadata: object) -> bytes:
@@ -180,13 +170,16 @@ def test_a_list_of_metadata_has_a_name_of_its_own() -> None:
     assert [item["kind"] for item in whole["items"]] == ["PartialObjectMetadata"] * 2
 
 
-@pytest.mark.parametrize(
-    ("items", "rows"), [pytest.param([ONE, TWO], 2, id="rows"), pytest.param([], None, id="no rows")]
-)
-def test_a_table_of_a_list(items: list[bytes], rows: int | None) -> None:
+@pytest.mark.parametrize(("items", "rows"), [pytest.param([ONE, TWO], 2, id="rows"), pytest.param([], 0, id="no rows")])
+def test_a_table_of_a_list(items: list[bytes], rows: int) -> None:
     table = read(replace(PLAIN, form=Form.TABLE).listing(CONFIG_MAPS, Listing(items, "9")).body)
     assert (table["columnDefinitions"], table["metadata"]) == (list(COLUMNS), {"resourceVersion": "9"})
-    assert table["rows"] is None if rows is None else len(table["rows"]) == rows
+    assert len(table["rows"]) == rows
+
+
+def test_an_empty_default_table_has_null_rows() -> None:
+    resource = Resource(CONFIG_MAP, Strategy(CONFIG_MAP), struct_of_kind("v1", "ConfigMap"))
+    assert read(replace(PLAIN, form=Form.TABLE).listing(resource, Listing([], "9")).body)["rows"] is None
 
 
 # ------------------------------------------------------------------------------------------------------ watches

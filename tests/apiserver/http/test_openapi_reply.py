@@ -19,7 +19,7 @@ NODE = "/openapi/v3/apis/node.k8s.io/v1"
 
 @cache
 def openapi() -> OpenApi:
-    table = ResourceTable(built_in_resources({}))
+    table = ResourceTable(built_in_resources())
     return OpenApi(table, Discovery(table))
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from mooring.api.kinds import Kind
+from mooring.api.kinds import STATUS, Kind
 from mooring.apiserver.discovery.documents import Discovery
 from mooring.apiserver.openapi.documents import OpenApi
-from mooring.apiserver.resources import STATUS, Resource, ResourceTable, built_in_resources
+from mooring.apiserver.resources import Resource, ResourceTable, built_in_resources
 from mooring.apiserver.strategy import Strategy
 
 KIND = Kind("example.com/v1", "Widget", "widgets")
@@ -21,7 +21,7 @@ def widget(color: str) -> Resource:
 
 
 def fresh() -> tuple[ResourceTable, OpenApi]:
-    table = ResourceTable(built_in_resources({}))
+    table = ResourceTable(built_in_resources())
     return table, OpenApi(table, Discovery(table))
 
 

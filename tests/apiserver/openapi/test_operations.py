@@ -7,7 +7,7 @@ from mooring.apiserver.discovery.virtual_kinds import BINDING
 from mooring.apiserver.openapi.operations import Operation, camel, resource_paths, tag, virtual_path
 from mooring.apiserver.resources import built_in_resources
 
-RESOURCES = {resource.kind: resource for resource in built_in_resources({})}
+RESOURCES = {resource.kind: resource for resource in built_in_resources()}
 PATHS = {path.path: path for resource in RESOURCES.values() for path in resource_paths(resource)}
 
 

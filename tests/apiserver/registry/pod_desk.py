@@ -17,15 +17,12 @@ from mooring.apiserver.registry.lookup import StoreLookup
 from mooring.apiserver.registry.parts import NOTHING_RESERVED, Parts, Reservation
 from mooring.apiserver.registry.shelf import Shelf
 from mooring.apiserver.resources import Resource, ResourceTable, built_in_resources
-from mooring.apiserver.strategies import table_core, table_pods, table_workloads
 from mooring.kit.entropy import Entropy
 from mooring.store.memory import MemoryStore
 
 NOW = "2026-01-02T03:04:05Z"
 NOW_S = 1_767_323_045.0
 NS = "team"
-
-_STRATEGIES = {**table_core.STRATEGIES, **table_pods.STRATEGIES, **table_workloads.STRATEGIES}
 
 
 class PodDesk:
@@ -36,7 +33,7 @@ class PodDesk:
         lookup = StoreLookup(self.store)
         self.parts = Parts(
             shelf=Shelf(self.store),
-            resources=ResourceTable(built_in_resources(_STRATEGIES)),
+            resources=ResourceTable(built_in_resources()),
             lookup=lookup,
             admission=Chain(mutating, (), lookup),
             entropy=Entropy(1),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from mooring.api.kinds import DEPLOYMENT, EVENT, NODE, POD
-from mooring.apiserver.faults import invalid, required
 from mooring.apiserver.registry.refusals import (
     forbidden,
     internal,
@@ -19,6 +18,7 @@ from mooring.apiserver.registry.refusals import (
     revision_required,
     uid_mismatch_on_create,
 )
+from mooring.apiserver.validation.fields import invalid, required
 from mooring.client.errors import Cause, StatusError
 
 ONE = required("spec.containers")

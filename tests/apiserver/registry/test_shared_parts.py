@@ -13,14 +13,14 @@ from mooring.api.kinds import CONFIG_MAP, DEPLOYMENT, LEASE, NODE, POD, REPLICA_
 from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call, FieldValidation
 from mooring.apiserver.desk import Desk
+from mooring.apiserver.kinds.config_map import ConfigMapStrategy
+from mooring.apiserver.kinds.deployment import DeploymentStrategy
+from mooring.apiserver.kinds.lease import LeaseStrategy
+from mooring.apiserver.kinds.node import NodeStrategy
+from mooring.apiserver.kinds.pod.strategy import PodStrategy
+from mooring.apiserver.kinds.replica_set import ReplicaSetStrategy
 from mooring.apiserver.loopback import LoopbackClient
 from mooring.apiserver.registry import patches, put
-from mooring.apiserver.strategies.config_map import ConfigMapStrategy
-from mooring.apiserver.strategies.deployment import DeploymentStrategy
-from mooring.apiserver.strategies.lease import LeaseStrategy
-from mooring.apiserver.strategies.node import NodeStrategy
-from mooring.apiserver.strategies.pod import PodStrategy
-from mooring.apiserver.strategies.replica_set import ReplicaSetStrategy
 from mooring.apiserver.wire.patch_bodies import read_patch
 from mooring.client.errors import StatusError
 from mooring.client.interface import PatchForm

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from mooring.apiserver.tables.columns import Cell
 from mooring.apiserver.tables.custom import custom_columns
-from mooring.apiserver.tables.kind_table import Cell
 
 NOW_S = 1_000_000.0
 OBJ = {

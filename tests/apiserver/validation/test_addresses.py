@@ -6,14 +6,14 @@ import pytest
 
 from mooring.apiserver.validation.addresses import (
     are_of_both_families,
-    endpoint_ip_faults,
     family_of,
-    ip_faults,
     ip_warnings,
-    range_faults,
     range_warnings,
+    validate_endpoint_ip,
+    validate_ip,
+    validate_range,
 )
-from tests.apiserver.core_documents import told
+from tests.apiserver.field_errors import messages
 
 IP_WANTED = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 CIDR_WANTED = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
@@ -36,12 +36,12 @@ CIDR_WANTED = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 )
 def test_a_new_address_is_written_plainly(value: str, detail: str) -> None:
     wanted = [f'a.ip: Invalid value: "{value}": {detail}'] if detail else []
-    assert told(ip_faults(value, "a.ip")) == wanted
+    assert messages(validate_ip(value, "a.ip")) == wanted
 
 
 def test_an_address_that_was_there_may_stay() -> None:
-    assert ip_faults("010.9.8.7", "a", ["010.9.8.7"]) == []
-    assert range_faults("10.0.0.1/8", "a", ["10.0.0.1/8"]) == []
+    assert validate_ip("010.9.8.7", "a", ["010.9.8.7"]) == []
+    assert validate_range("10.0.0.1/8", "a", ["10.0.0.1/8"]) == []
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_an_address_that_was_there_may_stay() -> None:
 )
 def test_a_new_range_is_written_plainly(value: str, detail: str) -> None:
     wanted = [f'a: Invalid value: "{value}": {detail}'] if detail else []
-    assert told(range_faults(value, "a")) == wanted
+    assert messages(validate_range(value, "a")) == wanted
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_a_new_range_is_written_plainly(value: str, detail: str) -> None:
 )
 def test_traffic_goes_to_ordinary_addresses(value: str, detail: str) -> None:
     wanted = [f'a: Invalid value: "{value}": {detail}'] if detail else []
-    assert told(endpoint_ip_faults(value, "a")) == wanted
+    assert messages(validate_endpoint_ip(value, "a")) == wanted
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from mooring.apiserver.validation.metadata import (
-    field_manager_faults,
     name_is_dns_label,
     name_is_dns_subdomain,
     name_is_path_segment,
-    object_meta_faults,
-    object_meta_update_faults,
+    validate_field_manager,
+    validate_object_meta,
+    validate_object_meta_update,
 )
 
 GOOD: dict[str, Any] = {"name": "web", "namespace": "shop", "uid": "1", "resourceVersion": "7"}
@@ -20,13 +20,13 @@ GOOD: dict[str, Any] = {"name": "web", "namespace": "shop", "uid": "1", "resourc
 
 def messages(**metadata: Any) -> list[str]:
     return [
-        fault.message for fault in object_meta_faults({**GOOD, **metadata}, True, name_is_dns_subdomain, "metadata")
+        error.message for error in validate_object_meta({**GOOD, **metadata}, True, name_is_dns_subdomain, "metadata")
     ]
 
 
 def update_messages(old: dict[str, Any], **changes: Any) -> list[str]:
     before = {**GOOD, **old}
-    return [fault.message for fault in object_meta_update_faults({**before, **changes}, before, "metadata")]
+    return [error.message for error in validate_object_meta_update({**before, **changes}, before, "metadata")]
 
 
 def test_good_metadata_has_no_faults() -> None:
@@ -93,7 +93,7 @@ def test_faults_of_changes(old: dict[str, Any], changes: dict[str, Any], message
     ids=["ordinary", "long", "a line break"],
 )
 def test_managers(manager: str, found: list[str]) -> None:
-    assert [fault.message for fault in field_manager_faults(manager, "m")] == found
+    assert [error.message for error in validate_field_manager(manager, "m")] == found
 
 
 def test_names_by_the_rules_of_kinds() -> None:

@@ -1,19 +1,19 @@
-"""What is wrong with selectors."""
+"""Tests of validation.selectors."""
 
 from __future__ import annotations
 
 import pytest
 
 from mooring.api.document import Document
-from mooring.apiserver.validation.selectors import label_selector_faults, plain_selector_matches
-from tests.apiserver.pod_builders import messages
+from mooring.apiserver.validation.selectors import plain_selector_matches, validate_conditions, validate_label_selector
+from tests.apiserver.field_errors import messages
 
 BAD_VALUE: Document = {"matchExpressions": [{"key": "a", "operator": "In", "values": ["b c"]}]}
 ODD: Document = {"matchExpressions": [{"key": "a", "operator": "Near"}]}
 
 
 @pytest.mark.parametrize(
-    ("selector", "faults"),
+    ("selector", "errors"),
     [
         pytest.param(None, [], id="none"),
         pytest.param({}, [], id="everything"),
@@ -33,16 +33,56 @@ ODD: Document = {"matchExpressions": [{"key": "a", "operator": "Near"}]}
         ),
     ],
 )
-def test_selectors(selector: Document | None, faults: list[str]) -> None:
-    assert messages(label_selector_faults(selector, "s")) == faults
+def test_selectors(selector: Document | None, errors: list[str]) -> None:
+    assert messages(validate_label_selector(selector, "s")) == errors
 
 
 def test_values_and_operators_can_be_overlooked() -> None:
-    assert label_selector_faults(BAD_VALUE, "s") != []
-    assert label_selector_faults(BAD_VALUE, "s", tolerates_values=True) == []
-    assert label_selector_faults(ODD, "s", tolerates_operators=True) == []
+    assert validate_label_selector(BAD_VALUE, "s") != []
+    assert validate_label_selector(BAD_VALUE, "s", tolerates_values=True) == []
+    assert validate_label_selector(ODD, "s", tolerates_operators=True) == []
 
 
 def test_plain_selectors() -> None:
     assert plain_selector_matches({"a": "b"}, {"a": "b", "c": "d"})
     assert not plain_selector_matches({"a": "b"}, {})
+
+
+SOUND: Document = {"type": "Ready", "status": "True", "reason": "Fine", "message": "", "lastTransitionTime": "2020"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "errors"),
+    [
+        pytest.param({}, [], id="a sound one"),
+        pytest.param(
+            {"status": "Maybe"},
+            ['c[0].status: Unsupported value: "Maybe": supported values: "False", "True", "Unknown"'],
+            id="an unknown status",
+        ),
+        pytest.param({"lastTransitionTime": None}, ["c[0].lastTransitionTime: Required value"], id="no time"),
+        pytest.param({"reason": ""}, ["c[0].reason: Required value"], id="no reason"),
+        pytest.param(
+            {"reason": "R" * 1025}, ["c[0].reason: Too long: may not be more than 1024 bytes"], id="a long reason"
+        ),
+        pytest.param(
+            {"message": "m" * 32769}, ["c[0].message: Too long: may not be more than 32768 bytes"], id="a long story"
+        ),
+        pytest.param(
+            {"observedGeneration": -1},
+            ["c[0].observedGeneration: Invalid value: -1: must be greater than or equal to zero"],
+            id="before the first generation",
+        ),
+    ],
+)
+def test_one(changes: Document, errors: list[str]) -> None:
+    assert messages(validate_conditions([{**SOUND, **changes}], "c")) == errors
+
+
+def test_a_reason_is_one_word() -> None:
+    (error,) = messages(validate_conditions([{**SOUND, "reason": "not one"}], "c"))
+    assert error.startswith('c[0].reason: Invalid value: "not one": a condition reason must start with')
+
+
+def test_each_type_is_told_once() -> None:
+    assert messages(validate_conditions([SOUND, SOUND], "c")) == ['c[1].type: Duplicate value: "Ready"']

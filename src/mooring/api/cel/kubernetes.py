@@ -48,7 +48,7 @@ from mooring.api.cel.values import (
 )
 from mooring.api.errors import QuantityError
 from mooring.api.field_errors import quoted
-from mooring.api.label_syntax import label_key_faults, label_value_faults
+from mooring.api.label_syntax import label_key_errors, label_value_errors
 from mooring.api.quantity import NANO, Format, Quantity, parse_quantity
 
 _QUANTITY_FORM = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
@@ -442,11 +442,11 @@ FORMATS = {
     "dns1123Label": NamedFormat("DNS1123Label", _label(False), 30),
     "dns1123Subdomain": NamedFormat("DNS1123Subdomain", _subdomain(False), 60),
     "dns1035Label": NamedFormat("DNS1035Label", _label_1035(False), 30),
-    "qualifiedName": NamedFormat("QualifiedName", label_key_faults, 60),
+    "qualifiedName": NamedFormat("QualifiedName", label_key_errors, 60),
     "dns1123LabelPrefix": NamedFormat("DNS1123LabelPrefix", _label(True), 30),
     "dns1123SubdomainPrefix": NamedFormat("DNS1123SubdomainPrefix", _subdomain(True), 60),
     "dns1035LabelPrefix": NamedFormat("DNS1035LabelPrefix", _label_1035(True), 30),
-    "labelValue": NamedFormat("LabelValue", label_value_faults, 40),
+    "labelValue": NamedFormat("LabelValue", label_value_errors, 40),
     "uri": NamedFormat("URI", _uri_errors, 1000),
     "uuid": NamedFormat("uuid", lambda text: [] if _UUID.fullmatch(text) else ["does not match the UUID format"], 100),
     "byte": NamedFormat("byte", _byte_errors, 100),

@@ -53,6 +53,11 @@ def struct_named(package: str, name: str) -> Struct:
     return found
 
 
+def type_named(package: str, name: str) -> Type:
+    """A type by its name in a `.schema` file: `core`, `TaintEffect`."""
+    return _find(package, name)
+
+
 @cache
 def api_versions() -> tuple[str, ...]:
     """The API versions that have a schema."""

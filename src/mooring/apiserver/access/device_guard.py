@@ -22,11 +22,10 @@ from mooring.apiserver.access.request import Attributes
 from mooring.apiserver.access.users import NODE_NAME_KEY, User, service_account_of
 from mooring.apiserver.admission.promise import Admission, Attempt, Lookup
 from mooring.apiserver.call import Call, Operation
-from mooring.apiserver.faults import Fault
-from mooring.apiserver.faults import forbidden as forbidden_field
-from mooring.apiserver.strategies.resource_claim import drop_reports_on_lost_devices
-from mooring.apiserver.validation.resource_claim_status import device_key
-from mooring.apiserver.validation.semantic_equality import means_the_same
+from mooring.apiserver.kinds.resource_claim import device_key, drop_reports_on_lost_devices
+from mooring.apiserver.validation.fields import FieldError
+from mooring.apiserver.validation.fields import forbidden as forbidden_field
+from mooring.apiserver.validation.values import means_the_same
 
 ADMIN_LABEL = "resource.kubernetes.io/admin-access"
 
@@ -53,18 +52,18 @@ class DeviceGuard(Admission):
         if attempt.old is None:
             spec = obj["spec"]["spec"] if call.kind is kinds.RESOURCE_CLAIM_TEMPLATE else obj["spec"]
             path = _admin_request(spec)
-            call.prior_faults = await _admin_faults(path, call.namespace, lookup)
+            call.prior_errors = await _admin_faults(path, call.namespace, lookup)
             return
         changed: Document = {"status": dict(obj.get("status") or {})}
         drop_reports_on_lost_devices(changed, attempt.old)
         status, old_status = changed["status"], attempt.old.get("status") or {}
         path = "" if _admin_result(old_status) else _admin_result(status)
-        call.prior_faults = await _admin_faults(path, call.namespace, lookup)
-        call.prior_faults += self._binding_faults(call, status, old_status)
+        call.prior_errors = await _admin_faults(path, call.namespace, lookup)
+        call.prior_errors += self._binding_faults(call, status, old_status)
         if status.get("allocation") is not None:
-            call.prior_faults += self._reports_faults(call, status, old_status)
+            call.prior_errors += self._reports_faults(call, status, old_status)
 
-    def _binding_faults(self, call: Call, status: Document, old: Document) -> list[Fault]:
+    def _binding_faults(self, call: Call, status: Document, old: Document) -> list[FieldError]:
         is_same = means_the_same(status.get("allocation"), old.get("allocation"), "resource", "AllocationResult")
         if is_same and (status.get("reservedFor") or []) == (old.get("reservedFor") or []):
             return []
@@ -75,7 +74,7 @@ class DeviceGuard(Admission):
         detail = f"changing status.allocation or status.reservedFor requires {needed}: {refusal}"
         return [forbidden_field("status.allocation", detail)]
 
-    def _reports_faults(self, call: Call, status: Document, old: Document) -> list[Fault]:
+    def _reports_faults(self, call: Call, status: Document, old: Document) -> list[FieldError]:
         verbs = [f"{_ANYWHERE}{call.verb}"]
         if _runs_on(call.user, _allocated_node(status)):
             verbs.insert(0, f"{_ON_THE_NODE}{call.verb}")
@@ -110,7 +109,7 @@ def _attributes(call: Call, verb: str, subresource: str, namespace: str, name: s
 # --- administrators -----------------------------------------------------------------------------------------------
 
 
-async def _admin_faults(path: str, namespace: str, lookup: Lookup) -> list[Fault]:
+async def _admin_faults(path: str, namespace: str, lookup: Lookup) -> list[FieldError]:
     if not path:
         return []
     found = await lookup.get(kinds.NAMESPACE, "", namespace)

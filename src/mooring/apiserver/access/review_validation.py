@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from mooring.api.document import Document
 from mooring.api.field_errors import aggregated, quoted
-from mooring.api.label_syntax import label_key_faults, label_value_faults
+from mooring.api.label_syntax import label_key_errors, label_value_errors
 from mooring.client.errors import Cause, InvalidError
 
 AUTHORIZATION_GROUP = "authorization.k8s.io"
@@ -93,10 +93,10 @@ def _values_faults(requirement: Document, place: str) -> Iterator[Cause]:
 
 def _label_faults(requirement: Document, place: str) -> Iterator[Cause]:
     key = requirement.get("key") or ""
-    for rule in label_key_faults(key):
+    for rule in label_key_errors(key):
         yield _invalid(f"{place}.key", quoted(key), rule)
     for index, value in enumerate(requirement.get("values") or ()):
-        for rule in label_value_faults(value):
+        for rule in label_value_errors(value):
             yield _invalid(f"{place}.values[{index}]", quoted(value), rule)
 
 

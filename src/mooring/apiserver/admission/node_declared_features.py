@@ -15,7 +15,7 @@ from mooring.api.kinds import NODE, POD, Kind
 from mooring.apiserver.admission.forbidding import refused
 from mooring.apiserver.admission.promise import Admission, Attempt, Lookup
 from mooring.apiserver.call import Operation
-from mooring.apiserver.validation.semantic_equality import means_the_same
+from mooring.apiserver.validation.values import means_the_same
 
 _POD_LEVEL = "InPlacePodLevelResourcesVerticalScaling"
 _INIT_CONTAINERS = "InPlacePodVerticalScalingInitContainers"

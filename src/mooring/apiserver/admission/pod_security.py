@@ -30,8 +30,8 @@ from mooring.apiserver.admission.pod_security_levels import (
 )
 from mooring.apiserver.admission.promise import Admission, Attempt, Lookup
 from mooring.apiserver.call import Operation
-from mooring.apiserver.faults import Fault, invalid
 from mooring.apiserver.registry.refusals import internal, invalid_kind
+from mooring.apiserver.validation.fields import FieldError, invalid
 
 PODS_CHECKED_MAX = 3_000
 
@@ -138,7 +138,7 @@ class Policy(NamedTuple):
 
     enforce: Level
     warn: Level
-    faults: Sequence[Fault]
+    faults: Sequence[FieldError]
 
 
 _NOTHING_ASKED = Policy(Level(), Level(), ())
@@ -147,7 +147,7 @@ _NOTHING_ASKED = Policy(Level(), Level(), ())
 def policy_of(labels: Mapping[str, str]) -> Policy:
     if not any(key.startswith(_LABEL) for key in labels):
         return _NOTHING_ASKED
-    faults: list[Fault] = []
+    faults: list[FieldError] = []
     enforce = _level(labels, "enforce", RESTRICTED, faults)
     _level(labels, "audit", PRIVILEGED, faults)
     warn = _level(labels, "warn", PRIVILEGED, faults)
@@ -159,7 +159,7 @@ def policy_of(labels: Mapping[str, str]) -> Policy:
     return Policy(enforce, warn, faults)
 
 
-def _level(labels: Mapping[str, str], mode: str, if_unreadable: str, faults: list[Fault]) -> Level:
+def _level(labels: Mapping[str, str], mode: str, if_unreadable: str, faults: list[FieldError]) -> Level:
     key, version_key = f"{_LABEL}{mode}", f"{_LABEL}{mode}-version"
     name = labels.get(key, PRIVILEGED)
     if name not in LEVELS:

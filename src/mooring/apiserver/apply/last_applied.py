@@ -16,7 +16,7 @@ from mooring.apiserver.apply.checking import misfits
 from mooring.apiserver.apply.field_set import FieldSet, difference
 from mooring.apiserver.apply.shape import Shape
 from mooring.apiserver.apply.typed import claimed_fields, compare
-from mooring.apiserver.faults import go_json
+from mooring.apiserver.validation.fields import go_json
 
 ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
 KUBECTL = "kubectl"

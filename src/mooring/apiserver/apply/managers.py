@@ -18,7 +18,7 @@ from mooring.api.document import Document
 from mooring.apiserver.apply.field_set import FieldSet, difference, set_of, union
 from mooring.apiserver.apply.fields_v1 import read_fields
 from mooring.apiserver.apply.path_elements import FIELD, ElementError
-from mooring.apiserver.faults import go_json
+from mooring.apiserver.validation.fields import go_json
 
 APPLY = "Apply"
 UPDATE = "Update"

@@ -17,5 +17,5 @@ Goes out   resources like any other, in the `ResourceTable`
 
  1. Conversion between versions changes the apiVersion and nothing else. A definition may name a webhook; nobody calls
     it.
- 2. What is wrong with definitions themselves is in `validation.custom_*`.
+ 2. `mooring.apiserver.kinds.custom_resource_definition` validates definitions.
 """

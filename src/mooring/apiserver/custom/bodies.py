@@ -21,9 +21,9 @@ from mooring.apiserver.custom.defaulting import fill_defaults
 from mooring.apiserver.custom.metadata import EmbeddedFault, coerce_embedded
 from mooring.apiserver.custom.pruning import prune, prune_nulls
 from mooring.apiserver.custom.schema import Schema
-from mooring.apiserver.faults import go_json
 from mooring.apiserver.registry.refusals import internal
 from mooring.apiserver.resources import Reading
+from mooring.apiserver.validation.fields import go_json
 from mooring.apiserver.wire.custom_bodies import custom_metadata, decode_custom, read_numbers
 from mooring.apiserver.wire.decode import cannot_be_handled
 from mooring.apiserver.wire.examine import DecodingError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mooring.api.document import Document
 from mooring.api.field_errors import quoted
-from mooring.apiserver.validation.syntax import qualified_name_faults
+from mooring.apiserver.validation.names import qualified_name_errors
 
 _STANDARD = frozenset({"orphan", "foregroundDeletion", "kubernetes"})
 _ADVICE = "to avoid accidental conflicts with other finalizer writers"
@@ -18,7 +18,7 @@ def finalizer_warnings(metadata: Document, old: Document | None) -> list[str]:
 
 
 def _oddities(name: str) -> list[str]:
-    found = list(qualified_name_faults(name))
+    found = list(qualified_name_errors(name))
     if "/" not in name and name not in _STANDARD:
         path = " including a path (/)" if "." in name else ""
         found.append(f"prefer a domain-qualified finalizer name{path} {_ADVICE}")

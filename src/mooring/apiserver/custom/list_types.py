@@ -12,34 +12,34 @@ import msgspec
 
 from mooring.api.document import Document
 from mooring.apiserver.custom.schema import Schema
-from mooring.apiserver.faults import Fault, duplicate, invalid
+from mooring.apiserver.validation.fields import FieldError, duplicate, invalid
 
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
-def list_type_faults(value: Any, schema: Schema | None, path: str = "") -> list[Fault]:
+def validate_list_type(value: Any, schema: Schema | None, path: str = "") -> list[FieldError]:
     if schema is None or not (schema.has_list_types_below or schema.list_type in ("set", "map")):
         return []
-    faults: list[Fault] = []
+    faults: list[FieldError] = []
     if isinstance(value, dict):
         for name, inner in value.items():
             held = schema.properties.get(name)
             if schema.additional is not None:
-                faults += list_type_faults(inner, schema.additional, f"{path}[{name}]")
+                faults += validate_list_type(inner, schema.additional, f"{path}[{name}]")
             if held is not None:
-                faults += list_type_faults(inner, held, f"{path}.{name}" if path else name)
+                faults += validate_list_type(inner, held, f"{path}.{name}" if path else name)
     elif isinstance(value, list):
         match schema.list_type:
             case "set":
                 faults += [duplicate(f"{path}[{index}]", value[index]) for index in _repeated(value)]
             case "map":
-                faults += _map_faults(value, schema, path)
+                faults += _validate_map(value, schema, path)
         for index, item in enumerate(value):
-            faults += list_type_faults(item, schema.items, f"{path}[{index}]")
+            faults += validate_list_type(item, schema.items, f"{path}[{index}]")
     return faults
 
 
-def _map_faults(items: list[Any], schema: Schema, path: str) -> list[Fault]:
+def _validate_map(items: list[Any], schema: Schema, path: str) -> list[FieldError]:
     for index, item in enumerate(items):
         if item is not None and not isinstance(item, dict):
             return [invalid(f"{path}[{index}]", item, "must be an object for an array of list-type map")]

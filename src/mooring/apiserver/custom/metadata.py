@@ -12,9 +12,9 @@ from typing import Any
 
 from mooring.api.document import Document
 from mooring.apiserver.custom.schema import Schema
-from mooring.apiserver.faults import Fault, invalid, required
-from mooring.apiserver.validation.metadata import name_is_path_segment, object_meta_faults
-from mooring.apiserver.validation.syntax import dns_1035_label_faults
+from mooring.apiserver.validation.fields import FieldError, invalid, required
+from mooring.apiserver.validation.metadata import name_is_path_segment, validate_object_meta
+from mooring.apiserver.validation.names import dns_1035_label_errors
 from mooring.apiserver.wire.custom_bodies import custom_metadata
 from mooring.apiserver.wire.examine import DecodingError
 
@@ -24,7 +24,7 @@ _STAND_IN_NAME = "fakename"
 class EmbeddedFault(Exception):
     """Metadata that cannot be read."""
 
-    def __init__(self, fault: Fault) -> None:
+    def __init__(self, fault: FieldError) -> None:
         super().__init__(fault.message)
         self.fault = fault
 
@@ -50,23 +50,25 @@ def coerce_embedded(value: Any, schema: Schema | None, path: str = "", *, is_res
     return unknown
 
 
-def embedded_faults(value: Any, schema: Schema | None, path: str = "", *, is_resource: bool = False) -> list[Fault]:
+def validate_embedded(
+    value: Any, schema: Schema | None, path: str = "", *, is_resource: bool = False
+) -> list[FieldError]:
     """What is wrong with resources inside of an object."""
     if schema is None or not (is_resource or schema.is_embedded or schema.has_embedded_below):
         return []
-    faults: list[Fault] = []
+    faults: list[FieldError] = []
     if isinstance(value, dict):
         if is_resource or schema.is_embedded:
-            faults += _resource_faults(value, path)
+            faults += _validate_resource(value, path)
         for name, inner in value.items():
             held = schema.properties.get(name)
             if held is not None:
-                faults += embedded_faults(inner, held, f"{path}.{name}" if path else name)
+                faults += validate_embedded(inner, held, f"{path}.{name}" if path else name)
             elif schema.has_additional:
-                faults += embedded_faults(inner, schema.additional, f"{path}[{name}]")
+                faults += validate_embedded(inner, schema.additional, f"{path}[{name}]")
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            faults += embedded_faults(item, schema.items, f"{path}[{index}]")
+            faults += validate_embedded(item, schema.items, f"{path}[{index}]")
     return faults
 
 
@@ -85,7 +87,7 @@ def _coerced(resource: Document, path: str) -> list[str]:
     return [f"{prefix}{text.removeprefix('unknown field ').strip(chr(34))}" for text in unknown]
 
 
-def _resource_faults(resource: Document, path: str) -> list[Fault]:
+def _validate_resource(resource: Document, path: str) -> list[FieldError]:
     prefix = f"{path}." if path else ""
     faults = [required(f"{prefix}{name}") for name in ("apiVersion", "kind") if name not in resource]
     for name, value in resource.items():
@@ -97,12 +99,12 @@ def _resource_faults(resource: Document, path: str) -> list[Fault]:
             case "apiVersion" if value.count("/") > 1:
                 faults.append(invalid(f"{prefix}apiVersion", value, f"unexpected GroupVersion string: {value}"))
             case "kind":
-                wrong = dns_1035_label_faults(value.lower())
+                wrong = dns_1035_label_errors(value.lower())
                 if wrong:
                     why = f"may have mixed case, but should otherwise match: {','.join(wrong)}"
                     faults.append(invalid(f"{prefix}kind", value, why))
             case "metadata" if isinstance(value, dict):
                 named = value if value.get("name") else {**value, "name": _STAND_IN_NAME}
                 is_namespaced = bool(value.get("namespace"))
-                faults += object_meta_faults(named, is_namespaced, name_is_path_segment, f"{prefix}metadata")
+                faults += validate_object_meta(named, is_namespaced, name_is_path_segment, f"{prefix}metadata")
     return faults

@@ -15,7 +15,7 @@ from decimal import Decimal
 
 from mooring.api.document import Document
 from mooring.api.field_errors import NO_PATH
-from mooring.apiserver.faults import Fault, Verbatim, invalid
+from mooring.apiserver.validation.fields import FieldError, Verbatim, invalid
 
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 _INT32_MIN, _INT32_MAX = -(2**31), 2**31 - 1
@@ -23,7 +23,7 @@ _FLOAT32_MAX = 3.4028235677973366e38
 _JSON_INTEGER_MAX = 2.0**53 - 1
 _ROUNDING_ERROR_MAX = 1e-9
 
-Found = tuple[str, str, Callable[[str], Fault]]
+Found = tuple[str, str, Callable[[str], FieldError]]
 
 
 class NumberRules:

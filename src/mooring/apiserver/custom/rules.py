@@ -25,15 +25,15 @@ from mooring.apiserver.custom.rule_compiling import CompiledRule, compiled_rules
 from mooring.apiserver.custom.rule_types import Declared, declared_type, escaped
 from mooring.apiserver.custom.rule_values import cel_value
 from mooring.apiserver.custom.schema import Schema
-from mooring.apiserver.faults import NO_VALUE, Fault, FaultKind, invalid
+from mooring.apiserver.validation.fields import NO_VALUE, FieldError, FieldErrorType, invalid
 
 BUDGET = 10_000_000
 MESSAGE_BYTES_MAX = 5 * 1024
 _EXHAUSTED = "validation failed due to running out of cost budget, no further validation rules will be run"
 _REASONS = {
-    "FieldValueForbidden": FaultKind.FORBIDDEN,
-    "FieldValueRequired": FaultKind.REQUIRED,
-    "FieldValueDuplicate": FaultKind.DUPLICATE,
+    "FieldValueForbidden": FieldErrorType.FORBIDDEN,
+    "FieldValueRequired": FieldErrorType.REQUIRED,
+    "FieldValueDuplicate": FieldErrorType.DUPLICATE,
 }
 
 
@@ -47,7 +47,7 @@ def rules_of(schema: Schema, *, is_root: bool = True) -> SchemaRules | None:
 
 @dataclass(slots=True)
 class RuleResult:
-    faults: list[Fault] = field(default_factory=list)
+    faults: list[FieldError] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     budget: int = BUDGET
 
@@ -208,8 +208,8 @@ class _Check:
             place = f"{path}.{compiled.field_path}" if path else compiled.field_path
         detail = self._message(compiled, values) or _message_or_default(compiled.rule)
         told: object = NO_VALUE if node.schema.type in ("object", "array") else value
-        kind = _REASONS.get(compiled.rule.get("reason") or "", FaultKind.INVALID)
-        fault = Fault(kind, place or NO_PATH, "" if kind is FaultKind.DUPLICATE else detail, told)
+        kind = _REASONS.get(compiled.rule.get("reason") or "", FieldErrorType.INVALID)
+        fault = FieldError(kind, place or NO_PATH, "" if kind is FieldErrorType.DUPLICATE else detail, told)
         if pair is not None and pair.is_same and not compiled.uses_old:
             self._result.warnings.append(fault.message)
         else:
@@ -233,10 +233,10 @@ class _Check:
             self._stop(self._at(node, path, _EXHAUSTED))
         self._result.budget -= meter.spent
 
-    def _at(self, node: _Node, path: str, detail: str) -> Fault:
+    def _at(self, node: _Node, path: str, detail: str) -> FieldError:
         return invalid(path or NO_PATH, node.schema.type, detail)
 
-    def _stop(self, fault: Fault) -> NoReturn:
+    def _stop(self, fault: FieldError) -> NoReturn:
         self._result.faults.append(fault)
         raise _OutOfBudget
 

@@ -13,10 +13,10 @@ from typing import Any
 from mooring.api.document import Document
 from mooring.api.kinds import Kind
 from mooring.apiserver.custom.version import ScalePaths
-from mooring.apiserver.faults import Fault, go_json, invalid
+from mooring.apiserver.kinds.scale import SCALE_KIND, SCALE_VERSION
 from mooring.apiserver.registry.refusals import internal, plain_error
 from mooring.apiserver.resources import ScaleRules
-from mooring.apiserver.strategies.scale import SCALE_KIND, SCALE_VERSION
+from mooring.apiserver.validation.fields import FieldError, go_json, invalid
 from mooring.client.errors import BadRequestError
 
 REPLICAS_MAX = 2**31 - 1
@@ -33,16 +33,16 @@ def scale_rules(paths: ScalePaths) -> ScaleRules:
         scaled=scales.scaled,
         replicas_path=tuple(f"f:{name}" for name in _names(paths.wanted)),
         shown=scales.shown,
-        faults=lambda scale: [],
+        validate=lambda scale: [],
     )
 
 
-def wanted_faults(obj: Document, paths: ScalePaths) -> list[Fault]:
-    return _count_faults(obj, paths.wanted)
+def validate_wanted(obj: Document, paths: ScalePaths) -> list[FieldError]:
+    return _validate_count(obj, paths.wanted)
 
 
-def actual_faults(obj: Document, paths: ScalePaths) -> list[Fault]:
-    faults = _count_faults(obj, paths.actual)
+def validate_actual(obj: Document, paths: ScalePaths) -> list[FieldError]:
+    faults = _validate_count(obj, paths.actual)
     if paths.selector:
         try:
             _text_at(obj, paths.selector)
@@ -104,7 +104,7 @@ class _Scales:
         return scale, wanted is not None
 
 
-def _count_faults(obj: Document, path: str) -> list[Fault]:
+def _validate_count(obj: Document, path: str) -> list[FieldError]:
     try:
         count = _count_at(obj, path) or 0
     except _WrongType as error:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from mooring.api.document import Document
-from mooring.api.kinds import Kind
+from mooring.api.kinds import ALL_VERBS, SCALE, STATUS, Kind
 from mooring.apiserver.apply.custom_shape import custom_shape
 from mooring.apiserver.custom.bodies import CustomBodies
 from mooring.apiserver.custom.conditions import is_served, is_true
@@ -24,7 +24,7 @@ from mooring.apiserver.custom.scaling import scale_rules
 from mooring.apiserver.custom.schema import Schema
 from mooring.apiserver.custom.strategy import CustomStrategy
 from mooring.apiserver.custom.version import CustomVersion, read_version
-from mooring.apiserver.resources import ALL_VERBS, SCALE, STATUS, Resource
+from mooring.apiserver.resources import Resource
 from mooring.apiserver.tables.custom import custom_columns
 
 TERMINATING_VERBS = ("delete", "deletecollection", "get", "list", "watch")

@@ -20,15 +20,15 @@ from mooring.apiserver.call import Call
 from mooring.apiserver.custom.correlation import Pair, same_json
 from mooring.apiserver.custom.defaulting import fill_defaults
 from mooring.apiserver.custom.finalizer_warnings import finalizer_warnings
-from mooring.apiserver.custom.list_types import list_type_faults
-from mooring.apiserver.custom.metadata import embedded_faults
-from mooring.apiserver.custom.scaling import actual_faults, wanted_faults
-from mooring.apiserver.custom.value_rules import value_faults
+from mooring.apiserver.custom.list_types import validate_list_type
+from mooring.apiserver.custom.metadata import validate_embedded
+from mooring.apiserver.custom.scaling import validate_actual, validate_wanted
+from mooring.apiserver.custom.value_rules import validate_value
 from mooring.apiserver.custom.version import CustomVersion
-from mooring.apiserver.faults import Fault, FaultKind, invalid
 from mooring.apiserver.registry.refusals import forbidden, invalid_object
 from mooring.apiserver.strategy import Strategy, keep
-from mooring.apiserver.validation.metadata import object_meta_update_faults
+from mooring.apiserver.validation.fields import FieldError, FieldErrorType, invalid
+from mooring.apiserver.validation.metadata import validate_object_meta_update
 from mooring.apiserver.wire.custom_bodies import go_numbers
 
 Stored = Callable[[Document], Document]
@@ -41,11 +41,11 @@ _UNCHECKED = (
 )
 _BLOCKING = frozenset(
     {
-        FaultKind.NOT_SUPPORTED,
-        FaultKind.REQUIRED,
-        FaultKind.TOO_LONG,
-        FaultKind.TOO_MANY,
-        FaultKind.TYPE_INVALID,
+        FieldErrorType.NOT_SUPPORTED,
+        FieldErrorType.REQUIRED,
+        FieldErrorType.TOO_LONG,
+        FieldErrorType.TOO_MANY,
+        FieldErrorType.TYPE_INVALID,
     }
 )
 
@@ -88,14 +88,14 @@ class CustomStrategy(Strategy):
             obj.pop("status", None)
         obj["metadata"]["generation"] = 1
 
-    def validate(self, obj: Document, call: Call) -> list[Fault]:
+    def validate(self, obj: Document, call: Call) -> list[FieldError]:
         self._check_kind(obj)
-        faults = self.meta_faults(obj)
-        faults += value_faults(self.version.values, obj)
+        faults = self.validate_meta(obj)
+        faults += validate_value(self.version.values, obj)
         faults += self._scale_faults(obj)
-        faults += embedded_faults(obj, self.version.schema)
-        faults += list_type_faults(obj, self.version.schema)
-        return faults + rule_faults(self.version, faults, obj, None, None, call)
+        faults += validate_embedded(obj, self.version.schema)
+        faults += validate_list_type(obj, self.version.schema)
+        return faults + validate_rule(self.version, faults, obj, None, None, call)
 
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
         return finalizer_warnings(obj["metadata"], None)
@@ -106,22 +106,22 @@ class CustomStrategy(Strategy):
         if not same_json(_without_metadata(obj), _without_metadata(old)):
             obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
-    def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
         self._check_kind(obj)
         schema, pair = self.version.schema, Pair(obj, old, self.version.schema)
-        faults = object_meta_update_faults(obj["metadata"], old["metadata"], "metadata")
-        faults += value_faults(self.version.values, obj, "", pair)
+        faults = validate_object_meta_update(obj["metadata"], old["metadata"], "metadata")
+        faults += validate_value(self.version.values, obj, "", pair)
         faults += self._scale_faults(obj)
-        faults += embedded_faults(obj, schema)
-        faults += _new_list_type_faults(obj, old, self.version)
-        return faults + rule_faults(self.version, faults, obj, old, pair, call)
+        faults += validate_embedded(obj, schema)
+        faults += _validate_new_list_type(obj, old, self.version)
+        return faults + validate_rule(self.version, faults, obj, old, pair, call)
 
     def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
         return finalizer_warnings(obj["metadata"], old["metadata"])
 
-    def _scale_faults(self, obj: Document) -> list[Fault]:
+    def _scale_faults(self, obj: Document) -> list[FieldError]:
         paths = self.version.scale
-        return [] if paths is None else wanted_faults(obj, paths) + actual_faults(obj, paths)
+        return [] if paths is None else validate_wanted(obj, paths) + validate_actual(obj, paths)
 
     def _check_kind(self, obj: Document) -> None:
         check_kind(self.kind, obj)
@@ -165,17 +165,17 @@ class CustomStatusStrategy(Strategy):
         else:
             obj.pop("status", None)
 
-    def validate_update(self, obj: Document, old: Document, call: Call) -> list[Fault]:
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
         check_kind(self.kind, obj)
         version = self.version
         pair = Pair(obj, old, version.schema)
-        faults = object_meta_update_faults(obj["metadata"], old["metadata"], "metadata")
+        faults = validate_object_meta_update(obj["metadata"], old["metadata"], "metadata")
         if "status" in obj and version.status_values is not None:
-            faults += value_faults(version.status_values, obj["status"], "status", pair.field("status"))
+            faults += validate_value(version.status_values, obj["status"], "status", pair.field("status"))
         if version.scale is not None:
-            faults += actual_faults(obj, version.scale)
-        faults += _new_list_type_faults(obj, old, version)
-        return faults + rule_faults(version, faults, obj, old, pair, call)
+            faults += validate_actual(obj, version.scale)
+        faults += _validate_new_list_type(obj, old, version)
+        return faults + validate_rule(version, faults, obj, old, pair, call)
 
 
 def settle(obj: Document, stored: Stored | None) -> None:
@@ -202,28 +202,28 @@ def check_kind(kind: Kind, obj: Document) -> None:
         _refuse(obj, faults)
 
 
-def _refuse(obj: Document, faults: list[Fault]) -> NoReturn:
+def _refuse(obj: Document, faults: list[FieldError]) -> NoReturn:
     group = obj.get("apiVersion", "").rpartition("/")[0]
     raise invalid_object(obj.get("kind", ""), group, obj["metadata"].get("name", ""), faults)
 
 
-def rule_faults(
-    version: CustomVersion, known: list[Fault], obj: Document, old: Document | None, pair: Pair | None, call: Call
-) -> list[Fault]:
+def validate_rule(
+    version: CustomVersion, known: list[FieldError], obj: Document, old: Document | None, pair: Pair | None, call: Call
+) -> list[FieldError]:
     """What the CEL rules find, if nothing else is in their way."""
     if version.rules is None:
         return []
     if any(fault.kind in _BLOCKING for fault in known):
-        return [Fault(FaultKind.INVALID, NO_PATH, _UNCHECKED, None)]
+        return [FieldError(FieldErrorType.INVALID, NO_PATH, _UNCHECKED, None)]
     result = version.rules.check(obj, old, pair)
     for text in result.warnings:
         call.warn(text)
     return result.faults
 
 
-def _new_list_type_faults(obj: Document, old: Document, version: CustomVersion) -> list[Fault]:
-    faults = list_type_faults(obj, version.schema)
-    return faults if faults and not list_type_faults(old, version.schema) else []
+def _validate_new_list_type(obj: Document, old: Document, version: CustomVersion) -> list[FieldError]:
+    faults = validate_list_type(obj, version.schema)
+    return faults if faults and not validate_list_type(old, version.schema) else []
 
 
 def _without_metadata(obj: Document) -> Document:

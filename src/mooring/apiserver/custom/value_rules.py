@@ -21,8 +21,8 @@ from mooring.api.field_errors import NO_PATH, quoted
 from mooring.apiserver.custom.correlation import Pair, same_json
 from mooring.apiserver.custom.formats import check_of, known_format
 from mooring.apiserver.custom.number_rules import NumberRules, is_whole
-from mooring.apiserver.faults import (
-    Fault,
+from mooring.apiserver.validation.fields import (
+    FieldError,
     go_json,
     invalid,
     not_supported,
@@ -38,7 +38,7 @@ class Finding(NamedTuple):
 
     words: str
     path: str
-    fault: Callable[[str], Fault]
+    fault: Callable[[str], FieldError]
     """From the path of the field to the fault."""
 
 
@@ -47,12 +47,12 @@ class Found(NamedTuple):
     matches: int
 
 
-def value_faults(rules: ValueRules, value: Any, path: str = "", pair: Pair | None = None) -> list[Fault]:
+def validate_value(rules: ValueRules, value: Any, path: str = "", pair: Pair | None = None) -> list[FieldError]:
     """What is wrong with a value that stands at a path."""
     return [_placed(finding, path) for finding in rules.check(value, "", pair, PatternBudget()).findings]
 
 
-def _placed(finding: Finding, path: str) -> Fault:
+def _placed(finding: Finding, path: str) -> FieldError:
     if finding.path == NO_PATH:
         return finding.fault(path or NO_PATH)
     own = finding.path.removeprefix(".")

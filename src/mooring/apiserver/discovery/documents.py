@@ -20,10 +20,10 @@ import msgspec
 
 from mooring.api import kinds
 from mooring.api.document import Document
-from mooring.api.kinds import Kind
+from mooring.api.kinds import Kind, Subresource
 from mooring.apiserver.discovery.order import groups_in_order, versions_in_order
 from mooring.apiserver.discovery.virtual_kinds import VIRTUAL_KINDS
-from mooring.apiserver.resources import Resource, ResourceTable, Subresource
+from mooring.apiserver.resources import Resource, ResourceTable
 
 AGGREGATED_KIND, AGGREGATED_VERSION = "APIGroupDiscoveryList", "apidiscovery.k8s.io/v2"
 _CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")

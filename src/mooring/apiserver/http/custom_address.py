@@ -8,9 +8,10 @@ Goes out   whether there is such an address; or a `StatusError` for what cannot 
 
 from __future__ import annotations
 
+from mooring.api.kinds import ALL_VERBS
 from mooring.apiserver.http.address import Address
 from mooring.apiserver.registry.refusals import method_not_supported
-from mooring.apiserver.resources import ALL_VERBS, Resource
+from mooring.apiserver.resources import Resource
 from mooring.apiserver.storage.errors import not_found
 from mooring.client.errors import BadRequestError
 

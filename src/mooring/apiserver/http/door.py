@@ -42,7 +42,7 @@ from mooring.apiserver.http.virtual import VirtualResources
 from mooring.apiserver.registry.refusals import method_not_allowed, no_such_thing
 from mooring.apiserver.registry.store_trouble import refusal
 from mooring.apiserver.resources import Resource
-from mooring.apiserver.validation.syntax import path_segment_faults
+from mooring.apiserver.validation.names import path_segment_errors
 from mooring.client.errors import (
     BadRequestError,
     ClientError,
@@ -336,7 +336,7 @@ def _lasts(address: Address) -> bool:
 def _check_name(address: Address) -> None:
     """Raises `BadRequestError` for the name of an object that could not be a part of a path."""
     is_new = address.verb == "create" and not address.subresource
-    faults = path_segment_faults(address.name) if address.name and not is_new else ()
+    faults = path_segment_errors(address.name) if address.name and not is_new else ()
     if faults:
         raise BadRequestError(f"Name parameter invalid: {quoted(address.name)}: {';'.join(faults)}")
 

@@ -21,7 +21,6 @@ from mooring.api.document import Document
 from mooring.api.kinds import DAEMON_SET, EVENT, Kind
 from mooring.apiserver.http.reply import JSON, YAML, Reply
 from mooring.apiserver.resources import Resource
-from mooring.apiserver.tables.promise import Tables
 from mooring.apiserver.wire.media import NotAcceptableError
 from mooring.apiserver.wire.yaml_writing import written_yaml
 from mooring.client.interface import Listing
@@ -50,7 +49,6 @@ class Included(Enum):
 class Rendering:
     """How a reply is to look."""
 
-    tables: Tables
     now_s: float
     form: Form = Form.OBJECT
     version: str = METADATA_VERSION
@@ -143,18 +141,17 @@ class Rendering:
                 return self._table(resource, [obj], {name: text for name, text in metadata.items() if text})
 
     def _table(self, resource: Resource, items: Sequence[Document], metadata: Document) -> Document:
-        columns = self.tables.columns(resource)
         rows = [self._row(resource, item) for item in items]
         return {
             "kind": "Table",
             "apiVersion": self.version,
             "metadata": metadata,
-            "columnDefinitions": columns,
-            "rows": rows or self.tables.no_rows(resource),
+            "columnDefinitions": resource.table.columns,
+            "rows": rows or resource.table.empty_rows,
         }
 
     def _row(self, resource: Resource, item: Document) -> Document:
-        row = self.tables.row(resource, item, self.now_s)
+        row = resource.table.row(item, self.now_s)
         match self.included:
             case Included.OBJECT:
                 row["object"] = item

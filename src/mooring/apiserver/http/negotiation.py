@@ -11,11 +11,11 @@ from dataclasses import replace
 import msgspec
 
 from mooring.apiserver.desk import Desk
-from mooring.apiserver.faults import not_supported
 from mooring.apiserver.http.forms import Form, Included, Rendering
 from mooring.apiserver.http.reply import Reply, error_reply, status_document
 from mooring.apiserver.http.request import Incoming
 from mooring.apiserver.registry.refusals import invalid_object
+from mooring.apiserver.validation.fields import not_supported
 from mooring.apiserver.wire.media import YAML, check_producible, is_pretty, negotiate, negotiate_refusal
 from mooring.apiserver.wire.yaml_writing import written_yaml
 from mooring.client.errors import StatusError
@@ -36,7 +36,6 @@ def negotiated(desk: Desk, incoming: Incoming, *, is_watch: bool = False, is_lis
             included = _included(incoming.query.text("includeObject"))
     pretty = incoming.query.texts("pretty")
     return Rendering(
-        tables=desk.tables,
         now_s=desk.clock.wall_s(),
         form=form,
         version=wanted.conversion.api_version if wanted.conversion is not None else "meta.k8s.io/v1",

@@ -22,6 +22,7 @@ from mooring.apiserver.http.forms import Rendering
 from mooring.apiserver.http.query import EXACT, Query, check_list_options
 from mooring.apiserver.http.reply import Reply
 from mooring.apiserver.http.request import Incoming
+from mooring.apiserver.kinds.scale import SCALE_TABLE
 from mooring.apiserver.registry import create as creating
 from mooring.apiserver.registry import delete as deleting
 from mooring.apiserver.registry import patches, put, scale
@@ -30,7 +31,6 @@ from mooring.apiserver.registry.update import Changed
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.storage.stored_form import decoded
 from mooring.apiserver.strategy import Strategy
-from mooring.apiserver.tables.policies import SCALE_TABLE
 from mooring.apiserver.wire.decode import decode_options
 from mooring.apiserver.wire.patch_bodies import read_patch
 from mooring.client.errors import BadRequestError, NotFoundError, StatusError

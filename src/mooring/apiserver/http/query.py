@@ -16,11 +16,11 @@ from dataclasses import dataclass, replace
 from mooring.api.document import Document
 from mooring.api.durations import parse_duration
 from mooring.apiserver.call import FieldValidation
-from mooring.apiserver.faults import Fault, forbidden, not_supported, required
-from mooring.apiserver.registry.delete_options import META_GROUP, dry_run_faults
+from mooring.apiserver.registry.delete_options import META_GROUP, validate_dry_run
 from mooring.apiserver.registry.refusals import invalid_object
 from mooring.apiserver.storage.selection import matcher_of
-from mooring.apiserver.validation.metadata import field_manager_faults
+from mooring.apiserver.validation.fields import FieldError, forbidden, not_supported, required
+from mooring.apiserver.validation.metadata import validate_field_manager
 from mooring.client.errors import BadRequestError
 
 EXACT = "Exact"
@@ -118,14 +118,14 @@ class Query:
         """`options_kind` is `CreateOptions`, `UpdateOptions` or `PatchOptions`."""
         manager, validation, dry_runs = self.text("fieldManager"), self.text("fieldValidation"), self.texts("dryRun")
         force = self.optional_flag("force") if options_kind == "PatchOptions" else None
-        faults: list[Fault] = []
+        faults: list[FieldError] = []
         if options_kind == "PatchOptions":
             if is_apply and not manager:
                 faults.append(required("fieldManager", "is required for apply patch"))
             if not is_apply and force is not None:
                 faults.append(forbidden("force", "may not be specified for non-apply patch"))
-        faults += field_manager_faults(manager, "fieldManager")
-        faults += dry_run_faults(dry_runs)
+        faults += validate_field_manager(manager, "fieldManager")
+        faults += validate_dry_run(dry_runs)
         if validation not in ("", "Ignore", "Strict", "Warn"):
             faults.append(not_supported("fieldValidation", validation, ("", "Ignore", "Strict", "Warn")))
         if faults:
@@ -151,13 +151,13 @@ class Query:
 def check_list_options(options: ListOptions) -> None:
     """Raises `BadRequestError` if a selector cannot be read, and `InvalidError` if the options do not go together."""
     matcher_of(options.labels, options.fields)
-    faults = _watch_faults(options) if options.is_watch else _list_faults(options)
+    faults = _validate_watch(options) if options.is_watch else _validate_list(options)
     if faults:
         raise invalid_object("ListOptions", META_GROUP, "", faults)
 
 
-def _list_faults(options: ListOptions) -> list[Fault]:
-    faults: list[Fault] = []
+def _validate_list(options: ListOptions) -> list[FieldError]:
+    faults: list[FieldError] = []
     if options.match:
         if not options.revision:
             detail = "resourceVersionMatch is forbidden unless resourceVersion is provided"
@@ -175,8 +175,8 @@ def _list_faults(options: ListOptions) -> list[Fault]:
     return faults
 
 
-def _watch_faults(options: ListOptions) -> list[Fault]:
-    faults: list[Fault] = []
+def _validate_watch(options: ListOptions) -> list[FieldError]:
+    faults: list[FieldError] = []
     if options.initial_events is not None and options.match != NOT_OLDER_THAN:
         detail = f"sendInitialEvents requires setting resourceVersionMatch to {NOT_OLDER_THAN}"
         faults.append(forbidden("resourceVersionMatch", detail))

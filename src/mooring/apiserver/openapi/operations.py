@@ -18,9 +18,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from mooring.api.kinds import NAMESPACE, Kind
+from mooring.api.kinds import NAMESPACE, Kind, Subresource
 from mooring.apiserver.openapi.parameters import CONNECTED, DELETING, DELETING_MANY, LISTING, LOG, PATCHING, WRITING
-from mooring.apiserver.resources import Resource, Subresource
+from mooring.apiserver.resources import Resource
 
 DELETE_OPTIONS, PATCH, STATUS, WATCH_EVENT, TEXT = "DeleteOptions", "Patch", "Status", "WatchEvent", "text"
 """Bodies and answers that are no kind of the resource's own group."""

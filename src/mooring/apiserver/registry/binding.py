@@ -14,13 +14,12 @@ from mooring.api.document import Document
 from mooring.api.kinds import POD, REGISTRY, Kind
 from mooring.apiserver.admission.promise import Attempt
 from mooring.apiserver.call import Call, Operation
-from mooring.apiserver.faults import aggregated
+from mooring.apiserver.kinds.pod.prepare import binding_refusal, bound_pod, validate_binding
 from mooring.apiserver.registry.metadata import ensure_namespace
 from mooring.apiserver.registry.parts import Parts
 from mooring.apiserver.registry.refusals import plain_error
 from mooring.apiserver.storage.errors import conflict, not_found, other_uid
-from mooring.apiserver.strategies.pod_binding import binding_refusal, bound_pod
-from mooring.apiserver.validation.pod_binding import binding_faults
+from mooring.apiserver.validation.fields import aggregated
 from mooring.client.errors import BadRequestError
 from mooring.store.interface import WriteConflict
 
@@ -41,7 +40,7 @@ async def bind(parts: Parts, call: Call, body: Document) -> None:
     name = metadata.get("name", "")
     if call.kind is POD and name != call.name:
         raise BadRequestError("name in URL does not match name in Binding object")
-    faults = binding_faults(body)
+    faults = validate_binding(body)
     if faults:
         raise plain_error(aggregated(faults))
     await parts.admission.check(attempt)

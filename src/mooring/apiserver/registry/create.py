@@ -14,7 +14,6 @@ from typing import NamedTuple
 from mooring.api.document import Document
 from mooring.apiserver.admission.promise import Attempt
 from mooring.apiserver.call import Call, Operation
-from mooring.apiserver.faults import Fault
 from mooring.apiserver.registry.metadata import (
     drop_duplicate_owners,
     ensure_namespace,
@@ -27,7 +26,8 @@ from mooring.apiserver.registry.refusals import invalid_kind, plain_error
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.storage.errors import already_exists
 from mooring.apiserver.strategy import Strategy
-from mooring.apiserver.validation.metadata import name_is_path_segment, object_meta_faults, object_name_faults
+from mooring.apiserver.validation.fields import FieldError
+from mooring.apiserver.validation.metadata import name_is_path_segment, validate_object_meta, validate_object_name
 from mooring.apiserver.wire.empty_lists import forget_empty_lists
 from mooring.client.errors import AlreadyExistsError
 from mooring.store.interface import WriteConflict
@@ -73,7 +73,7 @@ async def create_admitted(parts: Parts, resource: Resource, call: Call, obj: Doc
     reservation = await parts.reserve(resource, call, obj, None)
     try:
         strategy.prepare_for_create(obj, call)
-        faults = strategy.validate(obj, call) or _address_faults(strategy, metadata)
+        faults = strategy.validate(obj, call) or _validate_address(strategy, metadata)
         if faults:
             raise invalid_kind(kind, metadata.get("name", ""), faults)
         for text in strategy.warnings_on_create(obj, call):
@@ -89,11 +89,11 @@ async def create_admitted(parts: Parts, resource: Resource, call: Call, obj: Doc
     return Created(obj, answer)
 
 
-def _address_faults(strategy: Strategy, metadata: Document) -> Sequence[Fault]:
+def _validate_address(strategy: Strategy, metadata: Document) -> Sequence[FieldError]:
     """What is wrong with metadata for any object, after the kind's own rules, so that their words come first."""
     if strategy.validates_metadata:
-        return object_name_faults(metadata, name_is_path_segment, "metadata")
-    return object_meta_faults(metadata, strategy.kind.is_namespaced, name_is_path_segment, "metadata")
+        return validate_object_name(metadata, name_is_path_segment, "metadata")
+    return validate_object_meta(metadata, strategy.kind.is_namespaced, name_is_path_segment, "metadata")
 
 
 async def create_with_generated_name(parts: Parts, resource: Resource, call: Call, obj: Document) -> Created:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mooring.api.document import Document
-from mooring.apiserver.faults import Fault, invalid, not_supported
 from mooring.apiserver.registry.delete import DeleteOptions
 from mooring.apiserver.registry.refusals import invalid_object
+from mooring.apiserver.validation.fields import FieldError, invalid, not_supported
 
 META_GROUP = "meta.k8s.io"
 
@@ -27,13 +27,13 @@ def checked_delete_options(document: Document) -> tuple[DeleteOptions, bool]:
 def check_delete_options(document: Document) -> None:
     """Raises `InvalidError` if the options mean nothing."""
     orphans, propagation = document.get("orphanDependents"), document.get("propagationPolicy")
-    faults: list[Fault] = []
+    faults: list[FieldError] = []
     if orphans is not None and propagation is not None:
         detail = "orphanDependents and deletionPropagation cannot be both set"
         faults.append(invalid("propagationPolicy", propagation, detail))
     if propagation is not None and propagation not in _PROPAGATION_POLICIES:
         faults.append(not_supported("propagationPolicy", propagation, (*_PROPAGATION_POLICIES, "nil")))
-    faults += dry_run_faults(document.get("dryRun") or [])
+    faults += validate_dry_run(document.get("dryRun") or [])
     if faults:
         raise invalid_object("DeleteOptions", META_GROUP, "", faults)
 
@@ -50,7 +50,7 @@ def delete_options(document: Document) -> DeleteOptions:
     )
 
 
-def dry_run_faults(dry_runs: Sequence[str]) -> list[Fault]:
+def validate_dry_run(dry_runs: Sequence[str]) -> list[FieldError]:
     if all(value == "All" for value in dry_runs):
         return []
     return [not_supported("dryRun", list(dry_runs), ("All",))]

@@ -28,7 +28,7 @@ from mooring.api.labels import compile_selector
 from mooring.api.views.selectors import LabelSelector
 from mooring.apiserver.admission.promise import Attempt
 from mooring.apiserver.call import Call, Operation
-from mooring.apiserver.faults import invalid
+from mooring.apiserver.kinds.pod.prepare import with_condition
 from mooring.apiserver.registry.budget import spent, still_processing
 from mooring.apiserver.registry.delete import DeleteOptions, delete
 from mooring.apiserver.registry.delete_options import check_delete_options, delete_options
@@ -43,7 +43,7 @@ from mooring.apiserver.storage.errors import (
     other_revision_in_deletion,
     other_uid_in_deletion,
 )
-from mooring.apiserver.strategies.pod_conditions import with_condition
+from mooring.apiserver.validation.fields import invalid
 from mooring.client.errors import BadRequestError, ConflictError
 from mooring.store.interface import WriteConflict
 

@@ -18,7 +18,6 @@ from mooring.api.patching import PatchError, apply_json_patch, apply_merge_patch
 from mooring.api.patching.errors import go_text
 from mooring.apiserver.apply.patch import apply_patch, unreadable
 from mooring.apiserver.call import Call, FieldValidation
-from mooring.apiserver.faults import go_json, invalid
 from mooring.apiserver.registry.metadata import ensure_name, ensure_namespace
 from mooring.apiserver.registry.parts import Parts
 from mooring.apiserver.registry.refusals import invalid_object, plain_error, uid_mismatch_on_create
@@ -26,6 +25,7 @@ from mooring.apiserver.registry.update import Changed, change
 from mooring.apiserver.resources import Reading, Resource
 from mooring.apiserver.storage.errors import not_found
 from mooring.apiserver.strategy import Strategy
+from mooring.apiserver.validation.fields import go_json, invalid
 from mooring.apiserver.wire.examine import DecodingError
 from mooring.apiserver.wire.yaml_text import sorted_keys
 from mooring.client.errors import BadRequestError, InvalidError, StatusError

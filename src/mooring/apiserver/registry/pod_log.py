@@ -17,9 +17,9 @@ from mooring.api.document import Document
 from mooring.api.kinds import NODE, POD
 from mooring.apiserver.admission.promise import Lookup
 from mooring.apiserver.call import Call
-from mooring.apiserver.faults import Fault, forbidden, invalid
 from mooring.apiserver.registry.refusals import invalid_object
 from mooring.apiserver.storage.errors import not_found
+from mooring.apiserver.validation.fields import FieldError, forbidden, invalid
 from mooring.apiserver.wire.go_times import TimeFault, canonical_time
 from mooring.client.errors import BadRequestError
 
@@ -90,7 +90,7 @@ async def open_log(
     lookup: Lookup, call: Call, options: LogOptions, own: Logs | None, remote: RemoteLogs
 ) -> AsyncIterator[bytes] | None:
     """The log of a container; None if there can be none yet."""
-    faults = _faults(options)
+    faults = _errors(options)
     if faults:
         raise invalid_object("PodLogOptions", "", call.name, faults)
     pod = await lookup.get(POD, call.namespace, call.name)
@@ -109,7 +109,7 @@ async def open_log(
     return await remote.logs(node, pod, container, options)
 
 
-def _faults(options: LogOptions) -> list[Fault]:
+def _errors(options: LogOptions) -> list[FieldError]:
     faults = []
     if options.tail_lines is not None and options.tail_lines < 0:
         faults.append(invalid("tailLines", options.tail_lines, "must be greater than or equal to 0"))

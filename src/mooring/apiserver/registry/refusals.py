@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from mooring.api.field_errors import quoted
 from mooring.api.kinds import EVENT, Kind
-from mooring.apiserver.faults import Fault, Verbatim, aggregated, invalid
+from mooring.apiserver.validation.fields import FieldError, Verbatim, aggregated, invalid
 from mooring.client.errors import (
     BadRequestError,
     Cause,
@@ -24,7 +24,7 @@ from mooring.client.errors import (
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 
 
-def invalid_object(called: str, group: str, name: str, faults: Sequence[Fault]) -> InvalidError:
+def invalid_object(called: str, group: str, name: str, faults: Sequence[FieldError]) -> InvalidError:
     """422, with all faults. `called` is the kind, in rare places the resource."""
     full = f"{called}.{group}" if group else called
     details = {"name": name, "group": group, "kind": called}
@@ -35,7 +35,7 @@ def invalid_object(called: str, group: str, name: str, faults: Sequence[Fault]) 
     )
 
 
-def invalid_kind(kind: Kind, name: str, faults: Sequence[Fault]) -> InvalidError:
+def invalid_kind(kind: Kind, name: str, faults: Sequence[FieldError]) -> InvalidError:
     # Both event APIs share their rules, which speak of core events.
     group = "" if kind is EVENT else kind.group
     return invalid_object(kind.kind, group, name, faults)

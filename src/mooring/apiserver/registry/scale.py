@@ -83,9 +83,9 @@ async def _scale(
             writer = manager_id(call.field_manager, UPDATE, SCALE_VERSION, call.subresource)
             shape = struct_shape(struct_named("autoscaling", "Scale"), SCALE_VERSION, "Scale")
             stamp(shape, have, scale, writer, call.now, (("status",),))
-        faults = rules.faults(scale)
-        if faults:
-            raise invalid_object("Scale", "autoscaling", call.name, faults)
+        errors = rules.validate(scale)
+        if errors:
+            raise invalid_object("Scale", "autoscaling", call.name, errors)
         new = rules.scaled(old, scale)
         entries = parent_entries(managed, metadata.get("managedFields") or [], resource.kind.api_version, by_version)
         if entries:

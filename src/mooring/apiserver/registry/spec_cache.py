@@ -19,7 +19,7 @@ import msgspec
 
 from mooring.api.document import Document
 from mooring.apiserver.call import FieldValidation
-from mooring.apiserver.faults import Fault
+from mooring.apiserver.validation.fields import FieldError
 
 BYTES_MAX = 16 * 1024 * 1024
 SPEC_BYTES_MAX = 64 * 1024
@@ -55,7 +55,7 @@ class SpecInputs(NamedTuple):
 class SpecResult(NamedTuple):
     """The result of validating a spec."""
 
-    faults: Sequence[Fault]
+    faults: Sequence[FieldError]
     warnings: Sequence[str]
 
 

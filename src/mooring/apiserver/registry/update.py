@@ -34,8 +34,8 @@ from mooring.apiserver.storage.errors import conflict, not_found, other_uid
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.validation.metadata import (
     name_is_path_segment,
-    object_meta_faults,
-    object_meta_update_faults,
+    validate_object_meta,
+    validate_object_meta_update,
 )
 from mooring.apiserver.wire.empty_lists import forget_empty_lists
 from mooring.client.errors import AlreadyExistsError
@@ -149,8 +149,8 @@ def _prepare(resource: Resource, strategy: Strategy, call: Call, obj: Document, 
     strategy.prepare_for_update(obj, old, call)
     metadata = obj["metadata"]
     keep_system_fields(metadata, old_metadata)
-    faults = object_meta_faults(metadata, kind.is_namespaced, name_is_path_segment, "metadata", old_metadata)
-    faults += object_meta_update_faults(metadata, old_metadata, "metadata")
+    faults = validate_object_meta(metadata, kind.is_namespaced, name_is_path_segment, "metadata", old_metadata)
+    faults += validate_object_meta_update(metadata, old_metadata, "metadata")
     faults += strategy.validate_update(obj, old, call)
     if faults:
         raise invalid_kind(kind, call.name, faults)

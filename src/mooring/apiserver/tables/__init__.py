@@ -1,1 +1,1 @@
-"""Tables: what `kubectl get` prints. Columns and cells of every kind."""
+"""Tables of `kubectl get`: columns and cells that kinds share, and the columns of custom kinds."""

@@ -1,10 +1,7 @@
-"""Custom kinds in a table: the columns that their definition names.
+"""Tables of custom kinds, from `additionalPrinterColumns` of a version.
 
-Comes in   `additionalPrinterColumns` of a version
-Goes out   a `KindTable`
-
- 1. A kind that names no columns has its age.
- 2. A value that is not there, or is not what its column says, is an empty cell.
+1. A kind without columns has the column `Age`.
+2. A value that is absent, or not of the type of its column, is an empty cell.
 """
 
 from __future__ import annotations
@@ -16,9 +13,9 @@ from typing import Any
 import msgspec
 
 from mooring.api.document import Document
-from mooring.apiserver.tables.ages import since
+from mooring.apiserver.tables.cells import since
+from mooring.apiserver.tables.columns import NAME, Cell, KindTable, column
 from mooring.apiserver.tables.json_path import JsonPath, JsonPathError
-from mooring.apiserver.tables.kind_table import NAME, Cell, KindTable, column
 from mooring.kit.clock import TimestampError
 
 AGE_COLUMN: Document = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
@@ -86,7 +83,7 @@ def _text(value: Any) -> str:
 
 
 def _float_text(value: float) -> str:
-    """The shortest text that says the number, with an exponent from a million on."""
+    """The shortest text of a number, with an exponent from a million on."""
     sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
     assert isinstance(exponent, int), f"{value} is no JSON number"
     power = len(digits) - 1 + exponent

@@ -1,7 +1,7 @@
-"""JSONPath, as Kubernetes understands it: where in an object a value is found.
+"""JSONPath in the dialect of Kubernetes.
 
-Comes in   a path: `.spec.replicas`, `.status.conditions[?(@.type=="Ready")].status`
-Goes out   the values that it leads to, in their order
+Input: a path (`.spec.replicas`, `.status.conditions[?(@.type=="Ready")].status`) and an object. Output: the values at
+the path, in order.
 
     .field  ['field']  .*  [*]     a field, all of them
     [0]  [-1]  [1:4]  [::2]        items of a list
@@ -9,9 +9,9 @@ Goes out   the values that it leads to, in their order
     ..                             everything below
     [?(@.a == "b")]  [?(@.a)]      items for which something holds
 
- 1. A path is read once into steps; a step goes from values to values.
- 2. A field that is not there leads to nothing. An index out of bounds, or an index into what is no list, is a
-    `JsonPathError`.
+1. A path is parsed once into steps. A step maps values to values.
+2. An absent field has no values. An index out of bounds, or an index of a value that is no list, raises
+   `JsonPathError`.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ def _constant(constant: object) -> Step:
 
 
 def _unknown_word(word: str) -> Step:
-    """A path with such a word can be read, but nobody can follow it."""
+    """A path with such a word parses, but its evaluation fails."""
 
     def refuse(values: list[Any]) -> list[Any]:
         raise JsonPathError(f"unrecognized identifier {word}")

@@ -1,1 +1,1 @@
-"""What is wrong with objects: functions from documents to faults, in Kubernetes' words and order."""
+"""Validation that kinds share: field errors, formats of strings, metadata, selectors, addresses, Go values."""

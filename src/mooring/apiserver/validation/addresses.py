@@ -1,11 +1,9 @@
-"""IP addresses and address ranges: what is wrong with them, and what is merely odd.
+"""Validation of, and warnings about, IP addresses and CIDRs.
 
-Comes in   a text and the path of its field
-Goes out   faults, warnings, or the family of an address
-
- 1. Reading is two steps. The *sloppy* one is what Kubernetes always accepted: leading zeros in IPv4 are decimal, and
-    IPv4 may hide in IPv6. The *strict* one refuses those for new values, because other software reads them otherwise.
- 2. A value that the old object had stays allowed, whatever it is.
+1. Parsing has two levels. The sloppy one accepts what Kubernetes always accepted: leading zeros in IPv4 are decimal,
+   and IPv4 addresses may be mapped to IPv6. The strict one rejects both for new values, because other software parses
+   them differently.
+2. A value of the stored object stays valid.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from ipaddress import AddressValueError, IPv4Address, IPv6Address, ip_network
 from typing import NamedTuple
 
 from mooring.api.field_errors import quoted
-from mooring.apiserver.faults import Fault, invalid
+from mooring.apiserver.validation.fields import FieldError, invalid
 
 IP_WANTED = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 CIDR_WANTED = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
@@ -56,7 +54,7 @@ class SloppyRange(NamedTuple):
 
 @lru_cache(maxsize=ADDRESSES_KEPT_MAX)
 def parse_ip(text: str) -> SloppyAddress | None:
-    """An address. Of a pod it is asked for several times in each write of its status."""
+    """An address. Cached, because each write of a pod's status parses it several times."""
     if ":" in text:
         return _parse_ipv6(text)
     parts = text.split(".")
@@ -89,25 +87,25 @@ def are_of_both_families(texts: Iterable[str]) -> bool:
     return len({family_of(text.partition("/")[0]) for text in texts}) == 2
 
 
-# --- faults -----------------------------------------------------------------------------------------------------
+# --- errors -----------------------------------------------------------------------------------------------------
 
 
-def ip_faults(value: str, path: str, known: Sequence[str] = ()) -> list[Fault]:
-    """What is wrong with an address in one of the fields that are older than strictness."""
+def validate_ip(value: str, path: str, known: Sequence[str] = ()) -> list[FieldError]:
+    """Field errors of an address in a field with sloppy parsing."""
     if value in known:
         return []
     address = parse_ip(value)
     if address is None:
         return [invalid(path, value, IP_WANTED)]
-    faults = []
+    errors = []
     if address.has_leading_zeros:
-        faults.append(invalid(path, value, "must not have leading 0s"))
+        errors.append(invalid(path, value, "must not have leading 0s"))
     elif address.is_hidden_ipv4:
-        faults.append(invalid(path, value, "must not be an IPv4-mapped IPv6 address"))
-    return faults
+        errors.append(invalid(path, value, "must not be an IPv4-mapped IPv6 address"))
+    return errors
 
 
-def range_faults(value: str, path: str, known: Sequence[str] = ()) -> list[Fault]:
+def validate_range(value: str, path: str, known: Sequence[str] = ()) -> list[FieldError]:
     if value in known:
         return []
     found = parse_range(value)
@@ -122,7 +120,7 @@ def range_faults(value: str, path: str, known: Sequence[str] = ()) -> list[Fault
     return []
 
 
-def interface_address_faults(value: str, path: str) -> list[Fault]:
+def validate_interface_address(value: str, path: str) -> list[FieldError]:
     """The address of a network interface, with its prefix length: there is only one way to write it."""
     found = parse_range(value)
     if found is None:
@@ -134,23 +132,23 @@ def interface_address_faults(value: str, path: str) -> list[Fault]:
     return [] if value == usual else [invalid(path, value, f"must be in canonical form ({quoted(usual)})")]
 
 
-def endpoint_ip_faults(value: str, path: str) -> list[Fault]:
+def validate_endpoint_ip(value: str, path: str) -> list[FieldError]:
     """An address that traffic can be sent to: none of those with a special meaning."""
     address = parse_ip(value)
     if address is None:
         return [invalid(path, value, "must be a valid IP address")]
     ip = address.ip
-    faults = []
+    errors = []
     if ip.is_unspecified:
-        faults.append(invalid(path, value, f"may not be unspecified ({value})"))
+        errors.append(invalid(path, value, f"may not be unspecified ({value})"))
     if ip.is_loopback:
-        faults.append(invalid(path, value, "may not be in the loopback range (127.0.0.0/8, ::1/128)"))
+        errors.append(invalid(path, value, "may not be in the loopback range (127.0.0.0/8, ::1/128)"))
     if ip.is_link_local:
-        faults.append(invalid(path, value, "may not be in the link-local range (169.254.0.0/16, fe80::/10)"))
+        errors.append(invalid(path, value, "may not be in the link-local range (169.254.0.0/16, fe80::/10)"))
     if _is_link_local_multicast(ip):
         detail = "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"
-        faults.append(invalid(path, value, detail))
-    return faults
+        errors.append(invalid(path, value, detail))
+    return errors
 
 
 # --- warnings ---------------------------------------------------------------------------------------------------

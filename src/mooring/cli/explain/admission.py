@@ -34,7 +34,7 @@ from mooring.apiserver.admission.promise import Attempt
 from mooring.apiserver.admission.table import admission_plugins
 from mooring.apiserver.bootstrap import system_priority_classes
 from mooring.apiserver.call import Call, FieldValidation, Operation
-from mooring.apiserver.strategies.table import STRATEGIES
+from mooring.apiserver.kinds import strategy_of
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.wire.decode import decode_body
 from mooring.cli.explain.cluster_input import Identity
@@ -192,7 +192,7 @@ class DryRunServer:
         strategy = self._strategy(kind)
         strategy.prepare_for_create(document, call)
         document["status"] = status
-        if is_checked and not strategy.body_faults(document, call):
+        if is_checked and not strategy.validate_body(document, call):
             _finish(self._chain.check(attempt))
 
     # Priorities
@@ -242,7 +242,7 @@ class DryRunServer:
     def _strategy(self, kind: Kind) -> Strategy:
         found = self._strategies.get(kind)
         if found is None:
-            found = self._strategies[kind] = STRATEGIES.get(kind, Strategy)(kind)
+            found = self._strategies[kind] = strategy_of(kind)
         return found
 
     def _call(self, kind: Kind, namespace: str, name: str) -> Call:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import msgspec
 
 from mooring.api.durations import format_duration
-from mooring.api.label_syntax import label_key_faults
+from mooring.api.label_syntax import label_key_errors
 from mooring.api.nodeselector import compile_lenient
 from mooring.api.views.pod import NodeAffinity, TopologySpreadConstraint
 from mooring.api.views.selectors import NodeSelector
@@ -200,7 +200,7 @@ def _extenders_problems(path: str, extenders: tuple[Extender, ...]) -> Iterator[
 
 
 def _extended_resource_problems(path: str, name: str) -> Iterator[Problem]:
-    faults = label_key_faults(name)
+    faults = label_key_errors(name)
     for fault in faults:
         yield invalid(path, name, fault)
     if not faults and not _is_extended_resource(name):
@@ -209,7 +209,7 @@ def _extended_resource_problems(path: str, name: str) -> Iterator[Problem]:
 
 def _is_extended_resource(name: str) -> bool:
     is_native = "/" not in name or "kubernetes.io/" in name
-    return not is_native and not name.startswith("requests.") and not label_key_faults(f"requests.{name}")
+    return not is_native and not name.startswith("requests.") and not label_key_errors(f"requests.{name}")
 
 
 UTILIZATION_MAX = 100
@@ -395,5 +395,5 @@ def _volume_binding(path: str, arguments: VolumeBindingArgs) -> Iterator[Problem
 
 
 def _label_name(path: str, name: str) -> Iterator[Problem]:
-    for fault in label_key_faults(name):
+    for fault in label_key_errors(name):
         yield invalid(path, name, fault)

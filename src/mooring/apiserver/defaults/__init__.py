@@ -1,1 +1,0 @@
-"""Defaults: what an object means where its author said nothing. Functions that fill a document in place."""

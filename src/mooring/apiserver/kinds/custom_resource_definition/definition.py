@@ -1,0 +1,429 @@
+"""Validation of a CustomResourceDefinition: versions, columns, selectable fields, subresources.
+
+1. kube-apiserver validates an internal form in which fields that all versions share are set once, at the top. Errors
+   of a definition with one version therefore name `spec.validation`, not `spec.versions[0].schema`. `_Inside` is that
+   form.
+2. An update is validated by the rules that the stored definition satisfies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from mooring.api.document import Document
+from mooring.apiserver.custom.conditions import is_true
+from mooring.apiserver.custom.field_paths import FieldPathError, read_field_path
+from mooring.apiserver.custom.formats import known_format
+from mooring.apiserver.custom.schema import Schema, any_schema, read_schema, schemas_in
+from mooring.apiserver.kinds.custom_resource_definition.conversion import (
+    has_known_review,
+    validate_bundle,
+    validate_conversion,
+)
+from mooring.apiserver.kinds.custom_resource_definition.schema import TYPES, SchemaWishes, validate_schema
+from mooring.apiserver.kinds.custom_resource_definition.status import (
+    validate_approval,
+    validate_names,
+    validate_preserving,
+    validate_status,
+)
+from mooring.apiserver.kinds.custom_resource_definition.structural import (
+    has_unatomic_set,
+    unsupported,
+    validate_map_set,
+    validate_structural,
+)
+from mooring.apiserver.validation.fields import FieldError, duplicate, invalid, required, too_many
+from mooring.apiserver.validation.metadata import NameCheck, name_is_dns_subdomain, validate_immutable
+from mooring.apiserver.validation.names import dns_1035_label_errors, dns_subdomain_errors
+from mooring.apiserver.validation.schema_rules import validate_required_enum
+from mooring.apiserver.validation.values import internal_value
+
+SELECTABLE_FIELDS_MAX = 8
+_TYPES = ("boolean", "date", "integer", "number", "string")
+_FORMATS = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
+_SELECTABLE_TYPES = ("string", "boolean", "integer")
+_NOT_SELECTABLE = (
+    "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed."
+)
+
+WARNING_LENGTH_MAX = 256
+
+
+_SHARED = ("subresources", "schema", "additionalPrinterColumns", "selectableFields")
+
+
+def validate_column(column: Document, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    if not column.get("name"):
+        errors.append(required(f"{path}.name"))
+    one_of = f"must be one of {','.join(_TYPES)}"
+    if not column.get("type"):
+        errors.append(required(f"{path}.type", one_of))
+    elif column["type"] not in _TYPES:
+        errors.append(invalid(f"{path}.type", column["type"], one_of))
+    if column.get("format") and column["format"] not in _FORMATS:
+        errors.append(invalid(f"{path}.format", column["format"], f"must be one of {','.join(_FORMATS)}"))
+    if not column.get("jsonPath"):
+        errors.append(required(f"{path}.JSONPath"))
+    else:
+        errors += _validate_json_path(column["jsonPath"], f"{path}.JSONPath")
+    return errors
+
+
+def validate_selectable(
+    fields: Sequence[Document], schema: Schema, path: str, *, may_be_too_many: bool = False
+) -> list[FieldError]:
+    errors: list[FieldError] = []
+    known: dict[str, None] = {}
+    for index, field in enumerate(fields):
+        place, text = f"{path}[{index}].jsonPath", field.get("jsonPath", "")
+        if not text:
+            errors.append(required(place))
+            continue
+        try:
+            found = read_field_path(text, schema, may_index=False)
+        except FieldPathError as error:
+            errors.append(invalid(place, text, f"is an invalid path: {error}"))
+            continue
+        if found.root == "metadata":
+            errors.append(invalid(place, text, "must not point to fields in metadata"))
+        if found.schema is None or found.schema.type not in _SELECTABLE_TYPES:
+            errors.append(invalid(place, text, _NOT_SELECTABLE))
+        if found.path in known:
+            errors.append(duplicate(place, text))
+        known[found.path] = None
+    if len(known) > SELECTABLE_FIELDS_MAX and not may_be_too_many:
+        errors.append(too_many(path, len(known), SELECTABLE_FIELDS_MAX))
+    return errors
+
+
+def validate_subresources(subresources: Document | None, path: str) -> list[FieldError]:
+    scale = (subresources or {}).get("scale")
+    if scale is None:
+        return []
+    errors: list[FieldError] = []
+    for field, below in (("specReplicasPath", ".spec."), ("statusReplicasPath", ".status.")):
+        text, place = scale.get(field, ""), f"{path}.scale.{field}"
+        if not text:
+            errors.append(required(place))
+            continue
+        wrong = _validate_json_path(text, place)
+        if not wrong and not text.startswith(below):
+            wrong = [invalid(place, text, f"should be a json path under {below[:-1]}")]
+        errors += wrong
+    text, place = scale.get("labelSelectorPath") or "", f"{path}.scale.labelSelectorPath"
+    if text:
+        wrong = _validate_json_path(text, place)
+        if not wrong and not text.startswith((".spec.", ".status.")):
+            wrong = [invalid(place, text, "should be a json path under either .spec or .status")]
+        errors += wrong
+    return errors
+
+
+def _validate_json_path(text: str, path: str) -> list[FieldError]:
+    return [] if text.startswith(".") else [invalid(path, text, "must be a simple json path starting with .")]
+
+
+def name_errors(definition: Document) -> NameCheck:
+    """A definition is named after what it defines."""
+    spec = definition["spec"]
+    wanted = f"{spec.get('names', {}).get('plural', '')}.{spec.get('group', '')}"
+
+    def errors(name: str, is_prefix: bool) -> Sequence[str]:
+        found = list(name_is_dns_subdomain(name, is_prefix))
+        if name != wanted:
+            found.append('must be spec.names.plural+"."+spec.group')
+        return found
+
+    return errors
+
+
+def validate_definition(definition: Document) -> list[FieldError]:
+    """Field errors of a new definition, apart from its metadata."""
+    errors = _validate_definition_spec(_Inside.of(definition["spec"]), _Wishes(SchemaWishes()))
+    errors += validate_status(definition)
+    errors += validate_approval(definition, None)
+    return errors + validate_preserving(definition, None)
+
+
+def validate_definition_update(definition: Document, old: Document) -> list[FieldError]:
+    errors = _validate_definition_spec(_Inside.of(definition["spec"]), _wishes_after(definition, old))
+    errors += _validate_immutable(definition["spec"], old["spec"], is_established=is_true(old, "Established"))
+    errors += validate_status(definition)
+    errors += validate_approval(definition, old)
+    return errors + validate_preserving(definition, old)
+
+
+def unrecognized_formats(definition: Document) -> list[str]:
+    """Unrecognized formats in schemas."""
+    inside = _Inside.of(definition["spec"])
+    return [
+        schema["format"]
+        for raw in inside.schemas()
+        for schema in schemas_in(raw)
+        if schema.get("format") and not known_format(schema["format"], schema.get("type", ""))
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Inside:
+    """A spec with what its versions have in common taken out of them."""
+
+    spec: Document
+    shared: Document
+    versions: Sequence[Document]
+
+    @classmethod
+    def of(cls, spec: Document) -> _Inside:
+        versions: list[Document] = spec.get("versions") or []
+        shared: Document = {}
+        if versions:
+            first = versions[0]
+            shared = {
+                name: first.get(name)
+                for name in _SHARED
+                if all(version.get(name) == first.get(name) for version in versions)
+            }
+        rest = [{name: value for name, value in version.items() if name not in shared} for version in versions]
+        return cls(spec, shared, rest)
+
+    def schemas(self) -> list[Document]:
+        held = [self.shared.get("schema"), *(version.get("schema") for version in self.versions)]
+        return [each["openAPIV3Schema"] for each in held if each and each.get("openAPIV3Schema") is not None]
+
+    def any_schema(self, holds: Callable[[Document], bool]) -> bool:
+        return any(any_schema(raw, holds) for raw in self.schemas())
+
+    def has_status(self, version: Document) -> bool:
+        return "status" in (version.get("subresources") or self.shared.get("subresources") or {})
+
+    def shown_versions(self) -> list[Document]:
+        return [
+            internal_value(version, "CustomResourceDefinitionVersion", "apiextensions") for version in self.versions
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Wishes:
+    """The rules that apply to a definition."""
+
+    schema: SchemaWishes
+    needs_known_review: bool = True
+    may_have_bad_bundle: bool = True
+    unchanged_versions: frozenset[str] = frozenset()
+    """Versions with an unchanged schema."""
+    crowded_versions: frozenset[str] = frozenset()
+    """Versions that have as many selectable fields as before, too many; an empty name for all of them."""
+
+    def of(self, version: str) -> SchemaWishes:
+        return replace(self.schema, has_known_costs=version in self.unchanged_versions)
+
+
+def _wishes_after(definition: Document, old: Document) -> _Wishes:
+    before, spec = _Inside.of(old["spec"]), definition["spec"]
+    old_versions = {version["name"]: version for version in old["spec"].get("versions") or ()}
+    unchanged = [
+        version["name"]
+        for version in spec.get("versions") or ()
+        if version["name"] in old_versions and version.get("schema") == old_versions[version["name"]].get("schema")
+    ]
+    crowded = [
+        version["name"]
+        for version in spec.get("versions") or ()
+        if version["name"] in old_versions
+        and len(version.get("selectableFields") or ()) > SELECTABLE_FIELDS_MAX
+        and version["selectableFields"] == old_versions[version["name"]].get("selectableFields")
+    ]
+    if crowded and len(crowded) == len(spec["versions"]):
+        crowded.append("")
+    schemas = before.schemas()
+    is_structural = not any(unsupported(raw) or validate_structural(raw, "") for raw in schemas)
+    conversion = old["spec"].get("conversion")
+    return _Wishes(
+        SchemaWishes(
+            needs_schema=bool(before.shared.get("schema")) or len(schemas) == len(before.versions),
+            needs_known_types=not before.any_schema(lambda raw: bool(raw.get("type")) and raw["type"] not in TYPES),
+            needs_structural=is_structural,
+            needs_pruned_defaults=True,
+            needs_atomic_sets=not before.any_schema(has_unatomic_set),
+            needs_safe_keys=not before.any_schema(lambda raw: bool(validate_map_set(raw, ""))),
+        ),
+        needs_known_review=has_known_review(conversion),
+        may_have_bad_bundle=_may_have_bad_bundle(old, conversion),
+        unchanged_versions=frozenset(unchanged),
+        crowded_versions=frozenset(crowded),
+    )
+
+
+def _may_have_bad_bundle(old: Document, conversion: Document | None) -> bool:
+    if not is_true(old, "Established"):
+        return True
+    bundle: str = (((conversion or {}).get("webhook") or {}).get("clientConfig") or {}).get("caBundle", "")
+    return bool(bundle) and bool(validate_bundle(bundle, ""))
+
+
+# --- the spec ---------------------------------------------------------------------------------------------------
+
+
+def _validate_definition_spec(inside: _Inside, wishes: _Wishes) -> list[FieldError]:
+    spec = inside.spec
+    preserves = spec.get("preserveUnknownFields", False)
+    errors = _validate_group(spec.get("group", ""))
+    errors += validate_required_enum(spec.get("scope", ""), ("Cluster", "Namespaced"), "spec.scope")
+    has_defaults = inside.any_schema(lambda raw: raw.get("default") is not None)
+    if not preserves or has_defaults or inside.any_schema(_has_extension):
+        wishes = replace(wishes, schema=replace(wishes.schema, needs_structural=True))
+    errors += _validate_missing_schema(inside, wishes.schema.needs_schema, preserves)
+    if has_defaults and preserves:
+        why = "must be false in order to use defaults in the schema"
+        errors.append(invalid("spec.preserveUnknownFields", True, why))
+    errors += _validate_versions(inside, wishes)
+    errors += _validate_definition_names(spec.get("names") or {})
+    errors += _validate_shared(inside, wishes)
+    conversion = spec.get("conversion")
+    if conversion is not None and conversion.get("strategy") != "None" and preserves:
+        why = "must be None if spec.preserveUnknownFields is true"
+        errors.append(invalid("spec.conversion.strategy", conversion.get("strategy", ""), why))
+    errors += validate_conversion(
+        conversion,
+        "spec.conversion",
+        needs_known_review=wishes.needs_known_review,
+        may_have_bad_bundle=wishes.may_have_bad_bundle,
+    )
+    return errors
+
+
+def _validate_group(group: str) -> list[FieldError]:
+    if not group:
+        return [required("spec.group")]
+    wrong = dns_subdomain_errors(group)
+    if wrong:
+        return [invalid("spec.group", group, ",".join(wrong))]
+    return [] if "." in group else [invalid("spec.group", group, "should be a domain with at least one dot")]
+
+
+def _validate_missing_schema(inside: _Inside, needs_schema: bool, preserves: bool) -> list[FieldError]:
+    if (inside.shared.get("schema") or {}).get("openAPIV3Schema") is not None:
+        return []
+    errors: list[FieldError] = []
+    for index, version in enumerate(inside.versions):
+        place = f"spec.versions[{index}].schema.openAPIV3Schema"
+        if (version.get("schema") or {}).get("openAPIV3Schema") is not None:
+            continue
+        if needs_schema:
+            errors.append(required(place))
+        elif not preserves and version.get("served"):
+            errors.append(required(place, "because otherwise all fields are pruned"))
+    return errors
+
+
+def _has_extension(raw: Document) -> bool:
+    return (
+        raw.get("x-kubernetes-preserve-unknown-fields") is not None
+        or raw.get("x-kubernetes-list-type") is not None
+        or any(
+            raw.get(f"x-kubernetes-{name}")
+            for name in ("embedded-resource", "int-or-string", "list-map-keys", "validations")
+        )
+    )
+
+
+def _validate_versions(inside: _Inside, wishes: _Wishes) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for index, version in enumerate(inside.versions):
+        path = f"spec.versions[{index}]"
+        wrong = dns_1035_label_errors(version.get("name", ""))
+        if wrong:
+            errors.append(invalid(f"{path}.name", version.get("name", ""), ",".join(wrong)))
+        errors += _validate_version(inside, version, path, wishes)
+    names = [version.get("name", "") for version in inside.versions]
+    if len(frozenset(names)) != len(names):
+        errors.append(invalid("spec.versions", inside.shown_versions(), "must contain unique version names"))
+    if sum(bool(version.get("storage")) for version in inside.versions) != 1:
+        why = "must have exactly one version marked as storage version"
+        errors.append(invalid("spec.versions", inside.shown_versions(), why))
+    if names and names[0]:
+        wrong = dns_1035_label_errors(names[0])
+        if wrong:
+            errors.append(invalid("spec.version", names[0], ",".join(wrong)))
+    return errors
+
+
+def _validate_version(inside: _Inside, version: Document, path: str, wishes: _Wishes) -> list[FieldError]:
+    warning = version.get("deprecationWarning")
+    errors = [
+        invalid(f"{path}.deprecationWarning", warning, why)
+        for why in _warning_errors(version.get("deprecated", False), warning)
+    ]
+    has_status = inside.has_status(version)
+    errors += validate_schema(
+        version.get("schema"), f"{path}.schema", wishes.of(version.get("name", "")), has_status=has_status
+    )
+    errors += validate_subresources(version.get("subresources"), f"{path}.subresources")
+    for index, column in enumerate(version.get("additionalPrinterColumns") or ()):
+        errors += validate_column(column, f"{path}.additionalPrinterColumns[{index}]")
+    fields, place = version.get("selectableFields") or (), f"{path}.selectableFields"
+    raw: Document | None = (version.get("schema") or {}).get("openAPIV3Schema")
+    if fields and raw is None:
+        why = "may only be set when `version.schema.openAPIV3Schema` is not included"
+        errors.append(invalid(place, "", why))
+    elif fields and raw is not None:
+        may = version["name"] in wishes.crowded_versions
+        errors += validate_selectable(fields, read_schema(raw), place, may_be_too_many=may)
+    return errors
+
+
+def _warning_errors(is_deprecated: bool, warning: str | None) -> list[str]:
+    if warning is None:
+        return []
+    if not is_deprecated:
+        return ["can only be set for deprecated versions"]
+    errors = []
+    if len(warning.encode()) > WARNING_LENGTH_MAX:
+        errors.append(f"must be <= {WARNING_LENGTH_MAX} characters long")
+    if not warning:
+        errors.append("must not be an empty string")
+    position = 0
+    for letter in warning:
+        if not letter.isprintable():
+            why = "must only contain printable UTF-8 characters; non-printable character found at index"
+            errors.append(f"{why} {position}")
+            break
+        position += len(letter.encode())
+    return errors
+
+
+def _validate_definition_names(names: Document) -> list[FieldError]:
+    errors = [
+        required(f"spec.names.{name}") for name in ("plural", "singular", "kind", "listKind") if not names.get(name)
+    ]
+    return errors + validate_names(names, "spec.names")
+
+
+def _validate_shared(inside: _Inside, wishes: _Wishes) -> list[FieldError]:
+    shared = inside.shared
+    has_status = any(inside.has_status(version) for version in inside.versions)
+    first = inside.versions[0].get("name", "") if inside.versions else ""
+    errors = validate_schema(shared.get("schema"), "spec.validation", wishes.of(first), has_status=has_status)
+    errors += validate_subresources(shared.get("subresources"), "spec.subresources")
+    for index, column in enumerate(shared.get("additionalPrinterColumns") or ()):
+        errors += validate_column(column, f"spec.additionalPrinterColumns[{index}]")
+    fields, raw = shared.get("selectableFields") or (), (shared.get("schema") or {}).get("openAPIV3Schema")
+    if fields and raw is None:
+        errors.append(invalid("spec.selectableFields", "", "may only be set when validations.schema is included"))
+    elif fields and raw is not None:
+        may = "" in wishes.crowded_versions
+        errors += validate_selectable(fields, read_schema(raw), "spec.selectableFields", may_be_too_many=may)
+    return errors
+
+
+def _validate_immutable(spec: Document, old: Document, *, is_established: bool) -> list[FieldError]:
+    names, old_names = spec.get("names") or {}, old.get("names") or {}
+    errors: list[FieldError] = []
+    if is_established:
+        errors += validate_immutable(spec.get("scope", ""), old.get("scope", ""), "spec.scope")
+        errors += validate_immutable(names.get("kind", ""), old_names.get("kind", ""), "spec.names.kind")
+    errors += validate_immutable(spec.get("group", ""), old.get("group", ""), "spec.group")
+    return errors + validate_immutable(names.get("plural", ""), old_names.get("plural", ""), "spec.names.plural")

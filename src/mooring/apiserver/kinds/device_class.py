@@ -1,0 +1,57 @@
+"""DeviceClass (resource.k8s.io/v1).
+
+1. The prefix of a generated name is not validated, only the complete name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mooring.api.document import Document
+from mooring.api.resource_names import is_extended_resource
+from mooring.apiserver.call import Call
+from mooring.apiserver.kinds.devices import CONFIGS_COUNT_MAX, validate_configuration, validate_each, validate_selectors
+from mooring.apiserver.strategy import Strategy
+from mooring.apiserver.tables.columns import NAME_AND_AGE
+from mooring.apiserver.validation.fields import FieldError, invalid
+from mooring.apiserver.validation.values import means_the_same
+
+DEVICE_CLASS_TABLE = NAME_AND_AGE
+
+
+def validate_device_class(spec: Document, old: Document | None, path: str) -> list[FieldError]:
+    errors = validate_selectors(spec.get("selectors") or (), f"{path}.selectors")
+    configs = spec.get("config") or ()
+    is_stored = old is not None and (old.get("config") or ()) == configs
+    errors += validate_each(
+        configs,
+        CONFIGS_COUNT_MAX,
+        lambda config, here: validate_configuration(config, here, is_stored),
+        f"{path}.config",
+    )
+    name = spec.get("extendedResourceName")
+    if name is not None and not is_extended_resource(name):
+        errors.append(invalid(f"{path}.extendedResourceName", name, "must be a valid extended resource name"))
+    return errors
+
+
+class DeviceClassStrategy(Strategy):
+    table = DEVICE_CLASS_TABLE
+
+    def name_errors(self, name: str, is_prefix: bool) -> Sequence[str]:
+        return () if is_prefix else super().name_errors(name, is_prefix)
+
+    def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
+        return validate_device_class(obj["spec"], None, "spec")
+
+    def count_generation(self, obj: Document, old: Document) -> None:
+        if not means_the_same(obj["spec"], old["spec"], "resource", "DeviceClassSpec"):
+            super().count_generation(obj, old)
+
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        errors = self.validate_meta(obj)
+        errors += self.validate_meta_update(obj, old)
+        return errors + validate_device_class(obj["spec"], old["spec"], "spec")
+
+
+STRATEGY = DeviceClassStrategy

@@ -1,0 +1,4 @@
+"""Job (batch/v1).
+
+Reading order: `policies`, `status`, `spec`, `strategy`.
+"""

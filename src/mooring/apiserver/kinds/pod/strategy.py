@@ -1,0 +1,288 @@
+"""Pod (v1): strategy of the pod and of its subresources.
+
+1. The spec changes only as `update.py` and `resize.py` allow. A subresource discards all other changes.
+2. A pod terminates gracefully, unless it has no kubelet or has terminated already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from mooring.api.document import Document
+from mooring.api.kinds import Kind
+from mooring.apiserver.call import Call
+from mooring.apiserver.kinds.pod.defaults import default_pod, default_rest_of_pod, default_spec_of_pod
+from mooring.apiserver.kinds.pod.options import STRICT_POD
+from mooring.apiserver.kinds.pod.prepare import (
+    drop_disabled_spec_fields,
+    drop_disabled_status_fields,
+    merge_label_keys,
+    move_apparmor_annotations,
+    note_gates,
+)
+from mooring.apiserver.kinds.pod.resize import validate_resize
+from mooring.apiserver.kinds.pod.resources import quality_of_service
+from mooring.apiserver.kinds.pod.spec import validate_new_pod
+from mooring.apiserver.kinds.pod.status import validate_pod_status
+from mooring.apiserver.kinds.pod.table import POD_TABLE
+from mooring.apiserver.kinds.pod.update import (
+    is_static,
+    leaves_spec,
+    options_after,
+    validate_annotations_only,
+    validate_ephemeral_containers_update,
+    validate_pod_update,
+    validate_static,
+)
+from mooring.apiserver.kinds.pod.warnings import name_warnings, pod_spec_warnings
+from mooring.apiserver.registry.spec_cache import SpecCache, SpecInputs, SpecResult
+from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
+from mooring.apiserver.validation.addresses import ip_warnings
+from mooring.apiserver.validation.fields import FieldError
+from mooring.apiserver.validation.values import means_the_same
+
+_KEPT_METADATA = (
+    "deletionTimestamp",
+    "generation",
+    "selfLink",
+    "labels",
+    "annotations",
+    "finalizers",
+    "ownerReferences",
+)
+_ENDED = ("Failed", "Succeeded")
+
+
+class PodStrategy(Strategy):
+    """How pods are created, changed, deleted and selected."""
+
+    table = POD_TABLE
+
+    shares_parts = True
+
+    def __init__(self, kind: Kind) -> None:
+        super().__init__(kind)
+        self.specs: SpecCache = SpecCache()
+        self._subresources: Mapping[str, Strategy] = {
+            "status": PodStatusStrategy(kind, self),
+            "ephemeralcontainers": PodEphemeralContainersStrategy(kind, self),
+            "resize": PodResizeStrategy(kind, self),
+        }
+
+    @property
+    def subresources(self) -> Mapping[str, Strategy]:
+        return self._subresources
+
+    def default(self, obj: Document) -> None:
+        default_pod(obj)
+
+    def default_spec(self, spec: Document) -> None:
+        default_spec_of_pod(spec)
+
+    def default_rest(self, obj: Document) -> None:
+        default_rest_of_pod(obj)
+
+    def default_update(self, obj: Document, old: Document) -> None:
+        if obj["spec"] is not old["spec"]:
+            default_spec_of_pod(obj["spec"])
+        default_rest_of_pod(obj)
+
+    def prepare_for_create(self, obj: Document, call: Call) -> None:
+        obj["metadata"]["generation"] = 1
+        obj["status"] = _first_status(quality_of_service(obj["spec"]))
+        drop_disabled_spec_fields(obj["spec"], None)
+        note_gates(obj, call.now)
+        merge_label_keys(obj)
+        move_apparmor_annotations(obj, call)
+
+    def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
+        return [*self._validated_spec(obj).faults]
+
+    def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
+        return [*_pod_name_warnings(obj), *self._validated_spec(obj).warnings]
+
+    def _validated_spec(self, obj: Document) -> SpecResult:
+        return self.specs.validated(_spec_inputs(obj), _validated)
+
+    def prepare_for_update(self, obj: Document, old: Document, call: Call) -> None:
+        keep(obj, old, "status")
+        if obj["spec"] is not old["spec"]:
+            drop_disabled_spec_fields(obj["spec"], old["spec"])
+            self.count_generation(obj, old)
+
+    def count_generation(self, obj: Document, old: Document) -> None:
+        if not means_the_same(obj["spec"], old["spec"], "core", "PodSpec"):
+            obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+
+    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        """Kubernetes looks at the metadata a second time, as it does for a new pod."""
+        errors = self.validate_meta(obj, old)
+        if leaves_spec(obj, old):
+            return errors + validate_annotations_only(obj, old)
+        return errors + validate_pod_update(obj, old, options_after(old, is_pod=True))
+
+    def graceful_s(self, obj: Document, asked_s: int | None, call: Call) -> int | None:
+        spec = obj["spec"]
+        period_s = asked_s if asked_s is not None else spec.get("terminationGracePeriodSeconds") or 0
+        if not spec.get("nodeName") or (obj.get("status") or {}).get("phase") in _ENDED:
+            return 0
+        return period_s if period_s >= 0 else 1
+
+    def selectable_fields(self, obj: Document) -> dict[str, str]:
+        """`spec.host` is an alias of `spec.nodeName`; `status.podIPs` is selectable and always empty."""
+        spec, status = obj["spec"], obj.get("status") or {}
+        addresses = status.get("podIPs") or ()
+        return {
+            "spec.nodeName": spec.get("nodeName", ""),
+            "spec.host": spec.get("nodeName", ""),
+            "spec.restartPolicy": spec.get("restartPolicy", ""),
+            "spec.schedulerName": spec.get("schedulerName", ""),
+            "spec.serviceAccountName": spec.get("serviceAccountName", ""),
+            "spec.hostNetwork": "true" if spec.get("hostNetwork") else "false",
+            "status.phase": status.get("phase", ""),
+            "status.podIP": addresses[0].get("ip", "") if addresses else "",
+            "status.podIPs": "",
+            "status.nominatedNodeName": status.get("nominatedNodeName", ""),
+        }
+
+
+class PodStatusStrategy(StatusStrategy):
+    """How kubelets and the scheduler write the status of a pod."""
+
+    reset_fields = (("spec",), ("metadata", "deletionTimestamp"), ("metadata", "ownerReferences"))
+
+    def prepare_for_update(self, obj: Document, old: Document, call: Call) -> None:
+        keep(obj, old, "spec")
+        # Old kubelets broke owner references when they wrote a status.
+        for field in ("deletionTimestamp", "ownerReferences"):
+            keep(obj["metadata"], old["metadata"], field)
+        status, old_status = obj.setdefault("status", {}), old.get("status") or {}
+        for field in ("qosClass", "observedGeneration"):
+            if not status.get(field) and old_status.get(field):
+                status[field] = old_status[field]
+        _keep_condition_generations(status.get("conditions") or (), old_status.get("conditions") or ())
+        drop_disabled_status_fields(status, old_status)
+
+    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        # Only annotations are validated again, and most pods have none. Computing the options is expensive.
+        options = options_after(old, is_pod=True) if obj["metadata"].get("annotations") else STRICT_POD
+        return validate_pod_status(obj, old, options)
+
+    def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
+        warnings: list[str] = []
+        for field in ("podIPs", "hostIPs"):
+            for index, each in enumerate(obj["status"].get(field) or ()):
+                warnings += ip_warnings(each.get("ip", ""), f"status.{field}[{index}].ip")
+        return warnings
+
+
+class PodEphemeralContainersStrategy(StatusStrategy):
+    """How containers are added to a pod that runs."""
+
+    @property
+    def ignored_fields(self) -> Sequence[tuple[str, ...]]:
+        """None: a client that writes an ignored field becomes its manager, as in kube-apiserver."""
+        return ()
+
+    def prepare_for_update(self, obj: Document, old: Document, call: Call) -> None:
+        spec = dict(old["spec"])
+        keep(spec, obj["spec"], "ephemeralContainers")
+        obj["spec"] = spec
+        _keep_all_but_spec(obj, old)
+        drop_disabled_spec_fields(obj["spec"], old["spec"])
+        self.main.count_generation(obj, old)
+
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        if is_static(old):
+            return validate_static("static pods do not support ephemeral containers")
+        errors = self.validate_meta_update(obj, old) + self.validate_meta(obj)
+        return errors + validate_ephemeral_containers_update(obj, old, options_after(old, is_pod=True))
+
+
+class PodResizeStrategy(StatusStrategy):
+    """How the resources of a pod that runs are changed."""
+
+    @property
+    def ignored_fields(self) -> Sequence[tuple[str, ...]]:
+        """None, as for ephemeral containers."""
+        return ()
+
+    def prepare_for_update(self, obj: Document, old: Document, call: Call) -> None:
+        new_spec, old_spec = obj["spec"], old["spec"]
+        kinds = ("containers", "initContainers")
+        if all(len(new_spec.get(kind) or ()) == len(old_spec.get(kind) or ()) for kind in kinds):
+            spec = dict(old_spec)
+            keep(spec, new_spec, "resources")
+            for kind in kinds:
+                if new_spec.get(kind):
+                    spec[kind] = _resized(new_spec[kind], old_spec[kind])
+            obj["spec"] = spec
+            _keep_all_but_spec(obj, old)
+        drop_disabled_spec_fields(obj["spec"], old_spec)
+        self.main.count_generation(obj, old)
+
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        if is_static(old):
+            return validate_static("static pods cannot be resized")
+        if (old["spec"].get("os") or {}).get("name") == "windows":
+            return validate_static("windows pods cannot be resized")
+        errors = self.validate_meta_update(obj, old) + self.validate_meta(obj)
+        return errors + validate_resize(obj, old, options_after(old, is_pod=True))
+
+
+def _first_status(quality: str) -> Document:
+    return {"phase": "Pending", "qosClass": quality}
+
+
+def _spec_inputs(pod: Document) -> SpecInputs:
+    """Inputs of the spec's validation besides the spec: annotations, and the name if claims use it."""
+    spec, metadata = pod["spec"], pod["metadata"]
+    inputs: Document = {}
+    if metadata.get("annotations"):
+        inputs["annotations"] = metadata["annotations"]
+    if any(volume.get("ephemeral") is not None for volume in spec.get("volumes") or ()):
+        inputs["name"] = metadata.get("name", "")
+    return SpecInputs(spec, inputs)
+
+
+def _validated(inputs: SpecInputs) -> SpecResult:
+    errors = validate_new_pod(inputs.spec, inputs.metadata)
+    return SpecResult(errors, () if errors else pod_spec_warnings(inputs.spec, inputs.metadata))
+
+
+def _pod_name_warnings(pod: Document) -> list[str]:
+    use = "this is used in the Pod's hostname, which can result in surprising behavior"
+    return name_warnings(pod["metadata"].get("name", ""), use)
+
+
+def _keep_all_but_spec(obj: Document, old: Document) -> None:
+    keep(obj, old, "status")
+    for field in _KEPT_METADATA:
+        keep(obj["metadata"], old["metadata"], field)
+
+
+def _keep_condition_generations(conditions: Sequence[Document], old: Sequence[Document]) -> None:
+    """Keep `observedGeneration` of a condition that a client writes without it."""
+    known: dict[str, list[int]] = {}
+    for condition in old:
+        known.setdefault(condition.get("type", ""), []).append(condition.get("observedGeneration", 0))
+    for condition in conditions:
+        generations = known.get(condition.get("type", ""))
+        generation = generations.pop(0) if generations else 0
+        if generation and not condition.get("observedGeneration"):
+            condition["observedGeneration"] = generation
+
+
+def _resized(containers: Sequence[Document], old: Sequence[Document]) -> Sequence[Document]:
+    """The old containers with new resources; the new ones as they are if they are others, for validation to refuse."""
+    if any(container.get("name") != was.get("name") for container, was in zip(containers, old, strict=True)):
+        return containers
+    resized = []
+    for container, was in zip(containers, old, strict=True):
+        made = {**was, "resources": container.get("resources") or {}}
+        keep(made, container, "resizePolicy")
+        resized.append(made)
+    return resized
+
+
+STRATEGY = PodStrategy

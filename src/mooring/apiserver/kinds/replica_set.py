@@ -1,0 +1,146 @@
+"""ReplicaSet (apps/v1).
+
+1. The error for an empty selector names a deployment, because kube-apiserver shares the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mooring.api.document import Document
+from mooring.apiserver.call import Call
+from mooring.apiserver.kinds.pod.defaults import default_pod_template
+from mooring.apiserver.kinds.pod_template import validate_pod_template
+from mooring.apiserver.kinds.workloads import (
+    REPLICA_COLUMNS,
+    WorkloadStrategy,
+    is_empty_selector,
+    name_spec_status,
+    pod_name_warnings,
+    replica_counts,
+    selector_matcher,
+    selector_value,
+    validate_at_most,
+    validate_immutable_selector,
+    validate_nonnegative,
+    validate_nonnegative_fields,
+    validate_restart_policy_always,
+    validate_selector_matches,
+)
+from mooring.apiserver.strategy import StatusStrategy, Strategy
+from mooring.apiserver.tables.cells import age, containers_and_images, selector_text, template_spec
+from mooring.apiserver.tables.columns import Cell, KindTable
+from mooring.apiserver.validation.fields import FieldError, invalid, required
+from mooring.apiserver.validation.selectors import validate_label_selector
+from mooring.apiserver.validation.values import means_the_same
+
+ABOVE_REPLICAS = "cannot be greater than status.replicas"
+ABOVE_READY = "cannot be greater than readyReplicas"
+_COUNTS = (
+    "replicas",
+    "fullyLabeledReplicas",
+    "readyReplicas",
+    "availableReplicas",
+    "observedGeneration",
+    "terminatingReplicas",
+)
+
+
+def default_replica_set(obj: Document) -> None:
+    spec = obj["spec"]
+    spec.setdefault("replicas", 1)
+    default_pod_template(spec["template"])
+
+
+def validate_replica_set(spec: Document, old: Document | None, path: str) -> list[FieldError]:
+    errors = validate_nonnegative(spec.get("replicas"), f"{path}.replicas")
+    errors += validate_nonnegative(spec.get("minReadySeconds"), f"{path}.minReadySeconds")
+    errors += validate_selected_template(spec, old, path)
+    return errors
+
+
+def validate_replica_set_update(spec: Document, old: Document, path: str) -> list[FieldError]:
+    errors = validate_replica_set(spec, old, path)
+    errors += validate_immutable_selector(spec.get("selector"), old.get("selector"), f"{path}.selector")
+    return errors
+
+
+def validate_selected_template(spec: Document, old: Document | None, path: str) -> list[FieldError]:
+    """The selector, the template, and whether they fit: the same for replica sets and deployments."""
+    selector, template = spec.get("selector"), spec["template"]
+    here = f"{path}.selector"
+    errors: list[FieldError] = []
+    if selector is None:
+        errors.append(required(here))
+    else:
+        errors += validate_label_selector(selector, here)
+        if is_empty_selector(selector):
+            errors.append(invalid(here, {}, "empty selector is invalid for deployment"))
+    matcher = selector_matcher(selector)
+    if matcher is None:
+        return [*errors, invalid(here, selector_value(selector), "invalid label selector")]
+    inside = f"{path}.template"
+    if not matcher.matches_everything:
+        errors += validate_selector_matches(matcher, template, inside)
+    errors += validate_pod_template(template, inside, old["template"] if old is not None else None)
+    errors += validate_restart_policy_always(template, "ReplicaSet", inside)
+    return errors
+
+
+def validate_replica_set_status(status: Document, path: str) -> list[FieldError]:
+    errors = validate_nonnegative_fields({name: status.get(name) for name in _COUNTS}, path)
+    parts = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
+    errors += validate_at_most(status, parts, "replicas", ABOVE_REPLICAS, path)
+    errors += validate_at_most(status, ("availableReplicas",), "readyReplicas", ABOVE_READY, path)
+    return errors
+
+
+def _replica_set_cells(obj: Document, now_s: float) -> list[Cell]:
+    name, spec, _ = name_spec_status(obj)
+    return [
+        name,
+        *replica_counts(obj),
+        age(obj, now_s),
+        *containers_and_images(template_spec(spec.get("template"))),
+        selector_text(spec.get("selector")),
+    ]
+
+
+REPLICA_SET_TABLE = KindTable(REPLICA_COLUMNS, _replica_set_cells)
+
+
+class ReplicaSetStrategy(WorkloadStrategy):
+    table = REPLICA_SET_TABLE
+    shares_parts = True
+
+    @property
+    def subresources(self) -> Mapping[str, Strategy]:
+        return {"status": ReplicaSetStatusStrategy(self.kind, self)}
+
+    def empty_status(self) -> Document:
+        return {"replicas": 0}
+
+    def default(self, obj: Document) -> None:
+        default_replica_set(obj)
+
+    def count_generation(self, obj: Document, old: Document) -> None:
+        if not means_the_same(obj["spec"], old["spec"], "apps", "ReplicaSetSpec"):
+            obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+
+    def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
+        return validate_replica_set(obj["spec"], None, "spec")
+
+    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        spec, old_spec = obj["spec"], old["spec"]
+        return validate_replica_set_update(spec, old_spec, "spec") if spec is not old_spec else []
+
+    def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
+        return pod_name_warnings(obj["metadata"]["name"]) + super().warnings_on_create(obj, call)
+
+
+class ReplicaSetStatusStrategy(StatusStrategy):
+    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        return validate_replica_set_status(obj.get("status") or {}, "status")
+
+
+STRATEGY = ReplicaSetStrategy

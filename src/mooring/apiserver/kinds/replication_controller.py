@@ -1,0 +1,189 @@
+"""ReplicationController (v1).
+
+1. Deleting a controller orphans its pods by default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from mooring.api.document import Document
+from mooring.api.kinds import Kind
+from mooring.apiserver.call import Call
+from mooring.apiserver.kinds.pod.defaults import default_pod_template
+from mooring.apiserver.kinds.pod.prepare import drop_disabled_template_fields
+from mooring.apiserver.kinds.pod.resources import validate_non_negative
+from mooring.apiserver.kinds.pod.warnings import name_warnings, pod_template_warnings
+from mooring.apiserver.kinds.pod_template import validate_pod_template
+from mooring.apiserver.kinds.workloads import (
+    MISMATCH,
+    REPLICA_COLUMNS,
+    name_spec_status,
+    replica_counts,
+    template_labels,
+)
+from mooring.apiserver.strategy import Dependents, StatusStrategy, Strategy, keep
+from mooring.apiserver.tables.cells import age, containers_and_images, labels_text, template_spec
+from mooring.apiserver.tables.columns import Cell, KindTable
+from mooring.apiserver.validation.fields import FieldError, FieldErrorType, forbidden, invalid, not_supported, required
+from mooring.apiserver.validation.selectors import plain_selector_matches
+from mooring.apiserver.validation.values import means_the_same
+
+NON_CONVERTIBLE_PREFIX = "non-convertible.kubernetes.io"
+
+_COUNTS = ("replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas", "observedGeneration")
+
+
+# --- defaults ----------------------------------------------------------------------------------------------------
+
+
+def default_replication_controller(controller: Document) -> None:
+    spec: Document = controller["spec"]
+    template = spec.get("template")
+    if template is not None:
+        labels = (template.get("metadata") or {}).get("labels")
+        if labels:
+            if not spec.get("selector"):
+                spec["selector"] = dict(labels)
+            if not controller["metadata"].get("labels"):
+                controller["metadata"]["labels"] = dict(labels)
+        default_pod_template(template)
+    spec.setdefault("replicas", 1)
+
+
+# --- validation --------------------------------------------------------------------------------------------------
+
+
+def validate_replication_controller(spec: Document, old: Document | None) -> list[FieldError]:
+    """Field errors of a spec."""
+    selector, template = spec.get("selector") or {}, spec.get("template")
+    errors = validate_non_negative(spec.get("minReadySeconds", 0), "spec.minReadySeconds")
+    if not selector:
+        errors.append(required("spec.selector"))
+    errors += validate_non_negative(spec.get("replicas", 0), "spec.replicas")
+    if template is None:
+        return [*errors, required("spec.template")]
+    labels = template_labels(template)
+    if selector and not plain_selector_matches(selector, labels or {}):
+        errors.append(invalid("spec.template.metadata.labels", labels, MISMATCH))
+    errors += validate_pod_template(template, "spec.template", (old or {}).get("template"))
+    policy = template["spec"].get("restartPolicy", "")
+    if policy != "Always":
+        errors.append(not_supported("spec.template.spec.restartPolicy", policy, ("Always",)))
+    if template["spec"].get("activeDeadlineSeconds") is not None:
+        detail = "activeDeadlineSeconds in ReplicationController is not Supported"
+        errors.append(forbidden("spec.template.spec.activeDeadlineSeconds", detail))
+    return errors
+
+
+def validate_replication_controller_status(status: Document) -> list[FieldError]:
+    """Field errors of a status."""
+    errors: list[FieldError] = []
+    for field in _COUNTS:
+        errors += validate_non_negative(status.get(field, 0), f"status.{field}")
+    total, ready, available = (status.get(field, 0) for field in ("replicas", "readyReplicas", "availableReplicas"))
+    for field in ("fullyLabeledReplicas", "readyReplicas", "availableReplicas"):
+        if status.get(field, 0) > total:
+            errors.append(invalid(f"status.{field}", status.get(field, 0), "cannot be greater than status.replicas"))
+    if available > ready:
+        errors.append(invalid("status.availableReplicas", available, "cannot be greater than readyReplicas"))
+    return errors
+
+
+def validate_non_convertible(controller: Document, old: Document) -> list[FieldError]:
+    """Annotations of an object that was converted from a kind with a richer selector."""
+    errors: list[FieldError] = []
+    for key, value in (old["metadata"].get("annotations") or {}).items():
+        parts = key.split("/")
+        if not key.startswith(NON_CONVERTIBLE_PREFIX) or len(parts) != 2:
+            continue
+        if "selector" not in parts[1]:
+            errors.append(FieldError(FieldErrorType.NOT_FOUND, parts[1], "unknown non-convertible field", value))
+        elif controller["spec"].get("selector") != old["spec"].get("selector"):
+            selector = controller["spec"].get("selector")
+            errors.append(invalid("spec.selector", selector, "cannot update non-convertible selector"))
+    return errors
+
+
+# --- table -------------------------------------------------------------------------------------------------------
+
+
+def _replication_controller_cells(obj: Document, now_s: float) -> list[Cell]:
+    name, spec, _ = name_spec_status(obj)
+    return [
+        name,
+        *replica_counts(obj),
+        age(obj, now_s),
+        *containers_and_images(template_spec(spec.get("template"))),
+        labels_text(spec.get("selector")),
+    ]
+
+
+REPLICATION_CONTROLLER_TABLE = KindTable(REPLICA_COLUMNS, _replication_controller_cells)
+
+
+# --- strategy ----------------------------------------------------------------------------------------------------
+
+
+class ReplicationControllerStrategy(Strategy):
+    """How replication controllers are created, changed and selected."""
+
+    table = REPLICATION_CONTROLLER_TABLE
+
+    dependents: ClassVar[Dependents] = Dependents.ORPHAN
+
+    def __init__(self, kind: Kind) -> None:
+        super().__init__(kind)
+        self._subresources = {"status": ReplicationControllerStatusStrategy(kind, self)}
+
+    @property
+    def subresources(self) -> Mapping[str, Strategy]:
+        return self._subresources
+
+    def default(self, obj: Document) -> None:
+        default_replication_controller(obj)
+
+    def prepare_for_create(self, obj: Document, call: Call) -> None:
+        obj["metadata"]["generation"] = 1
+        obj["status"] = {"replicas": 0}
+        drop_disabled_template_fields(obj["spec"].get("template"), None)
+
+    def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
+        return validate_replication_controller(obj["spec"], None)
+
+    def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
+        use = "this is used in Pod names and hostnames, which can result in surprising behavior"
+        warnings = name_warnings(obj["metadata"].get("name", ""), use)
+        return warnings + pod_template_warnings(obj["spec"].get("template"), "spec.template")
+
+    def prepare_for_update(self, obj: Document, old: Document, call: Call) -> None:
+        keep(obj, old, "status")
+        drop_disabled_template_fields(obj["spec"].get("template"), old["spec"].get("template"))
+        self.count_generation(obj, old)
+
+    def count_generation(self, obj: Document, old: Document) -> None:
+        if not means_the_same(obj["spec"], old["spec"], "core", "ReplicationControllerSpec"):
+            obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+
+    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        return validate_replication_controller(obj["spec"], old["spec"]) + validate_non_convertible(obj, old)
+
+    def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
+        """Kubernetes warns about the old template here, not about the new one."""
+        if obj["metadata"].get("generation") == old["metadata"].get("generation"):
+            return []
+        return pod_template_warnings(old["spec"].get("template"), "spec.template")
+
+    def selectable_fields(self, obj: Document) -> dict[str, str]:
+        return {"status.replicas": str((obj.get("status") or {}).get("replicas", 0))}
+
+
+class ReplicationControllerStatusStrategy(StatusStrategy):
+    """How the controller manager writes the status."""
+
+    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        return validate_replication_controller_status(obj.get("status") or {})
+
+
+STRATEGY = ReplicationControllerStrategy

@@ -1,0 +1,95 @@
+"""RuntimeClass (node.k8s.io/v1).
+
+1. The overhead is validated like the limits of a container, and its errors name `limits`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mooring.api.document import Document
+from mooring.apiserver.call import Call
+from mooring.apiserver.kinds.node import DEPRECATED_NODE_LABELS
+from mooring.apiserver.kinds.pod.options import STRICT
+from mooring.apiserver.kinds.pod.resources import validate_resource_requirements
+from mooring.apiserver.kinds.pod.scheduling import validate_tolerations
+from mooring.apiserver.strategy import Strategy
+from mooring.apiserver.tables.cells import age
+from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column
+from mooring.apiserver.validation.fields import FieldError, duplicate, invalid, required
+from mooring.apiserver.validation.metadata import IMMUTABLE, validate_labels
+from mooring.apiserver.validation.names import dns_label_errors
+from mooring.apiserver.validation.values import internal_value
+
+
+def validate_runtime_class(obj: Document) -> list[FieldError]:
+    handler = obj.get("handler", "")
+    if handler:
+        errors = [invalid("handler", handler, text) for text in dns_label_errors(handler)]
+    else:
+        errors = [required("handler")]
+    if (overhead := obj.get("overhead")) is not None:
+        limits = overhead.get("podFixed")
+        errors += validate_resource_requirements({"limits": limits} if limits else {}, "overhead")
+    if (scheduling := obj.get("scheduling")) is not None:
+        errors += validate_labels(scheduling.get("nodeSelector") or {}, "scheduling.nodeSelector")
+        errors += _validate_runtime_class_tolerations(scheduling.get("tolerations") or (), "scheduling.tolerations")
+    return errors
+
+
+def validate_runtime_class_update(obj: Document, old: Document) -> list[FieldError]:
+    if obj.get("handler") == old.get("handler"):
+        return []
+    return [invalid("handler", obj.get("handler", ""), IMMUTABLE)]
+
+
+def _validate_runtime_class_tolerations(tolerations: Sequence[Document], path: str) -> list[FieldError]:
+    errors = validate_tolerations(tolerations, path, STRICT)
+    seen: set[tuple[str, ...]] = set()
+    for index, toleration in enumerate(tolerations):
+        key = tuple(toleration.get(name, "") for name in ("key", "operator", "value", "effect"))
+        if key in seen:
+            errors.append(duplicate(f"{path}[{index}]", internal_value(toleration, "Toleration")))
+        seen.add(key)
+    return errors
+
+
+def _runtime_class_cells(obj: Document, now_s: float) -> list[Cell]:
+    return [obj["metadata"]["name"], obj.get("handler", ""), age(obj, now_s)]
+
+
+RUNTIME_CLASS_TABLE = KindTable((NAME, column("Handler", ""), AGE), _runtime_class_cells)
+
+
+class RuntimeClassStrategy(Strategy):
+    table = RUNTIME_CLASS_TABLE
+    allows_create_on_update = True
+    allows_unconditional_update = False
+    refuses_odd_finalizers = False
+
+    def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
+        return validate_runtime_class(obj)
+
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        """As a new class, then as a change."""
+        errors = self.validate_meta(obj)
+        errors += validate_runtime_class(obj)
+        errors += self.validate_meta_update(obj, old)
+        errors += validate_runtime_class_update(obj, old)
+        return errors
+
+    def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
+        return _runtime_class_warnings(obj)
+
+    def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
+        return _runtime_class_warnings(obj)
+
+
+def _runtime_class_warnings(obj: Document) -> list[str]:
+    wanted = (obj.get("scheduling") or {}).get("nodeSelector") or {}
+    return [
+        f"scheduling.nodeSelector: {DEPRECATED_NODE_LABELS[key]}" for key in wanted if key in DEPRECATED_NODE_LABELS
+    ]
+
+
+STRATEGY = RuntimeClassStrategy

@@ -1,0 +1,105 @@
+"""The Scale subresource (autoscaling/v1).
+
+1. A write of a Scale changes `spec.replicas` of the object, and uses the resourceVersion as a precondition.
+"""
+
+from __future__ import annotations
+
+from operator import itemgetter
+
+from mooring.api.document import Document
+from mooring.api.kinds import REPLICATION_CONTROLLER, Kind
+from mooring.apiserver.kinds.workloads import validate_nonnegative
+from mooring.apiserver.tables.cells import age
+from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, integer
+from mooring.apiserver.validation.fields import FieldError
+from mooring.apiserver.validation.metadata import name_is_dns_subdomain, validate_object_meta
+
+SCALE_VERSION = "autoscaling/v1"
+SCALE_KIND = "Scale"
+_SHARED = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+
+
+def validate_scale(scale: Document) -> list[FieldError]:
+    errors = validate_object_meta(scale["metadata"], True, name_is_dns_subdomain, "metadata")
+    errors += validate_nonnegative((scale.get("spec") or {}).get("replicas"), "spec.replicas")
+    return errors
+
+
+def _scale_cells(obj: Document, now_s: float) -> list[Cell]:
+    wanted, found = (obj.get(part) or {} for part in ("spec", "status"))
+    return [obj["metadata"]["name"], wanted.get("replicas", 0), found.get("replicas", 0), age(obj, now_s)]
+
+
+SCALE_TABLE = KindTable(
+    (
+        {**NAME, "format": ""},
+        integer("Desired", "How many are wanted."),
+        integer("Available", "How many there are."),
+        AGE,
+    ),
+    _scale_cells,
+)
+"""Of the scales of all kinds that have one."""
+
+
+def scale_of(kind: Kind, obj: Document) -> Document:
+    """The scale of an object."""
+    metadata, spec = obj["metadata"], obj["spec"]
+    wanted = spec.get("replicas", 0)
+    status: Document = {"replicas": (obj.get("status") or {}).get("replicas", 0)}
+    if selector := _selector_text(kind, spec):
+        status["selector"] = selector
+    return {
+        "kind": SCALE_KIND,
+        "apiVersion": SCALE_VERSION,
+        "metadata": {name: metadata[name] for name in _SHARED if name in metadata},
+        "spec": {"replicas": wanted} if wanted else {},
+        "status": status,
+    }
+
+
+def scaled(obj: Document, scale: Document) -> Document:
+    """A copy of the object with the replicas and the resourceVersion of a Scale."""
+    metadata = dict(obj["metadata"])
+    revision = scale["metadata"].get("resourceVersion")
+    if revision:
+        metadata["resourceVersion"] = revision
+    else:
+        metadata.pop("resourceVersion", None)
+    return {
+        **obj,
+        "metadata": metadata,
+        "spec": {**obj["spec"], "replicas": (scale.get("spec") or {}).get("replicas", 0)},
+    }
+
+
+def uid_conflict(obj: Document, scale: Document) -> str:
+    """Why the scale is meant for another object of this name; empty if it is not."""
+    wanted, uid = scale["metadata"].get("uid", ""), obj["metadata"]["uid"]
+    if not wanted or wanted == uid:
+        return ""
+    return f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {uid}"
+
+
+def _selector_text(kind: Kind, spec: Document) -> str:
+    """The selector as clients may send it in a query: by key, plain labels before expressions about the same key."""
+    selector = spec.get("selector") or {}
+    if kind is REPLICATION_CONTROLLER:
+        return ",".join(f"{key}={value}" for key, value in sorted(selector.items()))
+    terms = [(key, f"{key}={value}") for key, value in (selector.get("matchLabels") or {}).items()]
+    terms += [(each["key"], _term(each)) for each in selector.get("matchExpressions") or ()]
+    return ",".join(text for _, text in sorted(terms, key=itemgetter(0)))
+
+
+def _term(expression: Document) -> str:
+    key, values = expression["key"], ",".join(sorted(expression.get("values") or ()))
+    match expression["operator"]:
+        case "In":
+            return f"{key} in ({values})"
+        case "NotIn":
+            return f"{key} notin ({values})"
+        case "Exists":
+            return str(key)
+        case _:
+            return f"!{key}"

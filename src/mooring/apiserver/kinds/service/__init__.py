@@ -1,0 +1,4 @@
+"""Service (v1).
+
+Reading order: `validation`, `ranges`, `allocation`, `strategy`.
+"""

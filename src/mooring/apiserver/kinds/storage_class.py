@@ -1,0 +1,176 @@
+"""StorageClass (storage.k8s.io/v1).
+
+1. Provisioner, parameters, reclaim policy and binding mode are immutable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from mooring.api.document import Document
+from mooring.apiserver.call import Call
+from mooring.apiserver.kinds.node import DEPRECATED_NODE_LABELS
+from mooring.apiserver.strategy import Strategy
+from mooring.apiserver.tables.cells import age
+from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column
+from mooring.apiserver.validation.fields import FieldError, duplicate, invalid, not_supported, required, too_long
+from mooring.apiserver.validation.metadata import validate_immutable
+from mooring.apiserver.validation.names import qualified_name_errors
+from mooring.apiserver.validation.schema_rules import sorted_enum_values, validate_enum
+from mooring.apiserver.validation.selectors import validate_label_name
+
+PARAMETERS_BYTES_MAX = 256 * 1024
+PARAMETERS_COUNT_MAX = 512
+RECLAIM_POLICIES = ("Delete", "Retain")
+BINDING_MODES = sorted_enum_values("storage", "VolumeBindingMode")
+
+_FIXED = ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode")
+
+_DEFAULT_MARKS = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
+
+
+# --- defaults ----------------------------------------------------------------------------------------------------
+
+
+def default_storage_class(obj: Document) -> None:
+    obj.setdefault("reclaimPolicy", "Delete")
+    obj.setdefault("volumeBindingMode", "Immediate")
+
+
+# --- validation --------------------------------------------------------------------------------------------------
+
+
+def validate_storage_class(obj: Document) -> list[FieldError]:
+    errors = validate_provisioner(obj.get("provisioner", ""), "provisioner")
+    errors += validate_parameters(obj.get("parameters") or {}, "parameters")
+    policy, mode = obj.get("reclaimPolicy"), obj.get("volumeBindingMode")
+    errors += validate_enum(policy or None, RECLAIM_POLICIES, "reclaimPolicy")
+    if mode is None:
+        errors.append(required("volumeBindingMode"))
+    elif mode not in BINDING_MODES:
+        errors.append(not_supported("volumeBindingMode", mode, BINDING_MODES))
+    return errors + _validate_topologies(obj.get("allowedTopologies") or (), "allowedTopologies")
+
+
+def validate_storage_class_update(obj: Document, old: Document) -> list[FieldError]:
+    """Errors of changed immutable fields."""
+    errors: list[FieldError] = []
+    for field in _FIXED:
+        value = obj.get(field)
+        shown = dict(sorted(value.items())) if isinstance(value, dict) else value
+        errors += validate_immutable(shown, old.get(field), field)
+    return errors
+
+
+def validate_provisioner(name: str, path: str) -> list[FieldError]:
+    """Field errors of a provisioner. Case is ignored, and errors print lower case."""
+    if not name:
+        return [required(path)]
+    lowered = name.lower()
+    return [invalid(path, lowered, text) for text in qualified_name_errors(lowered)]
+
+
+def validate_parameters(parameters: Mapping[str, str], path: str) -> list[FieldError]:
+    if len(parameters) > PARAMETERS_COUNT_MAX:
+        return [too_long(path, PARAMETERS_COUNT_MAX)]
+    errors = [invalid(path, "", "field can not be empty.")] if "" in parameters else []
+    size = sum(len(key.encode()) + len(value.encode()) for key, value in parameters.items())
+    if size > PARAMETERS_BYTES_MAX:
+        errors.append(too_long(path, PARAMETERS_BYTES_MAX))
+    return errors
+
+
+def _validate_topologies(terms: Sequence[Document], path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    seen: list[dict[str, frozenset[str]]] = []
+    for index, term in enumerate(terms):
+        here = f"{path}[{index}].matchLabelExpressions"
+        wanted: dict[str, frozenset[str]] = {}
+        for position, expression in enumerate(term.get("matchLabelExpressions") or ()):
+            key, values = expression.get("key", ""), expression.get("values") or ()
+            errors += _validate_storage_class_topology(key, values, f"{here}[{position}]")
+            if key in wanted:
+                errors.append(duplicate(f"{here}[{position}].key", key))
+            wanted[key] = frozenset(values)
+        # An empty term is a duplicate once for each term, in addition to those before it: Kubernetes
+        # compares with a list that begins with as many empty ones.
+        equals = sum(1 for other in seen if other == wanted) + (0 if wanted else len(terms))
+        errors += [duplicate(here, "")] * equals
+        seen.append(wanted)
+    return errors
+
+
+def _validate_storage_class_topology(key: str, values: Sequence[str], path: str) -> list[FieldError]:
+    errors = [] if values else [required(f"{path}.values")]
+    errors += [
+        duplicate(f"{path}.values[{index}]", value) for index, value in enumerate(values) if value in values[:index]
+    ]
+    return errors + validate_label_name(key, f"{path}.key")
+
+
+# --- table -------------------------------------------------------------------------------------------------------
+
+
+def _storage_class_cells(obj: Document, now_s: float) -> list[Cell]:
+    metadata = obj["metadata"]
+    annotations = metadata.get("annotations") or {}
+    is_default = any(annotations.get(mark) == "true" for mark in _DEFAULT_MARKS)
+    return [
+        f"{metadata['name']} (default)" if is_default else metadata["name"],
+        obj.get("provisioner", ""),
+        obj["reclaimPolicy"] if obj.get("reclaimPolicy") is not None else "Delete",
+        obj["volumeBindingMode"] if obj.get("volumeBindingMode") is not None else "Immediate",
+        bool(obj.get("allowVolumeExpansion")),
+        age(obj, now_s),
+    ]
+
+
+STORAGE_CLASS_TABLE = KindTable(
+    (
+        NAME,
+        column("Provisioner", "Who makes its volumes."),
+        column("ReclaimPolicy", "What becomes of them after their claims."),
+        column("VolumeBindingMode", "When a claim gets its volume."),
+        column("AllowVolumeExpansion", "Whether volumes may grow."),
+        AGE,
+    ),
+    _storage_class_cells,
+)
+
+
+# --- strategy ----------------------------------------------------------------------------------------------------
+
+
+class StorageClassStrategy(Strategy):
+    table = STORAGE_CLASS_TABLE
+
+    def default(self, obj: Document) -> None:
+        default_storage_class(obj)
+
+    def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
+        return validate_storage_class(obj)
+
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        """As a new class, then as a change."""
+        errors = self.validate_meta(obj)
+        errors += validate_storage_class(obj)
+        errors += self.validate_meta_update(obj, old)
+        return errors + validate_storage_class_update(obj, old)
+
+    def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
+        return _storage_class_warnings(obj)
+
+    def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
+        return _storage_class_warnings(obj)
+
+
+def _storage_class_warnings(obj: Document) -> list[str]:
+    return [
+        f"allowedTopologies[{index}].matchLabelExpressions[{position}].key: {DEPRECATED_NODE_LABELS[key]}"
+        for index, term in enumerate(obj.get("allowedTopologies") or ())
+        for position, expression in enumerate(term.get("matchLabelExpressions") or ())
+        if (key := expression.get("key", "")) in DEPRECATED_NODE_LABELS
+    ]
+
+
+STRATEGY = StorageClassStrategy

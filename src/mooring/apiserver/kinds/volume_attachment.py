@@ -1,0 +1,174 @@
+"""VolumeAttachment (storage.k8s.io/v1).
+
+1. The spec is immutable.
+2. The error for a message that is too long names the size limit of metadata, because kube-apiserver does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mooring.api.document import Document
+from mooring.apiserver.call import Call
+from mooring.apiserver.kinds.persistent_volume import default_volume_source, validate_volume_spec
+from mooring.apiserver.kinds.pod.defaults import round_amounts
+from mooring.apiserver.kinds.volume_sources import validate_driver_name
+from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
+from mooring.apiserver.tables.cells import age
+from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, boolean, column
+from mooring.apiserver.validation.fields import FieldError, forbidden, invalid, required, too_long
+from mooring.apiserver.validation.metadata import IMMUTABLE
+from mooring.apiserver.validation.names import dns_subdomain_errors, range_rule
+from mooring.apiserver.validation.values import internal_value, means_the_same
+
+METADATA_BYTES_MAX = 256 * 1024
+MESSAGE_BYTES_MAX = 1024
+ERROR_CODE_MAX = 2**31 - 1
+
+_ONE_SOURCE = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
+
+_KEPT = (
+    "deletionTimestamp",
+    "generation",
+    "selfLink",
+    "labels",
+    "annotations",
+    "finalizers",
+    "ownerReferences",
+)
+
+
+# --- defaults ----------------------------------------------------------------------------------------------------
+
+
+def default_volume_attachment(obj: Document) -> None:
+    inline = obj["spec"]["source"].get("inlineVolumeSpec")
+    if inline is not None:
+        default_volume_source(inline)
+        if "capacity" in inline:
+            round_amounts(inline["capacity"])
+
+
+# --- validation --------------------------------------------------------------------------------------------------
+
+
+def validate_volume_attachment(obj: Document) -> list[FieldError]:
+    spec, status = obj["spec"], obj.get("status") or {}
+    source, node = spec.get("source") or {}, spec.get("nodeName", "")
+    errors = validate_driver_name(spec.get("attacher", ""), "spec.attacher")
+    errors += _validate_attachment_source(source, "spec.source")
+    errors += [invalid("spec.nodeName", node, text) for text in dns_subdomain_errors(node)]
+    errors += _validate_status(status, "status")
+    name = source.get("persistentVolumeName")
+    if name is not None:
+        errors += [invalid("spec.source.persistentVolumeName", name, text) for text in dns_subdomain_errors(name)]
+    return errors
+
+
+def validate_volume_attachment_update(obj: Document, old: Document) -> list[FieldError]:
+    if means_the_same(obj["spec"], old["spec"], "storage", "VolumeAttachmentSpec"):
+        return []
+    return [invalid("spec", internal_value(obj["spec"], "VolumeAttachmentSpec", "storage"), IMMUTABLE)]
+
+
+def _validate_attachment_source(source: Document, path: str) -> list[FieldError]:
+    name, inline = source.get("persistentVolumeName"), source.get("inlineVolumeSpec")
+    if name is None and inline is None:
+        return [required(path, _ONE_SOURCE)]
+    if name is not None and inline is not None:
+        return [forbidden(path, _ONE_SOURCE)]
+    if inline is not None:
+        return validate_volume_spec(inline, "", f"{path}.inlineVolumeSpec", is_inline=True)
+    return [] if name else [required(f"{path}.persistentVolumeName", "must specify non empty persistentVolumeName")]
+
+
+def _validate_status(status: Document, path: str) -> list[FieldError]:
+    errors = []
+    metadata = status.get("attachmentMetadata") or {}
+    if sum(len(key.encode()) + len(value.encode()) for key, value in metadata.items()) > METADATA_BYTES_MAX:
+        errors.append(too_long(f"{path}.attachmentMetadata", METADATA_BYTES_MAX))
+    for field in ("attachError", "detachError"):
+        error = status.get(field) or {}
+        if len(error.get("message", "").encode()) > MESSAGE_BYTES_MAX:
+            errors.append(too_long(f"{path}.{field}.message", METADATA_BYTES_MAX))
+        code = error.get("errorCode")
+        if code is not None and code < 0:
+            errors.append(invalid(f"{path}.{field}.errorCode", code, range_rule(0, ERROR_CODE_MAX)))
+    return errors
+
+
+# --- table -------------------------------------------------------------------------------------------------------
+
+
+def _volume_attachment_cells(obj: Document, now_s: float) -> list[Cell]:
+    spec = obj.get("spec") or {}
+    return [
+        obj["metadata"]["name"],
+        spec.get("attacher", ""),
+        (spec.get("source") or {}).get("persistentVolumeName") or "",
+        spec.get("nodeName", ""),
+        bool((obj.get("status") or {}).get("attached")),
+        age(obj, now_s),
+    ]
+
+
+VOLUME_ATTACHMENT_TABLE = KindTable(
+    (
+        NAME,
+        column("Attacher", "Who attaches.", form="name"),
+        column("PV", "The volume."),
+        column("Node", "The node that it is attached to."),
+        boolean("Attached", "Whether it is attached already."),
+        AGE,
+    ),
+    _volume_attachment_cells,
+)
+
+
+# --- strategy ----------------------------------------------------------------------------------------------------
+
+
+class VolumeAttachmentStrategy(Strategy):
+    table = VOLUME_ATTACHMENT_TABLE
+    allows_unconditional_update = False
+
+    @property
+    def subresources(self) -> Mapping[str, Strategy]:
+        return {"status": VolumeAttachmentStatusStrategy(self.kind, self)}
+
+    def default(self, obj: Document) -> None:
+        default_volume_attachment(obj)
+
+    def prepare_for_create(self, obj: Document, call: Call) -> None:
+        obj["status"] = {"attached": False}
+
+    def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
+        return validate_volume_attachment(obj)
+
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        """As a new attachment, then as a change."""
+        errors = self.validate_meta(obj)
+        errors += validate_volume_attachment(obj)
+        return errors + validate_volume_attachment_update(obj, old)
+
+
+class VolumeAttachmentStatusStrategy(StatusStrategy):
+    """Strategy of the status; validated like any other write."""
+
+    reset_fields = (("metadata",), ("spec",))
+
+    def prepare_for_update(self, obj: Document, old: Document, call: Call) -> None:
+        keep(obj, old, "spec")
+        keep_metadata(obj, old)
+
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        return self.main.validate_update(obj, old, call)
+
+
+def keep_metadata(obj: Document, old: Document) -> None:
+    """Revert all metadata except managed fields."""
+    for field in _KEPT:
+        keep(obj["metadata"], old["metadata"], field)
+
+
+STRATEGY = VolumeAttachmentStrategy

@@ -1,1 +1,0 @@
-"""What is special about each kind: one file for each special kind, or for a few that are alike."""

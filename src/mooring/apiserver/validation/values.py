@@ -1,0 +1,108 @@
+"""Values as the Go types of kube-apiserver compare and print them.
+
+1. Quantities are equal by amount (`1Gi` is `1024Mi`), and an empty list or map equals an absent one.
+2. An internal value prints every field of the Go struct. Go's field names are derived by a capital first letter.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+
+from mooring.api.document import Document
+from mooring.api.quantity import quantity_nano
+from mooring.api.schema.model import Basic, ListOf, MapOf, Scalar, Struct, Type
+from mooring.api.schema.tables import struct_named
+from mooring.apiserver.wire.json_syntax import syntax_fault
+
+
+def means_the_same(one: object, other: object, package: str, struct_name: str) -> bool:
+    """Whether two documents of a struct mean the same."""
+    return one == other or _is_same(one, other, struct_named(package, struct_name))
+
+
+def _is_same(one: object, other: object, kind: Type) -> bool:
+    if one == other:
+        return True
+    match kind:
+        case Struct():
+            if not isinstance(one, dict) or not isinstance(other, dict):
+                return False
+            keys = one.keys() | other.keys()
+            return all(
+                _is_same(one.get(key), other.get(key), kind.fields[key].type)
+                if key in kind.fields
+                else one.get(key) == other.get(key)
+                for key in keys
+            )
+        case ListOf(item):
+            ones, others = one or [], other or []
+            if not isinstance(ones, list) or not isinstance(others, list) or len(ones) != len(others):
+                return False
+            return all(_is_same(first, second, item) for first, second in zip(ones, others, strict=True))
+        case MapOf(item):
+            ours, theirs = one or {}, other or {}
+            if not isinstance(ours, dict) or not isinstance(theirs, dict) or ours.keys() != theirs.keys():
+                return False
+            return all(_is_same(value, theirs[key], item) for key, value in ours.items())
+        case Scalar():
+            is_quantity = kind.basic is Basic.QUANTITY and isinstance(one, str) and isinstance(other, str)
+            return is_quantity and quantity_nano(str(one)) == quantity_nano(str(other))
+
+
+_ZEROS = {Basic.STRING: "", Basic.BOOL: False, Basic.INT32: 0, Basic.INT64: 0, Basic.INT: 0, Basic.QUANTITY: "0"}
+_CONTEXT_LINES = 3
+
+
+def internal_value(value: Document, struct_name: str, package: str = "core") -> Document:
+    """A struct of one of the groups with all its fields."""
+    return _struct(value, struct_named(package, struct_name))
+
+
+def internal_values(values: object, struct_name: str) -> list[Document] | None:
+    """A list of structs; None prints as Go's empty list."""
+    assert values is None or isinstance(values, list)
+    return [internal_value(value, struct_name) for value in values] if values is not None else None
+
+
+def internal_diff(old: Document, new: Document, struct_name: str) -> str:
+    """What differs, as lines of JSON with a few lines around."""
+    before, after = (
+        json.dumps(internal_value(value, struct_name), indent=1, ensure_ascii=False).splitlines()
+        for value in (old, new)
+    )
+    lines = list(difflib.unified_diff(before, after, lineterm="", n=_CONTEXT_LINES))[2:]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _struct(value: Document, struct: Struct) -> Document:
+    return {
+        name[:1].upper() + name[1:]: _value(value.get(name), field.type, field.is_pointer)
+        for name, field in struct.fields.items()
+    }
+
+
+def _value(value: object, kind: Type, is_pointer: bool) -> object:
+    match kind:
+        case Struct():
+            if isinstance(value, dict):
+                return _struct(value, kind)
+            return None if is_pointer else _struct({}, kind)
+        case ListOf(item):
+            return [_value(each, item, True) for each in value] if isinstance(value, list) else None
+        case MapOf(item):
+            return {key: _value(each, item, True) for key, each in value.items()} if isinstance(value, dict) else None
+        case Scalar():
+            return value if value is not None or is_pointer else _ZEROS.get(kind.basic)
+
+
+_TYPE_NAMES = {"{": "object", "[": "array", '"': "string", "t": "bool", "f": "bool", "n": "null"}
+
+
+def json_error(data: bytes, wanted: str = "") -> str:
+    """The first error, in Go's words, or an empty text. `wanted` is the Go type of the object that it must be."""
+    error = syntax_fault(data)
+    if error is not None or not wanted:
+        return error or ""
+    found = _TYPE_NAMES.get(chr(data.lstrip()[0]), "number")
+    return "" if found in ("object", "null") else f"json: cannot unmarshal {found} into Go value of type {wanted}"

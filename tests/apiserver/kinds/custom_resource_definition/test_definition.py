@@ -1,0 +1,248 @@
+"""Tests of kinds.custom_resource_definition.definition."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mooring.api.document import Document
+from mooring.apiserver.custom.schema import read_schema
+from mooring.apiserver.kinds.custom_resource_definition.definition import (
+    name_errors,
+    unrecognized_formats,
+    validate_column,
+    validate_definition,
+    validate_definition_update,
+    validate_selectable,
+    validate_subresources,
+)
+from tests.apiserver.custom.definitions import definition, fields, version
+
+SCHEMA = read_schema(
+    fields(
+        spec=fields(
+            a={"type": "string"}, o={"type": "object"}, **{f"f{number}": {"type": "integer"} for number in range(9)}
+        ),
+        metadata=fields(name={"type": "string"}),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("column", "found"),
+    [
+        pytest.param({"name": "A", "type": "string", "jsonPath": ".a"}, [], id="fine"),
+        pytest.param(
+            {},
+            [
+                "c.name: Required value",
+                "c.type: Required value: must be one of boolean,date,integer,number,string",
+                "c.JSONPath: Required value",
+            ],
+            id="empty",
+        ),
+        pytest.param(
+            {"name": "A", "type": "x", "jsonPath": "a", "format": "z"},
+            [
+                'c.type: Invalid value: "x": must be one of boolean,date,integer,number,string',
+                'c.format: Invalid value: "z": must be one of byte,date,date-time,double,float,int32,int64,password',
+                'c.JSONPath: Invalid value: "a": must be a simple json path starting with .',
+            ],
+            id="all wrong",
+        ),
+    ],
+)
+def test_columns(column: Document, found: list[str]) -> None:
+    assert [error.message for error in validate_column(column, "c")] == found
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        pytest.param(".spec.a", "", id="fine"),
+        pytest.param("", "s[0].jsonPath: Required value", id="none"),
+        pytest.param(
+            ".spec.z",
+            's[0].jsonPath: Invalid value: ".spec.z": is an invalid path: does not refer to a valid field',
+            id="unknown",
+        ),
+        pytest.param(
+            ".metadata.name",
+            's[0].jsonPath: Invalid value: ".metadata.name": must not point to fields in metadata',
+            id="metadata",
+        ),
+        pytest.param(
+            ".spec.o",
+            's[0].jsonPath: Invalid value: ".spec.o": must point to a field of type string, boolean or integer. Enum '
+            "string fields and strings with formats are allowed.",
+            id="an object",
+        ),
+    ],
+)
+def test_selectable_fields(path: str, message: str) -> None:
+    errors = validate_selectable([{"jsonPath": path}], SCHEMA, "s")
+    assert [error.message for error in errors] == ([message] if message else [])
+
+
+def test_there_are_at_most_eight_selectable_fields() -> None:
+    fields_ = [{"jsonPath": f".spec.f{number}"} for number in range(9)]
+    assert [error.message for error in validate_selectable(fields_, SCHEMA, "s")] == [
+        "s: Too many: 9: must have at most 8 items"
+    ]
+    assert validate_selectable(fields_, SCHEMA, "s", may_be_too_many=True) == []
+    assert len(validate_selectable([fields_[0], fields_[0]], SCHEMA, "s")) == 1
+
+
+@pytest.mark.parametrize(
+    ("scale", "paths"),
+    [
+        pytest.param({"specReplicasPath": ".spec.n", "statusReplicasPath": ".status.n"}, [], id="fine"),
+        pytest.param({}, ["p.scale.specReplicasPath", "p.scale.statusReplicasPath"], id="nothing said"),
+        pytest.param(
+            {"specReplicasPath": ".status.n", "statusReplicasPath": "x", "labelSelectorPath": ".foo"},
+            ["p.scale.specReplicasPath", "p.scale.statusReplicasPath", "p.scale.labelSelectorPath"],
+            id="all wrong",
+        ),
+    ],
+)
+def test_scales(scale: Document, paths: list[str]) -> None:
+    assert [error.field for error in validate_subresources({"scale": scale}, "p")] == paths
+    assert validate_subresources(None, "p") == []
+
+
+TEXT: Document = {"type": "string"}
+
+
+def messages(whole: Document) -> list[str]:
+    return [error.message for error in validate_definition(whole)]
+
+
+def in_spec(**spec: Any) -> Document:
+    return definition(version(), **spec)
+
+
+@pytest.mark.parametrize(
+    ("whole", "found"),
+    [
+        pytest.param(definition(), [], id="fine"),
+        pytest.param(in_spec(group=""), ["spec.group: Required value"], id="no group"),
+        pytest.param(
+            in_spec(group="x"),
+            ['spec.group: Invalid value: "x": should be a domain with at least one dot'],
+            id="a short group",
+        ),
+        pytest.param(
+            definition(scope="Galaxy"),
+            ['spec.scope: Unsupported value: "Galaxy": supported values: "Cluster", "Namespaced"'],
+            id="a scope",
+        ),
+        pytest.param(definition(scope=""), ["spec.scope: Required value"], id="no scope"),
+        pytest.param(
+            definition({**version(), "schema": None}),
+            ["spec.versions[0].schema.openAPIV3Schema: Required value"],
+            id="no schema",
+        ),
+        pytest.param(
+            in_spec(names={}),
+            [f"spec.names.{name}: Required value" for name in ("plural", "singular", "kind", "listKind")],
+            id="no names",
+        ),
+        pytest.param(
+            definition(version(deprecationWarning="x")),
+            ['spec.versions[0].deprecationWarning: Invalid value: "x": can only be set for deprecated versions'],
+            id="a warning for nothing",
+        ),
+        pytest.param(
+            definition(version(deprecated=True, deprecationWarning="a\nb")),
+            [
+                'spec.versions[0].deprecationWarning: Invalid value: "a\\nb": must only contain printable UTF-8 '
+                "characters; non-printable character found at index 1"
+            ],
+            id="a warning that cannot be printed",
+        ),
+        pytest.param(
+            definition(version(fields(a={"type": "thing"}))),
+            [
+                'spec.validation.openAPIV3Schema.properties[a].type: Unsupported value: "thing": supported values: '
+                '"array", "boolean", "integer", "number", "object", "string"'
+            ],
+            id="what all versions share is told once",
+        ),
+        pytest.param(
+            definition(version(), version(fields(a={"type": "thing"}), name="v2")),
+            [
+                'spec.versions[1].schema.openAPIV3Schema.properties[a].type: Unsupported value: "thing": supported '
+                'values: "array", "boolean", "integer", "number", "object", "string"'
+            ],
+            id="what they do not is told of the version",
+        ),
+        pytest.param(
+            in_spec(preserveUnknownFields=True),
+            [
+                "spec.preserveUnknownFields: Invalid value: true: cannot set to true, set "
+                "x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
+            ],
+            id="keeping everything",
+        ),
+    ],
+)
+def test_definitions(whole: Document, found: list[str]) -> None:
+    assert messages(whole) == found
+
+
+def test_versions() -> None:
+    two = definition(version(), version(name="v1", storage=True))
+    assert [error.detail for error in validate_definition(two)] == [
+        "must contain unique version names",
+        "must have exactly one version marked as storage version",
+    ]
+    odd = definition({**version(name="V_1"), "storage": True})
+    assert [error.field for error in validate_definition(odd)] == [
+        "spec.versions[0].name",
+        "spec.version",
+        "status.storedVersions",
+        "status.storedVersions[0]",
+    ]
+
+
+def test_a_definition_is_named_after_what_it_defines() -> None:
+    check = name_errors(definition())
+    assert check("widgets.example.com", False) == []
+    assert check("other.example.com", False) == ['must be spec.names.plural+"."+spec.group']
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        pytest.param({"scope": "Cluster"}, "spec.scope", id="the scope"),
+        pytest.param({"group": "other.com"}, "spec.group", id="the group"),
+        pytest.param(
+            {"names": {"plural": "w", "singular": "w", "kind": "Widget", "listKind": "L"}},
+            "spec.names.plural",
+            id="the plural",
+        ),
+        pytest.param(
+            {"names": {"plural": "widgets", "singular": "w", "kind": "W", "listKind": "L"}},
+            "spec.names.kind",
+            id="the kind",
+        ),
+    ],
+)
+def test_what_cannot_be_changed(change: Document, field: str) -> None:
+    new = definition()
+    new["spec"] = {**new["spec"], **change}
+    assert [(error.field, error.detail) for error in validate_definition_update(new, definition())] == [
+        (field, "field is immutable")
+    ]
+
+
+def test_what_was_accepted_once_may_stay() -> None:
+    old = definition(version(fields(a={"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "object"}})))
+    assert len(validate_definition(old)) == 1
+    assert validate_definition_update(old, old) == []
+
+
+def test_formats_that_nobody_checks() -> None:
+    raw = fields(a={**TEXT, "format": "foo"}, b={**TEXT, "format": "date"}, c={"type": "boolean", "format": "x"})
+    assert unrecognized_formats(definition(version(raw))) == ["foo", "x"]

@@ -1,0 +1,190 @@
+"""Tests of kinds.job.spec."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.apiserver.workload_builders import UID, body, changed, created, updated
+
+TEMPLATE = "spec.template"
+PREFIXED = "batch.kubernetes.io/controller-uid"
+
+
+@pytest.mark.parametrize(
+    ("changes", "errors"),
+    [
+        pytest.param({}, [], id="a sound one"),
+        pytest.param(
+            {"spec__template__spec__restartPolicy": "Always"},
+            [f'{TEMPLATE}.spec.restartPolicy: Required value: valid values: "OnFailure", "Never"'],
+            id="pods that never end",
+        ),
+        pytest.param(
+            {"spec__completionMode": "X"},
+            ['spec.completionMode: Unsupported value: "X": supported values: "NonIndexed", "Indexed"'],
+            id="an unknown way to complete",
+        ),
+        pytest.param(
+            {"spec__completionMode": "Indexed", "spec__parallelism": 2},
+            ["spec.completions: Required value: when completion mode is Indexed"],
+            id="indexes without an end",
+        ),
+        pytest.param(
+            {"spec__backoffLimitPerIndex": 1, "spec__maxFailedIndexes": 1},
+            [
+                "spec.backoffLimitPerIndex: Invalid value: 1: requires indexed completion mode",
+                "spec.maxFailedIndexes: Invalid value: 1: requires indexed completion mode",
+            ],
+            id="limits of indexes that are not there",
+        ),
+        pytest.param(
+            {"spec__completionMode": "Indexed", "spec__completions": 3, "spec__maxFailedIndexes": 1},
+            ["spec.backoffLimitPerIndex: Required value: when maxFailedIndexes is specified"],
+            id="failed indexes without a limit each",
+        ),
+        pytest.param(
+            {
+                "spec__completionMode": "Indexed",
+                "spec__completions": 200_000,
+                "spec__parallelism": 20_000,
+                "spec__backoffLimitPerIndex": 1,
+            },
+            [
+                "spec.maxFailedIndexes: Required value: must be specified when completions is above 100000",
+                "spec.parallelism: Invalid value: 20000: must be less than or equal to 10000 when completions are "
+                "above 100000 and used with backoff limit per index",
+            ],
+            id="very many indexes",
+        ),
+        pytest.param(
+            {"spec__completionMode": "Indexed", "spec__completions": 1000, "metadata__name": "j" * 60},
+            [
+                f'metadata.name: Invalid value: "{"j" * 60}": '
+                f"will not able to create pod with invalid DNS label: {'j' * 60}-999"
+            ],
+            id="a name with no room for the index",
+        ),
+        pytest.param(
+            {"spec__managedBy": "me"},
+            ['spec.managedBy: Invalid value: "me": must be a domain-prefixed path (such as "acme.io/foo")'],
+            id="a manager without a domain",
+        ),
+        pytest.param({"spec__managedBy": "example.com/me"}, [], id="a manager with a domain"),
+        pytest.param(
+            {"spec__managedBy": "a.b/" + "c" * 70},
+            ["spec.managedBy: Too long: may not be more than 63 bytes"],
+            id="a manager with a long name",
+        ),
+        pytest.param(
+            {"spec__manualSelector": True},
+            [
+                "spec.selector: Required value",
+                f"{TEMPLATE}.metadata.labels: Invalid value: null: `selector` does not match template `labels`",
+            ],
+            id="a selector by hand, but none",
+        ),
+        pytest.param(
+            {"spec__template__metadata": {"labels": {"job-name": "other"}}, "metadata__labels": {"a": "b"}},
+            [
+                f"{TEMPLATE}.metadata.labels[job-name]: Invalid value: "
+                f'{{"batch.kubernetes.io/controller-uid":"{UID}","batch.kubernetes.io/job-name":"o",'
+                f'"controller-uid":"{UID}","job-name":"other"}}: must be \'o\''
+            ],
+            id="pods that claim to be another job's",
+        ),
+        pytest.param(
+            {"spec__successPolicy": {"rules": [{"succeededCount": 1}]}},
+            ['spec.successPolicy: Invalid value: {"Rules":[{"SucceededCount":1}]}: requires indexed completion mode'],
+            id="success of indexes that are not there",
+        ),
+    ],
+)
+def test_new_jobs(changes: dict[str, Any], errors: list[str]) -> None:
+    assert created(body("Job", **changes)).errors == errors
+
+
+def _update(old_changes: dict[str, Any], changes: dict[str, Any]) -> list[str]:
+    old = created(body("Job", **old_changes)).obj
+    wanted = changed({**old, "apiVersion": "batch/v1", "kind": "Job"}, **changes)
+    return list(dict.fromkeys(updated(wanted, old).errors))
+
+
+SUSPENDED = {"spec__suspend": True}
+INDEXED = {"spec__completionMode": "Indexed", "spec__completions": 3, "spec__parallelism": 3}
+
+
+@pytest.mark.parametrize(
+    ("old", "changes", "errors"),
+    [
+        pytest.param({}, {"spec__parallelism": 5}, [], id="more at once"),
+        pytest.param({}, {"spec__suspend": True}, [], id="a pause"),
+        pytest.param(
+            {}, {"spec__completions": 4}, ["spec.completions: Invalid value: 4: field is immutable"], id="another end"
+        ),
+        pytest.param(
+            INDEXED,
+            {"spec__completions": 4},
+            ["spec.completions: Invalid value: 4: can only be modified in tandem with spec.parallelism"],
+            id="more indexes, but no more at once",
+        ),
+        pytest.param(INDEXED, {"spec__completions": 4, "spec__parallelism": 4}, [], id="more indexes"),
+        pytest.param(
+            {},
+            {"spec__managedBy": "a.b/c"},
+            ['spec.managedBy: Invalid value: "a.b/c": field is immutable'],
+            id="another manager",
+        ),
+        pytest.param(
+            {},
+            {"spec__selector": {"matchLabels": {"a": "b"}}},
+            [
+                'spec.selector: Invalid value: {"matchLabels":{"a":"b"}}: `selector` not auto-generated',
+                f"{TEMPLATE}.metadata.labels: Invalid value: "
+                f'{{"{PREFIXED}":"{UID}","batch.kubernetes.io/job-name":"o","controller-uid":"{UID}","job-name":"o"}}: '
+                "`selector` does not match template `labels`",
+                'spec.selector: Invalid value: {"matchLabels":{"a":"b"}}: field is immutable',
+            ],
+            id="another selector",
+        ),
+        pytest.param(SUSPENDED, {"spec__template__spec__nodeSelector": {"a": "b"}}, [], id="resting: another place"),
+        pytest.param(
+            SUSPENDED,
+            {"spec__template__spec__tolerations": [{"key": "a", "operator": "Exists"}]},
+            [],
+            id="resting: other tolerations",
+        ),
+    ],
+)
+def test_changed_jobs(old: dict[str, Any], changes: dict[str, Any], errors: list[str]) -> None:
+    assert _update(old, changes) == errors
+
+
+@pytest.mark.parametrize(
+    ("old", "path", "value"),
+    [
+        pytest.param({}, "spec.template", {"spec__template__spec__nodeSelector": {"a": "b"}}, id="running: anything"),
+        pytest.param(
+            SUSPENDED, "spec.template.spec", {"spec__template__spec__schedulerName": "x"}, id="resting: the scheduler"
+        ),
+    ],
+)
+def test_templates_are_fixed(old: dict[str, Any], path: str, value: dict[str, Any]) -> None:
+    (error,) = _update(old, value)
+    assert error.startswith(f'{path}: Invalid value: {{"')
+    assert error.endswith("}: field is immutable")
+
+
+def test_a_resting_job_may_be_resized() -> None:
+    old = created(body("Job", **SUSPENDED)).obj
+    resized = changed({**old, "apiVersion": "batch/v1", "kind": "Job"})
+    resized["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1"}}
+    assert updated(resized, old).errors == []
+
+
+def test_a_fault_of_the_spec_is_told_twice_on_an_update() -> None:
+    old = created(body("Job")).obj
+    wanted = changed({**old, "apiVersion": "batch/v1", "kind": "Job"}, spec__parallelism=-1)
+    told = "spec.parallelism: Invalid value: -1: must be greater than or equal to 0"
+    assert updated(wanted, old).errors == [told, told]

@@ -1,0 +1,156 @@
+"""Tests of kinds.pod.prepare."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+
+import pytest
+
+from mooring.api.document import Document
+from mooring.apiserver.kinds.pod.prepare import (
+    binding_refusal,
+    bound_pod,
+    drop_disabled_spec_fields,
+    drop_disabled_status_fields,
+    merge_label_keys,
+    move_apparmor_annotations,
+    validate_binding,
+    with_condition,
+)
+from tests.apiserver.field_errors import messages
+from tests.apiserver.pod_builders import NOW, call_for, changed, pod, stored
+
+
+def test_the_time_is_when_the_status_changed() -> None:
+    new = with_condition((), {"type": "A", "status": "True"}, "t1")
+    assert new == [{"type": "A", "status": "True", "lastProbeTime": None, "lastTransitionTime": "t1"}]
+    same = with_condition(new, {"type": "A", "status": "True", "reason": "r"}, "t2")
+    assert (same[0]["lastTransitionTime"], same[0]["reason"]) == ("t1", "r")
+    other = with_condition([{"type": "B", "status": "True"}, *same], {"type": "A", "status": "False"}, "t3")
+    assert [(each["type"], each.get("lastTransitionTime")) for each in other] == [("B", None), ("A", "t3")]
+
+
+SPEC = pod(
+    {
+        "schedulingGroup": {"podGroupName": "g"},
+        "volumes": [{"name": "v", "projected": {"sources": [{"clusterTrustBundle": {"name": "x", "path": "y"}}]}}],
+    },
+    {"lifecycle": {"stopSignal": "SIGUSR1"}},
+)["spec"]
+
+
+def test_disabled_fields_go() -> None:
+    spec = deepcopy(SPEC)
+    drop_disabled_spec_fields(spec, None)
+    assert "schedulingGroup" not in spec
+    assert "lifecycle" not in spec["containers"][0]
+    assert spec["volumes"][0]["projected"]["sources"] == [{}]
+
+
+def test_what_was_used_stays() -> None:
+    spec = deepcopy(SPEC)
+    drop_disabled_spec_fields(spec, SPEC)
+    assert spec == SPEC
+
+
+def test_status() -> None:
+    mount = {"name": "v", "mountPath": "/x", "volumeStatus": {"image": {"imageRef": "q"}}}
+    status = {"nodeAllocatableResourceClaimStatuses": [{}], "containerStatuses": [{"volumeMounts": [mount]}]}
+    drop_disabled_status_fields(status, None)
+    assert status == {"containerStatuses": [{"volumeMounts": [{"name": "v", "mountPath": "/x"}]}]}
+
+
+KEY = "container.apparmor.security.beta.kubernetes.io/c"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def test_label_keys_become_expressions() -> None:
+    term = {"topologyKey": "z", "labelSelector": {}, "matchLabelKeys": ["v", "absent"], "mismatchLabelKeys": ["w"]}
+    constraint = {"maxSkew": 1, "topologyKey": "z", "whenUnsatisfiable": "DoNotSchedule", "matchLabelKeys": ["v"]}
+    made = pod(
+        {
+            "affinity": {"podAntiAffinity": {REQUIRED: [term]}},
+            "topologySpreadConstraints": [{**constraint, "labelSelector": {"matchLabels": {"a": "b"}}}, constraint],
+        },
+        metadata={"labels": {"v": "1", "w": "2"}},
+    )
+    merge_label_keys(made)
+    (selected,) = made["spec"]["affinity"]["podAntiAffinity"][REQUIRED]
+    assert selected["labelSelector"]["matchExpressions"] == [
+        {"key": "v", "operator": "In", "values": ["1"]},
+        {"key": "w", "operator": "NotIn", "values": ["2"]},
+    ]
+    with_selector, without = made["spec"]["topologySpreadConstraints"]
+    assert with_selector["labelSelector"]["matchExpressions"] == [{"key": "v", "operator": "In", "values": ["1"]}]
+    assert "labelSelector" not in without
+
+
+@pytest.mark.parametrize(
+    ("annotation", "pod_profile", "profile", "warns"),
+    [
+        pytest.param("unconfined", None, {"type": "Unconfined"}, True, id="a profile moves"),
+        pytest.param("localhost/a", None, {"type": "Localhost", "localhostProfile": "a"}, True, id="a local one moves"),
+        pytest.param("unconfined", {"type": "Unconfined"}, None, False, id="the pod already says so"),
+        pytest.param("nonsense", None, None, True, id="what means nothing stays"),
+    ],
+)
+def test_apparmor(annotation: str, pod_profile: Document | None, profile: Document | None, warns: bool) -> None:
+    context = {"appArmorProfile": pod_profile} if pod_profile else {}
+    made = pod({"securityContext": context}, metadata={"annotations": {KEY: annotation}})
+    call = call_for()
+    move_apparmor_annotations(made, call)
+    found = (made["spec"]["containers"][0].get("securityContext") or {}).get("appArmorProfile")
+    advice = f'metadata.annotations[{KEY}]: deprecated since v1.30; use the "appArmorProfile" field instead'
+    assert (found, call.warnings) == (profile, [advice] if warns else [])
+
+
+@pytest.mark.parametrize(
+    ("target", "errors"),
+    [
+        pytest.param({"kind": "Node", "name": "n"}, [], id="a node"),
+        pytest.param({"name": "n"}, [], id="no kind means a node"),
+        pytest.param({"kind": "Node"}, ["target.name: Required value"], id="no name"),
+        pytest.param(
+            {"kind": "Pod", "name": "n"},
+            ['target.kind: Unsupported value: "Pod": supported values: "Node", "<empty>"'],
+            id="something else",
+        ),
+    ],
+)
+def test_targets(target: Document, errors: list[str]) -> None:
+    assert messages(validate_binding({"target": target})) == errors
+
+
+@pytest.mark.parametrize(
+    ("spec", "metadata", "refusal"),
+    [
+        pytest.param({}, {}, "", id="a free pod"),
+        pytest.param({"nodeName": "n1"}, {}, 'pod p is already assigned to node "n1"', id="one that has a node"),
+        pytest.param(
+            {}, {"deletionTimestamp": NOW}, "pod p is being deleted, cannot be assigned to a host", id="one that ends"
+        ),
+        pytest.param(
+            {"schedulingGates": [{"name": "g"}]},
+            {},
+            "pod p has non-empty .spec.schedulingGates",
+            id="one behind a gate",
+        ),
+    ],
+)
+def test_refusals(spec: Document, metadata: Document, refusal: str) -> None:
+    assert binding_refusal(changed(stored(pod()), spec, metadata)) == refusal
+
+
+def test_a_bound_pod_has_its_node_and_what_the_binding_brings() -> None:
+    old = stored(pod(metadata={"labels": {"a": "b", "zone": "old"}}))
+    old["status"]["nominatedNodeName"] = "n2"
+    before = deepcopy(old)
+    binding = {"metadata": {"labels": {"zone": "new"}, "annotations": {"c": "d"}}, "target": {"name": "n1"}}
+    new = bound_pod(old, binding, NOW)
+    assert old == before
+    assert (new["spec"]["nodeName"], new["metadata"]["labels"]) == ("n1", {"a": "b", "zone": "new"})
+    assert new["metadata"]["annotations"] == {"c": "d"}
+    assert "nominatedNodeName" not in new["status"]
+    assert new["status"]["conditions"] == [
+        {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": NOW}
+    ]

@@ -1,0 +1,248 @@
+"""Tests of kinds.pod.update."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.api.document import Document
+from mooring.apiserver.kinds.pod.options import STRICT, STRICT_POD
+from mooring.apiserver.kinds.pod.update import (
+    is_static,
+    options_after,
+    validate_ephemeral_containers_update,
+    validate_pod_update,
+    validate_static,
+)
+from tests.apiserver.field_errors import messages
+from tests.apiserver.pod_builders import changed, errors_of, pod, stored
+
+TERM: Document = {
+    "topologyKey": "z",
+    "labelSelector": {"matchExpressions": [{"key": "a", "operator": "In", "values": ["b c"]}]},
+}
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param({"affinity": {"podAffinity": {REQUIRED: [TERM]}}}, id="a selector of pods"),
+        pytest.param(
+            {
+                "affinity": {
+                    "nodeAffinity": {
+                        REQUIRED: {
+                            "nodeSelectorTerms": [{"matchExpressions": TERM["labelSelector"]["matchExpressions"]}]
+                        }
+                    }
+                }
+            },
+            id="a selector of nodes",
+        ),
+        pytest.param(
+            {
+                "topologySpreadConstraints": [
+                    {"maxSkew": 1, "topologyKey": "z", "whenUnsatisfiable": "DoNotSchedule", **TERM},
+                ]
+            },
+            id="a selector of spreading",
+        ),
+        pytest.param(
+            {"hostNetwork": True, "securityContext": {"sysctls": [{"name": "net.x", "value": "1"}]}},
+            id="kernel parameters of the host",
+        ),
+        pytest.param({"securityContext": {"seLinuxChangePolicy": "MountOption"}}, id="labels changed by mounting"),
+        pytest.param({"hostUsers": False, "hostNetwork": True}, id="users of its own on the network of the host"),
+        pytest.param({"tolerations": [{"key": "a", "operator": "Gt", "value": "5"}]}, id="a comparison"),
+    ],
+)
+def test_what_was_wrong_may_stay(spec: Document) -> None:
+    assert errors_of(pod(spec)) != []
+    old = stored(pod(spec))
+    assert messages(validate_pod_update(old, old, options_after(old, is_pod=True))) == []
+
+
+def test_new_objects_are_forgiven_nothing() -> None:
+    assert options_after(None, is_pod=False) == STRICT
+    assert options_after(stored(pod()), is_pod=True) == STRICT_POD
+
+
+POD_UPDATE_VALIDATION_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+TERMS = f"spec.affinity.nodeAffinity.{POD_UPDATE_VALIDATION_REQUIRED}.nodeSelectorTerms"
+OTHER = "spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`"
+
+
+def term(**labels: str) -> Document:
+    return {"matchExpressions": [{"key": key, "operator": "In", "values": [value]} for key, value in labels.items()]}
+
+
+def node_affinity(*terms: Document) -> Document:
+    return {"nodeAffinity": {POD_UPDATE_VALIDATION_REQUIRED: {"nodeSelectorTerms": list(terms)}}}
+
+
+def container(**fields: object) -> list[Document]:
+    made = pod()["spec"]["containers"][0]
+    return [{**made, "resources": {"limits": {"memory": "1Gi"}, "requests": {"memory": "1Gi"}}, **fields}]
+
+
+def plain() -> Document:
+    spec = {"activeDeadlineSeconds": 50, "tolerations": [{"key": "a", "operator": "Exists"}]}
+    return stored(pod(spec, {"resources": {"limits": {"memory": "1Gi"}}}))
+
+
+def gated() -> Document:
+    gates = [{"name": "a"}, {"name": "b"}]
+    return stored(
+        pod({"schedulingGates": gates, "nodeSelector": {"a": "b"}, "affinity": node_affinity(term(x="y"), {})})
+    )
+
+
+def errors_of_change(old: Document, spec: Document) -> list[str]:
+    return messages(validate_pod_update(changed(old, spec), old, options_after(old, is_pod=True)))
+
+
+@pytest.mark.parametrize(
+    ("spec", "beginnings"),
+    [
+        pytest.param({}, [], id="nothing changes"),
+        pytest.param({"containers": container(image="b")}, [], id="an image"),
+        pytest.param(
+            {"containers": container(image=" b")},
+            [
+                'spec.containers[0].image: Invalid value: " b": must not have leading or trailing whitespace',
+                'spec.containers[0].image: Invalid value: " b": must not have leading or trailing whitespace',
+            ],
+            id="an image with space around it, told twice",
+        ),
+        pytest.param(
+            {"containers": container(resources={"limits": {"memory": "1024Mi"}, "requests": {"memory": "1024Mi"}})},
+            [],
+            id="the same amount in other words",
+        ),
+        pytest.param({"containers": container(command=["x"])}, [OTHER], id="a command"),
+        pytest.param(
+            {"containers": [*container(), {**container()[0], "name": "d"}]},
+            ["spec.containers: Forbidden: pod updates may not add or remove containers"],
+            id="another container",
+        ),
+        pytest.param({"nodeName": "n1"}, [OTHER], id="a node, which only a binding sets"),
+        pytest.param({"activeDeadlineSeconds": 5}, [], id="an earlier deadline"),
+        pytest.param(
+            {"activeDeadlineSeconds": 60},
+            ["spec.activeDeadlineSeconds: Invalid value: 60: must be less than or equal to previous value"],
+            id="a later deadline",
+        ),
+        pytest.param(
+            {"activeDeadlineSeconds": None},
+            ["spec.activeDeadlineSeconds: Invalid value: null: must not update from a positive integer to nil value"],
+            id="no deadline any more",
+        ),
+        pytest.param(
+            {"tolerations": [{"key": "a", "operator": "Exists"}, {"key": "b", "operator": "Exists"}]},
+            [],
+            id="one more toleration",
+        ),
+        pytest.param(
+            {"tolerations": [{"key": "b", "operator": "Exists"}]},
+            ["spec.tolerations: Forbidden: existing toleration can not be modified except its tolerationSeconds"],
+            id="one toleration less",
+        ),
+        pytest.param(
+            {"schedulingGates": [{"name": "g"}]},
+            [
+                "spec.schedulingGates[0].name: Forbidden: only deletion is allowed, but found new scheduling gate 'g'",
+            ],
+            id="a gate behind which it never was",
+        ),
+        pytest.param({"nodeSelector": {"a": "b"}}, [OTHER], id="a node selector, when nobody holds it back"),
+    ],
+)
+def test_plain_pods(spec: Document, beginnings: list[str]) -> None:
+    errors = errors_of_change(plain(), spec)
+    assert len(errors) == len(beginnings), errors
+    assert all(error.startswith(beginning) for error, beginning in zip(errors, beginnings, strict=True)), errors
+
+
+@pytest.mark.parametrize(
+    ("spec", "beginnings"),
+    [
+        pytest.param({"schedulingGates": [{"name": "b"}]}, [], id="one gate less"),
+        pytest.param({"schedulingGates": None}, [], id="no gates"),
+        pytest.param({"nodeSelector": {"a": "b", "c": "d"}}, [], id="a tighter selector"),
+        pytest.param(
+            {"nodeSelector": {"a": "c"}},
+            ['spec.nodeSelector: Invalid value: {"a":"c"}: only additions to spec.nodeSelector are allowed'],
+            id="another selector",
+        ),
+        pytest.param(
+            {"nodeSelector": None},
+            ["spec.nodeSelector: Invalid value: null: only additions to spec.nodeSelector are allowed"],
+            id="no selector",
+        ),
+        pytest.param({"affinity": node_affinity(term(x="y", z="q"), {})}, [], id="a tighter term"),
+        pytest.param(
+            {"affinity": node_affinity(term(x="z"), {})},
+            [f'{TERMS}[0]: Invalid value: {{"MatchExpressions":'],
+            id="another term",
+        ),
+        pytest.param(
+            {"affinity": node_affinity(term(x="y"), term(a="b"))},
+            [f'{TERMS}[1]: Invalid value: {{"MatchExpressions":'],
+            id="a term that matched nothing would match something",
+        ),
+        pytest.param({"affinity": node_affinity(term(x="y"))}, [f"{TERMS}: Invalid value: [{{"], id="one term less"),
+        pytest.param({"affinity": None}, [f"{TERMS}: Invalid value: null: no additions/deletions"], id="no affinity"),
+        pytest.param({"schedulerName": "x"}, [OTHER], id="anything else"),
+    ],
+)
+def test_gated_pods(spec: Document, beginnings: list[str]) -> None:
+    errors = errors_of_change(gated(), spec)
+    assert len(errors) == len(beginnings), errors
+    assert all(error.startswith(beginning) for error, beginning in zip(errors, beginnings, strict=True)), errors
+
+
+def test_the_difference_is_shown() -> None:
+    (error,) = errors_of_change(plain(), {"schedulerName": "x"})
+    difference = error.partition("\n")[2].splitlines()
+    assert difference[0].startswith("@@ -")
+    assert [line for line in difference if line[0] in "+-"] == [
+        '- "SchedulerName": "default-scheduler",',
+        '+ "SchedulerName": "x",',
+    ]
+
+
+PATH = "spec.ephemeralContainers: Forbidden: existing ephemeral containers"
+
+
+def debugger(name: str, **fields: object) -> Document:
+    made: Document = pod({"ephemeralContainers": [{"name": name, "image": "x"}]})["spec"]["ephemeralContainers"][0]
+    return {**made, **fields}
+
+
+@pytest.mark.parametrize(
+    ("containers", "beginnings"),
+    [
+        pytest.param([debugger("d")], [], id="nothing changes"),
+        pytest.param([debugger("e"), debugger("d")], [], id="one more, in any order"),
+        pytest.param(None, [f'{PATH} "d" may not be removed\n'], id="one less"),
+        pytest.param([debugger("d", image="y")], [f'{PATH} "d" may not be changed\n@@ '], id="another image"),
+        pytest.param(
+            [debugger("d"), debugger("c")],
+            ['spec.ephemeralContainers[1].name: Duplicate value: "c"'],
+            id="one named like a container",
+        ),
+    ],
+)
+def test_changes(containers: list[Document] | None, beginnings: list[str]) -> None:
+    old = stored(pod())
+    old["spec"]["ephemeralContainers"] = [debugger("d")]
+    new = changed(old, {"ephemeralContainers": containers})
+    errors = messages(validate_ephemeral_containers_update(new, old, STRICT_POD))
+    assert len(errors) == len(beginnings), errors
+    assert all(error.startswith(beginning) for error, beginning in zip(errors, beginnings, strict=True)), errors
+
+
+def test_a_static_pod_is_told_by_its_annotation_and_has_one_fault() -> None:
+    assert is_static(pod({"nodeName": "n"}, metadata={"annotations": {"kubernetes.io/config.mirror": "x"}}))
+    assert not is_static(pod())
+    assert messages(validate_static("no")) == ["[]: Forbidden: no"]

@@ -1,0 +1,129 @@
+"""Tests of kinds.csi_driver."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mooring.api.kinds import CSI_DRIVER
+from mooring.apiserver.kinds.csi_driver import default_csi_driver, validate_csi_driver, validate_csi_driver_update
+from tests.apiserver.core_documents import call, changed, created, document, strategy
+from tests.apiserver.field_errors import messages
+
+
+def spec(**parts: Any) -> dict[str, Any]:
+    made: dict[str, Any] = document(CSI_DRIVER, spec=parts)["spec"]
+    return made
+
+
+@pytest.mark.parametrize(
+    ("parts", "errors"),
+    [
+        pytest.param({}, [], id="defaults will do"),
+        pytest.param(
+            {"fsGroupPolicy": "X"},
+            ['spec.fsGroupPolicy: Unsupported value: "X": supported values: "File", "None", "ReadWriteOnceWithFSType"'],
+            id="an unknown policy",
+        ),
+        pytest.param(
+            {"volumeLifecycleModes": ["X"]},
+            ['spec.volumeLifecycleModes: Unsupported value: "X": supported values: "Persistent", "Ephemeral"'],
+            id="an unknown mode",
+        ),
+        pytest.param(
+            {"tokenRequests": [{"audience": "a"}, {"audience": "a", "expirationSeconds": 1}]},
+            ['spec.tokenRequests[1].audience: Duplicate value: "a"'],
+            id="an audience twice, and nothing else of it",
+        ),
+        pytest.param(
+            {
+                "tokenRequests": [
+                    {"audience": "", "expirationSeconds": 599},
+                    {"audience": "b", "expirationSeconds": 2**33},
+                ]
+            },
+            [
+                "spec.tokenRequests[0].expirationSeconds: Invalid value: 599: "
+                "may not specify a duration less than 10 minutes",
+                "spec.tokenRequests[1].expirationSeconds: Invalid value: 8589934592: "
+                "may not specify a duration larger than 2^32 seconds",
+            ],
+            id="tokens of minutes and of centuries",
+        ),
+        pytest.param(
+            {"nodeAllocatableUpdatePeriodSeconds": 9},
+            ["spec.nodeAllocatableUpdatePeriodSeconds: Invalid value: 9: must be greater than or equal to 10 seconds"],
+            id="too often",
+        ),
+        pytest.param(
+            {"serviceAccountTokenInSecrets": False},
+            [
+                "spec.serviceAccountTokenInSecrets: Invalid value: false: "
+                "serviceAccountTokenInSecrets is set but no tokenRequests are specified"
+            ],
+            id="tokens that nobody asked for",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_driver(parts: dict[str, Any], errors: list[str]) -> None:
+    assert messages(validate_csi_driver(spec(**parts), "spec")) == errors
+
+
+def test_fields_without_defaults_are_missed() -> None:
+    assert messages(validate_csi_driver({}, "spec")) == [
+        f"spec.{field}: Required value"
+        for field in ("attachedRequired", "podInfoOnMount", "storageCapacity", "seLinuxMount")
+    ]
+
+
+def test_what_a_change_may_not_touch() -> None:
+    assert validate_csi_driver_update(spec(podInfoOnMount=True), spec(), "spec") == []
+    changed = spec(attachRequired=False, volumeLifecycleModes=["Ephemeral"])
+    assert messages(validate_csi_driver_update(changed, spec(), "spec")) == [
+        "spec.attachedRequired: Invalid value: false: field is immutable",
+        'spec.volumeLifecycleModes: Invalid value: ["Ephemeral"]: field is immutable',
+    ]
+
+
+TOKENS = {"tokenRequests": [{"audience": "a"}]}
+
+
+def test_a_new_driver_has_no_generation_and_a_changed_one_has() -> None:
+    made = document(CSI_DRIVER, spec={"preventPodSchedulingIfMissing": True})
+    assert created(CSI_DRIVER, made) == []
+    assert "preventPodSchedulingIfMissing" not in made["spec"]
+    assert "generation" not in made["metadata"]
+    errors, new = changed(CSI_DRIVER, made, spec={**made["spec"], "podInfoOnMount": True})
+    assert (errors, new["metadata"]["generation"]) == ([], 1)
+
+
+@pytest.mark.parametrize(
+    ("spec", "is_warned"),
+    [
+        pytest.param({}, False, id="no tokens"),
+        pytest.param(TOKENS, True, id="tokens in attributes"),
+        pytest.param({**TOKENS, "serviceAccountTokenInSecrets": False}, False, id="as somebody wants"),
+    ],
+)
+def test_tokens_belong_into_secrets(spec: dict[str, object], is_warned: bool) -> None:
+    made, how = document(CSI_DRIVER, spec=spec), strategy(CSI_DRIVER)
+    assert bool(how.warnings_on_create(made, call(CSI_DRIVER))) is is_warned
+    assert bool(how.warnings_on_update(made, document(CSI_DRIVER, spec={}), call(CSI_DRIVER))) is is_warned
+    assert how.warnings_on_update(made, made, call(CSI_DRIVER)) == []
+
+
+def test_a_driver_attaches_and_little_else() -> None:
+    made = document(CSI_DRIVER, spec={"volumeLifecycleModes": []})
+    assert made["spec"] == {
+        "attachRequired": True,
+        "podInfoOnMount": False,
+        "storageCapacity": False,
+        "fsGroupPolicy": "ReadWriteOnceWithFSType",
+        "volumeLifecycleModes": ["Persistent"],
+        "requiresRepublish": False,
+        "seLinuxMount": False,
+    }
+    again = {"spec": dict(made["spec"])}
+    default_csi_driver(again)
+    assert again["spec"] == made["spec"]

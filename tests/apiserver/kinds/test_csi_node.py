@@ -1,0 +1,76 @@
+"""Tests of kinds.csi_node."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mooring.api.kinds import CSI_NODE
+from mooring.apiserver.kinds.csi_node import validate_csi_node, validate_csi_node_update
+from tests.apiserver.core_documents import changed, created, document, strategy
+from tests.apiserver.field_errors import messages
+
+
+def driver(**parts: Any) -> dict[str, Any]:
+    return {"name": "d.example.com", "nodeID": "n", **parts}
+
+
+@pytest.mark.parametrize(
+    ("drivers", "errors"),
+    [
+        pytest.param([], [], id="a node without drivers"),
+        pytest.param([driver(allocatable={"count": 0}, topologyKeys=["a/b"])], [], id="a driver"),
+        pytest.param(
+            [driver(name="", nodeID="")],
+            ["spec.drivers[0].name: Required value", "spec.drivers[0].nodeID: Required value"],
+            id="it has a name, and knows the node by one",
+        ),
+        pytest.param(
+            [driver(nodeID="x" * 257)],
+            [f'spec.drivers[0].nodeID: Invalid value: "{"x" * 257}": must be 256 characters or less'],
+            id="a long name of the node",
+        ),
+        pytest.param([driver(), driver()], ['spec.drivers[1].name: Duplicate value: "d.example.com"'], id="twice"),
+        pytest.param(
+            [driver(allocatable={"count": -1})],
+            ["spec.drivers[0].allocatable.count: Invalid value: -1: must be greater than or equal to 0"],
+            id="less than none",
+        ),
+        pytest.param(
+            [driver(topologyKeys=["a", "a"])],
+            ['spec.drivers[0]: Duplicate value: "a"'],
+            id="topology is told of the driver",
+        ),
+    ],
+)
+def test_what_is_wrong_with_drivers(drivers: list[dict[str, Any]], errors: list[str]) -> None:
+    assert messages(validate_csi_node({"drivers": drivers}, "spec")) == errors
+
+
+@pytest.mark.parametrize(
+    ("drivers", "is_allowed"),
+    [
+        pytest.param([driver(topologyKeys=None, allocatable={"count": 9})], True, id="another number of volumes"),
+        pytest.param([], True, id="the driver went"),
+        pytest.param([driver(name="e"), driver(topologyKeys=[])], True, id="another one came"),
+        pytest.param([driver(nodeID="m")], False, id="another name of the node"),
+        pytest.param([driver(topologyKeys=["a"])], False, id="another topology"),
+    ],
+)
+def test_what_a_change_may_not_touch(drivers: list[dict[str, Any]], is_allowed: bool) -> None:
+    errors = validate_csi_node_update({"drivers": drivers}, {"drivers": [driver()]}, "spec")
+    assert (errors == []) is is_allowed
+    for error in errors:
+        assert (error.field, error.detail) == ("spec.drivers", "field is immutable")
+        assert '"NodeID":' in error.body
+
+
+def test_drivers_come_and_go() -> None:
+    made = document(CSI_NODE, spec={"drivers": []})
+    assert created(CSI_NODE, made) == []
+    errors, new = changed(CSI_NODE, made, spec={"drivers": [{"name": "a", "nodeID": "b"}]})
+    assert errors == []
+    errors, _ = changed(CSI_NODE, new, spec={"drivers": [{"name": "a", "nodeID": "c"}]})
+    assert [error.partition(":")[0] for error in errors] == ["spec.drivers"]
+    assert not strategy(CSI_NODE).allows_unconditional_update

@@ -1,0 +1,65 @@
+"""Tests of kinds.csi_storage_capacity."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mooring.api.kinds import CSI_STORAGE_CAPACITY
+from mooring.apiserver.kinds.csi_storage_capacity import (
+    has_bad_selector,
+    validate_storage_capacity,
+    validate_storage_capacity_update,
+)
+from tests.apiserver.core_documents import call, changed, created, document, strategy
+from tests.apiserver.field_errors import messages
+
+ODD_VALUE = {"matchExpressions": [{"key": "a", "operator": "In", "values": ["b c"]}]}
+
+
+@pytest.mark.parametrize(
+    ("parts", "fields"),
+    [
+        pytest.param({"capacity": "0", "maximumVolumeSize": "-5Gi"}, [], id="only the capacity counts"),
+        pytest.param({"storageClassName": ""}, ["storageClassName"], id="a class must be named"),
+        pytest.param({"capacity": "-1"}, ["capacity"], id="less than nothing"),
+        pytest.param({"nodeTopology": ODD_VALUE}, ["nodeTopology.matchExpressions[0].values[0]"], id="no such label"),
+    ],
+)
+def test_what_is_wrong_with_a_capacity(parts: dict[str, Any], fields: list[str]) -> None:
+    assert [error.field for error in validate_storage_capacity({"storageClassName": "fast", **parts})] == fields
+
+
+def test_odd_values_may_stay() -> None:
+    old = {"storageClassName": "fast", "nodeTopology": ODD_VALUE}
+    assert has_bad_selector(old)
+    assert validate_storage_capacity(old, tolerates_values=True) == []
+
+
+def test_what_a_change_may_not_touch() -> None:
+    old = {"storageClassName": "fast", "capacity": "1"}
+    assert validate_storage_capacity_update({**old, "capacity": "2"}, old) == []
+    changed = {"storageClassName": "slow", "nodeTopology": {"matchLabels": {"b": "1", "a": "2"}}}
+    assert messages(validate_storage_capacity_update(changed, old)) == [
+        'nodeTopology: Invalid value: {"matchLabels":{"a":"2","b":"1"}}: field is immutable',
+        'storageClassName: Invalid value: "slow": field is immutable',
+    ]
+
+
+def test_old_labels_are_warned_of() -> None:
+    topology = {
+        "matchExpressions": [{"key": "beta.kubernetes.io/arch", "operator": "Exists"}],
+        "matchLabels": {"beta.kubernetes.io/os": "linux"},
+    }
+    made = document(CSI_STORAGE_CAPACITY, storageClassName="fast", nodeTopology=topology)
+    assert created(CSI_STORAGE_CAPACITY, made) == []
+    assert strategy(CSI_STORAGE_CAPACITY).warnings_on_create(made, call(CSI_STORAGE_CAPACITY)) == [
+        "nodeTopology.matchExpressions[0].key: beta.kubernetes.io/arch is deprecated since v1.14; "
+        'use "kubernetes.io/arch" instead',
+        'nodeTopology.matchLabels.beta.kubernetes.io/os: deprecated since v1.14; use "kubernetes.io/os" instead',
+    ]
+    assert changed(CSI_STORAGE_CAPACITY, made, capacity="1Gi")[0] == []
+    assert changed(CSI_STORAGE_CAPACITY, made, storageClassName="slow")[0] == [
+        'storageClassName: Invalid value: "slow": field is immutable'
+    ]

@@ -1,0 +1,209 @@
+"""Tests of kinds.devices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mooring.apiserver.kinds.devices import (
+    validate_binding_conditions,
+    validate_configuration,
+    validate_full_device_name,
+    validate_map,
+    validate_pool_name,
+    validate_qualified_device_name,
+    validate_selectors,
+    validate_set,
+    validate_share_id,
+)
+from mooring.apiserver.validation.fields import required
+from tests.apiserver.field_errors import messages
+
+UUID = "12345678-1234-1234-1234-123456789abc"
+IDENTIFIER = (
+    "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric characters "
+    "or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName', regex used for validation is '[A-Za-z_][A-Za-z0-9_]*')"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "errors"),
+    [
+        pytest.param("model", [], id="a plain name"),
+        pytest.param("gpu.example.com/Model_1", [], id="with a domain"),
+        pytest.param("a/b/c", [], id="with two slashes anything goes"),
+        pytest.param("a b", [f'x: Invalid value: "a b": {IDENTIFIER}'], id="no identifier"),
+        pytest.param("m" * 33, ["x: Too long: may not be more than 32 bytes"], id="a long one"),
+        pytest.param("/model", ['x: Invalid value: "": the domain must not be empty'], id="no domain before the slash"),
+        pytest.param("a/", ['x: Invalid value: "": the name must not be empty'], id="no name after it"),
+    ],
+)
+def test_attributes_have_qualified_names(name: str, errors: list[str]) -> None:
+    assert messages(validate_qualified_device_name(name, "x")) == errors
+
+
+def test_some_names_need_a_domain() -> None:
+    assert validate_full_device_name("a/b", "x") == []
+    assert messages(validate_full_device_name("b", "x")) == [
+        'x: Invalid value: "b": a fully qualified name must be a domain and a name separated by a slash'
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [
+        pytest.param("", 1, id="none"),
+        pytest.param("node-1", 0, id="a node's"),
+        pytest.param("zone/rack/node-1", 0, id="with slashes"),
+        pytest.param("a//B", 2, id="each part is judged"),
+        pytest.param("a" * 254, 2, id="too long as a whole, and as a part"),
+    ],
+)
+def test_pools_have_names_with_slashes(name: str, count: int) -> None:
+    assert len(validate_pool_name(name, "x")) == count
+
+
+@pytest.mark.parametrize(
+    ("uid", "detail"),
+    [
+        pytest.param(UUID, "", id="in normal form"),
+        pytest.param("x", "error validating uid: invalid UUID length: 1", id="short"),
+        pytest.param("z" + UUID[1:], "error validating uid: invalid UUID format", id="no digits"),
+        pytest.param("{" + UUID + ")", "error validating uid: invalid bracketed UUID format", id="half in brackets"),
+        pytest.param("xrn:uuid:" + UUID, 'error validating uid: invalid urn prefix: "xrn:uuid:"', id="no urn"),
+        pytest.param(UUID.upper(), "uid must be in RFC 4122 normalized form", id="in capitals"),
+        pytest.param("{" + UUID + "}", "uid must be in RFC 4122 normalized form", id="in brackets"),
+        pytest.param("urn:uuid:" + UUID, "uid must be in RFC 4122 normalized form", id="an urn"),
+        pytest.param(UUID.replace("-", ""), "uid must be in RFC 4122 normalized form", id="without dashes"),
+    ],
+)
+def test_shares_are_told_apart_by_uuids(uid: str, detail: str) -> None:
+    errors = validate_share_id(uid, "x")
+    assert [error.detail.startswith(detail) for error in errors] == ([True] if detail else [])
+
+
+def test_a_list_that_is_too_long_is_not_read() -> None:
+    assert messages(validate_set(["a", "a", "b"], 2, lambda item, path: [], "x")) == [
+        "x: Too many: 3: must have at most 2 items"
+    ]
+    assert messages(validate_set(["a", "a"], 2, lambda item, path: [], "x")) == ['x[1]: Duplicate value: "a"']
+
+
+def test_a_long_key_is_cut_in_the_middle() -> None:
+    found = validate_map({"a" * 60 + "b" * 60: 1}, lambda key, path: [], lambda value, path: [required(path)], "x")
+    assert [error.field for error in found] == [f"x[{'a' * 47}...{'b' * 46}]"]
+
+
+HERE = "s[0].cel.expression"
+
+
+@pytest.mark.parametrize(
+    ("expression", "errors"),
+    [
+        pytest.param("device.driver == 'gpu.example.com'", [], id="a good one"),
+        pytest.param("device.attributes['a'].b", [], id="an attribute may be a bool"),
+        pytest.param(
+            "device.driver",
+            [f'{HERE}: Invalid value: "device.driver": must evaluate to bool or the unknown type, not string'],
+            id="no answer",
+        ),
+        pytest.param("x" * 10241, [f"{HERE}: Too long: may not be more than 10240 bytes"], id="a long one"),
+        pytest.param(
+            "device.attributes.a.b.matches('x')",
+            [f"{HERE}: Forbidden: too complex, exceeds cost limit"],
+            id="nobody knows how long that is",
+        ),
+        pytest.param("device.attributes['a'].b.matches('x')", [], id="but here they do"),
+    ],
+)
+def test_what_is_wrong_with_expressions(expression: str, errors: list[str]) -> None:
+    assert messages(validate_selectors([{"cel": {"expression": expression}}], "s")) == errors
+
+
+def test_a_compiler_is_quoted() -> None:
+    (error,) = validate_selectors([{"cel": {"expression": "nope("}}], "s")
+    assert error.detail.startswith("compilation failed: ERROR: <input>:1:6: Syntax error: unexpected end of expression")
+    (error,) = validate_selectors([{"cel": {"expression": ""}}], "s")
+    assert error.detail.startswith("compilation failed: ERROR: <input>:1:0: Syntax error: unexpected end of expression")
+    (error,) = validate_selectors([{"cel": {"expression": "'a'.matches('(')"}}], "s")
+    assert "invalid matches argument" in error.detail
+
+
+def test_selectors_are_few_and_not_empty() -> None:
+    assert messages(validate_selectors([{}], "s")) == ["s[0].cel: Required value"]
+    assert messages(validate_selectors([{}] * 33, "s")) == ["s: Too many: 33: must have at most 32 items"]
+
+
+@pytest.mark.parametrize(
+    ("config", "errors"),
+    [
+        pytest.param({}, ["c.opaque: Required value"], id="nothing"),
+        pytest.param({"opaque": {"driver": "d", "parameters": {"a": 1}}}, [], id="an object"),
+        pytest.param(
+            {"opaque": {"driver": "", "parameters": None}},
+            ["c.opaque.driver: Required value", "c.opaque.parameters: Required value"],
+            id="for nobody",
+        ),
+        pytest.param(
+            {"opaque": {"driver": "d", "parameters": [1]}},
+            ['c.opaque.parameters: Invalid value: "<value omitted>": must be a valid JSON object'],
+            id="a list",
+        ),
+        pytest.param(
+            {"opaque": {"driver": "d", "parameters": {"a": "x" * 10240}}},
+            ["c.opaque.parameters: Too long: may not be more than 10240 bytes"],
+            id="a lot",
+        ),
+    ],
+)
+def test_what_is_wrong_with_parameters(config: dict[str, Any], errors: list[str]) -> None:
+    assert messages(validate_configuration(config, "c")) == errors
+
+
+def test_what_was_stored_may_be_large() -> None:
+    assert validate_configuration({"opaque": {"driver": "d", "parameters": {"a": "x" * 10240}}}, "c", True) == []
+
+
+@pytest.mark.parametrize(
+    ("awaited", "failures", "errors"),
+    [
+        pytest.param([], [], [], id="none"),
+        pytest.param(["a"], ["b"], [], id="both"),
+        pytest.param(
+            ["a"],
+            [],
+            [
+                "d.bindingFailureConditions: Invalid value: null: "
+                "bindingFailureConditions are required to use bindingConditions"
+            ],
+            id="an endless wait",
+        ),
+        pytest.param(
+            [],
+            ["a"],
+            [
+                "d.bindingConditions: Invalid value: null: "
+                "bindingConditions are required to use bindingFailureConditions"
+            ],
+            id="a wait for nothing",
+        ),
+        pytest.param(
+            ["a", "a"],
+            ["a", "b", "b"],
+            [
+                'd.bindingConditions[1]: Duplicate value: "a"',
+                'd.bindingFailureConditions[0]: Invalid value: "a": '
+                "bindingFailureConditions must not overlap with bindingConditions",
+                'd.bindingFailureConditions[2]: Duplicate value: "b"',
+            ],
+            id="twice, and of both sorts",
+        ),
+        pytest.param(
+            list("abcde"), ["z"], ["d.bindingConditions: Too many: 5: must have at most 4 items"], id="too many"
+        ),
+    ],
+)
+def test_what_is_wrong_with_conditions(awaited: list[str], failures: list[str], errors: list[str]) -> None:
+    holder = {"bindingConditions": awaited, "bindingFailureConditions": failures}
+    assert messages(validate_binding_conditions(holder, "d")) == errors

@@ -1,0 +1,76 @@
+"""Tests of kinds.endpoints."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.api.document import Document
+from mooring.api.kinds import ENDPOINTS
+from mooring.apiserver.kinds.endpoints import default_endpoints, validate_subsets
+from tests.apiserver.core_documents import call, changed, document, strategy
+from tests.apiserver.field_errors import messages
+
+
+def test_ports_speak_tcp() -> None:
+    endpoints: Document = {"subsets": [{"ports": [{"port": 1}, {"port": 2, "protocol": "UDP"}]}, {}]}
+    default_endpoints(endpoints)
+    assert endpoints["subsets"][0]["ports"] == [{"port": 1, "protocol": "TCP"}, {"port": 2, "protocol": "UDP"}]
+    default_endpoints({})
+
+
+ADDRESSES = [{"ip": "1.2.3.4"}]
+
+
+@pytest.mark.parametrize(
+    ("subset", "errors"),
+    [
+        pytest.param({"addresses": ADDRESSES, "ports": [{"port": 1}]}, [], id="one address and one port"),
+        pytest.param({"notReadyAddresses": ADDRESSES}, [], id="not ready, and no port"),
+        pytest.param(
+            {}, ["subsets[0]: Required value: must specify `addresses` or `notReadyAddresses`"], id="no address"
+        ),
+        pytest.param(
+            {"addresses": [{"ip": "x", "hostname": "a.b", "nodeName": ""}]},
+            [
+                'subsets[0].addresses[0].ip: Invalid value: "x": must be a valid IP address, '
+                "(e.g. 10.9.8.7 or 2001:db8::ffff)",
+                'subsets[0].addresses[0].hostname: Invalid value: "a.b": must not contain dots',
+                "subsets[0].addresses[0].nodeName",
+                'subsets[0].addresses[0].ip: Invalid value: "x": must be a valid IP address',
+            ],
+            id="everything is wrong with an address",
+        ),
+        pytest.param(
+            {"addresses": ADDRESSES, "ports": [{"port": 0}, {"name": "a", "port": 1, "protocol": "X"}]},
+            [
+                "subsets[0].ports[0].name: Required value",
+                "subsets[0].ports[0].port: Invalid value: 0: must be between 1 and 65535, inclusive",
+                'subsets[0].ports[1].protocol: Unsupported value: "X": supported values: "SCTP", "TCP", "UDP"',
+            ],
+            id="several ports have names",
+        ),
+    ],
+)
+def test_subsets(subset: Document, errors: list[str]) -> None:
+    found = messages(validate_subsets(document(ENDPOINTS, subsets=[subset])))
+    assert len(found) == len(errors)
+    assert all(message.startswith(wanted) for message, wanted in zip(found, errors, strict=True)), found
+
+
+BAD = [{"addresses": [{"ip": "127.0.0.1"}]}]
+ODD = [{"notReadyAddresses": [{"ip": "2001:DB8::1"}]}]
+
+
+def test_what_is_as_it_was_is_not_judged_again() -> None:
+    old = document(ENDPOINTS, subsets=BAD)
+    assert changed(ENDPOINTS, old, metadata={"labels": {"a": "b"}})[0] == []
+    assert len(changed(ENDPOINTS, old, subsets=[*BAD, *BAD])[0]) == 2
+
+
+def test_odd_addresses_are_told_unless_the_controller_wrote_them() -> None:
+    how, managed = strategy(ENDPOINTS), {"labels": {"endpoints.kubernetes.io/managed-by": "endpoint-controller"}}
+    assert how.warnings_on_create(document(ENDPOINTS, subsets=ODD), call(ENDPOINTS)) == [
+        'subsets[0].notReadyAddresses[0].ip: IPv6 address "2001:DB8::1" should be in RFC 5952 canonical format '
+        '("2001:db8::1")'
+    ]
+    assert how.warnings_on_create(document(ENDPOINTS, managed, subsets=ODD), call(ENDPOINTS)) == []

@@ -1,0 +1,138 @@
+"""Tests of kinds.event."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.api.document import Document
+from mooring.api.kinds import CORE_EVENT, EVENT
+from mooring.apiserver.kinds.event import validate_event, validate_event_update, validate_series, validate_strict_event
+from mooring.apiserver.strategy import Dependents
+from tests.apiserver.core_documents import changed, created, document, strategy
+from tests.apiserver.field_errors import messages
+
+NEW: Document = {
+    "involvedObject": {"namespace": "web"},
+    "eventTime": "2026-01-01T00:00:00.000000Z",
+    "reportingComponent": "example.com/controller",
+    "reportingInstance": "i",
+    "action": "Binding",
+    "reason": "Scheduled",
+    "type": "Normal",
+}
+DISAGREES = 'involvedObject.namespace: Invalid value: "{}": does not match event.namespace'
+
+
+@pytest.mark.parametrize(
+    ("body", "errors"),
+    [
+        pytest.param({"involvedObject": {"namespace": "web"}}, [], id="an old one about its own namespace"),
+        pytest.param({"involvedObject": {"namespace": "db"}}, [DISAGREES.format("db")], id="an old one about another"),
+        pytest.param({"involvedObject": {}}, [DISAGREES.format("")], id="an old one about the cluster"),
+        pytest.param(NEW, [], id="a new one"),
+        pytest.param({**NEW, "involvedObject": {"namespace": "db"}}, [], id="a new one about another namespace"),
+        pytest.param({**NEW, "involvedObject": {}}, [DISAGREES.format("")], id="a new one about the cluster"),
+        pytest.param({**NEW, "action": ""}, ["action: Required value"], id="a new one without an action"),
+        pytest.param(
+            {**NEW, "reportingInstance": "x" * 129},
+            ['reportingInstance: Invalid value: "": can have at most 128 characters'],
+            id="a new one from an instance with a long name",
+        ),
+        pytest.param(
+            {**NEW, "message": "x" * 1025},
+            ['message: Invalid value: "": can have at most 1024 characters'],
+            id="a new one that says too much",
+        ),
+    ],
+)
+def test_every_event(body: Document, errors: list[str]) -> None:
+    assert messages(validate_event(document(CORE_EVENT, **body), CORE_EVENT)) == errors
+
+
+def test_each_api_calls_the_reporter_by_its_own_name() -> None:
+    event = document(CORE_EVENT, **{**NEW, "reportingComponent": ""})
+    assert messages(validate_event(event, CORE_EVENT))[0] == "reportingComponent: Required value"
+    assert messages(validate_event(event, EVENT))[0] == "reportingController: Required value"
+
+
+@pytest.mark.parametrize(
+    ("change", "errors"),
+    [
+        pytest.param({}, [], id="all is there"),
+        pytest.param({"eventTime": None}, ["eventTime: Required value"], id="no time"),
+        pytest.param({"type": "Odd"}, ['type: Invalid value: "": has invalid value: Odd'], id="an odd type"),
+        pytest.param({"count": 1}, ['count: Invalid value: "": needs to be unset'], id="an old field"),
+        pytest.param({"source": {"host": "h"}}, ['source: Invalid value: "": needs to be unset'], id="another old one"),
+    ],
+)
+def test_new_events_of_the_newer_api(change: Document, errors: list[str]) -> None:
+    assert messages(validate_strict_event(document(CORE_EVENT, **{**NEW, **change}))) == errors
+
+
+def test_a_series_has_two_events_and_a_last_one() -> None:
+    assert messages(validate_series({"series": {"count": 1}})) == [
+        'series.count: Invalid value: "": should be at least 2',
+        "series.lastObservedTime: Required value",
+    ]
+    assert validate_series({}) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "fields"),
+    [
+        pytest.param({}, [], id="nothing"),
+        pytest.param({"series": {"count": 2, "lastObservedTime": NEW["eventTime"]}}, [], id="the series may change"),
+        pytest.param({"reason": "Other"}, ["reason", "reason"], id="the reason is checked twice"),
+        pytest.param({"message": "m"}, ["message"], id="the message"),
+        pytest.param({"involvedObject": {}}, ["involvedObject"], id="what it is about"),
+        pytest.param({"related": {"kind": "Pod"}}, ["related"], id="what it is also about"),
+        pytest.param({"reportingComponent": "c"}, ["reportingController"], id="who reported"),
+        pytest.param({"source": {"host": "h"}}, ["source"], id="where it came from"),
+    ],
+)
+def test_what_the_newer_api_does_not_change(change: Document, fields: list[str]) -> None:
+    errors = validate_event_update(document(CORE_EVENT, **{**NEW, **change}), document(CORE_EVENT, **NEW))
+    assert [error.field for error in errors] == fields
+    assert all(error.detail == "field is immutable" for error in errors)
+
+
+SERVED: Document = {
+    "regarding": {"namespace": "web", "name": "p"},
+    "eventTime": "2026-01-01T00:00:00.000000Z",
+    "reportingController": "c",
+    "reportingInstance": "i",
+    "action": "a",
+    "reason": "r",
+    "type": "Normal",
+}
+
+
+def test_the_newer_api_is_strict() -> None:
+    assert created(EVENT, document(EVENT, **SERVED)) == []
+    assert created(EVENT, document(EVENT, {"name": "A_"}, **{**SERVED, "deprecatedCount": 1}))[1:] == [
+        'count: Invalid value: "": needs to be unset'
+    ]
+    assert created(CORE_EVENT, document(CORE_EVENT, {"name": "A_"}, involvedObject={"namespace": "web"})) == []
+
+
+def test_an_update_through_the_newer_api_changes_the_series_only() -> None:
+    old = document(EVENT, **SERVED)
+    assert changed(EVENT, old, note="n")[0] == ['message: Invalid value: "n": field is immutable']
+    core = document(CORE_EVENT, involvedObject={"namespace": "web"})
+    assert changed(CORE_EVENT, core, message="n")[0] == []
+
+
+def test_events_are_selected_under_the_names_of_their_api() -> None:
+    core = document(CORE_EVENT, involvedObject={"kind": "Pod", "name": "p"}, source={"component": "s"}, type="Normal")
+    fields = strategy(CORE_EVENT).selectable_fields(core)
+    assert fields["involvedObject.name"] == "p"
+    assert fields["source"] == "s"
+    served = strategy(EVENT).selectable_fields(document(EVENT, **SERVED))
+    assert served["regarding.name"] == "p"
+    assert served["reportingController"] == "c"
+    assert "source" not in served
+
+
+def test_events_own_nothing() -> None:
+    assert strategy(EVENT).dependents is Dependents.UNSUPPORTED
+    assert strategy(CORE_EVENT).allows_create_on_update

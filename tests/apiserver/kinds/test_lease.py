@@ -1,0 +1,55 @@
+"""Tests of kinds.lease."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.api.document import Document
+from mooring.apiserver.kinds.lease import validate_lease
+from tests.apiserver.field_errors import messages
+from tests.apiserver.workload_builders import body, changed, created, updated
+
+
+@pytest.mark.parametrize(
+    ("spec", "errors"),
+    [
+        pytest.param({}, [], id="an empty one"),
+        pytest.param(
+            {"leaseDurationSeconds": 0},
+            ["spec.leaseDurationSeconds: Invalid value: 0: must be greater than 0"],
+            id="over before it begins",
+        ),
+        pytest.param(
+            {"leaseTransitions": -1},
+            ["spec.leaseTransitions: Invalid value: -1: must be greater than or equal to 0"],
+            id="fewer than no holders",
+        ),
+        pytest.param({"strategy": "OldestEmulationVersion", "preferredHolder": "me"}, [], id="a known strategy"),
+        pytest.param({"strategy": "example.com/mine"}, [], id="a strategy of one's own"),
+        pytest.param(
+            {"strategy": "X"},
+            ['spec.strategy.strategy: Unsupported value: "X": supported values: "OldestEmulationVersion"'],
+            id="an unknown strategy",
+        ),
+        pytest.param(
+            {"preferredHolder": "me"},
+            ["spec.preferredHolder: Forbidden: may only be specified if `strategy` is defined"],
+            id="a wish without a strategy",
+        ),
+    ],
+)
+def test_specs(spec: Document, errors: list[str]) -> None:
+    assert messages(validate_lease(spec, "spec")) == errors
+
+
+def test_coordinated_election_waits_behind_its_gate() -> None:
+    wish = {"spec__strategy": "OldestEmulationVersion", "spec__preferredHolder": "me"}
+    plain = created(body("Lease")).obj
+    assert created(body("Lease", **wish)).obj["spec"] == plain["spec"]
+    assert updated(body("Lease", **wish), plain).obj["spec"] == plain["spec"]
+    old = changed(plain, **wish)
+    assert updated(body("Lease", **wish), old).obj["spec"] == old["spec"]
+
+
+def test_any_finalizer_will_do() -> None:
+    assert created(body("Lease", metadata__finalizers=["x"])).errors == []

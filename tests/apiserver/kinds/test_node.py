@@ -1,0 +1,249 @@
+"""Tests of kinds.node."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.api.document import Document
+from mooring.api.kinds import NODE
+from mooring.apiserver.kinds.node import (
+    default_node,
+    node_selector_term_warnings,
+    validate_config_source,
+    validate_config_status,
+    validate_node,
+    validate_node_update,
+)
+from tests.apiserver.core_documents import call, changed, created, document, strategy
+from tests.apiserver.field_errors import messages
+
+FIRST, OTHER = "10.0.0.0/24", "10.0.1.0/24"
+
+
+def test_capacity_can_be_allocated_and_is_rounded() -> None:
+    node: Document = {"spec": {}, "status": {"capacity": {"cpu": "1.00001", "memory": "1Gi"}}}
+    default_node(node)
+    rounded = {"cpu": "1001m", "memory": "1Gi"}
+    assert node["status"] == {"capacity": rounded, "allocatable": rounded}
+    assert node["status"]["capacity"] is not node["status"]["allocatable"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "wanted"),
+    [
+        pytest.param({}, {}, id="no range"),
+        pytest.param({"podCIDR": FIRST}, {"podCIDR": FIRST, "podCIDRs": [FIRST]}, id="one"),
+        pytest.param({"podCIDRs": [FIRST]}, {"podCIDR": FIRST, "podCIDRs": [FIRST]}, id="a list of one"),
+        pytest.param(
+            {"podCIDR": FIRST, "podCIDRs": [OTHER, FIRST]},
+            {"podCIDR": FIRST, "podCIDRs": [FIRST]},
+            id="the single one wins",
+        ),
+    ],
+)
+def test_the_range_of_the_pods(spec: Document, wanted: Document) -> None:
+    node: Document = {"spec": dict(spec), "status": {}}
+    default_node(node)
+    default_node(node)
+    assert node["spec"] == wanted
+
+
+REFERENCE = {"namespace": "web", "name": "kubelet", "kubeletConfigKey": "config"}
+
+
+def test_a_source_that_is_wanted_names_no_certain_object() -> None:
+    assert validate_config_source({"configMap": REFERENCE}, "c") == []
+    assert messages(validate_config_source({"configMap": {**REFERENCE, "uid": "u", "name": ""}}, "c")) == [
+        "c.configMap.uid: Forbidden: uid must not be set in spec",
+        "c.configMap.name: Required value",
+    ]
+
+
+def test_a_source_that_was_found_names_one() -> None:
+    found = {"configMap": {**REFERENCE, "uid": "u", "resourceVersion": "1"}}
+    assert validate_config_status({"active": found, "error": "none"}, "c") == []
+    assert messages(validate_config_status({"assigned": {}, "active": {"configMap": REFERENCE}}, "c")) == [
+        'c.assigned: Invalid value: {"ConfigMap":null}: exactly one reference subfield must be non-nil',
+        "c.active.configMap.uid: Required value",
+        "c.active.configMap.resourceVersion: Required value",
+    ]
+
+
+AVOID = "scheduler.alpha.kubernetes.io/preferAvoidPods"
+TAINTS = "scheduler.alpha.kubernetes.io/taints"
+ONCE = 'Forbidden: node updates may not change {} except from "" to valid'
+
+
+@pytest.mark.parametrize(
+    ("parts", "errors"),
+    [
+        pytest.param({}, [], id="a name is enough"),
+        pytest.param(
+            {"spec": {"taints": [{"key": "a", "effect": "Bad"}]}},
+            [
+                'metadata.taints[0].effect: Unsupported value: "Bad": supported values: "NoSchedule", '
+                '"PreferNoSchedule", "NoExecute"'
+            ],
+            id="an effect that nobody knows",
+        ),
+        pytest.param(
+            {"spec": {"taints": [{"key": "a"}]}}, ["metadata.taints[0].effect: Required value"], id="no effect"
+        ),
+        pytest.param(
+            {"spec": {"taints": [{"key": "a", "effect": "NoExecute"}] * 2}},
+            [
+                'metadata.taints[1]: Duplicate value: {"Key":"a","Value":"","Effect":"NoExecute","TimeAdded":null}: '
+                "taints must be unique by key and effect pair"
+            ],
+            id="one taint twice",
+        ),
+        pytest.param(
+            {"status": {"capacity": {"example.com/gpu": "500m"}, "allocatable": {"cpu": "-1"}}},
+            [
+                'status.capacity.example.com/gpu: Invalid value: "500m": must be an integer',
+                'status.allocatable.cpu: Invalid value: "-1": must be greater than or equal to 0',
+            ],
+            id="amounts that cannot be",
+        ),
+        pytest.param(
+            {"status": {"nodeInfo": {"swap": {"capacity": 0}}}},
+            ["metadata.nodeSwapStatus.capacity: Invalid value: 0: must be greater than zero"],
+            id="no swap at all",
+        ),
+        pytest.param(
+            {"status": {"declaredFeatures": ["B", "A", "A"]}},
+            [
+                'status.declaredFeatures[1]: Invalid value: "A": list must be sorted alphabetically',
+                'status.declaredFeatures[2]: Duplicate value: "A"',
+            ],
+            id="features in disorder",
+        ),
+        pytest.param(
+            {"spec": {"podCIDRs": ["10.0.0.0/24", "10.0.1.0/24"]}},
+            [
+                'spec.podCIDRs: Invalid value: ["10.0.0.0/24","10.0.1.0/24"]: may specify no more than one CIDR for '
+                "each IP family"
+            ],
+            id="two ranges of one family",
+        ),
+        pytest.param(
+            {"metadata": {"annotations": {AVOID: "x"}}},
+            [
+                f'metadata.annotations.AvoidPods: Invalid value: "{AVOID}": '
+                "invalid character 'x' looking for beginning of value"
+            ],
+            id="pods to avoid that cannot be read",
+        ),
+        pytest.param(
+            {"metadata": {"annotations": {AVOID: '{"preferAvoidPods":[{}]}'}}},
+            [f"metadata.annotations.{AVOID}[0].PodSignature: Required value"],
+            id="pods to avoid without a signature",
+        ),
+        pytest.param(
+            {"metadata": {"annotations": {TAINTS: "{}"}}},
+            [
+                f'metadata.annotations: Invalid value: "{TAINTS}": '
+                "json: cannot unmarshal object into Go value of type []core.Taint"
+            ],
+            id="taints in an annotation that are none",
+        ),
+    ],
+)
+def test_nodes(parts: Document, errors: list[str]) -> None:
+    assert messages(validate_node(document(NODE, **parts))) == errors
+
+
+def test_a_broken_range_among_two_is_told_three_times() -> None:
+    errors = messages(validate_node(document(NODE, spec={"podCIDRs": ["x", "fd00::/64"]})))
+    assert [error.partition(":")[0] for error in errors] == ["spec.podCIDRs[0]", "spec.podCIDRs", "spec.podCIDRs"]
+    assert errors[1].endswith("invalid CIDR[0]: <nil> (invalid CIDR address: x)")
+
+
+@pytest.mark.parametrize(
+    ("spec", "errors"),
+    [
+        pytest.param({"podCIDR": "10.0.0.0/24", "providerID": "p", "externalID": "e"}, [], id="nothing changed"),
+        pytest.param(
+            {"podCIDR": "10.0.1.0/24", "providerID": "q", "externalID": "f"},
+            [
+                f"spec.podCIDRs: {ONCE.format('podCIDR')}",
+                f"spec.providerID: {ONCE.format('providerID')}",
+                "spec.externalID: Forbidden: may not be updated",
+            ],
+            id="everything that is set once",
+        ),
+        pytest.param(
+            {"providerID": "p", "externalID": "e", "configSource": {}},
+            [
+                f"spec.podCIDRs: {ONCE.format('podCIDR')}",
+                'spec.configSource: Invalid value: {"ConfigMap":null}: exactly one reference subfield must be non-nil',
+            ],
+            id="a range taken away, and a configuration from nowhere",
+        ),
+    ],
+)
+def test_what_is_set_once(spec: Document, errors: list[str]) -> None:
+    old = document(NODE, spec={"podCIDR": "10.0.0.0/24", "providerID": "p", "externalID": "e"})
+    assert messages(validate_node_update(document(NODE, spec=spec), old)) == errors
+
+
+def test_an_address_is_told_once() -> None:
+    address = {"type": "InternalIP", "address": "1.2.3.4"}
+    node = document(NODE, status={"addresses": [address, address]})
+    assert messages(validate_node_update(node, document(NODE))) == [
+        'status.addresses[1]: Duplicate value: {"Type":"InternalIP","Address":"1.2.3.4"}'
+    ]
+
+
+def test_old_names_are_told() -> None:
+    term = {"matchExpressions": [{"key": "zone"}, {"key": "beta.kubernetes.io/os"}]}
+    assert node_selector_term_warnings(term, "t") == [
+        't.matchExpressions[1].key: beta.kubernetes.io/os is deprecated since v1.14; use "kubernetes.io/os" instead'
+    ]
+    assert node_selector_term_warnings({}, "t") == []
+
+
+CONFIG = {"configMap": {"namespace": "a", "name": "b", "kubeletConfigKey": "c"}}
+
+
+def test_a_new_node_keeps_its_status_but_for_what_is_gone() -> None:
+    node = document(
+        NODE, spec={"configSource": CONFIG}, status={"phase": "Running", "config": {"error": "x"}, "images": []}
+    )
+    assert created(NODE, node) == []
+    assert "configSource" not in node["spec"]
+    assert node["status"]["phase"] == "Running"
+    assert "config" not in node["status"]
+
+
+def test_each_door_changes_its_part() -> None:
+    old = document(NODE, status={"phase": "Running"})
+    errors, node = changed(NODE, old, spec={"unschedulable": True, "configSource": CONFIG}, status={})
+    assert errors == []
+    assert node["spec"] == {"unschedulable": True}
+    assert node["status"] == old["status"]
+    errors, node = changed(NODE, old, "status", spec={"unschedulable": True}, status={"config": {"error": "x"}})
+    assert errors == []
+    assert node["spec"] == {}
+    assert "config" not in node["status"]
+    assert "phase" not in node["status"]
+
+
+def test_an_update_is_judged_twice() -> None:
+    errors, _ = changed(NODE, document(NODE), spec={"taints": [{"key": "a"}]})
+    assert errors == ["metadata.taints[0].effect: Required value"] * 2
+
+
+def test_old_fields_are_told() -> None:
+    node = document(NODE, spec={"externalID": "e", "podCIDRs": ["FD00::/64"]})
+    assert strategy(NODE).warnings_on_create(node, call(NODE)) == [
+        "spec.externalID: this field is deprecated, and is unused by Kubernetes",
+        'spec.podCIDRs[0]: IPv6 CIDR value "FD00::/64" should be in RFC 5952 canonical format ("fd00::/64")',
+    ]
+    kept = {**document(NODE), "spec": {"configSource": CONFIG}}
+    assert strategy(NODE).warnings_on_update(kept, kept, call(NODE)) == ["spec.configSource: the feature is removed"]
+
+
+def test_nodes_are_selected_by_whether_pods_may_come() -> None:
+    fields = [strategy(NODE).selectable_fields(document(NODE, spec={"unschedulable": flag})) for flag in (True, False)]
+    assert fields == [{"spec.unschedulable": "true"}, {"spec.unschedulable": "false"}]

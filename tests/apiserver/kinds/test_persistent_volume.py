@@ -1,0 +1,243 @@
+"""Tests of kinds.persistent_volume."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.api.document import Document
+from mooring.api.kinds import PERSISTENT_VOLUME
+from mooring.apiserver.kinds.persistent_volume import (
+    default_persistent_volume,
+    has_bad_label_values,
+    validate_volume,
+    validate_volume_spec,
+    validate_volume_update,
+)
+from tests.apiserver.core_documents import NOW, call, changed, created, document, strategy
+from tests.apiserver.field_errors import messages
+
+
+@pytest.mark.parametrize(
+    ("source", "given", "wanted"),
+    [
+        ("hostPath", {"path": "/a"}, {"path": "/a", "type": ""}),
+        ("rbd", {"pool": "p"}, {"pool": "p", "user": "admin", "keyring": "/etc/ceph/keyring"}),
+        ("iscsi", {}, {"iscsiInterface": "default"}),
+        ("azureDisk", {}, {"cachingMode": "ReadWrite", "fsType": "ext4", "readOnly": False, "kind": "Shared"}),
+        ("scaleIO", {"fsType": "ext4"}, {"storageMode": "ThinProvisioned", "fsType": "ext4"}),
+        ("nfs", {"path": "/a"}, {"path": "/a"}),
+    ],
+)
+def test_volumes(source: str, given: Document, wanted: Document) -> None:
+    volume: Document = {"spec": {source: dict(given), "capacity": {"storage": "1.0001"}}, "status": {}}
+    default_persistent_volume(volume)
+    default_persistent_volume(volume)
+    assert volume == {
+        "spec": {
+            source: wanted,
+            "capacity": {"storage": "1001m"},
+            "persistentVolumeReclaimPolicy": "Retain",
+            "volumeMode": "Filesystem",
+        },
+        "status": {"phase": "Pending"},
+    }
+
+
+SPEC: Document = {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}, "hostPath": {"path": "/x"}}
+INLINE = "in the context of inline volumes"
+
+
+def affinity(key: str = "zone", value: str = "a") -> Document:
+    expression = {"key": key, "operator": "In", "values": [value]}
+    return {"required": {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}}
+
+
+@pytest.mark.parametrize(
+    ("change", "errors"),
+    [
+        pytest.param({}, [], id="a right one"),
+        pytest.param(
+            {"capacity": None},
+            ["spec.capacity: Required value", 'spec.capacity: Unsupported value: null: supported values: "storage"'],
+            id="no size",
+        ),
+        pytest.param(
+            {"capacity": {"storage": "-1"}},
+            [
+                "spec.capacity[storage]: Invalid value: -1: must be a valid resource quantity",
+                'spec.capacity[storage]: Invalid value: "-1": must be greater than zero',
+            ],
+            id="a size below nothing",
+        ),
+        pytest.param({"accessModes": []}, ["spec.accessModes: Required value"], id="no way to be used"),
+        pytest.param(
+            {"accessModes": ["ReadWriteOncePod", "ReadOnlyMany"]},
+            ["spec.accessModes: Forbidden: may not use ReadWriteOncePod with other access modes"],
+            id="for one pod, and for many",
+        ),
+        pytest.param(
+            {"persistentVolumeReclaimPolicy": "Keep"},
+            [
+                'spec.persistentVolumeReclaimPolicy: Unsupported value: "Keep": supported values: "Delete", '
+                '"Recycle", "Retain"'
+            ],
+            id="a policy that nobody knows",
+        ),
+        pytest.param(
+            {"hostPath": {"path": "//."}, "persistentVolumeReclaimPolicy": "Recycle"},
+            ["spec.persistentVolumeReclaimPolicy: Forbidden: may not be 'recycle' for a hostPath mount of '/'"],
+            id="wiping a whole machine",
+        ),
+        pytest.param({"volumeMode": "Block"}, [], id="a block device"),
+        pytest.param(
+            {"nodeAffinity": {}},
+            ["spec.nodeAffinity.required: Required value: must specify required node constraints"],
+            id="an affinity to nothing",
+        ),
+        pytest.param(
+            {"volumeAttributesClassName": ""},
+            [
+                "spec.volumeAttributesClassName: Required value: an empty string is disallowed",
+                "spec.csi: Required value: has to be specified when using volumeAttributesClassName",
+            ],
+            id="attributes that only drivers have",
+        ),
+    ],
+)
+def test_specs(change: Document, errors: list[str]) -> None:
+    assert messages(validate_volume(document(PERSISTENT_VOLUME, spec={**SPEC, **change}))) == errors
+
+
+def test_mount_options_are_for_some_sources() -> None:
+    metadata = {"annotations": {"volume.beta.kubernetes.io/mount-options": "ro"}}
+    assert messages(validate_volume(document(PERSISTENT_VOLUME, metadata, spec=SPEC))) == [
+        "metadata.annotations.volume.beta.kubernetes.io/mount-options: Forbidden: "
+        "may not specify mount options for this volume type"
+    ]
+    spec = {**SPEC, "hostPath": None, "nfs": {"server": "a", "path": "/b"}}
+    assert validate_volume(document(PERSISTENT_VOLUME, metadata, spec=spec)) == []
+
+
+def test_the_volume_in_an_attachment_is_a_bare_one() -> None:
+    spec = {**SPEC, "claimRef": {}, "nodeAffinity": affinity(), "storageClassName": "a", "volumeMode": "Block"}
+    spec["persistentVolumeReclaimPolicy"] = "Delete"
+    assert messages(validate_volume_spec(spec, "v", "s", is_inline=True)) == [
+        f"s.claimRef: Forbidden: may not be specified {INLINE}",
+        f"s.capacity: Forbidden: may not be specified {INLINE}",
+        f"s.csi: Required value: has to be specified {INLINE}",
+        f"s.persistentVolumeReclaimPolicy: Forbidden: may only be Retain {INLINE}",
+        f"s.nodeAffinity: Forbidden: may not be specified {INLINE}",
+        f"s.storageClassName: Forbidden: may not be specified {INLINE}",
+        f"s.volumeMode: Forbidden: may not specify volumeMode other than Filesystem {INLINE}",
+    ]
+
+
+def test_a_value_that_no_label_can_have_may_stay() -> None:
+    old = document(PERSISTENT_VOLUME, spec={**SPEC, "nodeAffinity": affinity(value="a b")})
+    assert has_bad_label_values(old)
+    assert len(validate_volume(old)) == 1
+    assert validate_volume(old, tolerates_label_values=True) == []
+    assert not has_bad_label_values(document(PERSISTENT_VOLUME, spec=SPEC))
+
+
+CSI = {"driver": "d", "volumeHandle": "h"}
+SECRET = {"controllerExpandSecretRef": {"name": "a", "namespace": "b"}}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fields"),
+    [
+        pytest.param({}, {}, [], id="nothing"),
+        pytest.param({}, {"hostPath": {"path": "/y"}}, ["spec.persistentvolumesource"], id="another place"),
+        pytest.param({"csi": CSI}, {"csi": {**CSI, **SECRET}}, [], id="a secret for growing may come"),
+        pytest.param({"csi": {**CSI, **SECRET}}, {"csi": CSI}, ["spec.persistentvolumesource"], id="but it may not go"),
+        pytest.param({}, {"volumeMode": "Block"}, ["volumeMode"], id="another mode"),
+        pytest.param({}, {"nodeAffinity": affinity()}, [], id="an affinity may come"),
+        pytest.param({"nodeAffinity": affinity()}, {"nodeAffinity": None}, ["nodeAffinity"], id="it may not go"),
+        pytest.param(
+            {"nodeAffinity": affinity("beta.kubernetes.io/os")},
+            {"nodeAffinity": affinity("kubernetes.io/os")},
+            [],
+            id="a label may get its new name",
+        ),
+        pytest.param(
+            {"nodeAffinity": affinity("kubernetes.io/os")},
+            {"nodeAffinity": affinity("beta.kubernetes.io/os")},
+            ["nodeAffinity"],
+            id="but not its old one",
+        ),
+        pytest.param(
+            {"volumeAttributesClassName": "a"},
+            {"volumeAttributesClassName": None},
+            ["spec.volumeAttributesClassName"],
+            id="attributes may not go",
+        ),
+        pytest.param(
+            {}, {"capacity": {"storage": "2Gi"}, "accessModes": ["ReadOnlyMany"]}, [], id="the rest may change"
+        ),
+    ],
+)
+def test_changes(old: Document, new: Document, fields: list[str]) -> None:
+    before = document(PERSISTENT_VOLUME, spec={**SPEC, **old})
+    after = document(PERSISTENT_VOLUME, spec={**SPEC, **old, **new})
+    assert [error.field for error in validate_volume_update(after, before)] == fields
+
+
+PERSISTENT_VOLUME_STRATEGY_SPEC: Document = {
+    "accessModes": ["ReadWriteOnce"],
+    "capacity": {"storage": "1Gi"},
+    "hostPath": {"path": "/x"},
+}
+EARLIER, LATER = "2020-01-01T00:00:00Z", "2021-01-01T00:00:00Z"
+
+
+def test_a_new_volume_is_pending() -> None:
+    volume = document(PERSISTENT_VOLUME, spec=PERSISTENT_VOLUME_STRATEGY_SPEC, status={"phase": "Bound"})
+    assert created(PERSISTENT_VOLUME, volume) == []
+    assert volume["status"] == {"phase": "Pending", "lastPhaseTransitionTime": NOW}
+
+
+def test_a_change_is_judged_twice() -> None:
+    old = document(PERSISTENT_VOLUME, spec=PERSISTENT_VOLUME_STRATEGY_SPEC)
+    errors, volume = changed(
+        PERSISTENT_VOLUME, old, spec={**PERSISTENT_VOLUME_STRATEGY_SPEC, "accessModes": []}, status={"phase": "Bound"}
+    )
+    assert errors == ["spec.accessModes: Required value"] * 2
+    assert volume["status"] == old["status"]
+
+
+@pytest.mark.parametrize(
+    ("status", "since"),
+    [
+        pytest.param({"phase": "Pending"}, EARLIER, id="the same phase since then"),
+        pytest.param({"phase": "Pending", "lastPhaseTransitionTime": LATER}, LATER, id="somebody knows better"),
+        pytest.param({"phase": "Bound"}, NOW, id="another phase since now"),
+        pytest.param({"phase": "Bound", "lastPhaseTransitionTime": EARLIER}, NOW, id="a time that was left over"),
+        pytest.param({"phase": "Bound", "lastPhaseTransitionTime": LATER}, LATER, id="a time of one's own"),
+    ],
+)
+def test_when_the_phase_changed(status: Document, since: str) -> None:
+    old = document(
+        PERSISTENT_VOLUME,
+        spec=PERSISTENT_VOLUME_STRATEGY_SPEC,
+        status={"phase": "Pending", "lastPhaseTransitionTime": EARLIER},
+    )
+    errors, volume = changed(PERSISTENT_VOLUME, old, "status", spec={}, status=status)
+    assert errors == []
+    assert volume["spec"] == old["spec"]
+    assert volume["status"] == {"phase": status["phase"], "lastPhaseTransitionTime": since}
+
+
+def test_what_is_outdated_is_told() -> None:
+    terms = [{"matchExpressions": [{"key": "beta.kubernetes.io/arch", "operator": "Exists"}]}]
+    spec = {**PERSISTENT_VOLUME_STRATEGY_SPEC, "nodeAffinity": {"required": {"nodeSelectorTerms": terms}}, "rbd": {}}
+    metadata = {"annotations": {"volume.beta.kubernetes.io/storage-class": "a"}}
+    volume = document(PERSISTENT_VOLUME, metadata, spec={**spec, "persistentVolumeReclaimPolicy": "Recycle"})
+    warnings = strategy(PERSISTENT_VOLUME).warnings_on_create(volume, call(PERSISTENT_VOLUME))
+    assert [warning.partition(":")[0] for warning in warnings] == [
+        "metadata.annotations[volume.beta.kubernetes.io/storage-class]",
+        "spec.persistentVolumeReclaimPolicy",
+        "spec.nodeAffinity.required.nodeSelectorTerms[0].matchExpressions[0].key",
+        "spec.rbd",
+    ]
+    assert strategy(PERSISTENT_VOLUME).warnings_on_update(volume, volume, call(PERSISTENT_VOLUME)) == warnings

@@ -1,0 +1,88 @@
+"""Tests of kinds.pod_disruption_budget."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.api.document import Document
+from mooring.apiserver.kinds.pod_disruption_budget import validate_disruption_budget, validate_disruption_budget_status
+from tests.apiserver.field_errors import messages
+from tests.apiserver.workload_builders import body, changed, created, updated
+
+
+@pytest.mark.parametrize(
+    ("spec", "errors"),
+    [
+        pytest.param({}, [], id="an empty one"),
+        pytest.param({"minAvailable": "50%", "selector": {}}, [], id="half of everything"),
+        pytest.param(
+            {"minAvailable": 1, "maxUnavailable": 2},
+            [
+                'spec: Invalid value: {"MinAvailable":1,"Selector":null,"MaxUnavailable":2,'
+                '"UnhealthyPodEvictionPolicy":null}: minAvailable and maxUnavailable cannot be both set'
+            ],
+            id="two budgets in one",
+        ),
+        pytest.param(
+            {"maxUnavailable": "101%"},
+            ['spec.maxUnavailable: Invalid value: "101%": must not be greater than 100%'],
+            id="more than all",
+        ),
+        pytest.param(
+            {"unhealthyPodEvictionPolicy": ""},
+            [
+                'spec.unhealthyPodEvictionPolicy: Unsupported value: "": '
+                'supported values: "AlwaysAllow", "IfHealthyBudget"'
+            ],
+            id="an unknown policy",
+        ),
+        pytest.param(
+            {"selector": {"matchExpressions": [{"key": "a", "operator": "In"}]}},
+            [
+                "spec.selector.matchExpressions[0].values: Required value: "
+                "must be specified when `operator` is 'In' or 'NotIn'"
+            ],
+            id="a selector without values",
+        ),
+    ],
+)
+def test_specs(spec: Document, errors: list[str]) -> None:
+    assert messages(validate_disruption_budget(spec, None, "spec")) == errors
+
+
+def test_bad_values_in_the_selector_may_stay() -> None:
+    bad = {"selector": {"matchExpressions": [{"key": "a", "operator": "In", "values": ["b c"]}]}}
+    assert len(validate_disruption_budget(bad, None, "spec")) == 1
+    assert validate_disruption_budget(bad, bad, "spec") == []
+
+
+def test_counts_are_not_negative() -> None:
+    assert messages(validate_disruption_budget_status({"currentHealthy": -1}, "status")) == [
+        "status.currentHealthy: Invalid value: -1: must be greater than or equal to 0"
+    ]
+
+
+def test_a_new_one_allows_nothing_yet() -> None:
+    outcome = created(body("PodDisruptionBudget", metadata__name="Any_Name"))
+    assert outcome.errors == []
+    assert outcome.obj["status"] == {
+        "disruptionsAllowed": 0,
+        "currentHealthy": 0,
+        "desiredHealthy": 0,
+        "expectedPods": 0,
+    }
+
+
+def test_the_spec_may_change_and_counts() -> None:
+    old = created(body("PodDisruptionBudget")).obj
+    outcome = updated(body("PodDisruptionBudget", spec__minAvailable=2), old)
+    assert outcome.errors == []
+    assert outcome.obj["metadata"]["generation"] == 2
+
+
+def test_a_status_is_not_negative() -> None:
+    old = created(body("PodDisruptionBudget")).obj
+    raw = {**changed(old, status__expectedPods=-1), "kind": "PodDisruptionBudget", "apiVersion": "policy/v1"}
+    assert updated(raw, old, "status").errors == [
+        "status.expectedPods: Invalid value: -1: must be greater than or equal to 0"
+    ]

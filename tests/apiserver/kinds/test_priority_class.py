@@ -1,0 +1,78 @@
+"""Tests of kinds.priority_class."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mooring.apiserver.kinds.priority_class import validate_priority_class, validate_priority_class_update
+from tests.apiserver.field_errors import messages
+from tests.apiserver.workload_builders import body, created, defaulted, updated
+
+RESERVED = (
+    "metadata.name: Forbidden: priority class names with 'system-' prefix are reserved for system use only. error: "
+)
+
+
+@pytest.mark.parametrize(
+    ("changes", "errors"),
+    [
+        pytest.param({"value": 1_000_000_000}, [], id="the highest of users"),
+        pytest.param(
+            {"value": 1_000_000_001},
+            ["value: Forbidden: maximum allowed value of a user defined priority is 1000000000"],
+            id="too high",
+        ),
+        pytest.param(
+            {"metadata__name": "system-x"},
+            [f"{RESERVED}system-x is not a known system priority class"],
+            id="a name of the system",
+        ),
+        pytest.param(
+            {"metadata__name": "system-node-critical", "value": 5},
+            [f"{RESERVED}value of system-node-critical PriorityClass must be 2000001000"],
+            id="a class of the system, but lower",
+        ),
+        pytest.param(
+            {"metadata__name": "system-cluster-critical", "value": 2_000_000_000, "globalDefault": True},
+            [f"{RESERVED}globalDefault of system-cluster-critical PriorityClass must be false"],
+            id="a class of the system for everybody",
+        ),
+        pytest.param({"preemptionPolicy": "Never"}, [], id="polite"),
+        pytest.param({"preemptionPolicy": ""}, ["preemptionPolicy: Required value"], id="an empty policy"),
+        pytest.param(
+            {"preemptionPolicy": "X"},
+            ['preemptionPolicy: Unsupported value: "X": supported values: "PreemptLowerPriority", "Never"'],
+            id="an unknown policy",
+        ),
+    ],
+)
+def test_new_ones(changes: dict[str, Any], errors: list[str]) -> None:
+    assert messages(validate_priority_class(body("PriorityClass", **changes))) == errors
+
+
+def test_what_cannot_be_changed() -> None:
+    old = body("PriorityClass", preemptionPolicy="Never")
+    new = body("PriorityClass", value=6, preemptionPolicy="PreemptLowerPriority", description="d")
+    assert messages(validate_priority_class_update(new, old)) == [
+        "value: Forbidden: may not be changed in an update.",
+        'preemptionPolicy: Invalid value: "PreemptLowerPriority": field is immutable',
+    ]
+
+
+def test_its_generation_stays_the_first() -> None:
+    old = created(body("PriorityClass")).obj
+    obj = updated(body("PriorityClass", description="d"), old).obj
+    assert (old["metadata"]["generation"], obj["metadata"]["generation"]) == (1, 1)
+
+
+def test_finalizers_belong_to_somebody() -> None:
+    assert created(body("PriorityClass", metadata__finalizers=["x", "a.b/c"])).errors == [
+        'metadata.finalizers[0]: Invalid value: "x": '
+        "name is neither a standard finalizer name nor is it fully qualified"
+    ]
+
+
+def test_a_priority_class_preempts() -> None:
+    assert defaulted(body("PriorityClass"))["preemptionPolicy"] == "PreemptLowerPriority"

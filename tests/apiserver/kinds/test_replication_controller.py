@@ -1,0 +1,162 @@
+"""Tests of kinds.replication_controller."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+
+import pytest
+
+from mooring.api.document import Document
+from mooring.api.kinds import REPLICATION_CONTROLLER
+from mooring.apiserver.kinds.pod.defaults import note_empty_labels
+from mooring.apiserver.kinds.replication_controller import (
+    ReplicationControllerStrategy,
+    default_replication_controller,
+    validate_non_convertible,
+    validate_replication_controller,
+    validate_replication_controller_status,
+)
+from mooring.apiserver.strategy import Dependents
+from tests.apiserver.field_errors import messages
+from tests.apiserver.pod_builders import call_for, pod
+
+
+def test_the_labels_of_its_pods_are_its_selector_and_its_labels() -> None:
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": pod()["spec"]}
+    made: Document = {"metadata": {}, "spec": {"template": template}}
+    default_replication_controller(made)
+    assert (made["spec"]["replicas"], made["spec"]["selector"], made["metadata"]["labels"]) == (
+        1,
+        {"a": "b"},
+        {"a": "b"},
+    )
+    given: Document = {
+        "metadata": {"labels": {"c": "d"}},
+        "spec": {"replicas": 0, "selector": {"e": "f"}, "template": template},
+    }
+    default_replication_controller(given)
+    assert (given["spec"]["replicas"], given["spec"]["selector"], given["metadata"]["labels"]) == (
+        0,
+        {"e": "f"},
+        {"c": "d"},
+    )
+
+
+def template(**spec: object) -> Document:
+    return {"metadata": {"labels": {"a": "b"}}, "spec": pod(spec)["spec"]}
+
+
+@pytest.mark.parametrize(
+    ("changes", "errors"),
+    [
+        pytest.param({}, [], id="a sound one"),
+        pytest.param({"selector": None}, ["spec.selector: Required value"], id="no selector"),
+        pytest.param({"template": None}, ["spec.template: Required value"], id="no template"),
+        pytest.param(
+            {"replicas": -1, "minReadySeconds": -2},
+            [
+                "spec.minReadySeconds: Invalid value: -2: must be greater than or equal to 0",
+                "spec.replicas: Invalid value: -1: must be greater than or equal to 0",
+            ],
+            id="figures below zero",
+        ),
+        pytest.param(
+            {"selector": {"a": "c"}},
+            ['spec.template.metadata.labels: Invalid value: {"a":"b"}: `selector` does not match template `labels`'],
+            id="pods of others",
+        ),
+        pytest.param(
+            {"template": template(restartPolicy="Never", activeDeadlineSeconds=5)},
+            [
+                'spec.template.spec.restartPolicy: Unsupported value: "Never": supported values: "Always"',
+                "spec.template.spec.activeDeadlineSeconds: Forbidden: "
+                "activeDeadlineSeconds in ReplicationController is not Supported",
+            ],
+            id="pods that end",
+        ),
+    ],
+)
+def test_specs(changes: Document, errors: list[str]) -> None:
+    spec = {"replicas": 1, "selector": {"a": "b"}, "template": template(), **changes}
+    assert messages(validate_replication_controller(spec, None)) == errors
+
+
+def test_labels_that_are_empty_are_shown_so() -> None:
+    empty = {"metadata": {"labels": {}}, "spec": template()["spec"]}
+    note_empty_labels(empty)
+    (error,) = validate_replication_controller({"replicas": 1, "selector": {"a": "b"}, "template": empty}, None)
+    assert error.message.startswith("spec.template.metadata.labels: Invalid value: {}: ")
+
+
+def test_nothing_is_more_than_less_than_nothing() -> None:
+    assert messages(validate_replication_controller_status({"replicas": -1}))[1:] == [
+        "status.fullyLabeledReplicas: Invalid value: 0: cannot be greater than status.replicas",
+        "status.readyReplicas: Invalid value: 0: cannot be greater than status.replicas",
+        "status.availableReplicas: Invalid value: 0: cannot be greater than status.replicas",
+    ]
+
+
+def test_parts_are_not_more_than_the_whole() -> None:
+    status = {"replicas": 1, "readyReplicas": 2, "availableReplicas": 3, "fullyLabeledReplicas": -1}
+    assert messages(validate_replication_controller_status(status)) == [
+        "status.fullyLabeledReplicas: Invalid value: -1: must be greater than or equal to 0",
+        "status.readyReplicas: Invalid value: 2: cannot be greater than status.replicas",
+        "status.availableReplicas: Invalid value: 3: cannot be greater than status.replicas",
+        "status.availableReplicas: Invalid value: 3: cannot be greater than readyReplicas",
+    ]
+
+
+def test_a_selector_that_was_another_kinds_stays() -> None:
+    annotations = {"non-convertible.kubernetes.io/selector": "x", "non-convertible.kubernetes.io/zeal": "y"}
+    old = {"metadata": {"annotations": annotations}, "spec": {"selector": {"a": "b"}}}
+    new = {**old, "spec": {"selector": {"a": "c"}}}
+    assert messages(validate_non_convertible(new, old)) == [
+        'spec.selector: Invalid value: {"a":"c"}: cannot update non-convertible selector',
+        'zeal: Not found: "y": unknown non-convertible field',
+    ]
+
+
+STRATEGY = ReplicationControllerStrategy(REPLICATION_CONTROLLER)
+CALL = call_for(REPLICATION_CONTROLLER)
+
+
+def made() -> Document:
+    template = {
+        "metadata": {"labels": {"a": "b"}},
+        "spec": pod({"nodeSelector": {"beta.kubernetes.io/os": "x"}})["spec"],
+    }
+    obj: Document = {"metadata": {"name": "r", "namespace": "n"}, "spec": {"template": template}}
+    STRATEGY.default(obj)
+    STRATEGY.prepare_for_create(obj, CALL)
+    return obj
+
+
+def test_a_new_one_has_no_pods_yet_and_leaves_them_behind() -> None:
+    obj = made()
+    assert (obj["status"], obj["metadata"]["generation"], STRATEGY.dependents) == (
+        {"replicas": 0},
+        1,
+        Dependents.ORPHAN,
+    )
+    assert messages(STRATEGY.validate(obj, CALL)) == []
+    assert STRATEGY.selectable_fields(obj) == {"status.replicas": "0"}
+
+
+def test_warnings_of_a_change_are_about_the_old_template() -> None:
+    old = made()
+    new = deepcopy(old)
+    del new["spec"]["template"]["spec"]["nodeSelector"]
+    STRATEGY.prepare_for_update(new, old, CALL)
+    assert new["metadata"]["generation"] == 2
+    assert STRATEGY.warnings_on_update(new, old, CALL) == STRATEGY.warnings_on_create(old, CALL) != []
+
+
+def test_a_status_has_figures_that_add_up() -> None:
+    old = made()
+    old["metadata"].update(resourceVersion="1", uid="u")
+    new = deepcopy(old)
+    new["status"] = {"replicas": 1, "readyReplicas": 2}
+    status = STRATEGY.subresources["status"]
+    assert messages(status.validate_update(new, old, CALL)) == [
+        "status.readyReplicas: Invalid value: 2: cannot be greater than status.replicas"
+    ]

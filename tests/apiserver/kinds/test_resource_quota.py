@@ -1,0 +1,134 @@
+"""Tests of kinds.resource_quota."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.api.document import Document
+from mooring.api.kinds import RESOURCE_QUOTA
+from mooring.apiserver.kinds.resource_quota import validate_quota_spec, validate_quota_status, validate_scopes_update
+from tests.apiserver.core_documents import call, changed, created, document, strategy
+from tests.apiserver.field_errors import messages
+
+MISFIT = "unsupported scope applied to resource"
+
+
+@pytest.mark.parametrize(
+    ("hard", "errors"),
+    [
+        pytest.param({"pods": "1", "requests.cpu": "500m", "count/jobs.batch": "2"}, [], id="usual ones"),
+        pytest.param({"hugepages-2Mi": "1", "requests.hugepages-2Mi": "1"}, [], id="huge pages"),
+        pytest.param(
+            {"storage": "1"},
+            ['spec.hard[storage]: Invalid value: "storage": must be a standard resource for quota'],
+            id="storage is counted by requests",
+        ),
+        pytest.param(
+            {"pods": "1500m"}, ['spec.hard[pods]: Invalid value: "1500m": must be an integer'], id="half a pod"
+        ),
+        pytest.param(
+            {"cpu": "-1"},
+            ['spec.hard[cpu]: Invalid value: "-1": must be greater than or equal to 0'],
+            id="less than nothing",
+        ),
+    ],
+)
+def test_what_is_counted(hard: Document, errors: list[str]) -> None:
+    assert messages(validate_quota_spec({"hard": hard}, "spec")) == errors
+    assert messages(validate_quota_status({"hard": hard})) == [error.replace("spec", "status", 1) for error in errors]
+
+
+@pytest.mark.parametrize(
+    ("scopes", "hard", "details"),
+    [
+        pytest.param(["BestEffort"], {"pods": "1"}, [], id="a scope that fits"),
+        pytest.param(["BestEffort"], {"cpu": "1", "memory": "1"}, [MISFIT, MISFIT], id="a scope that fits nothing"),
+        pytest.param(
+            ["VolumeAttributesClass"], {"pods": "1", "requests.storage": "1"}, [MISFIT], id="a scope of claims"
+        ),
+        pytest.param(["Odd"], {"cpu": "1"}, ["unsupported scope"], id="a scope that nobody knows"),
+        pytest.param(
+            ["Terminating", "NotTerminating"], {}, ["conflicting scopes"], id="scopes that exclude each other"
+        ),
+    ],
+)
+def test_scopes(scopes: list[str], hard: Document, details: list[str]) -> None:
+    errors = validate_quota_spec({"scopes": scopes, "hard": hard}, "spec")
+    assert [(error.field, error.value, error.detail) for error in errors] == [
+        ("spec.scopes", scopes, detail) for detail in details
+    ]
+
+
+@pytest.mark.parametrize(
+    ("requirement", "errors"),
+    [
+        pytest.param({"scopeName": "PriorityClass", "operator": "In", "values": ["a"]}, [], id="certain classes"),
+        pytest.param(
+            {"scopeName": "PriorityClass", "operator": "In"},
+            [
+                "values: Required value: must be at least one value when `operator` is 'In' or 'NotIn' for "
+                "scope selector"
+            ],
+            id="no class",
+        ),
+        pytest.param(
+            {"scopeName": "PriorityClass", "operator": "Exists", "values": ["a"]},
+            [
+                "values: Invalid value: [\"a\"]: must be no value when `operator` is 'Exist' or 'DoesNotExist' for "
+                "scope selector"
+            ],
+            id="any class, and one",
+        ),
+        pytest.param(
+            {"scopeName": "Odd", "operator": "Is"},
+            [
+                'scopeName: Invalid value: "Odd": unsupported scope',
+                'operator: Invalid value: "Is": not a valid selector operator',
+            ],
+            id="nothing that is known",
+        ),
+    ],
+)
+def test_selectors(requirement: Document, errors: list[str]) -> None:
+    found = messages(validate_quota_spec({"scopeSelector": {"matchExpressions": [requirement]}}, "spec"))
+    assert found == [f"spec.scopeSelector.matchExpressions.{error}" for error in errors]
+
+
+def test_a_plain_scope_is_there_or_not() -> None:
+    requirement = {"scopeName": "BestEffort", "operator": "In", "values": ["a"]}
+    errors = validate_quota_spec({"scopeSelector": {"matchExpressions": [requirement]}, "hard": {"cpu": "1"}}, "spec")
+    assert [error.field.rpartition(".")[2] for error in errors] == ["matchExpressions", "operator"]
+    assert errors[1].detail.startswith("must be 'Exists' when scope is any of")
+
+
+def test_scopes_stay() -> None:
+    assert validate_scopes_update({"scopes": ["a", "b"]}, {"scopes": ["b", "a"]}) == []
+    assert messages(validate_scopes_update({}, {"scopes": ["a"]})) == [
+        "spec.scopes: Invalid value: null: field is immutable"
+    ]
+
+
+def test_a_new_quota_has_counted_nothing() -> None:
+    quota = document(RESOURCE_QUOTA, spec={"hard": {"cpu": "0.0001"}}, status={"hard": {"odd": "1"}})
+    assert created(RESOURCE_QUOTA, quota) == []
+    assert quota["spec"] == {"hard": {"cpu": "1m"}}
+    assert quota["status"] == {}
+
+
+def test_each_door_has_its_rules() -> None:
+    old = document(RESOURCE_QUOTA, spec={"hard": {"pods": "1"}, "scopes": ["BestEffort"]})
+    assert changed(RESOURCE_QUOTA, old, spec={"hard": {"pods": "2"}})[0] == [
+        "spec.scopes: Invalid value: null: field is immutable"
+    ]
+    errors, quota = changed(RESOURCE_QUOTA, old, "status", spec={}, status={"used": {"pods": "500m"}})
+    assert errors == ['status.used[pods]: Invalid value: "500m": must be an integer']
+    assert quota["spec"] == old["spec"]
+
+
+def test_requests_above_limits_are_told() -> None:
+    hard: Document = {"cpu": "2", "limits.cpu": "1", "requests.memory": "1Gi", "limits.memory": "1Gi"}
+    quota = document(RESOURCE_QUOTA, spec={"hard": hard})
+    assert strategy(RESOURCE_QUOTA).warnings_on_create(quota, call(RESOURCE_QUOTA)) == [
+        "ResourceQuota cpu (2) should be less than limits.cpu (1)"
+    ]
+    assert strategy(RESOURCE_QUOTA).warnings_on_update(quota, quota, call(RESOURCE_QUOTA)) == []

@@ -1,0 +1,370 @@
+"""Tests of kinds.resource_slice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mooring.api.kinds import RESOURCE_SLICE
+from mooring.apiserver.kinds.resource_slice import (
+    validate_device,
+    validate_resource_slice,
+    validate_shared_capacity,
+    validate_whole_capacity,
+)
+from tests.apiserver.core_documents import NOW, call, changed, created, document, strategy
+from tests.apiserver.field_errors import messages
+
+UNFIT = "default value is not valid according to the requestPolicy"
+
+
+@pytest.mark.parametrize(
+    ("policy", "errors"),
+    [
+        pytest.param({}, [], id="anything"),
+        pytest.param({"default": "1"}, [], id="anything, and one for who says nothing"),
+        pytest.param({"default": "1", "validValues": ["1", "2"]}, [], id="some amounts"),
+        pytest.param(
+            {"validValues": ["1"]}, [".default: Required value: required when validValues is defined"], id="no default"
+        ),
+        pytest.param(
+            {"default": "3", "validValues": ["1"]}, [f'.validValues: Invalid value: "3": {UNFIT}'], id="not this one"
+        ),
+        pytest.param(
+            {"default": "1", "validValues": ["2", "1"]},
+            ['.validValues[1]: Invalid value: "1": values must be sorted in ascending order'],
+            id="in disorder",
+        ),
+        pytest.param(
+            {"default": "1", "validValues": ["1", "1"]}, ['.validValues[1]: Duplicate value: "1"'], id="one twice"
+        ),
+        pytest.param(
+            {"default": "1", "validValues": ["1", "11"]},
+            ['.validValues[1]: Invalid value: "11": option is larger than capacity value: 10'],
+            id="more than there is",
+        ),
+        pytest.param(
+            {"default": "1", "validValues": [str(number) for number in range(1, 12)]},
+            [
+                ".validValues: Too many: 11: must have at most 10 items",
+                f'.validValues: Invalid value: "1": {UNFIT}',
+            ],
+            id="too many to look for the default",
+        ),
+        pytest.param(
+            {"default": "1", "validValues": ["1"], "validRange": {"min": "1"}},
+            [
+                ': Forbidden: exactly one policy can be specified, cannot specify "validValues" and "validRange" '
+                "at the same time"
+            ],
+            id="amounts and a range",
+        ),
+        pytest.param({"default": "4", "validRange": {"min": "2", "max": "8", "step": "2"}}, [], id="a range"),
+        pytest.param(
+            {"default": "1", "validRange": {}},
+            [".validRange.min: Required value: required when validRange is defined"],
+            id="a range without a beginning",
+        ),
+        pytest.param(
+            {"default": "5", "validRange": {"min": "2", "max": "1"}},
+            [
+                '.validRange.max: Invalid value: "2": min is larger than max: 1',
+                '.validRange.max: Invalid value: "5": default is more than max: 1',
+            ],
+            id="a range upside down",
+        ),
+        pytest.param(
+            {"default": "1", "validRange": {"min": "11"}},
+            [
+                '.validRange.min: Invalid value: "11": min is larger than capacity value: 10',
+                '.validRange.min: Invalid value: "1": default is less than min: 11',
+            ],
+            id="a range beyond what there is",
+        ),
+        pytest.param(
+            {"default": "3", "validRange": {"min": "2", "step": "20"}},
+            [
+                '.validRange.step: Invalid value: "20": one step 22 is larger than capacity value: 10',
+                '.validRange.step: Invalid value: "3": value is not a multiple of a given step (20) from (2)',
+            ],
+            id="a large step",
+        ),
+        pytest.param({"default": "3", "validRange": {"min": "2", "step": "0"}}, [], id="a step of nothing"),
+    ],
+)
+def test_what_is_wrong_with_a_policy(policy: dict[str, Any], errors: list[str]) -> None:
+    capacity = {"value": "10", "requestPolicy": policy}
+    assert messages(validate_shared_capacity(capacity, "c")) == [f"c.requestPolicy{error}" for error in errors]
+
+
+def test_only_what_is_shared_needs_a_policy() -> None:
+    assert validate_whole_capacity({"value": "10"}, "c") == []
+    assert messages(validate_whole_capacity({"value": "10", "requestPolicy": {}}, "c")) == [
+        "c.requestPolicy: Forbidden: allowMultipleAllocations must be true"
+    ]
+
+
+PER_DEVICE = "`perDeviceNodeSelection` is set to true in the ResourceSlice spec"
+ONE_WAY = f"exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when {PER_DEVICE}"
+
+
+def errors_of(is_per_device: bool = False, old: dict[str, Any] | None = None, **parts: Any) -> list[str]:
+    return messages(validate_device({"name": "d", **parts}, old, "d", is_per_device))
+
+
+@pytest.mark.parametrize(
+    ("parts", "errors"),
+    [
+        pytest.param({}, [], id="a plain device"),
+        pytest.param({"attributes": {"a": {"int": 0}, "x.y/b": {"version": "1.2.3-rc.1+b"}}}, [], id="with attributes"),
+        pytest.param(
+            {"attributes": {"a": {}}},
+            ['d.attributes[a]: Invalid value: "": exactly one value must be specified'],
+            id="an attribute of nothing",
+        ),
+        pytest.param(
+            {"attributes": {"a": {"version": "1.0"}}},
+            ['d.attributes[a].version: Invalid value: "1.0": must be a string compatible with semver.org spec 2.0.0'],
+            id="no version",
+        ),
+        pytest.param(
+            {"attributes": {"a": {"string": "x" * 65}}},
+            ["d.attributes[a].string: Too long: may not be more than 64 bytes"],
+            id="a long text",
+        ),
+        pytest.param(
+            {"attributes": {f"a{number}": {"int": 1} for number in range(33)}},
+            ["d: Invalid value: 33: the total number of attributes and capacities must not exceed 32"],
+            id="too many attributes",
+        ),
+        pytest.param(
+            {"capacity": {"m": {"value": "1", "requestPolicy": {}}}},
+            ["d.capacity[m].requestPolicy: Forbidden: allowMultipleAllocations must be true"],
+            id="a policy for one user",
+        ),
+        pytest.param(
+            {"taints": [{"key": "a"}]}, ["d.taints[0].effect: Required value"], id="a taint without an effect"
+        ),
+        pytest.param(
+            {"taints": [{"key": "a", "effect": "X"}]},
+            [
+                'd.taints[0].effect: Unsupported value: "X": supported values: "NoExecute", "NoSchedule", "None"',
+            ],
+            id="a taint with an unknown effect",
+        ),
+        pytest.param(
+            {"consumesCounters": [{}]},
+            ["d.consumesCounters[0].counterSet: Required value", "d.consumesCounters[0].counters: Required value"],
+            id="consumes nothing of nobody",
+        ),
+        pytest.param(
+            {"consumesCounters": [{"counterSet": "s", "counters": {f"m{n}": {"value": "1"} for n in range(33)}}]},
+            ["d.consumesCounters[0].counters: Too many: 33: must have at most 32 items"],
+            id="consumes too many",
+        ),
+        pytest.param(
+            {"nodeName": "n"},
+            [f"d: Invalid value: null: `nodeName`, `nodeSelector` and `allNodes` can only be set if {PER_DEVICE}"],
+            id="not its business",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_device(parts: dict[str, Any], errors: list[str]) -> None:
+    assert errors_of(**parts) == errors
+
+
+@pytest.mark.parametrize(
+    ("parts", "errors"),
+    [
+        pytest.param({"nodeName": "n"}, [], id="a node"),
+        pytest.param({}, [f"d: Required value: {ONE_WAY}"], id="nowhere"),
+        pytest.param(
+            {"nodeName": "n", "allNodes": True},
+            [f'd: Invalid value: "{{`nodeName`, `allNodes`}}": {ONE_WAY}'],
+            id="two ways",
+        ),
+        pytest.param(
+            {"nodeName": "", "allNodes": False},
+            [
+                'd.nodeName: Invalid value: "": must not be empty',
+                "d.allNodes: Invalid value: false: must be either unset or set to true",
+                f"d: Required value: {ONE_WAY}",
+            ],
+            id="neither nor",
+        ),
+    ],
+)
+def test_a_device_may_say_where_it_can_be_used(parts: dict[str, Any], errors: list[str]) -> None:
+    assert errors_of(is_per_device=True, **parts) == errors
+
+
+def test_taints_that_stay_are_not_judged_again() -> None:
+    odd = [{"key": "a", "effect": "X"}]
+    assert errors_of(old={"name": "d", "taints": odd}, taints=odd) == []
+
+
+def test_two_values_are_printed_like_a_struct() -> None:
+    (error,) = errors_of(attributes={"a": {"int": 1, "bool": True}})
+    assert '"Int":1,"Bool":true' in error
+
+
+WAYS = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required"
+COUNTERS = {"name": "s", "counters": {"m": {"value": "1"}}}
+SELECTOR = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}]}
+
+
+def spec(**parts: Any) -> dict[str, Any]:
+    made = {
+        "driver": "d.example.com",
+        "pool": {"name": "p", "generation": 1, "resourceSliceCount": 1},
+        "nodeName": "n",
+        **parts,
+    }
+    return {field: value for field, value in made.items() if value is not None}
+
+
+@pytest.mark.parametrize(
+    ("parts", "errors"),
+    [
+        pytest.param({}, [], id="an empty slice of a node"),
+        pytest.param({"driver": ""}, ["spec.driver: Required value"], id="of nobody"),
+        pytest.param(
+            {"pool": {"name": "", "generation": -1}},
+            [
+                "spec.pool.name: Required value",
+                "spec.pool.resourceSliceCount: Invalid value: 0: must be greater than zero",
+                "spec.pool.generation: Invalid value: -1: must be greater than or equal to zero",
+            ],
+            id="a pool that cannot be",
+        ),
+        pytest.param({"nodeName": None}, [f"spec: Required value: {WAYS}"], id="nowhere"),
+        pytest.param({"nodeName": None, "allNodes": True}, [], id="everywhere"),
+        pytest.param({"nodeName": None, "nodeSelector": SELECTOR}, [], id="at some nodes"),
+        pytest.param(
+            {"allNodes": True},
+            [f'spec: Invalid value: "{{`nodeName`, `allNodes`}}": {WAYS}, but multiple fields are set'],
+            id="at a node and everywhere",
+        ),
+        pytest.param(
+            {"nodeName": "", "allNodes": False},
+            [
+                'spec.nodeName: Invalid value: "": must be either unset or set to a non-empty string',
+                "spec.allNodes: Invalid value: false: must be either unset or set to true",
+                f"spec: Required value: {WAYS}",
+            ],
+            id="neither nor",
+        ),
+        pytest.param(
+            {"devices": [{"name": "d"}], "sharedCounters": [COUNTERS]},
+            ['spec: Invalid value: "": only one of `sharedCounters` or `devices` is allowed'],
+            id="devices and counters",
+        ),
+        pytest.param({"devices": [{"name": "d"}] * 2}, ['spec.devices[1]: Duplicate value: "d"'], id="a device twice"),
+        pytest.param(
+            {"devices": [{"name": f"d{number}"} for number in range(129)]},
+            ["spec.devices: Too many: 129: must have at most 128 items"],
+            id="too many devices",
+        ),
+        pytest.param(
+            {"devices": [{"name": f"d{number}", "taints": [{"key": "a", "effect": "None"}]} for number in range(65)]},
+            ["spec.devices: Too many: 65: must have at most 64 items"],
+            id="fewer if they are tainted",
+        ),
+        pytest.param(
+            {"sharedCounters": [{"name": ""}]},
+            ["spec.sharedCounters[0].name: Required value", "spec.sharedCounters[0].counters: Required value"],
+            id="counters of nothing",
+        ),
+        pytest.param(
+            {"sharedCounters": [COUNTERS, COUNTERS]},
+            ['spec.sharedCounters[1]: Duplicate value: "s"'],
+            id="a set of counters twice",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_slice(parts: dict[str, Any], errors: list[str]) -> None:
+    assert messages(validate_resource_slice(spec(**parts), None, "spec")) == errors
+
+
+def test_one_term_selects_nodes() -> None:
+    two = {"nodeSelectorTerms": SELECTOR["nodeSelectorTerms"] * 2}
+    (error,) = validate_resource_slice(spec(nodeName=None, nodeSelector=two), None, "spec")
+    assert (error.field, error.detail) == (
+        "spec.nodeSelector.nodeSelectorTerms",
+        "must have exactly one node selector term",
+    )
+
+
+def test_what_a_change_may_not_touch() -> None:
+    pool = {"name": "q", "generation": 2, "resourceSliceCount": 3}
+    assert validate_resource_slice(spec(pool={**pool, "name": "p"}), spec(), "spec") == []
+    changed = spec(driver="e.example.com", pool=pool, nodeName=None, allNodes=True)
+    assert messages(validate_resource_slice(changed, spec(), "spec")) == [
+        'spec.pool.name: Invalid value: "q": field is immutable',
+        'spec.driver: Invalid value: "e.example.com": field is immutable',
+        "spec.nodeName: Invalid value: null: field is immutable",
+    ]
+
+
+POOL = {"name": "p", "generation": 1, "resourceSliceCount": 1}
+LONG_AGO = "2020-01-01T00:00:00Z"
+
+
+def resource_slice_strategy_spec(*devices: dict[str, Any], driver: str = "d.example.com") -> dict[str, Any]:
+    return {"driver": driver, "pool": POOL, "nodeName": "n", "devices": list(devices)}
+
+
+def test_taints_get_a_time() -> None:
+    taints = [{"key": "a", "effect": "NoExecute"}, {"key": "b", "effect": "None", "timeAdded": LONG_AGO}]
+    made = document(RESOURCE_SLICE, spec=resource_slice_strategy_spec({"name": "d", "taints": taints}))
+    assert created(RESOURCE_SLICE, made) == []
+    assert [taint["timeAdded"] for taint in made["spec"]["devices"][0]["taints"]] == [NOW, LONG_AGO]
+    assert made["metadata"]["generation"] == 1
+
+
+def test_fields_behind_gates_are_dropped_but_counted() -> None:
+    device = {
+        "name": "d",
+        "attributes": {"a": {"ints": [1], "int": 2}},
+        "nodeAllocatableResourceMappings": {"cpu": {"capacityKey": "x"}},
+    }
+    old = document(
+        RESOURCE_SLICE,
+        {"generation": 1},
+        spec=resource_slice_strategy_spec({"name": "d", "attributes": {"a": {"int": 2}}}),
+    )
+    errors, new = changed(RESOURCE_SLICE, old, spec=resource_slice_strategy_spec(device))
+    assert (errors, new["spec"]) == ([], old["spec"])
+    assert new["metadata"]["generation"] == 2
+
+
+def test_amounts_that_mean_the_same_are_no_change() -> None:
+    old = document(
+        RESOURCE_SLICE,
+        {"generation": 1},
+        spec=resource_slice_strategy_spec({"name": "d", "capacity": {"m": {"value": "1Gi"}}}),
+    )
+    _, new = changed(
+        RESOURCE_SLICE, old, spec=resource_slice_strategy_spec({"name": "d", "capacity": {"m": {"value": "1024Mi"}}})
+    )
+    assert new["metadata"]["generation"] == 1
+
+
+def test_drivers_should_be_in_lower_case() -> None:
+    made, how = (
+        document(RESOURCE_SLICE, spec=resource_slice_strategy_spec(driver="D.example.com")),
+        strategy(RESOURCE_SLICE),
+    )
+    wanted = ['spec.driver: driver names should be lowercase; "D.example.com" contains uppercase characters']
+    assert how.warnings_on_create(made, call(RESOURCE_SLICE)) == wanted
+    assert how.warnings_on_update(made, made, call(RESOURCE_SLICE)) == wanted
+    assert (
+        how.warnings_on_create(document(RESOURCE_SLICE, spec=resource_slice_strategy_spec()), call(RESOURCE_SLICE))
+        == []
+    )
+
+
+def test_slices_are_selected_by_node_and_driver() -> None:
+    made = document(RESOURCE_SLICE, spec={"driver": "d", "pool": POOL, "allNodes": True})
+    assert strategy(RESOURCE_SLICE).selectable_fields(made) == {"spec.nodeName": "", "spec.driver": "d"}

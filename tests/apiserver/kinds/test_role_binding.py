@@ -1,0 +1,168 @@
+"""Tests of kinds.role and kinds.role_binding."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.api.document import Document
+from mooring.apiserver.kinds.role import GROUP, validate_aggregation, validate_rules
+from mooring.apiserver.kinds.role_binding import validate_role_binding, validate_role_change
+from tests.apiserver.field_errors import messages
+from tests.apiserver.workload_builders import body, created, defaulted, updated
+
+READ: Document = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}
+ROLE: Document = {"apiGroup": GROUP, "kind": "ClusterRole", "name": "view"}
+
+
+@pytest.mark.parametrize(
+    ("rule", "is_namespaced", "errors"),
+    [
+        pytest.param(READ, True, [], id="a sound one"),
+        pytest.param(
+            {},
+            True,
+            [
+                "rules[0].verbs: Required value: verbs must contain at least one value",
+                "rules[0].apiGroups: Required value: resource rules must supply at least one api group",
+                "rules[0].resources: Required value: resource rules must supply at least one resource",
+            ],
+            id="an empty one",
+        ),
+        pytest.param({"verbs": ["get"], "nonResourceURLs": ["/x"]}, False, [], id="paths of the cluster"),
+        pytest.param(
+            {"verbs": ["get"], "nonResourceURLs": ["/x"]},
+            True,
+            ['rules[0].nonResourceURLs: Invalid value: ["/x"]: namespaced rules cannot apply to non-resource URLs'],
+            id="paths of a namespace",
+        ),
+        pytest.param(
+            {**READ, "nonResourceURLs": ["/x"]},
+            False,
+            [
+                'rules[0].nonResourceURLs: Invalid value: ["/x"]: '
+                "rules cannot apply to both regular resources and non-resource URLs"
+            ],
+            id="paths and resources",
+        ),
+    ],
+)
+def test_rules(rule: Document, is_namespaced: bool, errors: list[str]) -> None:
+    assert messages(validate_rules([rule], is_namespaced)) == errors
+
+
+@pytest.mark.parametrize(
+    ("rule", "errors"),
+    [
+        pytest.param(None, [], id="none"),
+        pytest.param({"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}, [], id="a sound one"),
+        pytest.param(
+            {},
+            [
+                "aggregationRule.clusterRoleSelectors: Required value: "
+                "at least one clusterRoleSelector required if aggregationRule is non-nil"
+            ],
+            id="an empty one",
+        ),
+        pytest.param(
+            {"clusterRoleSelectors": [{"matchExpressions": [{"key": "a", "operator": "Q"}]}]},
+            [
+                "aggregationRule.clusterRoleSelectors[0].matchExpressions[0].operator: "
+                'Invalid value: "Q": not a valid selector operator',
+                "aggregationRule.clusterRoleSelectors[0]: Invalid value: null: invalid label selector.",
+            ],
+            id="a bad selector",
+        ),
+    ],
+)
+def test_aggregation(rule: Document | None, errors: list[str]) -> None:
+    assert messages(validate_aggregation(rule, None)) == errors
+
+
+@pytest.mark.parametrize(
+    ("subject", "is_namespaced", "errors"),
+    [
+        pytest.param({"kind": "User", "name": "anna", "apiGroup": GROUP}, False, [], id="a user"),
+        pytest.param({"kind": "ServiceAccount", "name": "s"}, True, [], id="an account of this namespace"),
+        pytest.param(
+            {"kind": "ServiceAccount", "name": "s"},
+            False,
+            ["subjects[0].namespace: Required value"],
+            id="an account of no namespace",
+        ),
+        pytest.param(
+            {"kind": "ServiceAccount", "name": "s", "apiGroup": "x"},
+            True,
+            ['subjects[0].apiGroup: Unsupported value: "x": supported values: ""'],
+            id="an account of another group",
+        ),
+        pytest.param(
+            {"kind": "User", "name": "u", "apiGroup": "x"},
+            True,
+            [f'subjects[0].apiGroup: Unsupported value: "x": supported values: "{GROUP}"'],
+            id="a user of another group",
+        ),
+        pytest.param(
+            {"kind": "Robot", "name": ""},
+            True,
+            [
+                "subjects[0].name: Required value",
+                'subjects[0].kind: Unsupported value: "Robot": supported values: "ServiceAccount", "User", "Group"',
+            ],
+            id="nobody of no kind",
+        ),
+    ],
+)
+def test_subjects(subject: Document, is_namespaced: bool, errors: list[str]) -> None:
+    assert messages(validate_role_binding({"roleRef": ROLE, "subjects": [subject]}, is_namespaced)) == errors
+
+
+def test_a_binding_of_the_cluster_binds_roles_of_the_cluster() -> None:
+    binding = {"roleRef": {"apiGroup": "x", "kind": "Role", "name": ""}}
+    assert messages(validate_role_binding(binding, False)) == [
+        f'roleRef.apiGroup: Unsupported value: "x": supported values: "{GROUP}"',
+        'roleRef.kind: Unsupported value: "Role": supported values: "ClusterRole"',
+        "roleRef.name: Required value",
+    ]
+
+
+def test_a_binding_is_for_one_role() -> None:
+    assert messages(validate_role_change({"roleRef": {**ROLE, "name": "edit"}}, {"roleRef": ROLE})) == [
+        f'roleRef: Invalid value: {{"APIGroup":"{GROUP}","Kind":"ClusterRole","Name":"edit"}}: cannot change roleRef'
+    ]
+
+
+@pytest.mark.parametrize("kind", ["Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"])
+@pytest.mark.parametrize(
+    ("name", "errors"),
+    [
+        pytest.param("system:Anything at all", [], id="any name"),
+        pytest.param("a/b", ["metadata.name: Invalid value: \"a/b\": may not contain '/'"], id="not in an address"),
+    ],
+)
+def test_names(kind: str, name: str, errors: list[str]) -> None:
+    assert created(body(kind, metadata__name=name)).errors == errors
+
+
+@pytest.mark.parametrize("kind", ["Role", "ClusterRole"])
+def test_no_rules_are_stored_as_none(kind: str) -> None:
+    assert created(body(kind, rules=[])).obj["rules"] is None
+
+
+def test_a_binding_cannot_be_turned_to_another_role() -> None:
+    old = created(body("RoleBinding")).obj
+    (error,) = updated(body("RoleBinding", roleRef__name="other"), old).errors
+    assert error.endswith("cannot change roleRef")
+
+
+def test_an_update_is_judged_as_new() -> None:
+    old = created(body("Role")).obj
+    assert updated(body("Role", rules=[{"verbs": ["get"], "apiGroups": [""]}]), old).errors == [
+        "rules[0].resources: Required value: resource rules must supply at least one resource"
+    ]
+
+
+def test_roles_users_and_groups_belong_to_rbac() -> None:
+    subjects = [{"kind": "User", "name": "u"}, {"kind": "ServiceAccount", "name": "s"}]
+    obj = defaulted(body("RoleBinding", subjects=subjects))
+    assert obj["roleRef"]["apiGroup"] == GROUP
+    assert [subject.get("apiGroup") for subject in obj["subjects"]] == [GROUP, None]

@@ -1,0 +1,187 @@
+"""Tests of kinds.secret."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from datetime import UTC, datetime
+from functools import cache
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
+
+from mooring.api.document import Document
+from mooring.api.kinds import SECRET
+from mooring.apiserver.kinds.secret import default_secret, key_pair_warnings, validate_secret
+from tests.apiserver.core_documents import call, changed, document, strategy
+from tests.apiserver.field_errors import messages
+
+
+def test_text_becomes_data() -> None:
+    secret: Document = {"data": {"a": "YQ==", "b": "Yg=="}, "stringData": {"a": "z", "c": ""}}
+    default_secret(secret)
+    assert secret == {"data": {"a": "eg==", "b": "Yg==", "c": ""}, "type": "Opaque"}
+    default_secret(secret)
+    assert secret["data"] == {"a": "eg==", "b": "Yg==", "c": ""}
+
+
+def test_a_type_that_is_said_stays() -> None:
+    secret: Document = {"type": "example.com/own"}
+    default_secret(secret)
+    assert secret == {"type": "example.com/own"}
+
+
+REDACTED = 'Invalid value: "<secret contents redacted>"'
+
+
+@pytest.mark.parametrize(
+    ("kind", "texts", "errors"),
+    [
+        pytest.param("", {}, [], id="opaque ones hold anything"),
+        pytest.param("example.com/own", {}, [], id="so do those of others"),
+        pytest.param("kubernetes.io/tls", {"tls.crt": ""}, ["data[tls.key]: Required value"], id="a certificate"),
+        pytest.param(
+            "kubernetes.io/ssh-auth", {"ssh-privatekey": ""}, ["data[ssh-privatekey]: Required value"], id="ssh"
+        ),
+        pytest.param("kubernetes.io/basic-auth", {"username": ""}, [], id="a name without a password"),
+        pytest.param(
+            "kubernetes.io/basic-auth",
+            {},
+            ["data[username]: Required value", "data[password]: Required value"],
+            id="neither name nor password",
+        ),
+        pytest.param("kubernetes.io/dockercfg", {}, ["data[.dockercfg]: Required value"], id="no credentials"),
+        pytest.param(
+            "kubernetes.io/dockerconfigjson",
+            {".dockerconfigjson": "[]"},
+            [
+                f"data[.dockerconfigjson]: {REDACTED}: json: cannot unmarshal array into Go value of type "
+                "map[string]interface {}"
+            ],
+            id="credentials of another form",
+        ),
+        pytest.param(
+            "kubernetes.io/service-account-token",
+            {},
+            ["metadata.annotations[kubernetes.io/service-account.name]: Required value"],
+            id="a token of nobody",
+        ),
+    ],
+)
+def test_types_ask_for_keys(kind: str, texts: Document, errors: list[str]) -> None:
+    assert messages(validate_secret(document(SECRET, type=kind, stringData=texts))) == errors
+
+
+def test_all_of_it_must_fit() -> None:
+    errors = messages(validate_secret(document(SECRET, stringData={"a": "x" * 1_048_577})))
+    assert errors == ["data: Too long: may not be more than 1048576 bytes"]
+
+
+BROKEN = "-----BEGIN {}-----\nAAAA\n-----END {}-----\n"
+
+
+@cache
+def elliptic(name: str) -> ec.EllipticCurvePrivateKey:
+    return ec.generate_private_key(ec.SECP256R1())
+
+
+@cache
+def edwards() -> ed25519.Ed25519PrivateKey:
+    return ed25519.Ed25519PrivateKey.generate()
+
+
+def pem(key: ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey) -> str:
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+
+
+@cache
+def certificate(name: str) -> str:
+    key = elliptic(name)
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    builder = x509.CertificateBuilder(subject, subject, key.public_key(), 1)
+    builder = builder.not_valid_before(datetime(2026, 1, 1, tzinfo=UTC)).not_valid_after(
+        datetime(2036, 1, 1, tzinfo=UTC)
+    )
+    return builder.sign(key, SHA256()).public_bytes(Encoding.PEM).decode()
+
+
+def broken(name: str) -> str:
+    return BROKEN.format(name, name)
+
+
+@pytest.mark.parametrize(
+    ("crt", "key", "error"),
+    [
+        pytest.param(certificate("a"), pem(elliptic("a")), "", id="they fit"),
+        pytest.param(
+            f"# mine\n{certificate('a')}{certificate('b')}", pem(elliptic("a")), "", id="the first certificate counts"
+        ),
+        pytest.param(
+            certificate("a"), pem(elliptic("b")), "tls: private key does not match public key", id="another key"
+        ),
+        pytest.param(
+            certificate("a"),
+            pem(edwards()),
+            "tls: private key type does not match public key type",
+            id="another kind of key",
+        ),
+        pytest.param("", "", "tls: failed to find any PEM data in certificate input", id="nothing"),
+        pytest.param(certificate("a"), "x", "tls: failed to find any PEM data in key input", id="no key"),
+        pytest.param(
+            pem(elliptic("a")),
+            certificate("a"),
+            "tls: failed to find certificate PEM data in certificate input, but did find a private key; "
+            "PEM inputs may have been switched",
+            id="switched",
+        ),
+        pytest.param(
+            certificate("a"),
+            certificate("a"),
+            "tls: found a certificate rather than a key in the PEM for the private key",
+            id="two certificates",
+        ),
+        pytest.param(
+            broken("ODD") + broken("EVEN"),
+            "",
+            'tls: failed to find "CERTIFICATE" PEM block in certificate input after skipping PEM blocks of the '
+            "following types: [ODD EVEN]",
+            id="other blocks for a certificate",
+        ),
+        pytest.param(
+            certificate("a"),
+            broken("ODD"),
+            'tls: failed to find PEM block with type ending in "PRIVATE KEY" in key input after skipping PEM blocks of '
+            "the following types: [ODD]",
+            id="other blocks for a key",
+        ),
+        pytest.param(broken("CERTIFICATE"), pem(elliptic("a")), "x509: malformed certificate", id="a torn certificate"),
+        pytest.param(certificate("a"), broken("PRIVATE KEY"), "tls: failed to parse private key", id="a torn key"),
+    ],
+)
+def test_pairs(crt: str, key: str, error: str) -> None:
+    data = {"tls.crt": b64encode(crt.encode()).decode(), "tls.key": b64encode(key.encode()).decode()}
+    assert key_pair_warnings(data) == ([error] if error else [])
+
+
+TLS = {"tls.crt": "x", "tls.key": "y"}
+
+
+def test_the_type_stays() -> None:
+    old = document(SECRET, type="example.com/own", data={"a": "YQ=="}, immutable=True)
+    errors, _ = changed(SECRET, old, type="example.com/other", data={"a": "Yg=="})
+    assert errors == [
+        'type: Invalid value: "example.com/other": field is immutable',
+        "data: Forbidden: field is immutable when `immutable` is set",
+    ]
+
+
+def test_a_pair_of_keys_that_is_none_is_told() -> None:
+    how, secret = strategy(SECRET), document(SECRET, type="kubernetes.io/tls", stringData=TLS)
+    warning = "tls: failed to find any PEM data in certificate input"
+    assert how.warnings_on_create(secret, call(SECRET)) == [warning]
+    assert how.warnings_on_update(secret, secret, call(SECRET)) == [warning]
+    assert how.warnings_on_create(document(SECRET, stringData=TLS), call(SECRET)) == []
+    assert how.selectable_fields(secret) == {"type": "kubernetes.io/tls"}

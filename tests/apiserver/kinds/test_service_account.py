@@ -1,0 +1,31 @@
+"""Tests of kinds.service_account."""
+
+from __future__ import annotations
+
+from mooring.api.kinds import SERVICE_ACCOUNT
+from mooring.apiserver.kinds.service_account import ENFORCE_MOUNTABLE_SECRETS
+from tests.apiserver.core_documents import call, changed, created, document, strategy
+
+ANNOTATED = {"annotations": {ENFORCE_MOUNTABLE_SECRETS: "true"}}
+SECRETS = [{"name": "a", "namespace": "b", "uid": "c"}, {}]
+
+
+def test_of_a_secret_only_the_name_is_kept() -> None:
+    account = document(SERVICE_ACCOUNT, secrets=SECRETS)
+    assert created(SERVICE_ACCOUNT, account) == []
+    assert account["secrets"] == [{"name": "a"}, {}]
+    errors, account = changed(SERVICE_ACCOUNT, document(SERVICE_ACCOUNT), secrets=SECRETS)
+    assert (errors, account["secrets"]) == ([], [{"name": "a"}, {}])
+
+
+def test_the_old_annotation_is_told_when_it_comes() -> None:
+    how, plain = strategy(SERVICE_ACCOUNT), document(SERVICE_ACCOUNT)
+    account = document(SERVICE_ACCOUNT, ANNOTATED)
+    warnings = how.warnings_on_create(account, call(SERVICE_ACCOUNT))
+    assert warnings == [
+        "metadata.annotations[kubernetes.io/enforce-mountable-secrets]: deprecated in v1.32+; "
+        "prefer separate namespaces to isolate access to mounted secrets"
+    ]
+    assert how.warnings_on_update(account, plain, call(SERVICE_ACCOUNT)) == warnings
+    assert how.warnings_on_update(account, account, call(SERVICE_ACCOUNT)) == []
+    assert how.warnings_on_create(plain, call(SERVICE_ACCOUNT)) == []

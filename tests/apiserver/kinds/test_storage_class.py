@@ -1,0 +1,132 @@
+"""Tests of kinds.storage_class."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mooring.api.kinds import STORAGE_CLASS
+from mooring.apiserver.kinds.storage_class import validate_storage_class, validate_storage_class_update
+from tests.apiserver.core_documents import call, changed, created, document, strategy
+from tests.apiserver.field_errors import messages
+
+QUALIFIED = (
+    "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "
+    "character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
+    "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
+)
+HERE = "allowedTopologies[0].matchLabelExpressions"
+
+
+def storage_class(**parts: Any) -> dict[str, Any]:
+    return document(STORAGE_CLASS, **{"provisioner": "example.com/p", **parts})
+
+
+def term(*expressions: tuple[str, list[str]]) -> dict[str, Any]:
+    return {"matchLabelExpressions": [{"key": key, "values": values} for key, values in expressions]}
+
+
+@pytest.mark.parametrize(
+    ("parts", "errors"),
+    [
+        pytest.param({}, [], id="defaults will do"),
+        pytest.param({"provisioner": ""}, ["provisioner: Required value"], id="somebody must provision"),
+        pytest.param({"provisioner": "Example.com/P"}, [], id="the case does not matter"),
+        pytest.param(
+            {"provisioner": "A b"}, [f'provisioner: Invalid value: "a b": {QUALIFIED}'], id="told in lower case"
+        ),
+        pytest.param({"reclaimPolicy": ""}, [], id="an empty policy is none"),
+        pytest.param(
+            {"reclaimPolicy": "Recycle"},
+            ['reclaimPolicy: Unsupported value: "Recycle": supported values: "Delete", "Retain"'],
+            id="nothing is recycled",
+        ),
+        pytest.param(
+            {"volumeBindingMode": ""},
+            [
+                'volumeBindingMode: Unsupported value: "": supported values: "Immediate", "WaitForFirstConsumer"',
+            ],
+            id="an empty mode is not the default one",
+        ),
+        pytest.param(
+            {"parameters": {"": "x"}}, ['parameters: Invalid value: "": field can not be empty.'], id="keys have names"
+        ),
+        pytest.param(
+            {"parameters": {str(number): "x" for number in range(513)}},
+            ["parameters: Too long: may not be more than 512 bytes"],
+            id="too many parameters",
+        ),
+        pytest.param(
+            {"parameters": {"a": "x" * 256 * 1024}},
+            ["parameters: Too long: may not be more than 262144 bytes"],
+            id="too large parameters",
+        ),
+        pytest.param(
+            {"allowedTopologies": [term(("a", ["x", "x"]))]},
+            [f'{HERE}[0].values[1]: Duplicate value: "x"'],
+            id="a value twice",
+        ),
+        pytest.param({"allowedTopologies": [term(("a", []))]}, [f"{HERE}[0].values: Required value"], id="no value"),
+        pytest.param(
+            {"allowedTopologies": [term(("a", ["x"]), ("a", ["y"]))]},
+            [f'{HERE}[1].key: Duplicate value: "a"'],
+            id="a key twice",
+        ),
+        pytest.param(
+            {"allowedTopologies": [term(("a", ["x", "y"])), term(("a", ["y", "x"]))]},
+            ['allowedTopologies[1].matchLabelExpressions: Duplicate value: ""'],
+            id="a term twice",
+        ),
+        pytest.param({"allowedTopologies": [term()]}, [f'{HERE}: Duplicate value: ""'], id="a term that wants nothing"),
+    ],
+)
+def test_what_is_wrong_with_a_class(parts: dict[str, Any], errors: list[str]) -> None:
+    assert messages(validate_storage_class(storage_class(**parts))) == errors
+
+
+@pytest.mark.parametrize(
+    ("parts", "errors"),
+    [
+        pytest.param({"allowVolumeExpansion": True, "mountOptions": ["ro"]}, [], id="volumes may begin to grow"),
+        pytest.param(
+            {"parameters": {"b": "2", "a": "1"}},
+            ['parameters: Invalid value: {"a":"1","b":"2"}: field is immutable'],
+            id="parameters stay",
+        ),
+        pytest.param(
+            {"provisioner": "x/y", "reclaimPolicy": "Retain", "volumeBindingMode": "WaitForFirstConsumer"},
+            [
+                'provisioner: Invalid value: "x/y": field is immutable',
+                'reclaimPolicy: Invalid value: "Retain": field is immutable',
+                'volumeBindingMode: Invalid value: "WaitForFirstConsumer": field is immutable',
+            ],
+            id="so does everything that was promised",
+        ),
+    ],
+)
+def test_what_a_change_may_not_touch(parts: dict[str, Any], errors: list[str]) -> None:
+    assert messages(validate_storage_class_update(storage_class(**parts), storage_class())) == errors
+
+
+OLD_LABEL = [{"matchLabelExpressions": [{"key": "beta.kubernetes.io/os", "values": ["linux"]}]}]
+
+
+def test_old_labels_are_warned_of() -> None:
+    made = document(STORAGE_CLASS, provisioner="a/b", allowedTopologies=OLD_LABEL)
+    assert created(STORAGE_CLASS, made) == []
+    wanted = [
+        'allowedTopologies[0].matchLabelExpressions[0].key: deprecated since v1.14; use "kubernetes.io/os" instead'
+    ]
+    assert strategy(STORAGE_CLASS).warnings_on_create(made, call(STORAGE_CLASS)) == wanted
+    assert strategy(STORAGE_CLASS).warnings_on_update(made, made, call(STORAGE_CLASS)) == wanted
+
+
+def test_a_change_must_be_right_and_allowed() -> None:
+    errors, _ = changed(STORAGE_CLASS, document(STORAGE_CLASS, provisioner="a/b"), provisioner="")
+    assert errors == ["provisioner: Required value", 'provisioner: Invalid value: "": field is immutable']
+
+
+def test_a_class_deletes_and_binds_at_once() -> None:
+    made = document(STORAGE_CLASS, provisioner="a/b")
+    assert (made["reclaimPolicy"], made["volumeBindingMode"]) == ("Delete", "Immediate")

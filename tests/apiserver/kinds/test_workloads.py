@@ -1,0 +1,257 @@
+"""Tests of kinds.workloads."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from mooring.api.document import Document
+from mooring.apiserver.kinds.cron_job import default_cron_job
+from mooring.apiserver.kinds.daemon_set import TEMPLATE_GENERATION, default_daemon_set
+from mooring.apiserver.kinds.deployment import default_deployment
+from mooring.apiserver.kinds.job.strategy import default_job
+from mooring.apiserver.kinds.pod.defaults import WithEmptyLabels
+from mooring.apiserver.kinds.replica_set import default_replica_set
+from mooring.apiserver.kinds.stateful_set import default_stateful_set
+from mooring.apiserver.kinds.workloads import (
+    int_or_percent,
+    pod_name_warnings,
+    selector_matcher,
+    selector_value,
+    validate_at_most_100_percent,
+    validate_int_or_percent,
+    validate_nonnegative,
+    validate_not_decremented,
+    validate_selector_matches,
+)
+from mooring.client.errors import BadRequestError
+from tests.apiserver.field_errors import messages
+from tests.apiserver.workload_builders import body, defaulted
+
+PERCENT = (
+    "a valid percent string must be a numeric string followed by an ending '%' "
+    "(e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')"
+)
+
+
+@pytest.mark.parametrize(
+    ("value", "amount", "field_errors"),
+    [
+        pytest.param(3, 3, [], id="a number"),
+        pytest.param(-1, -1, ["f: Invalid value: -1: must be greater than or equal to 0"], id="below zero"),
+        pytest.param("25%", 25, [], id="a percentage"),
+        pytest.param("200%", 200, ['f: Invalid value: "200%": must not be greater than 100%'], id="above all"),
+        pytest.param("5", 5, [f'f: Invalid value: "5": {PERCENT}'], id="a number as text is none, but counts"),
+        pytest.param("x%", 0, [f'f: Invalid value: "x%": {PERCENT}'], id="no number"),
+        pytest.param("-5%", 0, [f'f: Invalid value: "-5%": {PERCENT}'], id="a negative percentage"),
+    ],
+)
+def test_numbers_and_percentages(value: int | str, amount: int, field_errors: list[str]) -> None:
+    assert int_or_percent(value) == amount
+    assert messages(validate_int_or_percent(value, "f") + validate_at_most_100_percent(value, "f")) == field_errors
+
+
+def test_an_absent_count_is_no_fault() -> None:
+    assert validate_nonnegative(None, "f") == []
+    assert int_or_percent(None) == 0
+
+
+@pytest.mark.parametrize(
+    ("template", "shown"),
+    [
+        pytest.param({}, "null", id="no labels"),
+        pytest.param({"metadata": {}}, "null", id="no labels in the metadata"),
+        pytest.param({"metadata": WithEmptyLabels()}, "{}", id="empty labels"),
+        pytest.param({"metadata": {"labels": {"z": "1", "a": "2"}}}, '{"a":"2","z":"1"}', id="other labels, sorted"),
+    ],
+)
+def test_a_selector_must_select_its_own_pods(template: Document, shown: str) -> None:
+    matcher = selector_matcher({"matchLabels": {"app": "x"}})
+    assert matcher is not None
+    assert messages(validate_selector_matches(matcher, template, "t")) == [
+        f"t.metadata.labels: Invalid value: {shown}: `selector` does not match template `labels`"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("selector", "is_sound"),
+    [
+        pytest.param(None, True, id="none matches nothing"),
+        pytest.param({}, True, id="empty matches everything"),
+        pytest.param({"matchLabels": {"a": "b c"}}, False, id="a bad value"),
+        pytest.param({"matchExpressions": [{"key": "a", "operator": "Maybe"}]}, False, id="an unknown operator"),
+        pytest.param({"matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]}, True, id="a set"),
+    ],
+)
+def test_which_selectors_can_be_compiled(selector: Document | None, is_sound: bool) -> None:
+    assert (selector_matcher(selector) is not None) is is_sound
+
+
+def test_a_selector_is_shown_in_the_order_of_its_type() -> None:
+    selector = {
+        "matchExpressions": [{"values": ["v"], "operator": "In", "key": "k"}],
+        "matchLabels": {"b": "1", "a": "2"},
+    }
+    shown = selector_value(selector)
+    assert shown is not None
+    assert list(shown) == ["matchLabels", "matchExpressions"]
+    assert list(shown["matchLabels"]) == ["a", "b"]
+    assert list(shown["matchExpressions"][0]) == ["key", "operator", "values"]
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "field_errors"),
+    [
+        pytest.param({}, {}, [], id="never counted"),
+        pytest.param({"collisionCount": 3}, {"collisionCount": 2}, [], id="grows"),
+        pytest.param(
+            {"collisionCount": 1},
+            {"collisionCount": 2},
+            ["s.collisionCount: Invalid value: 1: cannot be decremented"],
+            id="shrinks",
+        ),
+        pytest.param(
+            {}, {"collisionCount": 2}, ["s.collisionCount: Invalid value: 0: cannot be decremented"], id="gone"
+        ),
+    ],
+)
+def test_collisions_are_only_counted_up(new: Document, old: Document, field_errors: list[str]) -> None:
+    assert messages(validate_not_decremented(new, old, "s")) == field_errors
+
+
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [pytest.param("web", 0, id="a label"), pytest.param("web.v2", 1, id="dots"), pytest.param("w" * 64, 1, id="long")],
+)
+def test_names_that_make_bad_hostnames(name: str, count: int) -> None:
+    assert len(pod_name_warnings(name)) == count
+
+
+DEFAULTS = {
+    "Deployment": default_deployment,
+    "ReplicaSet": default_replica_set,
+    "StatefulSet": default_stateful_set,
+    "DaemonSet": default_daemon_set,
+    "Job": default_job,
+    "CronJob": default_cron_job,
+}
+
+
+@pytest.mark.parametrize("kind", DEFAULTS)
+def test_defaulting_twice_changes_nothing(kind: str) -> None:
+    once = defaulted(body(kind))
+    twice = copy.deepcopy(once)
+    DEFAULTS[kind](twice)
+    assert twice == once
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "field", "value"),
+    [
+        pytest.param(
+            "Deployment", {"spec__strategy": {"type": "Recreate"}}, "strategy", {"type": "Recreate"}, id="Recreate"
+        ),
+        pytest.param(
+            "DaemonSet",
+            {},
+            "updateStrategy",
+            {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}},
+            id="daemons one by one",
+        ),
+        pytest.param(
+            "DaemonSet",
+            {"spec__updateStrategy": {"type": "OnDelete", "rollingUpdate": {}}},
+            "updateStrategy",
+            {"type": "OnDelete", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 0}},
+            id="settings that are not used are still numbers",
+        ),
+        pytest.param(
+            "StatefulSet",
+            {},
+            "updateStrategy",
+            {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}},
+            id="stateful, all of them",
+        ),
+        pytest.param(
+            "StatefulSet",
+            {"spec__updateStrategy": {"type": "RollingUpdate"}},
+            "updateStrategy",
+            {"type": "RollingUpdate"},
+            id="stateful, if it was said",
+        ),
+        pytest.param(
+            "StatefulSet",
+            {},
+            "persistentVolumeClaimRetentionPolicy",
+            {"whenDeleted": "Retain", "whenScaled": "Retain"},
+            id="claims stay",
+        ),
+        pytest.param("Job", {}, "completions", 1, id="a job ends after one"),
+        pytest.param("Job", {"spec__parallelism": 2}, "completions", None, id="a parallel job ends when it likes"),
+        pytest.param(
+            "Job",
+            {"spec__backoffLimitPerIndex": 1},
+            "backoffLimit",
+            2147483647,
+            id="limits for each index replace the common one",
+        ),
+        pytest.param(
+            "Job", {"spec__podFailurePolicy": {"rules": []}}, "podReplacementPolicy", "Failed", id="failures are judged"
+        ),
+        pytest.param("CronJob", {}, "failedJobsHistoryLimit", 1, id="one failure is remembered"),
+    ],
+)
+def test_fields(kind: str, changes: dict[str, Any], field: str, value: object) -> None:
+    assert defaulted(body(kind, **changes))["spec"].get(field) == value
+
+
+def test_a_job_shares_the_labels_of_its_pods() -> None:
+    obj = defaulted(body("Job", spec__template__metadata={"labels": {"a": "b"}}))
+    assert obj["metadata"]["labels"] is obj["spec"]["template"]["metadata"]["labels"]
+
+
+def test_a_job_keeps_its_own_labels() -> None:
+    obj = defaulted(body("Job", metadata__labels={"z": "1"}, spec__template__metadata={"labels": {"a": "b"}}))
+    assert obj["metadata"]["labels"] == {"z": "1"}
+
+
+def test_a_pattern_of_conditions_means_true() -> None:
+    policy: Document = {"rules": [{"action": "Count", "onPodConditions": [{"type": "Ready"}]}]}
+    obj = defaulted(body("CronJob", spec__jobTemplate__spec__podFailurePolicy=policy))
+    (rule,) = obj["spec"]["jobTemplate"]["spec"]["podFailurePolicy"]["rules"]
+    assert rule["onPodConditions"] == [{"type": "Ready", "status": "True"}]
+
+
+def test_a_claim_template_is_a_claim() -> None:
+    obj = defaulted(body("StatefulSet", spec__volumeClaimTemplates=[{"metadata": {"name": "d"}, "spec": {}}]))
+    (claim,) = obj["spec"]["volumeClaimTemplates"]
+    assert (claim["apiVersion"], claim["kind"]) == ("v1", "PersistentVolumeClaim")
+    assert claim["spec"]["volumeMode"] == "Filesystem"
+    assert claim["status"] == {"phase": "Pending"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "key", "message"),
+    [
+        pytest.param(
+            "DaemonSet",
+            TEMPLATE_GENERATION,
+            'DaemonSet in version "v1" cannot be handled as a DaemonSet: strconv.ParseInt: parsing "x": invalid syntax',
+            id="the generation of a daemon set",
+        ),
+        pytest.param(
+            "Deployment",
+            "deprecated.deployment.rollback.revision",
+            'Deployment in version "v1" cannot be handled as a Deployment: '
+            "failed to parse annotation[deprecated.deployment.rollback.revision]=x as int64: "
+            'strconv.ParseInt: parsing "x": invalid syntax',
+            id="the way back of a deployment",
+        ),
+    ],
+)
+def test_annotations_that_are_numbers(kind: str, key: str, message: str) -> None:
+    with pytest.raises(BadRequestError) as caught:
+        defaulted(body(kind, metadata__annotations={key: "x"}))
+    assert caught.value.message == message
