@@ -125,7 +125,7 @@ CHECK_INTERVAL_S = 1.0
 
 
 class PodSink(Protocol):
-    """The intake of pods."""
+    """The event handler of pods."""
 
     def put(self, view: Pod) -> None: ...
 

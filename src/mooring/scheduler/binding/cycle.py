@@ -211,7 +211,7 @@ class BindingCycle:
     # Asynchronous
 
     async def _bind(self, binding: Binding) -> None:
-        view = binding.pod.view  # the intake drops the view when the watch shows a node
+        view = binding.pod.view  # the event handler drops the view when the watch shows a node
         status = await self._run_pre_bind(binding) if binding.pre_binds else None
         is_bound = False
         if status is None:

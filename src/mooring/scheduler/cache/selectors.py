@@ -1,4 +1,4 @@
-"""Pods counted by selector: for each selector that somebody asks about, how many matching pods each row has.
+"""Pods counted by selector: for each selector in use, the number of matching pods on each row.
 
 Comes in   pods as they come and go (by their label class), selectors from spreading and affinity
 Goes out   `Counter`: matching pods for each row, and for each domain of a topology
@@ -11,7 +11,7 @@ pods; after that a pod that comes or goes adds one at its row for each counter o
     counter wants them); `counter.domains(column)[code]` equals the sum of `rows` over the rows with that code.
  2. A class knows the counters and the carried terms that match it; both are found through one of their required
     label pairs, so that a new class is not compared with every selector in the cluster.
- 3. Counters that nobody used for long are retired when they take more than `COUNTERS_BYTES_MAX`; a retired counter
+ 3. Counters that were not used for long are retired when they take more than `COUNTERS_BYTES_MAX`; a retired counter
     that is asked again is counted anew from the classes.
 """
 
@@ -173,7 +173,7 @@ class SelectorColumns:
         return self.fresh(self._counters.setdefault(wanted.key, wanted))
 
     def fresh(self, counter: Counter) -> Counter:
-        """A counter that somebody kept, with its counts right now (counted anew if it had been retired)."""
+        """The counter with current counts; counted again if it was retired."""
         self._clock += 1
         counter.used_at = self._clock
         if not counter.registered:

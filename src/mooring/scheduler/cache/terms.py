@@ -7,7 +7,7 @@ A placed pod speaks too: its anti-affinity keeps others away, its preferences dr
 say the same thing, so a term is kept once, with a count for each domain of its topology.
 
  1. `domain_counts()[code]` is the number of placed pods that carry the term on rows whose topology label has that
-    code; `carriers` is their sum. Pods on rows without the label carry a term that reaches nobody.
+    code; `carriers` is their sum. Pods on rows without the label carry a term that reaches no pod.
  2. A pod whose terms cannot be parsed carries none of that sort: kube-scheduler ignores what it cannot read on pods
     that already run, and refuses to schedule new ones.
 """

@@ -98,14 +98,14 @@ class Plugin:
 
 
 class PreEnqueue(Plugin, ABC):
-    """May the pod enter the queue at all?"""
+    """The extension point PreEnqueue: may the pod enter the queue?"""
 
     @abstractmethod
     def pre_enqueue(self, pod: PodInfo) -> Status | None: ...
 
 
 class QueueSort(Plugin, ABC):
-    """In which order are pods tried?"""
+    """The extension point QueueSort: the order of activeQ."""
 
     @abstractmethod
     def queue_key(self, pod: PodInfo, queued_s: float) -> tuple[float, ...]:
@@ -218,7 +218,7 @@ FollowUp: TypeAlias = Callable[[], Awaitable[None]]
 
 
 class PostFilter(Plugin, ABC):
-    """No node can take the pod. Can anything be done about it?"""
+    """The extension point PostFilter: make room for a pod that no node can take."""
 
     @abstractmethod
     def post_filter(self, attempt: FailedAttempt) -> PostFilterResult: ...
@@ -226,14 +226,14 @@ class PostFilter(Plugin, ABC):
 
 @dataclass(frozen=True, slots=True)
 class PostFilterResult:
-    """What a PostFilter plugin could do: a node that will have room once the victims are gone, or why not."""
+    """The result of PostFilter: a node that will have room once the victims are gone, or why there is none."""
 
     nominated_node: str | None = None
     """None: leave the pod's nomination as it is. Empty: withdraw it."""
     victims: tuple[PodInfo, ...] = ()
     status: Status | None = None
     follow_up: FollowUp | None = None
-    """What the API server is to be told for it."""
+    """Writes that the result needs."""
 
 
 class PreScore(Plugin, ABC, Generic[ScoreState]):
@@ -279,7 +279,7 @@ class Score(Plugin, ABC, Generic[ScoreState]):
 
 
 class Reserve(Plugin, ABC):
-    """The pod is about to be believed on a node: remember what that takes, or take it back."""
+    """The extension point Reserve: record what an assumed pod takes of its node, or undo it."""
 
     @abstractmethod
     def reserve(self, pod: PodInfo, row: int) -> Status | None: ...
@@ -288,25 +288,25 @@ class Reserve(Plugin, ABC):
     def unreserve(self, pod: PodInfo, node_name: str) -> None: ...
 
     async def released(self, pod: PodInfo, node_name: str) -> None:
-        """Tells the API server, after `unreserve`, what it had been told in PreBind and is not so any more."""
+        """Undo, after `unreserve`, what PreBind wrote to the API server."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Not yet: ask again when allowed, and give up after so many seconds."""
+    """The pod waits until the plugin allows it, for at most this time."""
 
     timeout_s: float
 
 
 class Permit(Plugin, ABC):
-    """Now, later, or not at all?"""
+    """The extension point Permit: bind the pod now, later, or not at all."""
 
     @abstractmethod
     def permit(self, pod: PodInfo, node_name: str) -> Wait | Status | None: ...
 
 
 class PreBind(Plugin, ABC):
-    """Work that must be done before the pod is bound: volumes, devices."""
+    """The extension point PreBind: work before the pod is bound, such as binding volumes."""
 
     def has_work(self, pod: PodInfo, node_name: str) -> bool:
         """Whether there is anything to do for this pod. If not, `pre_bind` is not called, and binding is quicker."""
@@ -317,14 +317,14 @@ class PreBind(Plugin, ABC):
 
 
 class Bind(Plugin, ABC):
-    """Tell the API server. The first plugin that does not skip has bound the pod. May raise what its client raises."""
+    """The extension point Bind. The first plugin that does not skip binds the pod. May raise what its client raises."""
 
     @abstractmethod
     async def bind(self, pod: PodInfo, node_name: str) -> Skip | Status | None: ...
 
 
 class PostBind(Plugin, ABC):
-    """The pod is bound. Nothing can be refused any more."""
+    """The extension point PostBind: the pod is bound, and can no longer be rejected."""
 
     @abstractmethod
     def post_bind(self, pod: PodInfo, node_name: str) -> None: ...

@@ -1,12 +1,8 @@
-"""A profile ready to run: its plugins, made and in order, at each extension point.
+"""A profile that is ready to run: its plugin instances at each extension point, in order.
 
-Comes in   a profile's plan (which plugin where, with which weight and arguments) and the registry
-Goes out   `Profile`, whose lists the cycle walks
-
- 1. A plugin is made once for a profile and serves all its points, so that what it learns at one it knows at the
-    next.
- 2. A filter's number is its place in the profile's order: when several filters refuse a node, the one with the
-    smallest number is the one that is told.
+1. A plugin is constructed once for a profile and serves all its extension points.
+2. The number of a filter is its place in the profile's order. If several filters reject a node, the one with the
+   smallest number is reported.
 """
 
 from __future__ import annotations

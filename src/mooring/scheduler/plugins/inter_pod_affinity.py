@@ -1,13 +1,13 @@
-"""InterPodAffinity: pods that want to be near others, far from others, or are wanted or unwanted by them.
+"""InterPodAffinity: affinity and anti-affinity between pods, in both directions.
 
-Comes in   the pod's affinity terms; the terms that placed pods carry; counts of pods by selector
-Goes out   refusals where a required term is not met, in either direction; a preference by all preferred terms
+Required terms of the pod and of placed pods reject nodes; preferred terms, and required affinity of placed pods, score
+them.
 
- 1. What the pod says about placed pods is a `Counter` for each term. Required affinity terms are one counter
-    together: a pod that counts must match all of them.
- 2. What placed pods say about the pod are the carried terms that its label class matches.
- 3. For the pod's own terms, a namespace selector stands for the namespaces that it selects now, and, as in
-    kube-scheduler, for all namespaces if it would select one without labels.
+1. Each term of the pending pod is a `Counter` of the pods that it matches. Required affinity terms share one counter: a
+   pod counts if it matches all of them.
+2. The terms of placed pods that match the pending pod are the carried terms of its label class.
+3. In the pod's own terms, a namespace selector stands for the namespaces that it selects now and, as in
+   kube-scheduler, for all namespaces if it would select one without labels.
 """
 
 from __future__ import annotations

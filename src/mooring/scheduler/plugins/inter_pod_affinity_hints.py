@@ -1,16 +1,13 @@
-"""Which events help pods that InterPodAffinity refused: a pod came or went, or a node moved to another domain.
+"""Queueing hints of InterPodAffinity: placed pods that come, go or change labels; nodes that come or change labels.
 
-Comes in   placed pods as they come, go and change their labels; nodes as they come and change theirs
-Goes out   whether that can help a sleeping pod
+kube-scheduler v1.36 skips some events that would help, and so do these hints:
 
-kube-scheduler v1.36 says no to some changes that would help, and so do we:
-
- 1. A namespace selector is not looked up: it stands for all namespaces if it would select one without labels, and for
-    none otherwise.
- 2. The last friend goes of a pod that wants to be near its own kind, so that the pod could be the first of them.
- 3. A node comes, or leaves a domain, and only what other pods say keeps the sleeping pod away from the others.
- 4. An enemy goes, or has other labels, that only some of the pod's anti-affinity terms speak of: they are read as one,
-    as affinity terms are. The same holds for the terms of a pod that goes.
+1. A namespace selector is not looked up: it stands for all namespaces if it would select one without labels, and for
+   none otherwise.
+2. The last pod that matches a pod's affinity to its own group goes, so that the pod could be the first of the group.
+3. A node comes, or leaves a domain, and only terms of other pods reject the pod elsewhere.
+4. A pod goes, or changes labels, that matches some but not all anti-affinity terms of the rejected pod: the terms are
+   read as one. The same holds for the terms of a pod that goes.
 """
 
 from __future__ import annotations
@@ -44,7 +41,7 @@ class HintTerms(NamedTuple):
 
 
 def inter_pod_affinity_events() -> tuple[ClusterEventWithHint, ...]:
-    """What can help a pod that InterPodAffinity refused."""
+    """The events that can help a pod that InterPodAffinity rejected."""
     return (
         ClusterEventWithHint(
             EventResource.ASSIGNED_POD, ActionType.ADD, _is_a_friend, per_signature=True, per_signature_pair=True

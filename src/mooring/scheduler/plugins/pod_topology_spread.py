@@ -1,11 +1,11 @@
-"""PodTopologySpread: matching pods are spread evenly over the domains of a topology.
+"""PodTopologySpread: spread matching pods evenly over the domains of a topology.
 
-Comes in   constraints (see `spread_constraints`), counts of matching pods, label columns of the topologies
-Goes out   refusals where a hard constraint's skew would grow too large, a preference for emptier domains
+Hard constraints (see `spread_constraints`) reject nodes where the skew would grow too large; soft ones prefer emptier
+domains.
 
 Counting a constraint is a sum of the counter's rows over the domains of a label column, over the nodes that count:
-those that have all topology labels and satisfy the inclusion policies. When all nodes count, the sums are kept by the
-counter itself and nothing is summed at all.
+those that have all topology labels and satisfy the inclusion policies. If all nodes count, the counter has the sums
+already.
 """
 
 from __future__ import annotations
@@ -135,13 +135,13 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
     def filter(self, state: tuple[Hard, ...], rows: Rows) -> Int64s:
         bits: Int64s | None = None
         for hard in state:
-            # Judged once for each domain, and gathered to the rows.
+            # One verdict for each domain, gathered to the rows.
             skew = hard.domain_counts + (int(hard.constraint.matches_itself) - hard.fewest)
             verdicts = np.where(skew > hard.constraint.max_skew, _UNEVEN, 0)
             verdicts[ABSENT] = _UNLABELLED
-            refusals = verdicts.take(hard.constraint.column.codes[rows])
-            # The first constraint that refuses is the one that is told.
-            bits = refusals if bits is None else np.where(bits != 0, bits, refusals)
+            rejections = verdicts.take(hard.constraint.column.codes[rows])
+            # The first constraint that rejects a row is reported.
+            bits = rejections if bits is None else np.where(bits != 0, bits, rejections)
         assert bits is not None, "a pod without hard constraints is skipped"
         return bits
 
@@ -159,8 +159,8 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
             codes = hard.constraint.column.codes[rows]
             here = hard.domain_counts[codes]
             skew = here + more + int(hard.constraint.matches_itself) - _fewest_with(hard, here, more)
-            refusals = np.where(codes == ABSENT, _UNLABELLED, np.where(skew > hard.constraint.max_skew, _UNEVEN, 0))
-            bits = np.where(bits != 0, bits, refusals)
+            rejections = np.where(codes == ABSENT, _UNLABELLED, np.where(skew > hard.constraint.max_skew, _UNEVEN, 0))
+            bits = np.where(bits != 0, bits, rejections)
         return bits
 
     def explain(self, state: tuple[Hard, ...], row: int, bits: int, context: ExplainContext) -> Sequence[Obstacle]:

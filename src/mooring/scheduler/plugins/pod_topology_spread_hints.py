@@ -1,12 +1,9 @@
-"""Which events help pods that PodTopologySpread refused: other counts, or other domains.
+"""Queueing hints of PodTopologySpread: matching pods that come, go or change, and nodes that change domains or taints.
 
-Comes in   pods of the same namespace as they come, go and change; nodes as they come, go, move and are tainted
-Goes out   whether that can help a sleeping pod
+A further pod can help as well as one pod fewer: it fills the domain that the others are compared with.
 
-A pod more can help as well as a pod less: it fills the domain that the others are compared with.
-
- 1. A pod counts for a constraint or it does not; how much that changes is for the next attempt to find out.
- 2. kube-scheduler v1.36 does not hear of a pod that starts to terminate, and no longer counts; nor do we.
+1. A pod counts for a constraint or it does not. By how much that changes the skew is for the next attempt to find out.
+2. As in kube-scheduler v1.36, a pod that starts to terminate, and no longer counts, causes no retry.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class Constraint(NamedTuple):
     column: LabelColumn
     selector: LabelMatcher
     counter: Counter | None
-    """None for an empty selector: nobody is counted."""
+    """None for an empty selector, which matches no pod."""
     min_domains: int
     honours_affinity: bool
     honours_taints: bool
@@ -109,7 +109,7 @@ def _with_selector_of(owner: ReplicaSet | StatefulSet | None, pairs: Mapping[str
         return matcher
     try:
         own = compile_selector(owner.spec.selector)
-    except ValueError:  # a controller with a selector that nobody can read selects nobody more
+    except ValueError:  # an invalid selector of a controller matches no further pods
         return matcher
     return LabelMatcher((*matcher.requirements, *own.requirements))
 

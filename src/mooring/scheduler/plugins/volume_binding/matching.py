@@ -90,8 +90,8 @@ class VolumeMatcher:
             selector = _selector_of(claim)
             volumes_of_class = self._by_class.get(class_name)
             if volumes_of_class is None:
-                nobody = np.full(self._columns.height, _NO_VOLUME, dtype=np.int64)
-                matches.append(VolumeMatch(claim, nobody, ()))
+                no_volume = np.full(self._columns.height, _NO_VOLUME, dtype=np.int64)
+                matches.append(VolumeMatch(claim, no_volume, ()))
             else:
                 matches.append(volumes_of_class.choose(claim, selector, earlier))
             earlier.append(matches[-1])
