@@ -1,10 +1,13 @@
-"""The scheduler: which node takes a pod, decided on columns, exactly as kube-scheduler v1.36 does.
+"""The scheduler: assigns pods to nodes, with the decisions of kube-scheduler v1.36, computed on columns.
 
-The floor has five rooms, in the order a pod walks through them:
+Packages, from the lowest layer to the highest (`pyproject.toml` has the whole contract):
 
-  config      what the operator asked for: profiles, plugins, arguments
-  cache       what the scheduler believes of the cluster: the columns
-  framework   the extension points a plugin can serve, and the registry that rejects bad ones
-  plugins     one file for each reason why a node cannot or should not take a pod
-  cycle       one decision: filter, score, select, and what to say when nothing fits
+  config, cache     the configuration; the cluster as columns
+  framework         extension points, plugin registry, profiles
+  plugins, policy   the built-in plugins; the plugins and the format of the older Policy
+  cycle, engine     one decision: filter, score, select, or diagnose and preempt
+  queue             activeQ, backoffQ, unschedulable pods, in-flight events
+  extenders         the cycle with extenders over HTTP
+  binding           the binding cycle and assumed pods
+  scheduler         wires the components and runs them
 """
