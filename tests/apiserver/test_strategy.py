@@ -11,7 +11,7 @@ from mooring.api.kinds import CONFIG_MAP, NODE, POD, Kind
 from mooring.apiserver.call import Call
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.validation.fields import FieldError, required
-from tests.apiserver.registry.pod_desk import NOW, call
+from tests.apiserver.registry.fixture import NOW, call
 
 ASKED = call(POD, "p")
 
@@ -134,7 +134,7 @@ def test_metadata_is_validated_before_the_body() -> None:
 
 
 class Lenient(Strategy):
-    refuses_odd_finalizers = False
+    validates_finalizer_names = False
 
 
 @pytest.mark.parametrize(("strategy", "errors"), [(Strategy(NODE), 1), (Lenient(NODE), 0)], ids=["most", "a few"])

@@ -22,7 +22,7 @@ from mooring.apiserver.access.certificates import (
     make_client_certificate,
     new_key,
 )
-from mooring.apiserver.access.service_account_tokens import TokenRefusedError
+from mooring.apiserver.access.service_account_tokens import InvalidTokenError
 from mooring.apiserver.access.token_file import FixedTokens
 from mooring.apiserver.access.users import User
 from mooring.client.errors import UnauthorizedError
@@ -156,7 +156,7 @@ def test_a_proof_is_for_an_audience() -> None:
     anna = User("anna", "1", ("devs", "system:authenticated"))
     assert authenticator.audiences == (ISSUER,)
     assert authenticator.proof_of("secret", (ISSUER, "vault")) == Proof(anna, (ISSUER,))
-    with pytest.raises(TokenRefusedError, match=r"^invalid bearer token$"):
+    with pytest.raises(InvalidTokenError, match=r"^invalid bearer token$"):
         authenticator.proof_of("secret", ("vault",))
 
 
@@ -164,6 +164,6 @@ def test_a_refused_token_says_why_to_whoever_reviews_it() -> None:
     cluster = Cluster()
     token = cluster.tokens.issue(cluster.account, lifetime_s=600, audiences=[ISSUER])
     cluster.clock.advance_to(10_000)
-    with pytest.raises(TokenRefusedError) as refused:
+    with pytest.raises(InvalidTokenError) as refused:
         _authenticator(cluster).proof_of(token, (ISSUER,))
     assert str(refused.value) == "[invalid bearer token, service account token has expired]"

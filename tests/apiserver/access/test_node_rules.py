@@ -143,5 +143,5 @@ def test_a_trusted_node_reads_everything_that_it_can_name() -> None:
 def test_rules_of_nodes_cannot_be_listed() -> None:
     held = AUTHORIZER.rules_for(NODE, "web")
     assert (held.rules, held.is_incomplete) == ((), True)
-    assert held.faults == ("node authorizer does not support user rule resolution",)
+    assert held.errors == ("node authorizer does not support user rule resolution",)
     assert not AUTHORIZER.rules_for(user("anna"), "web").is_incomplete

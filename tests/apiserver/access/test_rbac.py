@@ -260,7 +260,7 @@ def test_the_rules_of_a_user_are_those_of_all_bindings() -> None:
     )
     held = roles.rules_for(user("anna", "devs"), "web")
     assert [rule.resources for rule in held.rules] == [("pods",), ("secrets",)]
-    assert held.faults == ('role.rbac.authorization.k8s.io "missing" not found',)
+    assert held.errors == ('role.rbac.authorization.k8s.io "missing" not found',)
     assert [rule.resources for rule in roles.rules_for(user("anna", "devs"), "").rules] == [("pods",)]
 
 

@@ -1,4 +1,4 @@
-"""A review that asks for nothing, or for too much, is refused with every fault."""
+"""A review that asks for nothing, or for too much, is refused with every error."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_sound_review(spec: Document) -> None:
 
 
 @pytest.mark.parametrize(
-    ("review", "faults"),
+    ("review", "errors"),
     [
         pytest.param(
             {"spec": {}},
@@ -92,12 +92,12 @@ def test_a_sound_review(spec: Document) -> None:
         ),
     ],
 )
-def test_faults_of_a_review(review: Document, faults: str) -> None:
+def test_faults_of_a_review(review: Document, errors: str) -> None:
     with pytest.raises(InvalidError) as refused:
         check_review(review, is_about_others=True)
-    assert refused.value.message == HEAD + faults
+    assert refused.value.message == HEAD + errors
     assert refused.value.details == {"group": "authorization.k8s.io"}
-    assert len(refused.value.causes) == faults.count("value: ") + faults.count("Forbidden: ")
+    assert len(refused.value.causes) == errors.count("value: ") + errors.count("Forbidden: ")
 
 
 def test_a_review_of_oneself_needs_no_user() -> None:
@@ -108,7 +108,7 @@ def test_a_review_of_oneself_needs_no_user() -> None:
 
 
 @pytest.mark.parametrize(
-    ("metadata", "spec", "faults"),
+    ("metadata", "spec", "errors"),
     [
         pytest.param(
             {"namespace": "web"},
@@ -131,10 +131,10 @@ def test_a_review_of_oneself_needs_no_user() -> None:
         ),
     ],
 )
-def test_faults_of_a_local_review(metadata: Document, spec: Document, faults: str) -> None:
+def test_faults_of_a_local_review(metadata: Document, spec: Document, errors: str) -> None:
     with pytest.raises(InvalidError) as refused:
         check_local_review({"metadata": metadata, "spec": spec})
-    assert refused.value.message == HEAD + faults
+    assert refused.value.message == HEAD + errors
 
 
 def test_a_sound_local_review() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from mooring.apiserver.access.certificates import new_key
-from mooring.apiserver.access.service_account_tokens import BoundObject, ServiceAccountTokens, TokenRefusedError
+from mooring.apiserver.access.service_account_tokens import BoundObject, InvalidTokenError, ServiceAccountTokens
 from mooring.apiserver.access.signed_tokens import TokenSigner, unverified_part
 from mooring.kit.clock import format_rfc3339
 from mooring.kit.entropy import Entropy
@@ -150,7 +150,7 @@ def test_a_token_is_good_until(
     if not refusal:
         assert cluster.tokens.authenticate(token, [ISSUER]) is not None
         return
-    with pytest.raises(TokenRefusedError) as refused:
+    with pytest.raises(InvalidTokenError) as refused:
         cluster.tokens.authenticate(token, [ISSUER])
     assert str(refused.value) == refusal
 
@@ -158,7 +158,7 @@ def test_a_token_is_good_until(
 def test_a_token_from_the_future_is_refused() -> None:
     cluster, later = Cluster(), Cluster()
     later.clock.advance_to(120)
-    with pytest.raises(TokenRefusedError, match=r"^service account token is not valid yet$"):
+    with pytest.raises(InvalidTokenError, match=r"^service account token is not valid yet$"):
         cluster.tokens.authenticate(_issued(later), [ISSUER])
 
 
@@ -181,7 +181,7 @@ def test_a_token_is_for_an_audience(
 
 def test_a_token_for_others_is_refused() -> None:
     cluster = Cluster()
-    with pytest.raises(TokenRefusedError) as refused:
+    with pytest.raises(InvalidTokenError) as refused:
         cluster.tokens.authenticate(_issued(cluster, audiences=("vault",)), [ISSUER])
     assert str(refused.value) == f'token audiences ["vault"] is invalid for the target audiences ["{ISSUER}"]'
 
@@ -190,7 +190,7 @@ def test_a_forged_token_is_refused_and_a_foreign_one_is_not_ours_to_judge() -> N
     cluster = Cluster()
     strangers = TokenSigner(new_key())
     forger = ServiceAccountTokens(strangers, cluster.clock, Entropy(1), cluster.lookup)
-    with pytest.raises(TokenRefusedError, match="invalid signature, no keys found"):
+    with pytest.raises(InvalidTokenError, match="invalid signature, no keys found"):
         cluster.tokens.authenticate(forger.issue(cluster.account, lifetime_s=600, audiences=[ISSUER]), [ISSUER])
     foreign = ServiceAccountTokens(strangers, cluster.clock, Entropy(1), cluster.lookup, issuer="https://else")
     token = foreign.issue(cluster.account, lifetime_s=600, audiences=[ISSUER])

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mooring.api.document import Document
-from mooring.apiserver.custom.metadata import EmbeddedFault, coerce_embedded, validate_embedded
+from mooring.apiserver.custom.metadata import EmbeddedResourceError, coerce_embedded, validate_embedded
 from mooring.apiserver.custom.schema import read_schema
 from tests.apiserver.custom.definitions import fields
 
@@ -38,7 +38,7 @@ def test_metadata_is_made_canonical_and_what_it_does_not_have_is_told() -> None:
     ],
 )
 def test_metadata_that_cannot_be_read(resource: Document, message: str) -> None:
-    with pytest.raises(EmbeddedFault) as caught:
+    with pytest.raises(EmbeddedResourceError) as caught:
         coerce_embedded({"r": resource}, SCHEMA)
     assert str(caught.value) == message
 
@@ -57,4 +57,4 @@ def test_metadata_that_cannot_be_read(resource: Document, message: str) -> None:
     ],
 )
 def test_what_is_wrong_with_a_resource_inside(resource: Document, paths: list[str]) -> None:
-    assert [fault.field for fault in validate_embedded({"r": resource}, SCHEMA)] == paths
+    assert [error.field for error in validate_embedded({"r": resource}, SCHEMA)] == paths

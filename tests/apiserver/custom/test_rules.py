@@ -19,7 +19,7 @@ TEXT: Document = {"type": "string"}
 def messages(schema: Document, obj: Any, old: Any = None) -> list[str]:
     rules = rules_of(read_schema(schema))
     assert rules is not None
-    return [fault.message for fault in rules.check(obj, old, None).faults]
+    return [error.message for error in rules.check(obj, old, None).errors]
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_what_was_wrong_before_and_did_not_change_is_a_warning() -> None:
     assert rules is not None
     old, new = {"a": 0}, {"a": 0, "b": 1}
     result = rules.check(new, old, Pair(new, old, schema))
-    assert (result.faults, result.warnings) == ([], ["a: Invalid value: 0: failed rule: self > 1"])
+    assert (result.errors, result.warnings) == ([], ["a: Invalid value: 0: failed rule: self > 1"])
 
 
 def test_an_expensive_rule_ends_the_asking() -> None:

@@ -63,12 +63,12 @@ def test_replicas_that_nobody_said() -> None:
 )
 def test_what_is_wrong_with_wanted_replicas(replicas: Any, message: str) -> None:
     spec = {} if replicas is None else {"replicas": replicas}
-    assert [fault.message for fault in validate_wanted(widget(spec), PATHS)] == ([message] if message else [])
+    assert [error.message for error in validate_wanted(widget(spec), PATHS)] == ([message] if message else [])
 
 
 def test_what_is_wrong_with_a_status() -> None:
-    faults = validate_actual(widget(status={"replicas": -1, "selector": 5}), PATHS)
-    assert [fault.message for fault in faults] == [
+    errors = validate_actual(widget(status={"replicas": -1, "selector": 5}), PATHS)
+    assert [error.message for error in errors] == [
         ".status.replicas: Invalid value: -1: should be a non-negative integer",
         '.status.selector: Invalid value: "": .status.selector accessor error: 5 is of the type int64, expected string',
     ]

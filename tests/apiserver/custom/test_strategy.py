@@ -37,7 +37,7 @@ def stored(**rest: Any) -> Document:
 
 
 def messages(obj: Document) -> list[str]:
-    return [fault.message for fault in STRATEGY.validate(obj, call())]
+    return [error.message for error in STRATEGY.validate(obj, call())]
 
 
 def test_creating_drops_the_status() -> None:
@@ -108,9 +108,9 @@ def test_writing_the_status_changes_nothing_else() -> None:
 
 
 def test_faults_of_a_status_are_told_below_it() -> None:
-    faults = STATUS.validate_update(stored(status={"phase": 1}), stored(), call())
+    errors = STATUS.validate_update(stored(status={"phase": 1}), stored(), call())
     assert (
-        faults[0].message == 'status.phase: Invalid value: "integer": phase in body must be of type string: "integer"'
+        errors[0].message == 'status.phase: Invalid value: "integer": phase in body must be of type string: "integer"'
     )
 
 

@@ -59,7 +59,7 @@ class Findings:
     sent: int = 0
     codes: Counter[int] = field(default_factory=Counter)
     meant: Counter[str] = field(default_factory=Counter)
-    """The 500s that are no fault, by their texts."""
+    """The 500s that are no error, by their texts."""
     wrong: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:

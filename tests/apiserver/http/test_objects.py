@@ -54,7 +54,7 @@ def play(story: Callable[[Asker], Awaitable[None]]) -> None:
     async def playing() -> None:
         async with asyncio.timeout(LIMIT_S), served() as api:
             await story(Asker(api))
-            assert api.door.failures == 0
+            assert api.handler.failures == 0
 
     run_real(playing())
 

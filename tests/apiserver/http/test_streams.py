@@ -41,7 +41,7 @@ class Told:
             return document
 
     async def revision(self) -> str:
-        return str(await self.api.desk.store.revision())
+        return str(await self.api.api_server.store.revision())
 
     @asynccontextmanager
     async def watch(self, query: str, accept: str = "application/json") -> AsyncIterator[aiohttp.ClientResponse]:
@@ -57,7 +57,7 @@ def play(story: Callable[[Told], Awaitable[None]]) -> None:
             told = Told(api)
             await told.write("POST", "old", data={"x": "1"}, metadata={"labels": {"app": "web"}})
             await story(told)
-            assert api.door.failures == 0
+            assert api.handler.failures == 0
 
     run_real(playing())
 
@@ -228,7 +228,7 @@ def test_a_watch_ends_in_order_when_its_time_is_over() -> None:
     async def story(told: Told) -> None:
         async with told.watch(f"resourceVersion={await told.revision()}&timeoutSeconds=1") as response:
             assert await rest_of(response) == []
-        assert told.api.door.watches_open == 0
+        assert told.api.handler.watches_open == 0
 
     play(story)
 
@@ -247,7 +247,7 @@ def test_who_comes_from_a_forgotten_past_is_told_so_and_has_to_list_again() -> N
         since = await told.revision()
         await told.write("POST", "one")
         await told.write("POST", "two")
-        await told.api.desk.store.compact(await told.api.desk.store.revision())
+        await told.api.api_server.store.compact(await told.api.api_server.store.revision())
         async with told.watch(f"resourceVersion={since}") as response:
             (line,) = await rest_of(response)
         assert line["type"] == "ERROR"
@@ -270,7 +270,7 @@ REFUSALS: Mapping[str, tuple[int, str]] = {
     "sendInitialEvents=true&fieldSelector=spec.x%3D1": (422, "sendInitialEvents requires setting"),
     "resourceVersionMatch=Exact&resourceVersion=1": (422, "resourceVersionMatch is forbidden for watch unless"),
 }
-"""By what is asked for. Of two faults the one is told that kube-apiserver finds first."""
+"""By what is asked for. Of two errors the one is told that kube-apiserver finds first."""
 
 
 @pytest.mark.parametrize("query", REFUSALS)

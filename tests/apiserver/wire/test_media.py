@@ -76,7 +76,7 @@ def test_what_cannot_be_served_is_refused(accept: str) -> None:
     with pytest.raises(NotAcceptableError) as raised:
         media.negotiate(accept)
     assert (raised.value.message, raised.value.has_details) == (ONLY, False)
-    assert media.negotiate_refusal(accept) == Wanted(is_pretty=True)
+    assert media.negotiate_error(accept) == Wanted(is_pretty=True)
 
 
 def test_a_watch_is_not_written_in_yaml() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.apiserver.kinds.pod.prepare import (
-    binding_refusal,
+    binding_error,
     bound_pod,
     drop_disabled_spec_fields,
     drop_disabled_status_fields,
@@ -138,7 +138,7 @@ def test_targets(target: Document, errors: list[str]) -> None:
     ],
 )
 def test_refusals(spec: Document, metadata: Document, refusal: str) -> None:
-    assert binding_refusal(changed(stored(pod()), spec, metadata)) == refusal
+    assert binding_error(changed(stored(pod()), spec, metadata)) == refusal
 
 
 def test_a_bound_pod_has_its_node_and_what_the_binding_brings() -> None:

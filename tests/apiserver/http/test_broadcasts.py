@@ -1,4 +1,4 @@
-"""Feeds: what listeners hear, who reads for them, and what a client that does not read costs the others."""
+"""Broadcasts: what listeners hear, who reads for them, and what a client that does not read costs the others."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Self
 import pytest
 
 from mooring.api.kinds import CONFIG_MAP
-from mooring.apiserver.http import feeds as feeds_module
-from mooring.apiserver.http.feeds import GATHER_S_MAX, Feeds, Listener, place_after, place_of
+from mooring.apiserver.http import broadcasts as broadcasts_module
+from mooring.apiserver.http.broadcasts import GATHER_S_MAX, Broadcasts, Listener, place_after, place_of
 from mooring.apiserver.storage.watch import BookmarkEvent, StoreEvent
 from mooring.client.errors import ExpiredError, StatusError
 from mooring.client.interface import Change, WatchEvent
@@ -87,12 +87,12 @@ class FakeOutlet:
 
 
 class Studio:
-    """A feed with its listeners."""
+    """A broadcast with its listeners."""
 
     def __init__(self, group: TaskGroup, clock: Clock) -> None:
         self._group = group
         self.clock = clock
-        self.feeds = Feeds(clock)
+        self.broadcasts = Broadcasts(clock)
         self.watches: list[FakeWatch] = []
         self.since: list[int] = []
         self.made: list[str] = []
@@ -105,7 +105,7 @@ class Studio:
     def listen(self, since: int) -> tuple[FakeOutlet, Listener, asyncio.Task[None]]:
         outlet = FakeOutlet()
         listener = Listener(outlet, place_after(since))
-        telling = self.feeds.tell(QUESTION, listener, self._watch_since, self._line_of)
+        telling = self.broadcasts.tell(QUESTION, listener, self._watch_since, self._line_of)
         return outlet, listener, self._group.start_background(self._heard(listener, telling), name="listener")
 
     async def _heard(self, listener: Listener, telling: Awaitable[None]) -> None:
@@ -192,13 +192,13 @@ def test_a_bookmark_behind_the_last_change_is_heard_by_those_who_heard_the_chang
 
 def test_a_feed_that_has_gone_on_does_not_take_those_who_stand_before_it() -> None:
     async def story(studio: Studio) -> None:
-        assert studio.feeds.takes(QUESTION, place_after(1)), "the first one makes a feed that stands where it does"
+        assert studio.broadcasts.takes(QUESTION, place_after(1)), "the first one makes a feed that stands where it does"
         studio.listen(since=5)
         await studio.wait()
         studio.watch.happen(7)
         await studio.wait()
-        assert not studio.feeds.takes(QUESTION, place_after(6))
-        assert studio.feeds.takes(QUESTION, place_after(7))
+        assert not studio.broadcasts.takes(QUESTION, place_after(6))
+        assert studio.broadcasts.takes(QUESTION, place_after(7))
 
     play(story)
 
@@ -326,7 +326,7 @@ def test_when_all_clients_are_full_the_store_keeps_the_changes() -> None:
 def test_a_client_that_stays_full_is_let_go_when_the_log_is(
     monkeypatch: pytest.MonkeyPatch, limit: str, value: int
 ) -> None:
-    monkeypatch.setattr(feeds_module, limit, value)
+    monkeypatch.setattr(broadcasts_module, limit, value)
 
     async def story(studio: Studio) -> None:
         quick, _, _ = studio.listen(since=5)
@@ -341,7 +341,7 @@ def test_a_client_that_stays_full_is_let_go_when_the_log_is(
         assert (quick.heard, slow.heard) == (["6", "7", "8", "9"], ["6"])
         assert task.done()
         assert listener.place == 12
-        assert not studio.feeds.takes(QUESTION, listener.place)
+        assert not studio.broadcasts.takes(QUESTION, listener.place)
 
     play(story)
 

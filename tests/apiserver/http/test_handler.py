@@ -1,4 +1,4 @@
-"""The door: who is let in, to what, and what everybody else is told."""
+"""The handler: who is let in, to what, and what everybody else is told."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from mooring.apiserver.http.limits import DoorLimits
+from mooring.apiserver.http.limits import RequestLimits
 from mooring.kit.loop import run_real
 from mooring.store.interface import Record, StoreBusy, StoreError
 from mooring.store.memory import MemoryStore
@@ -28,12 +28,12 @@ ADMIN: Mapping[str, str] = {}
 Story = Callable[[Served], Coroutine[Any, Any, None]]
 
 
-def play(story: Story, limits: DoorLimits | None = None, *, failures: int = 0, **options: Any) -> None:
+def play(story: Story, limits: RequestLimits | None = None, *, failures: int = 0, **options: Any) -> None:
     async def playing() -> None:
         async with asyncio.timeout(LIMIT_S), served(limits, **options) as api:
             await story(api)
-            assert api.door.failures == failures
-            assert (api.door.requests_open, api.door.changes_open, api.door.watches_open) == (0, 0, 0)
+            assert api.handler.failures == failures
+            assert (api.handler.requests_open, api.handler.changes_open, api.handler.watches_open) == (0, 0, 0)
 
     run_real(playing())
 
@@ -205,7 +205,7 @@ def test_whether_a_long_answer_is_compressed(accepted: str, is_compressed: bool)
                 assert response.headers.get("Content-Encoding") == ("gzip" if is_compressed and is_long else None)
                 assert (await response.json())["kind"] == ("ConfigMap" if is_long else "Status")
 
-    play(story, DoorLimits(gzip_bytes_min=1_000))
+    play(story, RequestLimits(gzip_bytes_min=1_000))
 
 
 def test_nobody_keeps_an_answer() -> None:
@@ -225,7 +225,7 @@ def test_whoever_goes_away_before_the_answer_has_still_asked() -> None:
         await writer.drain()
         writer.close()
         while not (await asked(api, "GET", f"{CONFIG_MAPS}/left-alone")).startswith("200"):
-            await api.desk.clock.wait(0.01)
+            await api.api_server.clock.wait(0.01)
 
     play(story)
 
