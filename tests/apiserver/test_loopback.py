@@ -31,12 +31,12 @@ class TestTheContract(ClientContract):
         return play
 
 
-async def refused(client: Client, body: dict[str, object], error: type[Exception], words: str) -> None:
-    with pytest.raises(error, match=words):
+async def rejected(client: Client, body: dict[str, object], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
         await client.create(POD, NS, body)
 
 
-def test_what_is_inside_is_defaulted_admitted_and_stamped() -> None:
+def test_created_objects_are_defaulted_admitted_and_stamped() -> None:
     async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
         made = read(await client.create(POD, NS, pod("web")))
         assert at(made, "spec.priority") == 0
@@ -47,15 +47,15 @@ def test_what_is_inside_is_defaulted_admitted_and_stamped() -> None:
     with_api_server(scenario)
 
 
-def test_what_is_inside_is_validated() -> None:
+def test_created_objects_are_validated() -> None:
     async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
         nameless: dict[str, object] = {**pod("web"), "spec": {"containers": []}}
-        await refused(client, nameless, InvalidError, "spec.containers: Required value")
+        await rejected(client, nameless, InvalidError, "spec.containers: Required value")
         strange: dict[str, object] = {**pod("web"), "spec": {"containers": "many"}}
-        await refused(client, strange, BadRequestError, "cannot unmarshal string")
+        await rejected(client, strange, BadRequestError, "cannot unmarshal string")
         unknown = pod("web")
         unknown["spec"] = {**cast("dict[str, object]", unknown["spec"]), "priorityClassName": "nobody"}
-        await refused(client, unknown, ForbiddenError, "no PriorityClass with name nobody was found")
+        await rejected(client, unknown, ForbiddenError, "no PriorityClass with name nobody was found")
 
     with_api_server(scenario)
 

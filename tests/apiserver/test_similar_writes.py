@@ -46,7 +46,7 @@ def workload(name: str, labels: dict[str, str], **metadata: object) -> Body:
     return {"metadata": {"name": name, "labels": labels, **metadata}, "spec": spec}
 
 
-async def told_status(client: LoopbackClient, kind: Kind, name: str, status: Body, revision: str = "") -> bytes:
+async def reported_status(client: LoopbackClient, kind: Kind, name: str, status: Body, revision: str = "") -> bytes:
     """Read, changed and written back, as controllers do it."""
     whole = read(await client.get(kind, NS, name))
     if revision:
@@ -230,7 +230,7 @@ def test_an_invalid_status_is_rejected_after_valid_ones(changed: Body, error: ty
         for number in (1, 2, 3):
             name = f"shop-{number}"
             await client.create(REPLICA_SET, NS, workload(name, {"app": name}))
-            await told_status(client, REPLICA_SET, name, {"replicas": 1})
+            await reported_status(client, REPLICA_SET, name, {"replicas": 1})
         whole = read(await client.get(REPLICA_SET, NS, "shop-3"))
         for _ in range(2):
             with pytest.raises(error):
@@ -247,8 +247,8 @@ def test_a_status_update_ignores_the_spec() -> None:
             whole = read(await client.get(REPLICA_SET, NS, name))
             spec = cast("dict[str, object]", whole["spec"])
             sent = {**whole, "spec": {**spec, "replicas": 7}, "status": {"replicas": 1}}
-            told = await client.update(REPLICA_SET, NS, name, sent, subresource="status")
-            assert (at(told, "spec.replicas"), at(told, "status.replicas")) == (2, 1)
+            shown = await client.update(REPLICA_SET, NS, name, sent, subresource="status")
+            assert (at(shown, "spec.replicas"), at(shown, "status.replicas")) == (2, 1)
 
     with_api_server(scenario)
 
@@ -259,8 +259,8 @@ def test_an_object_may_have_the_name_of_its_manager(first: str) -> None:
         for name in (first, "other", "third"):
             uid = text_at(await client.create(POD, NS, pod(name)), "metadata.uid")
             patched_pod = read(await patched(client, POD, NS, name, {"status": {"message": "well"}}, "status"))
-            told = read(await client.create(EVENT, NS, event(name, uid, "well")))
-            for made in (patched_pod, told):
+            shown = read(await client.create(EVENT, NS, event(name, uid, "well")))
+            for made in (patched_pod, shown):
                 entries = cast("list[dict[str, str]]", at(made, "metadata.managedFields"))
                 assert {entry["manager"] for entry in entries} == {"tester"}
 

@@ -35,7 +35,7 @@ def test_a_pod_gets_a_token_of_its_account() -> None:
     with_api_server(scenario)
 
 
-def test_nobody_has_a_token_of_an_account_that_is_not_there() -> None:
+def test_no_token_for_a_missing_service_account() -> None:
     async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
         with pytest.raises(NotFoundError, match='serviceaccounts "nobody" not found'):
             await client.request_token("default", "nobody", request(""))

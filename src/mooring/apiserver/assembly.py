@@ -1,6 +1,6 @@
 """Assembles an API server from a store and settings.
 
-Input: a store, a clock, entropy, keys, tokens. Output: an `ApiServer` that answers requests, with its followers running.
+Input: a store, a clock, entropy, keys, tokens. Output: an `ApiServer` that answers requests, and its followers.
 
 The order is: bootstrap the store, start the followers with its contents, then answer.
 """

@@ -130,7 +130,7 @@ def test_a_node_lists_what_is_on_it(resource: str) -> None:
         ),
     ],
 )
-def test_whoever_is_no_node_is_left_to_others(who: User, reason: str) -> None:
+def test_no_opinion_about_users_that_are_no_nodes(who: User, reason: str) -> None:
     decision = AUTHORIZER.authorize(asks(who, "list services"))
     assert (decision.is_allowed, decision.reason) == (False, reason)
 

@@ -169,7 +169,7 @@ def test_a_no_says_what_is_missing(documents: list[Document], who: User, request
     assert (decision.is_allowed, decision.reason) == (False, reason)
 
 
-def test_a_missing_role_does_not_matter_to_those_who_are_allowed() -> None:
+def test_a_missing_role_is_ignored_if_another_rule_allows() -> None:
     roles = authorizer(
         CLUSTER_READER,
         binding("User anna", to="ClusterRole missing", name="a"),

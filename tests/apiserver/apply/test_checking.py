@@ -1,4 +1,4 @@
-"""What is wrong with an applied document, in kube-apiserver's words."""
+"""Errors of applied documents, with the messages of kube-apiserver."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def test_a_body_is_pruned_defaulted_and_warned_of() -> None:
         ),
     ],
 )
-def test_refusals(body: Document, message: str) -> None:
+def test_errors(body: Document, message: str) -> None:
     with pytest.raises(BadRequestError) as caught:
         read(body, call(FieldValidation.STRICT))
     assert caught.value.message == message

@@ -69,7 +69,7 @@ def test_a_definition_is_established_used_and_cleaned_up() -> None:
     ]
 
 
-def test_names_that_are_given_back_go_to_whoever_wants_them() -> None:
+def test_released_names_are_accepted_for_another_definition() -> None:
     async def play() -> tuple[int, str]:
         async with served() as server:
             await ask(server, "POST", DEFINITIONS, plain())

@@ -1,4 +1,4 @@
-"""Rules are compiled, or told what is wrong with them."""
+"""Compilation of CEL rules, and its errors."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_what_a_rule_says_of_the_old_value() -> None:
     assert (optional.uses_old, optional.is_old_optional) == (True, True)
 
 
-def test_where_a_fault_is_told() -> None:
+def test_the_path_of_an_error() -> None:
     assert compiled({"rule": "self.a > 1", "fieldPath": ".b"}).field_path == "b"
 
 

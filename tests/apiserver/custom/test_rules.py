@@ -1,4 +1,4 @@
-"""What CEL rules say about an object, in the words of kube-apiserver v1.36.4."""
+"""Errors of CEL rules about an object, with the messages of kube-apiserver v1.36.4."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_rules_are_found_wherever_they_stand() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rule", "old", "is_refused"),
+    ("rule", "old", "is_rejected"),
     [
         pytest.param("self >= oldSelf", None, False, id="nothing to compare with"),
         pytest.param("self >= oldSelf", 5, True, id="it shrinks"),
@@ -101,9 +101,9 @@ def test_rules_are_found_wherever_they_stand() -> None:
         pytest.param({"rule": "oldSelf.hasValue()", "optionalOldSelf": True}, 1, False, id="but there is one"),
     ],
 )
-def test_transitions(rule: str | Document, old: Any, is_refused: bool) -> None:
+def test_transitions(rule: str | Document, old: Any, is_rejected: bool) -> None:
     before = None if old is None else {"a": old}
-    assert bool(messages(fields(a=ruled(NUMBER, rule)), {"a": 2}, before)) is is_refused
+    assert bool(messages(fields(a=ruled(NUMBER, rule)), {"a": 2}, before)) is is_rejected
 
 
 def test_items_of_a_map_are_compared_by_their_keys() -> None:

@@ -38,7 +38,7 @@ def test_a_scale_is_read_and_written() -> None:
     assert rules.replicas_path == ("f:spec", "f:replicas")
 
 
-def test_replicas_that_nobody_said() -> None:
+def test_absent_replicas() -> None:
     rules = scale_rules(PATHS)
     assert rules.shown is not None
     with pytest.raises(ServerError, match=r'the spec replicas field ".spec.replicas" does not exist'):

@@ -73,7 +73,7 @@ def test_validation(spec: Document, found: list[str]) -> None:
     assert messages(widget(spec=spec)) == found
 
 
-def test_another_kind_is_refused_under_its_own_name() -> None:
+def test_another_kind_is_rejected_under_its_own_name() -> None:
     with pytest.raises(InvalidError) as caught:
         messages({**widget(), "kind": "Gadget"})
     assert caught.value.message == 'Gadget.example.com "a" is invalid: kind: Invalid value: "Gadget": must be Widget'
@@ -107,7 +107,7 @@ def test_writing_the_status_changes_nothing_else() -> None:
     assert STATUS.ignored_fields == (("metadata",), ("spec",))
 
 
-def test_faults_of_a_status_are_told_below_it() -> None:
+def test_errors_of_a_status_are_below_it() -> None:
     errors = STATUS.validate_update(stored(status={"phase": 1}), stored(), call())
     assert (
         errors[0].message == 'status.phase: Invalid value: "integer": phase in body must be of type string: "integer"'

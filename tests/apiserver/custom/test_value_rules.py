@@ -1,4 +1,4 @@
-"""Values are checked against their schema, in the words of kube-apiserver v1.36.4."""
+"""Values are validated against their schema, with the messages of kube-apiserver v1.36.4."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def test_the_closest_of_several_alternatives_tells_what_is_wrong() -> None:
     ]
 
 
-def test_faults_of_a_part_are_told_below_its_path() -> None:
+def test_errors_of_a_part_are_below_its_path() -> None:
     rules = ValueRules(fields(q={"type": "integer"}))
     errors = validate_value(rules, {"q": "x"}, "status")
     assert [error.message for error in errors] == [

@@ -87,7 +87,7 @@ def test_what_is_not_there(path: str, is_status: bool) -> None:
         ("/apis/apps/v1", "text/html", "406: Not Acceptable"),
     ],
 )
-def test_types_that_nobody_writes(path: str, accept: str, message: str) -> None:
+def test_media_types_that_are_not_produced(path: str, accept: str, message: str) -> None:
     with pytest.raises(StatusError, match=message) as caught:
         ask(path, accept)
     assert caught.value.code == 406

@@ -90,7 +90,7 @@ def test_a_body_in_pieces_that_is_too_long_is_413() -> None:
         pytest.param("FROB /version HTTP/1.1\r\nHost: a\r\n", b"405", id="a method that nobody knows"),
     ],
 )
-def test_a_bad_head_is_refused_and_the_next_client_is_served(head: str, code: bytes) -> None:
+def test_a_bad_head_is_rejected_and_the_next_client_is_served(head: str, code: bytes) -> None:
     async def story(api: Served) -> None:
         answer = await raw(api, head + "Connection: close\r\n\r\n")
         assert answer[:12] in (b"HTTP/1.1 " + code, b"HTTP/1.0 " + code), answer[:200]
@@ -208,9 +208,9 @@ def test_two_hundred_watches_see_every_change_in_its_order() -> None:
             for number in range(changes):
                 assert await api.create_config_map(f"map-{number}") == 201
             assert await api.create_config_map("the-last") == 201
-        told = {task.result() for task in tasks}
-        assert len(told) == 1
-        events = [msgspec.json.decode(line) for line in told.pop().splitlines()]
+        shown = {task.result() for task in tasks}
+        assert len(shown) == 1
+        events = [msgspec.json.decode(line) for line in shown.pop().splitlines()]
         assert [event["type"] for event in events] == ["ADDED"] * (changes + 1)
         names = [event["object"]["metadata"]["name"] for event in events]
         assert names == [*(f"map-{number}" for number in range(changes)), "the-last"]

@@ -50,7 +50,7 @@ def test_a_server_that_stops_ends_watches_in_order() -> None:
     run_real(story())
 
 
-def test_a_client_that_does_not_read_is_cut_off_and_nobody_waits_for_him() -> None:
+def test_a_client_that_does_not_read_is_disconnected() -> None:
     async def read_all(response: aiohttp.ClientResponse, last: bytes) -> int:
         seen = 0
         async for line in response.content:

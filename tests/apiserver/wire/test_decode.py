@@ -120,13 +120,13 @@ def test_nothing_is_an_empty_object(body: bytes) -> None:
     ],
     ids=lambda value: repr(value)[:40],
 )
-def test_what_is_no_config_map_is_refused(body: Any, message: str) -> None:
+def test_bodies_that_are_no_config_map(body: Any, message: str) -> None:
     with pytest.raises(BadRequestError) as raised:
         read(body)
     assert raised.value.message == message
 
 
-def test_another_version_of_the_same_kind_is_refused_at_last() -> None:
+def test_another_version_of_the_same_kind_is_rejected_last() -> None:
     with pytest.raises(BadRequestError) as raised:
         read({"kind": "Deployment", "apiVersion": "apps/v1beta1"}, kinds.DEPLOYMENT)
     assert raised.value.message == (
@@ -161,7 +161,7 @@ def test_strange_fields_are_dropped(validation: FieldValidation, errors: list[st
     assert decoded.strict_errors == errors
 
 
-def test_strange_fields_are_refused_if_the_client_wants_that() -> None:
+def test_strict_field_validation() -> None:
     with pytest.raises(BadRequestError) as raised:
         read(STRANGE, validation=FieldValidation.STRICT)
     assert raised.value.message == (
@@ -184,7 +184,7 @@ def test_a_body_may_be_yaml() -> None:
     assert decoded.strict_errors == ['unknown field "foo"', 'unknown field "z"']
 
 
-def test_bad_yaml_is_refused() -> None:
+def test_bad_yaml_is_rejected() -> None:
     with pytest.raises(BadRequestError) as raised:
         read(b"a: b: c", content_type=YAML)
     assert raised.value.message == (
@@ -217,13 +217,13 @@ def test_a_body_may_be_protobuf() -> None:
         ),
     ],
 )
-def test_bad_protobuf_is_refused(data: bytes, message: str) -> None:
+def test_bad_protobuf_is_rejected(data: bytes, message: str) -> None:
     with pytest.raises(BadRequestError) as raised:
         read(data, content_type=PROTOBUF)
     assert message in raised.value.message
 
 
-def test_other_content_is_refused() -> None:
+def test_other_content_is_rejected() -> None:
     with pytest.raises(StatusError) as raised:
         read(b"x", content_type="text/plain")
     assert raised.value.code == 415
@@ -262,7 +262,7 @@ def test_options_are_the_same_in_every_group(body: bytes) -> None:
         ),
     ],
 )
-def test_what_are_no_options_is_refused(body: bytes, message: str) -> None:
+def test_invalid_options(body: bytes, message: str) -> None:
     with pytest.raises(BadRequestError) as raised:
         decode_options(body, JSON, OPTIONS)
     assert raised.value.message == message
@@ -311,7 +311,7 @@ _fields = ["metadata", "spec", "containers", "resources", "limits", "name", "lab
 
 
 @given(st.recursive(_junk, lambda children: st.dictionaries(st.sampled_from(_fields), children), max_leaves=12))
-def test_whatever_comes_is_decoded_or_refused(value: Any) -> None:
+def test_any_body_is_decoded_or_rejected(value: Any) -> None:
     try:
         decoded = read(json.dumps(value).encode(), kinds.POD)
     except BadRequestError:

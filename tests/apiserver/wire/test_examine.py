@@ -68,7 +68,7 @@ def container(**fields: Any) -> Any:
     ],
     ids=lambda value: repr(value)[:50],
 )
-def test_a_wrong_type_is_told_with_its_path(raw: Any, error: str) -> None:
+def test_a_wrong_type_has_a_path(raw: Any, error: str) -> None:
     with pytest.raises(DecodingError) as raised:
         examine(struct_named("core", "Pod"), raw)
     assert str(raised.value) == error
@@ -99,7 +99,7 @@ def test_a_wrong_type_is_told_with_its_path(raw: Any, error: str) -> None:
         ),
     ],
 )
-def test_which_fault_wins(raw: Any, error: str) -> None:
+def test_which_error_is_reported(raw: Any, error: str) -> None:
     with pytest.raises(DecodingError) as raised:
         examine(struct_named("core", "ConfigMap"), raw)
     assert str(raised.value) == error
@@ -140,16 +140,16 @@ def test_numbers_are_quoted_as_they_were_written() -> None:
         ),
     ],
 )
-def test_unknown_and_repeated_fields_are_strict_faults(text: str, errors: list[str]) -> None:
+def test_unknown_and_repeated_fields_are_strict_errors(text: str, errors: list[str]) -> None:
     assert examine(struct_named("core", "ConfigMap"), parse_carefully(text.encode())) == errors
 
 
-def test_there_is_an_end_to_strict_faults() -> None:
+def test_the_maximum_of_strict_errors() -> None:
     raw = {f"f{index}": 1 for index in range(STRICT_ERRORS_MAX + 5)}
     assert len(examine(struct_named("core", "ConfigMap"), raw)) == STRICT_ERRORS_MAX
 
 
-def test_a_path_can_be_put_before_strict_faults() -> None:
+def test_a_path_can_be_put_before_strict_errors() -> None:
     assert examine(struct_named("meta", "ObjectMeta"), {"foo": 1}, "metadata") == ['unknown field "metadata.foo"']
 
 

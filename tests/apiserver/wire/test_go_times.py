@@ -53,7 +53,7 @@ def test_a_time_is_canonical(text: str, expected: str | None) -> None:
         ),
     ],
 )
-def test_what_is_no_time_is_refused_in_the_words_of_go(text: str, error: str) -> None:
+def test_invalid_times_have_the_message_of_go(text: str, error: str) -> None:
     with pytest.raises(TimeFormatError) as raised:
         canonical_time(text)
     assert str(raised.value) == error

@@ -41,7 +41,7 @@ def test_the_last_claim_counts() -> None:
     ],
     ids=repr,
 )
-def test_what_makes_no_sense_is_refused(raw: Any, error: str) -> None:
+def test_bodies_without_a_kind(raw: Any, error: str) -> None:
     with pytest.raises(IdentityError) as raised:
         identity_of(raw, "apps/v1", "Deployment", b"text")
     assert str(raised.value) == error

@@ -27,7 +27,7 @@ def test_a_value_is_a_schema_or_something_else(field: str, raw: Any, expected: A
     assert SCHEMA_VALUES[field](schema)(raw, []) == expected
 
 
-def test_what_is_neither_is_refused() -> None:
+def test_neither_a_schema_nor_a_boolean() -> None:
     with pytest.raises(ScalarError, match="boolean or JSON schema expected"):
         SCHEMA_VALUES["additionalProperties"](schema)("x", [])
     with pytest.raises(Irregular):

@@ -41,7 +41,7 @@ from mooring.apiserver.wire.json_syntax import END, json_syntax_error
     ],
     ids=lambda text: repr(text[:20]),
 )
-def test_go_words_what_is_wrong_with_json(text: str, error: str) -> None:
+def test_syntax_errors_have_the_message_of_go(text: str, error: str) -> None:
     assert json_syntax_error(text.encode()) == error
 
 

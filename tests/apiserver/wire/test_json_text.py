@@ -42,7 +42,7 @@ def test_what_is_no_text_is_replaced(data: bytes, expected: str) -> None:
     assert plain(parse_carefully(data)) == expected
 
 
-def test_bad_syntax_is_told() -> None:
+def test_syntax_errors() -> None:
     with pytest.raises(BodySyntaxError, match="unexpected end of JSON input"):
         parse_carefully(b"{")
 

@@ -123,7 +123,7 @@ def test_an_envelope_says_what_is_in_it() -> None:
         (MAGIC + b"\x08" + b"\xff" * 11, "proto: integer overflow"),
     ],
 )
-def test_what_is_no_message_is_refused(data: bytes, error: str) -> None:
+def test_invalid_protobuf(data: bytes, error: str) -> None:
     with pytest.raises(ProtobufError) as raised:
         open_envelope(data)
     assert str(raised.value) == error

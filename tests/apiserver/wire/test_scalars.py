@@ -47,7 +47,7 @@ def test_a_quantity_is_canonical_in_its_format(raw: object, expected: str) -> No
         pytest.param("1e", "unable to parse quantity's suffix", id="an exponent without a number"),
     ],
 )
-def test_what_is_no_quantity_is_refused(raw: object, error: str) -> None:
+def test_invalid_quantities(raw: object, error: str) -> None:
     with pytest.raises(ScalarError) as raised:
         scalars.quantity(raw)
     assert str(raised.value) == error

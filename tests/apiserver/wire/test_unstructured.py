@@ -38,7 +38,7 @@ def examined(raw: Any) -> list[str]:
     ],
     ids=lambda value: repr(value)[:60],
 )
-def test_what_does_not_fit_is_told_without_a_path(raw: Any, error: str) -> None:
+def test_type_errors_have_no_path(raw: Any, error: str) -> None:
     with pytest.raises(DecodingError) as raised:
         examined(raw)
     assert str(raised.value) == error

@@ -33,13 +33,13 @@ def test_yaml_becomes_json(text: str, expected: object) -> None:
         ("metadata:\n  name: a\n bad: x", "yaml: line 2: did not find expected key"),
     ],
 )
-def test_bad_yaml_is_refused_in_the_words_of_go(text: str, error: str) -> None:
+def test_invalid_yaml_has_the_message_of_go(text: str, error: str) -> None:
     with pytest.raises(BodySyntaxError) as raised:
         parse_yaml(text.encode())
     assert str(raised.value) == error
 
 
-def test_repeated_keys_are_one_strict_fault_and_the_last_counts() -> None:
+def test_repeated_keys_are_one_strict_error_and_the_last_counts() -> None:
     value, errors = parse_yaml(b"m:\n  a: 1\n  a: 2\nm: {d: 2020-01-01, 1: x}\n---\nother: 1\n")
     assert value == {"m": {"d": "2020-01-01", "1": "x"}}
     assert errors == [
@@ -55,14 +55,14 @@ def test_repeated_keys_are_one_strict_fault_and_the_last_counts() -> None:
     ],
     ids=["brackets", "aliases"],
 )
-def test_repeated_keys_open_no_back_door(text: str, error: str) -> None:
+def test_invalid_yaml_with_repeated_keys(text: str, error: str) -> None:
     with pytest.raises(BodySyntaxError) as raised:
         parse_yaml(text.encode())
     assert str(raised.value) == error
 
 
 @pytest.mark.parametrize(
-    ("data", "words"),
+    ("data", "message"),
     [
         pytest.param(b'{"a":"x\\ud800y"}', "yaml: found invalid Unicode character escape code", id="in JSON"),
         pytest.param(b'{"a":"\\uD83D\\uDE00"}', "yaml: found invalid Unicode character escape code", id="a whole pair"),
@@ -73,7 +73,7 @@ def test_repeated_keys_open_no_back_door(text: str, error: str) -> None:
         ),
     ],
 )
-def test_halves_of_surrogate_pairs_are_no_yaml(data: bytes, words: str) -> None:
+def test_halves_of_surrogate_pairs_are_no_yaml(data: bytes, message: str) -> None:
     with pytest.raises(BodySyntaxError) as caught:
         parse_yaml(data)
-    assert str(caught.value) == words
+    assert str(caught.value) == message

@@ -31,7 +31,7 @@ def test_addresses_by_chance_come_from_the_upper_part_first() -> None:
 
 
 @pytest.mark.parametrize(
-    ("address", "refusal"),
+    ("address", "raised"),
     [
         ("10.96.0.1", "provided IP is already allocated"),
         ("10.96.0.9", "provided IP is already allocated"),
@@ -40,12 +40,12 @@ def test_addresses_by_chance_come_from_the_upper_part_first() -> None:
         ("192.0.2.1", "the provided network does not match the current range"),
     ],
 )
-def test_addresses_that_cannot_be_had(address: str, refusal: str) -> None:
+def test_addresses_that_cannot_be_had(address: str, raised: str) -> None:
     addresses = ServiceAddresses(NETWORK)
     addresses.take(IPv4Address("10.96.0.9"))
     with pytest.raises(AllocationError) as caught:
         addresses.take(IPv4Address(address))
-    assert str(caught.value) == refusal
+    assert str(caught.value) == raised
 
 
 def test_the_first_address_has_an_owner() -> None:
