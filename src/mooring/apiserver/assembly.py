@@ -17,16 +17,14 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from mooring.api import kinds
 from mooring.api.document import Document
 from mooring.api.kinds import Kind
-from mooring.apiserver.access.authentication import Authenticator
+from mooring.apiserver.access.authentication import Authenticator, FixedTokens
 from mooring.apiserver.access.authorization import AuthorizerChain
 from mooring.apiserver.access.default_roles import node_rules
 from mooring.apiserver.access.device_guard import DeviceGuard
-from mooring.apiserver.access.guard import RoleGuard
+from mooring.apiserver.access.escalation import RoleGuard
 from mooring.apiserver.access.node_rules import NodeAuthorizer, everything_is_related
 from mooring.apiserver.access.rbac import RoleAuthorizer
-from mooring.apiserver.access.service_account_tokens import ServiceAccountTokens
-from mooring.apiserver.access.signed_tokens import TokenSigner
-from mooring.apiserver.access.token_file import FixedTokens
+from mooring.apiserver.access.service_account_tokens import ServiceAccountTokens, TokenSigner
 from mooring.apiserver.access.users import User
 from mooring.apiserver.admission.chain import Chain
 from mooring.apiserver.admission.table import admission_plugins

@@ -10,8 +10,7 @@ from mooring.api import kinds
 from mooring.api.document import Document
 from mooring.api.kinds import Kind
 from mooring.api.schema.tables import struct_of_kind
-from mooring.apiserver.access.default_roles import default_objects
-from mooring.apiserver.access.reconciliation import reconciled
+from mooring.apiserver.access.default_roles import default_objects, reconciled
 from mooring.apiserver.apply.managers import UPDATE, manager_id
 from mooring.apiserver.apply.struct_shape import struct_shape
 from mooring.apiserver.apply.update import stamp

@@ -20,8 +20,8 @@ from mooring.api.field_errors import quoted
 from mooring.api.kinds import ENDPOINTS
 from mooring.apiserver.access.authorization import require
 from mooring.apiserver.access.impersonation import Impersonation, wanted_user
-from mooring.apiserver.access.request import Attributes, path_attributes
 from mooring.apiserver.access.review_selectors import FieldSelectorError, parse_field_equalities
+from mooring.apiserver.access.rules import Attributes, path_attributes
 from mooring.apiserver.access.users import User, anonymous
 from mooring.apiserver.call import Call
 from mooring.apiserver.http.address import Address, read_address
