@@ -1,7 +1,7 @@
 """Creates the objects that every cluster has: namespaces, priority classes, roles and their bindings.
 
 1. Existing objects are kept. A changed role gets back the rules that it lacks and loses none, unless it opts out; see
-   `access.reconciliation`.
+   `access.default_roles`.
 """
 
 from __future__ import annotations

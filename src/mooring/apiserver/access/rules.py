@@ -1,7 +1,7 @@
 """Attributes of a request, and the RBAC rules that allow it.
 
-Input: the `rules` of roles, as documents. Output: `Rule`: whether it allows a request or covers another rule, and how it
-is printed.
+Input: the `rules` of roles, as documents. Output: `Rule`: whether it allows a request or covers another rule, and its
+text.
 
 A rule allows its verbs on its resources of its API groups, or on its paths; with names only on objects of these names.
 
