@@ -1,4 +1,4 @@
-"""Lasting answers: those that go on until somebody ends them, watches and followed logs.
+"""LongRunningRequest answers: those that go on until somebody ends them, watches and followed logs.
 
 Comes in   a request, how long its answer may last at most
 Goes out   a block that ends when the time is over, the client goes away, the client stops reading, or the server stops
@@ -7,7 +7,7 @@ Goes out   a block that ends when the time is over, the client goes away, the cl
     something to happen would not notice.
  2. A client that takes nothing for `stalled_s_max` is cut off, before twice that; who takes little goes on. Nobody
     else waits for him meanwhile: what he should read is kept by the store as far as its limits allow.
- 3. When the server stops, lasting answers end in order, as if their time were over.
+ 3. When the server stops, long-running requests end in order, as if their time were over.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mooring.serving.http.request import Request
 from mooring.serving.http.stream import Stream
 
 
-class Lasting:
+class LongRunningRequest:
     """One answer that lasts."""
 
     __slots__ = ("_limit", "_request", "_seen", "_stream", "is_writing", "writes")
@@ -66,33 +66,35 @@ class Lasting:
         return is_stalled
 
 
-class LastingAnswers:
+class LongRunningRequests:
     """All answers of a server that last."""
 
     def __init__(self, stalled_s_max: float) -> None:
         self._stalled_s_max = stalled_s_max
-        self._open: set[Lasting] = set()
+        self._open: set[LongRunningRequest] = set()
         self._alarm: asyncio.TimerHandle | None = None
         self._is_over = False
         self.stalled = 0
         """How many were cut off because their clients did not read."""
 
     @asynccontextmanager
-    async def lasting(self, request: Request, stream: Stream, seconds_max: float | None) -> AsyncIterator[Lasting]:
+    async def long_running(
+        self, request: Request, stream: Stream, seconds_max: float | None
+    ) -> AsyncIterator[LongRunningRequest]:
         """A block that is left quietly when it has to end. Raises `ConnectionError` if the client is gone."""
-        lasting: Lasting | None = None
+        long_running: LongRunningRequest | None = None
         connection = request.connection
         try:
             async with asyncio.timeout(0 if self._is_over else seconds_max) as limit:
-                lasting = Lasting(limit, request, stream)
-                self._begin(lasting)
-                connection.on_lost = lasting.end
-                yield lasting
+                long_running = LongRunningRequest(limit, request, stream)
+                self._begin(long_running)
+                connection.on_lost = long_running.end
+                yield long_running
         except TimeoutError:
             pass
         finally:
-            if lasting is not None:
-                self._open.discard(lasting)
+            if long_running is not None:
+                self._open.discard(long_running)
             connection.on_lost = None
 
     def end(self) -> None:
@@ -101,16 +103,16 @@ class LastingAnswers:
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
-        for lasting in self._open:
-            lasting.end()
+        for long_running in self._open:
+            long_running.end()
 
-    def _begin(self, lasting: Lasting) -> None:
-        self._open.add(lasting)
+    def _begin(self, long_running: LongRunningRequest) -> None:
+        self._open.add(long_running)
         if self._alarm is None and not self._is_over:
             self._alarm = asyncio.get_running_loop().call_later(self._stalled_s_max, self._look_for_stalled)
 
     def _look_for_stalled(self) -> None:
         self._alarm = None
-        self.stalled += sum([lasting.check_stalled() for lasting in self._open])
+        self.stalled += sum([long_running.check_stalled() for long_running in self._open])
         if self._open:
             self._alarm = asyncio.get_running_loop().call_later(self._stalled_s_max, self._look_for_stalled)

@@ -1,4 +1,4 @@
-"""Feeds: what listeners hear, who reads for them, and what a client that does not read costs the others."""
+"""Broadcasts: what listeners hear, who reads for them, and what a client that does not read costs the others."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Self
 import pytest
 
 from mooring.api.kinds import CONFIG_MAP
-from mooring.apiserver.http import feeds as feeds_module
-from mooring.apiserver.http.feeds import GATHER_S_MAX, Feeds, Listener, place_after, place_of
+from mooring.apiserver.http import broadcasts as broadcasts_module
+from mooring.apiserver.http.broadcasts import GATHER_S_MAX, Broadcasts, Listener, place_after, place_of
 from mooring.apiserver.storage.watch import BookmarkEvent, StoreEvent
 from mooring.client.errors import ExpiredError, StatusError
 from mooring.client.interface import Change, WatchEvent
@@ -87,12 +87,12 @@ class FakeOutlet:
 
 
 class Studio:
-    """A feed with its listeners."""
+    """A broadcast with its listeners."""
 
     def __init__(self, group: TaskGroup, clock: Clock) -> None:
         self._group = group
         self.clock = clock
-        self.feeds = Feeds(clock)
+        self.broadcasts = Broadcasts(clock)
         self.watches: list[FakeWatch] = []
         self.since: list[int] = []
         self.made: list[str] = []
@@ -105,7 +105,7 @@ class Studio:
     def listen(self, since: int) -> tuple[FakeOutlet, Listener, asyncio.Task[None]]:
         outlet = FakeOutlet()
         listener = Listener(outlet, place_after(since))
-        telling = self.feeds.tell(QUESTION, listener, self._watch_since, self._line_of)
+        telling = self.broadcasts.tell(QUESTION, listener, self._watch_since, self._line_of)
         return outlet, listener, self._group.start_background(self._heard(listener, telling), name="listener")
 
     async def _heard(self, listener: Listener, telling: Awaitable[None]) -> None:
@@ -140,7 +140,7 @@ def play(story: Callable[[Studio], Awaitable[None]]) -> None:
 # ------------------------------------------------------------------------------------------------------- hearing
 
 
-def test_a_line_is_made_once_and_one_chunk_is_shared_by_all_who_stand_at_the_same_place() -> None:
+def test_listeners_at_the_same_position_share_one_encoded_chunk() -> None:
     async def story(studio: Studio) -> None:
         outlets = [studio.listen(since=5)[0] for _ in range(MANY)]
         await studio.wait()
@@ -176,7 +176,7 @@ def test_a_listener_hears_what_is_behind_its_place(since: int, heard: list[str])
     play(story)
 
 
-def test_a_bookmark_behind_the_last_change_is_heard_by_those_who_heard_the_change_only() -> None:
+def test_a_bookmark_goes_to_listeners_at_the_last_change() -> None:
     async def story(studio: Studio) -> None:
         old, _, _ = studio.listen(since=5)
         await studio.wait()
@@ -190,15 +190,15 @@ def test_a_bookmark_behind_the_last_change_is_heard_by_those_who_heard_the_chang
     play(story)
 
 
-def test_a_feed_that_has_gone_on_does_not_take_those_who_stand_before_it() -> None:
+def test_a_broadcast_rejects_listeners_before_its_log() -> None:
     async def story(studio: Studio) -> None:
-        assert studio.feeds.takes(QUESTION, place_after(1)), "the first one makes a feed that stands where it does"
+        assert studio.broadcasts.takes(QUESTION, place_after(1)), "the first one makes a feed that stands where it does"
         studio.listen(since=5)
         await studio.wait()
         studio.watch.happen(7)
         await studio.wait()
-        assert not studio.feeds.takes(QUESTION, place_after(6))
-        assert studio.feeds.takes(QUESTION, place_after(7))
+        assert not studio.broadcasts.takes(QUESTION, place_after(6))
+        assert studio.broadcasts.takes(QUESTION, place_after(7))
 
     play(story)
 
@@ -237,7 +237,7 @@ def test_many_listeners_hear_the_first_change_at_once_and_gather_those_that_foll
 # -------------------------------------------------------------------------------------------------------- leading
 
 
-def test_when_the_one_who_reads_for_all_leaves_another_one_does() -> None:
+def test_another_listener_leads_when_the_leader_leaves() -> None:
     async def story(studio: Studio) -> None:
         listeners = [studio.listen(since=5) for _ in range(3)]
         await studio.wait()
@@ -269,7 +269,7 @@ def test_the_last_one_to_leave_closes_the_watch_and_the_next_one_opens_another()
     play(story)
 
 
-def test_a_feed_that_the_store_cuts_off_lets_everybody_go_at_the_place_where_they_stand() -> None:
+def test_listeners_leave_at_their_position_when_the_store_ends_the_watch() -> None:
     async def story(studio: Studio) -> None:
         listeners = [studio.listen(since=5) for _ in range(3)]
         await studio.wait()
@@ -287,7 +287,7 @@ def test_a_feed_that_the_store_cuts_off_lets_everybody_go_at_the_place_where_the
 
 
 @pytest.mark.parametrize("slow", [pytest.param(0, id="the one who reads for all"), pytest.param(1, id="another one")])
-def test_a_client_that_is_full_holds_up_nobody_and_hears_the_rest_later(slow: int) -> None:
+def test_a_slow_client_does_not_block_others_and_catches_up(slow: int) -> None:
     async def story(studio: Studio) -> None:
         outlets = [studio.listen(since=5)[0] for _ in range(3)]
         await studio.wait()
@@ -326,7 +326,7 @@ def test_when_all_clients_are_full_the_store_keeps_the_changes() -> None:
 def test_a_client_that_stays_full_is_let_go_when_the_log_is(
     monkeypatch: pytest.MonkeyPatch, limit: str, value: int
 ) -> None:
-    monkeypatch.setattr(feeds_module, limit, value)
+    monkeypatch.setattr(broadcasts_module, limit, value)
 
     async def story(studio: Studio) -> None:
         quick, _, _ = studio.listen(since=5)
@@ -341,7 +341,7 @@ def test_a_client_that_stays_full_is_let_go_when_the_log_is(
         assert (quick.heard, slow.heard) == (["6", "7", "8", "9"], ["6"])
         assert task.done()
         assert listener.place == 12
-        assert not studio.feeds.takes(QUESTION, listener.place)
+        assert not studio.broadcasts.takes(QUESTION, listener.place)
 
     play(story)
 

@@ -1,10 +1,9 @@
-"""The desk: everything that stands behind the door, in one place.
+"""The API server without HTTP: its parts, and the decoding of request bodies.
 
-Comes in   a store, and what was configured
-Goes out   the parts that requests are answered with
+Input: a store and the configuration. Output: `ApiServer`, which the handlers and the loopback client call.
 
- 1. The desk knows no HTTP: `http.door` serves it to the network, `loopback` to components in the same process.
- 2. It is built once (`assembly`), and only its resources change while it stands.
+1. `http.handler` serves it to the network, `loopback` to components in the same process.
+2. `assembly` builds it once. Only `resources` changes afterwards, with the CustomResourceDefinitions.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ from mooring.apiserver.wire.decode import (
     patched_strategically,
 )
 from mooring.apiserver.wire.media import BodyForm, body_form
-from mooring.apiserver.wire.strict import warn_or_refuse
+from mooring.apiserver.wire.strict import apply_field_validation
 from mooring.client.errors import BadRequestError
 from mooring.client.interface import PatchForm
 from mooring.kit.clock import Clock
@@ -52,8 +51,8 @@ _EVICTION_VERSIONS = ("policy/v1beta1",)
 
 
 @dataclass(slots=True)
-class Desk:
-    """What requests are answered with."""
+class ApiServer:
+    """The parts of an API server."""
 
     store: Store
     storage: Storage
@@ -92,7 +91,7 @@ class Desk:
             if strategy.specs is not None and body_form(content_type) is BodyForm.JSON:
                 return self._read_with_cache(resource, strategy, strategy.specs, call, data, content_type)
             decoded = self._decode(resource, call, data, content_type)
-            warn_or_refuse(decoded.strict_faults, call)
+            apply_field_validation(decoded.strict_errors, call)
             strategy.default(decoded.document)
             return decoded.document
 
@@ -110,14 +109,14 @@ class Desk:
             except BadRequestError:
                 pass  # decoding the whole body raises the error with the message for the whole body
             else:
-                warn_or_refuse(decoded.strict_faults, call)
+                apply_field_validation(decoded.strict_errors, call)
                 decoded.document["spec"] = spec
                 strategy.default_rest(decoded.document)
                 return decoded.document
         decoded = self._decode(resource, call, data, content_type)
-        warn_or_refuse(decoded.strict_faults, call)
+        apply_field_validation(decoded.strict_errors, call)
         strategy.default_spec(decoded.document["spec"])
-        if body is not None and not decoded.strict_faults:
+        if body is not None and not decoded.strict_errors:
             specs.keep_defaulted(body.spec, validation, decoded.document["spec"])
         strategy.default_rest(decoded.document)
         return decoded.document
@@ -138,7 +137,7 @@ class Desk:
         def read(plain: Document, old: Document | None) -> Reading:
             known = _shared(old) if old is not None and shares_parts else NOTHING_KNOWN
             decoded = read_by_kind(struct, plain, kind, known)
-            return Reading(decoded.document, tuple(decoded.strict_faults))
+            return Reading(decoded.document, tuple(decoded.strict_errors))
 
         return read
 
@@ -148,7 +147,7 @@ class Desk:
         assert struct is not None, f"{kind} has no schema"
         also = _EVICTION_VERSIONS if kind == "Eviction" else ()
         decoded = decode_body(data, content_type, NamedKind(api_version, kind), struct, call.field_validation, also)
-        warn_or_refuse(decoded.strict_faults, call)
+        apply_field_validation(decoded.strict_errors, call)
         return decoded.document
 
     def other_document_reader(self, api_version: str, kind: str) -> ReadDocument:
@@ -159,7 +158,7 @@ class Desk:
 
         def read(plain: Document, _: Document | None) -> Reading:
             decoded = canonical_object(struct, plain, named)
-            return Reading(decoded.document, tuple(decoded.strict_faults))
+            return Reading(decoded.document, tuple(decoded.strict_errors))
 
         return read
 

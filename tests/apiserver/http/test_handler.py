@@ -1,4 +1,4 @@
-"""The door: who is let in, to what, and what everybody else is told."""
+"""The request handler: authentication, authorization, routing and error responses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from mooring.apiserver.http.limits import DoorLimits
+from mooring.apiserver.http.limits import RequestLimits
 from mooring.kit.loop import run_real
 from mooring.store.interface import Record, StoreBusy, StoreError
 from mooring.store.memory import MemoryStore
@@ -28,18 +28,18 @@ ADMIN: Mapping[str, str] = {}
 Story = Callable[[Served], Coroutine[Any, Any, None]]
 
 
-def play(story: Story, limits: DoorLimits | None = None, *, failures: int = 0, **options: Any) -> None:
+def play(story: Story, limits: RequestLimits | None = None, *, failures: int = 0, **options: Any) -> None:
     async def playing() -> None:
         async with asyncio.timeout(LIMIT_S), served(limits, **options) as api:
             await story(api)
-            assert api.door.failures == failures
-            assert (api.door.requests_open, api.door.changes_open, api.door.watches_open) == (0, 0, 0)
+            assert api.handler.failures == failures
+            assert (api.handler.requests_open, api.handler.changes_open, api.handler.watches_open) == (0, 0, 0)
 
     run_real(playing())
 
 
 async def asked(api: Served, method: str, path: str, headers: Mapping[str, str] = ADMIN, data: str = "") -> str:
-    """The code of the answer, and its message or its first words."""
+    """The code of the response, and its message or its first word."""
     headers = {"Content-Type": "application/json", **headers}
     async with api.session.request(method, api.url(path), headers=headers, data=data or None) as response:
         if response.content_type == "application/json" and method != "HEAD":
@@ -86,7 +86,7 @@ async def asked(api: Served, method: str, path: str, headers: Mapping[str, str] 
         ),
     ],
 )
-def test_who_is_let_in(path: str, who: Mapping[str, str], answer: str) -> None:
+def test_authentication_of_requests(path: str, who: Mapping[str, str], answer: str) -> None:
     async def story(api: Served) -> None:
         assert (await asked(api, "GET", path, who))[: len(answer)] == answer
 
@@ -128,7 +128,7 @@ def test_what_may_be_asked_for(method: str, path: str, answer: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/livez?verbose", "/readyz?verbose=false", "/healthz?verbose=0"])
-def test_who_asks_how_the_server_is_in_any_words_hears_it_at_length(path: str) -> None:
+def test_verbose_health_checks(path: str) -> None:
     async def story(api: Served) -> None:
         assert (await asked(api, "GET", path)).startswith("200 [+]ping ok")
 
@@ -136,7 +136,7 @@ def test_who_asks_how_the_server_is_in_any_words_hears_it_at_length(path: str) -
 
 
 @pytest.mark.parametrize("is_anonymous_allowed", [pytest.param(True, id="yes"), pytest.param(False, id="no")])
-def test_who_asks_about_everything_hears_nothing_whoever_may_ask(is_anonymous_allowed: bool) -> None:
+def test_options_for_the_whole_server(is_anonymous_allowed: bool) -> None:
     async def story(api: Served) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", api.server.port)
         writer.write(get("*", "Connection: close", method="OPTIONS").encode())
@@ -205,10 +205,10 @@ def test_whether_a_long_answer_is_compressed(accepted: str, is_compressed: bool)
                 assert response.headers.get("Content-Encoding") == ("gzip" if is_compressed and is_long else None)
                 assert (await response.json())["kind"] == ("ConfigMap" if is_long else "Status")
 
-    play(story, DoorLimits(gzip_bytes_min=1_000))
+    play(story, RequestLimits(gzip_bytes_min=1_000))
 
 
-def test_nobody_keeps_an_answer() -> None:
+def test_responses_are_not_cached() -> None:
     async def story(api: Served) -> None:
         async with api.session.get(api.url(CONFIG_MAPS)) as response:
             assert response.headers["Cache-Control"] == "no-cache, private"
@@ -216,7 +216,7 @@ def test_nobody_keeps_an_answer() -> None:
     play(story)
 
 
-def test_whoever_goes_away_before_the_answer_has_still_asked() -> None:
+def test_a_write_completes_after_the_client_disconnects() -> None:
     async def story(api: Served) -> None:
         _, writer = await asyncio.open_connection("127.0.0.1", api.server.port)
         body = '{"metadata":{"name":"left-alone"}}'
@@ -225,7 +225,7 @@ def test_whoever_goes_away_before_the_answer_has_still_asked() -> None:
         await writer.drain()
         writer.close()
         while not (await asked(api, "GET", f"{CONFIG_MAPS}/left-alone")).startswith("200"):
-            await api.desk.clock.wait(0.01)
+            await api.api_server.clock.wait(0.01)
 
     play(story)
 

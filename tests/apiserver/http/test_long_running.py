@@ -10,8 +10,8 @@ from typing import cast
 import aiohttp
 import pytest
 
-from mooring.apiserver.http.lasting import LastingAnswers
-from mooring.apiserver.http.limits import DoorLimits
+from mooring.apiserver.http.limits import RequestLimits
+from mooring.apiserver.http.long_running import LongRunningRequests
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run, run_real
 from mooring.kit.tasks import TaskGroup
@@ -27,10 +27,10 @@ def test_a_client_that_goes_away_ends_its_watch_although_nothing_happens() -> No
     async def story() -> None:
         async with served() as api:
             response = await api.session.get(api.url(WATCH))
-            await until(lambda: api.door.watches_open == 1)
+            await until(lambda: api.handler.watches_open == 1)
             response.close()
-            await until(lambda: api.door.watches_open == 0)
-            assert api.door.failures == 0
+            await until(lambda: api.handler.watches_open == 0)
+            assert api.handler.failures == 0
 
     run_real(story())
 
@@ -42,7 +42,7 @@ def test_a_server_that_stops_ends_watches_in_order() -> None:
             async with served() as api:
                 headers = {"Authorization": "Bearer token-of-the-administrator"}
                 response = await outside.get(api.url(WATCH), headers=headers)
-                await until(lambda: api.door.watches_open == 1)
+                await until(lambda: api.handler.watches_open == 1)
             # Not cut off in the middle: a chunked answer with its last chunk, which aiohttp would miss loudly.
             lines = (await response.read()).splitlines()
             assert all(line.startswith(b'{"type":"ADDED"') for line in lines)
@@ -50,7 +50,7 @@ def test_a_server_that_stops_ends_watches_in_order() -> None:
     run_real(story())
 
 
-def test_a_client_that_does_not_read_is_cut_off_and_nobody_waits_for_him() -> None:
+def test_a_client_that_does_not_read_is_disconnected() -> None:
     async def read_all(response: aiohttp.ClientResponse, last: bytes) -> int:
         seen = 0
         async for line in response.content:
@@ -60,18 +60,18 @@ def test_a_client_that_does_not_read_is_cut_off_and_nobody_waits_for_him() -> No
         return seen
 
     async def story() -> None:
-        async with served(DoorLimits(stalled_s_max=LIMIT_S)) as api:
+        async with served(RequestLimits(stalled_s_max=LIMIT_S)) as api:
             lazy = _open_watch_without_reading(api.server.port)
             busy = await api.session.get(api.url(WATCH), read_bufsize=1 << 20)
-            await until(lambda: api.door.watches_open == 2)
+            await until(lambda: api.handler.watches_open == 2)
             async with TaskGroup("readers") as group:
                 reading = group.start(read_all(busy, b'"large-59"'), name="busy")
                 for number in range(60):
                     assert await api.create_config_map(f"large-{number}", {"text": "x" * 200_000}) == 201
             assert reading.result() == 60
             for _ in range(2):  # as the alarm does; on its own it would also find clients of a busy machine stalled
-                api.door._lasting._look_for_stalled()
-            await until(lambda: api.door.watches_open == 1)
+                api.handler._long_running._look_for_stalled()
+            await until(lambda: api.handler.watches_open == 1)
             lazy.close()
             busy.close()
 
@@ -112,10 +112,10 @@ def test_whether_a_client_that_takes_this_much_is_cut_off(bytes_a_look: int, is_
         connection = SlowConnection(bytes_a_look)
         request = cast(Request, SimpleNamespace(connection=connection, on_lost=None))
         async with (
-            LastingAnswers(10.0).lasting(request, cast(Stream, connection), 100.0) as lasting,
+            LongRunningRequests(10.0).long_running(request, cast(Stream, connection), 100.0) as long_running,
             TaskGroup("test") as group,
         ):
-            group.start_background(lasting.wait_drained(), name="writer")
+            group.start_background(long_running.wait_drained(), name="writer")
             await clock.wait(80.0)
         assert connection.is_cut_off == is_cut_off
 

@@ -1,9 +1,9 @@
-"""The front desk, measured: `mooring up` in a process of its own, asked over HTTP and TLS.
+"""Benchmark of the API server: `mooring up` in a process of its own, over HTTPS.
 
 Comes in   nothing, or `--quick`
 Goes out   a line for each figure beside its target; with `--output FILE` the same as JSON
 
-    python -m bench.desk
+    python -m bench.apiserver
 
  1. What is asked is checked: an answer with another status than the expected one is no measurement.
  2. The store is the durable one, on a file; every create is acknowledged after it is on disk.
@@ -25,7 +25,7 @@ from time import perf_counter
 import click
 import msgspec
 
-from bench.desk_client import Answer, Connection, ask_all, connect, request
+from bench.client import Answer, Connection, ask_all, connect, request
 from bench.figure import Figure
 from bench.machine import resident_bytes_of
 

@@ -1,4 +1,4 @@
-"""The door: one request, from its first byte to its answer.
+"""The handler: one request, from its first byte to its answer.
 
    who is it (401) · may he (403) · is there room (429) · what is it about (404, 405) · do it · answer
 
@@ -24,14 +24,13 @@ from mooring.apiserver.access.request import Attributes, path_attributes
 from mooring.apiserver.access.review_selectors import FieldSelectorError, parse_field_equalities
 from mooring.apiserver.access.users import User, anonymous
 from mooring.apiserver.call import Call
-from mooring.apiserver.desk import Desk
 from mooring.apiserver.http.address import Address, read_address
 from mooring.apiserver.http.custom_address import is_custom_address
 from mooring.apiserver.http.deadlines import Deadlines
-from mooring.apiserver.http.lasting import LastingAnswers
-from mooring.apiserver.http.limits import DoorLimits
-from mooring.apiserver.http.metrics import DoorMetrics, PresentState
-from mooring.apiserver.http.negotiation import negotiated, refused
+from mooring.apiserver.http.limits import RequestLimits
+from mooring.apiserver.http.long_running import LongRunningRequests
+from mooring.apiserver.http.metrics import PresentState, RequestMetrics
+from mooring.apiserver.http.negotiation import negotiated, negotiated_error
 from mooring.apiserver.http.objects import Objects
 from mooring.apiserver.http.plain_paths import PlainPaths
 from mooring.apiserver.http.reply import NOT_CACHED, Reply, page_not_found, with_warnings
@@ -42,6 +41,7 @@ from mooring.apiserver.http.virtual import VirtualResources
 from mooring.apiserver.registry.refusals import method_not_allowed, no_such_thing
 from mooring.apiserver.registry.store_trouble import refusal
 from mooring.apiserver.resources import Resource
+from mooring.apiserver.server import ApiServer
 from mooring.apiserver.validation.names import path_segment_errors
 from mooring.client.errors import (
     BadRequestError,
@@ -62,24 +62,24 @@ log = logging.getLogger(__name__)
 ENDPOINTS_DEPRECATED = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
 
 
-class Door:
+class RequestHandler:
     """Answers requests."""
 
-    def __init__(self, desk: Desk, limits: DoorLimits) -> None:
-        self._desk = desk
+    def __init__(self, api_server: ApiServer, limits: RequestLimits) -> None:
+        self._api_server = api_server
         self._limits = limits
-        self._objects = Objects(desk)
-        self._subresources = Subresources(desk)
+        self._objects = Objects(api_server)
+        self._subresources = Subresources(api_server)
         self._deadlines = Deadlines(limits.request_s_max)
-        self._lasting = LastingAnswers(limits.stalled_s_max)
-        self._streams = Streams(desk, limits, self._lasting, desk.entropy.fork("watches"))
-        self.metrics = DoorMetrics(desk.resources.serves)
+        self._long_running = LongRunningRequests(limits.stalled_s_max)
+        self._streams = Streams(api_server, limits, self._long_running, api_server.entropy.fork("watches"))
+        self.metrics = RequestMetrics(api_server.resources.serves)
         self.metrics.registry.register(
-            PresentState(self._requests_open_by_kind, lambda: self.failures, desk.store.statistics)
+            PresentState(self._requests_open_by_kind, lambda: self.failures, api_server.store.statistics)
         )
-        self._plain = PlainPaths(desk, self.metrics)
-        self._virtual = VirtualResources(desk)
-        self._impersonation = Impersonation(desk.authorizer)
+        self._plain = PlainPaths(api_server, self.metrics)
+        self._virtual = VirtualResources(api_server)
+        self._impersonation = Impersonation(api_server.authorizer)
         self.requests_open = 0
         self.changes_open = 0
         """Those of the open requests that change something."""
@@ -88,20 +88,20 @@ class Door:
 
     @property
     def clock(self) -> Clock:
-        return self._desk.clock
+        return self._api_server.clock
 
     async def answer(self, request: Request) -> Response | Stream:
         """The answer to a request; for a watch, after it has ended."""
         incoming = Incoming(request, self._limits)
-        began_s = self._desk.clock.now_s()
+        began_s = self._api_server.clock.now_s()
         response = await self._answered_somehow(request, incoming)
-        duration_s = self._desk.clock.now_s() - began_s
+        duration_s = self._api_server.clock.now_s() - began_s
         self.metrics.answered(incoming.address, incoming.is_dry_run, response.code, duration_s)
         return response
 
-    def end_lasting(self) -> None:
+    def end_long_running(self) -> None:
         """The server stops: whoever watches is told that it is over."""
-        self._lasting.end()
+        self._long_running.end()
 
     def on_failure(self) -> None:
         """Something failed that nobody foresaw."""
@@ -111,21 +111,21 @@ class Door:
         try:
             return await self._answered(request, incoming)
         except StatusError as error:
-            reply = refused(incoming, error)
+            reply = negotiated_error(incoming, error)
         except StoreError as error:
             log.error("the store failed during %s %s: %s", incoming.method, incoming.path, error)
-            reply = refused(incoming, refusal(error))
+            reply = negotiated_error(incoming, refusal(error))
         except ClientError as error:
-            reply = refused(incoming, ServerError(str(error)))
+            reply = negotiated_error(incoming, ServerError(str(error)))
         except (ConnectionError, asyncio.CancelledError):
             raise
         except RecursionError:
             # The bodies are bounded where they are read; what a patch makes of an object may still be too deep.
-            reply = refused(incoming, BadRequestError("exceeded max depth"))
+            reply = negotiated_error(incoming, BadRequestError("exceeded max depth"))
         except Exception:
             self.on_failure()
             log.exception("%s %s failed", incoming.method, incoming.path)
-            reply = refused(incoming, ServerError("Internal error occurred: see the log of the server"))
+            reply = negotiated_error(incoming, ServerError("Internal error occurred: see the log of the server"))
         return self._response(request, reply)
 
     async def _answered(self, request: Request, incoming: Incoming) -> Response | Stream:
@@ -134,14 +134,14 @@ class Door:
             return Response(200, b"", "")  # as every server in Go answers, before anybody is asked
         user = self._user(request, incoming)
         address = incoming.address = self._address(incoming)
-        if not _lasts(address):
+        if not _is_long_running(address):
             incoming.query.check_timeout()
         attributes = _attributes(user, address, incoming)
         wanted = wanted_user(request.headers(b"impersonate-"))
         if wanted is not None:
             user = self._impersonation.impersonated(wanted, attributes)
             attributes = replace(attributes, user=user)
-        require(self._desk.authorizer, attributes)
+        require(self._api_server.authorizer, attributes)
         if address.path.startswith("//"):
             return self._response(request, page_not_found())
         if not address.is_resource:
@@ -156,7 +156,7 @@ class Door:
     def _user(self, request: Request, incoming: Incoming) -> User:
         authorization = request.header(b"authorization")
         try:
-            return self._desk.authenticator.authenticate(request.certificate, authorization)
+            return self._api_server.authenticator.authenticate(request.certificate, authorization)
         except UnauthorizedError:
             # Whether the server lives may be asked by everybody; roles say so too.
             if not authorization and incoming.path.split("/")[1] in _OPEN_TO_ALL:
@@ -182,15 +182,15 @@ class Door:
         try:
             reply = await self._object_reply(resource, call, address, incoming)
         except StatusError as error:
-            reply = refused(incoming, error)
+            reply = negotiated_error(incoming, error)
         return with_warnings(reply, call.warnings)
 
     def _nothing_there(self, address: Address, incoming: Incoming) -> Reply:
-        knows_group = self._desk.knows_group(address.api_version)
-        return refused(incoming, no_such_thing()) if knows_group else page_not_found()
+        knows_group = self._api_server.knows_group(address.api_version)
+        return negotiated_error(incoming, no_such_thing()) if knows_group else page_not_found()
 
     async def _object_reply(self, resource: Resource, call: Call, address: Address, incoming: Incoming) -> Reply:
-        rendering = negotiated(self._desk, incoming, is_list=address.verb == "list")
+        rendering = negotiated(self._api_server, incoming, is_list=address.verb == "list")
         if address.subresource and not self._is_changed_through(resource, address):
             return await self._subresources.answer(resource, call, address, incoming, rendering)
         match incoming.method, bool(address.name):
@@ -211,7 +211,7 @@ class Door:
 
     def _resource(self, address: Address, method: str) -> Resource | None:
         """The resource of an address, if the address is one that it has. Raises if the method is not."""
-        resource = self._desk.resources.find(address.api_version, address.resource)
+        resource = self._api_server.resources.find(address.api_version, address.resource)
         if resource is None:
             return None
         if resource.struct is None:
@@ -241,7 +241,7 @@ class Door:
         return address.subresource in resource.strategies or address.subresource == "scale"
 
     def _call(self, resource: Resource, address: Address, user: User) -> Call:
-        now_s = self._desk.clock.wall_s()
+        now_s = self._api_server.clock.wall_s()
         namespace = address.namespace if resource.kind.is_namespaced else ""
         warnings = [ENDPOINTS_DEPRECATED] if resource.kind is ENDPOINTS else list(resource.warnings)
         return Call(
@@ -263,14 +263,14 @@ class Door:
         if resource is None:
             return self._response(request, self._nothing_there(address, incoming))
         if self.watches_open >= self._limits.watches_max:
-            raise _no_room(self._limits)
+            raise _too_many_requests(self._limits)
         call = self._call(resource, address, user)
         options = incoming.query.list_options()
         if address.is_old_watch:
             options = replace(options, is_watch=True)
             if address.name:
                 options = replace(options, fields=f"metadata.name={address.name}")
-        rendering = negotiated(self._desk, incoming, is_watch=True)
+        rendering = negotiated(self._api_server, incoming, is_watch=True)
         counted = self.metrics.watches_of(address)
         self.watches_open += 1
         counted.inc()
@@ -282,9 +282,9 @@ class Door:
 
     async def _streamed(self, request: Request, reply: Reply, pieces: AsyncIterator[bytes]) -> Stream:
         stream = request.stream(reply.code, reply.content_type, NOT_CACHED)
-        async with self._lasting.lasting(request, stream, None) as lasting:
+        async with self._long_running.long_running(request, stream, None) as long_running:
             async for piece in pieces:
-                await lasting.write(piece)
+                await long_running.write(piece)
         stream.finish()
         return stream
 
@@ -293,7 +293,7 @@ class Door:
     async def _timed(self, work: Coroutine[Any, Any, Reply], method: str) -> Reply:
         if self.requests_open >= self._limits.requests_max:
             work.close()
-            raise _no_room(self._limits)
+            raise _too_many_requests(self._limits)
         is_change = method not in ("GET", "HEAD")
         self.requests_open += 1
         self.changes_open += is_change
@@ -325,20 +325,20 @@ class Door:
 
 _OPEN_TO_ALL = ("healthz", "livez", "readyz", "version")
 _COLLECTION_VERBS = ("list", "watch", "deletecollection")
-_LASTING_SUBRESOURCES = ("attach", "exec", "log", "portforward", "proxy")
+_LONG_RUNNING_SUBRESOURCES = ("attach", "exec", "log", "portforward", "proxy")
 
 
-def _lasts(address: Address) -> bool:
+def _is_long_running(address: Address) -> bool:
     """Whether an answer may take as long as it wants: then nobody can say how long he waits for it."""
-    return address.verb in ("watch", "proxy") or address.subresource in _LASTING_SUBRESOURCES
+    return address.verb in ("watch", "proxy") or address.subresource in _LONG_RUNNING_SUBRESOURCES
 
 
 def _check_name(address: Address) -> None:
     """Raises `BadRequestError` for the name of an object that could not be a part of a path."""
     is_new = address.verb == "create" and not address.subresource
-    faults = path_segment_errors(address.name) if address.name and not is_new else ()
-    if faults:
-        raise BadRequestError(f"Name parameter invalid: {quoted(address.name)}: {';'.join(faults)}")
+    errors = path_segment_errors(address.name) if address.name and not is_new else ()
+    if errors:
+        raise BadRequestError(f"Name parameter invalid: {quoted(address.name)}: {';'.join(errors)}")
 
 
 def _with_cache_rule(headers: Sequence[tuple[str, str]]) -> Headers:
@@ -385,5 +385,5 @@ def _named_by_field(incoming: Incoming) -> str:
     return name if name and "," not in name and not name.startswith("=") else ""
 
 
-def _no_room(limits: DoorLimits) -> TooManyRequestsError:
+def _too_many_requests(limits: RequestLimits) -> TooManyRequestsError:
     return TooManyRequestsError("Too many requests, please try again later.", retry_after_s=float(limits.retry_after_s))

@@ -1,4 +1,4 @@
-"""A desk for the tests of what pods can be asked for: a store with pods, and the parts that verbs need."""
+"""A api_server for the tests of what pods can be asked for: a store with pods, and the parts that verbs need."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NOW_S = 1_767_323_045.0
 NS = "team"
 
 
-class PodDesk:
+class RegistryFixture:
     """Parts on a store in memory, and what is in it."""
 
     def __init__(self, mutating: Sequence[Admission] = ()) -> None:

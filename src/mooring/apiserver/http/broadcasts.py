@@ -1,4 +1,4 @@
-"""Feeds: a question that many watches ask, answered once for all of them.
+"""Broadcasts: a query that many watches ask, answered once for all of them.
 
 Comes in   the changes that one watch of the store tells; listeners, which are answers that last
 Goes out   the same bytes for every listener that stands at the same place
@@ -10,7 +10,7 @@ bookmark behind it.
 
  1. A listener hears everything behind its place, in order, once.
  2. One of the listeners reads for all, in its own time: it leads. When it leaves, or when its client is full, another
-    one does. So a feed needs no task that would have to be looked after.
+    one does. So a broadcast needs no task that would have to be looked after.
  3. A client that takes nothing holds up nobody. Its listener is let go when the log is full, and has to go on alone.
  4. A change is told at once. Those that follow it are gathered for a moment, the longer the more listeners there are:
     a write of many lines costs what one of a single line does, and two hundred watchers of a busy kind would otherwise
@@ -51,7 +51,7 @@ class Outlet(Protocol):
 
 
 class Listener:
-    """One watch, as the feed sees it."""
+    """One watch, as the broadcast sees it."""
 
     __slots__ = ("_outlet", "_turn", "is_full", "place")
 
@@ -84,8 +84,8 @@ class Listener:
             self._turn.set_result(None)
 
 
-class Feed:
-    """One question, and those who ask it."""
+class Broadcast:
+    """One query, and those who ask it."""
 
     def __init__(self, watch: Watch, line_of: Callable[[WatchEvent], bytes], since: int, clock: Clock) -> None:
         self._watch = watch
@@ -118,7 +118,7 @@ class Feed:
         return place >= self._begin and not self.is_over
 
     async def tell(self, listener: Listener) -> None:
-        """Tell a listener everything, until the feed does not reach its place any more."""
+        """Tell a listener everything, until the broadcast does not reach its place any more."""
         self._listeners[listener] = None
         try:
             while self.reaches(listener.place):
@@ -147,7 +147,7 @@ class Feed:
                 if pause_s >= GATHER_S_MIN:
                     await self._clock.wait(pause_s)
         except StatusError:
-            # The store has cut the feed off. Each listener asks again from its own place, and hears what is wrong.
+            # The store has cut the broadcast off. Each listener asks again from its own place, and hears what is wrong.
             self.is_over = True
         finally:
             self._leader = None
@@ -194,50 +194,50 @@ class Feed:
             self._places, self._lines, self._bytes = [], [], 0
 
 
-class Feeds:
-    """All feeds of a server, by their questions."""
+class Broadcasts:
+    """All broadcasts of a server, by their questions."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._feeds: dict[Hashable, Feed] = {}
+        self._broadcasts: dict[Hashable, Broadcast] = {}
 
-    def takes(self, question: Hashable, place: int) -> bool:
-        """Whether somebody who stands at the place can be told by a feed."""
-        feed = self._feeds.get(question)
-        return feed is None or feed.is_over or feed.reaches(place)
+    def takes(self, query: Hashable, place: int) -> bool:
+        """Whether somebody who stands at the place can be told by a broadcast."""
+        broadcast = self._broadcasts.get(query)
+        return broadcast is None or broadcast.is_over or broadcast.reaches(place)
 
     async def tell(
         self,
-        question: Hashable,
+        query: Hashable,
         listener: Listener,
         watch_since: Callable[[int], Watch],
         line_of: Callable[[WatchEvent], bytes],
     ) -> None:
-        """Tell a listener what happens, until the feed does not reach its place any more. Raises `StatusError`."""
-        feed = self._feeds.get(question)
-        if feed is None or feed.is_over:
+        """Tell a listener what happens, until the broadcast does not reach its place any more. Raises `StatusError`."""
+        broadcast = self._broadcasts.get(query)
+        if broadcast is None or broadcast.is_over:
             since = listener.place // 2
-            feed = await self._opened(question, Feed(watch_since(since), line_of, since, self._clock))
+            broadcast = await self._opened(query, Broadcast(watch_since(since), line_of, since, self._clock))
         try:
-            await feed.tell(listener)
+            await broadcast.tell(listener)
         finally:
-            if feed.is_deserted:
-                await self._close(question, feed)
+            if broadcast.is_deserted:
+                await self._close(query, broadcast)
 
-    async def _opened(self, question: Hashable, feed: Feed) -> Feed:
-        await feed.open()
-        quicker = self._feeds.get(question)
+    async def _opened(self, query: Hashable, broadcast: Broadcast) -> Broadcast:
+        await broadcast.open()
+        quicker = self._broadcasts.get(query)
         if quicker is not None and not quicker.is_over:
-            await feed.close()
+            await broadcast.close()
             return quicker
-        self._feeds[question] = feed
-        return feed
+        self._broadcasts[query] = broadcast
+        return broadcast
 
-    async def _close(self, question: Hashable, feed: Feed) -> None:
-        if self._feeds.get(question) is feed:
-            del self._feeds[question]
-        if not feed.is_closed:
-            await feed.close()
+    async def _close(self, query: Hashable, broadcast: Broadcast) -> None:
+        if self._broadcasts.get(query) is broadcast:
+            del self._broadcasts[query]
+        if not broadcast.is_closed:
+            await broadcast.close()
 
 
 def place_of(event: WatchEvent) -> int:
