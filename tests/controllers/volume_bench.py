@@ -23,11 +23,11 @@ from mooring.api.views.node import Node
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from mooring.client.events.recorder import EventRecorder
 from mooring.client.interface import Client
-from mooring.controllers.frame import Workshop
-from mooring.controllers.latest import Latest
-from mooring.controllers.volume_plan import Tell
-from mooring.controllers.volume_provisioning import VolumeProvisioner
-from mooring.controllers.volume_writes import VolumeWriter
+from mooring.controllers.context import Workshop
+from mooring.controllers.volume.latest import Latest
+from mooring.controllers.volume.plan import Tell
+from mooring.controllers.volume.provisioning import VolumeProvisioner
+from mooring.controllers.volume.writer import VolumeWriter
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run

@@ -14,7 +14,7 @@ import logging
 from collections.abc import Sequence
 
 from mooring.client.interface import Client
-from mooring.controllers.frame import Controller, Workshop
+from mooring.controllers.context import Controller, Workshop
 from mooring.controllers.names import enabled_names
 from mooring.controllers.settings import ControllerSettings
 from mooring.controllers.table import CONTROLLERS

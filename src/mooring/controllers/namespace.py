@@ -26,7 +26,7 @@ from mooring.api.views.workloads import Namespace
 from mooring.client.errors import ClientError, ConflictError, NotFoundError
 from mooring.client.interface import Deletion, Propagation, Selection
 from mooring.client.workqueue import WorkQueue
-from mooring.controllers.frame import DONE, Controller, Failed, Later, Outcome, Workshop
+from mooring.controllers.context import DONE, Controller, Failed, Later, Outcome, Workshop
 from mooring.controllers.namespace_conditions import Emptying, conditions_after
 from mooring.controllers.pods import FINISHED_PHASES
 from mooring.controllers.served_kinds import ServedKinds

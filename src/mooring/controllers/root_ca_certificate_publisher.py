@@ -19,8 +19,8 @@ from mooring.api.views.meta import KeptWhole
 from mooring.api.views.workloads import Namespace
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.interface import Selection
+from mooring.controllers.context import DONE, Controller, Failed, Outcome, Workshop
 from mooring.controllers.documents import document_of
-from mooring.controllers.frame import DONE, Controller, Failed, Outcome, Workshop
 from mooring.controllers.pod_control import is_namespace_terminating
 
 NAME = "kube-root-ca.crt"

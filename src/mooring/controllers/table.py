@@ -5,30 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from mooring.controllers.cluster_roles import ClusterRoleAggregationController
-from mooring.controllers.cron_job import CronJobController
-from mooring.controllers.daemon_set import DaemonSetController
-from mooring.controllers.deployment import DeploymentController
-from mooring.controllers.disruption import DisruptionController
-from mooring.controllers.endpoint_slices import EndpointSliceController
-from mooring.controllers.endpoints import EndpointsController
-from mooring.controllers.ephemeral_volume import EphemeralVolumeController
-from mooring.controllers.frame import Controller, Workshop
-from mooring.controllers.garbage_collector import GarbageCollectorController
-from mooring.controllers.job import JobController
+from mooring.controllers.clusterrole_aggregation import ClusterRoleAggregationController
+from mooring.controllers.context import Controller, Workshop
+from mooring.controllers.cronjob.controller import CronJobController
+from mooring.controllers.daemonset.controller import DaemonSetController
+from mooring.controllers.deployment.controller import DeploymentController
+from mooring.controllers.disruption.controller import DisruptionController
+from mooring.controllers.endpoint.endpoints import EndpointsController
+from mooring.controllers.endpoint.slices import EndpointSliceController
+from mooring.controllers.garbagecollector.controller import GarbageCollectorController
+from mooring.controllers.job.controller import JobController
 from mooring.controllers.namespace import NamespaceController
-from mooring.controllers.node_lifecycle import NodeLifecycleController
-from mooring.controllers.pod_garbage import PodGarbageController
-from mooring.controllers.replica_set import ReplicaSetController, ReplicationControllerController
-from mooring.controllers.resource_claim import ResourceClaimController
-from mooring.controllers.resource_quota import ResourceQuotaController
+from mooring.controllers.node.lifecycle import NodeLifecycleController
+from mooring.controllers.node.taint_eviction import TaintEvictionController
+from mooring.controllers.podgc import PodGarbageController
+from mooring.controllers.quota import ResourceQuotaController
+from mooring.controllers.replicaset.controller import ReplicaSetController, ReplicationControllerController
+from mooring.controllers.resourceclaim.controller import ResourceClaimController
 from mooring.controllers.root_ca_certificate_publisher import RootCaCertificatePublisher
-from mooring.controllers.service_account import ServiceAccountController
-from mooring.controllers.stateful_set import StatefulSetController
-from mooring.controllers.taint_eviction import TaintEvictionController
+from mooring.controllers.serviceaccount import ServiceAccountController
+from mooring.controllers.statefulset.controller import StatefulSetController
 from mooring.controllers.ttl_after_finished import TtlAfterFinishedController
-from mooring.controllers.volume_binder import VolumeBinderController
-from mooring.controllers.volume_protection import ClaimProtectionController, VolumeProtectionController
+from mooring.controllers.volume.binder import VolumeBinderController
+from mooring.controllers.volume.ephemeral import EphemeralVolumeController
+from mooring.controllers.volume.protection import ClaimProtectionController, VolumeProtectionController
 
 MakeController: TypeAlias = Callable[[Workshop], Controller]
 

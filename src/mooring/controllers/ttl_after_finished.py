@@ -15,7 +15,7 @@ from mooring.api.kinds import JOB
 from mooring.api.views.batch import Job
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.interface import Deletion, Propagation
-from mooring.controllers.frame import DONE, Controller, Failed, Later, Outcome, Workshop, split_key
+from mooring.controllers.context import DONE, Controller, Failed, Later, Outcome, Workshop, split_key
 from mooring.kit.clock import parse_rfc3339
 
 _FINISHED_TYPES = ("Complete", "Failed")

@@ -46,11 +46,11 @@ from mooring.cli.kinds import WORKLOADS
 from mooring.cli.manifests import Found
 from mooring.cli.problems import InputError, Problem
 from mooring.client.errors import StatusError
-from mooring.controllers.cron_job_plan import job_document, schedule_text
-from mooring.controllers.daemon_set_documents import daemon_pod
-from mooring.controllers.daemon_set_fit import FitMemory, pinned, target_node
-from mooring.controllers.deployment_history import generations, new_set_document, next_revision
-from mooring.controllers.deployment_sizes import (
+from mooring.controllers.cronjob.plan import job_document, schedule_text
+from mooring.controllers.daemonset.documents import daemon_pod
+from mooring.controllers.daemonset.nodes import FitMemory, pinned, target_node
+from mooring.controllers.deployment.history import generations, new_set_document, next_revision
+from mooring.controllers.deployment.sizes import (
     RECREATE,
     is_scaling,
     new_set_size,
@@ -59,16 +59,16 @@ from mooring.controllers.deployment_sizes import (
     size_of,
 )
 from mooring.controllers.documents import document_of
-from mooring.controllers.job_backoff import NO_FAILURES
-from mooring.controllers.job_orphans import is_managed_elsewhere
-from mooring.controllers.job_plan import CreatePods, plan_pods, survey
-from mooring.controllers.job_pods import GENERATED_NAME_LENGTH_MAX, indexed_pod, job_pod
-from mooring.controllers.job_status import finished_condition
+from mooring.controllers.job.backoff import NO_FAILURES
+from mooring.controllers.job.orphans import is_managed_elsewhere
+from mooring.controllers.job.plan import CreatePods, plan_pods, survey
+from mooring.controllers.job.pods import GENERATED_NAME_LENGTH_MAX, indexed_pod, job_pod
+from mooring.controllers.job.status import finished_condition
 from mooring.controllers.pod_control import pod_of_template
 from mooring.controllers.pods import is_active, is_ready
-from mooring.controllers.replica_set_plan import selector_of
-from mooring.controllers.stateful_set_claims import claim_document
-from mooring.controllers.stateful_set_members import claim_names, member_document, replicas_of, start_of
+from mooring.controllers.replicaset.plan import selector_of
+from mooring.controllers.statefulset.claims import claim_document
+from mooring.controllers.statefulset.members import claim_names, member_document, replicas_of, start_of
 from mooring.kit.entropy import Entropy
 
 PODS_MAX = 10_000

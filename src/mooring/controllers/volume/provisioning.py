@@ -1,0 +1,175 @@
+"""Making volumes for claims, and doing with released ones what their policy says.
+
+Comes in   from the binder: a claim that needs a volume; a volume that nobody claims any more
+Goes out   volumes made and deleted, claims annotated for external provisioners, events
+
+ 1. The name of a volume that is made comes from its claim's uid, so that making it twice makes it once.
+ 2. What is behind an external volume is deleted by its provisioner, who sees that it is Released.
+ 3. `Recycle` is refused: scrubbing a volume is a pod's work that nobody should rely on any more, and a volume that was
+    not scrubbed must not be handed to the next one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import assert_never
+
+from mooring.api.kinds import PERSISTENT_VOLUME
+from mooring.api.storage import SELECTED_NODE, class_of_claim
+from mooring.api.views.node import Node
+from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from mooring.client.cache.lister import Lister
+from mooring.client.errors import AlreadyExistsError, ClientError, NotFoundError
+from mooring.client.interface import Client
+from mooring.controllers.documents import document_of
+from mooring.controllers.volume.changes import (
+    IN_TREE_FINALIZER,
+    MIGRATED_TO,
+    STORAGE_PROVISIONER,
+    STORAGE_PROVISIONER_BETA,
+    annotate,
+    set_migration,
+)
+from mooring.controllers.volume.plan import Tell
+from mooring.controllers.volume.provision_plan import (
+    HOST_NAME_LABEL,
+    ByNobody,
+    ByOthers,
+    ByUs,
+    made_volume,
+    made_volume_name,
+    maker_of,
+    remover_of,
+    why_not_made,
+)
+from mooring.controllers.volume.writer import VolumeWriter
+
+PROVISIONING_FAILED = "ProvisioningFailed"
+
+
+class VolumeProvisioner:
+    """Raises `ClientError` from everything that waits."""
+
+    def __init__(
+        self,
+        client: Client,
+        writer: VolumeWriter,
+        storage_class: Callable[[str], StorageClass | None],
+        nodes: Lister[Node],
+        is_released: Callable[[PersistentVolume], bool],
+    ) -> None:
+        self._client = client
+        self._writer = writer
+        self._storage_class = storage_class
+        self._nodes = nodes
+        self._is_released = is_released
+
+    # ------------------------------------------------------------------------------------------------- making
+
+    async def provision(self, claim: PersistentVolumeClaim) -> None:
+        class_name = class_of_claim(claim)
+        found = self._storage_class(class_name)
+        if found is None:
+            self._fail(claim, f'storageclass.storage.k8s.io "{class_name}" not found')
+            return
+        match maker_of(found):
+            case ByNobody(why):
+                self._fail(claim, why)
+            case ByOthers(name):
+                await self._ask(claim, name)
+            case ByUs():
+                await self._make(claim, found)
+            case never:
+                assert_never(never)
+
+    async def _ask(self, claim: PersistentVolumeClaim, provisioner: str) -> None:
+        try:
+            claim = await self._annotate(claim, provisioner)
+        except ClientError as error:
+            self._fail(claim, f"Error saving claim: {error}")
+            raise
+        message = (
+            f"Waiting for a volume to be created either by the external provisioner '{provisioner}' "
+            "or manually by the system administrator. If volume creation is delayed, please verify that "
+            "the provisioner is running and correctly registered."
+        )
+        self._writer.tell(claim, Tell("Normal", "ExternalProvisioning", message))
+
+    async def _make(self, claim: PersistentVolumeClaim, found: StorageClass) -> None:
+        why_not = why_not_made(found, claim)
+        if not why_not or claim.spec.data_source is None:
+            claim = await self._annotate(claim, found.provisioner)
+        if why_not:
+            self._fail(claim, why_not)
+            return
+        host_name: str | None = None
+        node_name = claim.metadata.annotations.get(SELECTED_NODE)
+        if node_name is not None:
+            node = self._nodes.get("", node_name)
+            if node is None:
+                self._fail(claim, f'Failed to get target node: node "{node_name}" not found')
+                return
+            host_name = node.metadata.labels.get(HOST_NAME_LABEL, node_name)
+        try:
+            await self._client.create(PERSISTENT_VOLUME, "", made_volume(found, claim, host_name))
+        except AlreadyExistsError:
+            return
+        except ClientError as error:
+            self._fail(claim, f"Error creating provisioned PV object for claim {claim.key}: {error}.")
+            raise
+        message = f"Successfully provisioned volume {made_volume_name(claim)} using {found.provisioner}"
+        self._writer.tell(claim, Tell("Normal", "ProvisioningSucceeded", message))
+
+    async def _annotate(self, claim: PersistentVolumeClaim, provisioner: str) -> PersistentVolumeClaim:
+        """Says in the claim who makes its volume."""
+        if claim.metadata.annotations.get(STORAGE_PROVISIONER) == provisioner:
+            return claim
+        document = document_of(claim)
+        annotate(document, STORAGE_PROVISIONER_BETA, provisioner)
+        annotate(document, STORAGE_PROVISIONER, provisioner)
+        set_migration(document, provisioner)
+        return await self._writer.write_claim(claim, document)
+
+    def _fail(self, claim: PersistentVolumeClaim, message: str) -> None:
+        self._writer.tell(claim, Tell("Warning", PROVISIONING_FAILED, message))
+
+    # ---------------------------------------------------------------------------------------------- reclaiming
+
+    async def reclaim(self, volume: PersistentVolume) -> None:
+        """The volume is Released, or a former attempt Failed."""
+        if volume.metadata.annotations.get(MIGRATED_TO):
+            return
+        match volume.spec.persistent_volume_reclaim_policy:
+            case "Retain":
+                pass
+            case "Delete":
+                await self._delete(volume)
+            case "Recycle":
+                message = "No recycler plugin found for the volume!"
+                await self._writer.set_volume_phase(volume, "Failed", Tell("Warning", "VolumeFailedRecycle", message))
+            case _:
+                message = "Volume has unrecognized PersistentVolumeReclaimPolicy"
+                event = Tell("Warning", "VolumeUnknownReclaimPolicy", message)
+                await self._writer.set_volume_phase(volume, "Failed", event)
+
+    async def _delete(self, volume: PersistentVolume) -> None:
+        match remover_of(volume):
+            case ByOthers():
+                return
+            case ByNobody(why):
+                await self._writer.set_volume_phase(volume, "Failed", Tell("Warning", "VolumeFailedDelete", why))
+            case ByUs():
+                if not self._is_released(volume):
+                    return
+                if IN_TREE_FINALIZER in volume.metadata.finalizers:
+                    document = document_of(volume)
+                    kept = [each for each in volume.metadata.finalizers if each != IN_TREE_FINALIZER]
+                    document["metadata"]["finalizers"] = kept
+                    volume = await self._writer.write_volume(volume, document)
+                if volume.metadata.deletion_timestamp is not None:
+                    return
+                with contextlib.suppress(NotFoundError):
+                    await self._client.delete(PERSISTENT_VOLUME, "", volume.metadata.name)
+            case never:
+                assert_never(never)

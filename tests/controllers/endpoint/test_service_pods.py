@@ -1,0 +1,138 @@
+"""When a service is looked at again, and what is found."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+
+import pytest
+
+from mooring.api.document import Document
+from mooring.api.kinds import POD, SERVICE, Kind
+from mooring.client.interface import PatchForm
+from mooring.client.workqueue import WorkQueue
+from mooring.controllers.context import Workshop
+from mooring.controllers.endpoint.service_pods import GATHER_S_PER_POD, LARGE_SERVICE, ServicePods
+from mooring.kit.clock import VirtualClock
+from mooring.kit.entropy import Entropy
+from mooring.kit.loop import run
+from mooring.kit.tasks import TaskGroup
+from mooring.store.memory import MemoryStore
+from tests.controllers.network_documents import backend, service
+from tests.fakes.raw_client import RawClient
+
+KEY = "default/web"
+
+
+class Watched:
+    """Services and pods, and who follows them."""
+
+    def __init__(self, clock: VirtualClock, group: TaskGroup, batch_s: float) -> None:
+        self.clock = clock
+        self.client = RawClient(MemoryStore(), clock, Entropy(1))
+        workshop = Workshop(self.client, clock, Entropy(2))
+        self.queue: WorkQueue[str] = workshop.queue("test")
+        self.service_pods = ServicePods(workshop, "test", self.queue, batch_s)
+        workshop.informers.start(group)
+
+    async def create(self, *documents: Document) -> None:
+        for document in documents:
+            await self.client.create(SERVICE if document["kind"] == "Service" else POD, "default", document)
+
+    async def patch(self, kind: Kind, name: str, patch: Document, subresource: str = "") -> None:
+        await self.client.patch(kind, "default", name, patch, form=PatchForm.MERGE, subresource=subresource)
+
+    async def woken(self, after_s: float = 0.01) -> bool:
+        """Whether the service is due by then."""
+        await self.clock.wait(after_s)
+        key = self.queue.get_nowait()
+        if key is not None:
+            self.queue.done(key)
+        assert key in (KEY, None)
+        return key is not None
+
+    def names(self) -> Sequence[str]:
+        found = self.service_pods.service(KEY)
+        assert found is not None
+        return sorted(pod.metadata.name for pod in self.service_pods.look(found)[0])
+
+
+def tell(story: Callable[[Watched], Awaitable[None]], batch_s: float = 0.0) -> None:
+    clock = VirtualClock()
+
+    async def main() -> None:
+        async with TaskGroup("services") as group:
+            watched = Watched(clock, group, batch_s)
+            await clock.wait(1)
+            await story(watched)
+            group.cancel()
+
+    run(main(), clock)
+
+
+OTHER: Document = {"metadata": {"labels": {"app": "other"}}}
+NOT_READY: Document = {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}
+NOTED: Document = {"metadata": {"annotations": {"a": "b"}}}
+
+
+@pytest.mark.parametrize(
+    ("pod", "patch", "subresource", "is_woken"),
+    [
+        pytest.param(backend("a"), NOT_READY, "status", True, id="a pod that is not ready any more"),
+        pytest.param(backend("a"), OTHER, "", True, id="a pod that leaves"),
+        pytest.param(
+            backend("a", labels={"app": "other"}), {"metadata": {"labels": {"app": "web"}}}, "", True, id="joins"
+        ),
+        pytest.param(backend("a"), NOTED, "", False, id="a pod that changes nothing"),
+        pytest.param(backend("a", labels={"app": "other"}), NOT_READY, "status", False, id="a pod of others"),
+    ],
+)
+def test_a_service_is_looked_at_again_for(pod: Document, patch: Document, subresource: str, is_woken: bool) -> None:
+    async def story(watched: Watched) -> None:
+        await watched.create(service(), pod)
+        assert await watched.woken()
+        await watched.patch(POD, "a", patch, subresource)
+        assert await watched.woken() is is_woken
+
+    tell(story)
+
+
+def test_a_service_is_looked_at_when_it_changes_and_when_it_goes() -> None:
+    async def story(watched: Watched) -> None:
+        await watched.create(service(), backend("a"), backend("b", labels={"app": "db"}))
+        assert await watched.woken()
+        assert watched.names() == ["a"]
+        await watched.patch(SERVICE, "web", {"spec": {"selector": {"app": "db"}}})
+        assert await watched.woken()
+        assert watched.names() == ["b"]
+        await watched.client.delete(SERVICE, "default", "web")
+        assert await watched.woken()
+        assert watched.service_pods.service(KEY) is None
+
+    tell(story)
+
+
+def test_changes_are_gathered_as_long_as_the_settings_say() -> None:
+    async def story(watched: Watched) -> None:
+        await watched.create(service())
+        assert await watched.woken()
+        await watched.create(backend("a"))
+        assert not await watched.woken(1.5)
+        assert await watched.woken(1.0)
+
+    tell(story, batch_s=2.0)
+
+
+def test_a_large_service_is_looked_at_less_often_until_it_is_forgotten() -> None:
+    async def story(watched: Watched) -> None:
+        size = LARGE_SERVICE + 1
+        await watched.create(service(), *(backend(f"p{number}") for number in range(size)))
+        assert await watched.woken()
+        assert len(watched.names()) == size
+        await watched.patch(POD, "p0", NOT_READY, "status")
+        assert not await watched.woken(size * GATHER_S_PER_POD / 2)
+        assert await watched.woken(size * GATHER_S_PER_POD)
+        watched.service_pods.forget(KEY)
+        await watched.patch(POD, "p1", NOT_READY, "status")
+        assert await watched.woken(size * GATHER_S_PER_POD / 2)
+
+    tell(story)

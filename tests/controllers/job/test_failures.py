@@ -1,0 +1,116 @@
+"""What a failure means, and when enough has succeeded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mooring.api.document import Document
+from mooring.api.views.pod import Pod
+from mooring.controllers.job.failures import FailureVerdict, is_failed, judge_failure, met_success_rule
+from mooring.controllers.job.indexes import parse_indexes
+from tests.controllers.batch_builders import job_pod, job_view
+
+
+def exit_codes(action: str, operator: str, *values: int, **more: str) -> Document:
+    return {"action": action, "onExitCodes": {"operator": operator, "values": list(values), **more}}
+
+
+def pod_condition(action: str, type: str) -> Document:
+    return {"action": action, "onPodConditions": [{"type": type, "status": "True"}]}
+
+
+@pytest.mark.parametrize(
+    ("rules", "pod", "verdict"),
+    [
+        pytest.param(None, job_pod("p", exit_code=1), FailureVerdict(), id="without a policy it counts"),
+        pytest.param(
+            [exit_codes("Ignore", "In", 42)], job_pod("p", exit_code=1), FailureVerdict(), id="no rule matches"
+        ),
+        pytest.param(
+            [exit_codes("Ignore", "In", 42)],
+            job_pod("p", exit_code=42),
+            FailureVerdict(is_counted=False, action="Ignore"),
+            id="ignored",
+        ),
+        pytest.param(
+            [exit_codes("FailJob", "NotIn", 1, 2)],
+            job_pod("p", exit_code=3),
+            FailureVerdict(
+                action="FailJob",
+                failure_message="Container c for pod default/p failed with exit code 3 "
+                "matching FailJob rule at index 0",
+            ),
+            id="the whole Job fails",
+        ),
+        pytest.param(
+            [exit_codes("FailJob", "NotIn", 1)], job_pod("p", exit_code=0), FailureVerdict(), id="0 never matches"
+        ),
+        pytest.param(
+            [exit_codes("FailJob", "In", 3, containerName="other")],
+            job_pod("p", exit_code=3),
+            FailureVerdict(),
+            id="of another container",
+        ),
+        pytest.param(
+            [pod_condition("Ignore", "DisruptionTarget"), exit_codes("Count", "In", 3)],
+            job_pod("p", exit_code=3, condition="DisruptionTarget"),
+            FailureVerdict(is_counted=False, action="Ignore"),
+            id="the first rule decides",
+        ),
+        pytest.param(
+            [exit_codes("Count", "In", 9), pod_condition("FailJob", "ConfigIssue")],
+            job_pod("p", exit_code=3, condition="ConfigIssue"),
+            FailureVerdict(
+                action="FailJob",
+                failure_message="Pod default/p has condition ConfigIssue matching FailJob rule at index 1",
+            ),
+            id="a condition",
+        ),
+        pytest.param(
+            [exit_codes("FailIndex", "In", 3)],
+            job_pod("p", exit_code=3),
+            FailureVerdict(action="FailIndex"),
+            id="its index",
+        ),
+    ],
+)
+def test_failures(rules: list[Document] | None, pod: Pod, verdict: FailureVerdict) -> None:
+    policy = job_view(podFailurePolicy={"rules": rules} if rules is not None else None).spec.pod_failure_policy
+    assert judge_failure(policy, pod) == verdict
+
+
+@pytest.mark.parametrize(
+    ("spec", "pod", "expected"),
+    [
+        pytest.param({}, job_pod("p", "Failed"), True, id="its phase says so"),
+        pytest.param({}, job_pod("p", going=True), True, id="it is going"),
+        pytest.param({}, job_pod("p", "Succeeded", going=True), False, id="it is going but has succeeded"),
+        pytest.param({"podReplacementPolicy": "Failed"}, job_pod("p", going=True), False, id="only the phase counts"),
+        pytest.param(
+            {"podFailurePolicy": {"rules": []}}, job_pod("p", going=True), False, id="with a failure policy too"
+        ),
+    ],
+)
+def test_who_has_failed(spec: dict[str, Any], pod: Pod, expected: bool) -> None:
+    assert is_failed(pod, job_view(**spec)) == expected
+
+
+@pytest.mark.parametrize(
+    ("rules", "succeeded", "expected"),
+    [
+        pytest.param([{"succeededIndexes": "0,2"}], "0-1", None, id="one is missing"),
+        pytest.param([{"succeededIndexes": "0,2"}], "0-3", "Matched rules at index 0", id="all are there"),
+        pytest.param([{"succeededIndexes": "0-5", "succeededCount": 2}], "1,7", None, id="one of two"),
+        pytest.param(
+            [{"succeededIndexes": "0-5", "succeededCount": 2}], "1,4", "Matched rules at index 0", id="two of six"
+        ),
+        pytest.param([{"succeededCount": 3}, {"succeededCount": 2}], "8,9", "Matched rules at index 1", id="any two"),
+        pytest.param([{"succeededIndexes": "x"}], "0-9", None, id="a rule that cannot be read"),
+        pytest.param([{"succeededCount": 0}], "", None, id="nothing has succeeded"),
+    ],
+)
+def test_success(rules: list[Document], succeeded: str, expected: str | None) -> None:
+    wanted = job_view(completions=10, completionMode="Indexed", successPolicy={"rules": rules})
+    assert met_success_rule(wanted, parse_indexes(succeeded, 10)) == expected

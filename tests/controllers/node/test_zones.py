@@ -1,0 +1,114 @@
+"""The states of zones, and what follows for evictions."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.api.views.meta import ObjectMeta
+from mooring.api.views.node import Node
+from mooring.controllers.node.zones import (
+    EXCLUDE_LABEL,
+    EvictionRates,
+    Turn,
+    ZoneCounts,
+    Zones,
+    ZoneState,
+    zone_of,
+    zone_state,
+)
+
+RATES = EvictionRates(normal_per_s=0.1, secondary_per_s=0.01, large_zone=50, unhealthy_share=0.55)
+
+
+def node(name: str, zone: str = "a", **labels: str) -> Node:
+    return Node(metadata=ObjectMeta(name=name, labels={"topology.kubernetes.io/zone": zone, **labels}))
+
+
+def key(zone: str) -> str:
+    return zone_of(node("any", zone))
+
+
+@pytest.mark.parametrize(
+    ("ready", "not_ready", "state"),
+    [
+        pytest.param(3, 0, ZoneState.NORMAL, id="all well"),
+        pytest.param(1, 2, ZoneState.NORMAL, id="two are never a disruption"),
+        pytest.param(2, 3, ZoneState.PARTIAL_DISRUPTION, id="three of five are"),
+        pytest.param(9, 11, ZoneState.PARTIAL_DISRUPTION, id="exactly the threshold"),
+        pytest.param(10, 11, ZoneState.NORMAL, id="less than the threshold"),
+        pytest.param(0, 1, ZoneState.FULL_DISRUPTION, id="nobody is ready"),
+    ],
+)
+def test_the_state_of_a_zone(ready: int, not_ready: int, state: ZoneState) -> None:
+    assert zone_state(ZoneCounts(ready, not_ready), RATES.unhealthy_share) is state
+
+
+@pytest.mark.parametrize(
+    ("labels", "name"),
+    [
+        pytest.param({}, "", id="neither"),
+        pytest.param({"topology.kubernetes.io/zone": "z"}, ":\0:z", id="a zone"),
+        pytest.param({"topology.kubernetes.io/region": "r", "topology.kubernetes.io/zone": "z"}, "r:\0:z", id="both"),
+        pytest.param(
+            {"failure-domain.beta.kubernetes.io/zone": "old", "topology.kubernetes.io/zone": "new"},
+            ":\0:old",
+            id="the old label counts first",
+        ),
+    ],
+)
+def test_the_name_of_a_zone(labels: dict[str, str], name: str) -> None:
+    assert zone_of(Node(metadata=ObjectMeta(labels=labels))) == name
+
+
+def test_one_zone_down_and_the_other_well_goes_on_at_the_normal_rate() -> None:
+    zones = Zones(RATES)
+    zones.count(node("a1"), False)
+    zones.count(node("b1", "b"), True)
+    outlook = zones.conclude()
+    assert outlook.turn is Turn.NOTHING
+    assert outlook.rates_per_s == {key("a"): 0.1, key("b"): 0.1}
+    assert dict(zones.states()) == {key("a"): ZoneState.FULL_DISRUPTION, key("b"): ZoneState.NORMAL}
+    assert zones.conclude().rates_per_s == {}
+
+
+@pytest.mark.parametrize(
+    ("size", "rate_per_s"),
+    [pytest.param(50, 0.0, id="a small zone stops"), pytest.param(51, 0.01, id="a large zone slows down")],
+)
+def test_a_partly_disrupted_zone(size: int, rate_per_s: float) -> None:
+    zones = Zones(RATES)
+    for number in range(size):
+        zones.count(node(f"n{number}"), number % 3 == 0)
+    assert zones.conclude().rates_per_s == {key("a"): rate_per_s}
+
+
+def test_all_zones_down_stops_everything_until_one_node_is_back() -> None:
+    zones = Zones(RATES)
+    zones.count(node("a1"), True)
+    zones.count(node("b1", "b"), True)
+    zones.conclude()
+    zones.count(node("a1"), False)
+    zones.count(node("b1", "b"), False)
+    down = zones.conclude()
+    assert (down.turn, down.rates_per_s) == (Turn.ALL_DOWN, {key("a"): 0.0, key("b"): 0.0})
+    assert zones.conclude().turn is Turn.NOTHING
+    zones.count(node("b1", "b"), True)
+    back = zones.conclude()
+    assert (back.turn, back.rates_per_s) == (Turn.SOME_BACK, {key("a"): 0.1, key("b"): 0.1})
+
+
+def test_excluded_nodes_do_not_count() -> None:
+    zones = Zones(RATES)
+    zones.count(node("n1"), True)
+    zones.count(node("n2", **{EXCLUDE_LABEL: ""}), False)
+    assert zones.conclude().turn is Turn.NOTHING
+    assert dict(zones.states()) == {key("a"): ZoneState.NORMAL}
+
+
+def test_a_zone_without_nodes_is_forgotten() -> None:
+    zones = Zones(RATES)
+    zones.count(node("n1"), True)
+    zones.conclude()
+    zones.forget("n1")
+    zones.conclude()
+    assert not zones.is_known(key("a"))

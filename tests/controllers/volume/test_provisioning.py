@@ -1,0 +1,154 @@
+"""Volumes made for claims, and what becomes of released ones."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.api.decode import decode_as
+from mooring.api.document import Document
+from mooring.api.kinds import NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
+from mooring.api.views.storage import PersistentVolumeClaim, StorageClass
+from mooring.client.errors import NotFoundError
+from mooring.controllers.volume.provision_plan import DEMO_PROVISIONER, HOST_PATH
+from tests.controllers.storage_documents import class_view
+from tests.controllers.volume_bench import Bench, tell
+
+PROVISIONER = "volume.kubernetes.io/storage-provisioner"
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+DEMO = class_view(provisioner=DEMO_PROVISIONER)
+
+
+# --- making -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("storage_class", "parts", "message"),
+    [
+        pytest.param(None, {}, 'storageclass.storage.k8s.io "slow" not found', id="no such class"),
+        pytest.param(
+            class_view(provisioner="kubernetes.io/nfs"), {}, "no provisionable volume plugin matched", id="by nobody"
+        ),
+        pytest.param(
+            class_view(provisioner=HOST_PATH),
+            {},
+            'Failed to create provisioner: provisioning in volume plugin "kubernetes.io/host-path" is disabled',
+            id="not by us",
+        ),
+        pytest.param(
+            DEMO,
+            {"annotations": {SELECTED_NODE: "gone"}},
+            'Failed to get target node: node "gone" not found',
+            id="for a node that is gone",
+        ),
+    ],
+)
+def test_a_volume_is_not_made(storage_class: StorageClass | None, parts: Document, message: str) -> None:
+    async def story(bench: Bench) -> None:
+        found = await bench.claim(**parts)
+        await (await bench.start(storage_class)).provision(found)
+        assert bench.told == [("ProvisioningFailed", message)]
+        assert await bench.volumes() == []
+
+    tell(story)
+
+
+def test_others_are_asked_to_make_a_volume() -> None:
+    async def story(bench: Bench) -> None:
+        found = await bench.claim()
+        await (await bench.start(class_view())).provision(found)
+        annotations = (await bench.get(PERSISTENT_VOLUME_CLAIM, "c"))["metadata"]["annotations"]
+        assert annotations[PROVISIONER] == "example.com/disk"
+        assert [reason for reason, _ in bench.told] == ["ExternalProvisioning"]
+        assert await bench.volumes() == []
+
+    tell(story)
+
+
+def test_a_volume_is_made_once_on_the_node_that_was_chosen() -> None:
+    async def story(bench: Bench) -> None:
+        labels = {"kubernetes.io/hostname": "host-1"}
+        await bench.client.create(
+            NODE, "", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "labels": labels}}
+        )
+        found = await bench.claim(annotations={SELECTED_NODE: "n1"})
+        provisioner = await bench.start(DEMO)
+        await provisioner.provision(found)
+        (made,) = await bench.volumes()
+        name = f"pvc-{found.metadata.uid}"
+        assert made["metadata"]["name"] == name
+        (term,) = made["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"]
+        assert term["matchExpressions"][0]["values"] == ["host-1"]
+        expected = f"Successfully provisioned volume {name} using {DEMO_PROVISIONER}"
+        assert bench.told == [("ProvisioningSucceeded", expected)]
+        again = decode_as(PersistentVolumeClaim, await bench.client.get(PERSISTENT_VOLUME_CLAIM, "default", "c"))
+        await provisioner.provision(again)
+        assert len(await bench.volumes()) == len(bench.told) == 1
+
+    tell(story)
+
+
+# --- reclaiming -------------------------------------------------------------------------------------------------
+
+BY_US: Document = {"annotations": {"pv.kubernetes.io/provisioned-by": DEMO_PROVISIONER}}
+
+
+@pytest.mark.parametrize(
+    ("parts", "is_gone", "told"),
+    [
+        pytest.param({**BY_US, "policy": "Retain"}, False, "", id="it is kept"),
+        pytest.param({**BY_US, "policy": "Delete"}, True, "", id="it is deleted"),
+        pytest.param({"policy": "Delete"}, False, "", id="others delete theirs"),
+        pytest.param({**BY_US, "policy": "Recycle"}, False, "VolumeFailedRecycle", id="it is not scrubbed"),
+        pytest.param({**BY_US, "policy": "Burn"}, False, "VolumeUnknownReclaimPolicy", id="an unheard-of policy"),
+        pytest.param(
+            {"annotations": {**BY_US["annotations"], "pv.kubernetes.io/migrated-to": "csi"}, "policy": "Burn"},
+            False,
+            "",
+            id="it is a driver's by now",
+        ),
+    ],
+)
+def test_a_released_volume(parts: Document, is_gone: bool, told: str) -> None:
+    async def story(bench: Bench) -> None:
+        found = await bench.volume(source={"hostPath": {"path": "/var/x"}} if "annotations" in parts else None, **parts)
+        await (await bench.start()).reclaim(found)
+        assert (await bench.volumes() == []) is is_gone
+        assert [reason for reason, _ in bench.told] == ([told] if told else [])
+        if told:
+            assert (await bench.get(PERSISTENT_VOLUME, "v"))["status"]["phase"] == "Failed"
+
+    tell(story)
+
+
+def test_a_volume_that_is_claimed_again_is_not_deleted() -> None:
+    async def story(bench: Bench) -> None:
+        bench.is_released = False
+        found = await bench.volume(source={"hostPath": {"path": "/var/x"}}, policy="Delete", **BY_US)
+        await (await bench.start()).reclaim(found)
+        assert len(await bench.volumes()) == 1
+
+    tell(story)
+
+
+def test_our_finalizer_is_taken_off_before_a_volume_is_deleted() -> None:
+    async def story(bench: Bench) -> None:
+        ours = "kubernetes.io/pv-controller"
+        parts: Document = {"source": {"hostPath": {"path": "/var/x"}}, "policy": "Delete", **BY_US}
+        found = await bench.volume(finalizers=[ours, "example.com/other"], **parts)
+        await (await bench.start()).reclaim(found)
+        left = (await bench.get(PERSISTENT_VOLUME, "v"))["metadata"]
+        assert left["finalizers"] == ["example.com/other"]
+        assert "deletionTimestamp" in left
+
+    tell(story)
+
+
+def test_a_volume_that_is_gone_already_is_no_failure() -> None:
+    async def story(bench: Bench) -> None:
+        found = await bench.volume(source={"hostPath": {"path": "/var/x"}}, policy="Delete", **BY_US)
+        await bench.client.delete(PERSISTENT_VOLUME, "", "v")
+        await (await bench.start()).reclaim(found)
+        with pytest.raises(NotFoundError):
+            await bench.get(PERSISTENT_VOLUME, "v")
+
+    tell(story)
