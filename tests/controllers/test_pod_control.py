@@ -8,7 +8,8 @@ import pytest
 
 from mooring.client.errors import Cause, ForbiddenError, NotFoundError, ServerError
 from mooring.client.events.recorder import EventKey, EventRecorder
-from mooring.controllers.pod_control import PodControl, PodControlError, is_namespace_terminating, pod_of_template
+from mooring.controllers.documents import is_namespace_terminating
+from mooring.controllers.pod_control import PodControl, PodControlError, pod_of_template
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run

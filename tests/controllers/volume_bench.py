@@ -24,10 +24,9 @@ from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, S
 from mooring.client.events.recorder import EventRecorder
 from mooring.client.interface import Client
 from mooring.controllers.context import Workshop
-from mooring.controllers.volume.latest import Latest
 from mooring.controllers.volume.plan import Tell
 from mooring.controllers.volume.provisioning import VolumeProvisioner
-from mooring.controllers.volume.writer import VolumeWriter
+from mooring.controllers.volume.writer import Latest, VolumeWriter
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run

@@ -17,10 +17,9 @@ from mooring.api.views.batch import Job
 from mooring.api.views.pod import Pod
 from mooring.apiserver.storage.stored_form import PlainObject
 from mooring.client.cache.informer import Informer
-from mooring.controllers.expectations import Expectations
+from mooring.controllers.expectations import Expectations, OwnWrites
 from mooring.controllers.job import controller as job_controller
 from mooring.controllers.job.plan import Survey, survey
-from mooring.controllers.own_writes import OwnWrites
 from mooring.controllers.statefulset import plan as stateful_set_plan
 from mooring.scheduler.cache.arrays import ChangeLog
 from tests.fakes import raw_client

@@ -26,7 +26,7 @@ from mooring.client.events.writer import EventWriter
 from mooring.client.interface import Client
 from mooring.client.workers import DONE, Done, Failed, Later, Outcome, run_workers
 from mooring.client.workqueue import WorkQueue
-from mooring.controllers.pod_tally import PodTally
+from mooring.controllers.pod_indexes import PodTally
 from mooring.controllers.settings import ControllerSettings
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy

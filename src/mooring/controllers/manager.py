@@ -15,9 +15,8 @@ from collections.abc import Sequence
 
 from mooring.client.interface import Client
 from mooring.controllers.context import Controller, Workshop
-from mooring.controllers.names import enabled_names
 from mooring.controllers.settings import ControllerSettings
-from mooring.controllers.table import CONTROLLERS
+from mooring.controllers.table import CONTROLLERS, enabled_names
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup

@@ -12,6 +12,8 @@ Goes out   everything in the namespace deleted; its conditions; its finalizer ta
 from __future__ import annotations
 
 import logging
+from collections import Counter
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import msgspec
@@ -27,13 +29,23 @@ from mooring.client.errors import ClientError, ConflictError, NotFoundError
 from mooring.client.interface import Deletion, Propagation, Selection
 from mooring.client.workqueue import WorkQueue
 from mooring.controllers.context import DONE, Controller, Failed, Later, Outcome, Workshop
-from mooring.controllers.namespace_conditions import Emptying, conditions_after
 from mooring.controllers.pods import FINISHED_PHASES
 from mooring.controllers.served_kinds import ServedKinds
 from mooring.kit.backoff import Backoff
 from mooring.kit.clock import format_rfc3339, parse_rfc3339
 from mooring.kit.tasks import run_bounded
 
+_WELL = (
+    ("NamespaceDeletionDiscoveryFailure", "ResourcesDiscovered", "All resources successfully discovered"),
+    ("NamespaceDeletionGroupVersionParsingFailure", "ParsedGroupVersions", "All legacy kube types successfully parsed"),
+    (
+        "NamespaceDeletionContentFailure",
+        "ContentDeleted",
+        "All content successfully deleted, may be waiting on finalization",
+    ),
+    ("NamespaceContentRemaining", "ContentRemoved", "All content successfully removed"),
+    ("NamespaceFinalizersRemaining", "ContentHasNoFinalizers", "All content-preserving finalizers finished"),
+)
 DELAY_S = 5.0
 FINALIZER = "kubernetes"
 FINALIZER_ESTIMATE_S = 15
@@ -41,10 +53,59 @@ FINALIZER_ESTIMATE_S = 15
 DELETIONS_AT_ONCE = 32
 PAGE_SIZE = 500
 BACKOFF = Backoff(initial_s=0.005, max_s=60.0)
-
 logger = logging.getLogger(__name__)
-
 _decode = msgspec.json.Decoder(dict[str, object]).decode
+
+
+@dataclass(slots=True)
+class Emptying:
+    """How far a namespace has been emptied."""
+
+    errors: list[str] = field(default_factory=list)
+    remaining: dict[Kind, int] = field(default_factory=dict)
+    finalizers: Counter[str] = field(default_factory=Counter)
+    estimate_s: int = 0
+    """How long the rest will take, as far as can be told."""
+
+
+def conditions_after(conditions: list[Document], emptying: Emptying, now: str, *, with_totals: bool) -> list[Document]:
+    """The conditions of a namespace; the very list that was given if nothing changes. `with_totals`: what remains."""
+    troubles = _troubles(emptying, with_totals)
+    result = [dict(condition) for condition in conditions]
+    for type, reason, message in _WELL:
+        status = "False"
+        if type in troubles:
+            status, (reason, message) = "True", troubles[type]
+        new = {"type": type, "status": status, "reason": reason, "message": message}
+        old = next((condition for condition in result if condition.get("type") == type), None)
+        if old is None:
+            result.append({**new, "lastTransitionTime": now})
+        else:
+            if old.get("status") != status:
+                old["lastTransitionTime"] = now
+            old.update(new)
+    return result if result != conditions else conditions
+
+
+def _troubles(emptying: Emptying, with_totals: bool) -> dict[str, tuple[str, str]]:
+    troubles = {}
+    if emptying.errors:
+        count, errors = len(emptying.errors), ", ".join(sorted(emptying.errors))
+        message = f"Failed to delete all resource types, {count} remaining: {errors}"
+        troubles["NamespaceDeletionContentFailure"] = ("ContentDeletionFailed", message)
+    if with_totals and emptying.remaining:
+        found = sorted(
+            f"{kind.plural}.{kind.group} has {count} resource instances" for kind, count in emptying.remaining.items()
+        )
+        troubles["NamespaceContentRemaining"] = (
+            "SomeResourcesRemain",
+            f"Some resources are remaining: {', '.join(found)}",
+        )
+    if with_totals and emptying.finalizers:
+        held = sorted(f"{finalizer} in {count} resource instances" for finalizer, count in emptying.finalizers.items())
+        message = f"Some content in the namespace has finalizers remaining: {', '.join(held)}"
+        troubles["NamespaceFinalizersRemaining"] = ("SomeFinalizersRemain", message)
+    return troubles
 
 
 class _LeftBehind(Exception):

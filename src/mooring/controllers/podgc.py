@@ -11,6 +11,7 @@ Goes out   pods marked as failed, and deleted at once
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Iterable
 from typing import ClassVar
 
 from mooring.api.document import Document
@@ -19,18 +20,56 @@ from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.interface import Deletion, PatchForm
+from mooring.controllers.conditions import disruption_condition, find_condition
 from mooring.controllers.context import DONE, Controller, Outcome, Workshop
-from mooring.controllers.pod_disruption import disruption_condition
-from mooring.controllers.podgc_plan import is_terminated, is_terminating, out_of_service, surplus, unscheduled
+from mooring.controllers.node.health import READY, TRUE
 from mooring.controllers.pods import BY_NODE, FINISHED_PHASES, add_node_index
 from mooring.kit.clock import format_rfc3339
 from mooring.kit.tasks import TaskGroup, run_bounded
 
+OUT_OF_SERVICE_KEY = "node.kubernetes.io/out-of-service"
+_LIVING_PHASES = ("Pending", "Running", "Unknown")
 PERIOD_S = 20.0
 QUARANTINE_S = 40.0
 DELETIONS_AT_ONCE = 32
-
 logger = logging.getLogger(__name__)
+
+
+def is_terminated(pod: Pod) -> bool:
+    return pod.status.phase not in _LIVING_PHASES
+
+
+def is_terminating(pod: Pod) -> bool:
+    return pod.metadata.deletion_timestamp is not None
+
+
+def surplus(terminated: Iterable[Pod], threshold: int) -> list[Pod]:
+    """Those above the threshold; none if there is no threshold."""
+    pods = [*terminated]
+    count = len(pods) - threshold
+    return sorted(pods, key=_age)[:count] if threshold > 0 and count > 0 else []
+
+
+def out_of_service(terminating: Iterable[Pod], node_of: Callable[[str], Node | None]) -> list[Pod]:
+    """Those that go on a node which is out of service."""
+    lost = [pod for pod in terminating if (node := node_of(pod.spec.node_name)) is not None and _is_lost(node)]
+    return sorted(lost, key=_age)
+
+
+def unscheduled(terminating: Iterable[Pod]) -> list[Pod]:
+    """Those that go and have no node, so that no kubelet sees to it."""
+    return [pod for pod in terminating if not pod.spec.node_name]
+
+
+def _is_lost(node: Node) -> bool:
+    ready = find_condition(node.status.conditions, READY)
+    is_ready = ready is not None and ready.status == TRUE
+    return not is_ready and any(taint.key == OUT_OF_SERVICE_KEY for taint in node.spec.taints)
+
+
+def _age(pod: Pod) -> tuple[bool, str, str]:
+    is_evicted = pod.status.phase == "Failed" and pod.status.reason == "Evicted"
+    return not is_evicted, pod.metadata.creation_timestamp or "", pod.metadata.name
 
 
 class PodGarbageController(Controller):

@@ -7,9 +7,20 @@ from typing import Any
 
 import pytest
 
+from mooring.api.views.daemon_sets import DaemonSetStatus
 from mooring.api.views.pod import Pod
-from mooring.controllers.daemonset.nodes import Fit
-from mooring.controllers.daemonset.plan import Plan, Target, count_status, plan_nodes, plan_update
+from mooring.controllers.daemonset.nodes import Fit, daemon_pod
+from mooring.controllers.daemonset.plan import (
+    FORGOTTEN_AFTER_S,
+    FailedPodsBackoff,
+    Plan,
+    Target,
+    count_status,
+    is_same_status,
+    plan_nodes,
+    plan_update,
+    status_document,
+)
 from tests.controllers.batch_builders import daemon_set_view
 from tests.controllers.builders import NOW_S, pod_view
 
@@ -146,3 +157,51 @@ def test_the_counts() -> None:
     assert (status.desired_number_scheduled, status.current_number_scheduled, status.number_misscheduled) == (3, 2, 1)
     assert (status.number_ready, status.number_available, status.number_unavailable) == (1, 1, 2)
     assert status.updated_number_scheduled == 1
+
+
+def test_each_failure_doubles_the_wait() -> None:
+    backoff = FailedPodsBackoff()
+    assert backoff.wait_s("n1", 0.0) == 0.0
+    backoff.note("n1", 0.0)
+    assert backoff.wait_s("n1", 0.5) == 1.0
+    assert backoff.wait_s("n2", 0.5) == 0.0
+    assert backoff.wait_s("n1", 1.0) == 0.0
+    backoff.note("n1", 1.0)
+    assert backoff.wait_s("n1", 2.9) == 2.0
+    assert backoff.wait_s("n1", 3.0) == 0.0
+
+
+def test_who_has_not_failed_for_long_begins_anew() -> None:
+    backoff = FailedPodsBackoff()
+    for _ in range(20):
+        backoff.note("n1", 0.0)
+    assert backoff.wait_s("n1", 1.0) == 900.0
+    backoff.note("n2", FORGOTTEN_AFTER_S + 1)
+    backoff.note("n1", FORGOTTEN_AFTER_S + 1)
+    assert backoff.wait_s("n1", FORGOTTEN_AFTER_S + 1.5) == 1.0
+
+
+def test_a_pod_carries_its_revision() -> None:
+    pod = daemon_pod(daemon_set_view(), "abc")
+    assert pod["metadata"]["labels"] == {"app": "agent", "controller-revision-hash": "abc"}
+    assert pod["metadata"]["ownerReferences"][0]["kind"] == "DaemonSet"
+    assert len(pod["spec"]["tolerations"]) == 6
+
+
+def test_a_status_keeps_what_is_not_counted() -> None:
+    counts = DaemonSetStatus(desired_number_scheduled=2, number_unavailable=2)
+    assert status_document({"collisionCount": 1, "numberAvailable": 7, "numberReady": 7}, counts) == {
+        "collisionCount": 1,
+        "currentNumberScheduled": 0,
+        "numberMisscheduled": 0,
+        "desiredNumberScheduled": 2,
+        "numberReady": 0,
+        "numberUnavailable": 2,
+    }
+
+
+def test_a_status_is_stale_until_the_generation_was_seen() -> None:
+    counts = DaemonSetStatus(number_ready=1)
+    assert is_same_status(daemon_set_view(status={"numberReady": 1, "observedGeneration": 1}), counts)
+    assert not is_same_status(daemon_set_view(status={"numberReady": 1}), counts)
+    assert not is_same_status(daemon_set_view(status={"observedGeneration": 1}), counts)

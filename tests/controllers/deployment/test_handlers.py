@@ -11,7 +11,7 @@ from mooring.client.cache.informer import Informer
 from mooring.client.interface import Change
 from mooring.client.workqueue import WorkQueue
 from mooring.controllers.deployment.handlers import DeploymentHandlers
-from mooring.controllers.pod_tally import PodTally
+from mooring.controllers.pod_indexes import PodTally
 from mooring.controllers.pods import add_controller_index
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy

@@ -18,9 +18,9 @@ from mooring.controllers.deployment.sizes import (
     plan_scaling,
     rolling_down,
     rolling_up,
-    scaled_value,
     size_annotations,
 )
+from mooring.controllers.replicas import scaled_value
 from tests.controllers.builders import deployment_view, replica_set_view
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from mooring.api.views.meta import Condition
 from mooring.api.views.workloads import Deployment, DeploymentStatus
+from mooring.controllers.conditions import find_condition
 from mooring.controllers.deployment.status import (
     check_again_in_s,
-    condition_of,
     counted_status,
     paused_status,
     rollout_status,
@@ -35,7 +35,7 @@ def with_status(*conditions: dict[str, Any], replicas: int = 2, **status: Any) -
 
 
 def shown(status: DeploymentStatus, type_: str) -> tuple[str, str] | None:
-    condition = condition_of(status, type_)
+    condition = find_condition(status.conditions, type_)
     return (condition.status, condition.reason) if condition is not None else None
 
 
@@ -140,7 +140,7 @@ def test_progress(deployment: Deployment, available: int, shown_as: tuple[str, s
 def test_a_rollout_that_gets_on_is_stamped_anew_but_keeps_its_transition() -> None:
     deployment = with_status(progressing("ReplicaSetUpdated", updated_s=NOW_S - 100))
     new = replica_set_view("new", replicas=2, available=1)
-    condition = condition_of(rollout_status(deployment, new, [new], NOW_S), "Progressing")
+    condition = find_condition(rollout_status(deployment, new, [new], NOW_S).conditions, "Progressing")
     assert condition is not None
     assert condition.last_update_time == format_rfc3339(NOW_S)
     assert condition.last_transition_time == format_rfc3339(LONG_AGO_S)

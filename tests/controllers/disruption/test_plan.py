@@ -24,7 +24,7 @@ from mooring.controllers.disruption.plan import (
     stale_target_in_s,
     status_document,
 )
-from mooring.controllers.pod_groups import PodGroup
+from mooring.controllers.pod_indexes import PodGroup
 from mooring.kit.clock import format_rfc3339
 from tests.controllers.builders import NOW_S, pod_view
 

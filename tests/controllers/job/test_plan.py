@@ -9,7 +9,7 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.views.pod import Pod
-from mooring.controllers.job.backoff import NO_FAILURES, FailureRecord
+from mooring.controllers.job.failures import NO_FAILURES, FailureRecord
 from mooring.controllers.job.plan import (
     CreatePods,
     RemovePods,

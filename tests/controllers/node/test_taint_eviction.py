@@ -2,14 +2,76 @@
 
 from __future__ import annotations
 
+import pytest
+
 from mooring.api.document import Document
 from mooring.api.kinds import NODE, POD, Kind
+from mooring.api.views.pod import Toleration
 from mooring.client.errors import ServerError
 from mooring.client.interface import Client, Deletion
+from mooring.controllers.node.taint_eviction import (
+    Cancel,
+    Decision,
+    Evict,
+    Leave,
+    decide,
+    no_execute_taints,
+    stay_s_max,
+)
+from tests.api.builders import node, taint
 from tests.controllers.cluster_builders import node_document, pod_document, taint_document
 from tests.controllers.world import NAMESPACE, Story, Through, World, play
 
+NOW_S = 100.0
 CONTROLLERS = ["taint-eviction-controller"]
+
+
+def toleration(key: str, seconds: int | None = None, *, operator: str = "Exists", value: str = "") -> Toleration:
+    return Toleration(key=key, operator=operator, value=value, effect="NoExecute", toleration_seconds=seconds)
+
+
+@pytest.mark.parametrize(
+    ("taints", "tolerations", "stay_s"),
+    [
+        pytest.param("a", [], -1.0, id="without tolerations: not a moment"),
+        pytest.param("a", [toleration("b")], -1.0, id="another key"),
+        pytest.param("a", [toleration("a")], None, id="for ever"),
+        pytest.param("a", [toleration("a", 5)], 5.0, id="for a while"),
+        pytest.param("a", [toleration("a", 0)], 0.0, id="for no time"),
+        pytest.param("a", [toleration("a", -3)], 0.0, id="for less than no time"),
+        pytest.param("a b", [toleration("a", 5), toleration("b", 3)], 3.0, id="the shortest counts"),
+        pytest.param("a b", [toleration("a", 5), toleration("b")], 5.0, id="for ever is longer than any time"),
+        pytest.param("a b", [toleration("a")], -1.0, id="one that is not tolerated is enough"),
+        pytest.param("a", [toleration("a", 5), toleration("a", 1)], 5.0, id="only the first that fits is used"),
+        pytest.param(
+            "a", [toleration("c", 1), toleration("a", 5)], 5.0, id="tolerations that are not used do not count"
+        ),
+        pytest.param("a", [Toleration(operator="Exists")], None, id="one for everything"),
+        pytest.param("a=x", [toleration("a", operator="Equal", value="y")], -1.0, id="another value"),
+    ],
+)
+def test_how_long_a_pod_may_stay(taints: str, tolerations: list[Toleration], stay_s: float | None) -> None:
+    assert stay_s_max([taint(f"{text}:NoExecute") for text in taints.split()], tolerations) == stay_s
+
+
+@pytest.mark.parametrize(
+    ("toleration", "scheduled_since_s", "decision"),
+    [
+        pytest.param(toleration("b"), None, Evict(NOW_S, NOW_S), id="not tolerated: at once"),
+        pytest.param(toleration("b"), 90.0, Evict(NOW_S, NOW_S), id="not tolerated: at once, whatever was scheduled"),
+        pytest.param(toleration("a"), 90.0, Cancel(), id="tolerated for ever: it may stay"),
+        pytest.param(toleration("a", 7), None, Evict(NOW_S, 107.0), id="tolerated for a while: then"),
+        pytest.param(toleration("a", 7), 99.0, Leave(), id="its time has begun already"),
+        pytest.param(toleration("a", 7), NOW_S, Evict(NOW_S, 107.0), id="scheduled in this very moment: anew"),
+    ],
+)
+def test_what_is_decided(toleration: Toleration, scheduled_since_s: float | None, decision: Decision) -> None:
+    assert decide([taint("a:NoExecute")], [toleration], scheduled_since_s, NOW_S) == decision
+
+
+def test_only_no_execute_taints_count() -> None:
+    tainted = node(taints=["a:NoSchedule", "b:NoExecute", "c:PreferNoSchedule"])
+    assert [taint.key for taint in no_execute_taints(tainted)] == ["b"]
 
 
 def told(story: Story, through: Through | None = None) -> None:

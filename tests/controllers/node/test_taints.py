@@ -4,20 +4,31 @@ from __future__ import annotations
 
 import pytest
 
+from mooring.api.decode import convert_as
 from mooring.api.document import Document
+from mooring.api.kinds import NODE, POD, Kind
 from mooring.api.views.meta import ObjectMeta
 from mooring.api.views.node import Node, NodeCondition, NodeSpec, NodeStatus, Taint
+from mooring.api.views.pod import Pod
+from mooring.client.errors import ConflictError
+from mooring.client.events.recorder import EventKey, EventRecorder
+from mooring.client.interface import Client, PatchForm
 from mooring.controllers.node.taints import (
     NOT_READY,
     REACHABLE,
+    TRIES_MAX,
     UNREACHABLE,
+    NodeWriter,
     TaintChange,
     labels_to_set,
+    mark_pods_not_ready,
     no_execute_change,
     no_schedule_change,
     taints_after,
 )
 from tests.api.builders import taint
+from tests.controllers.cluster_builders import node_document, pod_document, taints_of
+from tests.controllers.world import World, play
 
 
 def node(conditions: str = "", taints: str = "", *, unschedulable: bool = False, labels: str = "") -> Node:
@@ -121,3 +132,81 @@ def test_the_list_after_a_change(before: list[Document], change: TaintChange, af
 )
 def test_old_labels_follow_the_new_ones(labels: str, wanted: dict[str, str]) -> None:
     assert labels_to_set(node(labels=labels)) == wanted
+
+
+class _Disturbed:
+    """Before each patch somebody else taints the node."""
+
+    def __init__(self, inner: Client, times: int) -> None:
+        self._inner = inner
+        self._times = times
+
+    async def get(self, kind: Kind, namespace: str, name: str) -> bytes:
+        return await self._inner.get(kind, namespace, name)
+
+    async def patch(self, kind: Kind, namespace: str, name: str, patch: object, *, form: PatchForm) -> bytes:
+        if self._times:
+            self._times -= 1
+            taints = [{"key": f"other{self._times}", "effect": "NoSchedule"}]
+            await self._inner.patch(kind, namespace, name, {"spec": {"taints": taints}}, form=PatchForm.MERGE)
+        return await self._inner.patch(kind, namespace, name, patch, form=form)
+
+
+@pytest.mark.parametrize(
+    ("times", "is_written"),
+    [
+        pytest.param(0, True, id="undisturbed"),
+        pytest.param(TRIES_MAX - 1, True, id="disturbed now and then"),
+        pytest.param(TRIES_MAX, False, id="disturbed each time"),
+    ],
+)
+def test_taints_of_others_are_kept(times: int, is_written: bool) -> None:
+    async def story(world: World) -> None:
+        await world.create(node_document("n1", taints=["mine:NoExecute"]))
+        client: Client = _Disturbed(world.client, times)  # type: ignore[assignment]
+        writer = NodeWriter(client, world.clock, world.entropy)
+        if is_written:
+            await writer.change_taints("n1", TaintChange((UNREACHABLE,)))
+            others = "other0:NoSchedule" if times else "mine:NoExecute"
+            assert await taints_of(world, "n1") == sorted([others, "node.kubernetes.io/unreachable:NoExecute"])
+        else:
+            with pytest.raises(ConflictError):
+                await writer.change_taints("n1", TaintChange((UNREACHABLE,)))
+
+    play(story, controllers=[])
+
+
+def test_conditions_are_written_on_the_state_that_was_seen() -> None:
+    async def story(world: World) -> None:
+        await world.create(node_document("n1"))
+        metadata = (await world.get(NODE, "n1"))["metadata"]
+        writer = NodeWriter(world.client, world.clock, world.entropy)
+        uid, revision = metadata["uid"], metadata["resourceVersion"]
+        await writer.set_conditions("n1", uid, revision, [{"type": "Ready", "status": "Unknown"}])
+        with pytest.raises(ConflictError):
+            await writer.set_conditions("n1", uid, revision, [{"type": "Ready", "status": "False"}])
+        assert (await world.conditions("n1", NODE))["Ready"][0] == "Unknown"
+
+    play(story, controllers=[])
+
+
+def test_pods_that_claim_to_be_ready_are_marked() -> None:
+    async def story(world: World) -> None:
+        unready, fresh = pod_document("unready", "n1"), pod_document("fresh", "n1")
+        unready["status"]["conditions"] = [{"type": "Ready", "status": "False"}]
+        fresh["status"]["conditions"] = []
+        await world.create(pod_document("ready", "n1"), unready, fresh)
+        told: list[tuple[str, str, str]] = []
+
+        def tell(key: EventKey, note: str) -> None:
+            told.append((key[5].name, key[2], note))
+
+        pods = [convert_as(Pod, document) for document in await world.pods()]
+        vanished = convert_as(Pod, pod_document("vanished", "n1"))
+        recorder = EventRecorder(tell, "node-controller")
+        errors = await mark_pods_not_ready(world.client, recorder, world.clock, [*pods, vanished])
+        assert errors == []
+        assert told == [("ready", "NodeNotReady", "Node is not ready")]
+        assert (await world.conditions("ready", POD))["Ready"][0] == "False"
+
+    play(story, controllers=[])

@@ -9,7 +9,7 @@ import pytest
 from mooring.api.decode import decode_as
 from mooring.api.labels import LabelMatcher
 from mooring.api.views.workloads import ReplicationController
-from mooring.controllers.pod_tally import LabelsKey, StateCounts
+from mooring.controllers.pod_indexes import LabelsKey, StateCounts
 from mooring.controllers.replicaset.plan import (
     CreatePods,
     DeletePods,

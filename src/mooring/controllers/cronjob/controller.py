@@ -25,6 +25,7 @@ from mooring.api.views.batch import CronJob, Job
 from mooring.api.views.meta import ApiObject
 from mooring.client.errors import AlreadyExistsError, ClientError, NotFoundError
 from mooring.client.interface import Deletion, Propagation
+from mooring.controllers.conditions import finished_condition
 from mooring.controllers.context import DONE, Controller, Failed, Later, Outcome, Workshop
 from mooring.controllers.cronjob.plan import (
     ImpossibleScheduleError,
@@ -38,9 +39,7 @@ from mooring.controllers.cronjob.plan import (
     schedule_text,
     too_many,
 )
-from mooring.controllers.documents import document_of
-from mooring.controllers.job.status import finished_condition
-from mooring.controllers.pod_control import is_namespace_terminating
+from mooring.controllers.documents import document_of, is_namespace_terminating
 from mooring.kit.clock import format_rfc3339, parse_rfc3339
 
 BY_CRON_JOB = "cron job"

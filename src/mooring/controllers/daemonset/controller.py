@@ -30,20 +30,21 @@ from mooring.client.cache.lister import BY_NAMESPACE, namespace_of
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.controllers.adoption import AdoptionError, claim_objects
 from mooring.controllers.context import DONE, Controller, Failed, Outcome, Workshop
-from mooring.controllers.daemonset.backoff import FailedPodsBackoff
-from mooring.controllers.daemonset.documents import daemon_pod, is_same_status, status_document
 from mooring.controllers.daemonset.history import DaemonHistory, History, HistoryError
-from mooring.controllers.daemonset.nodes import FitMemory, pinned, target_node
+from mooring.controllers.daemonset.nodes import FitMemory, daemon_pod, pinned, target_node
 from mooring.controllers.daemonset.plan import (
+    FailedPodsBackoff,
     Plan,
     Target,
     count_status,
+    is_same_status,
     plan_nodes,
     plan_update,
+    status_document,
 )
-from mooring.controllers.documents import document_of, read_document
+from mooring.controllers.documents import document_of, is_namespace_terminating, read_document
 from mooring.controllers.expectations import LOOK_AGAIN_S, Expectations
-from mooring.controllers.pod_control import PodControl, PodControlError, is_namespace_terminating
+from mooring.controllers.pod_control import PodControl, PodControlError
 from mooring.controllers.pods import (
     BY_CONTROLLER,
     BY_NODE,

@@ -25,7 +25,7 @@ from mooring.client.cache.informer import Informer
 from mooring.client.errors import AlreadyExistsError
 from mooring.client.interface import Client, PatchForm
 from mooring.controllers.adoption import claim_objects
-from mooring.controllers.daemonset.plan import REVISION_HASH
+from mooring.controllers.daemonset.nodes import REVISION_HASH
 from mooring.controllers.documents import document_of, read_document
 from mooring.controllers.pods import BY_CONTROLLER, controller_index, orphans_of
 from mooring.controllers.revisions import (

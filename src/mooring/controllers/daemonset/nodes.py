@@ -22,7 +22,13 @@ from mooring.api.tolerations import NO_EXECUTE, find_untolerated_taint, is_toler
 from mooring.api.views.daemon_sets import DaemonSet
 from mooring.api.views.node import Node, Taint
 from mooring.api.views.pod import Pod, Toleration
+from mooring.controllers.documents import document_of
+from mooring.controllers.pod_control import pod_of_template
 
+REVISION_HASH = "controller-revision-hash"
+TEMPLATE_GENERATION = "pod-template-generation"
+TEMPLATE_GENERATION_ANNOTATION = "deprecated.daemonset.template.generation"
+_INT64 = range(-(2**63), 2**63)
 _NODE = "node.kubernetes.io/"
 _ALWAYS_TOLERATED = (
     Toleration(key=f"{_NODE}not-ready", operator="Exists", effect="NoExecute"),
@@ -134,3 +140,25 @@ def _judge(demands: _Demands, node: Node) -> Fit:
         taint.effect == NO_EXECUTE and not is_tolerated(taint, demands.tolerations) for taint in node.spec.taints
     )
     return Fit(should_run=False, may_stay=not is_driven_out)
+
+
+def daemon_pod(wanted: DaemonSet, hashed: str) -> Document:
+    """A pod as the template wants it, but for its node."""
+    pod = pod_of_template(document_of(wanted)["spec"].get("template") or {}, wanted)
+    labels = {**(pod["metadata"].get("labels") or {})}
+    generation = template_generation(wanted)
+    if generation is not None:
+        labels[TEMPLATE_GENERATION] = generation
+    if hashed:
+        labels[REVISION_HASH] = hashed
+    return {**pod, "metadata": {**pod["metadata"], "labels": labels}, "spec": tolerating(pod["spec"])}
+
+
+def template_generation(daemon_set: DaemonSet) -> str | None:
+    """The number that an old API gave each template, if it is one."""
+    text = daemon_set.metadata.annotations.get(TEMPLATE_GENERATION_ANNOTATION)
+    try:
+        number = int(text) if text is not None else None
+    except ValueError:
+        return None
+    return str(number) if number is not None and number in _INT64 else None

@@ -15,22 +15,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from mooring.api.document import Document
 from mooring.api.views.daemon_sets import DaemonSet, DaemonSetStatus
 from mooring.api.views.pod import Pod
 from mooring.client.events.recorder import EventType
-from mooring.controllers.daemonset.nodes import Fit
-from mooring.controllers.deployment.sizes import scaled_value
+from mooring.controllers.daemonset.nodes import REVISION_HASH, TEMPLATE_GENERATION, Fit, template_generation
 from mooring.controllers.pods import is_available, is_ready
+from mooring.controllers.replicas import scaled_value
 from mooring.kit.backoff import Backoff
-
-REVISION_HASH = "controller-revision-hash"
-TEMPLATE_GENERATION = "pod-template-generation"
-TEMPLATE_GENERATION_ANNOTATION = "deprecated.daemonset.template.generation"
 
 FAILED_BACKOFF = Backoff(initial_s=1.0, max_s=900.0)
 """How long a node waits for the deletion of its next failed pod."""
-
-_INT64 = range(-(2**63), 2**63)
+FORGOTTEN_AFTER_S = 2 * FAILED_BACKOFF.max_s
 
 
 @dataclass(slots=True)
@@ -65,16 +61,6 @@ class Target:
 
     def is_available(self, pod: Pod) -> bool:
         return is_available(pod, self.daemon_set.spec.min_ready_seconds, self.now_s)
-
-
-def template_generation(daemon_set: DaemonSet) -> str | None:
-    """The number that an old API gave each template, if it is one."""
-    text = daemon_set.metadata.annotations.get(TEMPLATE_GENERATION_ANNOTATION)
-    try:
-        number = int(text) if text is not None else None
-    except ValueError:
-        return None
-    return str(number) if number is not None and number in _INT64 else None
 
 
 def plan_nodes(target: Target, by_node: Mapping[str, Sequence[Pod]], backoff_s: Callable[[str], float]) -> Plan:
@@ -286,3 +272,61 @@ def _new_and_old(target: Target, pods: Sequence[Pod]) -> tuple[Pod | None, Pod |
                 return None
             old = pod
     return new, old
+
+
+class FailedPodsBackoff:
+    def __init__(self) -> None:
+        self._by_key: dict[str, tuple[int, float]] = {}  # failures and the last one's time, the oldest first
+
+    def wait_s(self, key: str, now_s: float) -> float:
+        """How long a wait is in force for the key; 0 if none is."""
+        failures, last_s = self._by_key.get(key, (0, 0.0))
+        wait_s = FAILED_BACKOFF.delay_s(failures)
+        return wait_s if failures and now_s - last_s < wait_s else 0.0
+
+    def note(self, key: str, now_s: float) -> None:
+        """A failed pod is being deleted."""
+        while self._by_key:
+            oldest, (_, last_s) = next(iter(self._by_key.items()))
+            if now_s - last_s <= FORGOTTEN_AFTER_S:
+                break
+            del self._by_key[oldest]
+        failures, _ = self._by_key.pop(key, (0, 0.0))
+        self._by_key[key] = (failures + 1, now_s)
+
+
+_COUNTS = {
+    "current_number_scheduled": "currentNumberScheduled",
+    "number_misscheduled": "numberMisscheduled",
+    "desired_number_scheduled": "desiredNumberScheduled",
+    "number_ready": "numberReady",
+    "updated_number_scheduled": "updatedNumberScheduled",
+    "number_available": "numberAvailable",
+    "number_unavailable": "numberUnavailable",
+}
+
+
+_COUNTS_SHOWN_AS_ZERO = (
+    "currentNumberScheduled",
+    "numberMisscheduled",
+    "desiredNumberScheduled",
+    "numberReady",
+)
+
+
+def is_same_status(wanted: DaemonSet, counts: DaemonSetStatus) -> bool:
+    return wanted.status.observed_generation >= wanted.metadata.generation and all(
+        getattr(wanted.status, name) == getattr(counts, name) for name in _COUNTS
+    )
+
+
+def status_document(status: Document, counts: DaemonSetStatus) -> Document:
+    """The status with these counts, and everything else that it has."""
+    document = dict(status)
+    for name, sent_as in _COUNTS.items():
+        count = getattr(counts, name)
+        if count or sent_as in _COUNTS_SHOWN_AS_ZERO:
+            document[sent_as] = count
+        else:
+            document.pop(sent_as, None)
+    return document

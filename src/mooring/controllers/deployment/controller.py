@@ -35,6 +35,7 @@ from mooring.api.views.workloads import Deployment, DeploymentStatus, ReplicaSet
 from mooring.client.cache.lister import BY_NAMESPACE, namespace_of
 from mooring.client.errors import AlreadyExistsError, ClientError, NotFoundError
 from mooring.controllers.adoption import AdoptionError, claim_objects
+from mooring.controllers.conditions import find_condition
 from mooring.controllers.context import DONE, Controller, Failed, Later, Outcome, Workshop
 from mooring.controllers.deployment.handlers import DeploymentHandlers
 from mooring.controllers.deployment.history import (
@@ -60,13 +61,10 @@ from mooring.controllers.deployment.sizes import (
     rolling_down,
     rolling_up,
     size_annotations,
-    size_of,
-    wanted_replicas,
 )
 from mooring.controllers.deployment.status import (
     PROGRESSING,
     check_again_in_s,
-    condition_of,
     counted_status,
     has_deadline,
     is_complete,
@@ -76,10 +74,10 @@ from mooring.controllers.deployment.status import (
     status_document,
     with_condition,
 )
-from mooring.controllers.documents import document_of
-from mooring.controllers.own_writes import OwnWrites
-from mooring.controllers.pod_control import is_namespace_terminating
+from mooring.controllers.documents import document_of, is_namespace_terminating
+from mooring.controllers.expectations import OwnWrites
 from mooring.controllers.pods import BY_CONTROLLER, add_controller_index, orphans_like
+from mooring.controllers.replicas import replicas_of
 
 FAILURES_MAX = 15
 BEHIND_S = 1.0
@@ -184,13 +182,13 @@ class DeploymentController(Controller):
 
     async def _recreate(self, work: _Work) -> Outcome:
         """All old pods are gone before the first new one comes."""
-        down = [Resize(each, 0) for each in work.old if size_of(each) > 0]
+        down = [Resize(each, 0) for each in work.old if replicas_of(each) > 0]
         await self._resize(work, down)
         if down or self._has_old_pods(work):
             return await self._write_rollout_status(work)
         new = work.new if work.new is not None else await self._create_new_set(work)
-        wanted = wanted_replicas(work.stored)
-        if size_of(new) != wanted:
+        wanted = replicas_of(work.stored)
+        if replicas_of(new) != wanted:
             await self._resize(work, [Resize(new, wanted)])
         if is_complete(work.stored, work.draft.status):
             await self._clean_up(work)
@@ -257,7 +255,7 @@ class DeploymentController(Controller):
             document["spec"]["minReadySeconds"] = min_ready_s
             new = work.new = await self._update_set(stored, document)
         work.revision = new.metadata.annotations.get(REVISION, "")
-        if has_deadline(stored) and condition_of(work.draft.status, PROGRESSING) is None:
+        if has_deadline(stored) and find_condition(work.draft.status.conditions, PROGRESSING) is None:
             message = f'Found new replica set "{new.metadata.name}"'
             work.note(self._condition("True", "FoundNewReplicaSet", message))
 
@@ -314,7 +312,7 @@ class DeploymentController(Controller):
         annotations = size_annotations(work.stored)
         for resize in resizes:
             target = work.resized.get(resize.target.metadata.uid, resize.target)
-            before, after = size_of(target), resize.replicas
+            before, after = replicas_of(target), resize.replicas
             have = target.metadata.annotations
             if before == after and all(have.get(key) == value for key, value in annotations.items()):
                 continue
@@ -335,7 +333,7 @@ class DeploymentController(Controller):
         alive = [each for each in work.old if each.metadata.deletion_timestamp is None]
         for each in by_revision(alive)[: max(0, len(alive) - limit)]:
             is_seen = each.status.observed_generation >= each.metadata.generation
-            if each.status.replicas == 0 and size_of(each) == 0 and is_seen:
+            if each.status.replicas == 0 and replicas_of(each) == 0 and is_seen:
                 try:
                     await self.client.delete(REPLICA_SET, each.metadata.namespace, each.metadata.name)
                 except NotFoundError:

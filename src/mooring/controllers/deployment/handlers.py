@@ -18,7 +18,7 @@ from mooring.api.views.workloads import Deployment, ReplicaSet
 from mooring.client.cache.informer import Informer
 from mooring.client.workqueue import WorkQueue
 from mooring.controllers.deployment.sizes import RECREATE
-from mooring.controllers.pod_tally import PodTally
+from mooring.controllers.pod_indexes import PodTally
 from mooring.controllers.pods import BY_CONTROLLER
 
 

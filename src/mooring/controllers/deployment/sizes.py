@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mooring.api.views.base import IntOrString
 from mooring.api.views.workloads import Deployment, ReplicaSet
+from mooring.controllers.replicas import replicas_of, scaled_value
 
 ROLLING_UPDATE = "RollingUpdate"
 RECREATE = "Recreate"
@@ -38,17 +38,8 @@ class Resize:
 # --- what a Deployment allows -----------------------------------------------------------------------------------
 
 
-def wanted_replicas(deployment: Deployment) -> int:
-    return deployment.spec.replicas if deployment.spec.replicas is not None else 1
-
-
-def size_of(replica_set: ReplicaSet) -> int:
-    """How many pods it is asked to have."""
-    return replica_set.spec.replicas if replica_set.spec.replicas is not None else 1
-
-
 def sum_of_sizes(sets: Sequence[ReplicaSet]) -> int:
-    return sum(size_of(each) for each in sets)
+    return sum(replicas_of(each) for each in sets)
 
 
 def is_rolling(deployment: Deployment) -> bool:
@@ -60,37 +51,24 @@ def max_surge(deployment: Deployment) -> int:
 
 
 def max_unavailable(deployment: Deployment) -> int:
-    replicas = wanted_replicas(deployment)
+    replicas = replicas_of(deployment)
     if not is_rolling(deployment) or replicas == 0:
         return 0
     return min(_fenceposts(deployment)[1], replicas)
 
 
 def max_replicas(deployment: Deployment) -> int:
-    return wanted_replicas(deployment) + max_surge(deployment)
+    return replicas_of(deployment) + max_surge(deployment)
 
 
 def _fenceposts(deployment: Deployment) -> tuple[int, int]:
     rolling = deployment.spec.strategy.rolling_update
     if rolling is None:
         return 0, 1
-    replicas = wanted_replicas(deployment)
+    replicas = replicas_of(deployment)
     surge = scaled_value(rolling.max_surge, replicas, is_rounded_up=True)
     unavailable = scaled_value(rolling.max_unavailable, replicas, is_rounded_up=False)
     return (0, 1) if surge == 0 and unavailable == 0 else (surge, unavailable)
-
-
-def scaled_value(value: IntOrString | None, total: int, *, is_rounded_up: bool) -> int:
-    """A count as it is, a percentage of the total; 0 for what is neither."""
-    if value is None:
-        return 0
-    if isinstance(value, int):
-        return value
-    digits = value.removesuffix("%")
-    if digits == value or not digits.isdecimal():
-        return 0
-    hundredths = int(digits) * total
-    return -(-hundredths // 100) if is_rounded_up else hundredths // 100
 
 
 # --- rolling ----------------------------------------------------------------------------------------------------
@@ -98,7 +76,7 @@ def scaled_value(value: IntOrString | None, total: int, *, is_rounded_up: bool) 
 
 def new_set_size(deployment: Deployment, sets: Sequence[ReplicaSet], current: int) -> int:
     """The size of the new ReplicaSet, which is `current` and among the sets: as much larger as there is room for."""
-    wanted = wanted_replicas(deployment)
+    wanted = replicas_of(deployment)
     if not is_rolling(deployment):
         return wanted
     rolling = deployment.spec.strategy.rolling_update
@@ -109,21 +87,21 @@ def new_set_size(deployment: Deployment, sets: Sequence[ReplicaSet], current: in
 
 def rolling_up(deployment: Deployment, new: ReplicaSet, sets: Sequence[ReplicaSet]) -> list[Resize]:
     """The new ReplicaSet, as large as it may be now."""
-    wanted, current = wanted_replicas(deployment), size_of(new)
+    wanted, current = replicas_of(deployment), replicas_of(new)
     size = wanted if current >= wanted else new_set_size(deployment, sets, current)
     return [Resize(new, size)] if size != current else []
 
 
 def rolling_down(deployment: Deployment, new: ReplicaSet, old: Sequence[ReplicaSet]) -> list[Resize]:
     """The old ReplicaSets, as small as they may be now, step by step: first without their unavailable pods."""
-    active = by_age([each for each in old if size_of(each) > 0])
-    available_min = wanted_replicas(deployment) - max_unavailable(deployment)
-    new_unavailable = size_of(new) - new.status.available_replicas
-    spare = sum_of_sizes(active) + size_of(new) - available_min - new_unavailable
+    active = by_age([each for each in old if replicas_of(each) > 0])
+    available_min = replicas_of(deployment) - max_unavailable(deployment)
+    new_unavailable = replicas_of(new) - new.status.available_replicas
+    spare = sum_of_sizes(active) + replicas_of(new) - available_min - new_unavailable
     if not active or spare <= 0:
         return []
     steps: list[Resize] = []
-    sizes = [size_of(each) for each in active]
+    sizes = [replicas_of(each) for each in active]
     for index, each in enumerate(active):
         unhealthy = sizes[index] - each.status.available_replicas
         if spare <= 0:
@@ -154,8 +132,8 @@ def _shrink(steps: list[Resize], sizes: list[int], index: int, target: ReplicaSe
 
 def is_scaling(deployment: Deployment, sets: Sequence[ReplicaSet]) -> bool:
     """Whether somebody changed the Deployment's size since its ReplicaSets got theirs."""
-    wanted = wanted_replicas(deployment)
-    desired = [annotated_count(each, DESIRED_REPLICAS) for each in sets if size_of(each) > 0]
+    wanted = replicas_of(deployment)
+    desired = [annotated_count(each, DESIRED_REPLICAS) for each in sets if replicas_of(each) > 0]
     return any(count is not None and count != wanted for count in desired)
 
 
@@ -163,46 +141,46 @@ def plan_scaling(deployment: Deployment, new: ReplicaSet | None, old: Sequence[R
     """Sizes after the Deployment was scaled, or while it is paused. Those that stay get new annotations at most."""
     only = _active_or_latest(new, old)
     if only is not None:
-        wanted = wanted_replicas(deployment)
+        wanted = replicas_of(deployment)
         # Also if it has that size by chance, and only its annotation says otherwise: it would count as being scaled for
         # ever, and no rollout would go on. (In the original it does.)
-        return [Resize(only, wanted)] if size_of(only) != wanted or is_scaling(deployment, [only]) else []
+        return [Resize(only, wanted)] if replicas_of(only) != wanted or is_scaling(deployment, [only]) else []
     if _is_saturated(deployment, new):
-        return [Resize(each, 0) for each in old if size_of(each) > 0]
+        return [Resize(each, 0) for each in old if replicas_of(each) > 0]
     return _proportional(deployment, new, old) if is_rolling(deployment) else []
 
 
 def _active_or_latest(new: ReplicaSet | None, old: Sequence[ReplicaSet]) -> ReplicaSet | None:
     """The only ReplicaSet with pods; without pods the new one or the youngest; None if several have some."""
     sets = [*old, new] if new is not None else [*old]
-    active = [each for each in sets if size_of(each) > 0]
+    active = [each for each in sets if replicas_of(each) > 0]
     if len(active) > 1 or not sets:
         return None
     return active[0] if active else new if new is not None else by_age(old)[-1]
 
 
 def _is_saturated(deployment: Deployment, new: ReplicaSet | None) -> bool:
-    wanted = wanted_replicas(deployment)
+    wanted = replicas_of(deployment)
     return (
         new is not None
         and annotated_count(new, DESIRED_REPLICAS) == wanted
-        and size_of(new) == wanted
+        and replicas_of(new) == wanted
         and new.status.available_replicas == wanted
     )
 
 
 def _proportional(deployment: Deployment, new: ReplicaSet | None, old: Sequence[ReplicaSet]) -> list[Resize]:
-    sets = [each for each in ([*old, new] if new is not None else old) if size_of(each) > 0]
-    allowed = max_replicas(deployment) if wanted_replicas(deployment) > 0 else 0
+    sets = [each for each in ([*old, new] if new is not None else old) if replicas_of(each) > 0]
+    allowed = max_replicas(deployment) if replicas_of(deployment) > 0 else 0
     to_add = allowed - sum_of_sizes(sets)
     sets = by_age(sets)
     if to_add > 0:
         sets.reverse()  # of equal sizes the youngest grows, and the oldest shrinks
-    sets.sort(key=size_of, reverse=True)  # which keeps the order of equals
+    sets.sort(key=replicas_of, reverse=True)  # which keeps the order of equals
     sizes, added = [], 0
     for each in sets:
         share = _share(deployment, each, to_add, added)
-        sizes.append(size_of(each) + share)
+        sizes.append(replicas_of(each) + share)
         added += share
     if sizes and to_add:
         sizes[0] = max(0, sizes[0] + to_add - added)
@@ -217,8 +195,8 @@ def _share(deployment: Deployment, replica_set: ReplicaSet, to_add: int, added: 
 
 
 def _fraction(deployment: Deployment, replica_set: ReplicaSet) -> int:
-    size = size_of(replica_set)
-    if wanted_replicas(deployment) == 0:
+    size = replicas_of(replica_set)
+    if replicas_of(deployment) == 0:
         return -size
     before = annotated_count(replica_set, MAX_REPLICAS) or deployment.status.replicas
     if before == 0:
@@ -231,7 +209,7 @@ def _fraction(deployment: Deployment, replica_set: ReplicaSet) -> int:
 
 def size_annotations(deployment: Deployment) -> dict[str, str]:
     """What a ReplicaSet remembers of the Deployment's size when it got its own."""
-    return {DESIRED_REPLICAS: str(wanted_replicas(deployment)), MAX_REPLICAS: str(max_replicas(deployment))}
+    return {DESIRED_REPLICAS: str(replicas_of(deployment)), MAX_REPLICAS: str(max_replicas(deployment))}
 
 
 def annotated_count(replica_set: ReplicaSet, annotation: str) -> int | None:

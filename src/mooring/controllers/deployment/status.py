@@ -22,8 +22,9 @@ from msgspec.structs import replace
 from mooring.api.document import Document
 from mooring.api.views.meta import Condition
 from mooring.api.views.workloads import Deployment, DeploymentStatus, ReplicaSet
-from mooring.controllers.deployment.sizes import max_unavailable, sum_of_sizes, wanted_replicas
-from mooring.controllers.replicaset.plan import REPLICA_FAILURE, condition_document
+from mooring.controllers.conditions import REPLICA_FAILURE, condition_document, find_condition
+from mooring.controllers.deployment.sizes import max_unavailable, sum_of_sizes
+from mooring.controllers.replicas import replicas_of
 from mooring.kit.clock import format_rfc3339, parse_rfc3339
 
 PROGRESSING = "Progressing"
@@ -59,7 +60,7 @@ def counted_status(
         collision_count=deployment.status.collision_count,
         conditions=deployment.status.conditions,
     )
-    if available >= wanted_replicas(deployment) - max_unavailable(deployment):
+    if available >= replicas_of(deployment) - max_unavailable(deployment):
         enough = ("True", "MinimumReplicasAvailable", "Deployment has minimum availability.")
     else:
         enough = ("False", "MinimumReplicasUnavailable", "Deployment does not have minimum availability.")
@@ -71,7 +72,7 @@ def rollout_status(
 ) -> DeploymentStatus:
     """As `counted_status`, and whether the rollout gets on."""
     status = counted_status(deployment, new, sets, now_s)
-    current = condition_of(deployment.status, PROGRESSING)
+    current = find_condition(deployment.status.conditions, PROGRESSING)
     if not has_deadline(deployment):
         status = without_condition(status, PROGRESSING)
     else:
@@ -103,7 +104,7 @@ def _with_progress(
 def paused_status(deployment: Deployment, now_s: float) -> DeploymentStatus:
     """The status that it has, with a note of having been paused or resumed."""
     status = deployment.status
-    condition = condition_of(status, PROGRESSING)
+    condition = find_condition(status.conditions, PROGRESSING)
     if not has_deadline(deployment) or (condition is not None and condition.reason == TIMED_OUT):
         return status
     is_noted = condition is not None and condition.reason == PAUSED
@@ -118,7 +119,7 @@ def paused_status(deployment: Deployment, now_s: float) -> DeploymentStatus:
 
 def check_again_in_s(deployment: Deployment, status: DeploymentStatus, now_s: float) -> float | None:
     """After how long a rollout that stands still may be past its deadline; None if there is nothing to wait for."""
-    condition = condition_of(status, PROGRESSING)
+    condition = find_condition(status.conditions, PROGRESSING)
     if not has_deadline(deployment) or condition is None or is_complete(deployment, status):
         return None
     if condition.reason == TIMED_OUT or condition.last_update_time is None:
@@ -140,7 +141,7 @@ def _deadline_s(deployment: Deployment) -> int:
 
 def is_complete(deployment: Deployment, status: DeploymentStatus) -> bool:
     """Whether all pods are of the new template, available, and no others are left."""
-    wanted = wanted_replicas(deployment)
+    wanted = replicas_of(deployment)
     return (
         status.updated_replicas == wanted
         and status.replicas == wanted
@@ -159,7 +160,7 @@ def _is_progressing(before: DeploymentStatus, after: DeploymentStatus) -> bool:
 
 
 def _is_timed_out(deployment: Deployment, status: DeploymentStatus, now_s: float) -> bool:
-    condition = condition_of(status, PROGRESSING)
+    condition = find_condition(status.conditions, PROGRESSING)
     if condition is None or condition.reason == NEW_SET_AVAILABLE or condition.last_update_time is None:
         return False
     if condition.reason == TIMED_OUT:
@@ -197,13 +198,9 @@ def new_condition(type_: str, status: str, reason: str, message: str, now_s: flo
     )
 
 
-def condition_of(status: DeploymentStatus, type_: str) -> Condition | None:
-    return next((condition for condition in status.conditions if condition.type == type_), None)
-
-
 def with_condition(status: DeploymentStatus, condition: Condition) -> DeploymentStatus:
     """With the condition at the end, unless it says nothing new."""
-    current = condition_of(status, condition.type)
+    current = find_condition(status.conditions, condition.type)
     if current is not None and current.status == condition.status:
         if current.reason == condition.reason:
             return status

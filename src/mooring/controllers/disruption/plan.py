@@ -19,8 +19,9 @@ from mooring.api.views.meta import Condition
 from mooring.api.views.pod import Pod
 from mooring.api.views.selectors import LabelSelector
 from mooring.api.views.workloads import PodDisruptionBudget, PodDisruptionBudgetStatus
-from mooring.controllers.deployment.sizes import scaled_value
-from mooring.controllers.pod_groups import PodGroup
+from mooring.controllers.conditions import DISRUPTION_TARGET
+from mooring.controllers.pod_indexes import PodGroup
+from mooring.controllers.replicas import scaled_value
 from mooring.kit.clock import parse_rfc3339
 
 DELETION_S_MAX = 120.0
@@ -32,7 +33,6 @@ DISRUPTION_ALLOWED = "DisruptionAllowed"
 SUFFICIENT_PODS = "SufficientPods"
 INSUFFICIENT_PODS = "InsufficientPods"
 SYNC_FAILED = "SyncFailed"
-DISRUPTION_TARGET = "DisruptionTarget"
 TERMINATION_BY_KUBELET = "TerminationByKubelet"
 
 

@@ -21,8 +21,8 @@ from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Service
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.controllers.context import DONE, Controller, Failed, Later, Outcome, Workshop
-from mooring.controllers.endpoint.parts import families_of, selector_of_service
-from mooring.controllers.endpoint.service_pods import ServicePods
+from mooring.controllers.documents import is_namespace_terminating
+from mooring.controllers.endpoint.service_pods import ServicePods, families_of, selector_of_service
 from mooring.controllers.endpoint.slices_plan import (
     MANAGED_BY_LABEL,
     MANAGER,
@@ -31,7 +31,6 @@ from mooring.controllers.endpoint.slices_plan import (
     plan_slices,
     slice_document,
 )
-from mooring.controllers.pod_control import is_namespace_terminating
 
 BY_SERVICE = "slices of a service"
 ZONE_LABEL = "topology.kubernetes.io/zone"

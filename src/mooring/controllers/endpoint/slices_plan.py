@@ -31,7 +31,7 @@ from mooring.api.views.meta import ObjectReference
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Service
 from mooring.controllers.documents import document_of, owner_reference
-from mooring.controllers.endpoint.parts import (
+from mooring.controllers.endpoint.service_pods import (
     HEADLESS_LABEL,
     TRIGGER_TIME,
     addresses_of,

@@ -20,15 +20,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Collection
 from typing import ClassVar
 
+import msgspec
+
+from mooring.api.decode import decode_as
+from mooring.api.document import Document
 from mooring.api.kinds import CORE_EVENT, EVENT, Kind
 from mooring.api.views.definitions import CustomResourceDefinition
 from mooring.api.views.meta import ApiObject, ObjectMeta, ObjectReference, OwnerReference
 from mooring.client.cache.informer import Informer
 from mooring.client.cache.reflector import Reflector
-from mooring.client.errors import ClientError, NotFoundError
-from mooring.client.interface import Propagation
+from mooring.client.errors import ClientError, ConflictError, NotFoundError, StatusError
+from mooring.client.interface import Client, Deletion, PatchForm, Propagation
 from mooring.client.workers import run_workers
 from mooring.client.workqueue import WorkQueue
 from mooring.controllers.context import DONE, Controller, Failed, Outcome, Workshop
@@ -40,14 +45,125 @@ from mooring.controllers.garbagecollector.graph import (
     OwnershipGraph,
     reference_identity,
 )
-from mooring.controllers.garbagecollector.objects import GarbageObjects, StrayReference, UnknownKind
 from mooring.controllers.served_kinds import ServedKinds
+from mooring.kit.clock import Clock
 from mooring.kit.tasks import TaskGroup, run_bounded
 
+FINALIZER_TRIES_MAX = 4
+FINALIZER_RETRY_S = 0.01
+FINALIZER_RETRY_FACTOR = 5.0
+UNSUPPORTED_MEDIA_TYPE = 415
+_decode = msgspec.json.Decoder(dict[str, object]).decode
 ORPHANS_AT_ONCE = 32
 _NOT_WATCHED = (CORE_EVENT, EVENT)
-
 logger = logging.getLogger(__name__)
+
+
+class UnknownKind(Exception):
+    """A kind that is not served, or not yet."""
+
+
+class StrayReference(Exception):
+    """An object of the cluster names an owner in a namespace: nobody can say in which."""
+
+
+class GarbageObjects:
+    """Asks for one collector."""
+
+    def __init__(self, client: Client, clock: Clock, kinds: ServedKinds) -> None:
+        self._client = client
+        self._clock = clock
+        self._kinds = kinds
+
+    def place(self, identity: Identity) -> tuple[Kind, str, str]:
+        """Kind, namespace and name, as requests need them. Raises `UnknownKind`, `StrayReference`."""
+        kind = self._kinds.find(identity.api_version, identity.kind)
+        if kind is None:
+            raise UnknownKind(f"unable to get REST mapping for {identity.api_version}/{identity.kind}.")
+        if not kind.is_namespaced:
+            return kind, "", identity.name
+        if not identity.namespace:
+            raise StrayReference(f"{identity} is in a namespace, and whoever refers to it is not")
+        return kind, identity.namespace, identity.name
+
+    async def metadata(self, identity: Identity) -> ObjectMeta:
+        return decode_as(ApiObject, await self._client.get(*self.place(identity))).metadata
+
+    async def delete(self, identity: Identity, seen: ObjectMeta, propagation: Propagation) -> None:
+        place = self.place(identity)
+        deletion = Deletion(uid=identity.uid, revision=seen.resource_version, propagation=propagation)
+        try:
+            await self._client.delete(*place, deletion)
+        except ConflictError:
+            now = await self.metadata(identity)
+            if now.uid != identity.uid or now.owner_references != seen.owner_references:
+                raise
+            await self._client.delete(*place, Deletion(uid=identity.uid, propagation=propagation))
+
+    async def remove_owners(self, identity: Identity, owner_uids: Collection[str]) -> None:
+        """Take the references to these owners away. No reference to them is no error."""
+        removed = [{"$patch": "delete", "uid": uid} for uid in owner_uids]
+        if await self._patched(identity, removed):
+            return
+        metadata, references = await self._references(identity)
+        left = [reference for reference in references if reference.get("uid") not in owner_uids]
+        await self._replace_references(identity, metadata, left)
+
+    async def unblock_owners(self, identity: Identity) -> None:
+        """Let its owners go without waiting for it."""
+        metadata, references = await self._references(identity)
+        blocking = [
+            {**reference, "blockOwnerDeletion": False}
+            for reference in references
+            if reference.get("blockOwnerDeletion")
+        ]
+        if not await self._patched(identity, blocking):
+            unblocked = [{**reference, "blockOwnerDeletion": False} for reference in references]
+            await self._replace_references(identity, metadata, unblocked)
+
+    async def remove_finalizer(self, identity: Identity, finalizer: str) -> None:
+        """Raises `ConflictError` if somebody was faster again and again."""
+        place = self.place(identity)
+        retry_s = FINALIZER_RETRY_S
+        for left in reversed(range(FINALIZER_TRIES_MAX)):
+            try:
+                metadata = await self.metadata(identity)
+                if finalizer not in metadata.finalizers:
+                    return
+                kept = [each for each in metadata.finalizers if each != finalizer]
+                patch = {"metadata": {"resourceVersion": metadata.resource_version, "finalizers": kept or None}}
+                await self._client.patch(*place, patch, form=PatchForm.MERGE)
+                return
+            except NotFoundError:
+                return
+            except ConflictError:
+                if not left:
+                    raise
+            await self._clock.wait(retry_s)
+            retry_s *= FINALIZER_RETRY_FACTOR
+
+    async def _patched(self, identity: Identity, references: list[Document]) -> bool:
+        """Whether the kind takes strategic merge patches."""
+        kind, namespace, name = self.place(identity)
+        if not self._kinds.is_built_in(kind):
+            return False
+        patch = {"metadata": {"uid": identity.uid, "ownerReferences": references}}
+        try:
+            await self._client.patch(kind, namespace, name, patch, form=PatchForm.STRATEGIC)
+        except StatusError as error:
+            if error.code != UNSUPPORTED_MEDIA_TYPE:
+                raise
+            return False
+        return True
+
+    async def _references(self, identity: Identity) -> tuple[Document, list[Document]]:
+        document: Document = _decode(await self._client.get(*self.place(identity)))
+        metadata: Document = document["metadata"]
+        return metadata, metadata.get("ownerReferences") or []
+
+    async def _replace_references(self, identity: Identity, metadata: Document, references: list[Document]) -> None:
+        patch = {"metadata": {"resourceVersion": metadata["resourceVersion"], "ownerReferences": references or None}}
+        await self._client.patch(*self.place(identity), patch, form=PatchForm.MERGE)
 
 
 class GarbageCollectorController(Controller):

@@ -31,11 +31,11 @@ from mooring.client.cache.lister import BY_NAMESPACE, namespace_of
 from mooring.client.errors import ClientError
 from mooring.client.workqueue import WorkQueue
 from mooring.controllers.adoption import AdoptionError, claim_objects
+from mooring.controllers.conditions import finished_condition
 from mooring.controllers.context import DONE, Controller, Failed, Later, Outcome, Workshop
 from mooring.controllers.documents import document_of
-from mooring.controllers.expectations import LOOK_AGAIN_S, Expectations
-from mooring.controllers.job.backoff import NO_FAILURES, FailureRecord, next_record
-from mooring.controllers.job.orphans import JobOrphans, is_managed_elsewhere
+from mooring.controllers.expectations import LOOK_AGAIN_S, Expectations, OwnWrites
+from mooring.controllers.job.failures import NO_FAILURES, FailureRecord, next_record
 from mooring.controllers.job.plan import (
     TRACKING_FINALIZER,
     CreatePods,
@@ -49,10 +49,8 @@ from mooring.controllers.job.plan import (
     plan_pods,
     survey,
 )
-from mooring.controllers.job.pods import JobPods
-from mooring.controllers.job.status import Progress, finished_condition, progress_document, progress_of
-from mooring.controllers.job.tracking import finish, track
-from mooring.controllers.own_writes import OwnWrites
+from mooring.controllers.job.pods import JobOrphans, JobPods, is_managed_elsewhere
+from mooring.controllers.job.status import Progress, finish, progress_document, progress_of, track
 from mooring.controllers.pod_control import PodControl
 from mooring.controllers.pods import BY_CONTROLLER, add_controller_index, orphans_of
 from mooring.kit.backoff import Backoff

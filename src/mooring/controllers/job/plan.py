@@ -14,24 +14,22 @@ a pod with the finalizer is new to the counts, one without it is in them already
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field
 
 from mooring.api.views.batch import Job, JobCondition
 from mooring.api.views.pod import Pod
-from mooring.controllers.job.backoff import (
+from mooring.controllers.job.failures import (
+    FAIL_INDEX,
     FailureRecord,
     absolute_failures,
     finished_at_s,
     index_failures,
-    remaining_for_index_s,
-)
-from mooring.controllers.job.failures import (
-    FAIL_INDEX,
     is_failed,
     is_only_replaced_when_failed,
     judge_failure,
     met_success_rule,
+    remaining_for_index_s,
 )
 from mooring.controllers.job.indexes import (
     UNKNOWN,
@@ -45,7 +43,6 @@ from mooring.controllers.job.indexes import (
     parse_indexes,
     with_indexes,
 )
-from mooring.controllers.job.status import new_condition, true_condition
 from mooring.controllers.pod_ranking import restarts_of
 from mooring.controllers.pods import is_active, is_ready, is_terminating, ready_condition
 from mooring.kit.clock import parse_rfc3339
@@ -356,3 +353,16 @@ def _how_far(pod: Pod) -> tuple[float, ...]:
         *(-restarts for restarts in restarts_of(pod)),
         -parse_rfc3339(created_at) if created_at is not None else float("-inf"),
     )
+
+
+def new_condition(type: str, reason: str, message: str, now: str, status: str = "True") -> JobCondition:
+    return JobCondition(
+        type=type, status=status, reason=reason, message=message, last_probe_time=now, last_transition_time=now
+    )
+
+
+def true_condition(conditions: Iterable[JobCondition], type: str) -> JobCondition | None:
+    for condition in conditions:
+        if condition.type == type:
+            return condition if condition.status == "True" else None
+    return None

@@ -16,12 +16,12 @@ that the next look counts it as renewed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from mooring.api.document import Document
 from mooring.api.views.leases import Lease
 from mooring.api.views.node import Node, NodeCondition
+from mooring.controllers.conditions import find_condition
 from mooring.kit.clock import parse_rfc3339
 
 READY = "Ready"
@@ -70,7 +70,7 @@ def look_at(
     node: Node, lease: Lease | None, known: NodeHealth | None, periods: GracePeriods, *, now_s: float, stamp: str
 ) -> Verdict:
     """What becomes of a node's health. `stamp` is the time that conditions carry."""
-    ready = condition_of(node.status.conditions, READY)
+    ready = find_condition(node.status.conditions, READY)
     health, grace_s = _heard(node, ready, known, periods, now_s)
     known_lease = known.lease if known is not None else None
     if lease is not None and is_renewed(known_lease, lease):
@@ -90,13 +90,6 @@ def look_at(
         )
         health = NodeHealth(health.heard_s, written, lease)
     return Verdict(health, was_ready, UNKNOWN, silent_after_s, conditions)
-
-
-def condition_of(conditions: Iterable[NodeCondition], type: str) -> NodeCondition | None:
-    for condition in conditions:
-        if condition.type == type:
-            return condition
-    return None
 
 
 def is_renewed(known: Lease | None, lease: Lease) -> bool:
@@ -126,7 +119,7 @@ def _heard(
 def _unknown_conditions(node: Node, now: str) -> list[Document]:
     changed: list[Document] = []
     for type in OVERSEEN:
-        condition = condition_of(node.status.conditions, type)
+        condition = find_condition(node.status.conditions, type)
         if condition is None:
             changed.append(
                 {

@@ -27,30 +27,21 @@ from mooring.api.views.meta import ObjectReference
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.client.errors import ClientError, ConflictError, NotFoundError
+from mooring.controllers.conditions import find_condition
 from mooring.controllers.context import DONE, Controller, Failed, Outcome, Workshop
-from mooring.controllers.node.health import (
-    READY,
-    TRUE,
-    GracePeriods,
-    NodeHealth,
-    Verdict,
-    condition_of,
-    is_renewed,
-    look_at,
-)
-from mooring.controllers.node.pods import mark_pods_not_ready
+from mooring.controllers.node.health import READY, TRUE, GracePeriods, NodeHealth, Verdict, is_renewed, look_at
 from mooring.controllers.node.taints import (
     NOT_READY,
     REACHABLE,
     UNREACHABLE,
+    NodeWriter,
     has_taint,
     labels_to_set,
+    mark_pods_not_ready,
     no_execute_change,
     no_schedule_change,
 )
-from mooring.controllers.node.timed_queue import TimedQueue
-from mooring.controllers.node.writes import NodeWriter
-from mooring.controllers.node.zones import EvictionRates, Turn, Zones, zone_of
+from mooring.controllers.node.zones import EvictionRates, TimedQueue, Turn, Zones, zone_of
 from mooring.controllers.pods import BY_NODE, add_node_index
 from mooring.kit.clock import format_rfc3339
 from mooring.kit.heap import KeyedHeap
@@ -356,7 +347,7 @@ class NodeLifecycleController(Controller):
         node = self._nodes.lister.get("", name)
         if node is None:
             return None
-        ready = condition_of(node.status.conditions, READY)
+        ready = find_condition(node.status.conditions, READY)
         if ready is None:
             return TAINT_RETRY_S
         change = no_execute_change(ready.status)

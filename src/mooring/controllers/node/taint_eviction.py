@@ -11,23 +11,78 @@ Goes out   pods marked as disrupted and deleted, at once or when their `tolerati
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, assert_never
+from typing import ClassVar, TypeAlias, assert_never
 
 from mooring.api.decode import decode_as
 from mooring.api.kinds import POD
+from mooring.api.tolerations import NO_EXECUTE, tolerates
 from mooring.api.views.meta import ObjectReference
 from mooring.api.views.node import Node, Taint
-from mooring.api.views.pod import Pod
+from mooring.api.views.pod import Pod, Toleration
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.interface import Deletion, PatchForm
+from mooring.controllers.conditions import disruption_condition
 from mooring.controllers.context import DONE, Controller, Failed, Later, Outcome, Workshop, split_key
-from mooring.controllers.node.taint_eviction_plan import Cancel, Evict, Leave, decide, no_execute_taints
-from mooring.controllers.pod_disruption import disruption_condition
 from mooring.controllers.pods import BY_NODE, add_node_index
 from mooring.kit.clock import format_rfc3339
 
 WORKERS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """Nothing changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """It may stay."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evict:
+    """In place of what was scheduled before, which counts as cancelled."""
+
+    since_s: float
+    due_s: float
+
+
+Decision: TypeAlias = Leave | Cancel | Evict
+
+
+def decide(
+    taints: Sequence[Taint], tolerations: Sequence[Toleration], scheduled_since_s: float | None, now_s: float
+) -> Decision:
+    """What to do about a pod on a node with these NoExecute taints, of which there is at least one."""
+    stay_s = stay_s_max(taints, tolerations)
+    if stay_s is None:
+        return Cancel()
+    if stay_s < 0:
+        return Evict(now_s, now_s)
+    if scheduled_since_s is None:
+        return Evict(now_s, now_s + stay_s)
+    if scheduled_since_s < now_s:
+        return Leave()
+    return Evict(scheduled_since_s, now_s + stay_s)
+
+
+def stay_s_max(taints: Sequence[Taint], tolerations: Sequence[Toleration]) -> float | None:
+    """How long the pod may stay: None for ever; less than 0 if a taint is not tolerated at all."""
+    shortest_s: float | None = None
+    for taint in taints:
+        used = next((toleration for toleration in tolerations if tolerates(toleration, taint)), None)
+        if used is None:
+            return -1.0
+        if used.toleration_seconds is not None:
+            seconds = max(0.0, float(used.toleration_seconds))
+            shortest_s = seconds if shortest_s is None else min(shortest_s, seconds)
+    return shortest_s
+
+
+def no_execute_taints(node: Node) -> tuple[Taint, ...]:
+    return tuple(taint for taint in node.spec.taints if taint.effect == NO_EXECUTE)
 
 
 @dataclass(slots=True)

@@ -12,20 +12,28 @@ Decides only.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from mooring.api.document import Document
+from mooring.api.kinds import NODE, POD
 from mooring.api.tolerations import NO_EXECUTE, NO_SCHEDULE
 from mooring.api.views.node import Node, Taint
+from mooring.api.views.pod import Pod
+from mooring.client.errors import ClientError, ConflictError, NotFoundError
+from mooring.client.events.recorder import EventRecorder
+from mooring.client.interface import Client, PatchForm
+from mooring.controllers.pods import ready_condition
+from mooring.kit.clock import Clock, format_rfc3339
+from mooring.kit.entropy import Entropy
 
 NOT_READY_KEY = "node.kubernetes.io/not-ready"
 UNREACHABLE_KEY = "node.kubernetes.io/unreachable"
 UNSCHEDULABLE_KEY = "node.kubernetes.io/unschedulable"
-
 NOT_READY = Taint(key=NOT_READY_KEY, effect=NO_EXECUTE)
 UNREACHABLE = Taint(key=UNREACHABLE_KEY, effect=NO_EXECUTE)
-
 _KEY_OF_CONDITION: Mapping[tuple[str, str], str] = {
     ("Ready", "False"): NOT_READY_KEY,
     ("Ready", "Unknown"): UNREACHABLE_KEY,
@@ -35,11 +43,13 @@ _KEY_OF_CONDITION: Mapping[tuple[str, str], str] = {
     ("PIDPressure", "True"): "node.kubernetes.io/pid-pressure",
 }
 _MIRRORED_KEYS = frozenset((*_KEY_OF_CONDITION.values(), UNSCHEDULABLE_KEY))
-
 _COPIED_LABELS = (
     ("kubernetes.io/os", "beta.kubernetes.io/os"),
     ("kubernetes.io/arch", "beta.kubernetes.io/arch"),
 )
+TRIES_MAX = 5
+RETRY_S = 0.1
+_decode = msgspec.json.Decoder(dict[str, object]).decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,3 +125,61 @@ def labels_to_set(node: Node) -> dict[str, str]:
 
 def _is_same(document: Document, taint: Taint) -> bool:
     return bool(document.get("key") == taint.key and document.get("effect") == taint.effect)
+
+
+class NodeWriter:
+    """Writes for one controller."""
+
+    def __init__(self, client: Client, clock: Clock, entropy: Entropy) -> None:
+        self._client = client
+        self._clock = clock
+        self._entropy = entropy
+
+    async def change_taints(self, name: str, change: TaintChange) -> None:
+        """Raises `ClientError`."""
+        for left in reversed(range(TRIES_MAX)):
+            node: Document = _decode(await self._client.get(NODE, "", name))
+            spec: Document = node.get("spec") or {}
+            taints = taints_after(spec.get("taints") or [], change, format_rfc3339(self._clock.wall_s()))
+            if taints is None:
+                return
+            metadata = {"resourceVersion": node["metadata"]["resourceVersion"]}
+            patch = {"metadata": metadata, "spec": {"taints": taints or None}}
+            try:
+                await self._client.patch(NODE, "", name, patch, form=PatchForm.STRATEGIC)
+                return
+            except ConflictError:
+                if not left:
+                    raise
+            await self._clock.wait(RETRY_S * (1.0 + self._entropy.uniform()))
+
+    async def set_labels(self, name: str, labels: Mapping[str, str]) -> None:
+        """Raises `ClientError`."""
+        await self._client.patch(NODE, "", name, {"metadata": {"labels": dict(labels)}}, form=PatchForm.STRATEGIC)
+
+    async def set_conditions(self, name: str, uid: str, revision: str, conditions: list[Document]) -> None:
+        """Only on the very state from which they were decided: a heartbeat may have come. Raises `ClientError`."""
+        patch = {"metadata": {"uid": uid, "resourceVersion": revision}, "status": {"conditions": conditions}}
+        await self._client.patch(NODE, "", name, patch, form=PatchForm.STRATEGIC, subresource="status")
+
+
+async def mark_pods_not_ready(
+    client: Client, recorder: EventRecorder, clock: Clock, pods: Sequence[Pod]
+) -> list[ClientError]:
+    """What went wrong; the rest is done."""
+    errors: list[ClientError] = []
+    for pod in pods:
+        ready = ready_condition(pod)
+        if ready is None or ready.status == "False":
+            continue
+        condition = {"type": "Ready", "status": "False", "lastTransitionTime": format_rfc3339(clock.wall_s())}
+        patch = {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [condition]}}
+        place = (POD, pod.metadata.namespace, pod.metadata.name)
+        try:
+            await client.patch(*place, patch, form=PatchForm.STRATEGIC, subresource="status")
+        except NotFoundError:
+            continue
+        except ClientError as error:
+            errors.append(error)
+        recorder.event(pod, "Warning", "NodeNotReady", "Node is not ready")
+    return errors

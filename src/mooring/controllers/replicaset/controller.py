@@ -31,9 +31,9 @@ from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.ratelimit import TokenBucket
 from mooring.controllers.adoption import AdoptionError, claim_objects
 from mooring.controllers.context import DONE, Controller, Failed, Later, Outcome, Workshop
-from mooring.controllers.documents import document_of, read_document
+from mooring.controllers.documents import document_of, is_namespace_terminating, read_document
 from mooring.controllers.expectations import LOOK_AGAIN_S, Expectations
-from mooring.controllers.pod_control import PodControl, PodControlError, is_namespace_terminating, pod_of_template
+from mooring.controllers.pod_control import PodControl, PodControlError, pod_of_template
 from mooring.controllers.pod_ranking import victims
 from mooring.controllers.pods import (
     BY_CONTROLLER,

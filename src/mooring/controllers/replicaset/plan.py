@@ -21,11 +21,12 @@ from mooring.api.labels import LabelMatcher, compile_selector, matcher_of_pairs
 from mooring.api.views.meta import Condition
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import ReplicaSet, ReplicaSetStatus, ReplicationController
-from mooring.controllers.pod_tally import LabelsKey, StateCounts
+from mooring.controllers.conditions import REPLICA_FAILURE, condition_document
+from mooring.controllers.pod_indexes import LabelsKey, StateCounts
 from mooring.controllers.pods import is_available, is_ready
+from mooring.controllers.replicas import replicas_of
 
 BURST_MAX = 500
-REPLICA_FAILURE = "ReplicaFailure"
 
 AnySet: TypeAlias = ReplicaSet | ReplicationController
 
@@ -58,10 +59,6 @@ def selector_of(wanted: AnySet) -> LabelMatcher:
     if isinstance(wanted, ReplicationController):
         return matcher_of_pairs(wanted.spec.selector or {})
     return compile_selector(wanted.spec.selector)
-
-
-def replicas_of(wanted: AnySet) -> int:
-    return wanted.spec.replicas if wanted.spec.replicas is not None else 1
 
 
 def plan_size(wanted: AnySet, active: int) -> CreatePods | DeletePods | None:
@@ -139,19 +136,6 @@ def status_document(status: ReplicaSetStatus) -> Document:
     if status.conditions:
         document["conditions"] = [condition_document(condition) for condition in status.conditions]
     return document
-
-
-def condition_document(condition: Condition) -> Document:
-    """A condition as it is sent."""
-    fields = {
-        "type": condition.type,
-        "status": condition.status,
-        "lastUpdateTime": condition.last_update_time,
-        "lastTransitionTime": condition.last_transition_time,
-        "reason": condition.reason,
-        "message": condition.message,
-    }
-    return {name: value for name, value in fields.items() if value}
 
 
 def carries(labels: Mapping[str, str], wanted: Mapping[str, str]) -> bool:

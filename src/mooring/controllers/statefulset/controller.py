@@ -37,13 +37,12 @@ from mooring.controllers.pods import (
     next_availability_s,
     orphans_of,
 )
-from mooring.controllers.statefulset.claims import Member
 from mooring.controllers.statefulset.history import History, StatefulHistory
 from mooring.controllers.statefulset.members import (
     is_made_of_current,
     is_member,
     member_document,
-    ordinal_of,
+    member_of,
 )
 from mooring.controllers.statefulset.plan import (
     Action,
@@ -200,7 +199,7 @@ class StatefulSetController(Controller):
             case CorrectMember(pod):
                 await self._stateful_pods.correct(wanted, pod)
             case CorrectClaims(pod):
-                await self._stateful_pods.correct_claims(Member(wanted, ordinal_of(pod), pod.metadata.uid))
+                await self._stateful_pods.correct_claims(member_of(wanted, pod))
 
     async def _write_status(self, wanted: StatefulSet, status: StatefulSetStatus) -> None:
         if is_update_complete(wanted, status):

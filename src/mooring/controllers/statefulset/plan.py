@@ -20,15 +20,19 @@ from mooring.api.document import Document
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import StatefulSet, StatefulSetStatus
 from mooring.controllers.pods import is_available, is_finished, is_ready
-from mooring.controllers.statefulset.claims import FindClaim, Member, are_claims_right, is_any_claim_stale
+from mooring.controllers.replicas import replicas_of
 from mooring.controllers.statefulset.members import (
+    FindClaim,
+    Member,
+    are_claims_right,
     has_identity,
     has_storage,
+    is_any_claim_stale,
     is_in_range,
     is_unavailable,
+    member_of,
     ordinal_of,
     partition_of,
-    replicas_of,
     revision_of,
     start_of,
 )
@@ -96,7 +100,9 @@ def plan(wanted: StatefulSet, pods: Sequence[Pod], update: str, find_claim: Find
     )
     if _plan_members(planned, wanted, replicas, find_claim, now_s):
         return planned
-    planned.claims = [CorrectClaims(pod) for pod in condemned if not are_claims_right(_member(wanted, pod), find_claim)]
+    planned.claims = [
+        CorrectClaims(pod) for pod in condemned if not are_claims_right(member_of(wanted, pod), find_claim)
+    ]
     if _plan_condemned(planned, wanted, replicas, condemned, now_s):
         return planned
     if wanted.spec.update_strategy.type != "OnDelete":
@@ -211,7 +217,7 @@ def _plan_present(
     if is_ordered and not is_running:
         return actions, True
     is_right = has_identity(wanted, pod) and has_storage(wanted, pod)
-    if not is_right or not are_claims_right(_member(wanted, pod), find_claim):
+    if not is_right or not are_claims_right(member_of(wanted, pod), find_claim):
         actions.append(CorrectMember(pod))
     return actions, False
 
@@ -248,7 +254,3 @@ def _next_update(wanted: StatefulSet, replicas: Sequence[Pod | None], update: st
         if is_unavailable(wanted, pod, now_s):
             return None
     return None
-
-
-def _member(wanted: StatefulSet, pod: Pod) -> Member:
-    return Member(wanted, ordinal_of(pod), pod.metadata.uid)

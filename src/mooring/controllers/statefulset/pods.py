@@ -21,20 +21,18 @@ from mooring.client.errors import AlreadyExistsError, ClientError, ConflictError
 from mooring.client.events.recorder import EventRecorder
 from mooring.client.interface import Client
 from mooring.controllers.documents import document_of, read_document
-from mooring.controllers.statefulset.claims import (
+from mooring.controllers.statefulset.members import (
     Member,
     are_claims_right,
     claim_document,
-    is_claim_right,
-    is_controlled_by_others,
-    right_owners,
-)
-from mooring.controllers.statefulset.members import (
     claim_names,
     has_identity,
     has_storage,
     identity_labels,
-    ordinal_of,
+    is_claim_right,
+    is_controlled_by_others,
+    member_of,
+    right_owners,
     with_claims,
 )
 
@@ -77,7 +75,7 @@ class StatefulPods:
 
     async def ensure_claims(self, wanted: StatefulSet, pod: Pod) -> None:
         """Raises `ClientError` and `ClaimsError`."""
-        member = _member(wanted, pod)
+        member = member_of(wanted, pod)
         await self._create_claims(member)
         await self._correct_claims_or_tell(member)
 
@@ -122,7 +120,7 @@ class StatefulPods:
                 await self._client.update(PERSISTENT_VOLUME_CLAIM, namespace, name, document)
 
     async def _correct(self, wanted: StatefulSet, pod: Pod) -> None:
-        member = _member(wanted, pod)
+        member = member_of(wanted, pod)
         namespace = wanted.metadata.namespace
         if not has_storage(wanted, pod):
             await self._create_claims(member)
@@ -189,7 +187,3 @@ class StatefulPods:
             self._recorder.event(wanted, "Normal", f"Successful{verb}", f"{about} successful")
         else:
             self._recorder.event(wanted, "Warning", f"Failed{verb}", f"{about} failed error: {error}")
-
-
-def _member(wanted: StatefulSet, pod: Pod) -> Member:
-    return Member(wanted, ordinal_of(pod), pod.metadata.uid)

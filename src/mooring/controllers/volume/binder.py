@@ -23,12 +23,9 @@ from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from mooring.client.errors import ClientError, NotFoundError
-from mooring.controllers.claim_users import BY_CLAIM, add_claim_index
 from mooring.controllers.context import DONE, Controller, Failed, Outcome, Workshop
 from mooring.controllers.documents import document_of
-from mooring.controllers.pods import is_finished
-from mooring.controllers.volume.changes import CapacityError, migrated_claim, migrated_volume
-from mooring.controllers.volume.latest import Latest
+from mooring.controllers.pods import BY_CLAIM, add_claim_index, is_finished
 from mooring.controllers.volume.plan import (
     AssignClass,
     Bind,
@@ -48,7 +45,7 @@ from mooring.controllers.volume.plan import (
     plan_volume,
 )
 from mooring.controllers.volume.provisioning import VolumeProvisioner
-from mooring.controllers.volume.writer import VolumeWriter
+from mooring.controllers.volume.writer import CapacityError, Latest, VolumeWriter, migrated_claim, migrated_volume
 from mooring.kit.tasks import TaskGroup
 
 OF_CLASS = "free volumes of a class"

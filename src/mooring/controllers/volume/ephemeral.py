@@ -19,9 +19,9 @@ from mooring.api.views.pod import Pod
 from mooring.api.views.storage import PersistentVolumeClaim
 from mooring.api.views.volumes import Volume
 from mooring.client.errors import ClientError, NotFoundError
-from mooring.controllers.claim_users import BY_CLAIM, add_claim_index
 from mooring.controllers.context import DONE, Controller, Failed, Outcome, Workshop
 from mooring.controllers.documents import is_going, owner_reference, read_document
+from mooring.controllers.pods import BY_CLAIM, add_claim_index
 
 
 class EphemeralVolumeError(Exception):

@@ -20,10 +20,9 @@ from mooring.api.views.pod import Pod
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.interface import Client, Selection
-from mooring.controllers.claim_users import BY_CLAIM, add_claim_index, claim_keys
 from mooring.controllers.context import DONE, Controller, Failed, Outcome, Workshop
 from mooring.controllers.documents import document_of
-from mooring.controllers.pods import is_finished
+from mooring.controllers.pods import BY_CLAIM, add_claim_index, claim_keys, is_finished
 
 CLAIM_FINALIZER = "kubernetes.io/pvc-protection"
 VOLUME_FINALIZER = "kubernetes.io/pv-protection"

@@ -12,40 +12,140 @@ Goes out   volumes made and deleted, claims annotated for external provisioners,
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable
-from typing import assert_never
+from dataclasses import dataclass
+from typing import TypeAlias, assert_never
 
+from mooring.api.csi_translation import DRIVERS
+from mooring.api.document import Document
 from mooring.api.kinds import PERSISTENT_VOLUME
-from mooring.api.storage import SELECTED_NODE, class_of_claim
+from mooring.api.storage import BOUND_BY_CONTROLLER, SELECTED_NODE, class_of_claim
 from mooring.api.views.node import Node
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from mooring.client.cache.lister import Lister
 from mooring.client.errors import AlreadyExistsError, ClientError, NotFoundError
 from mooring.client.interface import Client
 from mooring.controllers.documents import document_of
-from mooring.controllers.volume.changes import (
+from mooring.controllers.volume.plan import PROVISIONED_BY, Tell
+from mooring.controllers.volume.writer import (
     IN_TREE_FINALIZER,
+    IN_TREE_PREFIX,
     MIGRATED_TO,
     STORAGE_PROVISIONER,
     STORAGE_PROVISIONER_BETA,
+    VolumeWriter,
     annotate,
+    claim_reference,
     set_migration,
 )
-from mooring.controllers.volume.plan import Tell
-from mooring.controllers.volume.provision_plan import (
-    HOST_NAME_LABEL,
-    ByNobody,
-    ByOthers,
-    ByUs,
-    made_volume,
-    made_volume_name,
-    maker_of,
-    remover_of,
-    why_not_made,
-)
-from mooring.controllers.volume.writer import VolumeWriter
 
+DEMO_PROVISIONER = "mooring.dev/demo"
+DEMO_FOLDER = "/var/lib/mooring/volumes"
+HOST_PATH = "kubernetes.io/host-path"
+NFS = "kubernetes.io/nfs"
+HOST_NAME_LABEL = "kubernetes.io/hostname"
+_DELETABLE_HOST_PATH = re.compile("/tmp/.+")
 PROVISIONING_FAILED = "ProvisioningFailed"
+
+
+@dataclass(frozen=True, slots=True)
+class ByUs:
+    """The built-in provisioner makes or deletes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ByOthers:
+    """Somebody outside does, of that name."""
+
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ByNobody:
+    """It cannot be done."""
+
+    why: str
+
+
+Maker: TypeAlias = ByUs | ByOthers | ByNobody
+
+
+def maker_of(found: StorageClass) -> Maker:
+    provisioner = found.provisioner
+    if provisioner in DRIVERS:
+        return ByOthers(DRIVERS[provisioner])
+    if provisioner in (DEMO_PROVISIONER, HOST_PATH):
+        return ByUs()
+    if provisioner == NFS:
+        return ByNobody("no provisionable volume plugin matched")
+    if provisioner.startswith(IN_TREE_PREFIX):
+        return ByNobody(f"no volume plugin matched name: {provisioner}")
+    return ByOthers(provisioner)
+
+
+def why_not_made(found: StorageClass, claim: PersistentVolumeClaim) -> str:
+    """Why the built-in provisioner cannot make a volume for the claim; empty if it can."""
+    if claim.spec.data_source is not None:
+        return (
+            f'plugin "{found.provisioner}" is not a CSI plugin. Only CSI plugin can provision a claim with a datasource'
+        )
+    if found.provisioner == HOST_PATH:
+        return f'Failed to create provisioner: provisioning in volume plugin "{HOST_PATH}" is disabled'
+    return ""
+
+
+def made_volume_name(claim: PersistentVolumeClaim) -> str:
+    return f"pvc-{claim.metadata.uid}"
+
+
+def made_volume(found: StorageClass, claim: PersistentVolumeClaim, host_name: str | None) -> Document:
+    """The volume that the built-in provisioner makes; on one host, if the scheduler has chosen one."""
+    name = made_volume_name(claim)
+    spec: Document = {
+        "capacity": {"storage": claim.spec.resources.requests.get("storage", "0")},
+        "accessModes": [*claim.spec.access_modes],
+        "persistentVolumeReclaimPolicy": found.reclaim_policy or "Delete",
+        "storageClassName": class_of_claim(claim),
+        "volumeMode": claim.spec.volume_mode or "Filesystem",
+        "claimRef": claim_reference(claim),
+        "hostPath": {"path": f"{DEMO_FOLDER}/{name}", "type": "DirectoryOrCreate"},
+    }
+    if host_name is not None:
+        expression = {"key": HOST_NAME_LABEL, "operator": "In", "values": [host_name]}
+        spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}}
+    if claim.spec.volume_attributes_class_name:
+        spec["volumeAttributesClassName"] = claim.spec.volume_attributes_class_name
+    annotations = {BOUND_BY_CONTROLLER: "yes", PROVISIONED_BY: found.provisioner}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": name, "annotations": annotations},
+        "spec": spec,
+    }
+
+
+def remover_of(volume: PersistentVolume) -> Maker:
+    """Who deletes what is behind a volume whose policy is Delete."""
+    annotations = volume.metadata.annotations
+    provisioner = annotations.get(PROVISIONED_BY, "")
+    if provisioner == DEMO_PROVISIONER:
+        return ByUs()
+    if provisioner and provisioner != HOST_PATH:
+        if provisioner == NFS:
+            return ByNobody("no deletable volume plugin matched")
+        if provisioner.startswith(IN_TREE_PREFIX):
+            return ByNobody(f"no volume plugin matched name: {provisioner}")
+        return ByOthers(provisioner)
+    if not provisioner and (MIGRATED_TO in annotations or volume.spec.csi is not None):
+        return ByOthers()
+    if volume.spec.host_path is not None:
+        path = volume.spec.host_path.path
+        if _DELETABLE_HOST_PATH.search(path):
+            return ByUs()
+        return ByNobody(f"host_path deleter only supports /tmp/.+ but received provided {path}")
+    why = "no deletable volume plugin matched" if volume.spec.nfs is not None else "no volume plugin matched"
+    return ByNobody(f'error getting deleter volume plugin for volume "{volume.metadata.name}": {why}')
 
 
 class VolumeProvisioner:

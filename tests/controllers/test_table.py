@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.controllers.names import NOT_HERE, OLD_NAMES, enabled_names
 from mooring.controllers.settings import SettingError
-from mooring.controllers.table import CONTROLLERS
+from mooring.controllers.table import CONTROLLERS, NOT_HERE, OLD_NAMES, enabled_names
 
 KNOWN = ("deployment-controller", "job-controller", "replicaset-controller")
 
