@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.controllers.context import DONE, Controller, Outcome, Workshop, split_key
+from mooring.controllers.context import DONE, Controller, ControllerContext, Outcome, split_key
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
@@ -17,8 +17,8 @@ class Listener(Controller):
     name = "listener-controller"
     workers = 2
 
-    def __init__(self, workshop: Workshop) -> None:
-        super().__init__(workshop)
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
         self.heard: list[str] = []
 
     async def sync(self, key: str) -> Outcome:
@@ -26,15 +26,15 @@ class Listener(Controller):
         return DONE
 
 
-def workshop(clock: VirtualClock) -> Workshop:
-    return Workshop(RawClient(MemoryStore(), clock, Entropy(1)), clock, Entropy(2))
+def context(clock: VirtualClock) -> ControllerContext:
+    return ControllerContext(RawClient(MemoryStore(), clock, Entropy(1)), clock, Entropy(2))
 
 
 def test_a_controller_hears_every_key_and_stops_when_it_is_told_to() -> None:
     clock = VirtualClock()
 
     async def main() -> None:
-        controller = Listener(workshop(clock))
+        controller = Listener(context(clock))
         async with TaskGroup("test") as group:
             controller.start(group)
             for key in ("a", "b", "a"):
@@ -47,8 +47,8 @@ def test_a_controller_hears_every_key_and_stops_when_it_is_told_to() -> None:
 
 
 def test_there_is_one_tally_for_all() -> None:
-    shared = workshop(VirtualClock())
-    assert shared.pod_tally() is shared.pod_tally()
+    shared = context(VirtualClock())
+    assert shared.pod_counts() is shared.pod_counts()
 
 
 @pytest.mark.parametrize(("key", "parts"), [("ns/web", ("ns", "web")), ("n1", ("", "n1"))])

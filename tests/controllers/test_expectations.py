@@ -13,7 +13,7 @@ from mooring.api.views.workloads import ReplicaSet
 from mooring.client.cache.informer import Informer
 from mooring.client.errors import ClientError, NoAnswerError, ServerError
 from mooring.client.interface import Change
-from mooring.controllers.expectations import EXPECTED_S_MAX, Expectations, OwnWrites
+from mooring.controllers.expectations import EXPECTED_S_MAX, Expectations, WriteExpectations
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
@@ -107,7 +107,7 @@ class Stage:
     def __init__(self, clock: VirtualClock, *faults: Fault) -> None:
         self.client = FaultyClient(RawClient(MemoryStore(), clock, Entropy(1, "client")), clock, Script(*faults))
         self.informer: Informer[ReplicaSet] = Informer("sets")
-        self.writes = OwnWrites(self.client, REPLICA_SET, ReplicaSet, self.informer)
+        self.writes = WriteExpectations(self.client, REPLICA_SET, ReplicaSet, self.informer)
 
     async def create(self, name: str) -> bytes:
         body: Document = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": name}}
@@ -130,13 +130,13 @@ def play(story: Callable[[Stage], Awaitable[None]], *faults: Fault) -> None:
 
 def test_a_write_is_waited_for() -> None:
     async def story(stage: Stage) -> None:
-        assert await stage.writes.are_seen("web")
+        assert await stage.writes.are_written_seen("web")
         raw = await stage.create("web-1")
         assert stage.writes.answered("web", raw).metadata.name == "web-1"
-        assert not await stage.writes.are_seen("web")
-        assert await stage.writes.are_seen("another")
+        assert not await stage.writes.are_written_seen("web")
+        assert await stage.writes.are_written_seen("another")
         stage.see(raw)
-        assert await stage.writes.are_seen("web")
+        assert await stage.writes.are_written_seen("web")
 
     play(story)
 
@@ -145,7 +145,7 @@ def test_what_is_forgotten_is_not_waited_for() -> None:
     async def story(stage: Stage) -> None:
         stage.writes.answered("web", await stage.create("web-1"))
         stage.writes.forget("web")
-        assert await stage.writes.are_seen("web")
+        assert await stage.writes.are_written_seen("web")
 
     play(story)
 
@@ -154,9 +154,9 @@ def test_a_write_without_an_answer_is_asked_for_and_then_waited_for() -> None:
     async def story(stage: Stage) -> None:
         raw = await stage.create("web-1")
         stage.writes.failed("web", "default", "web-1", NO_ANSWER)
-        assert not await stage.writes.are_seen("web")
+        assert not await stage.writes.are_written_seen("web")
         stage.see(raw)
-        assert await stage.writes.are_seen("web")
+        assert await stage.writes.are_written_seen("web")
         assert [request.verb for request in stage.client.requests] == ["create", "get"]
 
     play(story)
@@ -172,7 +172,7 @@ def test_a_write_without_an_answer_is_asked_for_and_then_waited_for() -> None:
 def test_a_write_that_was_not_carried_out_holds_nobody_up(error: ClientError, verbs: list[str]) -> None:
     async def story(stage: Stage) -> None:
         stage.writes.failed("web", "default", "web-1", error)
-        assert await stage.writes.are_seen("web")
+        assert await stage.writes.are_written_seen("web")
         assert [request.verb for request in stage.client.requests] == verbs
 
     play(story)
@@ -182,7 +182,7 @@ def test_who_cannot_be_asked_is_asked_again() -> None:
     async def story(stage: Stage) -> None:
         stage.writes.failed("web", "default", "web-1", NO_ANSWER)
         with pytest.raises(ServerError):
-            await stage.writes.are_seen("web")
-        assert await stage.writes.are_seen("web")
+            await stage.writes.are_written_seen("web")
+        assert await stage.writes.are_written_seen("web")
 
     play(story, Fault("get", Outcome.BROKEN))

@@ -9,7 +9,7 @@ import pytest
 from mooring.api.document import Document
 from mooring.api.kinds import CONFIG_MAP, DEPLOYMENT, NAMESPACE, POD, SECRET, Kind
 from mooring.client.interface import Client, Deletion, JsonObject
-from mooring.controllers.namespace import Emptying, conditions_after
+from mooring.controllers.namespace import ContentDeletion, conditions_after
 from tests.controllers.cluster_builders import config_map, pod_document
 from tests.controllers.world import Story, World, play
 
@@ -17,21 +17,21 @@ CONTROLLERS = ["namespace-controller"]
 HELD = "example.com/held"
 
 
-def true_conditions(emptying: Emptying, *, with_totals: bool = True) -> dict[str, tuple[str, str]]:
+def true_conditions(deletion: ContentDeletion, *, with_totals: bool = True) -> dict[str, tuple[str, str]]:
     """Reason and message of those conditions that are true."""
-    conditions = conditions_after([], emptying, "now", with_totals=with_totals)
+    conditions = conditions_after([], deletion, "now", with_totals=with_totals)
     assert len(conditions) == 5
     assert {condition["lastTransitionTime"] for condition in conditions} == {"now"}
     return {each["type"]: (each["reason"], each["message"]) for each in conditions if each["status"] == "True"}
 
 
-REMAINING = Emptying(
+REMAINING = ContentDeletion(
     remaining={CONFIG_MAP: 2, DEPLOYMENT: 1}, finalizers=Counter({"b.example.com": 2, "a.example.com": 1})
 )
 
 
 def test_a_namespace_that_is_empty_is_well() -> None:
-    assert true_conditions(Emptying()) == {}
+    assert true_conditions(ContentDeletion()) == {}
 
 
 def test_what_remains_is_told_in_order() -> None:
@@ -54,7 +54,7 @@ def test_while_pods_remain_the_rest_is_not_counted() -> None:
 
 
 def test_errors_are_told_in_order() -> None:
-    assert true_conditions(Emptying(errors=["second", "first"])) == {
+    assert true_conditions(ContentDeletion(errors=["second", "first"])) == {
         "NamespaceDeletionContentFailure": (
             "ContentDeletionFailed",
             "Failed to delete all resource types, 2 remaining: first, second",
@@ -64,9 +64,12 @@ def test_errors_are_told_in_order() -> None:
 
 @pytest.mark.parametrize(
     ("second", "time"),
-    [pytest.param(Emptying(), "later", id="another status"), pytest.param(REMAINING, "now", id="the same status")],
+    [
+        pytest.param(ContentDeletion(), "later", id="another status"),
+        pytest.param(REMAINING, "now", id="the same status"),
+    ],
 )
-def test_the_time_changes_with_the_status(second: Emptying, time: str) -> None:
+def test_the_time_changes_with_the_status(second: ContentDeletion, time: str) -> None:
     first = conditions_after([], REMAINING, "now", with_totals=True)
     after = conditions_after(first, second, "later", with_totals=True)
     assert _condition(after, "NamespaceContentRemaining")["lastTransitionTime"] == time

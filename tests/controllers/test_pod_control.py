@@ -121,7 +121,7 @@ def test_batches_grow_until_one_fails(count: int, fails_at: int | None, attempts
             raise ForbiddenError("no")
 
     async def story(stage: Stage) -> None:
-        done, error = await stage.control.create_many(count, create_one)
+        done, error = await stage.control.slow_start_batch(count, create_one)
         assert (len(tried), done, error is not None) == (attempts, succeeded, fails_at is not None)
 
     play(story)

@@ -1,4 +1,4 @@
-"""The tally says what a walk over the pods would say."""
+"""The index says what a walk over the pods would say."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Service
 from mooring.client.cache.informer import Informer
 from mooring.client.interface import Change
-from mooring.controllers.pod_indexes import PodTally, Selecting, is_healthy_pod, pod_groups
+from mooring.controllers.pod_indexes import PodCountIndex, SelectorIndex, is_healthy_pod, pod_groups
 from mooring.controllers.pods import is_active, is_ready, is_terminating
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run
@@ -64,14 +64,14 @@ def walked(informer: Informer[Pod], owner: str) -> dict[object, tuple[int, int, 
 @given(st.lists(st.tuples(st.sampled_from((Change.MODIFIED, Change.DELETED)), pods), max_size=30))
 def test_it_counts_as_if_it_looked_at_each(changes: list[tuple[Change, Pod]]) -> None:
     informer: Informer[Pod] = Informer("pods")
-    tally = PodTally(informer)
+    counts_by_labels = PodCountIndex(informer)
     for number, (change, pod) in enumerate(changes):
         metadata = replace(pod.metadata, resource_version=str(number + 2))
         informer.apply(change, Pod(metadata=metadata, spec=pod.spec, status=pod.status))
         for owner in OWNERS[1:]:
             told = {
                 labels: (counts.all, counts.active, counts.ready, counts.terminating)
-                for labels, counts in tally.of(owner).items()
+                for labels, counts in counts_by_labels.of(owner).items()
             }
             assert told == walked(informer, owner)
 
@@ -128,7 +128,7 @@ def at(revision: int, name: str = "web", **spec: object) -> Service:
 def test_the_answer_follows_the_selectors() -> None:
     async def main() -> None:
         informer: Informer[Service] = Informer("services")
-        selecting = Selecting("test", informer, selector)
+        selecting = SelectorIndex("test", informer, selector)
         informer.replace([at(1), at(1, "broken", selector=None), at(1, "db", selector={"app": "db"})], "1")
         assert selecting.keys(POD) == ("default/web",)
         assert selecting.keys(replace(POD, namespace="other")) == ()

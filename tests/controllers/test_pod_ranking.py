@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mooring.controllers.pod_ranking import deletion_cost, victims
+from mooring.controllers.pod_ranking import deletion_cost, pods_to_delete
 from tests.controllers.builders import NOW_S, pod_view
 
 
@@ -31,33 +31,33 @@ from tests.controllers.builders import NOW_S, pod_view
 )
 def test_of_two_pods_one_goes(stays: dict[str, Any], goes: dict[str, Any]) -> None:
     first, second = pod_view("a", **stays), pod_view("b", **goes)
-    assert victims([first, second], [], 1, NOW_S) == [second]
-    assert victims([second, first], [], 1, NOW_S) == [second]
+    assert pods_to_delete([first, second], [], 1, NOW_S) == [second]
+    assert pods_to_delete([second, first], [], 1, NOW_S) == [second]
 
 
 def test_times_of_the_same_power_of_two_are_equal_and_the_uid_decides() -> None:
     # 2^33 ns are 8.6 s, 2^34 are 17.2 s: both ages lie in between.
     young, old = pod_view("a", ready_for_s=9), pod_view("b", ready_for_s=16)
-    assert victims([old, young], [], 1, NOW_S) == [young]
+    assert pods_to_delete([old, young], [], 1, NOW_S) == [young]
     young, old = pod_view("b", ready_for_s=9), pod_view("a", ready_for_s=16)
-    assert victims([old, young], [], 1, NOW_S) == [old]
+    assert pods_to_delete([old, young], [], 1, NOW_S) == [old]
 
 
 def test_a_node_with_more_related_pods_gives_first() -> None:
     pods = [pod_view("a", on="n1", ready_for_s=5), pod_view("b", on="n2", ready_for_s=5)]
     related = [*pods, pod_view("other", on="n1")]
-    assert victims([*reversed(pods)], related, 1, NOW_S) == [pods[0]]
+    assert pods_to_delete([*reversed(pods)], related, 1, NOW_S) == [pods[0]]
 
 
 def test_finished_pods_do_not_count_as_related() -> None:
     pods = [pod_view("a", on="n1", ready_for_s=100), pod_view("b", on="n2", ready_for_s=5)]
     related = [*pods, pod_view("done", on="n1", phase="Succeeded"), pod_view("going", on="n1", going=True)]
-    assert victims(pods, related, 1, NOW_S) == [pods[1]]
+    assert pods_to_delete(pods, related, 1, NOW_S) == [pods[1]]
 
 
 def test_if_all_go_nobody_is_compared() -> None:
     pods = [pod_view("a"), pod_view("b")]
-    assert victims(pods, [], 2, NOW_S) == pods
+    assert pods_to_delete(pods, [], 2, NOW_S) == pods
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,8 @@ from mooring.controllers.pods import (
     is_terminating,
     next_availability_s,
     node_index,
+    orphan_key,
     orphan_label_index,
-    orphans_of,
 )
 from tests.controllers.builders import NOW_S, pod_view
 from tests.controllers.network_documents import backend_view
@@ -70,7 +70,7 @@ def test_the_next_to_become_available() -> None:
 
 def test_where_pods_are_found() -> None:
     assert controller_index(pod_view("p", owner="uid-1")) == ("uid-1",)
-    assert controller_index(pod_view("p")) == (orphans_of("default"),)
+    assert controller_index(pod_view("p")) == (orphan_key("default"),)
     assert list(orphan_label_index(pod_view("p", labels={"a": "b"}))) == ["default a=b"]
     assert list(orphan_label_index(pod_view("p", labels={"a": "b"}, owner="uid-1"))) == []
     assert node_index(pod_view("p", on="n1")) == ("n1",)

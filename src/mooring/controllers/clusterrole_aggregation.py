@@ -18,7 +18,7 @@ from mooring.api.labels import compile_selector
 from mooring.api.views.accounts import ClusterRole
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.interface import PatchForm
-from mooring.controllers.context import DONE, Controller, Failed, Outcome, Workshop
+from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Outcome
 
 Rule: TypeAlias = Mapping[str, tuple[str, ...]]
 
@@ -26,9 +26,9 @@ Rule: TypeAlias = Mapping[str, tuple[str, ...]]
 class ClusterRoleAggregationController(Controller):
     name: ClassVar[str] = "clusterrole-aggregation-controller"
 
-    def __init__(self, workshop: Workshop) -> None:
-        super().__init__(workshop)
-        self._roles = workshop.informers.informer(ClusterRole)
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
+        self._roles = context.informers.informer(ClusterRole)
         self._aggregated: dict[str, None] = {}
         self._roles.add_handler(
             self.name,

@@ -1,7 +1,7 @@
 """The frame: what every controller is given, and what it has to be.
 
 Comes in   a client, time, chance, settings
-Goes out   to each controller a `Workshop`; to the manager a `Controller` that can be started
+Goes out   to each controller a `ControllerContext`; to the manager a `Controller` that can be started
 
 A controller asks for informers and registers handlers when it is made; then the informers are started and filled; then
 `start` is called. Handlers only put keys into a queue. Workers take a key, look at what the listers hold, and bring the
@@ -26,17 +26,17 @@ from mooring.client.events.writer import EventWriter
 from mooring.client.interface import Client
 from mooring.client.workers import DONE, Done, Failed, Later, Outcome, run_workers
 from mooring.client.workqueue import WorkQueue
-from mooring.controllers.pod_indexes import PodTally
+from mooring.controllers.pod_indexes import PodCountIndex
 from mooring.controllers.settings import ControllerSettings
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
 
-__all__ = ["DONE", "Controller", "Done", "Failed", "Later", "Outcome", "Workshop"]
+__all__ = ["DONE", "Controller", "ControllerContext", "Done", "Failed", "Later", "Outcome"]
 
 
 @dataclass(frozen=True, slots=True)
-class Workshop:
+class ControllerContext:
     """What the controllers of one process share."""
 
     client: Client
@@ -47,7 +47,7 @@ class Workshop:
     """The authority that signs the certificate of the API server."""
     informers: SharedInformers = field(init=False)
     events: EventWriter = field(init=False)
-    _tallies: list[PodTally] = field(init=False, default_factory=list)
+    _tallies: list[PodCountIndex] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
         informers = SharedInformers(self.client, self.clock, self.entropy.fork("informers"))
@@ -59,11 +59,11 @@ class Workshop:
         """The voice of a controller in events, such as `deployment-controller`."""
         return self.events.recorder(component)
 
-    def pod_tally(self) -> PodTally:
-        """Pods counted by owner; one tally for all who count."""
+    def pod_counts(self) -> PodCountIndex:
+        """Pods counted by owner; one counts_by_labels for all who count."""
         if self._tallies:
             return self._tallies[0]
-        self._tallies.append(PodTally(self.informers.informer(Pod)))
+        self._tallies.append(PodCountIndex(self.informers.informer(Pod)))
         return self._tallies[0]
 
     def queue(self, name: str) -> WorkQueue[str]:
@@ -79,11 +79,11 @@ class Controller(ABC):
 
     workers: int = 1
 
-    def __init__(self, workshop: Workshop) -> None:
-        self.workshop = workshop
-        self.client = workshop.client
-        self.clock = workshop.clock
-        self.queue = workshop.queue(self.name)
+    def __init__(self, context: ControllerContext) -> None:
+        self.context = context
+        self.client = context.client
+        self.clock = context.clock
+        self.queue = context.queue(self.name)
 
     @abstractmethod
     async def sync(self, key: str) -> Outcome:

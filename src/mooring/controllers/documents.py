@@ -45,7 +45,7 @@ def owner_reference(owner: ApiObject) -> Document:
     }
 
 
-def is_going(metadata: ObjectMeta) -> bool:
+def is_being_deleted(metadata: ObjectMeta) -> bool:
     """Whether somebody has asked for its deletion."""
     return metadata.deletion_timestamp is not None
 

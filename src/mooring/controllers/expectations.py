@@ -6,7 +6,7 @@ Goes out   whether the informers show everything that was asked for, so that cou
  1. As long as something is expected, nobody is created or deleted: the copy is older than our own requests.
  2. Deletions are expected by key, because one pod is told as going several times.
  3. A pod that came and went while a watch was away is never told. So creations count as seen, too, when the informer is
-    as new as the last of them. Nobody is woken by that: who still expects something looks again after `LOOK_AGAIN_S`.
+    as new as the last of them. Nobody is woken by that: who still expects something looks again after `RESYNC_S`.
     (The original waits for five minutes, and then for any event at all.)
  4. An expectation that is older than `EXPECTED_S_MAX` is given up: a lost event must not stop a controller for ever.
 """
@@ -26,7 +26,7 @@ from mooring.client.interface import Client
 from mooring.kit.clock import Clock
 
 EXPECTED_S_MAX = 300.0
-LOOK_AGAIN_S = 5.0
+RESYNC_S = 5.0
 
 
 class _Expected:
@@ -105,7 +105,7 @@ class Expectations:
         return expected.unanswered <= 0 and expected.newest.isdecimal() and self._has_seen(expected.newest)
 
 
-class OwnWrites(Generic[AnyObject]):
+class WriteExpectations(Generic[AnyObject]):
     """By the key of the object whose parts are written."""
 
     def __init__(self, client: Client, kind: Kind, view: type[AnyObject], informer: Informer[AnyObject]) -> None:
@@ -127,7 +127,7 @@ class OwnWrites(Generic[AnyObject]):
         if error.is_outcome_unknown:
             self._unanswered.setdefault(key, {})[namespace, name] = None
 
-    async def are_seen(self, key: str) -> bool:
+    async def are_written_seen(self, key: str) -> bool:
         """Raises `ClientError` where a part had to be asked for and did not answer."""
         unanswered = self._unanswered.get(key, {})
         for namespace, name in list(unanswered):

@@ -96,7 +96,7 @@ class PodControl:
             raise PodControlError(f"unable to delete pods: {error}") from error
         self._recorder.event(owner, "Normal", "SuccessfulDelete", f"Deleted pod: {name}")
 
-    async def create_many(
+    async def slow_start_batch(
         self, count: int, create_one: Callable[[int], Awaitable[None]]
     ) -> tuple[int, Exception | None]:
         """How many calls succeeded, and the first error, if there was one. The calls are numbered."""

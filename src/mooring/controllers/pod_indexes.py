@@ -1,4 +1,4 @@
-"""The tally of pods: how many pods each owner has, in which state, without looking at them one by one.
+"""The counts_by_labels of pods: how many pods each owner has, in which state, without looking at them one by one.
 
 Comes in   from the informer of pods: added, updated, deleted
 Goes out   for each controller's uid: its pods counted by their labels and their state
@@ -6,7 +6,7 @@ Goes out   for each controller's uid: its pods counted by their labels and their
 An owner of ten thousand pods hears of forty thousand changes while they start. Counting them all at each would be the
 square of that; here a change moves one pod from one count to another.
 
- 1. The tally says what a walk over the pods of the informer would say. Tests hold it.
+ 1. The counts_by_labels says what a walk over the pods of the informer would say. Tests hold it.
  2. Labels are kept apart because selectors are about them: the pods of a template share theirs, so there are few.
 """
 
@@ -44,13 +44,13 @@ class StateCounts:
         self.terminating = 0
 
 
-class PodTally:
+class PodCountIndex:
     """Listens to an informer; asked by owner."""
 
     def __init__(self, informer: Informer[Pod]) -> None:
         self._by_owner: dict[str, dict[LabelsKey, StateCounts]] = {}
         # Registered before any controller's handler, so that a handler sees the counts after the change.
-        informer.add_handler("pod tally", on_add=self._on_add, on_update=self._on_update, on_delete=self._on_delete)
+        informer.add_handler("pod counts", on_add=self._on_add, on_update=self._on_update, on_delete=self._on_delete)
 
     def of(self, owner_uid: str) -> Mapping[LabelsKey, StateCounts]:
         """The counts of an owner's pods, by labels. To be read at once: they change with the next event."""
@@ -113,7 +113,7 @@ class PodGroup:
         self.healthy = 0
 
 
-class PodGroups:
+class PodGroupIndex:
     """Listens to an informer; asked by namespace. Use `pod_groups`, so that all who ask share one."""
 
     def __init__(self, informer: Informer[Pod]) -> None:
@@ -174,14 +174,14 @@ class PodGroups:
             del groups[key]
 
 
-_shared: WeakKeyDictionary[Informer[Pod], PodGroups] = WeakKeyDictionary()
+_shared: WeakKeyDictionary[Informer[Pod], PodGroupIndex] = WeakKeyDictionary()
 
 
-def pod_groups(informer: Informer[Pod]) -> PodGroups:
+def pod_groups(informer: Informer[Pod]) -> PodGroupIndex:
     """The groups of an informer's pods. To be asked for before the controller's own handlers are registered."""
     groups = _shared.get(informer)
     if groups is None:
-        groups = _shared[informer] = PodGroups(informer)
+        groups = _shared[informer] = PodGroupIndex(informer)
     return groups
 
 
@@ -193,7 +193,7 @@ def _group_of(pod: Pod) -> _GroupKey:
     return tuple(pod.metadata.labels.items()), controller_of(pod.metadata)
 
 
-class Selecting(Generic[AnyObject]):
+class SelectorIndex(Generic[AnyObject]):
     """To be made before the controller's own handlers are registered."""
 
     def __init__(self, name: str, informer: Informer[AnyObject], selector: Callable[[AnyObject], LabelMatcher]) -> None:

@@ -29,7 +29,7 @@ _COST_MAX = 2**31 - 1
 _NANOS_PER_S = 1_000_000_000
 
 
-def victims(pods: Sequence[Pod], related: Sequence[Pod], count: int, now_s: float) -> list[Pod]:
+def pods_to_delete(pods: Sequence[Pod], related: Sequence[Pod], count: int, now_s: float) -> list[Pod]:
     """The `count` pods that go first."""
     if count >= len(pods):
         return [*pods]
@@ -38,7 +38,7 @@ def victims(pods: Sequence[Pod], related: Sequence[Pod], count: int, now_s: floa
         if is_active(pod):
             on_node[pod.spec.node_name] = on_node.get(pod.spec.node_name, 0) + 1
     candidates = [_Candidate(pod, on_node, now_s) for pod in pods]
-    candidates.sort(key=cmp_to_key(_compared))
+    candidates.sort(key=cmp_to_key(_compare))
     return [candidate.pod for candidate in candidates[:count]]
 
 
@@ -78,7 +78,7 @@ class _Candidate:
         self.restarts = restarts_of(pod)
 
 
-def _compared(one: _Candidate, other: _Candidate) -> int:
+def _compare(one: _Candidate, other: _Candidate) -> int:
     if one.first != other.first:
         return -1 if one.first < other.first else 1
     if one.ready_s != other.ready_s:

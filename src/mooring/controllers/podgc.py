@@ -21,7 +21,7 @@ from mooring.api.views.pod import Pod
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.interface import Deletion, PatchForm
 from mooring.controllers.conditions import disruption_condition, find_condition
-from mooring.controllers.context import DONE, Controller, Outcome, Workshop
+from mooring.controllers.context import DONE, Controller, ControllerContext, Outcome
 from mooring.controllers.node.health import READY, TRUE
 from mooring.controllers.pods import BY_NODE, FINISHED_PHASES, add_node_index
 from mooring.kit.clock import format_rfc3339
@@ -75,14 +75,14 @@ def _age(pod: Pod) -> tuple[bool, str, str]:
 class PodGarbageController(Controller):
     name: ClassVar[str] = "pod-garbage-collector-controller"
 
-    def __init__(self, workshop: Workshop) -> None:
-        super().__init__(workshop)
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
         self._terminated: dict[str, None] = {}
         self._terminating: dict[str, None] = {}
         self._pods_on: dict[str, int] = {}
         self._check_at_s: dict[str, float] = {}
-        self._nodes = workshop.informers.informer(Node)
-        self._pods = workshop.informers.informer(Pod)
+        self._nodes = context.informers.informer(Node)
+        self._pods = context.informers.informer(Pod)
         add_node_index(self._pods)
         self._pods.add_handler(
             self.name, on_add=self._on_pod_added, on_update=self._on_pod_updated, on_delete=self._on_pod_deleted
@@ -92,7 +92,7 @@ class PodGarbageController(Controller):
         return DONE
 
     def start(self, group: TaskGroup) -> None:
-        group.start_background(self._collect_now_and_then(), name=self.name)
+        group.start_background(self._collect_periodically(), name=self.name)
 
     # ------------------------------------------------------------------------------------------- what is heard
 
@@ -131,14 +131,14 @@ class PodGarbageController(Controller):
 
     # ------------------------------------------------------------------------------------------------- a look
 
-    async def _collect_now_and_then(self) -> None:
+    async def _collect_periodically(self) -> None:
         while True:
             await self._collect()
             await self.clock.wait(PERIOD_S)
 
     async def _collect(self) -> None:
         terminated, terminating = self._found(self._terminated), self._found(self._terminating)
-        await self._remove_all(surplus(terminated, self.workshop.settings.terminated_pod_gc_threshold))
+        await self._remove_all(surplus(terminated, self.context.settings.terminated_pod_gc_threshold))
         await self._remove_all(out_of_service(terminating, lambda name: self._nodes.lister.get("", name)))
         for node_name in await self._lost_nodes():
             for pod in self._pods.lister.by_index(BY_NODE, node_name):

@@ -30,7 +30,7 @@ BY_CLAIM = "claims of a pod"
 
 
 def add_controller_index(informer: Informer[AnyObject]) -> None:
-    """Objects by the uid of their controller; those without one are found by `orphans_like`."""
+    """Objects by the uid of their controller; those without one are found by `matching_orphans`."""
     informer.add_index(BY_CONTROLLER, controller_index)
     informer.add_index(BY_ORPHAN_LABEL, orphan_label_index)
 
@@ -42,14 +42,14 @@ def add_node_index(informer: Informer[Pod]) -> None:
 
 def controller_index(view: ApiObject) -> Iterable[str]:
     reference = controller_of(view.metadata)
-    return (reference.uid if reference is not None else orphans_of(view.metadata.namespace),)
+    return (reference.uid if reference is not None else orphan_key(view.metadata.namespace),)
 
 
 def node_index(pod: Pod) -> Iterable[str]:
     return (pod.spec.node_name,) if pod.spec.node_name else ()
 
 
-def orphans_of(namespace: str) -> str:
+def orphan_key(namespace: str) -> str:
     """Where the index by controller keeps those whom nobody controls. No uid looks like that."""
     return f"orphans in {namespace}"
 
@@ -61,10 +61,10 @@ def orphan_label_index(view: ApiObject) -> Iterable[str]:
     return [_orphan_label(metadata.namespace, key, value) for key, value in metadata.labels.items()]
 
 
-def orphans_like(lister: Lister[AnyObject], namespace: str, selector: LabelMatcher) -> Sequence[AnyObject]:
+def matching_orphans(lister: Lister[AnyObject], namespace: str, selector: LabelMatcher) -> Sequence[AnyObject]:
     """Objects whom nobody controls and whom a selector may match: few, even among thousands of strangers."""
     if not selector.equality_pairs:
-        return lister.by_index(BY_CONTROLLER, orphans_of(namespace))
+        return lister.by_index(BY_CONTROLLER, orphan_key(namespace))
     return lister.by_index(BY_ORPHAN_LABEL, _orphan_label(namespace, *selector.equality_pairs[0]))
 
 

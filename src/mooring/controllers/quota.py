@@ -38,35 +38,35 @@ from mooring.api.views.workloads import Service
 from mooring.client.cache.informer import Informer
 from mooring.client.cache.lister import BY_NAMESPACE, AnyObject, namespace_of
 from mooring.client.errors import ClientError, NotFoundError
-from mooring.controllers.context import DONE, Controller, Failed, Later, Outcome, Workshop
+from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Later, Outcome
 from mooring.controllers.documents import document_of
 from mooring.kit.tasks import TaskGroup
 
 INFORMER_WAIT_S = 0.1
-GATHER_S_PER_OBJECT = 20e-6
+BATCH_S_PER_OBJECT = 20e-6
 
 logger = logging.getLogger(__name__)
 
 
-class _Head(ApiObject):
+class _MetadataOnly(ApiObject):
     """All that counting needs."""
 
 
 class ResourceQuotaController(Controller):
     name: ClassVar[str] = "resourcequota-controller"
 
-    def __init__(self, workshop: Workshop) -> None:
-        super().__init__(workshop)
-        self.workers = workshop.settings.concurrent_resource_quota_syncs
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
+        self.workers = context.settings.concurrent_resource_quota_syncs
         self._group: TaskGroup | None = None
         self._counted: dict[str, Informer[ApiObject]] = {}
-        self._quotas = workshop.informers.informer(ResourceQuota)
+        self._quotas = context.informers.informer(ResourceQuota)
         self._quotas.add_index(BY_NAMESPACE, namespace_of)
-        self._pods = self._measured(Pod, is_pod_name, self._frees_pod)
-        self._services = self._measured(Service, SERVICE_NAMES.__contains__, _frees_service)
-        self._claims = self._measured(PersistentVolumeClaim, is_volume_claim_name, _frees_claim)
-        self._device_claims = self._measured(ResourceClaim, self._is_device_claim_name, None)
-        self._device_classes = workshop.informers.informer(DeviceClass)
+        self._pods = self._watch_measured(Pod, is_pod_name, self._frees_pod)
+        self._services = self._watch_measured(Service, SERVICE_NAMES.__contains__, _frees_service)
+        self._claims = self._watch_measured(PersistentVolumeClaim, is_volume_claim_name, _frees_claim)
+        self._device_claims = self._watch_measured(ResourceClaim, self._is_device_claim_name, None)
+        self._device_classes = context.informers.informer(DeviceClass)
         self._quotas.add_handler(
             self.name,
             on_add=lambda quota, is_initial: self._on_quota(quota),
@@ -75,9 +75,9 @@ class ResourceQuotaController(Controller):
 
     def start(self, group: TaskGroup) -> None:
         self._group = group
-        self.workshop.informers.start(group)
+        self.context.informers.start(group)
         super().start(group)
-        group.start_background(self._count_all_now_and_then(), name=f"{self.name}: counting all")
+        group.start_background(self._resync_periodically(), name=f"{self.name}: counting all")
 
     # ---------------------------------------------------------------------------------------------- one quota
 
@@ -117,22 +117,26 @@ class ResourceQuotaController(Controller):
                             totals[name] += usage[name]
 
         names = [*quota.spec.hard]
-        pods = (pod for pod in self._in(self._pods, namespace) if all(is_pod_in_scope(each, pod) for each in scopes))
+        pods = (
+            pod
+            for pod in self._in_namespace(self._pods, namespace)
+            if all(is_pod_in_scope(each, pod) for each in scopes)
+        )
         add([name for name in names if is_pod_name(name)], (pod_usage(pod, now_s) for pod in pods))
         claims = (
             claim
-            for claim in self._in(self._claims, namespace)
+            for claim in self._in_namespace(self._claims, namespace)
             if all(is_volume_claim_in_scope(scope, claim) for scope in scopes)
         )
         add([name for name in names if is_volume_claim_name(name)], map(volume_claim_usage, claims))
-        services = self._in(self._services, namespace) if not scopes else []
+        services = self._in_namespace(self._services, namespace) if not scopes else []
         add([name for name in names if name in SERVICE_NAMES], map(service_usage, services))
-        device_claims = self._in(self._device_claims, namespace) if not scopes else []
+        device_claims = self._in_namespace(self._device_claims, namespace) if not scopes else []
         device_names = [name for name in names if self._is_device_claim_name(name)]
         add(device_names, (self._device_claim_usage(claim, now_s) for claim in device_claims))
         for name in names:
             if name in self._counted:
-                objects = self._in(self._counted[name], namespace) if not scopes else []
+                objects = self._in_namespace(self._counted[name], namespace) if not scopes else []
                 add([name], ({name: ONE} for _ in objects))
         before = {name: str(parse_quantity(raw)) for name, raw in quota.status.used.items() if name in quota.spec.hard}
         return {**before, **{name: str(total) for name, total in totals.items()}}
@@ -141,7 +145,7 @@ class ResourceQuotaController(Controller):
         namespace, pod_name = claim.metadata.namespace, pod_behind(claim)
         pod = self._pods.lister.get(namespace, pod_name) if pod_name else None
         charged: Amounts = {}
-        if pod is not None and is_charged_to(pod, claim, self._in(self._device_claims, namespace)):
+        if pod is not None and is_charged_to(pod, claim, self._in_namespace(self._device_claims, namespace)):
             charged = pod_usage(pod, now_s)
         return device_claim_usage(claim, self._extended_names(), charged)
 
@@ -151,19 +155,19 @@ class ResourceQuotaController(Controller):
     def _extended_names(self) -> dict[str, str]:
         return extended_names(self._device_classes.lister.list())
 
-    def _in(self, informer: Informer[AnyObject], namespace: str) -> Iterable[AnyObject]:
+    def _in_namespace(self, informer: Informer[AnyObject], namespace: str) -> Iterable[AnyObject]:
         return informer.lister.by_index(BY_NAMESPACE, namespace)
 
     # -------------------------------------------------------------------------------------------- what is watched
 
-    def _measured(
+    def _watch_measured(
         self,
         view: type[AnyObject],
         is_name: Callable[[str], bool],
         frees: Callable[[AnyObject, AnyObject], bool] | None,
     ) -> Informer[AnyObject]:
         """An informer, whose objects set something free when they go, or by an update that `frees`."""
-        informer = self.workshop.informers.informer(view)
+        informer = self.context.informers.informer(view)
         informer.add_index(BY_NAMESPACE, namespace_of)
 
         def on_update(old: AnyObject, new: AnyObject) -> None:
@@ -186,7 +190,7 @@ class ResourceQuotaController(Controller):
         for quota in self._quotas.lister.by_index(BY_NAMESPACE, namespace):
             if any(is_name(name) for name in quota.status.hard):
                 pods = len(self._pods.lister.by_index(BY_NAMESPACE, namespace))
-                self.queue.add_after(quota.key, pods * GATHER_S_PER_OBJECT)
+                self.queue.add_after(quota.key, pods * BATCH_S_PER_OBJECT)
 
     def _is_watched(self, name: str) -> bool:
         """Whether what a name counts is known. Starts watching, if it is a kind that nobody watches yet."""
@@ -199,7 +203,7 @@ class ResourceQuotaController(Controller):
         kind = kind_counted_as(name)
         if kind is None:
             return True  # nobody measures that; the quota says nothing about it either
-        informer: Informer[ApiObject] = self.workshop.informers.informer(kind.view or _Head, kind=kind)
+        informer: Informer[ApiObject] = self.context.informers.informer(kind.view or _MetadataOnly, kind=kind)
         informer.add_index(BY_NAMESPACE, namespace_of)
         informer.add_handler(
             f"{self.name} {name}",
@@ -207,14 +211,14 @@ class ResourceQuotaController(Controller):
         )
         self._counted[name] = informer
         if self._group is not None:
-            self.workshop.informers.start(self._group)
+            self.context.informers.start(self._group)
         return informer.has_synced
 
     def _on_quota(self, quota: ResourceQuota) -> None:
         self.queue.add(quota.key)
 
-    async def _count_all_now_and_then(self) -> None:
-        period_s = self.workshop.settings.resource_quota_sync_period_s
+    async def _resync_periodically(self) -> None:
+        period_s = self.context.settings.resource_quota_sync_period_s
         while period_s > 0:
             await self.clock.wait(period_s)
             for quota in self._quotas.lister.list():

@@ -19,7 +19,7 @@ from mooring.api.views.meta import KeptWhole
 from mooring.api.views.workloads import Namespace
 from mooring.client.errors import AlreadyExistsError, ClientError, NotFoundError
 from mooring.client.interface import Selection
-from mooring.controllers.context import DONE, Controller, Failed, Outcome, Workshop
+from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Outcome
 from mooring.controllers.documents import document_of, is_namespace_terminating
 
 ACCOUNT = "default"
@@ -36,10 +36,10 @@ DESCRIPTION = (
 class ServiceAccountController(Controller):
     name: ClassVar[str] = "serviceaccount-controller"
 
-    def __init__(self, workshop: Workshop) -> None:
-        super().__init__(workshop)
-        self._namespaces = workshop.informers.informer(Namespace)
-        self._accounts = workshop.informers.informer(ServiceAccount)
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
+        self._namespaces = context.informers.informer(Namespace)
+        self._accounts = context.informers.informer(ServiceAccount)
         self._namespaces.add_handler(
             self.name,
             on_add=lambda namespace, is_initial: self.queue.add(namespace.metadata.name),
@@ -73,17 +73,17 @@ class RootCaConfigMap(KeptWhole):
 class RootCaCertificatePublisher(Controller):
     name: ClassVar[str] = "root-ca-certificate-publisher-controller"
 
-    def __init__(self, workshop: Workshop) -> None:
-        super().__init__(workshop)
-        self._data = {KEY: workshop.root_ca_pem}
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
+        self._data = {KEY: context.root_ca_pem}
         only_ours = Selection(fields=f"metadata.name={NAME}")
-        self._config_maps = workshop.informers.informer(RootCaConfigMap, only_ours)
+        self._config_maps = context.informers.informer(RootCaConfigMap, only_ours)
         self._config_maps.add_handler(
             self.name,
             on_update=lambda old, new: self.queue.add(new.metadata.namespace),
             on_delete=lambda config_map: self.queue.add(config_map.metadata.namespace),
         )
-        workshop.informers.informer(Namespace).add_handler(
+        context.informers.informer(Namespace).add_handler(
             self.name,
             on_add=lambda namespace, is_initial: self.queue.add(namespace.metadata.name),
             on_update=lambda old, new: self.queue.add(new.metadata.name) if new.status.phase == "Active" else None,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from mooring.controllers.clusterrole_aggregation import ClusterRoleAggregationController
-from mooring.controllers.context import Controller, Workshop
+from mooring.controllers.context import Controller, ControllerContext
 from mooring.controllers.cronjob.controller import CronJobController
 from mooring.controllers.daemonset.controller import DaemonSetController
 from mooring.controllers.deployment.controller import DeploymentController
@@ -31,7 +31,7 @@ from mooring.controllers.volume.binder import VolumeBinderController
 from mooring.controllers.volume.ephemeral import EphemeralVolumeController
 from mooring.controllers.volume.protection import ClaimProtectionController, VolumeProtectionController
 
-MakeController: TypeAlias = Callable[[Workshop], Controller]
+ControllerFactory: TypeAlias = Callable[[ControllerContext], Controller]
 _ALL: tuple[type[Controller], ...] = (
     ReplicaSetController,
     ReplicationControllerController,
@@ -59,7 +59,7 @@ _ALL: tuple[type[Controller], ...] = (
     EndpointsController,
     ResourceQuotaController,
 )
-CONTROLLERS: Mapping[str, MakeController] = {controller.name: controller for controller in _ALL}
+CONTROLLERS: Mapping[str, ControllerFactory] = {controller.name: controller for controller in _ALL}
 EVERY = "*"
 OLD_NAMES: Mapping[str, str] = {
     "attachdetach": "persistentvolume-attach-detach-controller",
@@ -102,7 +102,7 @@ OLD_NAMES: Mapping[str, str] = {
     "ttl": "ttl-controller",
     "ttl-after-finished": "ttl-after-finished-controller",
 }
-NOT_HERE = frozenset(
+NOT_IMPLEMENTED = frozenset(
     (
         "bootstrap-signer-controller",
         "certificatesigningrequest-approving-controller",
@@ -136,17 +136,17 @@ log = logging.getLogger(__name__)
 def check_names(typed: Sequence[str], known: Sequence[str]) -> None:
     """Raises `SettingError` for a name that kube-controller-manager does not know either."""
     for each in typed:
-        name = _name_of_today(each).removeprefix("-")
-        if name not in known and name not in NOT_HERE and each != EVERY:
+        name = _current_name(each).removeprefix("-")
+        if name not in known and name not in NOT_IMPLEMENTED and each != EVERY:
             raise SettingError(f"there is no controller {name!r}; there are {', '.join(known)}")
 
 
 def enabled_names(typed: Sequence[str], known: Sequence[str]) -> Sequence[str]:
     """The controllers that are meant, in the order of `known`. Raises `SettingError`."""
     check_names(typed, known)
-    asked = [_name_of_today(each) for each in typed]
+    asked = [_current_name(each) for each in typed]
     for name in asked:
-        if name in NOT_HERE:
+        if name in NOT_IMPLEMENTED:
             log.warning("the controller %s is not here, and is passed over", name)
     return [name for name in known if _is_enabled(name, asked)]
 
@@ -157,6 +157,6 @@ def _is_enabled(name: str, asked: Sequence[str]) -> bool:
     return own == name if own else EVERY in asked
 
 
-def _name_of_today(typed: str) -> str:
+def _current_name(typed: str) -> str:
     name = typed.removeprefix("-")
     return typed.removesuffix(name) + OLD_NAMES.get(name, name)

@@ -11,14 +11,14 @@ from mooring.api.document import Document
 from mooring.controllers.cronjob.plan import (
     ImpossibleScheduleError,
     Missed,
+    excess_jobs,
     is_too_late,
     job_document,
     job_name,
     missed_text,
     most_recent,
-    next_look_in_s,
+    next_sync_in_s,
     schedule_text,
-    too_many,
 )
 from mooring.kit.clock import format_rfc3339, parse_rfc3339
 from tests.controllers.batch_builders import cron_job_view, job_view
@@ -82,14 +82,14 @@ def test_due_times(
     schedule: str, spec: dict[str, Any], status: Document, now: str, expected: str | None, missed: Missed
 ) -> None:
     wanted = cron_job_view(created=CREATED, schedule=schedule, status=status, **spec)
-    recent = most_recent(wanted, parse_schedule(schedule), parse_rfc3339(now), is_deadline_heeded=True)
+    recent = most_recent(wanted, parse_schedule(schedule), parse_rfc3339(now), uses_deadline=True)
     assert (format_rfc3339(recent.at_s) if recent.at_s is not None else None, recent.missed) == (expected, missed)
 
 
 def test_a_schedule_that_never_comes() -> None:
     wanted = cron_job_view(created=CREATED, schedule="59 23 31 2 *")
     with pytest.raises(ImpossibleScheduleError, match="time difference between two schedules is less than 1 second"):
-        most_recent(wanted, parse_schedule("59 23 31 2 *"), parse_rfc3339(CREATED) + 60, is_deadline_heeded=True)
+        most_recent(wanted, parse_schedule("59 23 31 2 *"), parse_rfc3339(CREATED) + 60, uses_deadline=True)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_a_schedule_that_never_comes() -> None:
 )
 def test_looking_again(last: str | None, now: str, expected_s: float) -> None:
     wanted = cron_job_view(created=CREATED, status={"lastScheduleTime": last} if last else {})
-    assert next_look_in_s(wanted, parse_schedule("* * * * *"), parse_rfc3339(now)) == pytest.approx(expected_s)
+    assert next_sync_in_s(wanted, parse_schedule("* * * * *"), parse_rfc3339(now)) == pytest.approx(expected_s)
 
 
 def test_too_late() -> None:
@@ -146,6 +146,6 @@ def test_the_event_of_a_missed_time() -> None:
 def test_the_oldest_are_too_many() -> None:
     started = {"a": "2026-01-02T00:00:00Z", "b": "2026-01-01T00:00:00Z", "c": "2026-01-01T00:00:00Z", "d": None}
     jobs = [job_view(name, status={"startTime": at} if at else {}) for name, at in started.items()]
-    assert [job.metadata.name for job in too_many(jobs, 1)] == ["b", "c", "a"]
-    assert too_many(jobs, None) == []
-    assert too_many(jobs, 4) == []
+    assert [job.metadata.name for job in excess_jobs(jobs, 1)] == ["b", "c", "a"]
+    assert excess_jobs(jobs, None) == []
+    assert excess_jobs(jobs, 4) == []

@@ -9,13 +9,13 @@ import pytest
 from mooring.api.document import Document
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
-from mooring.controllers.daemonset.nodes import Fit, FitMemory, pinned, target_node, tolerating
+from mooring.controllers.daemonset.nodes import Fit, FitCache, pin_to_node, target_node, with_daemon_tolerations
 from tests.controllers.batch_builders import daemon_set_view, identity, node_view, view_of
 
 RUNS, STAYS, LEAVES = Fit(True, True), Fit(False, True), Fit(False, False)
 
 
-def demands(key: str, operator: str, *values: str) -> Document:
+def requirements(key: str, operator: str, *values: str) -> Document:
     term = {"matchExpressions": [{"key": key, "operator": operator, "values": list(values)}]}
     required = {"nodeSelectorTerms": [term]}
     return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}}
@@ -28,9 +28,14 @@ def demands(key: str, operator: str, *values: str) -> Document:
         pytest.param({"nodeName": "n2"}, node_view("n1"), LEAVES, id="on one node only"),
         pytest.param({"nodeSelector": {"disk": "ssd"}}, node_view("n1", labels={"disk": "ssd"}), RUNS, id="selected"),
         pytest.param({"nodeSelector": {"disk": "ssd"}}, node_view("n1"), LEAVES, id="not selected"),
-        pytest.param(demands("z", "Gt", "3"), node_view("n1", labels={"z": "4"}), RUNS, id="as its affinity demands"),
         pytest.param(
-            demands("z", "Gt", "3"), node_view("n1", labels={"z": "2"}), LEAVES, id="not as its affinity demands"
+            requirements("z", "Gt", "3"), node_view("n1", labels={"z": "4"}), RUNS, id="as its affinity demands"
+        ),
+        pytest.param(
+            requirements("z", "Gt", "3"),
+            node_view("n1", labels={"z": "2"}),
+            LEAVES,
+            id="not as its affinity demands",
         ),
         pytest.param({}, node_view("n1", taints=["gpu:NoSchedule"]), STAYS, id="a taint keeps new ones away"),
         pytest.param({}, node_view("n1", taints=["gpu:NoExecute"]), LEAVES, id="a taint drives out"),
@@ -61,11 +66,11 @@ def demands(key: str, operator: str, *values: str) -> Document:
     ],
 )
 def test_nodes(pod_spec: Document, node: Node, expected: Fit) -> None:
-    assert FitMemory().fit(daemon_set_view(pod_spec=pod_spec), node) == expected
+    assert FitCache().fit(daemon_set_view(pod_spec=pod_spec), node) == expected
 
 
 def test_a_verdict_holds_until_something_changes() -> None:
-    memory = FitMemory()
+    memory = FitCache()
     wanted = daemon_set_view(pod_spec={"nodeSelector": {"a": "1"}})
     assert memory.fit(wanted, node_view("n1")) == LEAVES
     assert memory.fit(wanted, node_view("n1", labels={"a": "1"})) == RUNS
@@ -78,15 +83,15 @@ def test_a_verdict_holds_until_something_changes() -> None:
 
 def test_tolerations_are_added_once() -> None:
     own = {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
-    tolerations = tolerating({"tolerations": [{"key": "mine"}, own]})["tolerations"]
+    tolerations = with_daemon_tolerations({"tolerations": [{"key": "mine"}, own]})["tolerations"]
     assert len(tolerations) == 7
     assert tolerations[0] == {"key": "mine"}
     assert tolerations[1] == {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"}
-    assert len(tolerating({"hostNetwork": True})["tolerations"]) == 7
+    assert len(with_daemon_tolerations({"hostNetwork": True})["tolerations"]) == 7
 
 
 def test_a_pod_is_pinned_to_its_node() -> None:
-    spec = pinned({**demands("z", "Exists"), "containers": []}, "n7")
+    spec = pin_to_node({**requirements("z", "Exists"), "containers": []}, "n7")
     pod = view_of(Pod, identity("p"), spec, {})
     assert target_node(pod) == "n7"
     assert spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] == {

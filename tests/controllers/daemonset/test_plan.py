@@ -43,7 +43,7 @@ def target(fits: Mapping[str, Fit], **parts: Any) -> Target:
     return Target(daemon_set_view(**parts), fits, "new", NOW_S)
 
 
-def told(plan: Plan) -> tuple[list[str], list[str]]:
+def events(plan: Plan) -> tuple[list[str], list[str]]:
     return plan.nodes, [pod.metadata.name for pod in plan.to_delete]
 
 
@@ -66,7 +66,7 @@ def told(plan: Plan) -> tuple[list[str], list[str]]:
 )
 def test_one_node(fit: Fit, pods: Sequence[Pod] | None, expected: tuple[list[str], list[str]]) -> None:
     by_node = {"n1": pods} if pods is not None else {}
-    assert told(plan_nodes(target({"n1": fit}), by_node, lambda node: 0.0)) == expected
+    assert events(plan_nodes(target({"n1": fit}), by_node, lambda node: 0.0)) == expected
 
 
 @pytest.mark.parametrize(
@@ -81,20 +81,20 @@ def test_one_node(fit: Fit, pods: Sequence[Pod] | None, expected: tuple[list[str
 )
 def test_one_node_while_surging(pods: Sequence[Pod], expected: tuple[list[str], list[str]]) -> None:
     update = {"maxSurge": 1, "maxUnavailable": 0}
-    assert told(plan_nodes(target({"n1": RUNS}, update=update), {"n1": pods}, lambda node: 0.0)) == expected
+    assert events(plan_nodes(target({"n1": RUNS}, update=update), {"n1": pods}, lambda node: 0.0)) == expected
 
 
 def test_failed_pods_wait_and_are_told() -> None:
     by_node = {"n1": [new("a", phase="Failed")], "n2": [new("b", phase="Failed", on="n2")]}
     plan = plan_nodes(target({"n1": RUNS, "n2": RUNS}), by_node, lambda node: 4.0 if node == "n2" else 0.0)
-    assert (told(plan)[1], plan.later_s, plan.failed_on) == (["a"], 4.0, ["n1"])
+    assert (events(plan)[1], plan.later_s, plan.failed_on) == (["a"], 4.0, ["n1"])
     message = "Found failed daemon pod default/a on node n1, will try to kill it"
-    assert plan.told == [("Warning", "FailedDaemonPod", message)]
+    assert plan.events == [("Warning", "FailedDaemonPod", message)]
 
 
 def test_a_pod_for_a_node_that_is_not_there_goes() -> None:
     by_node = {"gone": [new("a", on=""), new("b", on="gone")]}
-    assert told(plan_nodes(target({}), by_node, lambda node: 0.0)) == ([], ["a"])
+    assert events(plan_nodes(target({}), by_node, lambda node: 0.0)) == ([], ["a"])
 
 
 def nodes(count: int, fit: Fit = RUNS) -> dict[str, Fit]:
@@ -120,7 +120,7 @@ def nodes(count: int, fit: Fit = RUNS) -> dict[str, Fit]:
 def test_replacing(unavailable: int | str, pods: Sequence[Sequence[Pod]], expected: list[str]) -> None:
     by_node = {f"n{number}": each for number, each in enumerate(pods, 1) if each}
     wanted = target(nodes(len(pods)), update={"maxUnavailable": unavailable, "maxSurge": 0})
-    assert told(plan_update(wanted, by_node)) == ([], expected)
+    assert events(plan_update(wanted, by_node)) == ([], expected)
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_surging(
     surge: int | str, fits: dict[str, Fit], pods: Sequence[Sequence[Pod]], expected: tuple[list[str], list[str]]
 ) -> None:
     by_node = {f"n{number}": each for number, each in enumerate(pods, 1)}
-    assert told(plan_update(target(fits, update={"maxSurge": surge, "maxUnavailable": 0}), by_node)) == expected
+    assert events(plan_update(target(fits, update={"maxSurge": surge, "maxUnavailable": 0}), by_node)) == expected
 
 
 def test_the_counts() -> None:

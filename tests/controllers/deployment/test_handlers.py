@@ -11,7 +11,7 @@ from mooring.client.cache.informer import Informer
 from mooring.client.interface import Change
 from mooring.client.workqueue import WorkQueue
 from mooring.controllers.deployment.handlers import DeploymentHandlers
-from mooring.controllers.pod_indexes import PodTally
+from mooring.controllers.pod_indexes import PodCountIndex
 from mooring.controllers.pods import add_controller_index
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
@@ -25,8 +25,8 @@ class Ears:
         self.sets: Informer[ReplicaSet] = Informer("replicasets")
         self.pods: Informer[Pod] = Informer("pods")
         add_controller_index(self.sets)
-        tally = PodTally(self.pods)
-        DeploymentHandlers("test", self.queue, self.deployments, self.sets, self.pods, tally)
+        counts_by_labels = PodCountIndex(self.pods)
+        DeploymentHandlers("test", self.queue, self.deployments, self.sets, self.pods, counts_by_labels)
         for deployment in deployments:
             self.deployments.apply(Change.ADDED, deployment)
         self.woken()

@@ -174,9 +174,11 @@ def test_the_wish_to_go_back(text: str, revision: int | None) -> None:
 def test_going_back_takes_template_and_annotations_along() -> None:
     deployment = deployment_view(image="app:2", annotations={ROLLBACK_TO: "1", REVISION: "2", "mine": "x"})
     labels: dict[str, Any] = {"app": "web", TEMPLATE_HASH: "h"}
-    target = replica_set_view("old", image="app:1", labels=labels, annotations={REVISION: "1", "theirs": "y"})
+    target = replica_set_view(
+        "old", image="app:1", labels=labels, annotations={REVISION: "1", "target_annotations": "y"}
+    )
     document = rolled_back(deployment, target)
-    assert document["metadata"]["annotations"] == {REVISION: "2", "theirs": "y"}
+    assert document["metadata"]["annotations"] == {REVISION: "2", "target_annotations": "y"}
     assert document["spec"]["template"]["metadata"]["labels"] == {"app": "web"}
     assert document["spec"]["template"]["spec"]["containers"][0]["image"] == "app:1"
 

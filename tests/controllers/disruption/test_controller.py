@@ -12,7 +12,7 @@ from mooring.api.document import Document
 from mooring.api.kinds import CUSTOM_RESOURCE_DEFINITION, DEPLOYMENT, POD, POD_DISRUPTION_BUDGET, Kind, kind_named
 from mooring.api.views.meta import OwnerReference
 from mooring.client.interface import PatchForm
-from mooring.controllers.context import Workshop
+from mooring.controllers.context import ControllerContext
 from mooring.controllers.disruption.controller import OwnerScales, ScaleError
 from mooring.kit.clock import VirtualClock, format_rfc3339
 from mooring.kit.entropy import Entropy
@@ -43,9 +43,9 @@ class Cluster:
         return str(made["metadata"]["uid"])
 
     async def replicas(self, api_version: str, kind: str, name: str, uid: str) -> int | None:
-        workshop = Workshop(self.client, self.clock, Entropy(2))
-        scales = OwnerScales(workshop)
-        workshop.informers.start(self.group)
+        context = ControllerContext(self.client, self.clock, Entropy(2))
+        scales = OwnerScales(context)
+        context.informers.start(self.group)
         await self.clock.wait(1)
         owner = OwnerReference(api_version=api_version, kind=kind, name=name, uid=uid, controller=True)
         scale = await scales.scale_of(owner, "default")

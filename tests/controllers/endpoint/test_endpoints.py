@@ -119,7 +119,7 @@ def test_what_somebody_else_changed_is_put_right_with_the_next_look(patch: Docum
         await world.settle()
         before = await world.get(ENDPOINTS, "web")
         await world.patch(ENDPOINTS, "web", patch)
-        await world.patch(SERVICE, "web", {"metadata": {"annotations": {"look": "again"}}})
+        await world.patch(SERVICE, "web", {"metadata": {"annotations": {"read": "again"}}})
         await world.settle()
         after = await world.get(ENDPOINTS, "web")
         assert await stored_addresses(world) == ["10.1.0.1"]

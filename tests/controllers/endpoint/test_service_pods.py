@@ -11,9 +11,9 @@ from mooring.api.document import Document
 from mooring.api.kinds import POD, SERVICE, Kind
 from mooring.client.interface import PatchForm
 from mooring.client.workqueue import WorkQueue
-from mooring.controllers.context import Workshop
+from mooring.controllers.context import ControllerContext
 from mooring.controllers.endpoint.service_pods import (
-    GATHER_S_PER_POD,
+    BATCH_S_PER_POD,
     LARGE_SERVICE,
     ServicePods,
     TriggerTimes,
@@ -126,10 +126,10 @@ class Watched:
     def __init__(self, clock: VirtualClock, group: TaskGroup, batch_s: float) -> None:
         self.clock = clock
         self.client = RawClient(MemoryStore(), clock, Entropy(1))
-        workshop = Workshop(self.client, clock, Entropy(2))
-        self.queue: WorkQueue[str] = workshop.queue("test")
-        self.service_pods = ServicePods(workshop, "test", self.queue, batch_s)
-        workshop.informers.start(group)
+        context = ControllerContext(self.client, clock, Entropy(2))
+        self.queue: WorkQueue[str] = context.queue("test")
+        self.service_pods = ServicePods(context, "test", self.queue, batch_s)
+        context.informers.start(group)
 
     async def create(self, *documents: Document) -> None:
         for document in documents:
@@ -150,7 +150,7 @@ class Watched:
     def names(self) -> Sequence[str]:
         found = self.service_pods.service(KEY)
         assert found is not None
-        return sorted(pod.metadata.name for pod in self.service_pods.look(found)[0])
+        return sorted(pod.metadata.name for pod in self.service_pods.read(found)[0])
 
 
 def tell(story: Callable[[Watched], Awaitable[None]], batch_s: float = 0.0) -> None:
@@ -226,10 +226,10 @@ def test_a_large_service_is_looked_at_less_often_until_it_is_forgotten() -> None
         assert await watched.woken()
         assert len(watched.names()) == size
         await watched.patch(POD, "p0", NOT_READY, "status")
-        assert not await watched.woken(size * GATHER_S_PER_POD / 2)
-        assert await watched.woken(size * GATHER_S_PER_POD)
+        assert not await watched.woken(size * BATCH_S_PER_POD / 2)
+        assert await watched.woken(size * BATCH_S_PER_POD)
         watched.service_pods.forget(KEY)
         await watched.patch(POD, "p1", NOT_READY, "status")
-        assert await watched.woken(size * GATHER_S_PER_POD / 2)
+        assert await watched.woken(size * BATCH_S_PER_POD / 2)
 
     tell(story)

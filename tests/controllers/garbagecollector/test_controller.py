@@ -10,7 +10,7 @@ from mooring.api.views.definitions import CustomResourceDefinition
 from mooring.client.cache.informer import Informer
 from mooring.client.errors import ConflictError, NotFoundError
 from mooring.client.interface import Deletion, Propagation
-from mooring.controllers.garbagecollector.controller import GarbageObjects, StrayReference, UnknownKind
+from mooring.controllers.garbagecollector.controller import GarbageClient, InvalidOwnerReference, UnknownKind
 from mooring.controllers.garbagecollector.graph import Identity
 from mooring.controllers.served_kinds import ServedKinds
 from tests.controllers.cluster_builders import config_map, node_document, owner_of
@@ -21,9 +21,9 @@ CONTROLLERS = ["garbage-collector-controller"]
 ABSENT: Document = {"apiVersion": "v1", "kind": "ConfigMap", "name": "nobody", "uid": "0-0-0"}
 
 
-def objects(world: World) -> GarbageObjects:
+def objects(world: World) -> GarbageClient:
     definitions: Informer[CustomResourceDefinition] = Informer("definitions")
-    return GarbageObjects(world.client, world.clock, ServedKinds("test", definitions))
+    return GarbageClient(world.client, world.clock, ServedKinds("test", definitions))
 
 
 async def created(world: World, *, finalizers: tuple[str, ...] = ()) -> Identity:
@@ -36,13 +36,15 @@ async def created(world: World, *, finalizers: tuple[str, ...] = ()) -> Identity
     ("identity", "error"),
     [
         pytest.param(Identity("Unheard", "v1", "ns", "x", "U"), UnknownKind, id="a kind that is not served"),
-        pytest.param(Identity("ConfigMap", "v1", "", "x", "U"), StrayReference, id="in no namespace, but has one"),
+        pytest.param(
+            Identity("ConfigMap", "v1", "", "x", "U"), InvalidOwnerReference, id="in no namespace, but has one"
+        ),
     ],
 )
 def test_identities_that_cannot_be_asked_for(identity: Identity, error: type[Exception]) -> None:
     async def story(world: World) -> None:
         with pytest.raises(error):
-            objects(world).place(identity)
+            objects(world).locate(identity)
 
     play(story, controllers=[])
 

@@ -13,12 +13,12 @@ from mooring.controllers.job.failures import (
     INDEX_FAILURES,
     INDEX_IGNORED_FAILURES,
     NO_FAILURES,
+    FailurePolicyResult,
     FailureRecord,
-    FailureVerdict,
     failure_annotations,
     finished_at_s,
     is_failed,
-    judge_failure,
+    match_failure_policy,
     met_success_rule,
     next_record,
     remaining_for_index_s,
@@ -38,22 +38,22 @@ def pod_condition(action: str, type: str) -> Document:
 
 
 @pytest.mark.parametrize(
-    ("rules", "pod", "verdict"),
+    ("rules", "pod", "result"),
     [
-        pytest.param(None, job_pod("p", exit_code=1), FailureVerdict(), id="without a policy it counts"),
+        pytest.param(None, job_pod("p", exit_code=1), FailurePolicyResult(), id="without a policy it counts"),
         pytest.param(
-            [exit_codes("Ignore", "In", 42)], job_pod("p", exit_code=1), FailureVerdict(), id="no rule matches"
+            [exit_codes("Ignore", "In", 42)], job_pod("p", exit_code=1), FailurePolicyResult(), id="no rule matches"
         ),
         pytest.param(
             [exit_codes("Ignore", "In", 42)],
             job_pod("p", exit_code=42),
-            FailureVerdict(is_counted=False, action="Ignore"),
+            FailurePolicyResult(is_counted=False, action="Ignore"),
             id="ignored",
         ),
         pytest.param(
             [exit_codes("FailJob", "NotIn", 1, 2)],
             job_pod("p", exit_code=3),
-            FailureVerdict(
+            FailurePolicyResult(
                 action="FailJob",
                 failure_message="Container c for pod default/p failed with exit code 3 "
                 "matching FailJob rule at index 0",
@@ -61,24 +61,24 @@ def pod_condition(action: str, type: str) -> Document:
             id="the whole Job fails",
         ),
         pytest.param(
-            [exit_codes("FailJob", "NotIn", 1)], job_pod("p", exit_code=0), FailureVerdict(), id="0 never matches"
+            [exit_codes("FailJob", "NotIn", 1)], job_pod("p", exit_code=0), FailurePolicyResult(), id="0 never matches"
         ),
         pytest.param(
             [exit_codes("FailJob", "In", 3, containerName="other")],
             job_pod("p", exit_code=3),
-            FailureVerdict(),
+            FailurePolicyResult(),
             id="of another container",
         ),
         pytest.param(
             [pod_condition("Ignore", "DisruptionTarget"), exit_codes("Count", "In", 3)],
             job_pod("p", exit_code=3, condition="DisruptionTarget"),
-            FailureVerdict(is_counted=False, action="Ignore"),
+            FailurePolicyResult(is_counted=False, action="Ignore"),
             id="the first rule decides",
         ),
         pytest.param(
             [exit_codes("Count", "In", 9), pod_condition("FailJob", "ConfigIssue")],
             job_pod("p", exit_code=3, condition="ConfigIssue"),
-            FailureVerdict(
+            FailurePolicyResult(
                 action="FailJob",
                 failure_message="Pod default/p has condition ConfigIssue matching FailJob rule at index 1",
             ),
@@ -87,14 +87,14 @@ def pod_condition(action: str, type: str) -> Document:
         pytest.param(
             [exit_codes("FailIndex", "In", 3)],
             job_pod("p", exit_code=3),
-            FailureVerdict(action="FailIndex"),
+            FailurePolicyResult(action="FailIndex"),
             id="its index",
         ),
     ],
 )
-def test_failures(rules: list[Document] | None, pod: Pod, verdict: FailureVerdict) -> None:
+def test_failures(rules: list[Document] | None, pod: Pod, result: FailurePolicyResult) -> None:
     policy = job_view(podFailurePolicy={"rules": rules} if rules is not None else None).spec.pod_failure_policy
-    assert judge_failure(policy, pod) == verdict
+    assert match_failure_policy(policy, pod) == result
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from mooring.controllers.job.plan import (
     end_of,
     plan_pods,
     pods_to_remove,
-    survey,
+    summarize_pods,
 )
 from mooring.kit.clock import format_rfc3339
 from tests.controllers.batch_builders import job_pod, job_view
@@ -67,8 +67,8 @@ def names(pods: Sequence[Pod]) -> list[str]:
     ],
 )
 def test_creating(spec: dict[str, Any], status: Document, pods: list[Pod], expected: object) -> None:
-    found = survey(job_view(status=status, **spec), pods, frozenset())
-    assert plan_pods(found, NO_FAILURES, NOW_S) == expected
+    summary = summarize_pods(job_view(status=status, **spec), pods, frozenset())
+    assert plan_pods(summary, NO_FAILURES, NOW_S) == expected
 
 
 @pytest.mark.parametrize(
@@ -84,25 +84,25 @@ def test_creating(spec: dict[str, Any], status: Document, pods: list[Pod], expec
     ],
 )
 def test_removing(spec: dict[str, Any], pods: list[Pod], expected: list[str]) -> None:
-    plan = plan_pods(survey(job_view(**spec), pods, frozenset()), NO_FAILURES, NOW_S)
+    plan = plan_pods(summarize_pods(job_view(**spec), pods, frozenset()), NO_FAILURES, NOW_S)
     assert isinstance(plan, RemovePods)
     assert names(plan.pods) == expected
 
 
 def test_a_replacement_waits_for_the_backoff() -> None:
-    found = survey(job_view(), [], frozenset())
-    assert plan_pods(found, FailureRecord(1, NOW_S - 4), NOW_S) == WaitForBackoff(6.0)
-    assert plan_pods(found, FailureRecord(1, NOW_S - 10), NOW_S) == CreatePods(1)
+    summary = summarize_pods(job_view(), [], frozenset())
+    assert plan_pods(summary, FailureRecord(1, NOW_S - 4), NOW_S) == WaitForBackoff(6.0)
+    assert plan_pods(summary, FailureRecord(1, NOW_S - 10), NOW_S) == CreatePods(1)
 
 
 def test_an_index_waits_for_its_own_backoff() -> None:
     wanted = job_view(**INDEXED, backoffLimitPerIndex=2)
-    lost = job_pod("a", "Failed", index=1, exit_code=1, ended_ago_s=4)
+    failed_indexes = job_pod("a", "Failed", index=1, exit_code=1, ended_ago_s=4)
     others = [job_pod(f"p{index}", index=index) for index in (0, 2, 3)]
-    found = survey(wanted, [lost, *others], frozenset())
-    assert plan_pods(found, NO_FAILURES, NOW_S) == WaitForBackoff(6.0)
-    assert plan_pods(found, NO_FAILURES, NOW_S + 6) == CreatePods(1, [1])
-    assert found.delayed == {1: lost}
+    summary = summarize_pods(wanted, [failed_indexes, *others], frozenset())
+    assert plan_pods(summary, NO_FAILURES, NOW_S) == WaitForBackoff(6.0)
+    assert plan_pods(summary, NO_FAILURES, NOW_S + 6) == CreatePods(1, [1])
+    assert summary.delayed == {1: failed_indexes}
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_the_end(
     spec: dict[str, Any], status: Document, pods: list[Pod], expected: tuple[str, str, str] | None
 ) -> None:
     wanted = job_view(status=status, **spec)
-    end = end_of(survey(wanted, pods, frozenset()), wanted.status.start_time, NOW, NOW_S)
+    end = end_of(summarize_pods(wanted, pods, frozenset()), wanted.status.start_time, NOW, NOW_S)
     assert (end and (end.type, end.reason, end.message)) == expected
 
 
@@ -196,7 +196,7 @@ def test_the_end(
     ],
 )
 def test_completion(spec: dict[str, Any], pods: list[Pod], is_complete: bool) -> None:
-    assert (completion_of(survey(job_view(**spec), pods, frozenset()), NOW) is not None) == is_complete
+    assert (completion_of(summarize_pods(job_view(**spec), pods, frozenset()), NOW) is not None) == is_complete
 
 
 def test_who_has_come_least_far_goes_first() -> None:

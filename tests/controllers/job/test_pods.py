@@ -7,7 +7,7 @@ import pytest
 from mooring.api.document import Document
 from mooring.api.kinds import JOB, POD
 from mooring.client.interface import Deletion
-from mooring.controllers.job.pods import indexed_generate_name, indexed_pod, is_managed_elsewhere, job_pod
+from mooring.controllers.job.pods import indexed_generate_name, indexed_pod, is_managed_externally, job_pod
 from tests.controllers.batch_builders import INDEX, TRACKING, job, job_view
 from tests.controllers.world import NAMESPACE, World, play
 
@@ -84,4 +84,4 @@ def test_pods_of_a_deleted_job_can_go() -> None:
     [(None, False), ("kubernetes.io/job-controller", False), ("example.com/other", True)],
 )
 def test_who_manages_it(manager: str | None, expected: bool) -> None:
-    assert is_managed_elsewhere(job_view(managedBy=manager)) == expected
+    assert is_managed_externally(job_view(managedBy=manager)) == expected

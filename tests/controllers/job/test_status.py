@@ -10,7 +10,7 @@ from mooring.api.document import Document
 from mooring.api.views.batch import JobCondition
 from mooring.api.views.pod import Pod
 from mooring.controllers.conditions import finished_condition
-from mooring.controllers.job.plan import new_condition, survey
+from mooring.controllers.job.plan import new_condition, summarize_pods
 from mooring.controllers.job.status import (
     UNCOUNTED_MAX,
     Progress,
@@ -143,7 +143,7 @@ def test_counting(
 ) -> None:
     wanted = job_view(status=status, **spec)
     progress = progress_of(wanted.status)
-    tracking = track(survey(wanted, pods, frozenset()), end, progress)
+    tracking = track(summarize_pods(wanted, pods, frozenset()), end, progress)
     assert [pod.metadata.name for pod in tracking.to_release] == released
     assert (progress.uncounted_succeeded, progress.uncounted_failed) == (succeeded, failed)
 
@@ -152,7 +152,7 @@ def test_indexes_need_no_list() -> None:
     wanted = job_view(completionMode="Indexed", completions=5, status={"completedIndexes": "0", "succeeded": 1})
     pods = [job_pod("c", "Succeeded", index=2), job_pod("b", "Succeeded", index=1), job_pod("x", "Succeeded", index=9)]
     progress = progress_of(wanted.status)
-    tracking = track(survey(wanted, pods, frozenset()), None, progress)
+    tracking = track(summarize_pods(wanted, pods, frozenset()), None, progress)
     assert tracking.is_changed
     assert (progress.completed_indexes, progress.succeeded, progress.uncounted) == ("0-2", 3, 0)
     assert [pod.metadata.name for pod in tracking.to_release] == ["b", "c", "x"]
@@ -162,7 +162,7 @@ def test_a_list_that_is_full_leaves_the_rest_for_later() -> None:
     pods = [job_pod(f"p{number}", "Succeeded") for number in range(UNCOUNTED_MAX + 5)]
     wanted = job_view(completions=1000)
     progress = progress_of(wanted.status)
-    tracking = track(survey(wanted, pods, frozenset()), None, progress)
+    tracking = track(summarize_pods(wanted, pods, frozenset()), None, progress)
     assert tracking.is_full
     assert len(tracking.to_release) == progress.uncounted == UNCOUNTED_MAX
 
@@ -170,7 +170,7 @@ def test_a_list_that_is_full_leaves_the_rest_for_later() -> None:
 def test_a_removal_under_way_is_not_counted_again() -> None:
     wanted = job_view()
     progress = progress_of(wanted.status)
-    tracking = track(survey(wanted, [job_pod("a", "Succeeded")], {"uid-a"}), None, progress)
+    tracking = track(summarize_pods(wanted, [job_pod("a", "Succeeded")], {"uid-a"}), None, progress)
     assert not tracking.to_release
     assert not tracking.is_changed
 

@@ -7,7 +7,7 @@ import pytest
 from mooring.api.views.leases import Lease, LeaseSpec
 from mooring.api.views.meta import ObjectMeta
 from mooring.api.views.node import Node, NodeCondition, NodeStatus
-from mooring.controllers.node.health import GracePeriods, NodeHealth, is_renewed, look_at
+from mooring.controllers.node.health import GracePeriods, NodeHealth, evaluate_health, is_renewed
 from mooring.kit.clock import format_rfc3339, format_rfc3339_micro
 
 PERIODS = GracePeriods(monitor_s=50.0, startup_s=60.0)
@@ -28,7 +28,7 @@ def lease(renewed_s: float) -> Lease:
 
 
 @pytest.mark.parametrize(
-    ("seen", "its_lease", "known", "now_s", "heard_s", "written"),
+    ("seen", "its_lease", "known", "now_s", "last_seen_s", "written"),
     [
         pytest.param(
             node(ready()), None, None, 5000.0, 5000.0, [], id="a node seen for the first time is heard of now"
@@ -97,25 +97,27 @@ def lease(renewed_s: float) -> Lease:
     ],
 )
 def test_when_a_node_is_silent(
-    seen: Node, its_lease: Lease | None, known: NodeHealth | None, now_s: float, heard_s: float, written: list[str]
+    seen: Node, its_lease: Lease | None, known: NodeHealth | None, now_s: float, last_seen_s: float, written: list[str]
 ) -> None:
-    verdict = look_at(seen, its_lease, known, PERIODS, now_s=now_s, stamp="now")
-    assert verdict.health.heard_s == heard_s
-    assert [condition["type"] for condition in verdict.conditions] == written
+    health_update = evaluate_health(seen, its_lease, known, PERIODS, now_s=now_s, stamp="now")
+    assert health_update.health.last_seen_s == last_seen_s
+    assert [condition["type"] for condition in health_update.conditions] == written
 
 
 def test_a_silent_node_says_unknown_and_was_ready() -> None:
     pressure = NodeCondition(type="MemoryPressure", status="False")
-    verdict = look_at(node(ready(), pressure), None, NodeHealth(CREATED_S, ready()), PERIODS, now_s=2000.0, stamp="now")
-    assert (verdict.was_ready, verdict.ready_status) == (True, "Unknown")
-    assert verdict.conditions[0] == {
+    health_update = evaluate_health(
+        node(ready(), pressure), None, NodeHealth(CREATED_S, ready()), PERIODS, now_s=2000.0, stamp="now"
+    )
+    assert (health_update.was_ready, health_update.ready_status) == (True, "Unknown")
+    assert health_update.conditions[0] == {
         "type": "Ready",
         "status": "Unknown",
         "reason": "NodeStatusUnknown",
         "message": "Kubelet stopped posting node status.",
         "lastTransitionTime": "now",
     }
-    assert verdict.conditions[2] == {
+    assert health_update.conditions[2] == {
         "type": "DiskPressure",
         "status": "Unknown",
         "reason": "NodeStatusNeverUpdated",
@@ -123,15 +125,17 @@ def test_a_silent_node_says_unknown_and_was_ready() -> None:
         "lastHeartbeatTime": format_rfc3339(CREATED_S),
         "lastTransitionTime": "now",
     }
-    assert not verdict.health.is_ready
+    assert not health_update.health.is_ready
 
 
 def test_after_a_heartbeat_the_lease_counts_as_renewed_once_more() -> None:
     known = NodeHealth(1100.0, ready(beat_s=1100.0), lease(1105.0))
-    first = look_at(node(ready(beat_s=1200.0)), lease(1105.0), known, PERIODS, now_s=1210.0, stamp="now")
+    first = evaluate_health(node(ready(beat_s=1200.0)), lease(1105.0), known, PERIODS, now_s=1210.0, stamp="now")
     assert first.health.lease is None
-    second = look_at(node(ready(beat_s=1200.0)), lease(1105.0), first.health, PERIODS, now_s=1215.0, stamp="now")
-    assert second.health.heard_s == 1215.0
+    second = evaluate_health(
+        node(ready(beat_s=1200.0)), lease(1105.0), first.health, PERIODS, now_s=1215.0, stamp="now"
+    )
+    assert second.health.last_seen_s == 1215.0
 
 
 def renewed_at(text: str | None) -> Lease:

@@ -13,10 +13,10 @@ from mooring.controllers.node.taint_eviction import (
     Cancel,
     Decision,
     Evict,
-    Leave,
+    KeepSchedule,
     decide,
     no_execute_taints,
-    stay_s_max,
+    toleration_s_min,
 )
 from tests.api.builders import node, taint
 from tests.controllers.cluster_builders import node_document, pod_document, taint_document
@@ -31,7 +31,7 @@ def toleration(key: str, seconds: int | None = None, *, operator: str = "Exists"
 
 
 @pytest.mark.parametrize(
-    ("taints", "tolerations", "stay_s"),
+    ("taints", "tolerations", "toleration_s"),
     [
         pytest.param("a", [], -1.0, id="without tolerations: not a moment"),
         pytest.param("a", [toleration("b")], -1.0, id="another key"),
@@ -50,8 +50,8 @@ def toleration(key: str, seconds: int | None = None, *, operator: str = "Exists"
         pytest.param("a=x", [toleration("a", operator="Equal", value="y")], -1.0, id="another value"),
     ],
 )
-def test_how_long_a_pod_may_stay(taints: str, tolerations: list[Toleration], stay_s: float | None) -> None:
-    assert stay_s_max([taint(f"{text}:NoExecute") for text in taints.split()], tolerations) == stay_s
+def test_how_long_a_pod_may_stay(taints: str, tolerations: list[Toleration], toleration_s: float | None) -> None:
+    assert toleration_s_min([taint(f"{text}:NoExecute") for text in taints.split()], tolerations) == toleration_s
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_how_long_a_pod_may_stay(taints: str, tolerations: list[Toleration], sta
         pytest.param(toleration("b"), 90.0, Evict(NOW_S, NOW_S), id="not tolerated: at once, whatever was scheduled"),
         pytest.param(toleration("a"), 90.0, Cancel(), id="tolerated for ever: it may stay"),
         pytest.param(toleration("a", 7), None, Evict(NOW_S, 107.0), id="tolerated for a while: then"),
-        pytest.param(toleration("a", 7), 99.0, Leave(), id="its time has begun already"),
+        pytest.param(toleration("a", 7), 99.0, KeepSchedule(), id="its time has begun already"),
         pytest.param(toleration("a", 7), NOW_S, Evict(NOW_S, 107.0), id="scheduled in this very moment: anew"),
     ],
 )

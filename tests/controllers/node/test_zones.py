@@ -10,9 +10,9 @@ from mooring.api.views.meta import ObjectMeta
 from mooring.api.views.node import Node
 from mooring.controllers.node.zones import (
     EXCLUDE_LABEL,
+    ClusterTransition,
     EvictionRates,
     TimedQueue,
-    Turn,
     ZoneCounts,
     Zones,
     ZoneState,
@@ -70,11 +70,11 @@ def test_one_zone_down_and_the_other_well_goes_on_at_the_normal_rate() -> None:
     zones = Zones(RATES)
     zones.count(node("a1"), False)
     zones.count(node("b1", "b"), True)
-    outlook = zones.conclude()
-    assert outlook.turn is Turn.NOTHING
-    assert outlook.rates_per_s == {key("a"): 0.1, key("b"): 0.1}
+    update = zones.update_states()
+    assert update.transition is ClusterTransition.NOTHING
+    assert update.rates_per_s == {key("a"): 0.1, key("b"): 0.1}
     assert dict(zones.states()) == {key("a"): ZoneState.FULL_DISRUPTION, key("b"): ZoneState.NORMAL}
-    assert zones.conclude().rates_per_s == {}
+    assert zones.update_states().rates_per_s == {}
 
 
 @pytest.mark.parametrize(
@@ -85,38 +85,38 @@ def test_a_partly_disrupted_zone(size: int, rate_per_s: float) -> None:
     zones = Zones(RATES)
     for number in range(size):
         zones.count(node(f"n{number}"), number % 3 == 0)
-    assert zones.conclude().rates_per_s == {key("a"): rate_per_s}
+    assert zones.update_states().rates_per_s == {key("a"): rate_per_s}
 
 
 def test_all_zones_down_stops_everything_until_one_node_is_back() -> None:
     zones = Zones(RATES)
     zones.count(node("a1"), True)
     zones.count(node("b1", "b"), True)
-    zones.conclude()
+    zones.update_states()
     zones.count(node("a1"), False)
     zones.count(node("b1", "b"), False)
-    down = zones.conclude()
-    assert (down.turn, down.rates_per_s) == (Turn.ALL_DOWN, {key("a"): 0.0, key("b"): 0.0})
-    assert zones.conclude().turn is Turn.NOTHING
+    down = zones.update_states()
+    assert (down.transition, down.rates_per_s) == (ClusterTransition.ALL_DOWN, {key("a"): 0.0, key("b"): 0.0})
+    assert zones.update_states().transition is ClusterTransition.NOTHING
     zones.count(node("b1", "b"), True)
-    back = zones.conclude()
-    assert (back.turn, back.rates_per_s) == (Turn.SOME_BACK, {key("a"): 0.1, key("b"): 0.1})
+    back = zones.update_states()
+    assert (back.transition, back.rates_per_s) == (ClusterTransition.SOME_READY_AGAIN, {key("a"): 0.1, key("b"): 0.1})
 
 
 def test_excluded_nodes_do_not_count() -> None:
     zones = Zones(RATES)
     zones.count(node("n1"), True)
     zones.count(node("n2", **{EXCLUDE_LABEL: ""}), False)
-    assert zones.conclude().turn is Turn.NOTHING
+    assert zones.update_states().transition is ClusterTransition.NOTHING
     assert dict(zones.states()) == {key("a"): ZoneState.NORMAL}
 
 
 def test_a_zone_without_nodes_is_forgotten() -> None:
     zones = Zones(RATES)
     zones.count(node("n1"), True)
-    zones.conclude()
+    zones.update_states()
     zones.forget("n1")
-    zones.conclude()
+    zones.update_states()
     assert not zones.is_known(key("a"))
 
 

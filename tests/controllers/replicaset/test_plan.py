@@ -14,7 +14,7 @@ from mooring.controllers.replicaset.plan import (
     CreatePods,
     DeletePods,
     PodCounts,
-    count_from_tally,
+    count_from_index,
     count_pods,
     plan_size,
     plan_status,
@@ -27,7 +27,7 @@ NOW = "2026-01-01T00:00:00Z"
 LABELS = {"app": "web"}
 
 
-def tally(**counts: int) -> dict[LabelsKey, StateCounts]:
+def counts_by_labels(**counts: int) -> dict[LabelsKey, StateCounts]:
     found = StateCounts()
     for name, count in counts.items():
         setattr(found, name, count)
@@ -61,26 +61,26 @@ def test_pods_counted_one_by_one() -> None:
 @pytest.mark.parametrize(
     ("parts", "labels", "counts"),
     [
-        pytest.param({}, LABELS, PodCounts(3, 3, 2, 2, 1), id="the tally is enough"),
+        pytest.param({}, LABELS, PodCounts(3, 3, 2, 2, 1), id="the index is enough"),
         pytest.param({"minReadySeconds": 5}, LABELS, None, id="who is available must be looked up"),
         pytest.param({}, {"app": "other"}, None, id="who must be released must be looked up"),
     ],
 )
 def test_pods_counted_by_the_tally(parts: dict[str, Any], labels: dict[str, str], counts: PodCounts | None) -> None:
     wanted = replica_set_view("web", **parts)
-    found = {tuple(labels.items()): tally(all=4, active=3, ready=2, terminating=1)[(("app", "web"),)]}
-    assert count_from_tally(wanted, selector_of(wanted), found) == counts
+    found = {tuple(labels.items()): counts_by_labels(all=4, active=3, ready=2, terminating=1)[(("app", "web"),)]}
+    assert count_from_index(wanted, selector_of(wanted), found) == counts
 
 
 def test_pods_that_do_not_match_do_not_matter_if_they_are_finished() -> None:
     wanted = replica_set_view("web")
-    found: dict[LabelsKey, StateCounts] = {(("app", "other"),): tally(all=2)[(("app", "web"),)]}
-    assert count_from_tally(wanted, selector_of(wanted), found) == PodCounts()
+    found: dict[LabelsKey, StateCounts] = {(("app", "other"),): counts_by_labels(all=2)[(("app", "web"),)]}
+    assert count_from_index(wanted, selector_of(wanted), found) == PodCounts()
 
 
 def test_fully_labeled_are_those_with_all_labels_of_the_template() -> None:
     wanted = replica_set_view("web", template={"metadata": {"labels": {"app": "web", "more": "x"}}})
-    counts = count_from_tally(wanted, LabelMatcher(), tally(all=3, active=3))
+    counts = count_from_index(wanted, LabelMatcher(), counts_by_labels(all=3, active=3))
     assert counts == PodCounts(active=3)
 
 

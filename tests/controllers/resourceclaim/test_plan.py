@@ -58,7 +58,7 @@ def claim(*consumers: str, is_allocated: bool = False, **metadata: Any) -> Resou
             ClaimName(None, is_from_template=True),
             id="none is needed",
         ),
-        pytest.param({"resourceClaimTemplateName": "t"}, [], None, id="not made yet"),
+        pytest.param({"resourceClaimTemplateName": "t"}, [], None, id="not created yet"),
     ],
 )
 def test_a_pod_means_a_claim(use: Document, statuses: list[Document], expected: ClaimName | None) -> None:
@@ -85,8 +85,8 @@ def test_a_pod_needs_no_devices_any_more(found: Pod, is_done: bool) -> None:
 @pytest.mark.parametrize(
     ("owners", "namespace", "is_its_own"),
     [
-        pytest.param([OWNER], "default", True, id="made for it"),
-        pytest.param([{**OWNER, "uid": "v"}], "default", False, id="made for one of that name before"),
+        pytest.param([OWNER], "default", True, id="created for it"),
+        pytest.param([{**OWNER, "uid": "v"}], "default", False, id="created for one of that name before"),
         pytest.param([{**OWNER, "controller": False}], "default", False, id="owned beside others"),
         pytest.param([OWNER], "other", False, id="elsewhere"),
         pytest.param([], "default", False, id="owned by nobody"),
@@ -109,7 +109,7 @@ def test_a_claim_is_owned_by_a_pod(owner: Document, is_pod: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "made", "is_due"),
+    ("found", "created", "is_due"),
     [
         pytest.param(pod(nodeName="n"), claim(is_allocated=True), True, id="bound without asking the scheduler"),
         pytest.param(pod(), claim(is_allocated=True), False, id="not bound yet"),
@@ -117,8 +117,8 @@ def test_a_claim_is_owned_by_a_pod(owner: Document, is_pod: bool) -> None:
         pytest.param(pod(nodeName="n"), claim("u", is_allocated=True), False, id="reserved already"),
     ],
 )
-def test_a_claim_must_be_reserved(found: Pod, made: ResourceClaim, is_due: bool) -> None:
-    assert must_reserve(made, found) is is_due
+def test_a_claim_must_be_reserved(found: Pod, created: ResourceClaim, is_due: bool) -> None:
+    assert must_reserve(created, found) is is_due
 
 
 def test_a_pod_is_added_to_those_for_whom_a_claim_is_reserved() -> None:
@@ -128,7 +128,7 @@ def test_a_pod_is_added_to_those_for_whom_a_claim_is_reserved() -> None:
 
 
 @pytest.mark.parametrize(
-    ("made", "gone", "status"),
+    ("created", "gone", "status"),
     [
         pytest.param(claim("a", "b"), ["c"], None, id="all stay"),
         pytest.param(
@@ -145,8 +145,8 @@ def test_a_pod_is_added_to_those_for_whom_a_claim_is_reserved() -> None:
         ),
     ],
 )
-def test_consumers_that_are_gone_are_released(made: ResourceClaim, gone: list[str], status: Document | None) -> None:
-    document = released_document(made, gone)
+def test_consumers_that_are_gone_are_released(created: ResourceClaim, gone: list[str], status: Document | None) -> None:
+    document = released_document(created, gone)
     assert (document["status"] if document is not None else None) == status
 
 

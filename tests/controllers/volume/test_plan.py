@@ -12,22 +12,22 @@ from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, S
 from mooring.controllers.volume.plan import (
     AssignClass,
     Bind,
-    Lose,
+    EnqueueClaim,
+    MarkLost,
+    MarkPending,
     Misbound,
     Mismatch,
-    Pend,
     Provision,
     Release,
     SetPhase,
     Unbind,
     VolumePlanError,
-    WakeClaim,
     best_volume,
     default_class,
-    is_at_rest,
+    is_settled,
+    mismatch_reason,
     plan_claim,
     plan_volume,
-    why_unsuitable,
 )
 from tests.controllers.storage_documents import BOUND, claim_view, class_view, volume_view
 
@@ -119,7 +119,7 @@ def test_a_claim_that_waits_for_its_consumer_gets(volume: dict[str, Any], best: 
     ],
 )
 def test_a_volume_that_is_asked_for_is_refused_because(claim: dict[str, Any], volume: dict[str, Any], why: str) -> None:
-    assert why_unsuitable(volume_view(**volume), claim_view(**claim)) == why
+    assert mismatch_reason(volume_view(**volume), claim_view(**claim)) == why
 
 
 @dataclass
@@ -151,33 +151,41 @@ class Around:
     [
         pytest.param({}, Around([volume_view(phase="Available")]), Bind, "", id="a free volume is bound"),
         pytest.param({}, Around(), Provision, "", id="without one it is provisioned, whether the class exists or not"),
-        pytest.param({}, Around(classes=[class_view(waits=True)]), Pend, "WaitForFirstConsumer", id="it waits"),
+        pytest.param({}, Around(classes=[class_view(waits=True)]), MarkPending, "WaitForFirstConsumer", id="it waits"),
         pytest.param(
-            {}, Around(classes=[class_view(waits=True)], pods=["p"]), Pend, "WaitForPodScheduled", id="with a pod"
+            {},
+            Around(classes=[class_view(waits=True)], pods=["p"]),
+            MarkPending,
+            "WaitForPodScheduled",
+            id="with a pod",
         ),
         pytest.param(
             {"annotations": SELECTED}, Around(classes=[class_view(waits=True)]), Provision, "", id="a node was chosen"
         ),
-        pytest.param({"class_name": ""}, Around(), Pend, "FailedBinding", id="no class, no volume"),
-        pytest.param({"class_name": None}, Around(), Pend, "FailedBinding", id="nothing said about a class"),
+        pytest.param({"class_name": ""}, Around(), MarkPending, "FailedBinding", id="no class, no volume"),
+        pytest.param({"class_name": None}, Around(), MarkPending, "FailedBinding", id="nothing said about a class"),
         pytest.param(
             {"class_name": None}, Around(classes=[class_view(is_default=True)]), AssignClass, "", id="the default class"
         ),
         pytest.param(
-            {"class_name": ""}, Around(classes=[class_view(is_default=True)]), Pend, "FailedBinding", id="none is none"
+            {"class_name": ""},
+            Around(classes=[class_view(is_default=True)]),
+            MarkPending,
+            "FailedBinding",
+            id="none is none",
         ),
-        pytest.param({"volume": "v"}, Around(), Pend, "", id="its wish does not exist"),
+        pytest.param({"volume": "v"}, Around(), MarkPending, "", id="its wish does not exist"),
         pytest.param({"volume": "v"}, Around([volume_view()]), Bind, "", id="its wish is free"),
         pytest.param(
             {"volume": "v", "storage": "2Gi"},
             Around([volume_view()]),
-            Pend,
+            MarkPending,
             "VolumeMismatch",
             id="its wish is too small",
         ),
         pytest.param({"volume": "v"}, Around([volume_view(claim="c")]), Bind, "", id="its wish names it"),
         pytest.param(
-            {"volume": "v"}, Around([volume_view(claim="other")]), Pend, "FailedBinding", id="its wish is taken"
+            {"volume": "v"}, Around([volume_view(claim="other")]), MarkPending, "FailedBinding", id="its wish is taken"
         ),
         pytest.param(
             {"volume": "v", "annotations": {"pv.kubernetes.io/bound-by-controller": "yes"}},
@@ -186,8 +194,8 @@ class Around:
             "FailedBinding",
             id="a controller bound it wrongly",
         ),
-        pytest.param({"annotations": BOUND}, Around(), Lose, "ClaimLost", id="it lost the name of its volume"),
-        pytest.param({"annotations": BOUND, "volume": "v"}, Around(), Lose, "ClaimLost", id="its volume vanished"),
+        pytest.param({"annotations": BOUND}, Around(), MarkLost, "ClaimLost", id="it lost the name of its volume"),
+        pytest.param({"annotations": BOUND, "volume": "v"}, Around(), MarkLost, "ClaimLost", id="its volume vanished"),
         pytest.param(
             {"annotations": BOUND, "volume": "v"}, Around([volume_view()]), Bind, "", id="its volume forgot it: again"
         ),
@@ -197,7 +205,7 @@ class Around:
         pytest.param(
             {"annotations": BOUND, "volume": "v"},
             Around([volume_view(claim="other")]),
-            Lose,
+            MarkLost,
             "ClaimMisbound",
             id="its volume is another's",
         ),
@@ -220,7 +228,7 @@ def test_for_a_claim(claim: dict[str, Any], around: Around, action: type, reason
 )
 def test_a_claim_that_waits_says_for_whom(pods: list[str], message: str) -> None:
     planned = plan_claim(claim_view(), Around(classes=[class_view(waits=True)], pods=pods))
-    assert isinstance(planned, Pend)
+    assert isinstance(planned, MarkPending)
     assert planned.event is not None
     assert planned.event.message == message
 
@@ -253,7 +261,7 @@ MADE = {"pv.kubernetes.io/provisioned-by": "example.com/disk"}
         pytest.param({"claim": "c", "uid": ""}, None, SetPhase("Available"), id="it waits for a claim of a name"),
         pytest.param({"claim": "c"}, None, Release(), id="its claim is gone"),
         pytest.param({"claim": "c"}, {"volume": "v"}, SetPhase("Bound"), id="both agree"),
-        pytest.param({"claim": "c"}, {}, WakeClaim(), id="its claim does not know yet"),
+        pytest.param({"claim": "c"}, {}, EnqueueClaim(), id="its claim does not know yet"),
         pytest.param({"claim": "c"}, {"volume": "w"}, Unbind(), id="its claim has another one"),
         pytest.param(
             {"claim": "c", "annotations": MADE, "policy": "Delete"},
@@ -276,7 +284,7 @@ def test_a_volume_and_a_claim_of_another_mode_are_told_apart_to_both() -> None:
 
 
 @pytest.mark.parametrize(
-    ("claim", "volume", "is_settled"),
+    ("claim", "volume", "expected"),
     [
         pytest.param({}, {}, True, id="everything is written"),
         pytest.param({"phase": "Pending"}, {}, False, id="the claim's phase is missing"),
@@ -286,9 +294,9 @@ def test_a_volume_and_a_claim_of_another_mode_are_told_apart_to_both() -> None:
         pytest.param({}, {"modes": ["ReadWriteMany"]}, False, id="the access modes changed"),
     ],
 )
-def test_the_two_are_at_rest(claim: dict[str, Any], volume: dict[str, Any], is_settled: bool) -> None:
+def test_a_bound_pair_is_settled(claim: dict[str, Any], volume: dict[str, Any], expected: bool) -> None:
     status = {"accessModes": ["ReadWriteOnce"]}
     one = claim_view(**{"volume": "v", "phase": "Bound", "annotations": BOUND, "status": status, **claim})
     other = volume_view(**{"claim": "c", "phase": "Bound", **volume})
-    assert is_at_rest(one, other) is is_settled
-    assert not is_at_rest(one, None)
+    assert is_settled(one, other) is expected
+    assert not is_settled(one, None)

@@ -14,17 +14,17 @@ from mooring.client.errors import NotFoundError
 from mooring.controllers.volume.provisioning import (
     DEMO_PROVISIONER,
     HOST_PATH,
-    ByNobody,
-    ByOthers,
-    ByUs,
-    Maker,
-    made_volume,
-    maker_of,
-    remover_of,
-    why_not_made,
+    BuiltIn,
+    External,
+    Provisioner,
+    Unsupported,
+    deleter_of,
+    provisioned_volume,
+    provisioner_of,
+    provisioning_error,
 )
 from tests.controllers.storage_documents import claim_view, class_view, volume_view
-from tests.controllers.volume_bench import Bench, tell
+from tests.controllers.volume_bench import Bench, record_event
 
 PROVISIONER = "volume.kubernetes.io/storage-provisioner"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
@@ -34,29 +34,29 @@ DEMO = class_view(provisioner=DEMO_PROVISIONER)
 @pytest.mark.parametrize(
     ("provisioner", "maker"),
     [
-        pytest.param("mooring.dev/demo", ByUs(), id="the built-in one"),
-        pytest.param("example.com/disk", ByOthers("example.com/disk"), id="anybody"),
-        pytest.param("kubernetes.io/aws-ebs", ByOthers("ebs.csi.aws.com"), id="one that became a driver"),
+        pytest.param("mooring.dev/demo", BuiltIn(), id="the built-in one"),
+        pytest.param("example.com/disk", External("example.com/disk"), id="anybody"),
+        pytest.param("kubernetes.io/aws-ebs", External("ebs.csi.aws.com"), id="one that became a driver"),
         pytest.param(
             "kubernetes.io/no-provisioner",
-            ByNobody("no volume plugin matched name: kubernetes.io/no-provisioner"),
+            Unsupported("no volume plugin matched name: kubernetes.io/no-provisioner"),
             id="nobody",
         ),
-        pytest.param("kubernetes.io/nfs", ByNobody("no provisionable volume plugin matched"), id="nfs"),
+        pytest.param("kubernetes.io/nfs", Unsupported("no provisionable volume plugin matched"), id="nfs"),
     ],
 )
-def test_a_class_is_provisioned_by(provisioner: str, maker: Maker) -> None:
-    assert maker_of(class_view(provisioner=provisioner)) == maker
+def test_a_class_is_provisioned_by(provisioner: str, maker: Provisioner) -> None:
+    assert provisioner_of(class_view(provisioner=provisioner)) == maker
 
 
 def test_the_old_host_path_provisioner_is_disabled() -> None:
-    why = why_not_made(class_view(provisioner="kubernetes.io/host-path"), claim_view())
+    why = provisioning_error(class_view(provisioner="kubernetes.io/host-path"), claim_view())
     assert why == 'Failed to create provisioner: provisioning in volume plugin "kubernetes.io/host-path" is disabled'
 
 
 def test_contents_from_elsewhere_are_for_drivers() -> None:
     source = {"kind": "PersistentVolumeClaim", "name": "other"}
-    why = why_not_made(class_view(provisioner="mooring.dev/demo"), claim_view(dataSource=source))
+    why = provisioning_error(class_view(provisioner="mooring.dev/demo"), claim_view(dataSource=source))
     assert why.startswith('plugin "mooring.dev/demo" is not a CSI plugin.')
 
 
@@ -68,7 +68,7 @@ def test_contents_from_elsewhere_are_for_drivers() -> None:
     ],
 )
 def test_a_made_volume_is_the_claims_own(host_name: str | None, affinity: bool) -> None:
-    made = made_volume(class_view(provisioner="mooring.dev/demo"), claim_view(storage="3Gi"), host_name)
+    made = provisioned_volume(class_view(provisioner="mooring.dev/demo"), claim_view(storage="3Gi"), host_name)
     assert made["metadata"]["name"] == "pvc-uid-c"
     assert made["spec"]["claimRef"]["uid"] == "uid-c"
     assert made["spec"]["capacity"] == {"storage": "3Gi"}
@@ -82,33 +82,33 @@ PROVISIONED = "pv.kubernetes.io/provisioned-by"
 @pytest.mark.parametrize(
     ("volume", "remover"),
     [
-        pytest.param({}, ByOthers(), id="a driver's volume"),
-        pytest.param({"annotations": {PROVISIONED: "mooring.dev/demo"}}, ByUs(), id="what we made"),
-        pytest.param({"annotations": {PROVISIONED: "example.com/disk"}}, ByOthers("example.com/disk"), id="others"),
+        pytest.param({}, External(), id="a driver's volume"),
+        pytest.param({"annotations": {PROVISIONED: "mooring.dev/demo"}}, BuiltIn(), id="what we made"),
+        pytest.param({"annotations": {PROVISIONED: "example.com/disk"}}, External("example.com/disk"), id="others"),
         pytest.param(
             {"annotations": {PROVISIONED: "kubernetes.io/gone"}},
-            ByNobody("no volume plugin matched name: kubernetes.io/gone"),
+            Unsupported("no volume plugin matched name: kubernetes.io/gone"),
             id="a plug-in that is no more",
         ),
         pytest.param(
             {"source": {"hostPath": {"path": "/data/x"}}},
-            ByNobody("host_path deleter only supports /tmp/.+ but received provided /data/x"),
+            Unsupported("host_path deleter only supports /tmp/.+ but received provided /data/x"),
             id="a directory that must stay",
         ),
         pytest.param(
             {"source": {"nfs": {"server": "s", "path": "/p"}}},
-            ByNobody('error getting deleter volume plugin for volume "v": no deletable volume plugin matched'),
+            Unsupported('error getting deleter volume plugin for volume "v": no deletable volume plugin matched'),
             id="nfs",
         ),
         pytest.param(
             {"source": {"local": {"path": "/disk"}}},
-            ByNobody('error getting deleter volume plugin for volume "v": no volume plugin matched'),
+            Unsupported('error getting deleter volume plugin for volume "v": no volume plugin matched'),
             id="a local disk",
         ),
     ],
 )
-def test_a_released_volume_is_deleted_by(volume: dict[str, Any], remover: Maker) -> None:
-    assert remover_of(volume_view(policy="Delete", **volume)) == remover
+def test_a_released_volume_is_deleted_by(volume: dict[str, Any], remover: Provisioner) -> None:
+    assert deleter_of(volume_view(policy="Delete", **volume)) == remover
 
 
 # --- making -----------------------------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ def test_a_volume_is_not_made(storage_class: StorageClass | None, parts: Documen
         assert bench.told == [("ProvisioningFailed", message)]
         assert await bench.volumes() == []
 
-    tell(story)
+    record_event(story)
 
 
 def test_others_are_asked_to_make_a_volume() -> None:
@@ -154,7 +154,7 @@ def test_others_are_asked_to_make_a_volume() -> None:
         assert [reason for reason, _ in bench.told] == ["ExternalProvisioning"]
         assert await bench.volumes() == []
 
-    tell(story)
+    record_event(story)
 
 
 def test_a_volume_is_made_once_on_the_node_that_was_chosen() -> None:
@@ -177,7 +177,7 @@ def test_a_volume_is_made_once_on_the_node_that_was_chosen() -> None:
         await provisioner.provision(again)
         assert len(await bench.volumes()) == len(bench.told) == 1
 
-    tell(story)
+    record_event(story)
 
 
 # --- reclaiming -------------------------------------------------------------------------------------------------
@@ -210,7 +210,7 @@ def test_a_released_volume(parts: Document, is_gone: bool, told: str) -> None:
         if told:
             assert (await bench.get(PERSISTENT_VOLUME, "v"))["status"]["phase"] == "Failed"
 
-    tell(story)
+    record_event(story)
 
 
 def test_a_volume_that_is_claimed_again_is_not_deleted() -> None:
@@ -220,7 +220,7 @@ def test_a_volume_that_is_claimed_again_is_not_deleted() -> None:
         await (await bench.start()).reclaim(found)
         assert len(await bench.volumes()) == 1
 
-    tell(story)
+    record_event(story)
 
 
 def test_our_finalizer_is_taken_off_before_a_volume_is_deleted() -> None:
@@ -233,7 +233,7 @@ def test_our_finalizer_is_taken_off_before_a_volume_is_deleted() -> None:
         assert left["finalizers"] == ["example.com/other"]
         assert "deletionTimestamp" in left
 
-    tell(story)
+    record_event(story)
 
 
 def test_a_volume_that_is_gone_already_is_no_failure() -> None:
@@ -244,4 +244,4 @@ def test_a_volume_that_is_gone_already_is_no_failure() -> None:
         with pytest.raises(NotFoundError):
             await bench.get(PERSISTENT_VOLUME, "v")
 
-    tell(story)
+    record_event(story)

@@ -14,10 +14,10 @@ from mooring.api.views.storage import PersistentVolume
 from mooring.client.cache.informer import Informer
 from mooring.client.errors import ConflictError
 from mooring.client.interface import Change
-from mooring.controllers.volume.plan import Tell
+from mooring.controllers.volume.plan import VolumeEvent
 from mooring.controllers.volume.writer import (
+    AssumeCache,
     CapacityError,
-    Latest,
     bound_claim,
     bound_volume,
     claim_in_phase,
@@ -29,10 +29,10 @@ from mooring.controllers.volume.writer import (
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run
 from tests.controllers.storage_documents import BOUND, claim_view, volume_view
-from tests.controllers.volume_bench import Bench, tell
+from tests.controllers.volume_bench import Bench, record_event
 
 BY_CONTROLLER = {"pv.kubernetes.io/bound-by-controller": "yes"}
-STUCK = Tell("Warning", "VolumeFailedDelete", "it is stuck")
+STUCK = VolumeEvent("Warning", "VolumeFailedDelete", "it is stuck")
 
 
 def test_a_free_volume_names_its_claim_and_says_who_did_it() -> None:
@@ -99,7 +99,7 @@ LENT = {"phase": "Bound", "accessModes": ["ReadWriteOnce"], "capacity": {"storag
     [
         pytest.param({}, "Bound", {}, LENT, id="bound: it has what its volume has"),
         pytest.param({"status": LENT}, "Bound", {}, None, id="nothing new"),
-        pytest.param({"status": LENT}, "Bound", {"storage": "2Gi"}, None, id="growth is somebody else's to tell"),
+        pytest.param({"status": LENT}, "Bound", {"storage": "2Gi"}, None, id="growth is somebody else's to record"),
         pytest.param({"status": LENT}, "Lost", None, {"phase": "Lost"}, id="lost: it has nothing"),
         pytest.param({}, "Pending", None, None, id="pending as before"),
         pytest.param(
@@ -173,67 +173,67 @@ def at(revision: int, uid: str = "uid-v", phase: str = "") -> PersistentVolume:
     return replace(view, metadata=replace(view.metadata, resource_version=str(revision), uid=uid))
 
 
-def told(tell: Callable[[Informer[PersistentVolume], Latest[PersistentVolume]], None]) -> None:
+def told(record_event: Callable[[Informer[PersistentVolume], AssumeCache[PersistentVolume]], None]) -> None:
     async def main() -> None:
         informer: Informer[PersistentVolume] = Informer("volumes")
-        latest = Latest("test", informer)
+        latest = AssumeCache("test", informer)
         informer.replace([at(9)], "9")
-        tell(informer, latest)
+        record_event(informer, latest)
 
     run(main(), VirtualClock())
 
 
 def test_our_own_write_is_believed_at_once() -> None:
-    def tell(informer: Informer[PersistentVolume], latest: Latest[PersistentVolume]) -> None:
-        latest.remember(at(10, phase="Bound"))
+    def record_event(informer: Informer[PersistentVolume], latest: AssumeCache[PersistentVolume]) -> None:
+        latest.assume(at(10, phase="Bound"))
         found = latest.get("v")
         assert found is not None
         assert found.status.phase == "Bound"
         assert latest.of(at(9)) is found
 
-    told(tell)
+    told(record_event)
 
 
 def test_what_the_informer_shows_later_wins_by_number_not_by_text() -> None:
-    def tell(informer: Informer[PersistentVolume], latest: Latest[PersistentVolume]) -> None:
-        latest.remember(at(100))
+    def record_event(informer: Informer[PersistentVolume], latest: AssumeCache[PersistentVolume]) -> None:
+        latest.assume(at(100))
         informer.apply(Change.MODIFIED, at(99))
         assert latest.of(at(99)).metadata.resource_version == "100"
         informer.apply(Change.MODIFIED, at(101))
         assert latest.of(at(101)).metadata.resource_version == "101"
 
-    told(tell)
+    told(record_event)
 
 
 def test_an_answer_that_comes_late_is_old_news() -> None:
-    def tell(informer: Informer[PersistentVolume], latest: Latest[PersistentVolume]) -> None:
+    def record_event(informer: Informer[PersistentVolume], latest: AssumeCache[PersistentVolume]) -> None:
         informer.apply(Change.MODIFIED, at(20))
-        latest.remember(at(10))
+        latest.assume(at(10))
         found = latest.get("v")
         assert found is not None
         assert found.metadata.resource_version == "20"
 
-    told(tell)
+    told(record_event)
 
 
 def test_what_is_deleted_is_forgotten_and_not_remembered_again() -> None:
-    def tell(informer: Informer[PersistentVolume], latest: Latest[PersistentVolume]) -> None:
-        latest.remember(at(10))
+    def record_event(informer: Informer[PersistentVolume], latest: AssumeCache[PersistentVolume]) -> None:
+        latest.assume(at(10))
         informer.apply(Change.DELETED, at(11))
-        latest.remember(at(10))
+        latest.assume(at(10))
         assert latest.get("v") is None
 
-    told(tell)
+    told(record_event)
 
 
 def test_a_namesake_is_another_one() -> None:
-    def tell(informer: Informer[PersistentVolume], latest: Latest[PersistentVolume]) -> None:
-        latest.remember(at(10, uid="other"))
+    def record_event(informer: Informer[PersistentVolume], latest: AssumeCache[PersistentVolume]) -> None:
+        latest.assume(at(10, uid="other"))
         found = latest.get("v")
         assert found is not None
         assert found.metadata.uid == "uid-v"
 
-    told(tell)
+    told(record_event)
 
 
 def test_a_binding_is_written_on_both_sides() -> None:
@@ -246,7 +246,7 @@ def test_a_binding_is_written_on_both_sides() -> None:
         assert (owner["spec"]["volumeName"], owner["status"]["phase"]) == ("v", "Bound")
         assert owner["status"]["capacity"] == {"storage": "1Gi"}
 
-    tell(story)
+    record_event(story)
 
 
 def test_what_is_bound_already_is_not_written_again() -> None:
@@ -266,7 +266,7 @@ def test_what_is_bound_already_is_not_written_again() -> None:
         assert (await bench.get(PERSISTENT_VOLUME, "v"))["metadata"]["resourceVersion"] == versions[0]
         assert (await bench.get(PERSISTENT_VOLUME_CLAIM, "c"))["metadata"]["resourceVersion"] == versions[1]
 
-    tell(story)
+    record_event(story)
 
 
 def test_a_volume_that_is_unbound_is_available() -> None:
@@ -279,7 +279,7 @@ def test_a_volume_that_is_unbound_is_available() -> None:
         assert "claimRef" not in free["spec"]
         assert free["status"]["phase"] == "Available"
 
-    tell(story)
+    record_event(story)
 
 
 def test_an_event_is_told_only_with_a_new_phase() -> None:
@@ -292,7 +292,7 @@ def test_an_event_is_told_only_with_a_new_phase() -> None:
         assert await bench.writer.set_volume_phase(volume, "Failed", STUCK) is volume
         assert bench.told == [("VolumeFailedDelete", "it is stuck")]
 
-    tell(story)
+    record_event(story)
 
 
 def test_who_was_faster_wins() -> None:
@@ -304,4 +304,4 @@ def test_who_was_faster_wins() -> None:
             await bench.writer.set_volume_phase(volume, "Failed", STUCK)
         assert bench.told == []
 
-    tell(story)
+    record_event(story)

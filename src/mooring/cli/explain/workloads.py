@@ -48,13 +48,13 @@ from mooring.cli.problems import InputError, Problem
 from mooring.client.errors import StatusError
 from mooring.controllers.conditions import finished_condition
 from mooring.controllers.cronjob.plan import job_document, schedule_text
-from mooring.controllers.daemonset.nodes import FitMemory, daemon_pod, pinned, target_node
+from mooring.controllers.daemonset.nodes import FitCache, daemon_pod, pin_to_node, target_node
 from mooring.controllers.deployment.history import generations, new_set_document, next_revision
 from mooring.controllers.deployment.sizes import RECREATE, is_scaling, new_set_size, plan_scaling, rolling_up
 from mooring.controllers.documents import document_of
 from mooring.controllers.job.failures import NO_FAILURES
-from mooring.controllers.job.plan import CreatePods, plan_pods, survey
-from mooring.controllers.job.pods import GENERATED_NAME_LENGTH_MAX, indexed_pod, is_managed_elsewhere, job_pod
+from mooring.controllers.job.plan import CreatePods, plan_pods, summarize_pods
+from mooring.controllers.job.pods import GENERATED_NAME_LENGTH_MAX, indexed_pod, is_managed_externally, job_pod
 from mooring.controllers.pod_control import pod_of_template
 from mooring.controllers.pods import is_active, is_ready
 from mooring.controllers.replicas import replicas_of
@@ -273,22 +273,22 @@ class _Expander:
         if wanted.status.current_number_scheduled > len(own):
             return  # the pods of the cluster are not in the input
         present = {target_node(pod) for pod in own}
-        fits = FitMemory()
+        fits = FitCache()
         chosen = [node for node in self._nodes if fits.fit(wanted, node).should_run]
         names = [name for node in chosen if (name := node.metadata.name) not in present]
         names = names[: self._allowed(len(names))]
         if names:
             new = self._created(daemon_pod(wanted, ""), wanted)  # once: admission does not read node affinity
             spec = msgspec.to_builtins(new.view.spec)
-            self._add([_with_spec(new, pinned(spec, name)) for name in names], wanted)
+            self._add([_with_spec(new, pin_to_node(spec, name)) for name in names], wanted)
 
     def _of_job(self, wanted: Job) -> None:
-        if wanted.spec.suspend or is_managed_elsewhere(wanted) or finished_condition(wanted) is not None:
+        if wanted.spec.suspend or is_managed_externally(wanted) or finished_condition(wanted) is not None:
             return
         pods = self._owned.get(wanted.metadata.uid, [])
         if wanted.status.active > sum(map(is_active, pods)):
             return  # the pods of the cluster are not in the input
-        plan = plan_pods(survey(wanted, list(pods), frozenset()), NO_FAILURES, self._now_s)
+        plan = plan_pods(summarize_pods(wanted, list(pods), frozenset()), NO_FAILURES, self._now_s)
         if not isinstance(plan, CreatePods):
             return
         count, document = self._allowed(plan.count), job_pod(wanted)

@@ -26,18 +26,18 @@ from mooring.api.views.meta import ApiObject
 from mooring.client.errors import AlreadyExistsError, ClientError, NotFoundError
 from mooring.client.interface import Deletion, Propagation
 from mooring.controllers.conditions import finished_condition
-from mooring.controllers.context import DONE, Controller, Failed, Later, Outcome, Workshop
+from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Later, Outcome
 from mooring.controllers.cronjob.plan import (
     ImpossibleScheduleError,
     Missed,
+    excess_jobs,
     is_too_late,
     job_document,
     job_name,
     missed_text,
     most_recent,
-    next_look_in_s,
+    next_sync_in_s,
     schedule_text,
-    too_many,
 )
 from mooring.controllers.documents import document_of, is_namespace_terminating
 from mooring.kit.clock import format_rfc3339, parse_rfc3339
@@ -49,12 +49,12 @@ _DOCS = "https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/"
 logger = logging.getLogger(__name__)
 
 
-class _StopRound(Exception):
+class _SyncError(Exception):
     """It cannot go on; what has changed in the status is written all the same, and the round is tried again."""
 
 
 @dataclass(slots=True)
-class _Round:
+class _SyncState:
     """One look at one CronJob."""
 
     cron_job: CronJob
@@ -75,12 +75,12 @@ class _Round:
 class CronJobController(Controller):
     name = "cronjob-controller"
 
-    def __init__(self, workshop: Workshop) -> None:
-        super().__init__(workshop)
-        self.workers = workshop.settings.concurrent_cron_job_syncs
-        self._recorder = workshop.recorder(self.name)
-        self._cron_jobs = workshop.informers.informer(CronJob)
-        self._jobs = workshop.informers.informer(Job)
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
+        self.workers = context.settings.concurrent_cron_job_syncs
+        self._recorder = context.recorder(self.name)
+        self._cron_jobs = context.informers.informer(CronJob)
+        self._jobs = context.informers.informer(Job)
         self._jobs.add_index(BY_CRON_JOB, _cron_job_of)
         self._cron_jobs.add_handler(
             self.name, on_add=self._on_added, on_update=self._on_updated, on_delete=self._on_deleted
@@ -96,35 +96,35 @@ class CronJobController(Controller):
         if cron_job is None:
             return DONE
         jobs = self._jobs.lister.by_index(BY_CRON_JOB, key)
-        at = _new_round(cron_job, self.clock.wall_s())
+        state = _new_sync(cron_job, self.clock.wall_s())
         failure = ""
         later_s: float | None = None
         try:
-            await self._clean_up(at, jobs)
-            await self._look_at_jobs(at, jobs)
-            later_s = await self._run(at)
-        except (ClientError, _StopRound) as error:
+            await self._clean_up(state, jobs)
+            await self._sync_jobs(state, jobs)
+            later_s = await self._run(state)
+        except (ClientError, _SyncError) as error:
             failure = str(error)
         try:
-            await self._write_status(at)
+            await self._write_status(state)
         except ClientError as error:
             return Failed(str(error))
         if failure:
             return Failed(failure)
         return Later(later_s) if later_s is not None else DONE
 
-    async def _clean_up(self, at: _Round, jobs: Iterable[Job]) -> None:
+    async def _clean_up(self, state: _SyncState, jobs: Iterable[Job]) -> None:
         """Delete finished Jobs that are more than the limits."""
-        spec = at.cron_job.spec
+        spec = state.cron_job.spec
         ended = [(job, finished_condition(job)) for job in jobs]
         succeeded = [job for job, end in ended if end is not None and end.type == "Complete"]
         failed = [job for job, end in ended if end is not None and end.type == "Failed"]
-        for job in too_many(succeeded, spec.successful_jobs_history_limit):
-            await self._delete_job(at, job.metadata.name, job.metadata.uid)
-        for job in too_many(failed, spec.failed_jobs_history_limit):
-            await self._delete_job(at, job.metadata.name, job.metadata.uid)
+        for job in excess_jobs(succeeded, spec.successful_jobs_history_limit):
+            await self._delete_job(state, job.metadata.name, job.metadata.uid)
+        for job in excess_jobs(failed, spec.failed_jobs_history_limit):
+            await self._delete_job(state, job.metadata.name, job.metadata.uid)
 
-    async def _look_at_jobs(self, at: _Round, jobs: Iterable[Job]) -> None:
+    async def _sync_jobs(self, state: _SyncState, jobs: Iterable[Job]) -> None:
         """Note which Jobs have ended, appeared or gone."""
         seen = set()
         for job in jobs:
@@ -132,51 +132,51 @@ class CronJobController(Controller):
             seen.add(uid)
             end = finished_condition(job)
             if end is None:
-                if not at.is_active(uid) and not await self._is_active_by_now(at, uid):
+                if not state.is_active(uid) and not await self._is_active_in_newest(state, uid):
                     message = f"Saw a job that the controller did not create or forgot: {name}"
-                    self._recorder.event(at.cron_job, "Warning", "UnexpectedJob", message)
+                    self._recorder.event(state.cron_job, "Warning", "UnexpectedJob", message)
                 continue
-            if at.is_active(uid):
-                at.drop(uid)
+            if state.is_active(uid):
+                state.drop(uid)
                 message = f"Saw completed job: {name}, condition: {end.type}"
-                self._recorder.event(at.cron_job, "Normal", "SawCompletedJob", message)
+                self._recorder.event(state.cron_job, "Normal", "SawCompletedJob", message)
             if end.type == "Complete":
-                _note_success(at, job)
-        for job_reference in [*at.active]:
+                _record_success(state, job)
+        for job_reference in [*state.active]:
             if job_reference.get("uid") not in seen:
-                await self._look_for(at, job_reference)
+                await self._check_missing_job(state, job_reference)
 
-    async def _is_active_by_now(self, at: _Round, uid: str) -> bool:
+    async def _is_active_in_newest(self, state: _SyncState, uid: str) -> bool:
         """Whether the newest status lists the Job; then the round goes on with that status."""
-        metadata = at.cron_job.metadata
+        metadata = state.cron_job.metadata
         fresh = decode_as(CronJob, await self.client.get(CRON_JOB, metadata.namespace, metadata.name))
-        newest = _new_round(fresh, at.now_s)
+        newest = _new_sync(fresh, state.now_s)
         if not newest.is_active(uid):
             return False
-        at.cron_job, at.active = fresh, newest.active
-        at.last_schedule, at.last_success = newest.last_schedule, newest.last_success
+        state.cron_job, state.active = fresh, newest.active
+        state.last_schedule, state.last_success = newest.last_schedule, newest.last_success
         return True
 
-    async def _look_for(self, at: _Round, job: Document) -> None:
+    async def _check_missing_job(self, state: _SyncState, job: Document) -> None:
         try:
             await self.client.get(JOB, job.get("namespace", ""), job["name"])
         except NotFoundError:
             message = f"Active job went missing: {job['name']}"
-            self._recorder.event(at.cron_job, "Normal", "MissingJob", message)
-            at.drop(job.get("uid", ""))
+            self._recorder.event(state.cron_job, "Normal", "MissingJob", message)
+            state.drop(job.get("uid", ""))
 
     # ------------------------------------------------------------------------------------------- the schedule
 
-    async def _run(self, at: _Round) -> float | None:
+    async def _run(self, state: _SyncState) -> float | None:
         """Make a Job if one is due; after how long to look again, or None if only a change of the CronJob helps."""
-        cron_job, now_s = at.cron_job, at.now_s
+        cron_job, now_s = state.cron_job, state.now_s
         if cron_job.metadata.deletion_timestamp is not None:
             return None
         schedule = self._schedule(cron_job)
         if schedule is None:
             return None
         try:
-            recent = most_recent(cron_job, schedule, now_s, is_deadline_heeded=True)
+            recent = most_recent(cron_job, schedule, now_s, uses_deadline=True)
         except ImpossibleScheduleError as error:
             message = f"invalid schedule: {cron_job.spec.schedule} : {error}"
             self._recorder.event(cron_job, "Warning", "InvalidSchedule", message)
@@ -187,9 +187,9 @@ class CronJobController(Controller):
                     "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"
                 )
                 self._recorder.event(cron_job, "Warning", "TooManyMissedTimes", message)
-            if not await self._start(at, recent.at_s):
+            if not await self._start(state, recent.at_s):
                 return None
-        return next_look_in_s(_as_of(at), schedule, now_s)
+        return next_sync_in_s(_with_last_schedule(state), schedule, now_s)
 
     def _schedule(self, cron_job: CronJob) -> Schedule | None:
         """The schedule; None, and an event, if it stands still or cannot be used."""
@@ -213,44 +213,44 @@ class CronJobController(Controller):
             self._recorder.event(cron_job, "Warning", "UnparseableSchedule", message)
             return None
 
-    async def _start(self, at: _Round, scheduled_s: float) -> bool:
+    async def _start(self, state: _SyncState, scheduled_s: float) -> bool:
         """Make the Job of a time, unless there is a reason not to. Whether to look again when the next time comes."""
-        cron_job = at.cron_job
-        if is_too_late(cron_job, scheduled_s, at.now_s):
+        cron_job = state.cron_job
+        if is_too_late(cron_job, scheduled_s, state.now_s):
             message = f"Missed scheduled time to start a job: {missed_text(scheduled_s)}"
             self._recorder.event(cron_job, "Warning", "MissSchedule", message)
             return True
         name = job_name(cron_job, scheduled_s)
-        if at.last_schedule == format_rfc3339(scheduled_s) or any(job.get("name") == name for job in at.active):
+        if state.last_schedule == format_rfc3339(scheduled_s) or any(job.get("name") == name for job in state.active):
             return True
-        if at.active and cron_job.spec.concurrency_policy == "Forbid":
+        if state.active and cron_job.spec.concurrency_policy == "Forbid":
             message = "Not starting job because prior execution is running and concurrency policy is Forbid"
             self._recorder.event(cron_job, "Normal", "JobAlreadyActive", message)
             return True
         if cron_job.spec.concurrency_policy == "Replace":
-            await self._stop_all(at)
-        job = await self._create_job(at, scheduled_s)
+            await self._stop_all(state)
+        job = await self._create_job(state, scheduled_s)
         if job is None:
             return False
-        at.active.append(_reference_to(job))
-        at.last_schedule = format_rfc3339(scheduled_s)
-        at.is_changed = True
+        state.active.append(_reference_to(job))
+        state.last_schedule = format_rfc3339(scheduled_s)
+        state.is_changed = True
         return True
 
-    async def _stop_all(self, at: _Round) -> None:
-        for job in [*at.active]:
+    async def _stop_all(self, state: _SyncState) -> None:
+        for job in [*state.active]:
             namespace, name = job.get("namespace", ""), job["name"]
             try:
                 await self.client.get(JOB, namespace, name)
             except ClientError as error:
-                self._recorder.event(at.cron_job, "Warning", "FailedGet", f"Get job: {error}")
+                self._recorder.event(state.cron_job, "Warning", "FailedGet", f"Get job: {error}")
                 raise
-            if not await self._delete_job(at, name, job.get("uid", "")):
-                raise _StopRound(f"could not replace job {namespace}/{name}")
+            if not await self._delete_job(state, name, job.get("uid", "")):
+                raise _SyncError(f"could not replace job {namespace}/{name}")
 
-    async def _create_job(self, at: _Round, scheduled_s: float) -> Job | None:
+    async def _create_job(self, state: _SyncState, scheduled_s: float) -> Job | None:
         """The Job; None if it is somebody else's, or is listed already."""
-        cron_job = at.cron_job
+        cron_job = state.cron_job
         namespace = cron_job.metadata.namespace
         wanted = job_document(cron_job, scheduled_s)
         name = wanted["metadata"]["name"]
@@ -261,7 +261,7 @@ class CronJobController(Controller):
             job = decode_as(Job, await self.client.get(JOB, namespace, name))
             owner = controller_of(job.metadata)
             is_own = owner is not None and owner.uid == cron_job.metadata.uid
-            return job if is_own and not at.is_active(job.metadata.uid) else None
+            return job if is_own and not state.is_active(job.metadata.uid) else None
         except ClientError as error:
             if not is_namespace_terminating(error):
                 self._recorder.event(cron_job, "Warning", "FailedCreate", f"Error creating job: {error}")
@@ -271,25 +271,25 @@ class CronJobController(Controller):
 
     # ------------------------------------------------------------------------------------------------ writing
 
-    async def _delete_job(self, at: _Round, name: str, uid: str) -> bool:
-        namespace = at.cron_job.metadata.namespace
+    async def _delete_job(self, state: _SyncState, name: str, uid: str) -> bool:
+        namespace = state.cron_job.metadata.namespace
         try:
             await self.client.delete(JOB, namespace, name, Deletion(propagation=Propagation.BACKGROUND))
         except ClientError as error:
-            self._recorder.event(at.cron_job, "Warning", "FailedDelete", f"Deleted job: {error}")
+            self._recorder.event(state.cron_job, "Warning", "FailedDelete", f"Deleted job: {error}")
             return False
-        at.drop(uid)
-        self._recorder.event(at.cron_job, "Normal", "SuccessfulDelete", f"Deleted job {name}")
+        state.drop(uid)
+        self._recorder.event(state.cron_job, "Normal", "SuccessfulDelete", f"Deleted job {name}")
         return True
 
-    async def _write_status(self, at: _Round) -> None:
-        if not at.is_changed:
+    async def _write_status(self, state: _SyncState) -> None:
+        if not state.is_changed:
             return
-        document = document_of(at.cron_job)
-        status: Document = {"active": at.active} if at.active else {}
-        times = {"lastScheduleTime": at.last_schedule, "lastSuccessfulTime": at.last_success}
+        document = document_of(state.cron_job)
+        status: Document = {"active": state.active} if state.active else {}
+        times = {"lastScheduleTime": state.last_schedule, "lastSuccessfulTime": state.last_success}
         document["status"] = status | {name: time for name, time in times.items() if time is not None}
-        metadata = at.cron_job.metadata
+        metadata = state.cron_job.metadata
         await self.client.update(CRON_JOB, metadata.namespace, metadata.name, document, subresource="status")
 
     # ------------------------------------------------------------------------------------------ what is heard
@@ -308,7 +308,7 @@ class CronJobController(Controller):
             message = f"unparseable schedule for cronjob: {new.spec.schedule}"
             self._recorder.event(new, "Warning", "UnParseableCronJobSchedule", message)
             return
-        self.queue.add_after(new.key, next_look_in_s(new, schedule, self.clock.wall_s()))
+        self.queue.add_after(new.key, next_sync_in_s(new, schedule, self.clock.wall_s()))
 
     def _on_deleted(self, cron_job: CronJob) -> None:
         self.queue.add(cron_job.key)
@@ -339,9 +339,9 @@ def _cron_job_of(view: ApiObject) -> Iterable[str]:
     return (f"{view.metadata.namespace}/{reference.name}",) if is_cron_jobs and reference is not None else ()
 
 
-def _new_round(cron_job: CronJob, now_s: float) -> _Round:
+def _new_sync(cron_job: CronJob, now_s: float) -> _SyncState:
     status: Document = document_of(cron_job).get("status") or {}
-    return _Round(
+    return _SyncState(
         cron_job,
         now_s,
         active=[*(status.get("active") or [])],
@@ -350,19 +350,19 @@ def _new_round(cron_job: CronJob, now_s: float) -> _Round:
     )
 
 
-def _as_of(at: _Round) -> CronJob:
+def _with_last_schedule(state: _SyncState) -> CronJob:
     """The CronJob as it is after this round."""
-    status = msgspec.structs.replace(at.cron_job.status, last_schedule_time=at.last_schedule)
-    return msgspec.structs.replace(at.cron_job, status=status)
+    status = msgspec.structs.replace(state.cron_job.status, last_schedule_time=state.last_schedule)
+    return msgspec.structs.replace(state.cron_job, status=status)
 
 
-def _note_success(at: _Round, job: Job) -> None:
+def _record_success(state: _SyncState, job: Job) -> None:
     ended = job.status.completion_time
     if ended is None:
         return
-    if at.last_success is None or parse_rfc3339(ended) > parse_rfc3339(at.last_success):
-        at.last_success = ended
-        at.is_changed = True
+    if state.last_success is None or parse_rfc3339(ended) > parse_rfc3339(state.last_success):
+        state.last_success = ended
+        state.is_changed = True
 
 
 def _reference_to(job: Job) -> Document:

@@ -24,7 +24,7 @@ from mooring.controllers.documents import document_of, owner_reference
 from mooring.kit.clock import parse_rfc3339
 
 SCHEDULED_AT = "batch.kubernetes.io/cronjob-scheduled-timestamp"
-LOOK_AGAIN_AFTER_S = 0.1
+RESYNC_MARGIN_S = 0.1
 MISSED_MANY = 100
 
 _UTC = ZoneInfo("UTC")
@@ -51,12 +51,12 @@ class Recent:
     missed: Missed
 
 
-def most_recent(cron_job: CronJob, schedule: Schedule, now_s: float, *, is_deadline_heeded: bool) -> Recent:
+def most_recent(cron_job: CronJob, schedule: Schedule, now_s: float, *, uses_deadline: bool) -> Recent:
     """The last time that has come since the CronJob was made or run. Raises `ImpossibleScheduleError`."""
     since = cron_job.status.last_schedule_time or cron_job.metadata.creation_timestamp
     earliest_s = parse_rfc3339(since) if since is not None else 0.0
     deadline_s = cron_job.spec.starting_deadline_seconds
-    if is_deadline_heeded and deadline_s is not None:
+    if uses_deadline and deadline_s is not None:
         earliest_s = max(earliest_s, now_s - deadline_s)
     first_s = schedule.next_s(earliest_s)
     second_s = schedule.next_s(first_s) if first_s is not None else None
@@ -77,10 +77,10 @@ def most_recent(cron_job: CronJob, schedule: Schedule, now_s: float, *, is_deadl
     return Recent(earliest_s, last_s, Missed.MANY if count > MISSED_MANY else Missed.FEW)
 
 
-def next_look_in_s(cron_job: CronJob, schedule: Schedule, now_s: float) -> float:
+def next_sync_in_s(cron_job: CronJob, schedule: Schedule, now_s: float) -> float:
     """After how long the next time comes."""
     try:
-        recent = most_recent(cron_job, schedule, now_s, is_deadline_heeded=False)
+        recent = most_recent(cron_job, schedule, now_s, uses_deadline=False)
     except ImpossibleScheduleError:
         from_s = now_s
     else:
@@ -89,7 +89,7 @@ def next_look_in_s(cron_job: CronJob, schedule: Schedule, now_s: float) -> float
             from_s = now_s
     next_s = schedule.next_s(from_s)
     # A schedule without another time is not looked at again until it is changed; a year is as good as never.
-    return (next_s if next_s is not None else now_s + 366 * 86_400) + LOOK_AGAIN_AFTER_S - now_s
+    return (next_s if next_s is not None else now_s + 366 * 86_400) + RESYNC_MARGIN_S - now_s
 
 
 def is_too_late(cron_job: CronJob, scheduled_s: float, now_s: float) -> bool:
@@ -132,7 +132,7 @@ def missed_text(scheduled_s: float) -> str:
     return format_datetime(datetime.fromtimestamp(scheduled_s, _UTC))
 
 
-def too_many(jobs: Sequence[Job], limit: int | None) -> list[Job]:
+def excess_jobs(jobs: Sequence[Job], limit: int | None) -> list[Job]:
     """The oldest of the finished Jobs, as many as there are beyond the limit."""
     if limit is None or len(jobs) <= limit:
         return []

@@ -29,9 +29,9 @@ from mooring.api.views.selectors import LabelSelector
 from mooring.client.cache.lister import BY_NAMESPACE, namespace_of
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.controllers.adoption import AdoptionError, claim_objects
-from mooring.controllers.context import DONE, Controller, Failed, Outcome, Workshop
+from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Outcome
 from mooring.controllers.daemonset.history import DaemonHistory, History, HistoryError
-from mooring.controllers.daemonset.nodes import FitMemory, daemon_pod, pinned, target_node
+from mooring.controllers.daemonset.nodes import FitCache, daemon_pod, pin_to_node, target_node
 from mooring.controllers.daemonset.plan import (
     FailedPodsBackoff,
     Plan,
@@ -43,7 +43,7 @@ from mooring.controllers.daemonset.plan import (
     status_document,
 )
 from mooring.controllers.documents import document_of, is_namespace_terminating, read_document
-from mooring.controllers.expectations import LOOK_AGAIN_S, Expectations
+from mooring.controllers.expectations import RESYNC_S, Expectations
 from mooring.controllers.pod_control import PodControl, PodControlError
 from mooring.controllers.pods import (
     BY_CONTROLLER,
@@ -52,13 +52,13 @@ from mooring.controllers.pods import (
     add_node_index,
     is_finished,
     is_ready,
-    orphans_of,
+    orphan_key,
 )
 
 BURST_MAX = 250
 LARGE_SET = 100
 """From how many nodes on the changes of pods are gathered for a while."""
-GATHER_S_PER_NODE = 20e-6
+BATCH_S_PER_NODE = 20e-6
 STATUS_TRIES_MAX = 2
 
 _EVERYTHING = LabelSelector()
@@ -71,22 +71,22 @@ logger = logging.getLogger(__name__)
 class DaemonSetController(Controller):
     name = "daemonset-controller"
 
-    def __init__(self, workshop: Workshop) -> None:
-        super().__init__(workshop)
-        self.workers = workshop.settings.concurrent_daemonset_syncs
-        self._recorder = workshop.recorder(self.name)
-        self._pod_control = PodControl(workshop.client, self._recorder, workshop.clock)
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
+        self.workers = context.settings.concurrent_daemonset_syncs
+        self._recorder = context.recorder(self.name)
+        self._pod_control = PodControl(context.client, self._recorder, context.clock)
         self._failed_pods = FailedPodsBackoff()
-        self._fits = FitMemory()
-        self._sets = workshop.informers.informer(DaemonSet)
-        self._pods = workshop.informers.informer(Pod)
-        self._expectations = Expectations(workshop.clock, self._pods.has_seen)
-        self._nodes = workshop.informers.informer(Node)
-        self._revisions = workshop.informers.informer(ControllerRevision)
-        self._history = DaemonHistory(workshop.client, self._revisions)
-        self._listen()
+        self._fits = FitCache()
+        self._sets = context.informers.informer(DaemonSet)
+        self._pods = context.informers.informer(Pod)
+        self._expectations = Expectations(context.clock, self._pods.has_seen)
+        self._nodes = context.informers.informer(Node)
+        self._revisions = context.informers.informer(ControllerRevision)
+        self._history = DaemonHistory(context.client, self._revisions)
+        self._add_handlers()
 
-    def _listen(self) -> None:
+    def _add_handlers(self) -> None:
         self._sets.add_index(BY_NAMESPACE, namespace_of)
         add_controller_index(self._pods)
         add_node_index(self._pods)
@@ -118,7 +118,7 @@ class DaemonSetController(Controller):
             self._recorder.event(wanted, "Warning", "SelectingAll", message)
             return DONE
         if wanted.metadata.deletion_timestamp is not None:
-            return DONE  # its history may be gone already, so nothing can be told about its pods
+            return DONE  # its history may be gone already, so nothing can be events about its pods
         try:
             selector = compile_selector(wanted.spec.selector)
             await self._work_on(key, wanted, selector)
@@ -133,7 +133,7 @@ class DaemonSetController(Controller):
         are_expectations_met = self._expectations.are_met(key)
         pods = await self._claim_pods(wanted, selector)
         if not are_expectations_met:
-            self.queue.add_after(key, LOOK_AGAIN_S)
+            self.queue.add_after(key, RESYNC_S)
             await self._write_status(key, target, _by_node(pods), is_observed=False)
             return
         failure = None
@@ -161,7 +161,7 @@ class DaemonSetController(Controller):
         )
         for node in plan.failed_on:
             self._failed_pods.note(_failed_key(wanted, node), now_s)
-        for type, reason, message in plan.told:
+        for type, reason, message in plan.events:
             self._recorder.event(wanted, type, reason, message)
         if plan.later_s is not None:
             self.queue.add_after(key, plan.later_s)
@@ -175,7 +175,7 @@ class DaemonSetController(Controller):
 
     async def _claim_pods(self, wanted: DaemonSet, selector: LabelMatcher) -> list[Pod]:
         own = self._pods.lister.by_index(BY_CONTROLLER, wanted.metadata.uid)
-        orphans = self._pods.lister.by_index(BY_CONTROLLER, orphans_of(wanted.metadata.namespace))
+        orphans = self._pods.lister.by_index(BY_CONTROLLER, orphan_key(wanted.metadata.namespace))
         return await claim_objects(
             self.client, wanted, (*own, *orphans), lambda pod: selector.matches(pod.metadata.labels)
         )
@@ -206,7 +206,7 @@ class DaemonSetController(Controller):
             nonlocal attempted
             attempted += 1
             try:
-                document = {**pod, "spec": pinned(pod["spec"], nodes[number])}
+                document = {**pod, "spec": pin_to_node(pod["spec"], nodes[number])}
                 created = await self._pod_control.create(namespace, document, wanted)
             except (ClientError, PodControlError) as error:
                 if is_namespace_terminating(error):
@@ -215,7 +215,7 @@ class DaemonSetController(Controller):
                 raise
             self._expectations.creation_answered(key, created.resource_version)
 
-        _, error = await self._pod_control.create_many(len(nodes), create_one)
+        _, error = await self._pod_control.slow_start_batch(len(nodes), create_one)
         if attempted < len(nodes):
             self._expectations.creation_failed(key, len(nodes) - attempted)
         return error
@@ -278,7 +278,7 @@ class DaemonSetController(Controller):
         owner = self._owner(pod.metadata.namespace, reference)
         if owner is not None:
             self._expectations.creation_seen(owner.key)
-            self._add_gathered(owner)
+            self.enqueue(owner)
 
     def _on_pod_updated(self, old: Pod, new: Pod) -> None:
         if new.metadata.deletion_timestamp is not None:
@@ -294,7 +294,7 @@ class DaemonSetController(Controller):
             return
         owner = self._owner(new.metadata.namespace, reference)
         if owner is not None:
-            self._add_gathered(owner)
+            self.enqueue(owner)
             min_ready_s = owner.spec.min_ready_seconds
             if min_ready_s > 0 and is_ready(new) and not is_ready(old):
                 self.queue.add_after(owner.key, min_ready_s + 1.0)  # stamps are cut to whole seconds
@@ -304,19 +304,19 @@ class DaemonSetController(Controller):
         owner = self._owner(pod.metadata.namespace, reference) if reference is not None else None
         if owner is not None:
             self._expectations.deletion_seen(owner.key, pod.key)
-            self._add_gathered(owner)
+            self.enqueue(owner)
 
     def _on_node_added(self, node: Node, is_initial: bool) -> None:
-        self._look_at_node(node)
+        self._enqueue_for_node(node)
 
     def _on_node_updated(self, old: Node, new: Node) -> None:
         if old.metadata.labels != new.metadata.labels or old.spec.taints != new.spec.taints:
-            self._look_at_node(new)
+            self._enqueue_for_node(new)
 
     def _on_node_deleted(self, node: Node) -> None:
         self._fits.forget_node(node.metadata.name)
 
-    def _look_at_node(self, node: Node) -> None:
+    def _enqueue_for_node(self, node: Node) -> None:
         """Wake the DaemonSets for which the node matters now."""
         references = [controller_of(pod.metadata) for pod in self._pods.lister.by_index(BY_NODE, node.metadata.name)]
         uids = {reference.uid for reference in references if reference is not None and reference.kind == DaemonSet.kind}
@@ -346,13 +346,13 @@ class DaemonSetController(Controller):
         if reference is not None:
             self._add_owner(revision.metadata.namespace, reference)
 
-    def _add_gathered(self, owner: DaemonSet) -> None:
+    def enqueue(self, owner: DaemonSet) -> None:
         """Now, or with the next changes; what an expectation waits for is never put off."""
         size = owner.status.desired_number_scheduled
         if size < LARGE_SET or not self._expectations.are_met(owner.key):
             self.queue.add(owner.key)
         else:
-            self.queue.add_after(owner.key, size * GATHER_S_PER_NODE)
+            self.queue.add_after(owner.key, size * BATCH_S_PER_NODE)
 
     def _add_owner(self, namespace: str, reference: OwnerReference) -> None:
         owner = self._owner(namespace, reference)

@@ -27,7 +27,7 @@ from mooring.client.interface import Client, PatchForm
 from mooring.controllers.adoption import claim_objects
 from mooring.controllers.daemonset.nodes import REVISION_HASH
 from mooring.controllers.documents import document_of, read_document
-from mooring.controllers.pods import BY_CONTROLLER, controller_index, orphans_of
+from mooring.controllers.pods import BY_CONTROLLER, controller_index, orphan_key
 from mooring.controllers.revisions import (
     data_of,
     in_order,
@@ -43,7 +43,7 @@ FindPods: TypeAlias = Callable[[], Awaitable[list[Pod]]]
 
 
 class HistoryError(Exception):
-    """The history could not be told; try again."""
+    """The history could not be events; try again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class DaemonHistory:
         """Raises `ClientError`, `AdoptionError` and `HistoryError`."""
         namespace = daemon_set.metadata.namespace
         own = self._revisions.lister.by_index(BY_CONTROLLER, daemon_set.metadata.uid)
-        orphans = self._revisions.lister.by_index(BY_CONTROLLER, orphans_of(namespace))
+        orphans = self._revisions.lister.by_index(BY_CONTROLLER, orphan_key(namespace))
         claimed = await claim_objects(
             self._client, daemon_set, (*own, *orphans), lambda each: selector.matches(each.metadata.labels)
         )

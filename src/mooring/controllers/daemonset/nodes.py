@@ -48,7 +48,7 @@ class Fit(NamedTuple):
     """Whether a pod that is there may stay."""
 
 
-class _Demands:
+class _NodeRequirements:
     """What one generation of a DaemonSet asks of nodes, and what it was answered."""
 
     def __init__(self, daemon_set: DaemonSet) -> None:
@@ -57,41 +57,41 @@ class _Demands:
         self.node_name = spec.node_name
         self.affinity: RequiredNodeAffinity = required_node_affinity(Pod(spec=spec))
         self.tolerations = (*spec.tolerations, *daemon_tolerations(spec.host_network))
-        self.answers: dict[str, tuple[Mapping[str, str], tuple[Taint, ...], Fit]] = {}
+        self.fits: dict[str, tuple[Mapping[str, str], tuple[Taint, ...], Fit]] = {}
 
 
-class FitMemory:
+class FitCache:
     """Answers for all DaemonSets."""
 
     def __init__(self) -> None:
-        self._demands: dict[str, _Demands] = {}
+        self._requirements: dict[str, _NodeRequirements] = {}
 
     def fit(self, daemon_set: DaemonSet, node: Node) -> Fit:
         uid = daemon_set.metadata.uid
-        demands = self._demands.get(uid)
-        if demands is None or demands.generation != daemon_set.metadata.generation:
-            demands = self._demands[uid] = _Demands(daemon_set)
+        requirements = self._requirements.get(uid)
+        if requirements is None or requirements.generation != daemon_set.metadata.generation:
+            requirements = self._requirements[uid] = _NodeRequirements(daemon_set)
         labels, taints = node.metadata.labels, node.spec.taints
-        known = demands.answers.get(node.metadata.name)
+        known = requirements.fits.get(node.metadata.name)
         if known is not None and known[0] == labels and known[1] == taints:
             return known[2]
-        fit = _judge(demands, node)
-        demands.answers[node.metadata.name] = (labels, taints, fit)
+        fit = _evaluate(requirements, node)
+        requirements.fits[node.metadata.name] = (labels, taints, fit)
         return fit
 
     def forget_daemon_set(self, uid: str) -> None:
-        self._demands.pop(uid, None)
+        self._requirements.pop(uid, None)
 
     def forget_node(self, name: str) -> None:
-        for demands in self._demands.values():
-            demands.answers.pop(name, None)
+        for requirements in self._requirements.values():
+            requirements.fits.pop(name, None)
 
 
 def daemon_tolerations(is_on_host_network: bool) -> tuple[Toleration, ...]:
     return (*_ALWAYS_TOLERATED, _TOLERATED_ON_HOST_NETWORK) if is_on_host_network else _ALWAYS_TOLERATED
 
 
-def tolerating(spec: Document) -> Document:
+def with_daemon_tolerations(spec: Document) -> Document:
     """The pod spec with a daemon's tolerations: one that says the same, but for a limited time, is replaced."""
     tolerations: list[Document] = [*(spec.get("tolerations") or [])]
     for each in daemon_tolerations(bool(spec.get("hostNetwork"))):
@@ -108,7 +108,7 @@ def tolerating(spec: Document) -> Document:
     return {**spec, "tolerations": tolerations}
 
 
-def pinned(spec: Document, node_name: str) -> Document:
+def pin_to_node(spec: Document, node_name: str) -> Document:
     """The pod spec for one node: what its affinity demanded is fulfilled by that node already."""
     term = {"matchFields": [{"key": NAME_FIELD, "operator": "In", "values": [node_name]}]}
     affinity: Document = {**(spec.get("affinity") or {})}
@@ -130,16 +130,16 @@ def target_node(pod: Pod) -> str | None:
     return None
 
 
-def _judge(demands: _Demands, node: Node) -> Fit:
+def _evaluate(requirements: _NodeRequirements, node: Node) -> Fit:
     name = node.metadata.name
-    if demands.node_name not in ("", name) or not demands.affinity.matches(node.metadata.labels, name):
+    if requirements.node_name not in ("", name) or not requirements.affinity.matches(node.metadata.labels, name):
         return Fit(should_run=False, may_stay=False)
-    if find_untolerated_taint(node.spec.taints, demands.tolerations) is None:
+    if find_untolerated_taint(node.spec.taints, requirements.tolerations) is None:
         return Fit(should_run=True, may_stay=True)
-    is_driven_out = any(
-        taint.effect == NO_EXECUTE and not is_tolerated(taint, demands.tolerations) for taint in node.spec.taints
+    is_evicted = any(
+        taint.effect == NO_EXECUTE and not is_tolerated(taint, requirements.tolerations) for taint in node.spec.taints
     )
-    return Fit(should_run=False, may_stay=not is_driven_out)
+    return Fit(should_run=False, may_stay=not is_evicted)
 
 
 def daemon_pod(wanted: DaemonSet, hashed: str) -> Document:
@@ -151,7 +151,7 @@ def daemon_pod(wanted: DaemonSet, hashed: str) -> Document:
         labels[TEMPLATE_GENERATION] = generation
     if hashed:
         labels[REVISION_HASH] = hashed
-    return {**pod, "metadata": {**pod["metadata"], "labels": labels}, "spec": tolerating(pod["spec"])}
+    return {**pod, "metadata": {**pod["metadata"], "labels": labels}, "spec": with_daemon_tolerations(pod["spec"])}
 
 
 def template_generation(daemon_set: DaemonSet) -> str | None:

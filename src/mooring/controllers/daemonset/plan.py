@@ -34,7 +34,7 @@ class Plan:
     nodes: list[str] = field(default_factory=list)
     """They get a pod."""
     to_delete: list[Pod] = field(default_factory=list)
-    told: list[tuple[EventType, str, str]] = field(default_factory=list)
+    events: list[tuple[EventType, str, str]] = field(default_factory=list)
     """Type, reason and message of events."""
     failed_on: list[str] = field(default_factory=list)
     """Nodes whose failed pod is deleted now: the next there will have to wait longer."""
@@ -72,9 +72,9 @@ def plan_nodes(target: Target, by_node: Mapping[str, Sequence[Pod]], backoff_s: 
         if fit.should_run and pods is None:
             plan.nodes.append(name)
         elif fit.may_stay:
-            running = _drop_ended(plan, name, pods or (), backoff_s)
+            running = _delete_finished(plan, name, pods or (), backoff_s)
             if does_surge:
-                _thin_out_surging(plan, target, name, running)
+                _delete_surplus_surge_pods(plan, target, name, running)
             elif len(running) > 1:
                 plan.to_delete += sorted(running, key=_oldest_first)[1:]
         else:
@@ -144,7 +144,7 @@ def unavailable_count(daemon_set: DaemonSet, desired: int) -> int:
 # --- one node ---------------------------------------------------------------------------------------------------
 
 
-def _drop_ended(plan: Plan, node_name: str, pods: Sequence[Pod], backoff_s: Callable[[str], float]) -> list[Pod]:
+def _delete_finished(plan: Plan, node_name: str, pods: Sequence[Pod], backoff_s: Callable[[str], float]) -> list[Pod]:
     """The pods that are neither going nor ended; those that have ended are to be deleted."""
     running = []
     for pod in pods:
@@ -157,17 +157,17 @@ def _drop_ended(plan: Plan, node_name: str, pods: Sequence[Pod], backoff_s: Call
                 plan.later_s = wait_s if plan.later_s is None else min(plan.later_s, wait_s)
                 continue
             plan.failed_on.append(node_name)
-            plan.told.append(("Warning", "FailedDaemonPod", f"Found failed {described}, will try to kill it"))
+            plan.events.append(("Warning", "FailedDaemonPod", f"Found failed {described}, will try to kill it"))
             plan.to_delete.append(pod)
         elif pod.status.phase == "Succeeded":
-            plan.told.append(("Normal", "SucceededDaemonPod", f"Found succeeded {described}, will try to delete it"))
+            plan.events.append(("Normal", "SucceededDaemonPod", f"Found succeeded {described}, will try to delete it"))
             plan.to_delete.append(pod)
         else:
             running.append(pod)
     return running
 
 
-def _thin_out_surging(plan: Plan, target: Target, node_name: str, running: list[Pod]) -> None:
+def _delete_surplus_surge_pods(plan: Plan, target: Target, node_name: str, running: list[Pod]) -> None:
     """Two may be there: an old pod that is ready, and a new one that is not available yet."""
     if not running and target.fits[node_name].should_run:
         plan.nodes.append(node_name)
@@ -197,7 +197,7 @@ def _oldest_first(pod: Pod) -> tuple[bool, str, str]:
 
 def _plan_replacing(target: Target, everywhere: Mapping[str, Sequence[Pod]], unavailable_max: int) -> Plan:
     unavailable = 0
-    replaced_anyway: list[Pod] = []
+    unavailable_old: list[Pod] = []
     candidates: list[Pod] = []
     for pods in everywhere.values():
         pair = _new_and_old(target, pods)
@@ -211,19 +211,19 @@ def _plan_replacing(target: Target, everywhere: Mapping[str, Sequence[Pod]], una
             assert new is not None
             unavailable += not target.is_available(new)
         elif not target.is_available(old):
-            replaced_anyway.append(old)
+            unavailable_old.append(old)
             unavailable += 1
         elif unavailable < unavailable_max:
             candidates.append(old)
     allowed = max(0, unavailable_max - unavailable)
-    return Plan(to_delete=[*replaced_anyway, *candidates[:allowed]])
+    return Plan(to_delete=[*unavailable_old, *candidates[:allowed]])
 
 
 def _plan_surging(target: Target, everywhere: Mapping[str, Sequence[Pod]], surge_max: int, desired: int) -> Plan:
     surging = available = 0
     to_delete: list[Pod] = []
     out_of_place: list[Pod] = []
-    replaced_anyway: list[str] = []
+    unavailable_old: list[str] = []
     candidates: list[str] = []
     for name, pods in everywhere.items():
         pair = _new_and_old(target, pods)
@@ -244,7 +244,7 @@ def _plan_surging(target: Target, everywhere: Mapping[str, Sequence[Pod]], surge
                 surging += 1
         elif not target.is_available(old):
             if should_run:
-                replaced_anyway.append(name)
+                unavailable_old.append(name)
             else:
                 to_delete.append(old)
         elif not should_run:
@@ -253,7 +253,7 @@ def _plan_surging(target: Target, everywhere: Mapping[str, Sequence[Pod]], surge
             candidates.append(name)
     to_delete += out_of_place[: max(0, available - desired)]
     allowed = max(0, surge_max - surging)
-    return Plan(nodes=[*replaced_anyway, *candidates[:allowed]], to_delete=to_delete)
+    return Plan(nodes=[*unavailable_old, *candidates[:allowed]], to_delete=to_delete)
 
 
 def _new_and_old(target: Target, pods: Sequence[Pod]) -> tuple[Pod | None, Pod | None] | None:

@@ -36,7 +36,7 @@ from mooring.client.cache.lister import BY_NAMESPACE, namespace_of
 from mooring.client.errors import AlreadyExistsError, ClientError, NotFoundError
 from mooring.controllers.adoption import AdoptionError, claim_objects
 from mooring.controllers.conditions import find_condition
-from mooring.controllers.context import DONE, Controller, Failed, Later, Outcome, Workshop
+from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Later, Outcome
 from mooring.controllers.deployment.handlers import DeploymentHandlers
 from mooring.controllers.deployment.history import (
     REVISION,
@@ -75,12 +75,12 @@ from mooring.controllers.deployment.status import (
     with_condition,
 )
 from mooring.controllers.documents import document_of, is_namespace_terminating
-from mooring.controllers.expectations import OwnWrites
-from mooring.controllers.pods import BY_CONTROLLER, add_controller_index, orphans_like
+from mooring.controllers.expectations import WriteExpectations
+from mooring.controllers.pods import BY_CONTROLLER, add_controller_index, matching_orphans
 from mooring.controllers.replicas import replicas_of
 
 FAILURES_MAX = 15
-BEHIND_S = 1.0
+RESYNC_S = 1.0
 """When to look again if the watch of ReplicaSets has not caught up; it calls earlier, if it tells anything."""
 _NO_LIMIT = 2**31 - 1
 
@@ -88,7 +88,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class _Work:
+class _SyncState:
     """One look at one Deployment."""
 
     stored: Deployment
@@ -112,26 +112,26 @@ class _Work:
 class DeploymentController(Controller):
     name = "deployment-controller"
 
-    def __init__(self, workshop: Workshop) -> None:
-        super().__init__(workshop)
-        self.workers = workshop.settings.concurrent_deployment_syncs
-        self._recorder = workshop.recorder(self.name)
-        self._deployments = workshop.informers.informer(Deployment)
-        self._sets = workshop.informers.informer(ReplicaSet)
-        self._written = OwnWrites(workshop.client, REPLICA_SET, ReplicaSet, self._sets)
-        self._tally = workshop.pod_tally()
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
+        self.workers = context.settings.concurrent_deployment_syncs
+        self._recorder = context.recorder(self.name)
+        self._deployments = context.informers.informer(Deployment)
+        self._sets = context.informers.informer(ReplicaSet)
+        self._write_expectations = WriteExpectations(context.client, REPLICA_SET, ReplicaSet, self._sets)
+        self._pod_counts = context.pod_counts()
         self._deployments.add_index(BY_NAMESPACE, namespace_of)
         add_controller_index(self._sets)
-        pods = workshop.informers.informer(Pod)
-        DeploymentHandlers(self.name, self.queue, self._deployments, self._sets, pods, self._tally)
+        pods = context.informers.informer(Pod)
+        DeploymentHandlers(self.name, self.queue, self._deployments, self._sets, pods, self._pod_counts)
 
     async def sync(self, key: str) -> Outcome:
         stored = self._deployments.lister.by_key(key)
         if stored is None:
-            self._written.forget(key)
+            self._write_expectations.forget(key)
             return DONE
         try:
-            return await self._sync(stored) if await self._written.are_seen(key) else Later(BEHIND_S)
+            return await self._sync(stored) if await self._write_expectations.are_written_seen(key) else Later(RESYNC_S)
         except (ClientError, AdoptionError, LabelSelectorError) as error:
             if is_namespace_terminating(error):
                 return DONE
@@ -143,73 +143,73 @@ class DeploymentController(Controller):
     async def _sync(self, stored: Deployment) -> Outcome:
         selector = stored.spec.selector
         if selector is not None and not selector.match_labels and not selector.match_expressions:
-            return await self._refuse_to_select_all(stored)
+            return await self._reject_empty_selector(stored)
         new, old = generations(stored, await self._own_sets(stored))
-        work = _Work(stored, stored, new, old, stored.metadata.annotations.get(REVISION, ""))
+        state = _SyncState(stored, stored, new, old, stored.metadata.annotations.get(REVISION, ""))
         if stored.metadata.deletion_timestamp is not None:
-            await self._keep_up(work)
-            return await self._write_status(work, self._counted(work))
-        work.draft = replace(stored, status=paused_status(stored, self.clock.wall_s()))
-        wish = rollback_revision(stored)
-        if wish is not None and not stored.spec.paused:
-            return await self._roll_back(work, wish)
-        await self._keep_up(work)
-        if stored.spec.paused or is_scaling(stored, work.sets):
-            return await self._scale(work, may_clean_up=stored.spec.paused and wish is None)
+            await self._sync_revision(state)
+            return await self._write_status(state, self._counted_status(state))
+        state.draft = replace(stored, status=paused_status(stored, self.clock.wall_s()))
+        rollback_to = rollback_revision(stored)
+        if rollback_to is not None and not stored.spec.paused:
+            return await self._roll_back(state, rollback_to)
+        await self._sync_revision(state)
+        if stored.spec.paused or is_scaling(stored, state.sets):
+            return await self._scale(state, may_clean_up=stored.spec.paused and rollback_to is None)
         match stored.spec.strategy.type:
             case strategy if strategy == RECREATE:
-                return await self._recreate(work)
+                return await self._recreate(state)
             case strategy if strategy == ROLLING_UPDATE:
-                return await self._roll(work)
+                return await self._roll_out(state)
             case strategy:
                 return Failed(f"unexpected deployment strategy type: {strategy}")
 
     # ------------------------------------------------------------------------------------------------- the ways
 
-    async def _scale(self, work: _Work, *, may_clean_up: bool) -> Outcome:
-        await self._resize(work, plan_scaling(work.stored, work.new, work.old))
+    async def _scale(self, state: _SyncState, *, may_clean_up: bool) -> Outcome:
+        await self._resize(state, plan_scaling(state.stored, state.new, state.old))
         if may_clean_up:
-            await self._clean_up(work)
-        return await self._write_status(work, self._counted(work))
+            await self._clean_up(state)
+        return await self._write_status(state, self._counted_status(state))
 
-    async def _roll(self, work: _Work) -> Outcome:
-        new = work.new if work.new is not None else await self._create_new_set(work)
-        resizes = rolling_up(work.stored, new, work.sets) or rolling_down(work.stored, new, work.old)
-        await self._resize(work, resizes)
-        if not resizes and is_complete(work.stored, work.draft.status):
-            await self._clean_up(work)
-        return await self._write_rollout_status(work)
+    async def _roll_out(self, state: _SyncState) -> Outcome:
+        new = state.new if state.new is not None else await self._create_new_set(state)
+        resizes = rolling_up(state.stored, new, state.sets) or rolling_down(state.stored, new, state.old)
+        await self._resize(state, resizes)
+        if not resizes and is_complete(state.stored, state.draft.status):
+            await self._clean_up(state)
+        return await self._write_rollout_status(state)
 
-    async def _recreate(self, work: _Work) -> Outcome:
+    async def _recreate(self, state: _SyncState) -> Outcome:
         """All old pods are gone before the first new one comes."""
-        down = [Resize(each, 0) for each in work.old if replicas_of(each) > 0]
-        await self._resize(work, down)
-        if down or self._has_old_pods(work):
-            return await self._write_rollout_status(work)
-        new = work.new if work.new is not None else await self._create_new_set(work)
-        wanted = replicas_of(work.stored)
+        down = [Resize(each, 0) for each in state.old if replicas_of(each) > 0]
+        await self._resize(state, down)
+        if down or self._has_old_pods(state):
+            return await self._write_rollout_status(state)
+        new = state.new if state.new is not None else await self._create_new_set(state)
+        wanted = replicas_of(state.stored)
         if replicas_of(new) != wanted:
-            await self._resize(work, [Resize(new, wanted)])
-        if is_complete(work.stored, work.draft.status):
-            await self._clean_up(work)
-        return await self._write_rollout_status(work)
+            await self._resize(state, [Resize(new, wanted)])
+        if is_complete(state.stored, state.draft.status):
+            await self._clean_up(state)
+        return await self._write_rollout_status(state)
 
-    def _has_old_pods(self, work: _Work) -> bool:
-        if any(each.status.replicas > 0 for each in work.old):
+    def _has_old_pods(self, state: _SyncState) -> bool:
+        if any(each.status.replicas > 0 for each in state.old):
             return True
-        tallies = [counts for each in work.old for counts in self._tally.of(each.metadata.uid).values()]
+        tallies = [counts for each in state.old for counts in self._pod_counts.of(each.metadata.uid).values()]
         return any(counts.active or counts.terminating for counts in tallies)
 
-    async def _roll_back(self, work: _Work, wish: int) -> Outcome:
+    async def _roll_back(self, state: _SyncState, rollback_to: int) -> Outcome:
         """What `kubectl rollout undo` asked for in former times: the template of an old revision, by annotation."""
-        await self._keep_up(work)
-        if work.new is None:
-            await self._create_new_set(work)
-        wish = wish or last_revision(work.sets)
-        target = next((each for each in work.sets if wish and revision_of(each) == wish), None)
-        stored, name = work.stored, work.stored.metadata.name
+        await self._sync_revision(state)
+        if state.new is None:
+            await self._create_new_set(state)
+        rollback_to = rollback_to or last_revision(state.sets)
+        target = next((each for each in state.sets if rollback_to and revision_of(each) == rollback_to), None)
+        stored, name = state.stored, state.stored.metadata.name
         if target is None:
-            message = "Unable to find the revision to rollback to." if wish else "Unable to find last revision."
+            message = "Unable to find the revision to rollback to." if rollback_to else "Unable to find last revision."
             self._recorder.event(stored, "Warning", "DeploymentRollbackRevisionNotFound", message)
             await self._update(rolled_back(stored, None))
         elif template_of(target) == template_of(stored):
@@ -218,11 +218,11 @@ class DeploymentController(Controller):
             await self._update(rolled_back(stored, None))
         else:
             await self._update(rolled_back(stored, target))
-            message = f'Rolled back deployment "{name}" to revision {wish}'
+            message = f'Rolled back deployment "{name}" to revision {rollback_to}'
             self._recorder.event(stored, "Normal", "DeploymentRollback", message)
         return DONE
 
-    async def _refuse_to_select_all(self, stored: Deployment) -> Outcome:
+    async def _reject_empty_selector(self, stored: Deployment) -> Outcome:
         message = "This deployment is selecting all pods. A non-empty selector is required."
         self._recorder.event(stored, "Warning", "SelectingAll", message)
         if stored.status.observed_generation < stored.metadata.generation:
@@ -237,54 +237,54 @@ class DeploymentController(Controller):
         selector = compile_selector(stored.spec.selector)
         lister = self._sets.lister
         own = lister.by_index(BY_CONTROLLER, stored.metadata.uid)
-        orphans = orphans_like(lister, stored.metadata.namespace, selector)
+        orphans = matching_orphans(lister, stored.metadata.namespace, selector)
         return await claim_objects(
             self.client, stored, [*own, *orphans], lambda each: selector.matches(each.metadata.labels)
         )
 
-    async def _keep_up(self, work: _Work) -> None:
+    async def _sync_revision(self, state: _SyncState) -> None:
         """The new ReplicaSet gets the Deployment's annotations, and the Deployment its revision."""
-        new, stored = work.new, work.stored
+        new, stored = state.new, state.stored
         if new is None:
             return
-        annotations = new_set_annotations(stored, new.metadata.annotations, next_revision(work.old))
+        annotations = new_set_annotations(stored, new.metadata.annotations, next_revision(state.old))
         min_ready_s = stored.spec.min_ready_seconds
         if annotations != new.metadata.annotations or new.spec.min_ready_seconds != min_ready_s:
             document = document_of(new)
             document["metadata"]["annotations"] = annotations
             document["spec"]["minReadySeconds"] = min_ready_s
-            new = work.new = await self._update_set(stored, document)
-        work.revision = new.metadata.annotations.get(REVISION, "")
-        if has_deadline(stored) and find_condition(work.draft.status.conditions, PROGRESSING) is None:
+            new = state.new = await self._update_set(stored, document)
+        state.revision = new.metadata.annotations.get(REVISION, "")
+        if has_deadline(stored) and find_condition(state.draft.status.conditions, PROGRESSING) is None:
             message = f'Found new replica set "{new.metadata.name}"'
-            work.note(self._condition("True", "FoundNewReplicaSet", message))
+            state.note(self._condition("True", "FoundNewReplicaSet", message))
 
-    async def _create_new_set(self, work: _Work) -> ReplicaSet:
-        stored = work.stored
-        replicas, revision = new_set_size(stored, work.old, 0), next_revision(work.old)
+    async def _create_new_set(self, state: _SyncState) -> ReplicaSet:
+        stored = state.stored
+        replicas, revision = new_set_size(stored, state.old, 0), next_revision(state.old)
         document = new_set_document(stored, stored.status.collision_count, revision, replicas)
         name = document["metadata"]["name"]
         try:
             raw = await self.client.create(REPLICA_SET, stored.metadata.namespace, document)
         except AlreadyExistsError:
-            work.new = await self._found_instead(work, name)
+            state.new = await self._existing_set(state, name)
         except ClientError as error:
-            self._written.failed(stored.key, stored.metadata.namespace, name, error)
-            await self._note_failed_creation(work, name, error)
+            self._write_expectations.failed(stored.key, stored.metadata.namespace, name, error)
+            await self._record_failed_creation(state, name, error)
             raise
         else:
-            work.new = self._written.answered(stored.key, raw)
+            state.new = self._write_expectations.answered(stored.key, raw)
             if replicas > 0:
                 message = f"Scaled up replica set {name} from 0 to {replicas}"
                 self._recorder.event(stored, "Normal", "ScalingReplicaSet", message)
             if has_deadline(stored):
-                work.note(self._condition("True", "NewReplicaSetCreated", f'Created new replica set "{name}"'))
-        work.revision = str(revision)
-        return work.new
+                state.note(self._condition("True", "NewReplicaSetCreated", f'Created new replica set "{name}"'))
+        state.revision = str(revision)
+        return state.new
 
-    async def _found_instead(self, work: _Work, name: str) -> ReplicaSet:
+    async def _existing_set(self, state: _SyncState, name: str) -> ReplicaSet:
         """The ReplicaSet that has the name already, if it is ours; else the next hash is another one."""
-        stored = work.stored
+        stored = state.stored
         found = self._sets.lister.get(stored.metadata.namespace, name)
         if found is None:
             raise NotFoundError(f'replicaset.apps "{name}" not found')  # ours perhaps, and too new: look again
@@ -292,26 +292,26 @@ class DeploymentController(Controller):
         if owner is not None and owner.uid == stored.metadata.uid and template_of(found) == template_of(stored):
             return found
         collisions = (stored.status.collision_count or 0) + 1
-        work.draft = replace(work.draft, status=replace(work.draft.status, collision_count=collisions))
-        await self._write_draft(work)
+        state.draft = replace(state.draft, status=replace(state.draft.status, collision_count=collisions))
+        await self._write_draft(state)
         raise AlreadyExistsError(f'replicasets.apps "{name}" already exists')
 
-    async def _note_failed_creation(self, work: _Work, name: str, error: ClientError) -> None:
+    async def _record_failed_creation(self, state: _SyncState, name: str, error: ClientError) -> None:
         if is_namespace_terminating(error):
             return
         message = f'Failed to create new replica set "{name}": {error}'
-        if has_deadline(work.stored):
-            work.note(self._condition("False", "ReplicaSetCreateError", message))
+        if has_deadline(state.stored):
+            state.note(self._condition("False", "ReplicaSetCreateError", message))
             try:
-                await self._write_draft(work)
+                await self._write_draft(state)
             except ClientError as second:
-                logger.info("the failure of deployment %s could not be noted: %s", work.stored.key, second)
-        self._recorder.event(work.stored, "Warning", "ReplicaSetCreateError", message)
+                logger.info("the failure of deployment %s could not be noted: %s", state.stored.key, second)
+        self._recorder.event(state.stored, "Warning", "ReplicaSetCreateError", message)
 
-    async def _resize(self, work: _Work, resizes: Sequence[Resize]) -> None:
-        annotations = size_annotations(work.stored)
+    async def _resize(self, state: _SyncState, resizes: Sequence[Resize]) -> None:
+        annotations = size_annotations(state.stored)
         for resize in resizes:
-            target = work.resized.get(resize.target.metadata.uid, resize.target)
+            target = state.resized.get(resize.target.metadata.uid, resize.target)
             before, after = replicas_of(target), resize.replicas
             have = target.metadata.annotations
             if before == after and all(have.get(key) == value for key, value in annotations.items()):
@@ -319,18 +319,18 @@ class DeploymentController(Controller):
             document = document_of(target)
             document["spec"]["replicas"] = after
             document["metadata"]["annotations"] = {**have, **annotations}
-            work.resized[target.metadata.uid] = await self._update_set(work.stored, document)
+            state.resized[target.metadata.uid] = await self._update_set(state.stored, document)
             if before != after:
                 how = "up" if before < after else "down"
                 message = f"Scaled {how} replica set {target.metadata.name} from {before} to {after}"
-                self._recorder.event(work.stored, "Normal", "ScalingReplicaSet", message)
+                self._recorder.event(state.stored, "Normal", "ScalingReplicaSet", message)
 
-    async def _clean_up(self, work: _Work) -> None:
+    async def _clean_up(self, state: _SyncState) -> None:
         """Old ReplicaSets beyond the limit go, the oldest revisions first, if nothing is left of them."""
-        limit = work.stored.spec.revision_history_limit
+        limit = state.stored.spec.revision_history_limit
         if limit is None or limit == _NO_LIMIT:
             return
-        alive = [each for each in work.old if each.metadata.deletion_timestamp is None]
+        alive = [each for each in state.old if each.metadata.deletion_timestamp is None]
         for each in by_revision(alive)[: max(0, len(alive) - limit)]:
             is_seen = each.status.observed_generation >= each.metadata.generation
             if each.status.replicas == 0 and replicas_of(each) == 0 and is_seen:
@@ -344,38 +344,38 @@ class DeploymentController(Controller):
         try:
             raw = await self.client.update(REPLICA_SET, namespace, name, document)
         except ClientError as error:
-            self._written.failed(stored.key, namespace, name, error)
+            self._write_expectations.failed(stored.key, namespace, name, error)
             raise
-        return self._written.answered(stored.key, raw)
+        return self._write_expectations.answered(stored.key, raw)
 
     # ------------------------------------------------------------------------------------------------- its status
 
-    def _counted(self, work: _Work) -> DeploymentStatus:
-        return counted_status(work.draft, work.new, work.sets, self.clock.wall_s())
+    def _counted_status(self, state: _SyncState) -> DeploymentStatus:
+        return counted_status(state.draft, state.new, state.sets, self.clock.wall_s())
 
-    async def _write_rollout_status(self, work: _Work) -> Outcome:
+    async def _write_rollout_status(self, state: _SyncState) -> Outcome:
         now_s = self.clock.wall_s()
-        status = rollout_status(work.draft, work.new, work.sets, now_s)
-        again_s = check_again_in_s(work.stored, status, now_s) if status == work.stored.status else None
-        await self._write_status(work, status)
+        status = rollout_status(state.draft, state.new, state.sets, now_s)
+        again_s = check_again_in_s(state.stored, status, now_s) if status == state.stored.status else None
+        await self._write_status(state, status)
         return Later(again_s) if again_s is not None else DONE
 
-    async def _write_status(self, work: _Work, status: DeploymentStatus) -> Outcome:
-        work.draft = replace(work.draft, status=status)
-        await self._write_draft(work)
+    async def _write_status(self, state: _SyncState, status: DeploymentStatus) -> Outcome:
+        state.draft = replace(state.draft, status=status)
+        await self._write_draft(state)
         return DONE
 
-    async def _write_draft(self, work: _Work) -> None:
+    async def _write_draft(self, state: _SyncState) -> None:
         """If it says anything new. Annotations are written together with the status."""
-        stored = work.stored
-        is_revision_new = bool(work.revision) and work.revision != stored.metadata.annotations.get(REVISION)
-        if work.draft.status == stored.status and not is_revision_new:
+        stored = state.stored
+        is_revision_new = bool(state.revision) and state.revision != stored.metadata.annotations.get(REVISION)
+        if state.draft.status == stored.status and not is_revision_new:
             return
         document = document_of(stored)
-        document["status"] = status_document(work.draft.status)
+        document["status"] = status_document(state.draft.status)
         if is_revision_new:
             metadata = document["metadata"]
-            metadata["annotations"] = {**(metadata.get("annotations") or {}), REVISION: work.revision}
+            metadata["annotations"] = {**(metadata.get("annotations") or {}), REVISION: state.revision}
         await self._update(document, subresource="status")
 
     async def _update(self, document: Document, *, subresource: str = "") -> None:

@@ -18,7 +18,7 @@ from mooring.api.views.workloads import Deployment, ReplicaSet
 from mooring.client.cache.informer import Informer
 from mooring.client.workqueue import WorkQueue
 from mooring.controllers.deployment.sizes import RECREATE
-from mooring.controllers.pod_indexes import PodTally
+from mooring.controllers.pod_indexes import PodCountIndex
 from mooring.controllers.pods import BY_CONTROLLER
 
 
@@ -32,12 +32,12 @@ class DeploymentHandlers:
         deployments: Informer[Deployment],
         sets: Informer[ReplicaSet],
         pods: Informer[Pod],
-        tally: PodTally,
+        counts_by_labels: PodCountIndex,
     ) -> None:
         self._queue = queue
         self._deployments = deployments.lister
         self._sets = sets.lister
-        self._tally = tally
+        self._pod_counts = counts_by_labels
         deployments.add_handler(
             name,
             on_add=lambda added, is_initial: queue.add(added.key),
@@ -84,7 +84,7 @@ class DeploymentHandlers:
         if deployment is None or deployment.spec.strategy.type != RECREATE:
             return
         sets = self._sets.by_index(BY_CONTROLLER, deployment.metadata.uid)
-        if not any(self._tally.of(each.metadata.uid) for each in sets):
+        if not any(self._pod_counts.of(each.metadata.uid) for each in sets):
             self._queue.add(deployment.key)
 
     def _add(self, namespace: str, reference: OwnerReference) -> None:

@@ -205,7 +205,7 @@ def rollback_revision(deployment: Deployment) -> int | None:
 
 
 def rolled_back(deployment: Deployment, target: ReplicaSet | None) -> Document:
-    """The Deployment with the template and the annotations of the target, and the wish for it taken away."""
+    """The Deployment with the template and the annotations of the target, and the rollback_to for it taken away."""
     document = document_of(deployment)
     metadata = document["metadata"]
     annotations: dict[str, str] = dict(metadata.get("annotations") or {})
@@ -215,8 +215,8 @@ def rolled_back(deployment: Deployment, target: ReplicaSet | None) -> Document:
         labels.pop(TEMPLATE_HASH, None)
         document["spec"]["template"] = {**template, "metadata": {**(template.get("metadata") or {}), "labels": labels}}
         annotations = {key: value for key, value in annotations.items() if key in KEPT_ANNOTATIONS}
-        theirs = target.metadata.annotations
-        annotations |= {key: value for key, value in theirs.items() if key not in KEPT_ANNOTATIONS}
+        target_annotations = target.metadata.annotations
+        annotations |= {key: value for key, value in target_annotations.items() if key not in KEPT_ANNOTATIONS}
     annotations.pop(ROLLBACK_TO, None)
     metadata["annotations"] = annotations
     return document

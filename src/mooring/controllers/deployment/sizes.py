@@ -47,21 +47,21 @@ def is_rolling(deployment: Deployment) -> bool:
 
 
 def max_surge(deployment: Deployment) -> int:
-    return _fenceposts(deployment)[0] if is_rolling(deployment) else 0
+    return _surge_and_unavailable(deployment)[0] if is_rolling(deployment) else 0
 
 
 def max_unavailable(deployment: Deployment) -> int:
     replicas = replicas_of(deployment)
     if not is_rolling(deployment) or replicas == 0:
         return 0
-    return min(_fenceposts(deployment)[1], replicas)
+    return min(_surge_and_unavailable(deployment)[1], replicas)
 
 
 def max_replicas(deployment: Deployment) -> int:
     return replicas_of(deployment) + max_surge(deployment)
 
 
-def _fenceposts(deployment: Deployment) -> tuple[int, int]:
+def _surge_and_unavailable(deployment: Deployment) -> tuple[int, int]:
     rolling = deployment.spec.strategy.rolling_update
     if rolling is None:
         return 0, 1
@@ -75,14 +75,14 @@ def _fenceposts(deployment: Deployment) -> tuple[int, int]:
 
 
 def new_set_size(deployment: Deployment, sets: Sequence[ReplicaSet], current: int) -> int:
-    """The size of the new ReplicaSet, which is `current` and among the sets: as much larger as there is room for."""
+    """The size of the new ReplicaSet, which is `current` and among the sets: as much larger as there is allowed for."""
     wanted = replicas_of(deployment)
     if not is_rolling(deployment):
         return wanted
     rolling = deployment.spec.strategy.rolling_update
     surge = scaled_value(rolling.max_surge, wanted, is_rounded_up=True) if rolling is not None else 0
-    room = wanted + surge - sum_of_sizes(sets)
-    return current + min(room, wanted - current) if room > 0 else current
+    allowed = wanted + surge - sum_of_sizes(sets)
+    return current + min(allowed, wanted - current) if allowed > 0 else current
 
 
 def rolling_up(deployment: Deployment, new: ReplicaSet, sets: Sequence[ReplicaSet]) -> list[Resize]:
@@ -131,7 +131,7 @@ def _shrink(steps: list[Resize], sizes: list[int], index: int, target: ReplicaSe
 
 
 def is_scaling(deployment: Deployment, sets: Sequence[ReplicaSet]) -> bool:
-    """Whether somebody changed the Deployment's size since its ReplicaSets got theirs."""
+    """Whether somebody changed the Deployment's size since its ReplicaSets got target_annotations."""
     wanted = replicas_of(deployment)
     desired = [annotated_count(each, DESIRED_REPLICAS) for each in sets if replicas_of(each) > 0]
     return any(count is not None and count != wanted for count in desired)

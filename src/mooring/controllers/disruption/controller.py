@@ -35,13 +35,13 @@ from mooring.client.errors import ClientError, ConflictError, NotFoundError
 from mooring.client.interface import PatchForm
 from mooring.client.workers import run_workers
 from mooring.controllers.conditions import DISRUPTION_TARGET
-from mooring.controllers.context import DONE, Controller, Failed, Later, Outcome, Workshop, split_key
+from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Later, Outcome, split_key
 from mooring.controllers.disruption.plan import (
     Scale,
-    asks_owners,
     disrupted_pods,
     expected_pods,
     healthy_pods,
+    needs_scales,
     plan_failure,
     plan_status,
     selector_text,
@@ -49,7 +49,7 @@ from mooring.controllers.disruption.plan import (
     status_document,
 )
 from mooring.controllers.documents import document_of
-from mooring.controllers.pod_indexes import PodGroup, Selecting, pod_groups
+from mooring.controllers.pod_indexes import PodGroup, SelectorIndex, pod_groups
 from mooring.controllers.replicas import replicas_of
 from mooring.controllers.served_kinds import ServedKinds
 from mooring.kit.clock import format_rfc3339
@@ -71,9 +71,9 @@ class ScaleError(Exception):
 class OwnerScales:
     """Asked for one owner after the other."""
 
-    def __init__(self, workshop: Workshop) -> None:
-        informers = workshop.informers
-        self._client = workshop.client
+    def __init__(self, context: ControllerContext) -> None:
+        informers = context.informers
+        self._client = context.client
         self._replication_controllers = informers.informer(ReplicationController).lister
         self._replica_sets = informers.informer(ReplicaSet).lister
         self._deployments = informers.informer(Deployment).lister
@@ -98,10 +98,10 @@ class OwnerScales:
         replica_set = self._replica_sets.get(namespace, owner.name)
         if replica_set is None or replica_set.metadata.uid != owner.uid:
             return None
-        above = controller_of(replica_set.metadata)
-        if above is None or above.kind != "Deployment":
+        deployment_reference = controller_of(replica_set.metadata)
+        if deployment_reference is None or deployment_reference.kind != "Deployment":
             return _scale(replica_set, owner.uid)
-        return _scale(self._deployments.get(namespace, above.name), above.uid)
+        return _scale(self._deployments.get(namespace, deployment_reference.name), deployment_reference.uid)
 
     async def _scale_of_any(self, owner: OwnerReference, namespace: str) -> Scale | None:
         kind = self._kinds.find(owner.api_version, owner.kind)
@@ -147,15 +147,15 @@ def _number_at(found: object, path: str) -> int:
 class DisruptionController(Controller):
     name: ClassVar[str] = "disruption-controller"
 
-    def __init__(self, workshop: Workshop) -> None:
-        super().__init__(workshop)
-        self._recorder = workshop.recorder("controllermanager")
-        self._budgets = workshop.informers.informer(PodDisruptionBudget)
-        self._pods = workshop.informers.informer(Pod)
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
+        self._recorder = context.recorder("controllermanager")
+        self._budgets = context.informers.informer(PodDisruptionBudget)
+        self._pods = context.informers.informer(Pod)
         self._groups = pod_groups(self._pods)
-        self._owners = OwnerScales(workshop)
-        self._stale_targets = workshop.queue("stale pod disruptions")
-        self._selecting = Selecting(self.name, self._budgets, lambda budget: compile_selector(budget.spec.selector))
+        self._owners = OwnerScales(context)
+        self._stale_targets = context.queue("stale pod disruptions")
+        self._selectors = SelectorIndex(self.name, self._budgets, lambda budget: compile_selector(budget.spec.selector))
         self._budgets.add_handler(
             self.name,
             on_add=lambda budget, is_initial: self.queue.add(budget.key),
@@ -167,7 +167,7 @@ class DisruptionController(Controller):
 
     def start(self, group: TaskGroup) -> None:
         super().start(group)
-        run_workers(self._stale_targets, self._take_back_target, workers=1, group=group)
+        run_workers(self._stale_targets, self._clear_disruption_target, workers=1, group=group)
 
     def stop(self) -> None:
         super().stop()
@@ -224,7 +224,7 @@ class DisruptionController(Controller):
     async def _scales(self, budget: PodDisruptionBudget, groups: list[PodGroup]) -> dict[str, Scale]:
         """By the uid of each owner. Raises `ClientError`, `ScaleError`, after an event."""
         scales: dict[str, Scale] = {}
-        if not asks_owners(budget):
+        if not needs_scales(budget):
             return scales
         try:
             for group in groups:
@@ -258,7 +258,7 @@ class DisruptionController(Controller):
 
     # ------------------------------------------------------------------------------------- pods that stayed
 
-    async def _take_back_target(self, key: str) -> Outcome:
+    async def _clear_disruption_target(self, key: str) -> Outcome:
         """A pod that was to be disrupted long ago and is still there says so no longer."""
         pod = self._pods.lister.by_key(key)
         left_s = stale_target_in_s(pod, self.clock.wall_s()) if pod is not None else None
@@ -302,7 +302,7 @@ class DisruptionController(Controller):
 
     def _add_budgets_of(self, pod: Pod) -> None:
         metadata = pod.metadata
-        keys = self._selecting.keys(metadata)
+        keys = self._selectors.keys(metadata)
         if len(keys) > 1:
             first = split_key(keys[0])[1]
             self._recorder.event(

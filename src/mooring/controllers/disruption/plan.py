@@ -5,7 +5,7 @@ Goes out   the status it should have, and when to look again
 
  1. How many pods are expected is asked of the owners, because pods that are missing count too. Only a budget with a
     number of pods that have to be available asks nobody.
- 2. A pod that the API server promised to evict is not healthy until it is gone, or until `DELETION_S_MAX` is over.
+ 2. A pod that the API server granted to evict is not healthy until it is gone, or until `DELETION_S_MAX` is over.
  3. If anything cannot be computed, nobody may be disrupted: that is the safe side.
 """
 
@@ -63,15 +63,15 @@ class Disrupted:
     """When the first of them will be overdue."""
 
 
-def asks_owners(budget: PodDisruptionBudget) -> bool:
+def needs_scales(budget: PodDisruptionBudget) -> bool:
     """Whether its counts depend on how many pods the owners want."""
     return budget.spec.max_unavailable is not None or isinstance(budget.spec.min_available, str)
 
 
 def expected_pods(budget: PodDisruptionBudget, groups: Sequence[PodGroup], scales: Mapping[str, Scale]) -> Expected:
-    """`scales` by the uid of the pods' owners; needed only if the budget `asks_owners`."""
+    """`scales` by the uid of the pods' owners; needed only if the budget `needs_scales`."""
     spec = budget.spec
-    if not asks_owners(budget):
+    if not needs_scales(budget):
         wanted = spec.min_available if isinstance(spec.min_available, int) else None
         return Expected(0 if wanted is None else sum(len(group.names) for group in groups), wanted or 0)
     total = sum({scale.uid: scale.replicas for scale in scales.values()}.values())
@@ -88,23 +88,23 @@ def disrupted_pods(budget: PodDisruptionBudget, pods: Iterable[Pod], now_s: floa
     overdue: list[Pod] = []
     next_s: float | None = None
     for pod in pods:
-        promised = budget.status.disrupted_pods.get(pod.metadata.name)
-        if promised is None or pod.metadata.deletion_timestamp is not None:
+        granted = budget.status.disrupted_pods.get(pod.metadata.name)
+        if granted is None or pod.metadata.deletion_timestamp is not None:
             continue
-        due_s = parse_rfc3339(promised) + DELETION_S_MAX
+        due_s = parse_rfc3339(granted) + DELETION_S_MAX
         if due_s <= now_s:
             overdue.append(pod)
             continue
-        since[pod.metadata.name] = promised
+        since[pod.metadata.name] = granted
         next_s = due_s if next_s is None else min(next_s, due_s)
     return Disrupted(since, overdue, next_s)
 
 
 def healthy_pods(groups: Sequence[PodGroup], disrupted: Disrupted, now_s: float) -> int:
-    leaving = {name for name, since in disrupted.since.items() if parse_rfc3339(since) + DELETION_S_MAX > now_s}
+    evicting = {name for name, since in disrupted.since.items() if parse_rfc3339(since) + DELETION_S_MAX > now_s}
     healthy = sum(group.healthy for group in groups)
-    if leaving:
-        healthy -= sum(group.names.get(name, False) for group in groups for name in sorted(leaving))
+    if evicting:
+        healthy -= sum(group.names.get(name, False) for group in groups for name in sorted(evicting))
     return healthy
 
 
@@ -131,7 +131,7 @@ def plan_status(
         disrupted_pods=disrupted,
         conditions=_conditions_with(budget.status.conditions, condition),
     )
-    return None if _says_the_same(budget.status, status) else status
+    return None if _is_same_status(budget.status, status) else status
 
 
 def plan_failure(budget: PodDisruptionBudget, message: str, now: str) -> PodDisruptionBudgetStatus | None:
@@ -236,7 +236,7 @@ def _condition_document(condition: Condition) -> Document:
     return document
 
 
-def _says_the_same(old: PodDisruptionBudgetStatus, new: PodDisruptionBudgetStatus) -> bool:
+def _is_same_status(old: PodDisruptionBudgetStatus, new: PodDisruptionBudgetStatus) -> bool:
     return _counts(old) == _counts(new) and _allowed(old) == _allowed(new)
 
 

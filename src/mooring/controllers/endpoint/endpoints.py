@@ -21,7 +21,7 @@ from mooring.api.views.meta import ObjectReference
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Service
 from mooring.client.errors import AlreadyExistsError, ClientError, ConflictError, NotFoundError
-from mooring.controllers.context import DONE, Controller, Failed, Outcome, Workshop, split_key
+from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Outcome, split_key
 from mooring.controllers.documents import document_of, is_namespace_terminating
 from mooring.controllers.endpoint.service_pods import (
     EXTERNAL_NAME,
@@ -174,13 +174,13 @@ def _comparable(subset: Document) -> str:
 class EndpointsController(Controller):
     name: ClassVar[str] = "endpoints-controller"
 
-    def __init__(self, workshop: Workshop) -> None:
-        super().__init__(workshop)
-        self.workers = workshop.settings.concurrent_endpoint_syncs
-        self._recorder = workshop.recorder("endpoint-controller")
-        batch_s = workshop.settings.endpoint_updates_batch_period_s
-        self._service_pods = ServicePods(workshop, self.name, self.queue, batch_s)
-        self._endpoints = workshop.informers.informer(Endpoints)
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
+        self.workers = context.settings.concurrent_endpoint_syncs
+        self._recorder = context.recorder("endpoint-controller")
+        batch_s = context.settings.endpoint_updates_batch_period_s
+        self._service_pods = ServicePods(context, self.name, self.queue, batch_s)
+        self._endpoints = context.informers.informer(Endpoints)
         self._endpoints.add_handler(self.name, on_add=self._on_endpoints, on_delete=self._on_endpoints_deleted)
 
     # ------------------------------------------------------------------------------------------- one service
@@ -208,7 +208,7 @@ class EndpointsController(Controller):
     async def _write(self, service: Service) -> None:
         """If it differs. Raises `ClientError`, after an event."""
         namespace, name = service.metadata.namespace, service.metadata.name
-        pods, trigger_time = self._service_pods.look(service)
+        pods, trigger_time = self._service_pods.read(service)
         subsets = plan_subsets(service, pods)
         current = self._endpoints.lister.get(namespace, name)
         document: Document = (
@@ -229,10 +229,10 @@ class EndpointsController(Controller):
         except ClientError as error:
             if current is None and is_namespace_terminating(error):
                 return
-            self._tell_failure(service, current, error)
+            self._record_failure(service, current, error)
             raise
 
-    def _tell_failure(self, service: Service, current: Endpoints | None, error: ClientError) -> None:
+    def _record_failure(self, service: Service, current: Endpoints | None, error: ClientError) -> None:
         metadata = service.metadata
         uid = current.metadata.uid if current is not None else ""
         about = ObjectReference(

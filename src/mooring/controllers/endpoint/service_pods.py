@@ -1,10 +1,10 @@
-"""The pods of services: what both controllers of endpoints follow, and when they look at a service again.
+"""The pods of services: what both controllers of endpoints follow, and when they read at a service again.
 
 Comes in   services and pods, from informers
 Goes out   keys of services into the controller's queue; the pods of one service, and since when they are so
 
  1. A pod that changes nothing about a service does not wake it. One that leaves a service wakes that one too.
- 2. A large service is looked at less often: its pods change all the time, and each look costs what it has pods.
+ 2. A large service is looked at less often: its pods change all the time, and each read costs what it has pods.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from mooring.api.views.endpoints import EndpointPort
 from mooring.api.views.pod import Container, Pod
 from mooring.api.views.workloads import Service, ServicePort
 from mooring.client.workqueue import WorkQueue
-from mooring.controllers.context import Workshop
-from mooring.controllers.pod_indexes import Selecting, pod_groups
+from mooring.controllers.context import ControllerContext
+from mooring.controllers.pod_indexes import SelectorIndex, pod_groups
 from mooring.controllers.pods import is_finished, is_ready, ready_condition
 
 IPV4 = "IPv4"
@@ -28,7 +28,7 @@ HEADLESS = "None"
 HEADLESS_LABEL = "service.kubernetes.io/headless"
 TRIGGER_TIME = "endpoints.kubernetes.io/last-change-trigger-time"
 LARGE_SERVICE = 100
-GATHER_S_PER_POD = 100e-6
+BATCH_S_PER_POD = 100e-6
 
 
 def selector_of_service(service: Service) -> LabelMatcher:
@@ -125,11 +125,11 @@ class TriggerTimes:
     """When did the change happen that is told now? The earliest change that was not told yet."""
 
     def __init__(self) -> None:
-        self._told: dict[str, tuple[str, Mapping[str, str]]] = {}
+        self._reported: dict[str, tuple[str, Mapping[str, str]]] = {}
 
     def observe(self, service: Service, pods: Iterable[Pod]) -> str:
         """The time of the earliest new change, of the service or of a pod; empty if there is none."""
-        service_before, pods_before = self._told.get(service.key, ("", {}))
+        service_before, pods_before = self._reported.get(service.key, ("", {}))
         changes: list[str] = []
         pod_times: dict[str, str] = {}
         for pod in pods:
@@ -143,23 +143,23 @@ class TriggerTimes:
         created = service.metadata.creation_timestamp or ""
         if created > service_before:
             changes.append(created)
-        self._told[service.key] = (created, pod_times)
+        self._reported[service.key] = (created, pod_times)
         return min(changes, default="")
 
     def forget(self, key: str) -> None:
-        self._told.pop(key, None)
+        self._reported.pop(key, None)
 
 
 class ServicePods:
     """For one controller, into whose queue it puts the keys of services. `batch_s` is how long changes are gathered."""
 
-    def __init__(self, workshop: Workshop, name: str, queue: WorkQueue[str], batch_s: float) -> None:
+    def __init__(self, context: ControllerContext, name: str, queue: WorkQueue[str], batch_s: float) -> None:
         self._queue = queue
         self._batch_s = batch_s
-        services, pods = workshop.informers.informer(Service), workshop.informers.informer(Pod)
+        services, pods = context.informers.informer(Service), context.informers.informer(Pod)
         self._services, self._pods = services.lister, pods.lister
         self._groups = pod_groups(pods)
-        self._selecting = Selecting(name, services, selector_of_service)
+        self._selectors = SelectorIndex(name, services, selector_of_service)
         self._trigger_times = TriggerTimes()
         self._sizes: dict[str, int] = {}
         services.add_handler(
@@ -170,16 +170,16 @@ class ServicePods:
         )
         pods.add_handler(
             name,
-            on_add=lambda pod, is_initial: self._wake_services_of(pod),
+            on_add=lambda pod, is_initial: self._enqueue_services_of(pod),
             on_update=self._on_pod_updated,
-            on_delete=self._wake_services_of,
+            on_delete=self._enqueue_services_of,
         )
 
     def service(self, key: str) -> Service | None:
         return self._services.by_key(key)
 
-    def look(self, service: Service) -> tuple[list[Pod], str]:
-        """The pods of a service, and the time of the change that made us look; empty if nobody knows it."""
+    def read(self, service: Service) -> tuple[list[Pod], str]:
+        """The pods of a service, and the time of the change that made us read; empty if nobody knows it."""
         namespace = service.metadata.namespace
         groups = self._groups.selected(namespace, selector_of_service(service))
         named = (self._pods.get(namespace, name) for group in groups for name in group.names)
@@ -193,15 +193,15 @@ class ServicePods:
         self._sizes.pop(key, None)
 
     def _on_pod_updated(self, old: Pod, new: Pod) -> None:
-        if not self._selecting.is_any_in(new.metadata.namespace):
+        if not self._selectors.is_any_in(new.metadata.namespace):
             return
         if is_endpoint_changed(old, new) or is_membership_changed(old, new):
-            self._wake_services_of(new)
+            self._enqueue_services_of(new)
             if old.metadata.labels != new.metadata.labels:
-                self._wake_services_of(old)
+                self._enqueue_services_of(old)
 
-    def _wake_services_of(self, pod: Pod) -> None:
-        for key in self._selecting.keys(pod.metadata):
+    def _enqueue_services_of(self, pod: Pod) -> None:
+        for key in self._selectors.keys(pod.metadata):
             size = self._sizes.get(key, 0)
-            gather_s = size * GATHER_S_PER_POD if size > LARGE_SERVICE else 0.0
-            self._queue.add_after(key, max(self._batch_s, gather_s))
+            batch_s = size * BATCH_S_PER_POD if size > LARGE_SERVICE else 0.0
+            self._queue.add_after(key, max(self._batch_s, batch_s))

@@ -20,7 +20,7 @@ from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Service
 from mooring.client.errors import ClientError, NotFoundError
-from mooring.controllers.context import DONE, Controller, Failed, Later, Outcome, Workshop
+from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Later, Outcome
 from mooring.controllers.documents import is_namespace_terminating
 from mooring.controllers.endpoint.service_pods import ServicePods, families_of, selector_of_service
 from mooring.controllers.endpoint.slices_plan import (
@@ -53,14 +53,14 @@ class _Written:
 class EndpointSliceController(Controller):
     name: ClassVar[str] = "endpointslice-controller"
 
-    def __init__(self, workshop: Workshop) -> None:
-        super().__init__(workshop)
-        self.workers = workshop.settings.concurrent_service_endpoint_syncs
-        self._recorder = workshop.recorder("endpoint-slice-controller")
-        self._limit = workshop.settings.max_endpoints_per_slice
-        batch_s = workshop.settings.endpointslice_updates_batch_period_s
-        self._service_pods = ServicePods(workshop, self.name, self.queue, batch_s)
-        informers = workshop.informers
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
+        self.workers = context.settings.concurrent_service_endpoint_syncs
+        self._recorder = context.recorder("endpoint-slice-controller")
+        self._limit = context.settings.max_endpoints_per_slice
+        batch_s = context.settings.endpointslice_updates_batch_period_s
+        self._service_pods = ServicePods(context, self.name, self.queue, batch_s)
+        informers = context.informers
         self._nodes = informers.informer(Node).lister
         self._slices = informers.informer(EndpointSlice)
         self._slices.add_index(BY_SERVICE, _service_of)
@@ -85,11 +85,11 @@ class EndpointSliceController(Controller):
         slices = [
             each
             for each in self._slices.lister.by_index(BY_SERVICE, key)
-            if each.metadata.deletion_timestamp is None and _is_ours(each)
+            if each.metadata.deletion_timestamp is None and _is_managed(each)
         ]
         if self._is_stale(key):
             return Later(STALE_S)
-        pods, trigger_time = self._service_pods.look(service)
+        pods, trigger_time = self._service_pods.read(service)
         try:
             errors = await self._write_families(service, pods, slices, trigger_time)
         except ClientError as error:
@@ -176,32 +176,32 @@ class EndpointSliceController(Controller):
     # ------------------------------------------------------------------------------------------ what is heard
 
     def _on_slice(self, each: EndpointSlice) -> None:
-        if not _is_ours(each):
+        if not _is_managed(each):
             return
         for key in _service_of(each):
             expected = self._written.get(key, {}).get(each.key)
             if expected is None or _version(each) > expected.version:
-                self._look_later(key)
+                self._enqueue_delayed(key)
 
     def _on_slice_updated(self, old: EndpointSlice, new: EndpointSlice) -> None:
-        if _is_ours(old) != _is_ours(new) or [*_service_of(old)] != [*_service_of(new)]:
+        if _is_managed(old) != _is_managed(new) or [*_service_of(old)] != [*_service_of(new)]:
             for key in dict.fromkeys((*_service_of(old), *_service_of(new))):
-                self._look_later(key)
+                self._enqueue_delayed(key)
         else:
             self._on_slice(new)
 
     def _on_slice_deleted(self, each: EndpointSlice) -> None:
         for key in _service_of(each):
             expected = self._written.get(key, {}).pop(each.key, None)
-            if _is_ours(each) and (expected is None or expected.version != _GONE):
-                self._look_later(key)
+            if _is_managed(each) and (expected is None or expected.version != _GONE):
+                self._enqueue_delayed(key)
 
-    def _look_later(self, key: str) -> None:
-        batch_s = self.workshop.settings.endpointslice_updates_batch_period_s
+    def _enqueue_delayed(self, key: str) -> None:
+        batch_s = self.context.settings.endpointslice_updates_batch_period_s
         self.queue.add_after(key, max(FOREIGN_CHANGE_S, batch_s))
 
 
-def _is_ours(each: EndpointSlice) -> bool:
+def _is_managed(each: EndpointSlice) -> bool:
     return each.metadata.labels.get(MANAGED_BY_LABEL) == MANAGER
 
 

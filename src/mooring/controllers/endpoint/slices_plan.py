@@ -253,7 +253,7 @@ def slice_document(draft: Draft, service: Service, family: str, trigger_time: st
 
 
 def labels_of_slice(service: Service) -> dict[str, str]:
-    labels = _foreign_labels(service.metadata.labels)
+    labels = _service_labels(service.metadata.labels)
     if is_headless(service):
         labels[HEADLESS_LABEL] = ""
     labels[SERVICE_NAME_LABEL] = service.metadata.name
@@ -269,10 +269,10 @@ def is_owned_by(each: EndpointSlice, service: Service) -> bool:
 
 
 def _has_labels_of(each: EndpointSlice, service: Service) -> bool:
-    return _foreign_labels(each.metadata.labels) == _foreign_labels(service.metadata.labels)
+    return _service_labels(each.metadata.labels) == _service_labels(service.metadata.labels)
 
 
-def _foreign_labels(labels: Mapping[str, str]) -> dict[str, str]:
+def _service_labels(labels: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in labels.items() if name not in _OWN_LABELS}
 
 

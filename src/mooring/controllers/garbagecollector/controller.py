@@ -36,7 +36,7 @@ from mooring.client.errors import ClientError, ConflictError, NotFoundError, Sta
 from mooring.client.interface import Client, Deletion, PatchForm, Propagation
 from mooring.client.workers import run_workers
 from mooring.client.workqueue import WorkQueue
-from mooring.controllers.context import DONE, Controller, Failed, Outcome, Workshop
+from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Outcome
 from mooring.controllers.garbagecollector.graph import (
     FOREGROUND,
     ORPHAN,
@@ -63,11 +63,11 @@ class UnknownKind(Exception):
     """A kind that is not served, or not yet."""
 
 
-class StrayReference(Exception):
+class InvalidOwnerReference(Exception):
     """An object of the cluster names an owner in a namespace: nobody can say in which."""
 
 
-class GarbageObjects:
+class GarbageClient:
     """Asks for one collector."""
 
     def __init__(self, client: Client, clock: Clock, kinds: ServedKinds) -> None:
@@ -75,30 +75,30 @@ class GarbageObjects:
         self._clock = clock
         self._kinds = kinds
 
-    def place(self, identity: Identity) -> tuple[Kind, str, str]:
-        """Kind, namespace and name, as requests need them. Raises `UnknownKind`, `StrayReference`."""
+    def locate(self, identity: Identity) -> tuple[Kind, str, str]:
+        """Kind, namespace and name, as requests need them. Raises `UnknownKind`, `InvalidOwnerReference`."""
         kind = self._kinds.find(identity.api_version, identity.kind)
         if kind is None:
             raise UnknownKind(f"unable to get REST mapping for {identity.api_version}/{identity.kind}.")
         if not kind.is_namespaced:
             return kind, "", identity.name
         if not identity.namespace:
-            raise StrayReference(f"{identity} is in a namespace, and whoever refers to it is not")
+            raise InvalidOwnerReference(f"{identity} is in a namespace, and whoever refers to it is not")
         return kind, identity.namespace, identity.name
 
     async def metadata(self, identity: Identity) -> ObjectMeta:
-        return decode_as(ApiObject, await self._client.get(*self.place(identity))).metadata
+        return decode_as(ApiObject, await self._client.get(*self.locate(identity))).metadata
 
     async def delete(self, identity: Identity, seen: ObjectMeta, propagation: Propagation) -> None:
-        place = self.place(identity)
+        locate = self.locate(identity)
         deletion = Deletion(uid=identity.uid, revision=seen.resource_version, propagation=propagation)
         try:
-            await self._client.delete(*place, deletion)
+            await self._client.delete(*locate, deletion)
         except ConflictError:
             now = await self.metadata(identity)
             if now.uid != identity.uid or now.owner_references != seen.owner_references:
                 raise
-            await self._client.delete(*place, Deletion(uid=identity.uid, propagation=propagation))
+            await self._client.delete(*locate, Deletion(uid=identity.uid, propagation=propagation))
 
     async def remove_owners(self, identity: Identity, owner_uids: Collection[str]) -> None:
         """Take the references to these owners away. No reference to them is no error."""
@@ -123,7 +123,7 @@ class GarbageObjects:
 
     async def remove_finalizer(self, identity: Identity, finalizer: str) -> None:
         """Raises `ConflictError` if somebody was faster again and again."""
-        place = self.place(identity)
+        locate = self.locate(identity)
         retry_s = FINALIZER_RETRY_S
         for left in reversed(range(FINALIZER_TRIES_MAX)):
             try:
@@ -132,7 +132,7 @@ class GarbageObjects:
                     return
                 kept = [each for each in metadata.finalizers if each != finalizer]
                 patch = {"metadata": {"resourceVersion": metadata.resource_version, "finalizers": kept or None}}
-                await self._client.patch(*place, patch, form=PatchForm.MERGE)
+                await self._client.patch(*locate, patch, form=PatchForm.MERGE)
                 return
             except NotFoundError:
                 return
@@ -144,7 +144,7 @@ class GarbageObjects:
 
     async def _patched(self, identity: Identity, references: list[Document]) -> bool:
         """Whether the kind takes strategic merge patches."""
-        kind, namespace, name = self.place(identity)
+        kind, namespace, name = self.locate(identity)
         if not self._kinds.is_built_in(kind):
             return False
         patch = {"metadata": {"uid": identity.uid, "ownerReferences": references}}
@@ -157,39 +157,39 @@ class GarbageObjects:
         return True
 
     async def _references(self, identity: Identity) -> tuple[Document, list[Document]]:
-        document: Document = _decode(await self._client.get(*self.place(identity)))
+        document: Document = _decode(await self._client.get(*self.locate(identity)))
         metadata: Document = document["metadata"]
         return metadata, metadata.get("ownerReferences") or []
 
     async def _replace_references(self, identity: Identity, metadata: Document, references: list[Document]) -> None:
         patch = {"metadata": {"resourceVersion": metadata["resourceVersion"], "ownerReferences": references or None}}
-        await self._client.patch(*self.place(identity), patch, form=PatchForm.MERGE)
+        await self._client.patch(*self.locate(identity), patch, form=PatchForm.MERGE)
 
 
 class GarbageCollectorController(Controller):
     name: ClassVar[str] = "garbage-collector-controller"
 
-    def __init__(self, workshop: Workshop) -> None:
-        super().__init__(workshop)
-        entropy = workshop.entropy.fork(self.name)
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
+        entropy = context.entropy.fork(self.name)
         self._to_delete: WorkQueue[GraphNode] = WorkQueue("garbage to delete", self.clock, entropy.fork("delete"))
         self._to_orphan: WorkQueue[GraphNode] = WorkQueue("garbage to orphan", self.clock, entropy.fork("orphan"))
         self._entropy = entropy
         self._graph = OwnershipGraph(self)
-        self._recorder = workshop.recorder(self.name)
-        self._kinds = ServedKinds(self.name, workshop.informers.informer(CustomResourceDefinition))
-        self._objects = GarbageObjects(workshop.client, workshop.clock, self._kinds)
+        self._recorder = context.recorder(self.name)
+        self._kinds = ServedKinds(self.name, context.informers.informer(CustomResourceDefinition))
+        self._garbage = GarbageClient(context.client, context.clock, self._kinds)
         self._group: TaskGroup | None = None
         self._custom_watches: dict[Kind, asyncio.Task[None]] = {}
         for kind in self._kinds.built_in():
             if kind not in _NOT_WATCHED:
-                self._listen(kind, workshop.informers.informer(kind.view or ApiObject, kind=kind))
+                self._follow(kind, context.informers.informer(kind.view or ApiObject, kind=kind))
         self._kinds.on_change(self._follow_custom_kinds)
 
     def start(self, group: TaskGroup) -> None:
         self._group = group
-        workers = self.workshop.settings.concurrent_gc_syncs
-        run_workers(self._to_delete, self._delete_in_turn, workers=workers, group=group)
+        workers = self.context.settings.concurrent_gc_syncs
+        run_workers(self._to_delete, self._delete_and_yield, workers=workers, group=group)
         run_workers(self._to_orphan, self._orphan, workers=workers, group=group)
         self._follow_custom_kinds()
 
@@ -206,7 +206,7 @@ class GarbageCollectorController(Controller):
 
     # ------------------------------------------------------------------------------------- watching all kinds
 
-    def _listen(self, kind: Kind, informer: Informer[ApiObject]) -> None:
+    def _follow(self, kind: Kind, informer: Informer[ApiObject]) -> None:
         def on_add(view: ApiObject, is_initial: bool) -> None:
             self._graph.observe(_identity(kind, view.metadata), view.metadata, None)
 
@@ -236,7 +236,7 @@ class GarbageCollectorController(Controller):
 
     def _watch(self, kind: Kind, group: TaskGroup) -> asyncio.Task[None]:
         informer: Informer[ApiObject] = Informer(kind.resource)
-        self._listen(kind, informer)
+        self._follow(kind, informer)
         entropy = self._entropy.fork(f"reflector of {kind}")
         reflector = Reflector(self.client, kind, ApiObject, informer, clock=self.clock, entropy=entropy)
         return group.start_background(reflector.run(), name=f"garbage of {kind.resource}")
@@ -262,7 +262,7 @@ class GarbageCollectorController(Controller):
 
     # ------------------------------------------------------------------------------------------------ deleting
 
-    async def _delete_in_turn(self, node: GraphNode) -> Outcome:
+    async def _delete_and_yield(self, node: GraphNode) -> Outcome:
         outcome = await self._delete(node)
         await self.clock.wait(0)
         return outcome
@@ -277,7 +277,7 @@ class GarbageCollectorController(Controller):
         except NotFoundError:
             self._graph.forget_absent(node.identity)
             return DONE
-        except StrayReference as error:
+        except InvalidOwnerReference as error:
             logger.info("%s stays: %s", node.identity, error)
             return DONE
         except (ClientError, UnknownKind) as error:
@@ -287,31 +287,31 @@ class GarbageCollectorController(Controller):
 
     async def _delete_if_unowned(self, node: GraphNode) -> None:
         """Raises `NotFoundError` if the object is not there (any more)."""
-        latest = await self._objects.metadata(node.identity)
+        latest = await self._garbage.metadata(node.identity)
         if latest.uid != node.identity.uid:
             raise NotFoundError(f"{node.identity} is another one by now")
         if node.is_deleting_dependents:
-            await self._let_go_if_alone(node)
+            await self._finish_foreground_deletion(node)
             return
         if not latest.owner_references:
             return
         solid, dangling, waiting = await self._sorted_owners(node, latest)
         if solid:
             if dangling or waiting:
-                await self._objects.remove_owners(node.identity, [owner.uid for owner in (*dangling, *waiting)])
+                await self._garbage.remove_owners(node.identity, [owner.uid for owner in (*dangling, *waiting)])
         elif waiting and node.dependents:
             if any(dependent.is_deleting_dependents for dependent in node.dependents):
                 # It may be a circle, in which everybody would wait for the next.
-                await self._objects.unblock_owners(node.identity)
-                latest = await self._objects.metadata(node.identity)
-            await self._objects.delete(node.identity, latest, Propagation.FOREGROUND)
+                await self._garbage.unblock_owners(node.identity)
+                latest = await self._garbage.metadata(node.identity)
+            await self._garbage.delete(node.identity, latest, Propagation.FOREGROUND)
         else:
-            await self._objects.delete(node.identity, latest, _propagation(latest))
+            await self._garbage.delete(node.identity, latest, _propagation(latest))
 
-    async def _let_go_if_alone(self, node: GraphNode) -> None:
+    async def _finish_foreground_deletion(self, node: GraphNode) -> None:
         blocking = node.blocking_dependents()
         if not blocking:
-            await self._objects.remove_finalizer(node.identity, FOREGROUND)
+            await self._garbage.remove_finalizer(node.identity, FOREGROUND)
         for dependent in blocking:
             if not dependent.is_deleting_dependents:
                 self._to_delete.add(dependent)
@@ -335,10 +335,10 @@ class GarbageCollectorController(Controller):
         identity = reference_identity(reference, node.identity.namespace)
         if identity._replace(namespace="") in self._graph.absent or identity in self._graph.absent:
             return None
-        _, namespace, _ = self._objects.place(identity)
+        _, namespace, _ = self._garbage.locate(identity)
         identity = identity._replace(namespace=namespace)
         try:
-            owner = await self._objects.metadata(identity)
+            owner = await self._garbage.metadata(identity)
         except NotFoundError:
             owner = None
         if owner is None or owner.uid != reference.uid:
@@ -350,7 +350,7 @@ class GarbageCollectorController(Controller):
 
     async def _orphan(self, node: GraphNode) -> Outcome:
         errors = await run_bounded(
-            lambda dependent: self._free(dependent, node.identity.uid),
+            lambda dependent: self._orphan_dependent(dependent, node.identity.uid),
             list(node.dependents),
             limit=ORPHANS_AT_ONCE,
             name="orphans",
@@ -359,17 +359,17 @@ class GarbageCollectorController(Controller):
         if failed:
             return Failed(str(failed[0]))
         try:
-            await self._objects.remove_finalizer(node.identity, ORPHAN)
-        except (ClientError, UnknownKind, StrayReference) as error:
+            await self._garbage.remove_finalizer(node.identity, ORPHAN)
+        except (ClientError, UnknownKind, InvalidOwnerReference) as error:
             return Failed(str(error))
         return DONE
 
-    async def _free(self, dependent: GraphNode, owner_uid: str) -> Exception | None:
+    async def _orphan_dependent(self, dependent: GraphNode, owner_uid: str) -> Exception | None:
         try:
-            await self._objects.remove_owners(dependent.identity, [owner_uid])
+            await self._garbage.remove_owners(dependent.identity, [owner_uid])
         except NotFoundError:
             return None
-        except (ClientError, UnknownKind, StrayReference) as error:
+        except (ClientError, UnknownKind, InvalidOwnerReference) as error:
             return error
         return None
 

@@ -7,7 +7,7 @@ Goes out   to a `Collector`: nodes whose owners have to be checked, nodes whose 
     the API: either it is observed soon, or it turns out to be absent.
  2. When a node goes, its dependents are checked, and owners that wait for their dependents (foreground).
  3. A dependent may refer to its owner by a name, kind or namespace that is not the owner's: uids are what connects
-    nodes, but whether an owner is absent is asked by what the reference says.
+    nodes, but whether an owner is absent is asked by what the reference matches.
  4. Being deleted is a way of no return.
 
 The graph asks nobody and waits for nothing; it is changed in the order in which the informers speak.
@@ -136,13 +136,13 @@ class OwnershipGraph:
             self._add_to_owners(node, node.owners)
         else:
             if node.is_virtual:
-                node = self._make_real(node, identity)
+                node = self._mark_observed(node, identity)
             self._change_owners(node, metadata.owner_references)
             if metadata.deletion_timestamp is not None:
                 node.is_being_deleted = True
-        self._begin_waiting(node, metadata, old)
+        self._start_deletion(node, metadata, old)
 
-    def _make_real(self, node: GraphNode, identity: Identity) -> GraphNode:
+    def _mark_observed(self, node: GraphNode, identity: Identity) -> GraphNode:
         if identity != node.identity:
             _, others = _by_reference(node.dependents, identity)
             for dependent in others:
@@ -169,31 +169,31 @@ class OwnershipGraph:
             if uid not in after and uid in self._nodes:
                 self._nodes[uid].dependents.pop(node, None)
 
-    def _begin_waiting(self, node: GraphNode, metadata: ObjectMeta, old: ObjectMeta | None) -> None:
-        if _begins_to_go_with(ORPHAN, metadata, old):
+    def _start_deletion(self, node: GraphNode, metadata: ObjectMeta, old: ObjectMeta | None) -> None:
+        if _starts_deletion_with(ORPHAN, metadata, old):
             self._collector.attempt_to_orphan(node)
-        elif _begins_to_go_with(FOREGROUND, metadata, old):
+        elif _starts_deletion_with(FOREGROUND, metadata, old):
             node.is_deleting_dependents = True
             for dependent in node.dependents:
                 self._collector.attempt_to_delete(dependent)
             self._collector.attempt_to_delete(node)
 
     def _add_to_owners(self, node: GraphNode, owners: Sequence[OwnerReference]) -> None:
-        is_doubtful = False
+        is_uncertain = False
         for owner in owners:
             owner_node = self._nodes.get(owner.uid)
             if owner_node is not None:
                 owner_node.dependents[node] = None
-                is_doubtful = is_doubtful or self._is_doubtful(node, owner, owner_node)
+                is_uncertain = is_uncertain or self._may_mean_other_object(node, owner, owner_node)
                 continue
             owner_node = GraphNode(reference_identity(owner, node.identity.namespace), is_virtual=True)
             self._nodes[owner.uid] = owner_node
             owner_node.dependents[node] = None
             self._collector.attempt_to_delete(owner_node)
-        if is_doubtful:
+        if is_uncertain:
             self._collector.attempt_to_delete(node)
 
-    def _is_doubtful(self, node: GraphNode, owner: OwnerReference, owner_node: GraphNode) -> bool:
+    def _may_mean_other_object(self, node: GraphNode, owner: OwnerReference, owner_node: GraphNode) -> bool:
         """Whether the reference may mean somebody else than the node that has its uid."""
         namespace = owner_node.identity.namespace
         if namespace and namespace != node.identity.namespace:
@@ -270,7 +270,7 @@ def reference_identity(owner: OwnerReference, namespace: str) -> Identity:
 
 
 def is_reference_to(owner: OwnerReference, identity: Identity) -> bool:
-    """Whether a reference says what the object is, but for its namespace, which references do not say."""
+    """Whether a reference matches what the object is, but for its namespace, which references do not say."""
     return (
         owner.uid == identity.uid
         and owner.name == identity.name
@@ -286,10 +286,10 @@ def _by_reference(dependents: Iterable[GraphNode], owner: Identity) -> tuple[lis
         if owner.namespace and owner.namespace != dependent.identity.namespace:
             others.append(dependent)
             continue
-        says = [is_reference_to(each, owner) for each in dependent.owners if each.uid == owner.uid]
-        if any(says):
+        matches = [is_reference_to(each, owner) for each in dependent.owners if each.uid == owner.uid]
+        if any(matches):
             matching.append(dependent)
-        if not all(says):
+        if not all(matches):
             others.append(dependent)
     return matching, others
 
@@ -310,7 +310,7 @@ def _other_identity(dependents: Iterable[GraphNode], absent: Identity) -> Identi
     return next((identity for identity in ordered if identity > absent), ordered[0] if ordered else None)
 
 
-def _begins_to_go_with(finalizer: str, metadata: ObjectMeta, old: ObjectMeta | None) -> bool:
+def _starts_deletion_with(finalizer: str, metadata: ObjectMeta, old: ObjectMeta | None) -> bool:
     if metadata.deletion_timestamp is None or finalizer not in metadata.finalizers:
         return False
     return old is None or old.deletion_timestamp is None or finalizer not in old.finalizers

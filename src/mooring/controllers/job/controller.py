@@ -3,12 +3,12 @@
 Comes in   Jobs and pods, from informers
 Goes out   pods created, deleted, adopted and released; the status of Jobs
 
- 1. What pods tell is gathered for `GATHER_S`: a Job of a thousand pods is not looked at a thousand times a second. A
-    change of the Job itself is looked at, at once.
+ 1. What pods tell is gathered for `BATCH_S`: a Job of a thousand pods is not looked at a thousand times a second. A
+    change of the Job itself is looked state, at once.
  2. Pods are created and deleted only when the informer shows what was asked for last (`expectations`), and a finalizer
     that was taken away is not taken away, or counted, again (`_releasing`).
  3. A Job is not looked at before the last write to its status was seen (`own_writes`): who was counted a moment ago has
-    lost its finalizer and is not in the old counts either, so that a pod too many would be made in its place.
+    failed_indexes its finalizer and is not in the old counts either, so that a pod too many would be made in its place.
  4. The record of failures is kept in memory: after a restart of the controller the waiting begins anew.
 """
 
@@ -32,32 +32,32 @@ from mooring.client.errors import ClientError
 from mooring.client.workqueue import WorkQueue
 from mooring.controllers.adoption import AdoptionError, claim_objects
 from mooring.controllers.conditions import finished_condition
-from mooring.controllers.context import DONE, Controller, Failed, Later, Outcome, Workshop
+from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Later, Outcome
 from mooring.controllers.documents import document_of
-from mooring.controllers.expectations import LOOK_AGAIN_S, Expectations, OwnWrites
+from mooring.controllers.expectations import RESYNC_S, Expectations, WriteExpectations
 from mooring.controllers.job.failures import NO_FAILURES, FailureRecord, next_record
 from mooring.controllers.job.plan import (
     TRACKING_FINALIZER,
     CreatePods,
+    PodSummary,
     RemovePods,
-    Survey,
     WaitForBackoff,
     completion_of,
     deadline_in_s,
     end_of,
     has_finalizer,
     plan_pods,
-    survey,
+    summarize_pods,
 )
-from mooring.controllers.job.pods import JobOrphans, JobPods, is_managed_elsewhere
+from mooring.controllers.job.pods import JobPods, OrphanPodReleaser, is_managed_externally
 from mooring.controllers.job.status import Progress, finish, progress_document, progress_of, track
 from mooring.controllers.pod_control import PodControl
-from mooring.controllers.pods import BY_CONTROLLER, add_controller_index, orphans_of
+from mooring.controllers.pods import BY_CONTROLLER, add_controller_index, orphan_key
 from mooring.kit.backoff import Backoff
 from mooring.kit.clock import format_rfc3339, parse_rfc3339
 from mooring.kit.tasks import TaskGroup
 
-GATHER_S = 1.0
+BATCH_S = 1.0
 API_BACKOFF = Backoff(initial_s=1.0, max_s=60.0)
 
 _decode = msgspec.json.Decoder(dict[str, object]).decode
@@ -66,10 +66,10 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class _Round:
+class _SyncState:
     """One look at one Job."""
 
-    found: Survey
+    summary: PodSummary
     progress: Progress
     document: Document
     record: FailureRecord
@@ -81,29 +81,29 @@ class _Round:
 class JobController(Controller):
     name = "job-controller"
 
-    def __init__(self, workshop: Workshop) -> None:
-        super().__init__(workshop)
-        self.workers = workshop.settings.concurrent_job_syncs
-        self.queue = WorkQueue(self.name, workshop.clock, workshop.entropy.fork("queue of jobs"), backoff=API_BACKOFF)
-        self._recorder = workshop.recorder(self.name)
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
+        self.workers = context.settings.concurrent_job_syncs
+        self.queue = WorkQueue(self.name, context.clock, context.entropy.fork("queue of jobs"), backoff=API_BACKOFF)
+        self._recorder = context.recorder(self.name)
         self._releasing: dict[str, set[str]] = {}
         self._records: dict[str, FailureRecord] = {}
-        self._jobs = workshop.informers.informer(Job)
-        self._written = OwnWrites(workshop.client, JOB, Job, self._jobs)
-        self._pods = workshop.informers.informer(Pod)
-        self._expectations = Expectations(workshop.clock, self._pods.has_seen)
-        pod_control = PodControl(workshop.client, self._recorder, workshop.clock)
-        self._job_pods = JobPods(workshop.client, pod_control, self._expectations)
-        orphan_entropy = workshop.entropy.fork("queue of orphaned pods of jobs")
-        self._orphans = JobOrphans(
-            WorkQueue("job orphan pods", workshop.clock, orphan_entropy, backoff=API_BACKOFF),
+        self._jobs = context.informers.informer(Job)
+        self._write_expectations = WriteExpectations(context.client, JOB, Job, self._jobs)
+        self._pods = context.informers.informer(Pod)
+        self._expectations = Expectations(context.clock, self._pods.has_seen)
+        pod_control = PodControl(context.client, self._recorder, context.clock)
+        self._job_pods = JobPods(context.client, pod_control, self._expectations)
+        orphan_entropy = context.entropy.fork("queue of orphaned pods of jobs")
+        self._orphans = OrphanPodReleaser(
+            WorkQueue("job orphan pods", context.clock, orphan_entropy, backoff=API_BACKOFF),
             self._jobs.lister,
             self._pods.lister,
             self._job_pods,
         )
-        self._listen()
+        self._add_handlers()
 
-    def _listen(self) -> None:
+    def _add_handlers(self) -> None:
         self._jobs.add_index(BY_NAMESPACE, namespace_of)
         add_controller_index(self._pods)
         self._jobs.add_handler(
@@ -128,7 +128,7 @@ class JobController(Controller):
         if job is None:
             self._forget(key)
             return DONE
-        if is_managed_elsewhere(job):
+        if is_managed_externally(job):
             return DONE
         if finished_condition(job) is not None:
             self._records.pop(key, None)
@@ -138,43 +138,43 @@ class JobController(Controller):
             self._recorder.event(job, "Warning", "UnknownCompletionMode", message)
             return DONE
         try:
-            if not await self._written.are_seen(key):
-                return Later(GATHER_S)
-            failure = await self._work_on(key, job)
+            if not await self._write_expectations.are_written_seen(key):
+                return Later(BATCH_S)
+            failure = await self._sync_job(key, job)
         except (AdoptionError, ClientError, LabelSelectorError) as error:
             return Failed(str(error))
         return Failed(str(failure)) if failure is not None else DONE
 
-    async def _work_on(self, key: str, job: Job) -> Exception | None:
+    async def _sync_job(self, key: str, job: Job) -> Exception | None:
         """One round. Raises what stops it; returns what went wrong with pods, to be tried again."""
         are_expectations_met = self._expectations.are_met(key)
         if not are_expectations_met:
-            self.queue.add_after(key, LOOK_AGAIN_S)
+            self.queue.add_after(key, RESYNC_S)
         pods = await self._claim_pods(job)
-        at = self._new_round(key, job, pods)
-        end = end_of(at.found, at.progress.start_time, at.now, at.now_s)
+        state = self._new_sync(key, job, pods)
+        end = end_of(state.summary, state.progress.start_time, state.now, state.now_s)
         failure: Exception | None = None
         if end is not None:
-            deleted, ready, failure = await self._job_pods.delete_active(job, at.found.active_pods)
-            if deleted != at.found.active or not are_expectations_met:
+            deleted, ready, failure = await self._job_pods.delete_active(job, state.summary.active_pods)
+            if deleted != state.summary.active or not are_expectations_met:
                 end = None  # some pods may not be known yet, so not all could be counted
-            _note_deleted(at.found, deleted, ready)
+            _subtract_deleted(state.summary, deleted, ready)
         else:
-            self._look_again_at_deadline(key, job, at)
+            self._enqueue_at_deadline(key, job, state)
             is_managed = are_expectations_met and job.metadata.deletion_timestamp is None
             if is_managed:
-                failure = await self._manage(key, at)
-            end = completion_of(at.found, at.now)
+                failure = await self._manage(key, state)
+            end = completion_of(state.summary, state.now)
             if end is None and is_managed:
-                self._note_suspension(job, at)
-        self._note_counts(at)
-        await self._count(key, at, end)
+                self._set_suspended_condition(job, state)
+        self._set_counts(state)
+        await self._count(key, state, end)
         return failure
 
     async def _claim_pods(self, job: Job) -> list[Pod]:
         selector = compile_selector(job.spec.selector)
         uid = job.metadata.uid
-        orphans = self._pods.lister.by_index(BY_CONTROLLER, orphans_of(job.metadata.namespace))
+        orphans = self._pods.lister.by_index(BY_CONTROLLER, orphan_key(job.metadata.namespace))
         candidates = [*self._pods.lister.by_index(BY_CONTROLLER, uid), *orphans]
         pods = await claim_objects(
             self.client,
@@ -185,63 +185,63 @@ class JobController(Controller):
         )
         return [pod if controller_of(pod.metadata) is not None else _tracked(pod) for pod in pods]
 
-    def _new_round(self, key: str, job: Job, pods: list[Pod]) -> _Round:
+    def _new_sync(self, key: str, job: Job, pods: list[Pod]) -> _SyncState:
         now_s = self.clock.wall_s()
-        found = survey(job, pods, frozenset(self._releasing.get(key, ())))
+        summary = summarize_pods(job, pods, frozenset(self._releasing.get(key, ())))
         progress = progress_of(job.status)
         now = format_rfc3339(now_s)
         if progress.start_time is None and not job.spec.suspend:
             progress.start_time = now
-        record = next_record(self._records.get(key, NO_FAILURES), found.new_succeeded, found.new_failed)
-        return _Round(found, progress, document_of(job), record, now, now_s)
+        record = next_record(self._records.get(key, NO_FAILURES), summary.new_succeeded, summary.new_failed)
+        return _SyncState(summary, progress, document_of(job), record, now, now_s)
 
-    def _look_again_at_deadline(self, key: str, job: Job, at: _Round) -> None:
-        left_s = deadline_in_s(job, at.progress.start_time, at.now_s)
+    def _enqueue_at_deadline(self, key: str, job: Job, state: _SyncState) -> None:
+        left_s = deadline_in_s(job, state.progress.start_time, state.now_s)
         if left_s is not None:
             self.queue.add_after(key, left_s)
 
-    async def _manage(self, key: str, at: _Round) -> Exception | None:
+    async def _manage(self, key: str, state: _SyncState) -> Exception | None:
         """Creates or deletes pods; the first error."""
-        found = at.found
-        match plan_pods(found, at.record, at.now_s):
+        summary = state.summary
+        match plan_pods(summary, state.record, state.now_s):
             case RemovePods(pods):
-                deleted, ready, error = await self._job_pods.delete_unneeded(found.job, pods)
-                _note_deleted(found, deleted, ready)
+                deleted, ready, error = await self._job_pods.delete_unneeded(summary.job, pods)
+                _subtract_deleted(summary, deleted, ready)
                 return error
             case CreatePods() as wanted:
-                created, error = await self._job_pods.create(found.job, wanted, found.delayed)
-                found.active += created
+                created, error = await self._job_pods.create(summary.job, wanted, summary.delayed)
+                summary.active += created
                 return error
             case WaitForBackoff(after_s):
-                self.queue.add_after(key, max(after_s, GATHER_S))
+                self.queue.add_after(key, max(after_s, BATCH_S))
         return None
 
-    def _note_suspension(self, job: Job, at: _Round) -> None:
-        progress = at.progress
+    def _set_suspended_condition(self, job: Job, state: _SyncState) -> None:
+        progress = state.progress
         if job.spec.suspend:
-            if progress.set_condition("Suspended", "True", "JobSuspended", "Job suspended", at.now):
-                at.is_changed = True
+            if progress.set_condition("Suspended", "True", "JobSuspended", "Job suspended", state.now):
+                state.is_changed = True
                 self._recorder.event(job, "Normal", "Suspended", "Job suspended")
                 progress.start_time = None
-        elif progress.set_condition("Suspended", "False", "JobResumed", "Job resumed", at.now):
-            at.is_changed = True
+        elif progress.set_condition("Suspended", "False", "JobResumed", "Job resumed", state.now):
+            state.is_changed = True
             self._recorder.event(job, "Normal", "Resumed", "Job resumed")
-            progress.start_time = at.now  # a deadline counts the time in which it was not suspended
+            progress.start_time = state.now  # a deadline counts the time in which it was not suspended
 
-    def _note_counts(self, at: _Round) -> None:
-        found, progress = at.found, at.progress
-        counts = (found.active, found.ready, found.terminating)
+    def _set_counts(self, state: _SyncState) -> None:
+        summary, progress = state.summary, state.progress
+        counts = (summary.active, summary.ready, summary.terminating)
         if counts != (progress.active, progress.ready, progress.terminating):
-            at.is_changed = True
+            state.is_changed = True
         progress.active, progress.ready, progress.terminating = counts
 
-    async def _count(self, key: str, at: _Round, end: JobCondition | None) -> None:
+    async def _count(self, key: str, state: _SyncState, end: JobCondition | None) -> None:
         """Write down who is counted, release them, and write down the counts."""
-        found, progress = at.found, at.progress
-        tracking = track(found, end, progress)
-        if at.is_changed or tracking.is_changed:
-            await self._write(at)
-            self._records[key] = at.record
+        summary, progress = state.summary, state.progress
+        tracking = track(summary, end, progress)
+        if state.is_changed or tracking.is_changed:
+            await self._write(state)
+            self._records[key] = state.record
         is_pending = False
         error: Exception | None = None
         if tracking.to_release:
@@ -254,22 +254,22 @@ class JobController(Controller):
             is_pending = True
         final = None
         if error is None and not tracking.is_full:
-            final = finish(end, progress, found.terminating, at.now)
+            final = finish(end, progress, summary.terminating, state.now)
         if is_pending or final is not None:
-            await self._write(at)
+            await self._write(state)
         if error is not None:
             raise error
         if final is not None:
-            self._tell_end(found.job, progress, final)
+            self._record_end(summary.job, progress, final)
 
-    async def _write(self, at: _Round) -> None:
-        job, metadata = at.found.job, at.found.job.metadata
-        at.document["status"] = progress_document(at.progress)
-        answer = await self.client.update(JOB, metadata.namespace, metadata.name, at.document, subresource="status")
-        self._written.answered(job.key, answer)
-        at.document = _decode(answer)
+    async def _write(self, state: _SyncState) -> None:
+        job, metadata = state.summary.job, state.summary.job.metadata
+        state.document["status"] = progress_document(state.progress)
+        answer = await self.client.update(JOB, metadata.namespace, metadata.name, state.document, subresource="status")
+        self._write_expectations.answered(job.key, answer)
+        state.document = _decode(answer)
 
-    def _tell_end(self, job: Job, progress: Progress, final: JobCondition) -> None:
+    def _record_end(self, job: Job, progress: Progress, final: JobCondition) -> None:
         if final.type != "Complete":
             self._recorder.event(job, "Warning", final.reason, final.message)
             return
@@ -280,7 +280,7 @@ class JobController(Controller):
 
     def _forget(self, key: str) -> None:
         self._expectations.forget(key)
-        self._written.forget(key)
+        self._write_expectations.forget(key)
         self._releasing.pop(key, None)
         self._records.pop(key, None)
 
@@ -292,10 +292,10 @@ class JobController(Controller):
     def _on_job_updated(self, old: Job, new: Job) -> None:
         if finished_condition(new) is not None:
             self._orphans.add_pods_of(new)
-            self.queue.add_after(new.key, GATHER_S)
+            self.queue.add_after(new.key, BATCH_S)
             return
         is_asked_otherwise = new.metadata.generation != old.metadata.generation
-        self.queue.add_after(new.key, 0.0 if is_asked_otherwise else GATHER_S)
+        self.queue.add_after(new.key, 0.0 if is_asked_otherwise else BATCH_S)
         deadline_s = new.spec.active_deadline_seconds
         start = new.status.start_time
         if deadline_s is not None and start is not None and deadline_s != old.spec.active_deadline_seconds:
@@ -315,7 +315,7 @@ class JobController(Controller):
             job = self._job(pod.metadata.namespace, reference)
             if job is not None:
                 self._expectations.creation_seen(job.key)
-                self.queue.add_after(job.key, GATHER_S)
+                self.queue.add_after(job.key, BATCH_S)
             return
         self._on_orphan(pod)
 
@@ -345,7 +345,7 @@ class JobController(Controller):
         self._expectations.deletion_seen(job.key, pod.key)
         if is_gone or not has_finalizer(pod):
             self._release_seen(job.key, pod)
-        self.queue.add_after(job.key, GATHER_S)
+        self.queue.add_after(job.key, BATCH_S)
 
     def _on_owned_pod_changed(self, pod: Pod, reference: OwnerReference) -> None:
         job = self._job(pod.metadata.namespace, reference)
@@ -353,7 +353,7 @@ class JobController(Controller):
             return
         if not has_finalizer(pod):
             self._release_seen(job.key, pod)
-        self.queue.add_after(job.key, GATHER_S)
+        self.queue.add_after(job.key, BATCH_S)
 
     def _on_orphan(self, pod: Pod) -> None:
         if has_finalizer(pod):
@@ -364,7 +364,7 @@ class JobController(Controller):
             except LabelSelectorError:
                 continue
             if not selector.matches_everything and selector.matches(pod.metadata.labels):
-                self.queue.add_after(job.key, GATHER_S)
+                self.queue.add_after(job.key, BATCH_S)
 
     def _release_seen(self, key: str, pod: Pod) -> None:
         releasing = self._releasing.get(key)
@@ -378,10 +378,10 @@ class JobController(Controller):
         return job if job is not None and job.metadata.uid == reference.uid else None
 
 
-def _note_deleted(found: Survey, deleted: int, ready: int) -> None:
-    found.active -= deleted
-    found.terminating += deleted
-    found.ready -= ready
+def _subtract_deleted(summary: PodSummary, deleted: int, ready: int) -> None:
+    summary.active -= deleted
+    summary.terminating += deleted
+    summary.ready -= ready
 
 
 def _tracked(pod: Pod) -> Pod:

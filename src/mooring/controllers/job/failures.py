@@ -1,7 +1,7 @@
 """The policies of a Job: what a failure means, and when enough has succeeded.
 
 Comes in   a Job's podFailurePolicy and a failed pod; its successPolicy and the indexes that succeeded
-Goes out   a `FailureVerdict`; the sentence that says which rule of success is met
+Goes out   a `FailurePolicyResult`; the sentence that says which rule of success is met
 
  1. The first rule that matches decides. Without a match a failure counts, as it does without a policy.
  2. With a podFailurePolicy a pod has failed only when its phase says so: a pod that is going has no exit codes yet.
@@ -29,7 +29,7 @@ _INT32_MAX = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class FailureVerdict:
+class FailurePolicyResult:
     """What a pod's failure means for its Job."""
 
     is_counted: bool = True
@@ -39,24 +39,24 @@ class FailureVerdict:
     """Why the whole Job fails, if it does."""
 
 
-COUNTED = FailureVerdict()
+COUNTED = FailurePolicyResult()
 
 
-def judge_failure(policy: PodFailurePolicy | None, pod: Pod) -> FailureVerdict:
+def match_failure_policy(policy: PodFailurePolicy | None, pod: Pod) -> FailurePolicyResult:
     if policy is None:
         return COUNTED
     for index, rule in enumerate(policy.rules):
-        why = _why_matches(rule, pod)
+        why = _match_message(rule, pod)
         if not why:
             continue
         match rule.action:
             case "Ignore":
-                return FailureVerdict(is_counted=False, action=IGNORE)
+                return FailurePolicyResult(is_counted=False, action=IGNORE)
             case "FailIndex" | "Count":
-                return FailureVerdict(action=rule.action)
+                return FailurePolicyResult(action=rule.action)
             case "FailJob":
                 message = f"{why} matching {rule.action} rule at index {index}"
-                return FailureVerdict(action=FAIL_JOB, failure_message=message)
+                return FailurePolicyResult(action=FAIL_JOB, failure_message=message)
     return COUNTED
 
 
@@ -95,12 +95,12 @@ def met_success_rule(job: Job, succeeded: Intervals) -> str | None:
     return None
 
 
-def _why_matches(rule: PodFailurePolicyRule, pod: Pod) -> str:
+def _match_message(rule: PodFailurePolicyRule, pod: Pod) -> str:
     """What about the pod a rule matches, in the words of the Job's condition; empty if nothing."""
     name = f"{pod.metadata.namespace}/{pod.metadata.name}"
     if rule.on_exit_codes is not None:
         for statuses in (pod.status.container_statuses, pod.status.init_container_statuses):
-            found = _ended_so(statuses, rule.on_exit_codes)
+            found = _matching_exit_code(statuses, rule.on_exit_codes)
             if found is not None:
                 container, exit_code = found
                 return f"Container {container} for pod {name} failed with exit code {exit_code}"
@@ -111,7 +111,7 @@ def _why_matches(rule: PodFailurePolicyRule, pod: Pod) -> str:
     return ""
 
 
-def _ended_so(statuses: Iterable[ContainerStatus], requirement: OnExitCodes) -> tuple[str, int] | None:
+def _matching_exit_code(statuses: Iterable[ContainerStatus], requirement: OnExitCodes) -> tuple[str, int] | None:
     for status in statuses:
         terminated = status.state.terminated if status.state is not None else None
         if terminated is None or terminated.exit_code == 0:
@@ -185,7 +185,7 @@ def failure_annotations(job: Job, replaced: Pod | None) -> dict[str, str]:
     failures = ignored = 0
     if replaced is not None:
         failures, ignored = index_failures(replaced), _count(replaced, INDEX_IGNORED_FAILURES)
-        if judge_failure(job.spec.pod_failure_policy, replaced).is_counted:
+        if match_failure_policy(job.spec.pod_failure_policy, replaced).is_counted:
             failures += 1
         else:
             ignored += 1

@@ -31,7 +31,7 @@ from mooring.controllers.job.failures import failure_annotations
 from mooring.controllers.job.indexes import COMPLETION_INDEX
 from mooring.controllers.job.plan import TRACKING_FINALIZER, CreatePods, has_finalizer
 from mooring.controllers.pod_control import PodControl, PodControlError, pod_of_template
-from mooring.controllers.pods import BY_CONTROLLER, is_ready, orphans_of
+from mooring.controllers.pods import BY_CONTROLLER, is_ready, orphan_key
 from mooring.kit.entropy import SUFFIX_LENGTH
 from mooring.kit.tasks import TaskGroup
 
@@ -72,7 +72,7 @@ class JobPods:
                 raise
             self._expectations.creation_answered(key, created.resource_version)
 
-        created, error = await self._pod_control.create_many(wanted.count, create_one)
+        created, error = await self._pod_control.slow_start_batch(wanted.count, create_one)
         if attempted < wanted.count:
             self._expectations.creation_failed(key, wanted.count - attempted)
         return created, error
@@ -146,7 +146,7 @@ def indexed_pod(job: Job, pod: Document, index: int, replaced: Pod | None) -> Do
     spec = {**spec, "hostname": f"{name}-{index}"}
     for containers in ("initContainers", "containers"):
         if spec.get(containers):
-            spec[containers] = [_told_its_index(container) for container in spec[containers]]
+            spec[containers] = [_with_index_variable(container) for container in spec[containers]]
     metadata = {**metadata, "generateName": generate_name, "labels": labels, "annotations": annotations}
     return {**pod, "metadata": metadata, "spec": spec}
 
@@ -157,7 +157,7 @@ def indexed_generate_name(job_name: str, index: int) -> str:
     return f"{job_name[: GENERATED_NAME_LENGTH_MAX - len(end)]}{end}"
 
 
-def _told_its_index(container: Document) -> Document:
+def _with_index_variable(container: Document) -> Document:
     variables = container.get("env") or []
     if any(variable.get("name") == INDEX_VARIABLE for variable in variables):
         return container
@@ -165,7 +165,7 @@ def _told_its_index(container: Document) -> Document:
     return {**container, "env": [*variables, {"name": INDEX_VARIABLE, "valueFrom": source}]}
 
 
-class JobOrphans:
+class OrphanPodReleaser:
     """Looks after them in tasks of its own: a Job's own round must not wait for them."""
 
     def __init__(self, queue: WorkQueue[OrphanKey], jobs: Lister[Job], pods: Lister[Pod], job_pods: JobPods) -> None:
@@ -192,10 +192,10 @@ class JobOrphans:
             pod = self._pods.get(namespace, name)
             pods = [pod] if pod is not None else []
         else:
-            orphans = self._pods.by_index(BY_CONTROLLER, orphans_of(namespace))
+            orphans = self._pods.by_index(BY_CONTROLLER, orphan_key(namespace))
             pods = [*self._pods.by_index(BY_CONTROLLER, job_uid), *orphans]
         for pod in pods:
-            if has_finalizer(pod) and self._is_left_behind(pod):
+            if has_finalizer(pod) and self._is_orphan(pod):
                 try:
                     await self._job_pods.release(pod)
                 except NotFoundError:
@@ -204,7 +204,7 @@ class JobOrphans:
                     return Failed(str(error))
         return DONE
 
-    def _is_left_behind(self, pod: Pod) -> bool:
+    def _is_orphan(self, pod: Pod) -> bool:
         reference = controller_of(pod.metadata)
         if reference is None:
             return True
@@ -213,9 +213,9 @@ class JobOrphans:
         job = self._jobs.get(pod.metadata.namespace, reference.name)
         if job is None or job.metadata.uid != reference.uid:
             return True
-        return not is_managed_elsewhere(job) and finished_condition(job) is not None
+        return not is_managed_externally(job) and finished_condition(job) is not None
 
 
-def is_managed_elsewhere(job: Job) -> bool:
+def is_managed_externally(job: Job) -> bool:
     """Whether the Job says that another controller works on it."""
     return job.spec.managed_by is not None and job.spec.managed_by != JOB_CONTROLLER

@@ -3,7 +3,7 @@
 Comes in   the status as it is; pods that have ended; the condition under which the Job ends
 Goes out   `Progress`, the status as it should be; which pods may lose their finalizer
 
-How a pod gets into the counts, so that none is lost or counted twice, wherever the controller stops:
+How a pod gets into the counts, so that none is failed_indexes or counted twice, wherever the controller stops:
 
     ended, with finalizer ──> listed as uncounted in the status ──> finalizer taken away ──> counted, off the list
 
@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from mooring.api.document import Document
 from mooring.api.views.batch import JobCondition, JobStatus
 from mooring.api.views.pod import Pod
-from mooring.controllers.job.failures import is_failed, judge_failure
+from mooring.controllers.job.failures import is_failed, match_failure_policy
 from mooring.controllers.job.indexes import (
     completion_index,
     count_indexes,
@@ -29,7 +29,7 @@ from mooring.controllers.job.indexes import (
     with_indexes,
 )
 from mooring.controllers.job.plan import (
-    Survey,
+    PodSummary,
     has_finalizer,
     has_valid_index,
     is_indexed,
@@ -62,7 +62,7 @@ class Progress:
         return len(self.uncounted_succeeded) + len(self.uncounted_failed)
 
     def count_released(self, uids_with_finalizer: Set[str]) -> bool:
-        """Count those on the list that have lost their finalizer; whether there were any."""
+        """Count those on the list that have failed_indexes their finalizer; whether there were any."""
         succeeded = [uid for uid in self.uncounted_succeeded if uid in uids_with_finalizer]
         failed = [uid for uid in self.uncounted_failed if uid in uids_with_finalizer]
         counted = self.uncounted - len(succeeded) - len(failed)
@@ -155,26 +155,26 @@ class Tracking:
     """Whether some pods wait for the next round."""
 
 
-def track(found: Survey, end: JobCondition | None, progress: Progress) -> Tracking:
+def track(summary: PodSummary, end: JobCondition | None, progress: Progress) -> Tracking:
     """Lists in `progress` who is to be counted."""
-    is_job_indexed = is_indexed(found.job)
-    pods = sorted(found.pods, key=completion_index) if is_job_indexed else found.pods
-    tracked = [pod for pod in pods if has_finalizer(pod) and pod.metadata.uid not in found.removed]
+    is_job_indexed = is_indexed(summary.job)
+    pods = sorted(summary.pods, key=completion_index) if is_job_indexed else summary.pods
+    tracked = [pod for pod in pods if has_finalizer(pod) and pod.metadata.uid not in summary.removed]
     tracking = Tracking([], {pod.metadata.uid for pod in tracked})
     tracking.is_changed = progress.count_released(tracking.uids_with_finalizer)
     new_indexes: list[int] = []
     for pod in tracked:
-        if not _can_release(found, end, pod):
+        if not _can_release(summary, end, pod):
             continue
         tracking.to_release.append(pod)
-        if _list_uncounted(found, end, pod, progress, new_indexes):
+        if _list_uncounted(summary, end, pod, progress, new_indexes):
             tracking.is_changed = True
         if len(new_indexes) + progress.uncounted >= UNCOUNTED_MAX:
             tracking.is_full = True
             break
     if is_job_indexed:
-        tracking.is_changed |= _note_indexes(found, progress, new_indexes)
-    tracking.is_changed |= _note_interim(end, progress)
+        tracking.is_changed |= _set_indexes(summary, progress, new_indexes)
+    tracking.is_changed |= _set_interim_condition(end, progress)
     return tracking
 
 
@@ -189,27 +189,27 @@ def finish(end: JobCondition | None, progress: Progress, terminating: int, now: 
     return final
 
 
-def _can_release(found: Survey, end: JobCondition | None, pod: Pod) -> bool:
-    job = found.job
+def _can_release(summary: PodSummary, end: JobCondition | None, pod: Pod) -> bool:
+    job = summary.job
     if job.metadata.deletion_timestamp is not None or end is not None or pod.status.phase == "Succeeded":
         return True
     if not is_failed(pod, job):
         return False
-    delayed = found.delayed.get(completion_index(pod))
+    delayed = summary.delayed.get(completion_index(pod))
     return delayed is None or delayed.metadata.uid != pod.metadata.uid
 
 
 def _list_uncounted(
-    found: Survey, end: JobCondition | None, pod: Pod, progress: Progress, new_indexes: list[int]
+    summary: PodSummary, end: JobCondition | None, pod: Pod, progress: Progress, new_indexes: list[int]
 ) -> bool:
     """Whether the pod was put on the list."""
-    job, uid = found.job, pod.metadata.uid
+    job, uid = summary.job, pod.metadata.uid
     uncounted = job.status.uncounted_terminated_pods
     is_listed_failed = uncounted is not None and uid in uncounted.failed
     if pod.status.phase == "Succeeded" and not is_listed_failed:
         if is_indexed(job):
             index = completion_index(pod)
-            if not has_valid_index(job, pod) or has_index(found.previous_indexes, index):
+            if not has_valid_index(job, pod) or has_index(summary.previous_indexes, index):
                 return False
             new_indexes.append(index)
             return True
@@ -217,26 +217,26 @@ def _list_uncounted(
             return False
         progress.uncounted_succeeded.append(uid)
         return True
-    is_lost = is_failed(pod, job) or (end is not None and end.type != "SuccessCriteriaMet")
-    if not is_lost or is_listed_failed or (is_indexed(job) and not has_valid_index(job, pod)):
+    is_counted_failed = is_failed(pod, job) or (end is not None and end.type != "SuccessCriteriaMet")
+    if not is_counted_failed or is_listed_failed or (is_indexed(job) and not has_valid_index(job, pod)):
         return False
-    if not judge_failure(job.spec.pod_failure_policy, pod).is_counted:
+    if not match_failure_policy(job.spec.pod_failure_policy, pod).is_counted:
         return False
     progress.uncounted_failed.append(uid)
     return True
 
 
-def _note_indexes(found: Survey, progress: Progress, new_indexes: list[int]) -> bool:
-    done = with_indexes(found.succeeded_indexes, new_indexes)
+def _set_indexes(summary: PodSummary, progress: Progress, new_indexes: list[int]) -> bool:
+    done = with_indexes(summary.succeeded_indexes, new_indexes)
     completed = indexes_text(done)
-    failed = indexes_text(found.failed_indexes) if found.failed_indexes is not None else None
+    failed = indexes_text(summary.failed_indexes) if summary.failed_indexes is not None else None
     is_changed = completed != progress.completed_indexes or failed != progress.failed_indexes
     progress.succeeded = count_indexes(done)
     progress.completed_indexes, progress.failed_indexes = completed, failed
     return is_changed
 
 
-def _note_interim(end: JobCondition | None, progress: Progress) -> bool:
+def _set_interim_condition(end: JobCondition | None, progress: Progress) -> bool:
     if end is None or end.type not in ("FailureTarget", "SuccessCriteriaMet"):
         return False
     if true_condition(progress.conditions, end.type) is not None:

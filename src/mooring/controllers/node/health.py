@@ -1,7 +1,7 @@
 """Node health: whether a node has been heard of lately, and what is to be said about it if not.
 
 Comes in   a node, its lease, what was known of it at the last look, the time
-Goes out   a `Verdict`: what is known now, and the conditions that must be written
+Goes out   a `HealthUpdate`: what is known now, and the conditions that must be written
 
  1. A node is heard of when the heartbeat of its Ready condition changes or its lease is renewed. When, is our own
     clock's time of noticing: the clocks of nodes may be wrong.
@@ -27,7 +27,7 @@ from mooring.kit.clock import parse_rfc3339
 READY = "Ready"
 TRUE, FALSE, UNKNOWN = "True", "False", "Unknown"
 MICRO_TIME_LENGTH = len("2026-01-01T00:00:00.000000Z")
-OVERSEEN = (READY, "MemoryPressure", "DiskPressure", "PIDPressure")
+MONITORED_CONDITIONS = (READY, "MemoryPressure", "DiskPressure", "PIDPressure")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class GracePeriods:
 class NodeHealth:
     """What is known of a node."""
 
-    heard_s: float
+    last_seen_s: float
     """When it was heard of last, in seconds of our clock that count from 1970 but never go back."""
     ready: NodeCondition | None
     """Its Ready condition, as it was when it was looked at."""
@@ -52,7 +52,7 @@ class NodeHealth:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class HealthUpdate:
     """What a look at a node came to."""
 
     health: NodeHealth
@@ -60,26 +60,26 @@ class Verdict:
     """Whether the node itself still claimed to be ready."""
     ready_status: str | None
     """What its Ready condition says, after the conditions were written; None if it has none."""
-    silent_after_s: float
+    unhealthy_after_s: float
     """When it will count as silent, if it is not heard of until then."""
     conditions: list[Document]
     """To be written; empty if nothing changes."""
 
 
-def look_at(
+def evaluate_health(
     node: Node, lease: Lease | None, known: NodeHealth | None, periods: GracePeriods, *, now_s: float, stamp: str
-) -> Verdict:
+) -> HealthUpdate:
     """What becomes of a node's health. `stamp` is the time that conditions carry."""
     ready = find_condition(node.status.conditions, READY)
-    health, grace_s = _heard(node, ready, known, periods, now_s)
+    health, grace_s = _last_seen(node, ready, known, periods, now_s)
     known_lease = known.lease if known is not None else None
     if lease is not None and is_renewed(known_lease, lease):
         health = NodeHealth(now_s, health.ready, lease)
     was_ready = ready is not None and ready.status == TRUE
     ready_status = ready.status if ready is not None else None
-    silent_after_s = health.heard_s + grace_s
-    if now_s <= silent_after_s:
-        return Verdict(health, was_ready, ready_status, silent_after_s, [])
+    unhealthy_after_s = health.last_seen_s + grace_s
+    if now_s <= unhealthy_after_s:
+        return HealthUpdate(health, was_ready, ready_status, unhealthy_after_s, [])
     conditions = [] if ready_status == UNKNOWN else _unknown_conditions(node, stamp)
     if conditions:
         written = NodeCondition(
@@ -88,8 +88,8 @@ def look_at(
             last_heartbeat_time=ready.last_heartbeat_time if ready is not None else node.metadata.creation_timestamp,
             last_transition_time=stamp,
         )
-        health = NodeHealth(health.heard_s, written, lease)
-    return Verdict(health, was_ready, UNKNOWN, silent_after_s, conditions)
+        health = NodeHealth(health.last_seen_s, written, lease)
+    return HealthUpdate(health, was_ready, UNKNOWN, unhealthy_after_s, conditions)
 
 
 def is_renewed(known: Lease | None, lease: Lease) -> bool:
@@ -103,14 +103,14 @@ def is_renewed(known: Lease | None, lease: Lease) -> bool:
     return parse_rfc3339(before) < parse_rfc3339(after)
 
 
-def _heard(
+def _last_seen(
     node: Node, ready: NodeCondition | None, known: NodeHealth | None, periods: GracePeriods, now_s: float
 ) -> tuple[NodeHealth, float]:
     """What is known after a look at its conditions, and how long it may be silent."""
     if ready is None:
         created = node.metadata.creation_timestamp
-        heard_s = known.heard_s if known is not None else parse_rfc3339(created) if created else now_s
-        return NodeHealth(heard_s, None, known.lease if known is not None else None), periods.startup_s
+        last_seen_s = known.last_seen_s if known is not None else parse_rfc3339(created) if created else now_s
+        return NodeHealth(last_seen_s, None, known.lease if known is not None else None), periods.startup_s
     if known is None or known.ready is None or known.ready.last_heartbeat_time != ready.last_heartbeat_time:
         return NodeHealth(now_s, ready), periods.monitor_s
     return known, periods.monitor_s
@@ -118,7 +118,7 @@ def _heard(
 
 def _unknown_conditions(node: Node, now: str) -> list[Document]:
     changed: list[Document] = []
-    for type in OVERSEEN:
+    for type in MONITORED_CONDITIONS:
         condition = find_condition(node.status.conditions, type)
         if condition is None:
             changed.append(

@@ -28,8 +28,16 @@ from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.client.errors import ClientError, ConflictError, NotFoundError
 from mooring.controllers.conditions import find_condition
-from mooring.controllers.context import DONE, Controller, Failed, Outcome, Workshop
-from mooring.controllers.node.health import READY, TRUE, GracePeriods, NodeHealth, Verdict, is_renewed, look_at
+from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Outcome
+from mooring.controllers.node.health import (
+    READY,
+    TRUE,
+    GracePeriods,
+    HealthUpdate,
+    NodeHealth,
+    evaluate_health,
+    is_renewed,
+)
 from mooring.controllers.node.taints import (
     NOT_READY,
     REACHABLE,
@@ -41,7 +49,7 @@ from mooring.controllers.node.taints import (
     no_execute_change,
     no_schedule_change,
 )
-from mooring.controllers.node.zones import EvictionRates, TimedQueue, Turn, Zones, zone_of
+from mooring.controllers.node.zones import ClusterTransition, EvictionRates, TimedQueue, Zones, zone_of
 from mooring.controllers.pods import BY_NODE, add_node_index
 from mooring.kit.clock import format_rfc3339
 from mooring.kit.heap import KeyedHeap
@@ -62,12 +70,12 @@ logger = logging.getLogger(__name__)
 class NodeLifecycleController(Controller):
     name: ClassVar[str] = "node-lifecycle-controller"
 
-    def __init__(self, workshop: Workshop) -> None:
-        super().__init__(workshop)
-        settings = workshop.settings
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
+        settings = context.settings
         self.workers = LABEL_WORKERS
-        self._recorder = workshop.recorder(COMPONENT)
-        self._writer = NodeWriter(workshop.client, workshop.clock, workshop.entropy.fork(self.name))
+        self._recorder = context.recorder(COMPONENT)
+        self._writer = NodeWriter(context.client, context.clock, context.entropy.fork(self.name))
         self._periods = GracePeriods(settings.node_monitor_grace_period_s, settings.node_startup_grace_period_s)
         self._zones = Zones(
             EvictionRates(
@@ -81,16 +89,16 @@ class NodeLifecycleController(Controller):
         self._has_to_taint = asyncio.Event()
         self._health: dict[str, NodeHealth] = {}
         self._known: dict[str, Node] = {}
-        self._to_look_at: dict[str, None] = {}
+        self._dirty_nodes: dict[str, None] = {}
         self._renewed: dict[str, Lease] = {}
-        self._silent_after: KeyedHeap[str, float] = KeyedHeap.ordered_by(_due)
+        self._healthy_until: KeyedHeap[str, float] = KeyedHeap.ordered_by(_due)
         """All nodes that are well, and a time before which they cannot be due."""
         self._pods_to_retry: dict[str, None] = {}
-        self._wall_offset_s = workshop.clock.wall_s() - workshop.clock.now_s()
-        self._pod_queue = workshop.queue(f"{self.name} pods")
-        self._nodes = workshop.informers.informer(Node)
-        self._leases = workshop.informers.informer(Lease)
-        self._pods = workshop.informers.informer(Pod)
+        self._wall_offset_s = context.clock.wall_s() - context.clock.now_s()
+        self._pod_queue = context.queue(f"{self.name} pods")
+        self._nodes = context.informers.informer(Node)
+        self._leases = context.informers.informer(Lease)
+        self._pods = context.informers.informer(Pod)
         add_node_index(self._pods)
         self._nodes.add_handler(
             self.name,
@@ -114,18 +122,18 @@ class NodeLifecycleController(Controller):
     # ------------------------------------------------------------------------------------------- what is heard
 
     def _on_node(self, node: Node) -> None:
-        self._to_look_at[node.metadata.name] = None
+        self._dirty_nodes[node.metadata.name] = None
         if no_schedule_change(node) or labels_to_set(node):
             self.queue.add(node.metadata.name)
 
     def _on_node_deleted(self, node: Node) -> None:
         name = node.metadata.name
-        self._to_look_at[name] = None
+        self._dirty_nodes[name] = None
         self._pods_to_retry.pop(name, None)
 
     def _on_lease_added(self, lease: Lease, is_initial: bool) -> None:
         if lease.metadata.namespace == LEASE_NAMESPACE:
-            self._to_look_at[lease.metadata.name] = None
+            self._dirty_nodes[lease.metadata.name] = None
 
     def _on_lease_updated(self, old: Lease, new: Lease) -> None:
         if new.metadata.namespace == LEASE_NAMESPACE and is_renewed(old, new):
@@ -164,16 +172,16 @@ class NodeLifecycleController(Controller):
 
     async def _monitor(self) -> None:
         while True:
-            await self._look_at_nodes()
-            await self.clock.wait(self.workshop.settings.node_monitor_period_s)
+            await self._monitor_nodes()
+            await self.clock.wait(self.context.settings.node_monitor_period_s)
 
-    async def _look_at_nodes(self) -> None:
+    async def _monitor_nodes(self) -> None:
         now_s = self._now_s()
-        while (due := self._silent_after.peek()) is not None and due[1] < now_s:
-            self._silent_after.pop()
-            self._to_look_at[due[0]] = None
-        self._hear_of_renewals(now_s)
-        names, self._to_look_at = [*self._to_look_at], {}
+        while (due := self._healthy_until.peek()) is not None and due[1] < now_s:
+            self._healthy_until.pop()
+            self._dirty_nodes[due[0]] = None
+        self._record_renewals(now_s)
+        names, self._dirty_nodes = [*self._dirty_nodes], {}
         nodes = []
         for name in names:
             node = self._nodes.lister.get("", name)
@@ -181,74 +189,76 @@ class NodeLifecycleController(Controller):
             if node is not None:
                 if known is not None and node.metadata.uid != known.metadata.uid:
                     self._health.pop(name, None)
-                await self._welcome(node)
+                await self._add_node(node)
                 nodes.append(node)
             elif known is not None:
                 self._forget(known)
-        await run_bounded(self._look_at_node, nodes, limit=NODES_AT_ONCE, name=f"{self.name} pass")
-        await self._conclude()
+        await run_bounded(self._monitor_node, nodes, limit=NODES_AT_ONCE, name=f"{self.name} pass")
+        await self._update_zones()
 
-    def _hear_of_renewals(self, now_s: float) -> None:
+    def _record_renewals(self, now_s: float) -> None:
         """Who was well and renewed its lease is well; there is nothing else to be found out about it."""
         renewed, self._renewed = self._renewed, {}
         for name, lease in renewed.items():
-            if name in self._silent_after and name not in self._to_look_at:
+            if name in self._healthy_until and name not in self._dirty_nodes:
                 self._health[name] = NodeHealth(now_s, self._health[name].ready, lease)
             else:
-                self._to_look_at[name] = None
+                self._dirty_nodes[name] = None
 
-    async def _welcome(self, node: Node) -> None:
+    async def _add_node(self, node: Node) -> None:
         name = node.metadata.name
-        self._open_zone(zone_of(node))
+        self._add_zone(zone_of(node))
         if name not in self._known:
-            self._tell(node, "RegisteredNode", f"Node {name} event: Registered Node {name} in Controller")
+            self._record_event(node, "RegisteredNode", f"Node {name} event: Registered Node {name} in Controller")
             await self._try_make_reachable(node)
         self._known[name] = node
 
     def _forget(self, node: Node) -> None:
         name = node.metadata.name
-        self._tell(node, "RemovingNode", f"Node {name} event: Removing Node {name} from Controller")
+        self._record_event(node, "RemovingNode", f"Node {name} event: Removing Node {name} from Controller")
         del self._known[name]
         self._zones.forget(name)
         self._health.pop(name, None)
-        self._silent_after.delete(name)
+        self._healthy_until.delete(name)
         queue = self._to_taint.get(zone_of(node))
         if queue is not None:
             queue.remove(name)
 
-    async def _look_at_node(self, node: Node) -> None:
+    async def _monitor_node(self, node: Node) -> None:
         name = node.metadata.name
-        verdict = await self._update_health(node)
-        if verdict is None:
-            self._to_look_at[name] = None
+        health_update = await self._update_health(node)
+        if health_update is None:
+            self._dirty_nodes[name] = None
             return
-        is_ready = verdict.ready_status == TRUE
+        is_ready = health_update.ready_status == TRUE
         self._zones.count(node, is_ready)
-        if verdict.ready_status is not None:
-            await self._taint_or_not(node, verdict.ready_status)
-            await self._mark_pods(node, verdict)
+        if health_update.ready_status is not None:
+            await self._sync_no_execute_taint(node, health_update.ready_status)
+            await self._mark_pods(node, health_update)
         if is_ready and name not in self._pods_to_retry:
-            self._silent_after.put(name, verdict.silent_after_s)
-            if verdict.health.lease is None and self._leases.lister.get(LEASE_NAMESPACE, name) is not None:
-                self._to_look_at[name] = None  # the next pass takes the lease for renewed, and counts from then
+            self._healthy_until.put(name, health_update.unhealthy_after_s)
+            if health_update.health.lease is None and self._leases.lister.get(LEASE_NAMESPACE, name) is not None:
+                self._dirty_nodes[name] = None  # the next pass takes the lease for renewed, and counts from then
         else:
-            self._silent_after.delete(name)
-            self._to_look_at[name] = None  # until it is well again
+            self._healthy_until.delete(name)
+            self._dirty_nodes[name] = None  # until it is well again
 
-    async def _update_health(self, node: Node) -> Verdict | None:
+    async def _update_health(self, node: Node) -> HealthUpdate | None:
         """What is known of the node now; None if it could not be written."""
         name = node.metadata.name
         for _ in range(HEALTH_TRIES_MAX):
             lease = self._leases.lister.get(LEASE_NAMESPACE, name)
             stamp = format_rfc3339(self.clock.wall_s())
             known = self._health.get(name)
-            verdict = look_at(node, lease, known, self._periods, now_s=self._now_s(), stamp=stamp)
+            health_update = evaluate_health(node, lease, known, self._periods, now_s=self._now_s(), stamp=stamp)
             try:
-                if verdict.conditions:
+                if health_update.conditions:
                     metadata = node.metadata
-                    await self._writer.set_conditions(name, metadata.uid, metadata.resource_version, verdict.conditions)
-                self._health[name] = verdict.health
-                return verdict
+                    await self._writer.set_conditions(
+                        name, metadata.uid, metadata.resource_version, health_update.conditions
+                    )
+                self._health[name] = health_update.health
+                return health_update
             except ConflictError:
                 await self.clock.wait(HEALTH_RETRY_S)
             except ClientError as error:
@@ -260,7 +270,7 @@ class NodeLifecycleController(Controller):
                 return None
         return None
 
-    async def _taint_or_not(self, node: Node, ready_status: str) -> None:
+    async def _sync_no_execute_taint(self, node: Node, ready_status: str) -> None:
         change = no_execute_change(ready_status)
         try:
             if change is None:
@@ -268,12 +278,12 @@ class NodeLifecycleController(Controller):
             elif has_taint(node.spec.taints, change.removed[0]):
                 await self._writer.change_taints(node.metadata.name, change)
             else:
-                self._wait_for_taint(node, is_tainted=has_taint(node.spec.taints, change.added[0]))
+                self._queue_taint(node, is_tainted=has_taint(node.spec.taints, change.added[0]))
         except ClientError as error:
             logger.warning("the taints of node %s could not be changed: %s", node.metadata.name, error)
-            self._to_look_at[node.metadata.name] = None
+            self._dirty_nodes[node.metadata.name] = None
 
-    def _wait_for_taint(self, node: Node, *, is_tainted: bool) -> None:
+    def _queue_taint(self, node: Node, *, is_tainted: bool) -> None:
         queue = self._to_taint[zone_of(node)]
         if not is_tainted:
             queue.remove(node.metadata.name)
@@ -292,43 +302,43 @@ class NodeLifecycleController(Controller):
         except ClientError as error:
             logger.warning("the taints of node %s could not be taken away: %s", node.metadata.name, error)
 
-    async def _mark_pods(self, node: Node, verdict: Verdict) -> None:
+    async def _mark_pods(self, node: Node, health_update: HealthUpdate) -> None:
         name = node.metadata.name
-        has_fallen_silent = verdict.was_ready and verdict.ready_status != TRUE
-        if has_fallen_silent:
-            self._tell(node, "NodeNotReady", f"Node {name} status is now: NodeNotReady")
-        is_retried = name in self._pods_to_retry and not verdict.was_ready
+        became_not_ready = health_update.was_ready and health_update.ready_status != TRUE
+        if became_not_ready:
+            self._record_event(node, "NodeNotReady", f"Node {name} status is now: NodeNotReady")
+        is_retried = name in self._pods_to_retry and not health_update.was_ready
         self._pods_to_retry.pop(name, None)
-        if has_fallen_silent or is_retried:
+        if became_not_ready or is_retried:
             pods = self._pods.lister.by_index(BY_NODE, name)
             if await mark_pods_not_ready(self.client, self._recorder, self.clock, pods):
                 self._pods_to_retry[name] = None
 
     # ------------------------------------------------------------------------------------------------- zones
 
-    def _open_zone(self, zone: str) -> None:
+    def _add_zone(self, zone: str) -> None:
         if self._zones.is_known(zone):
             return
         self._zones.add(zone)
-        rate_per_s = self.workshop.settings.node_eviction_rate
+        rate_per_s = self.context.settings.node_eviction_rate
         if zone in self._to_taint:
             self._to_taint[zone].set_rate(rate_per_s)
         else:
             self._to_taint[zone] = TimedQueue(self.clock, rate_per_s)
 
-    async def _conclude(self) -> None:
-        outlook = self._zones.conclude()
-        if outlook.turn is Turn.ALL_DOWN:
+    async def _update_zones(self) -> None:
+        update = self._zones.update_states()
+        if update.transition is ClusterTransition.ALL_DOWN:
             logger.warning("no node is ready: nobody is evicted until one is")
             for node in self._nodes.lister:
                 if node.metadata.name in self._known:
                     await self._try_make_reachable(node)
-        elif outlook.turn is Turn.SOME_BACK:
+        elif update.transition is ClusterTransition.SOME_READY_AGAIN:
             logger.warning("some nodes are ready again: every node gets another grace period")
             now_s = self._now_s()
             self._health = {name: NodeHealth(now_s, each.ready, each.lease) for name, each in self._health.items()}
-            self._to_look_at.update(dict.fromkeys(self._known))
-        for zone, rate_per_s in outlook.rates_per_s.items():
+            self._dirty_nodes.update(dict.fromkeys(self._known))
+        for zone, rate_per_s in update.rates_per_s.items():
             self._to_taint[zone].set_rate(rate_per_s)
 
     # ----------------------------------------------------------------------------------------- NoExecute taints
@@ -381,7 +391,7 @@ class NodeLifecycleController(Controller):
         """Seconds since 1970 that never go back: a wall clock that is set must not silence the cluster."""
         return self._wall_offset_s + self.clock.now_s()
 
-    def _tell(self, node: Node, reason: str, message: str) -> None:
+    def _record_event(self, node: Node, reason: str, message: str) -> None:
         metadata = node.metadata
         reference = ObjectReference(api_version="v1", kind="Node", name=metadata.name, uid=metadata.uid)
         self._recorder.event(reference, "Normal", reason, message)

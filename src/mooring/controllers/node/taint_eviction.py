@@ -24,7 +24,7 @@ from mooring.api.views.pod import Pod, Toleration
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.interface import Deletion, PatchForm
 from mooring.controllers.conditions import disruption_condition
-from mooring.controllers.context import DONE, Controller, Failed, Later, Outcome, Workshop, split_key
+from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Later, Outcome, split_key
 from mooring.controllers.pods import BY_NODE, add_node_index
 from mooring.kit.clock import format_rfc3339
 
@@ -32,7 +32,7 @@ WORKERS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Leave:
+class KeepSchedule:
     """Nothing changes."""
 
 
@@ -49,26 +49,26 @@ class Evict:
     due_s: float
 
 
-Decision: TypeAlias = Leave | Cancel | Evict
+Decision: TypeAlias = KeepSchedule | Cancel | Evict
 
 
 def decide(
     taints: Sequence[Taint], tolerations: Sequence[Toleration], scheduled_since_s: float | None, now_s: float
 ) -> Decision:
     """What to do about a pod on a node with these NoExecute taints, of which there is at least one."""
-    stay_s = stay_s_max(taints, tolerations)
-    if stay_s is None:
+    toleration_s = toleration_s_min(taints, tolerations)
+    if toleration_s is None:
         return Cancel()
-    if stay_s < 0:
+    if toleration_s < 0:
         return Evict(now_s, now_s)
     if scheduled_since_s is None:
-        return Evict(now_s, now_s + stay_s)
+        return Evict(now_s, now_s + toleration_s)
     if scheduled_since_s < now_s:
-        return Leave()
-    return Evict(scheduled_since_s, now_s + stay_s)
+        return KeepSchedule()
+    return Evict(scheduled_since_s, now_s + toleration_s)
 
 
-def stay_s_max(taints: Sequence[Taint], tolerations: Sequence[Toleration]) -> float | None:
+def toleration_s_min(taints: Sequence[Taint], tolerations: Sequence[Toleration]) -> float | None:
     """How long the pod may stay: None for ever; less than 0 if a taint is not tolerated at all."""
     shortest_s: float | None = None
     for taint in taints:
@@ -95,15 +95,15 @@ class _Eviction:
 class TaintEvictionController(Controller):
     name: ClassVar[str] = "taint-eviction-controller"
 
-    def __init__(self, workshop: Workshop) -> None:
-        super().__init__(workshop)
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
         self.workers = WORKERS
-        self._recorder = workshop.recorder(self.name)
+        self._recorder = context.recorder(self.name)
         self._evictions: dict[str, _Eviction] = {}
         self._taints: dict[str, tuple[Taint, ...]] = {}
-        self._pods = workshop.informers.informer(Pod)
+        self._pods = context.informers.informer(Pod)
         add_node_index(self._pods)
-        nodes = workshop.informers.informer(Node)
+        nodes = context.informers.informer(Node)
         nodes.add_handler(
             self.name, on_add=self._on_node_added, on_update=self._on_node_updated, on_delete=self._on_node_deleted
         )
@@ -129,7 +129,7 @@ class TaintEvictionController(Controller):
     def _on_pod_added(self, pod: Pod, is_initial: bool) -> None:
         taints = self._taints.get(pod.spec.node_name)
         if taints:
-            self._consider(pod, taints, self.clock.now_s())
+            self._schedule_eviction(pod, taints, self.clock.now_s())
 
     def _on_pod_updated(self, old: Pod, new: Pod) -> None:
         if old.spec.node_name != new.spec.node_name or old.spec.tolerations != new.spec.tolerations:
@@ -146,19 +146,19 @@ class TaintEvictionController(Controller):
         now_s = self.clock.now_s()
         for pod in self._pods.lister.by_index(BY_NODE, node_name):
             if taints:
-                self._consider(pod, taints, now_s)
+                self._schedule_eviction(pod, taints, now_s)
             else:
                 self._cancel(pod.key)
 
     # ------------------------------------------------------------------------------------- what is to be done
 
-    def _consider(self, pod: Pod, taints: tuple[Taint, ...], now_s: float) -> None:
+    def _schedule_eviction(self, pod: Pod, taints: tuple[Taint, ...], now_s: float) -> None:
         scheduled = self._evictions.get(pod.key)
         if scheduled is not None and scheduled.has_begun:
             return
         decision = decide(taints, pod.spec.tolerations, scheduled.since_s if scheduled is not None else None, now_s)
         match decision:
-            case Leave():
+            case KeepSchedule():
                 pass
             case Cancel():
                 self._cancel(pod.key)
@@ -173,7 +173,7 @@ class TaintEvictionController(Controller):
     def _cancel(self, key: str) -> None:
         eviction = self._evictions.pop(key, None)
         if eviction is not None and not eviction.has_begun:
-            self._tell(key, f"Cancelling deletion of Pod {key}")
+            self._record_event(key, f"Cancelling deletion of Pod {key}")
 
     # ------------------------------------------------------------------------------------------------ evicting
 
@@ -186,7 +186,7 @@ class TaintEvictionController(Controller):
             return Later(left_s)
         eviction.has_begun = True
         if not self.queue.num_requeues(key):
-            self._tell(key, f"Marking for deletion Pod {key}")
+            self._record_event(key, f"Marking for deletion Pod {key}")
         try:
             await self._evict(key)
         except NotFoundError:
@@ -209,7 +209,7 @@ class TaintEvictionController(Controller):
             await self.client.patch(POD, namespace, name, patch, form=PatchForm.STRATEGIC, subresource="status")
         await self.client.delete(POD, namespace, name, Deletion(uid=pod.metadata.uid))
 
-    def _tell(self, key: str, message: str) -> None:
+    def _record_event(self, key: str, message: str) -> None:
         namespace, name = split_key(key)
         reference = ObjectReference(api_version="v1", kind="Pod", namespace=namespace, name=name)
         self._recorder.event(reference, "Normal", "TaintManagerEviction", message)

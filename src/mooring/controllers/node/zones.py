@@ -38,12 +38,12 @@ class ZoneState(Enum):
     FULL_DISRUPTION = "FullDisruption"
 
 
-class Turn(Enum):
+class ClusterTransition(Enum):
     """What a pass means for the cluster as a whole."""
 
     NOTHING = "nothing"
     ALL_DOWN = "every zone is fully disrupted now"
-    SOME_BACK = "every zone was fully disrupted, and some node is back"
+    SOME_READY_AGAIN = "every zone was fully disrupted, and some node is back"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +66,10 @@ class ZoneCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
+class ZoneUpdate:
     """What a pass came to: new rates for some zones."""
 
-    turn: Turn = Turn.NOTHING
+    transition: ClusterTransition = ClusterTransition.NOTHING
     rates_per_s: dict[str, float] = field(default_factory=dict)
 
 
@@ -80,7 +80,7 @@ class Zones:
         self._rates = rates
         self._states: dict[str, ZoneState] = {}
         self._counts: dict[str, ZoneCounts] = {}
-        self._places: dict[str, tuple[str, bool]] = {}
+        self._counted_nodes: dict[str, tuple[str, bool]] = {}
 
     def is_known(self, zone: str) -> bool:
         return zone in self._states
@@ -97,7 +97,7 @@ class Zones:
         if EXCLUDE_LABEL in node.metadata.labels:
             return
         zone = zone_of(node)
-        self._places[node.metadata.name] = zone, is_ready
+        self._counted_nodes[node.metadata.name] = zone, is_ready
         counts = self._counts.setdefault(zone, ZoneCounts())
         if is_ready:
             counts.ready += 1
@@ -105,7 +105,7 @@ class Zones:
             counts.not_ready += 1
 
     def forget(self, name: str) -> None:
-        place = self._places.pop(name, None)
+        place = self._counted_nodes.pop(name, None)
         if place is None:
             return
         zone, was_ready = place
@@ -117,7 +117,7 @@ class Zones:
         if not counts.size:
             del self._counts[zone]
 
-    def conclude(self) -> Outlook:
+    def update_states(self) -> ZoneUpdate:
         """After all nodes that changed were counted: what changes for the zones."""
         new = {zone: zone_state(counts, self._rates.unhealthy_share) for zone, counts in self._counts.items()}
         for zone in new:
@@ -127,15 +127,15 @@ class Zones:
         are_all_down = _all_down(new.values())
         were_all_down = _all_down(self._states.values())
         if are_all_down and were_all_down:
-            return Outlook()
+            return ZoneUpdate()
         if are_all_down:
             self._states = dict.fromkeys(self._states, ZoneState.FULL_DISRUPTION)
-            return Outlook(Turn.ALL_DOWN, dict.fromkeys(self._states, 0.0))
+            return ZoneUpdate(ClusterTransition.ALL_DOWN, dict.fromkeys(self._states, 0.0))
         changed = [zone for zone, state in self._states.items() if were_all_down or state is not new[zone]]
         for zone in changed:
             self._states[zone] = new[zone]
         rates = {zone: self.rate_per_s(self._counts[zone].size, new[zone]) for zone in changed}
-        return Outlook(Turn.SOME_BACK if were_all_down else Turn.NOTHING, rates)
+        return ZoneUpdate(ClusterTransition.SOME_READY_AGAIN if were_all_down else ClusterTransition.NOTHING, rates)
 
     def rate_per_s(self, size: int, state: ZoneState) -> float:
         """How many nodes of a zone may be tainted in a second; 0 for none."""

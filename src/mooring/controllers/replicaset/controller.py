@@ -5,7 +5,7 @@ Goes out   pods created, deleted, adopted and released; the status of ReplicaSet
 
  1. Pods are created and deleted only when the informer shows what was asked for last (`expectations`).
  2. Pods are looked at one by one only where it matters who they are: when some are to be deleted, adopted or released,
-    or become available after a while. Otherwise the tally has counted them.
+    or become available after a while. Otherwise the counts_by_labels has counted them.
  3. The changes of a large set are gathered for a while, and of small ones when there are many: pods change all the
     time, and nobody needs each state of a status. What the next creation waits for is never put off.
  4. A set that is gone gets no more pods, also while the informer still shows it: as soon as the API says that it is not
@@ -30,19 +30,19 @@ from mooring.client.cache.lister import BY_NAMESPACE, namespace_of
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.ratelimit import TokenBucket
 from mooring.controllers.adoption import AdoptionError, claim_objects
-from mooring.controllers.context import DONE, Controller, Failed, Later, Outcome, Workshop
+from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Later, Outcome
 from mooring.controllers.documents import document_of, is_namespace_terminating, read_document
-from mooring.controllers.expectations import LOOK_AGAIN_S, Expectations
+from mooring.controllers.expectations import RESYNC_S, Expectations
 from mooring.controllers.pod_control import PodControl, PodControlError, pod_of_template
-from mooring.controllers.pod_ranking import victims
+from mooring.controllers.pod_ranking import pods_to_delete
 from mooring.controllers.pods import (
     BY_CONTROLLER,
     add_controller_index,
     is_active,
     is_ready,
     is_terminating,
+    matching_orphans,
     next_availability_s,
-    orphans_like,
     ready_condition,
 )
 from mooring.controllers.replicaset.plan import (
@@ -50,7 +50,7 @@ from mooring.controllers.replicaset.plan import (
     CreatePods,
     DeletePods,
     PodCounts,
-    count_from_tally,
+    count_from_index,
     count_pods,
     plan_size,
     plan_status,
@@ -61,11 +61,11 @@ from mooring.kit.clock import format_rfc3339
 
 LARGE_SET = 100
 """From how many pods on the changes of a set are gathered for a while."""
-GATHER_S_PER_POD = 20e-6
+BATCH_S_PER_POD = 20e-6
 COUNTS_PER_S = 50.0
 COUNTS_BURST = 200
 """How often small sets are looked at only to count pods that became ready; beyond that they are gathered as well."""
-GATHER_BUSY_S = 0.2
+BATCH_BUSY_S = 0.2
 STATUS_TRIES_MAX = 2
 
 logger = logging.getLogger(__name__)
@@ -82,16 +82,16 @@ class _SetController(Controller):
     kind: ClassVar[Kind]
     component: ClassVar[str]
 
-    def __init__(self, workshop: Workshop) -> None:
-        super().__init__(workshop)
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
         self._gone_uids: dict[str, str] = {}
         """Sets that the API has no more although the informer still shows them, by key."""
-        self._patience = TokenBucket(workshop.clock, rate_per_s=COUNTS_PER_S, burst=COUNTS_BURST)
-        self._pod_control = PodControl(workshop.client, workshop.recorder(self.component), workshop.clock)
-        self._sets = cast(Informer[AnySet], workshop.informers.informer(self.view))
-        self._pods = workshop.informers.informer(Pod)
-        self._expectations = Expectations(workshop.clock, self._pods.has_seen)
-        self._tally = workshop.pod_tally()
+        self._patience = TokenBucket(context.clock, rate_per_s=COUNTS_PER_S, burst=COUNTS_BURST)
+        self._pod_control = PodControl(context.client, context.recorder(self.component), context.clock)
+        self._sets = cast(Informer[AnySet], context.informers.informer(self.view))
+        self._pods = context.informers.informer(Pod)
+        self._expectations = Expectations(context.clock, self._pods.has_seen)
+        self._pod_counts = context.pod_counts()
         self._sets.add_index(BY_NAMESPACE, namespace_of)
         add_controller_index(self._sets)
         add_controller_index(self._pods)
@@ -137,7 +137,7 @@ class _SetController(Controller):
         if failure is not None:
             return Failed(str(failure))
         if not are_expectations_met:
-            return Later(LOOK_AGAIN_S)
+            return Later(RESYNC_S)
         return self._when_next(wanted, counts, active, now_s)
 
     async def _look(
@@ -145,9 +145,9 @@ class _SetController(Controller):
     ) -> tuple[PodCounts, Sequence[Pod] | None]:
         """The set's pods counted; and they themselves, if they had to be looked at."""
         uid, namespace = wanted.metadata.uid, wanted.metadata.namespace
-        orphans = orphans_like(self._pods.lister, namespace, selector)
+        orphans = matching_orphans(self._pods.lister, namespace, selector)
         if not orphans:
-            counts = count_from_tally(wanted, selector, self._tally.of(uid))
+            counts = count_from_index(wanted, selector, self._pod_counts.of(uid))
             if counts is not None:
                 return counts, None
         own = self._pods.lister.by_index(BY_CONTROLLER, uid)
@@ -167,7 +167,7 @@ class _SetController(Controller):
                 if active is None:
                     own = self._pods.lister.by_index(BY_CONTROLLER, wanted.metadata.uid)
                     active = [pod for pod in own if is_active(pod)]
-                chosen = victims(active, self._related_pods(wanted), count, self.clock.wall_s())
+                chosen = pods_to_delete(active, self._related_pods(wanted), count, self.clock.wall_s())
                 return await self._delete(key, wanted, chosen)
             case None:
                 return None
@@ -193,7 +193,7 @@ class _SetController(Controller):
                 raise
             self._expectations.creation_answered(key, created.resource_version)
 
-        _, error = await self._pod_control.create_many(count, create_one)
+        _, error = await self._pod_control.slow_start_batch(count, create_one)
         if attempted < count:
             self._expectations.creation_failed(key, count - attempted)
         return error if not isinstance(error, _NotWantedError) else None
@@ -235,7 +235,7 @@ class _SetController(Controller):
             except LabelSelectorError:
                 continue
             own = lister.by_index(BY_CONTROLLER, related.metadata.uid)
-            orphans = orphans_like(lister, wanted.metadata.namespace, selector)
+            orphans = matching_orphans(lister, wanted.metadata.namespace, selector)
             found |= {pod.key: pod for pod in (*own, *orphans) if selector.matches(pod.metadata.labels)}
         return [*found.values()]
 
@@ -334,11 +334,11 @@ class _SetController(Controller):
         """Now; of a large set with the next changes, unless pods are waiting to be created or deleted."""
         size = owner.status.replicas
         if not is_urgent and size < LARGE_SET and not self._patience.try_take():
-            self.queue.add_after(owner.key, GATHER_BUSY_S)
+            self.queue.add_after(owner.key, BATCH_BUSY_S)
         elif size < LARGE_SET or (owner.spec.replicas != size and self._expectations.are_met(owner.key)):
             self.queue.add(owner.key)
         else:
-            self.queue.add_after(owner.key, size * GATHER_S_PER_POD)
+            self.queue.add_after(owner.key, size * BATCH_S_PER_POD)
 
     def _owner(self, namespace: str, reference: OwnerReference) -> AnySet | None:
         if reference.kind != self.view.kind:
@@ -362,9 +362,9 @@ class ReplicaSetController(_SetController):
     kind = REPLICA_SET
     component = "replicaset-controller"
 
-    def __init__(self, workshop: Workshop) -> None:
-        super().__init__(workshop)
-        self.workers = workshop.settings.concurrent_replicaset_syncs
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
+        self.workers = context.settings.concurrent_replicaset_syncs
 
 
 class ReplicationControllerController(_SetController):
@@ -373,6 +373,6 @@ class ReplicationControllerController(_SetController):
     kind = REPLICATION_CONTROLLER
     component = "replication-controller"
 
-    def __init__(self, workshop: Workshop) -> None:
-        super().__init__(workshop)
-        self.workers = workshop.settings.concurrent_rc_syncs
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
+        self.workers = context.settings.concurrent_rc_syncs

@@ -38,7 +38,7 @@ class CreatePods:
 
 @dataclass(frozen=True, slots=True)
 class DeletePods:
-    """As many as that; who they are is for `victims` to say."""
+    """As many as that; who they are is for `pods_to_delete` to say."""
 
     count: int
 
@@ -85,13 +85,13 @@ def count_pods(wanted: AnySet, active: Iterable[Pod], terminating: int, now_s: f
     return PodCounts(all_active, fully_labeled, ready, available, terminating)
 
 
-def count_from_tally(
-    wanted: AnySet, selector: LabelMatcher, tally: Mapping[LabelsKey, StateCounts]
+def count_from_index(
+    wanted: AnySet, selector: LabelMatcher, counts_by_labels: Mapping[LabelsKey, StateCounts]
 ) -> PodCounts | None:
     """Without looking at the pods; None if one of them must be looked at (released, or available only later)."""
     template_labels = wanted.spec.template.metadata.labels
     active = fully_labeled = ready = terminating = 0
-    for key, counts in tally.items():
+    for key, counts in counts_by_labels.items():
         labels = dict(key)
         if not selector.matches(labels):
             if counts.active:

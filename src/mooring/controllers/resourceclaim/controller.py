@@ -1,11 +1,11 @@
 """The resource claim controller: makes the claims of templates, and takes back what nobody uses any more.
 
 Comes in   pods, claims and templates, from informers
-Goes out   claims made and deleted; the names of claims in pods; consumers and allocations taken out of claims
+Goes out   claims created and deleted; the names of claims in pods; consumers and allocations taken out of claims
 
  1. Keys say what they are about: `pod:default/web`, `claim:default/web-gpu-x7x2p`.
- 2. A claim that was made and is not in the informer yet is remembered: the name in the pod's status may come back
-    sooner than the claim itself, and a second one would be made.
+ 2. A claim that was created and is not in the informer yet is remembered: the name in the pod's status may come back
+    sooner than the claim itself, and a second one would be created.
  3. A pod that has ended gets no claim any more. (kube-controller-manager would make one anew, did it not remember for a
     while the one that it just deleted.)
  4. That a consumer is gone is asked of the API itself, unless its deletion was seen: taking a device away from a pod
@@ -24,7 +24,7 @@ from mooring.api.views.devices import ResourceClaim, ResourceClaimConsumerRefere
 from mooring.api.views.pod import Pod, PodResourceClaim
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.interface import PatchForm
-from mooring.controllers.context import DONE, Controller, Failed, Outcome, Workshop
+from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Outcome
 from mooring.controllers.documents import document_of
 from mooring.controllers.pods import BY_CONTROLLER, controller_index
 from mooring.controllers.resourceclaim.plan import (
@@ -55,18 +55,18 @@ class ResourceClaimError(Exception):
 class ResourceClaimController(Controller):
     name: ClassVar[str] = "resourceclaim-controller"
 
-    def __init__(self, workshop: Workshop) -> None:
-        super().__init__(workshop)
-        self.workers = workshop.settings.concurrent_resourceclaim_syncs
-        self._recorder = workshop.recorder("resource_claim")
-        self._pods = workshop.informers.informer(Pod)
-        self._claims = workshop.informers.informer(ResourceClaim)
-        self._templates = workshop.informers.informer(ResourceClaimTemplate)
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
+        self.workers = context.settings.concurrent_resourceclaim_syncs
+        self._recorder = context.recorder("resource_claim")
+        self._pods = context.informers.informer(Pod)
+        self._claims = context.informers.informer(ResourceClaim)
+        self._templates = context.informers.informer(ResourceClaimTemplate)
         self._pods.add_index(BY_RESOURCE_CLAIM, _claims_of)
         self._pods.add_index(BY_TEMPLATE, _templates_of)
         self._claims.add_index(BY_CONTROLLER, controller_index)
-        self._made: dict[tuple[str, str], str] = {}
-        """Names of claims that were made and not seen yet, by the pod's uid and its own name for the claim."""
+        self._created: dict[tuple[str, str], str] = {}
+        """Names of claims that were created and not seen yet, by the pod's uid and its own name for the claim."""
         self._deleted_uids: dict[str, None] = {}
         self._pods.add_handler(
             self.name,
@@ -102,26 +102,26 @@ class ResourceClaimController(Controller):
         new_names: dict[str, str] = {}
         for use in pod.spec.resource_claims:
             try:
-                made = await self._make_claim(pod, use)
+                created = await self._ensure_claim(pod, use)
             except (ClientError, ResourceClaimError) as error:
                 message = f"PodResourceClaim {use.name}: {error}"
                 self._recorder.event(pod, "Warning", "FailedResourceClaimCreation", message)
                 raise ResourceClaimError(f"pod {key}, {message}") from error
-            if made is not None:
-                new_names[use.name] = made
+            if created is not None:
+                new_names[use.name] = created
         if new_names:
-            await self._name_claims(pod, new_names)
+            await self._record_claim_names(pod, new_names)
         if pod.spec.node_name:
             await self._reserve_claims(pod)
 
-    async def _make_claim(self, pod: Pod, use: PodResourceClaim) -> str | None:
+    async def _ensure_claim(self, pod: Pod, use: PodResourceClaim) -> str | None:
         """The name of the claim, if the pod does not know it yet. Raises `ClientError`, `ResourceClaimError`."""
-        meant = claim_name_of(pod, use)
-        if meant is not None:
-            if meant.name is None:
+        claim_name = claim_name_of(pod, use)
+        if claim_name is not None:
+            if claim_name.name is None:
                 return None
-            known = self._claims.lister.get(pod.metadata.namespace, meant.name)
-            if known is not None and (not meant.is_from_template or is_for_pod(known, pod)):
+            known = self._claims.lister.get(pod.metadata.namespace, claim_name.name)
+            if known is not None and (not claim_name.is_from_template or is_for_pod(known, pod)):
                 return None
         if use.resource_claim_template_name is None:
             return None
@@ -132,7 +132,7 @@ class ResourceClaimController(Controller):
         for claim in self._claims.lister.by_index(BY_CONTROLLER, pod.metadata.uid):
             if claim.metadata.annotations.get(POD_CLAIM_NAME) == use.name:
                 return claim.metadata.name
-        return self._made.get((pod.metadata.uid, use.name))
+        return self._created.get((pod.metadata.uid, use.name))
 
     async def _create_claim(self, pod: Pod, use: PodResourceClaim, template_name: str) -> str:
         namespace = pod.metadata.namespace
@@ -146,10 +146,10 @@ class ResourceClaimController(Controller):
             raise ResourceClaimError(f"create ResourceClaim : {error}") from error
         created = decode_as(ResourceClaim, answer)
         if self._claims.lister.by_key(created.key) is None:
-            self._made[pod.metadata.uid, use.name] = created.metadata.name
+            self._created[pod.metadata.uid, use.name] = created.metadata.name
         return created.metadata.name
 
-    async def _name_claims(self, pod: Pod, names: dict[str, str]) -> None:
+    async def _record_claim_names(self, pod: Pod, names: dict[str, str]) -> None:
         statuses = [{"name": use, "resourceClaimName": name} for use, name in names.items()]
         patch: Document = {"metadata": {"uid": pod.metadata.uid}, "status": {"resourceClaimStatuses": statuses}}
         namespace, name = pod.metadata.namespace, pod.metadata.name
@@ -160,13 +160,13 @@ class ResourceClaimController(Controller):
 
     async def _reserve_claims(self, pod: Pod) -> None:
         for use in pod.spec.resource_claims:
-            meant = claim_name_of(pod, use)
-            if meant is None or meant.name is None:
+            claim_name = claim_name_of(pod, use)
+            if claim_name is None or claim_name.name is None:
                 continue
-            claim = self._claims.lister.get(pod.metadata.namespace, meant.name)
+            claim = self._claims.lister.get(pod.metadata.namespace, claim_name.name)
             if claim is None:
                 return
-            if meant.is_from_template and not is_for_pod(claim, pod):
+            if claim_name.is_from_template and not is_for_pod(claim, pod):
                 raise ResourceClaimError(f"ResourceClaim {claim.key} was not created for Pod {pod.key}")
             if must_reserve(claim, pod):
                 await self._write(claim, reserved_document(claim, pod), "status")
@@ -184,11 +184,11 @@ class ResourceClaimController(Controller):
         if document is not None:
             answer = decode_as(ResourceClaim, await self._write(claim, document, "status"))
             if answer.status.allocation is None:
-                await self._take_off_finalizer(answer)
+                await self._remove_finalizer(answer)
         elif claim.metadata.deletion_timestamp is not None and not consumers and FINALIZER in claim.metadata.finalizers:
             await self._deallocate(claim)
         if len(gone) == len(consumers):
-            await self._delete_if_useless(claim)
+            await self._delete_if_unused(claim)
 
     async def _is_gone(self, consumer: ResourceClaimConsumerReference, namespace: str) -> bool:
         if consumer.api_group or consumer.resource != "pods":
@@ -209,17 +209,17 @@ class ResourceClaimController(Controller):
             document = document_of(claim)
             document["status"].pop("allocation", None)
             claim = decode_as(ResourceClaim, await self._write(claim, document, "status"))
-        await self._take_off_finalizer(claim)
+        await self._remove_finalizer(claim)
 
-    async def _take_off_finalizer(self, claim: ResourceClaim) -> None:
+    async def _remove_finalizer(self, claim: ResourceClaim) -> None:
         if FINALIZER not in claim.metadata.finalizers:
             return
         document = document_of(claim)
         document["metadata"]["finalizers"] = [each for each in claim.metadata.finalizers if each != FINALIZER]
         await self._write(claim, document)
 
-    async def _delete_if_useless(self, claim: ResourceClaim) -> None:
-        """If the pod for which it was made has ended. If the pod is gone, the garbage collector sees to it."""
+    async def _delete_if_unused(self, claim: ResourceClaim) -> None:
+        """If the pod for which it was created has ended. If the pod is gone, the garbage collector sees to it."""
         owner = owning_pod(claim)
         pod = self._pods.lister.get(claim.metadata.namespace, owner.name) if owner is not None else None
         if owner is None or pod is None or not (pod.metadata.uid != owner.uid or is_pod_done(pod)):
@@ -243,7 +243,11 @@ class ResourceClaimController(Controller):
         if is_deleted:
             self._remember_deletion(metadata.uid)
         if is_deleted or is_pod_done(pod):
-            names = [meant.name for use in pod.spec.resource_claims if (meant := claim_name_of(pod, use)) is not None]
+            names = [
+                claim_name.name
+                for use in pod.spec.resource_claims
+                if (claim_name := claim_name_of(pod, use)) is not None
+            ]
             if extended is not None:
                 names.append(extended.resource_claim_name)
             for name in names:
@@ -253,21 +257,21 @@ class ResourceClaimController(Controller):
             self.queue.add(f"{_POD}{pod.key}")
 
     def _needs_work(self, pod: Pod) -> bool:
-        """Whether a claim has to be made or reserved for it."""
+        """Whether a claim has to be created or reserved for it."""
         if pod.metadata.deletion_timestamp is not None or is_pod_done(pod):
             return False
         for use in pod.spec.resource_claims:
-            meant = claim_name_of(pod, use)
-            if meant is None:
+            claim_name = claim_name_of(pod, use)
+            if claim_name is None:
                 return True
-            if meant.name is None:
+            if claim_name.name is None:
                 continue
-            claim = self._claims.lister.get(pod.metadata.namespace, meant.name)
+            claim = self._claims.lister.get(pod.metadata.namespace, claim_name.name)
             if claim is None:
                 if use.resource_claim_template_name is not None:
                     return True
                 continue
-            if meant.is_from_template and not is_for_pod(claim, pod):
+            if claim_name.is_from_template and not is_for_pod(claim, pod):
                 continue
             if must_reserve(claim, pod):
                 return True
@@ -275,8 +279,8 @@ class ResourceClaimController(Controller):
 
     def _on_claim(self, claim: ResourceClaim) -> None:
         owner = owning_pod(claim)
-        if owner is not None and self._made:
-            self._made.pop((owner.uid, claim.metadata.annotations.get(POD_CLAIM_NAME, "")), None)
+        if owner is not None and self._created:
+            self._created.pop((owner.uid, claim.metadata.annotations.get(POD_CLAIM_NAME, "")), None)
         self.queue.add(f"{_CLAIM}{claim.key}")
         self._on_claim_deleted(claim)
 
@@ -292,13 +296,13 @@ class ResourceClaimController(Controller):
         if len(self._deleted_uids) >= DELETIONS_REMEMBERED_MAX:
             del self._deleted_uids[next(iter(self._deleted_uids))]
         self._deleted_uids[uid] = None
-        for made in [made for made in self._made if made[0] == uid]:
-            del self._made[made]
+        for created in [created for created in self._created if created[0] == uid]:
+            del self._created[created]
 
 
 def _claims_of(pod: Pod) -> Iterable[str]:
     uses = pod.spec.resource_claims
-    names = [meant.name for use in uses if (meant := claim_name_of(pod, use)) is not None] if uses else []
+    names = [claim_name.name for use in uses if (claim_name := claim_name_of(pod, use)) is not None] if uses else []
     return [f"{pod.metadata.namespace}/{name}" for name in names if name is not None]
 
 

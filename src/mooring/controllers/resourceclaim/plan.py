@@ -37,7 +37,7 @@ class ClaimName:
 
 
 def claim_name_of(pod: Pod, use: PodResourceClaim) -> ClaimName | None:
-    """None if the claim has not been made yet."""
+    """None if the claim has not been created yet."""
     if use.resource_claim_name is not None:
         return ClaimName(use.resource_claim_name)
     for status in pod.status.resource_claim_statuses:
@@ -52,7 +52,7 @@ def is_pod_done(pod: Pod) -> bool:
 
 
 def is_for_pod(claim: ResourceClaim, pod: Pod) -> bool:
-    """Whether the claim was made for this very pod."""
+    """Whether the claim was created for this very pod."""
     owner = controller_of(claim.metadata)
     return owner is not None and owner.uid == pod.metadata.uid and claim.metadata.namespace == pod.metadata.namespace
 

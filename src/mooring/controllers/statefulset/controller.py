@@ -27,7 +27,7 @@ from mooring.api.views.workloads import StatefulSet, StatefulSetStatus
 from mooring.client.cache.lister import BY_NAMESPACE, namespace_of
 from mooring.client.errors import ClientError, ConflictError
 from mooring.controllers.adoption import AdoptionError, claim_objects
-from mooring.controllers.context import DONE, Controller, Failed, Later, Outcome, Workshop
+from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Later, Outcome
 from mooring.controllers.documents import document_of, read_document
 from mooring.controllers.pod_control import PodControl, PodControlError
 from mooring.controllers.pods import (
@@ -35,7 +35,7 @@ from mooring.controllers.pods import (
     add_controller_index,
     is_ready,
     next_availability_s,
-    orphans_of,
+    orphan_key,
 )
 from mooring.controllers.statefulset.history import History, StatefulHistory
 from mooring.controllers.statefulset.members import (
@@ -62,7 +62,7 @@ from mooring.controllers.statefulset.plan import (
 from mooring.controllers.statefulset.pods import ClaimsError, StatefulPods
 
 LARGE_SET = 100
-GATHER_S_PER_POD = 20e-6
+BATCH_S_PER_POD = 20e-6
 STATUS_TRIES_MAX = 5
 
 logger = logging.getLogger(__name__)
@@ -71,16 +71,16 @@ logger = logging.getLogger(__name__)
 class StatefulSetController(Controller):
     name = "statefulset-controller"
 
-    def __init__(self, workshop: Workshop) -> None:
-        super().__init__(workshop)
-        self.workers = workshop.settings.concurrent_statefulset_syncs
-        recorder = workshop.recorder(self.name)
-        self._sets = workshop.informers.informer(StatefulSet)
-        self._pods = workshop.informers.informer(Pod)
-        claims = workshop.informers.informer(PersistentVolumeClaim)
-        self._history = StatefulHistory(workshop.client, workshop.informers.informer(ControllerRevision))
-        self._stateful_pods = StatefulPods(workshop.client, recorder, claims.lister)
-        self._pod_control = PodControl(workshop.client, recorder, workshop.clock)
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
+        self.workers = context.settings.concurrent_statefulset_syncs
+        recorder = context.recorder(self.name)
+        self._sets = context.informers.informer(StatefulSet)
+        self._pods = context.informers.informer(Pod)
+        claims = context.informers.informer(PersistentVolumeClaim)
+        self._history = StatefulHistory(context.client, context.informers.informer(ControllerRevision))
+        self._stateful_pods = StatefulPods(context.client, recorder, claims.lister)
+        self._pod_control = PodControl(context.client, recorder, context.clock)
         self._sets.add_index(BY_NAMESPACE, namespace_of)
         add_controller_index(self._pods)
         self._sets.add_handler(
@@ -110,7 +110,7 @@ class StatefulSetController(Controller):
 
     async def _claim_pods(self, wanted: StatefulSet, selector: LabelMatcher) -> list[Pod]:
         own = self._pods.lister.by_index(BY_CONTROLLER, wanted.metadata.uid)
-        orphans = self._pods.lister.by_index(BY_CONTROLLER, orphans_of(wanted.metadata.namespace))
+        orphans = self._pods.lister.by_index(BY_CONTROLLER, orphan_key(wanted.metadata.namespace))
         return await claim_objects(
             self.client,
             wanted,
@@ -176,7 +176,7 @@ class StatefulSetController(Controller):
             except ClaimsError as error:
                 raise PodControlError(str(error)) from error
 
-        _, first = await self._pod_control.create_many(len(phase), act_on)
+        _, first = await self._pod_control.slow_start_batch(len(phase), act_on)
         return first
 
     async def _act_all(self, wanted: StatefulSet, actions: Sequence[Action], history: History) -> None:
@@ -268,7 +268,7 @@ class StatefulSetController(Controller):
         if owner is None or owner.metadata.uid != reference.uid:
             return None
         size = owner.status.replicas
-        self.queue.add_after(owner.key, size * GATHER_S_PER_POD if size >= LARGE_SET else 0.0)
+        self.queue.add_after(owner.key, size * BATCH_S_PER_POD if size >= LARGE_SET else 0.0)
         return owner
 
     def _add_all_that_select(self, pod: Pod) -> None:

@@ -24,7 +24,7 @@ from mooring.client.cache.informer import Informer
 from mooring.client.interface import Client
 from mooring.controllers.adoption import claim_objects
 from mooring.controllers.documents import document_of
-from mooring.controllers.pods import BY_CONTROLLER, controller_index, orphans_of
+from mooring.controllers.pods import BY_CONTROLLER, controller_index, orphan_key
 from mooring.controllers.revisions import (
     create_revision,
     data_of,
@@ -109,7 +109,7 @@ class StatefulHistory:
 
     def _list(self, wanted: StatefulSet, selector: LabelMatcher) -> list[ControllerRevision]:
         own = self._revisions.lister.by_index(BY_CONTROLLER, wanted.metadata.uid)
-        orphans = self._revisions.lister.by_index(BY_CONTROLLER, orphans_of(wanted.metadata.namespace))
+        orphans = self._revisions.lister.by_index(BY_CONTROLLER, orphan_key(wanted.metadata.namespace))
         return [each for each in (*own, *orphans) if selector.matches(each.metadata.labels)]
 
     async def _create(

@@ -209,9 +209,9 @@ def _plan_present(
     wanted: StatefulSet, pod: Pod, is_ordered: bool, find_claim: FindClaim, now_s: float
 ) -> tuple[list[Action], bool]:
     """What is to be done about a member, and whether the next has to wait for it."""
-    is_going = pod.metadata.deletion_timestamp is not None
+    is_being_deleted = pod.metadata.deletion_timestamp is not None
     if is_finished(pod):
-        return ([] if is_going else [DeleteMember(pod)]), True
+        return ([] if is_being_deleted else [DeleteMember(pod)]), True
     actions: list[Action] = [EnsureClaims(pod)] if pod.status.phase == "Pending" else []
     is_running = pod.status.phase == "Running" and not is_unavailable(wanted, pod, now_s)
     if is_ordered and not is_running:

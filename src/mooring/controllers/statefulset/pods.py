@@ -69,7 +69,7 @@ class StatefulPods:
             failure = error
         if failure is None:
             await self._correct_claims_or_tell(member)
-        self._tell("Create", wanted, member.name, failure)
+        self._record_event("Create", wanted, member.name, failure)
         if failure is not None:
             raise failure
 
@@ -86,18 +86,18 @@ class StatefulPods:
         except NotFoundError:
             pass
         except ClientError as error:
-            self._tell("Delete", wanted, pod.metadata.name, error)
+            self._record_event("Delete", wanted, pod.metadata.name, error)
             raise
-        self._tell("Delete", wanted, pod.metadata.name)
+        self._record_event("Delete", wanted, pod.metadata.name)
 
     async def correct(self, wanted: StatefulSet, pod: Pod) -> None:
         """Give a member its identity, its storage and the owners of its claims back. Raises as `create` does."""
         try:
             await self._correct(wanted, pod)
         except (ClientError, ClaimsError) as error:
-            self._tell("Update", wanted, pod.metadata.name, error)
+            self._record_event("Update", wanted, pod.metadata.name, error)
             raise
-        self._tell("Update", wanted, pod.metadata.name)
+        self._record_event("Update", wanted, pod.metadata.name)
 
     async def correct_claims(self, member: Member) -> None:
         """Give the claims of a member the owners that the policy wants. Raises `ClientError`."""
@@ -145,7 +145,7 @@ class StatefulPods:
         try:
             await self.correct_claims(member)
         except ClientError as error:
-            self._tell("Update", member.wanted, member.name, error)
+            self._record_event("Update", member.wanted, member.name, error)
             raise
 
     async def _create_claims(self, member: Member) -> None:
@@ -181,7 +181,7 @@ class StatefulPods:
             message = f"{about} Pod {member.name} in StatefulSet {wanted.metadata.name} success"
             self._recorder.event(wanted, "Normal", "SuccessfulCreate", message)
 
-    def _tell(self, verb: Verb, wanted: StatefulSet, pod_name: str, error: Exception | None = None) -> None:
+    def _record_event(self, verb: Verb, wanted: StatefulSet, pod_name: str, error: Exception | None = None) -> None:
         about = f"{verb} Pod {pod_name} in StatefulSet {wanted.metadata.name}"
         if error is None:
             self._recorder.event(wanted, "Normal", f"Successful{verb}", f"{about} successful")

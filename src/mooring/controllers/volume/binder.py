@@ -23,29 +23,29 @@ from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from mooring.client.errors import ClientError, NotFoundError
-from mooring.controllers.context import DONE, Controller, Failed, Outcome, Workshop
+from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Outcome
 from mooring.controllers.documents import document_of
 from mooring.controllers.pods import BY_CLAIM, add_claim_index, is_finished
 from mooring.controllers.volume.plan import (
     AssignClass,
     Bind,
-    Lose,
+    EnqueueClaim,
+    MarkLost,
+    MarkPending,
     Misbound,
     Mismatch,
-    Pend,
     Provision,
     Release,
     SetPhase,
     Unbind,
     VolumePlanError,
-    WakeClaim,
-    is_at_rest,
     is_claimed,
+    is_settled,
     plan_claim,
     plan_volume,
 )
 from mooring.controllers.volume.provisioning import VolumeProvisioner
-from mooring.controllers.volume.writer import CapacityError, Latest, VolumeWriter, migrated_claim, migrated_volume
+from mooring.controllers.volume.writer import AssumeCache, CapacityError, VolumeWriter, migrated_claim, migrated_volume
 from mooring.kit.tasks import TaskGroup
 
 OF_CLASS = "free volumes of a class"
@@ -57,22 +57,22 @@ RELEASED_PHASES = ("Released", "Failed")
 class VolumeBinderController(Controller):
     name: ClassVar[str] = "persistentvolume-binder-controller"
 
-    def __init__(self, workshop: Workshop) -> None:
-        super().__init__(workshop)
-        informers = workshop.informers
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
+        informers = context.informers
         self._claims = informers.informer(PersistentVolumeClaim)
         self._volumes = informers.informer(PersistentVolume)
         self._classes = informers.informer(StorageClass)
         self._pods = informers.informer(Pod)
-        self._claims_now = Latest(self.name, self._claims)
-        self._volumes_now = Latest(self.name, self._volumes)
+        self._claim_cache = AssumeCache(self.name, self._claims)
+        self._volume_cache = AssumeCache(self.name, self._volumes)
         self._volumes.add_index(OF_CLASS, _free_in_class)
         self._volumes.add_index(OF_CLAIM, _claim_named)
         add_claim_index(self._pods)
-        recorder = workshop.recorder("persistentvolume-controller")
-        self._writer = VolumeWriter(workshop.client, recorder, self._volumes_now, self._claims_now)
+        recorder = context.recorder("persistentvolume-controller")
+        self._writer = VolumeWriter(context.client, recorder, self._volume_cache, self._claim_cache)
         self._provisioner = VolumeProvisioner(
-            workshop.client, self._writer, self.storage_class, informers.informer(Node).lister, self._is_released
+            context.client, self._writer, self.storage_class, informers.informer(Node).lister, self._is_released
         )
         self._claims.add_handler(
             self.name,
@@ -89,7 +89,7 @@ class VolumeBinderController(Controller):
 
     def start(self, group: TaskGroup) -> None:
         super().start(group)
-        group.start_background(self._look_again_now_and_then(), name=f"{self.name}: looking again")
+        group.start_background(self._resync_periodically(), name=f"{self.name}: looking again")
 
     # ---------------------------------------------------------------------------------------------- one key
 
@@ -104,7 +104,7 @@ class VolumeBinderController(Controller):
         return DONE
 
     async def _sync_claim(self, key: str) -> None:
-        claim = self._claims_now.get(key)
+        claim = self._claim_cache.get(key)
         if claim is None:
             return
         document = migrated_claim(claim)
@@ -113,29 +113,29 @@ class VolumeBinderController(Controller):
         match plan_claim(claim, self):
             case Bind(volume):
                 await self._writer.bind(volume, claim)
-            case Pend(event):
+            case MarkPending(event):
                 if event is not None:
-                    self._writer.tell(claim, event)
+                    self._writer.record_event(claim, event)
                 await self._writer.set_claim_phase(claim, "Pending")
-            case Lose(event):
+            case MarkLost(event):
                 if claim.status.phase != "Lost":
                     claim = await self._writer.set_claim_phase(claim, "Lost")
-                    self._writer.tell(claim, event)
+                    self._writer.record_event(claim, event)
             case AssignClass(class_name):
                 document = document_of(claim)
                 document["spec"]["storageClassName"] = class_name
                 await self._writer.write_claim(claim, document)
             case Provision():
-                if self.workshop.settings.enable_dynamic_provisioning:
+                if self.context.settings.enable_dynamic_provisioning:
                     await self._provisioner.provision(claim)
             case Misbound(event, error):
-                self._writer.tell(claim, event)
+                self._writer.record_event(claim, event)
                 raise VolumePlanError(error)
             case never:
                 assert_never(never)
 
     async def _sync_volume(self, key: str) -> None:
-        volume = self._volumes_now.get(key)
+        volume = self._volume_cache.get(key)
         if volume is None:
             return
         document = migrated_volume(volume)
@@ -151,13 +151,13 @@ class VolumeBinderController(Controller):
                 await self._provisioner.reclaim(volume)
             case Unbind():
                 await self._writer.unbind(volume)
-            case WakeClaim():
+            case EnqueueClaim():
                 assert claim is not None, f"volume {key} wakes a claim that it does not have"
                 self.queue.add(claim.key)
             case Mismatch(about_volume, about_claim):
                 assert claim is not None, f"volume {key} does not fit a claim that it does not have"
-                self._writer.tell(volume, about_volume)
-                self._writer.tell(claim, about_claim)
+                self._writer.record_event(volume, about_volume)
+                self._writer.record_event(claim, about_claim)
             case never:
                 assert_never(never)
 
@@ -166,7 +166,7 @@ class VolumeBinderController(Controller):
         reference = volume.spec.claim_ref
         if reference is None or not is_claimed(volume):
             return None
-        claim = self._claims_now.get(f"{reference.namespace}/{reference.name}")
+        claim = self._claim_cache.get(f"{reference.namespace}/{reference.name}")
         if claim is not None and claim.metadata.uid == reference.uid:
             return claim
         if claim is None and volume.status.phase in RELEASED_PHASES:
@@ -181,13 +181,13 @@ class VolumeBinderController(Controller):
     # ------------------------------------------------------------------------------------ what the plan looks up
 
     def volume(self, name: str) -> PersistentVolume | None:
-        return self._volumes_now.get(name)
+        return self._volume_cache.get(name)
 
     def candidates(self, claim: PersistentVolumeClaim) -> Iterable[PersistentVolume]:
         lister = self._volumes.lister
         free = lister.by_index(OF_CLASS, class_of_claim(claim))
         naming = lister.by_index(OF_CLAIM, claim.key)
-        return [self._volumes_now.of(volume) for volume in (*naming, *free)]
+        return [self._volume_cache.of(volume) for volume in (*naming, *free)]
 
     def storage_class(self, name: str) -> StorageClass | None:
         return self._classes.lister.get("", name)
@@ -204,7 +204,7 @@ class VolumeBinderController(Controller):
         reference = volume.spec.claim_ref
         if reference is None or not is_claimed(volume):
             return False
-        claim = self._claims_now.get(f"{reference.namespace}/{reference.name}")
+        claim = self._claim_cache.get(f"{reference.namespace}/{reference.name}")
         if claim is None or claim.metadata.uid != reference.uid:
             return True
         return claim.spec.volume_name not in ("", volume.metadata.name)
@@ -220,18 +220,18 @@ class VolumeBinderController(Controller):
         if reference is not None:
             self.queue.add(f"{reference.namespace}/{reference.name}")
 
-    async def _look_again_now_and_then(self) -> None:
+    async def _resync_periodically(self) -> None:
         while True:
-            await self.clock.wait(self.workshop.settings.pvclaimbinder_sync_period_s)
+            await self.clock.wait(self.context.settings.pvclaimbinder_sync_period_s)
             for claim in self._claims.lister.list():
                 volume = self._volumes.lister.get("", claim.spec.volume_name)
-                if not is_at_rest(claim, volume):
+                if not is_settled(claim, volume):
                     self.queue.add(claim.key)
             for volume in self._volumes.lister.list():
-                if not self._is_volume_at_rest(volume):
+                if not self._is_volume_settled(volume):
                     self.queue.add(volume.key)
 
-    def _is_volume_at_rest(self, volume: PersistentVolume) -> bool:
+    def _is_volume_settled(self, volume: PersistentVolume) -> bool:
         reference = volume.spec.claim_ref
         if reference is None or not is_claimed(volume):
             return volume.status.phase == "Available"
@@ -239,7 +239,7 @@ class VolumeBinderController(Controller):
         if claim is None:
             policy = volume.spec.persistent_volume_reclaim_policy
             return policy == "Retain" and volume.status.phase in RELEASED_PHASES
-        return is_at_rest(claim, volume)
+        return is_settled(claim, volume)
 
 
 def _free_in_class(volume: PersistentVolume) -> Iterable[str]:

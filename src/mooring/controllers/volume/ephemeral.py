@@ -19,8 +19,8 @@ from mooring.api.views.pod import Pod
 from mooring.api.views.storage import PersistentVolumeClaim
 from mooring.api.views.volumes import Volume
 from mooring.client.errors import ClientError, NotFoundError
-from mooring.controllers.context import DONE, Controller, Failed, Outcome, Workshop
-from mooring.controllers.documents import is_going, owner_reference, read_document
+from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Outcome
+from mooring.controllers.documents import is_being_deleted, owner_reference, read_document
 from mooring.controllers.pods import BY_CLAIM, add_claim_index
 
 
@@ -31,23 +31,23 @@ class EphemeralVolumeError(Exception):
 class EphemeralVolumeController(Controller):
     name: ClassVar[str] = "ephemeral-volume-controller"
 
-    def __init__(self, workshop: Workshop) -> None:
-        super().__init__(workshop)
-        self.workers = workshop.settings.concurrent_ephemeralvolume_syncs
-        self._recorder = workshop.recorder("ephemeral_volume")
-        self._pods = workshop.informers.informer(Pod)
-        self._claims = workshop.informers.informer(PersistentVolumeClaim)
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
+        self.workers = context.settings.concurrent_ephemeralvolume_syncs
+        self._recorder = context.recorder("ephemeral_volume")
+        self._pods = context.informers.informer(Pod)
+        self._claims = context.informers.informer(PersistentVolumeClaim)
         add_claim_index(self._pods)
         self._pods.add_handler(self.name, on_add=lambda pod, is_initial: self._on_pod(pod))
         self._claims.add_handler(self.name, on_delete=self._on_claim_deleted)
 
     async def sync(self, key: str) -> Outcome:
         pod = self._pods.lister.by_key(key)
-        if pod is None or is_going(pod.metadata):
+        if pod is None or is_being_deleted(pod.metadata):
             return DONE
         for volume in pod.spec.volumes:
             try:
-                await self._provide(pod, volume)
+                await self._ensure_claim(pod, volume)
             except NotFoundError:
                 return DONE  # the pod has gone in the meantime
             except (ClientError, EphemeralVolumeError) as error:
@@ -56,7 +56,7 @@ class EphemeralVolumeController(Controller):
                 return Failed(f"pod {key}, {message}")
         return DONE
 
-    async def _provide(self, pod: Pod, volume: Volume) -> None:
+    async def _ensure_claim(self, pod: Pod, volume: Volume) -> None:
         """Raises `ClientError`, `EphemeralVolumeError`."""
         namespace, pod_name = pod.metadata.namespace, pod.metadata.name
         name = claim_named_by(volume, pod_name)
@@ -76,7 +76,7 @@ class EphemeralVolumeController(Controller):
             raise EphemeralVolumeError(not_controlled_text(claim, namespace, pod_name))
 
     def _on_pod(self, pod: Pod) -> None:
-        if pod.spec.volumes and not is_going(pod.metadata) and any(map(is_ephemeral, pod.spec.volumes)):
+        if pod.spec.volumes and not is_being_deleted(pod.metadata) and any(map(is_ephemeral, pod.spec.volumes)):
             self.queue.add(pod.key)
 
     def _on_claim_deleted(self, claim: PersistentVolumeClaim) -> None:

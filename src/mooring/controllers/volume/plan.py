@@ -1,7 +1,7 @@
 """What is to be done about a claim or a volume next.
 
-Comes in   a claim and what can be looked up around it (`Scene`); a volume and the claim that it names
-Goes out   one action, with the events to tell
+Comes in   a claim and what can be looked up around it (`VolumeLookup`); a volume and the claim that it names
+Goes out   one action, with the events to record_event
 
     claim     pending ──bind──> bound ──its volume vanishes──> lost
     volume    available ──bind──> bound ──its claim vanishes──> released ──reclaim──> gone, or failed, or kept
@@ -53,7 +53,7 @@ def best_volume(
     best: PersistentVolume | None = None
     best_rank: tuple[int, bool, int, str] | None = None
     for volume in candidates:
-        if not _could_be(volume, claim):
+        if not _is_compatible(volume, claim):
             continue
         is_named = is_bound_to(volume, claim)
         if not is_named and (is_delayed or not _is_free_for(volume, claim, selector)):
@@ -65,7 +65,7 @@ def best_volume(
     return best
 
 
-def why_unsuitable(volume: PersistentVolume, claim: PersistentVolumeClaim) -> str:
+def mismatch_reason(volume: PersistentVolume, claim: PersistentVolumeClaim) -> str:
     """Why a volume that the claim asks for by name cannot be its own; empty if it can."""
     if volume.metadata.deletion_timestamp is not None:
         return f'the volume is marked for deletion "{volume.metadata.name}"'
@@ -86,7 +86,7 @@ def have_same_mode(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bo
     return volume_mode_of(volume.spec.volume_mode) == volume_mode_of(claim.spec.volume_mode)
 
 
-def _could_be(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+def _is_compatible(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
     """What holds for free volumes and for those that name the claim."""
     return (
         (volume.spec.claim_ref is None or is_bound_to(volume, claim))
@@ -124,7 +124,7 @@ def _requested(claim: PersistentVolumeClaim) -> RawQuantity:
 
 
 @dataclass(frozen=True, slots=True)
-class Tell:
+class VolumeEvent:
     """An event about the object that is looked at."""
 
     type: EventType
@@ -140,17 +140,17 @@ class Bind:
 
 
 @dataclass(frozen=True, slots=True)
-class Pend:
+class MarkPending:
     """The claim stays, or becomes, Pending."""
 
-    event: Tell | None = None
+    event: VolumeEvent | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Lose:
+class MarkLost:
     """The claim is Lost; told once."""
 
-    event: Tell
+    event: VolumeEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,11 +169,11 @@ class Provision:
 class Misbound:
     """Nothing can be done but to say so and to try again."""
 
-    event: Tell
+    event: VolumeEvent
     error: str
 
 
-ClaimAction: TypeAlias = Bind | Pend | Lose | AssignClass | Provision | Misbound
+ClaimAction: TypeAlias = Bind | MarkPending | MarkLost | AssignClass | Provision | Misbound
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +192,7 @@ class Unbind:
 
 
 @dataclass(frozen=True, slots=True)
-class WakeClaim:
+class EnqueueClaim:
     """The claim has to be looked at: it does not know yet of its volume."""
 
 
@@ -200,14 +200,14 @@ class WakeClaim:
 class Mismatch:
     """The two name each other and do not fit."""
 
-    about_volume: Tell
-    about_claim: Tell
+    about_volume: VolumeEvent
+    about_claim: VolumeEvent
 
 
-VolumeAction: TypeAlias = SetPhase | Release | Unbind | WakeClaim | Mismatch
+VolumeAction: TypeAlias = SetPhase | Release | Unbind | EnqueueClaim | Mismatch
 
 
-class Scene(Protocol):
+class VolumeLookup(Protocol):
     """What can be looked up around a claim, without waiting."""
 
     def volume(self, name: str) -> PersistentVolume | None: ...
@@ -232,23 +232,23 @@ class VolumePlanError(Exception):
 # --- claims -----------------------------------------------------------------------------------------------------
 
 
-def plan_claim(claim: PersistentVolumeClaim, scene: Scene) -> ClaimAction:
+def plan_claim(claim: PersistentVolumeClaim, lookup: VolumeLookup) -> ClaimAction:
     """Raises `LabelSelectorError`, `VolumePlanError`."""
     if BIND_COMPLETED in claim.metadata.annotations:
-        return _plan_bound(claim, scene)
+        return _plan_bound(claim, lookup)
     if claim.spec.volume_name:
-        return _plan_wish(claim, scene.volume(claim.spec.volume_name))
-    is_delayed = is_delayed_binding(claim, scene)
-    volume = best_volume(claim, scene.candidates(claim), is_delayed=is_delayed)
+        return _plan_requested_volume(claim, lookup.volume(claim.spec.volume_name))
+    is_delayed = is_delayed_binding(claim, lookup)
+    volume = best_volume(claim, lookup.candidates(claim), is_delayed=is_delayed)
     if volume is not None:
         return Bind(volume)
-    return _plan_without_volume(claim, scene, is_delayed)
+    return _plan_without_volume(claim, lookup, is_delayed)
 
 
-def is_delayed_binding(claim: PersistentVolumeClaim, scene: Scene) -> bool:
+def is_delayed_binding(claim: PersistentVolumeClaim, lookup: VolumeLookup) -> bool:
     """Whether its class waits for the first consumer; one that does not exist does not. Raises `VolumePlanError`."""
     class_name = class_of_claim(claim)
-    found = scene.storage_class(class_name) if class_name else None
+    found = lookup.storage_class(class_name) if class_name else None
     if found is None:
         return False
     if found.volume_binding_mode is None:
@@ -256,16 +256,16 @@ def is_delayed_binding(claim: PersistentVolumeClaim, scene: Scene) -> bool:
     return found.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
 
 
-def _plan_without_volume(claim: PersistentVolumeClaim, scene: Scene, is_delayed: bool) -> ClaimAction:
+def _plan_without_volume(claim: PersistentVolumeClaim, lookup: VolumeLookup, is_delayed: bool) -> ClaimAction:
     if claim.spec.storage_class_name is None and STORAGE_CLASS_BETA not in claim.metadata.annotations:
-        default = default_class(scene.storage_classes())
+        default = default_class(lookup.storage_classes())
         if default is not None:
             return AssignClass(default.metadata.name)
     if is_delayed and SELECTED_NODE not in claim.metadata.annotations:
-        return Pend(_waiting_event(scene.unscheduled_pods(claim)))
+        return MarkPending(_waiting_event(lookup.unscheduled_pods(claim)))
     if class_of_claim(claim):
         return Provision()
-    return Pend(Tell("Normal", "FailedBinding", _NO_CLASS))
+    return MarkPending(VolumeEvent("Normal", "FailedBinding", _NO_CLASS))
 
 
 def default_class(classes: Iterable[StorageClass]) -> StorageClass | None:
@@ -277,45 +277,47 @@ def default_class(classes: Iterable[StorageClass]) -> StorageClass | None:
     return max(defaults, key=lambda each: each.metadata.creation_timestamp or "") if defaults else None
 
 
-def _waiting_event(pod_names: Sequence[str]) -> Tell:
+def _waiting_event(pod_names: Sequence[str]) -> VolumeEvent:
     if not pod_names:
         message = "waiting for first consumer to be created before binding"
-        return Tell("Normal", "WaitForFirstConsumer", message)
+        return VolumeEvent("Normal", "WaitForFirstConsumer", message)
     word = "pods" if len(pod_names) > 1 else "pod"
-    return Tell("Normal", "WaitForPodScheduled", f"waiting for {word} {','.join(pod_names)} to be scheduled")
+    return VolumeEvent("Normal", "WaitForPodScheduled", f"waiting for {word} {','.join(pod_names)} to be scheduled")
 
 
-def _plan_wish(claim: PersistentVolumeClaim, volume: PersistentVolume | None) -> ClaimAction:
+def _plan_requested_volume(claim: PersistentVolumeClaim, volume: PersistentVolume | None) -> ClaimAction:
     """The claim names a volume that is not its own yet."""
     if volume is None:
-        return Pend()
+        return MarkPending()
     name = volume.metadata.name
     if volume.spec.claim_ref is None:
-        why = why_unsuitable(volume, claim)
+        why = mismatch_reason(volume, claim)
         if why:
-            return Pend(Tell("Warning", "VolumeMismatch", f'Cannot bind to requested volume "{name}": {why}'))
+            return MarkPending(
+                VolumeEvent("Warning", "VolumeMismatch", f'Cannot bind to requested volume "{name}": {why}')
+            )
         return Bind(volume)
     if is_bound_to(volume, claim):
         return Bind(volume)
-    event = Tell("Warning", "FailedBinding", f'volume "{name}" already bound to a different claim.')
+    event = VolumeEvent("Warning", "FailedBinding", f'volume "{name}" already bound to a different claim.')
     if BOUND_BY_CONTROLLER not in claim.metadata.annotations:
-        return Pend(event)
+        return MarkPending(event)
     reference = volume.spec.claim_ref
     taken_by = f"{reference.namespace}/{reference.name}"
     error = f'invalid binding of claim "{claim.key}" to volume "{name}": volume already claimed by "{taken_by}"'
     return Misbound(event, error)
 
 
-def _plan_bound(claim: PersistentVolumeClaim, scene: Scene) -> ClaimAction:
+def _plan_bound(claim: PersistentVolumeClaim, lookup: VolumeLookup) -> ClaimAction:
     if not claim.spec.volume_name:
-        return Lose(Tell("Warning", "ClaimLost", _LOST_REFERENCE))
-    volume = scene.volume(claim.spec.volume_name)
+        return MarkLost(VolumeEvent("Warning", "ClaimLost", _LOST_REFERENCE))
+    volume = lookup.volume(claim.spec.volume_name)
     if volume is None:
-        return Lose(Tell("Warning", "ClaimLost", _LOST_VOLUME))
+        return MarkLost(VolumeEvent("Warning", "ClaimLost", _LOST_VOLUME))
     reference = volume.spec.claim_ref
     if reference is None or reference.uid == claim.metadata.uid:
         return Bind(volume)
-    return Lose(Tell("Warning", "ClaimMisbound", _MISBOUND))
+    return MarkLost(VolumeEvent("Warning", "ClaimMisbound", _MISBOUND))
 
 
 # --- volumes ----------------------------------------------------------------------------------------------------
@@ -338,7 +340,7 @@ def plan_volume(volume: PersistentVolume, claim: PersistentVolumeClaim | None) -
     if claim.spec.volume_name == "":
         if not have_same_mode(volume, claim):
             return _mode_mismatch(volume, claim)
-        return WakeClaim()
+        return EnqueueClaim()
     is_made_for_it = PROVISIONED_BY in volume.metadata.annotations
     if is_made_for_it and volume.spec.persistent_volume_reclaim_policy == "Delete":
         return Release()
@@ -354,13 +356,15 @@ def _mode_mismatch(volume: PersistentVolume, claim: PersistentVolumeClaim) -> Mi
         f'Cannot bind PersistentVolume "{volume.metadata.name}" to requested PersistentVolumeClaim '
         "due to incompatible volumeMode."
     )
-    return Mismatch(Tell("Warning", "VolumeMismatch", about_volume), Tell("Warning", "VolumeMismatch", about_claim))
+    return Mismatch(
+        VolumeEvent("Warning", "VolumeMismatch", about_volume), VolumeEvent("Warning", "VolumeMismatch", about_claim)
+    )
 
 
 # --- rest -------------------------------------------------------------------------------------------------------
 
 
-def is_at_rest(claim: PersistentVolumeClaim, volume: PersistentVolume | None) -> bool:
+def is_settled(claim: PersistentVolumeClaim, volume: PersistentVolume | None) -> bool:
     """Whether the two are bound and everything about it is written: there is nothing to look at now and then."""
     if volume is None or BIND_COMPLETED not in claim.metadata.annotations:
         return False

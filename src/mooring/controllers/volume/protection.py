@@ -20,7 +20,7 @@ from mooring.api.views.pod import Pod
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.interface import Client, Selection
-from mooring.controllers.context import DONE, Controller, Failed, Outcome, Workshop
+from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Outcome
 from mooring.controllers.documents import document_of
 from mooring.controllers.pods import BY_CLAIM, add_claim_index, claim_keys, is_finished
 
@@ -31,10 +31,10 @@ VOLUME_FINALIZER = "kubernetes.io/pv-protection"
 class ClaimProtectionController(Controller):
     name: ClassVar[str] = "persistentvolumeclaim-protection-controller"
 
-    def __init__(self, workshop: Workshop) -> None:
-        super().__init__(workshop)
-        self._claims = workshop.informers.informer(PersistentVolumeClaim)
-        self._pods = workshop.informers.informer(Pod)
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
+        self._claims = context.informers.informer(PersistentVolumeClaim)
+        self._pods = context.informers.informer(Pod)
         add_claim_index(self._pods)
         self._claims.add_handler(
             self.name, on_add=self._on_claim, on_update=lambda old, new: self._on_claim(new, False)
@@ -48,13 +48,13 @@ class ClaimProtectionController(Controller):
 
     async def sync(self, key: str) -> Outcome:
         claim = self._claims.lister.by_key(key)
-        if claim is None or not needs_a_look(claim, CLAIM_FINALIZER):
+        if claim is None or not needs_sync(claim, CLAIM_FINALIZER):
             return DONE
         try:
             if claim.metadata.deletion_timestamp is None:
-                await put_on(self.client, PERSISTENT_VOLUME_CLAIM, claim, CLAIM_FINALIZER)
+                await add_finalizer(self.client, PERSISTENT_VOLUME_CLAIM, claim, CLAIM_FINALIZER)
             elif not await self._is_used(claim):
-                await take_off(self.client, PERSISTENT_VOLUME_CLAIM, claim, CLAIM_FINALIZER)
+                await remove_finalizer(self.client, PERSISTENT_VOLUME_CLAIM, claim, CLAIM_FINALIZER)
         except NotFoundError:
             return DONE
         except ClientError as error:
@@ -69,7 +69,7 @@ class ClaimProtectionController(Controller):
         return any(uses(decode_as(Pod, raw), claim) for raw in listing.items)
 
     def _on_claim(self, claim: PersistentVolumeClaim, is_initial: bool) -> None:
-        if needs_a_look(claim, CLAIM_FINALIZER):
+        if needs_sync(claim, CLAIM_FINALIZER):
             self.queue.add(claim.key)
 
     def _on_pod(self, pod: Pod) -> None:
@@ -79,29 +79,29 @@ class ClaimProtectionController(Controller):
     def _add_claims_of(self, pod: Pod) -> None:
         for key in claim_keys(pod):
             claim = self._claims.lister.by_key(key)
-            if claim is not None and needs_a_look(claim, CLAIM_FINALIZER):
+            if claim is not None and needs_sync(claim, CLAIM_FINALIZER):
                 self.queue.add(key)
 
 
 class VolumeProtectionController(Controller):
     name: ClassVar[str] = "persistentvolume-protection-controller"
 
-    def __init__(self, workshop: Workshop) -> None:
-        super().__init__(workshop)
-        self._volumes = workshop.informers.informer(PersistentVolume)
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
+        self._volumes = context.informers.informer(PersistentVolume)
         self._volumes.add_handler(
             self.name, on_add=self._on_volume, on_update=lambda old, new: self._on_volume(new, False)
         )
 
     async def sync(self, key: str) -> Outcome:
         volume = self._volumes.lister.by_key(key)
-        if volume is None or not needs_a_look(volume, VOLUME_FINALIZER):
+        if volume is None or not needs_sync(volume, VOLUME_FINALIZER):
             return DONE
         try:
             if volume.metadata.deletion_timestamp is None:
-                await put_on(self.client, PERSISTENT_VOLUME, volume, VOLUME_FINALIZER)
+                await add_finalizer(self.client, PERSISTENT_VOLUME, volume, VOLUME_FINALIZER)
             elif volume.status.phase != "Bound":
-                await take_off(self.client, PERSISTENT_VOLUME, volume, VOLUME_FINALIZER)
+                await remove_finalizer(self.client, PERSISTENT_VOLUME, volume, VOLUME_FINALIZER)
         except NotFoundError:
             return DONE
         except ClientError as error:
@@ -109,14 +109,14 @@ class VolumeProtectionController(Controller):
         return DONE
 
     def _on_volume(self, volume: PersistentVolume, is_initial: bool) -> None:
-        if needs_a_look(volume, VOLUME_FINALIZER):
+        if needs_sync(volume, VOLUME_FINALIZER):
             self.queue.add(volume.key)
 
 
-def needs_a_look(either: KeptWhole, finalizer: str) -> bool:
+def needs_sync(either: KeptWhole, finalizer: str) -> bool:
     """Whether its finalizer is missing, or has to go as soon as nobody needs it."""
-    is_going = either.metadata.deletion_timestamp is not None
-    return (finalizer in either.metadata.finalizers) == is_going
+    is_being_deleted = either.metadata.deletion_timestamp is not None
+    return (finalizer in either.metadata.finalizers) == is_being_deleted
 
 
 def uses(pod: Pod, claim: PersistentVolumeClaim) -> bool:
@@ -135,12 +135,12 @@ def uses(pod: Pod, claim: PersistentVolumeClaim) -> bool:
     return False
 
 
-async def put_on(client: Client, kind: Kind, either: KeptWhole, finalizer: str) -> None:
+async def add_finalizer(client: Client, kind: Kind, either: KeptWhole, finalizer: str) -> None:
     """Raises `ClientError`."""
     await _write(client, kind, either, [*either.metadata.finalizers, finalizer])
 
 
-async def take_off(client: Client, kind: Kind, either: KeptWhole, finalizer: str) -> None:
+async def remove_finalizer(client: Client, kind: Kind, either: KeptWhole, finalizer: str) -> None:
     """Raises `ClientError`."""
     await _write(client, kind, either, [each for each in either.metadata.finalizers if each != finalizer])
 

@@ -27,7 +27,7 @@ from mooring.client.cache.lister import Lister
 from mooring.client.errors import AlreadyExistsError, ClientError, NotFoundError
 from mooring.client.interface import Client
 from mooring.controllers.documents import document_of
-from mooring.controllers.volume.plan import PROVISIONED_BY, Tell
+from mooring.controllers.volume.plan import PROVISIONED_BY, VolumeEvent
 from mooring.controllers.volume.writer import (
     IN_TREE_FINALIZER,
     IN_TREE_PREFIX,
@@ -50,41 +50,41 @@ PROVISIONING_FAILED = "ProvisioningFailed"
 
 
 @dataclass(frozen=True, slots=True)
-class ByUs:
+class BuiltIn:
     """The built-in provisioner makes or deletes it."""
 
 
 @dataclass(frozen=True, slots=True)
-class ByOthers:
+class External:
     """Somebody outside does, of that name."""
 
     name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class ByNobody:
+class Unsupported:
     """It cannot be done."""
 
     why: str
 
 
-Maker: TypeAlias = ByUs | ByOthers | ByNobody
+Provisioner: TypeAlias = BuiltIn | External | Unsupported
 
 
-def maker_of(found: StorageClass) -> Maker:
+def provisioner_of(found: StorageClass) -> Provisioner:
     provisioner = found.provisioner
     if provisioner in DRIVERS:
-        return ByOthers(DRIVERS[provisioner])
+        return External(DRIVERS[provisioner])
     if provisioner in (DEMO_PROVISIONER, HOST_PATH):
-        return ByUs()
+        return BuiltIn()
     if provisioner == NFS:
-        return ByNobody("no provisionable volume plugin matched")
+        return Unsupported("no provisionable volume plugin matched")
     if provisioner.startswith(IN_TREE_PREFIX):
-        return ByNobody(f"no volume plugin matched name: {provisioner}")
-    return ByOthers(provisioner)
+        return Unsupported(f"no volume plugin matched name: {provisioner}")
+    return External(provisioner)
 
 
-def why_not_made(found: StorageClass, claim: PersistentVolumeClaim) -> str:
+def provisioning_error(found: StorageClass, claim: PersistentVolumeClaim) -> str:
     """Why the built-in provisioner cannot make a volume for the claim; empty if it can."""
     if claim.spec.data_source is not None:
         return (
@@ -95,13 +95,13 @@ def why_not_made(found: StorageClass, claim: PersistentVolumeClaim) -> str:
     return ""
 
 
-def made_volume_name(claim: PersistentVolumeClaim) -> str:
+def provisioned_volume_name(claim: PersistentVolumeClaim) -> str:
     return f"pvc-{claim.metadata.uid}"
 
 
-def made_volume(found: StorageClass, claim: PersistentVolumeClaim, host_name: str | None) -> Document:
+def provisioned_volume(found: StorageClass, claim: PersistentVolumeClaim, host_name: str | None) -> Document:
     """The volume that the built-in provisioner makes; on one host, if the scheduler has chosen one."""
-    name = made_volume_name(claim)
+    name = provisioned_volume_name(claim)
     spec: Document = {
         "capacity": {"storage": claim.spec.resources.requests.get("storage", "0")},
         "accessModes": [*claim.spec.access_modes],
@@ -125,27 +125,27 @@ def made_volume(found: StorageClass, claim: PersistentVolumeClaim, host_name: st
     }
 
 
-def remover_of(volume: PersistentVolume) -> Maker:
+def deleter_of(volume: PersistentVolume) -> Provisioner:
     """Who deletes what is behind a volume whose policy is Delete."""
     annotations = volume.metadata.annotations
     provisioner = annotations.get(PROVISIONED_BY, "")
     if provisioner == DEMO_PROVISIONER:
-        return ByUs()
+        return BuiltIn()
     if provisioner and provisioner != HOST_PATH:
         if provisioner == NFS:
-            return ByNobody("no deletable volume plugin matched")
+            return Unsupported("no deletable volume plugin matched")
         if provisioner.startswith(IN_TREE_PREFIX):
-            return ByNobody(f"no volume plugin matched name: {provisioner}")
-        return ByOthers(provisioner)
+            return Unsupported(f"no volume plugin matched name: {provisioner}")
+        return External(provisioner)
     if not provisioner and (MIGRATED_TO in annotations or volume.spec.csi is not None):
-        return ByOthers()
+        return External()
     if volume.spec.host_path is not None:
         path = volume.spec.host_path.path
         if _DELETABLE_HOST_PATH.search(path):
-            return ByUs()
-        return ByNobody(f"host_path deleter only supports /tmp/.+ but received provided {path}")
+            return BuiltIn()
+        return Unsupported(f"host_path deleter only supports /tmp/.+ but received provided {path}")
     why = "no deletable volume plugin matched" if volume.spec.nfs is not None else "no volume plugin matched"
-    return ByNobody(f'error getting deleter volume plugin for volume "{volume.metadata.name}": {why}')
+    return Unsupported(f'error getting deleter volume plugin for volume "{volume.metadata.name}": {why}')
 
 
 class VolumeProvisioner:
@@ -173,17 +173,17 @@ class VolumeProvisioner:
         if found is None:
             self._fail(claim, f'storageclass.storage.k8s.io "{class_name}" not found')
             return
-        match maker_of(found):
-            case ByNobody(why):
+        match provisioner_of(found):
+            case Unsupported(why):
                 self._fail(claim, why)
-            case ByOthers(name):
-                await self._ask(claim, name)
-            case ByUs():
-                await self._make(claim, found)
+            case External(name):
+                await self._request_external(claim, name)
+            case BuiltIn():
+                await self._provision_built_in(claim, found)
             case never:
                 assert_never(never)
 
-    async def _ask(self, claim: PersistentVolumeClaim, provisioner: str) -> None:
+    async def _request_external(self, claim: PersistentVolumeClaim, provisioner: str) -> None:
         try:
             claim = await self._annotate(claim, provisioner)
         except ClientError as error:
@@ -194,10 +194,10 @@ class VolumeProvisioner:
             "or manually by the system administrator. If volume creation is delayed, please verify that "
             "the provisioner is running and correctly registered."
         )
-        self._writer.tell(claim, Tell("Normal", "ExternalProvisioning", message))
+        self._writer.record_event(claim, VolumeEvent("Normal", "ExternalProvisioning", message))
 
-    async def _make(self, claim: PersistentVolumeClaim, found: StorageClass) -> None:
-        why_not = why_not_made(found, claim)
+    async def _provision_built_in(self, claim: PersistentVolumeClaim, found: StorageClass) -> None:
+        why_not = provisioning_error(found, claim)
         if not why_not or claim.spec.data_source is None:
             claim = await self._annotate(claim, found.provisioner)
         if why_not:
@@ -212,14 +212,14 @@ class VolumeProvisioner:
                 return
             host_name = node.metadata.labels.get(HOST_NAME_LABEL, node_name)
         try:
-            await self._client.create(PERSISTENT_VOLUME, "", made_volume(found, claim, host_name))
+            await self._client.create(PERSISTENT_VOLUME, "", provisioned_volume(found, claim, host_name))
         except AlreadyExistsError:
             return
         except ClientError as error:
             self._fail(claim, f"Error creating provisioned PV object for claim {claim.key}: {error}.")
             raise
-        message = f"Successfully provisioned volume {made_volume_name(claim)} using {found.provisioner}"
-        self._writer.tell(claim, Tell("Normal", "ProvisioningSucceeded", message))
+        message = f"Successfully provisioned volume {provisioned_volume_name(claim)} using {found.provisioner}"
+        self._writer.record_event(claim, VolumeEvent("Normal", "ProvisioningSucceeded", message))
 
     async def _annotate(self, claim: PersistentVolumeClaim, provisioner: str) -> PersistentVolumeClaim:
         """Says in the claim who makes its volume."""
@@ -232,7 +232,7 @@ class VolumeProvisioner:
         return await self._writer.write_claim(claim, document)
 
     def _fail(self, claim: PersistentVolumeClaim, message: str) -> None:
-        self._writer.tell(claim, Tell("Warning", PROVISIONING_FAILED, message))
+        self._writer.record_event(claim, VolumeEvent("Warning", PROVISIONING_FAILED, message))
 
     # ---------------------------------------------------------------------------------------------- reclaiming
 
@@ -247,19 +247,21 @@ class VolumeProvisioner:
                 await self._delete(volume)
             case "Recycle":
                 message = "No recycler plugin found for the volume!"
-                await self._writer.set_volume_phase(volume, "Failed", Tell("Warning", "VolumeFailedRecycle", message))
+                await self._writer.set_volume_phase(
+                    volume, "Failed", VolumeEvent("Warning", "VolumeFailedRecycle", message)
+                )
             case _:
                 message = "Volume has unrecognized PersistentVolumeReclaimPolicy"
-                event = Tell("Warning", "VolumeUnknownReclaimPolicy", message)
+                event = VolumeEvent("Warning", "VolumeUnknownReclaimPolicy", message)
                 await self._writer.set_volume_phase(volume, "Failed", event)
 
     async def _delete(self, volume: PersistentVolume) -> None:
-        match remover_of(volume):
-            case ByOthers():
+        match deleter_of(volume):
+            case External():
                 return
-            case ByNobody(why):
-                await self._writer.set_volume_phase(volume, "Failed", Tell("Warning", "VolumeFailedDelete", why))
-            case ByUs():
+            case Unsupported(why):
+                await self._writer.set_volume_phase(volume, "Failed", VolumeEvent("Warning", "VolumeFailedDelete", why))
+            case BuiltIn():
                 if not self._is_released(volume):
                     return
                 if IN_TREE_FINALIZER in volume.metadata.finalizers:

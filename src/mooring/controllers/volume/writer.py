@@ -26,7 +26,7 @@ from mooring.client.cache.lister import AnyObject
 from mooring.client.events.recorder import EventRecorder
 from mooring.client.interface import Client
 from mooring.controllers.documents import document_of
-from mooring.controllers.volume.plan import PROVISIONED_BY, Tell
+from mooring.controllers.volume.plan import PROVISIONED_BY, VolumeEvent
 
 MIGRATED_TO = "pv.kubernetes.io/migrated-to"
 STORAGE_PROVISIONER = "volume.kubernetes.io/storage-provisioner"
@@ -110,7 +110,7 @@ def claim_in_phase(claim: PersistentVolumeClaim, phase: str, volume: PersistentV
         if claim.status.access_modes != volume.spec.access_modes:
             status["accessModes"] = [*volume.spec.access_modes]
         if claim.status.phase != phase:
-            _lend_capacity(status, claim, volume)
+            _set_capacity(status, claim, volume)
         attributes_class = volume.spec.volume_attributes_class_name
         is_new = claim.status.phase == "Pending" and phase == "Bound"
         if is_new and claim.status.current_volume_attributes_class_name != attributes_class:
@@ -119,7 +119,7 @@ def claim_in_phase(claim: PersistentVolumeClaim, phase: str, volume: PersistentV
     return None if status == before else document
 
 
-def _lend_capacity(status: Document, claim: PersistentVolumeClaim, volume: PersistentVolume) -> None:
+def _set_capacity(status: Document, claim: PersistentVolumeClaim, volume: PersistentVolume) -> None:
     capacity = volume.spec.capacity.get("storage")
     if capacity is None:
         raise CapacityError(f'PersistentVolume "{volume.metadata.name}" is without a storage capacity')
@@ -213,7 +213,7 @@ def _wanted_finalizers(volume: PersistentVolume, provisioner: str) -> Sequence[s
     return [each for each in finalizers if each != EXTERNAL_FINALIZER]
 
 
-class Latest(Generic[AnyObject]):
+class AssumeCache(Generic[AnyObject]):
     """To be made before the controller's own handlers are registered."""
 
     def __init__(self, name: str, informer: Informer[AnyObject]) -> None:
@@ -230,7 +230,7 @@ class Latest(Generic[AnyObject]):
         """An object that the lister told, as it is."""
         return self._written.get(seen.key, seen)
 
-    def remember(self, written: AnyObject) -> None:
+    def assume(self, written: AnyObject) -> None:
         """This is what the API answered to a write."""
         key = written.key
         seen = self._lister.by_key(key)
@@ -259,15 +259,15 @@ class VolumeWriter:
         self,
         client: Client,
         recorder: EventRecorder,
-        volumes: Latest[PersistentVolume],
-        claims: Latest[PersistentVolumeClaim],
+        volumes: AssumeCache[PersistentVolume],
+        claims: AssumeCache[PersistentVolumeClaim],
     ) -> None:
         self._client = client
         self._recorder = recorder
         self._volumes = volumes
         self._claims = claims
 
-    def tell(self, about: PersistentVolume | PersistentVolumeClaim, event: Tell) -> None:
+    def record_event(self, about: PersistentVolume | PersistentVolumeClaim, event: VolumeEvent) -> None:
         self._recorder.event(about, event.type, event.reason, event.message)
 
     async def bind(self, volume: PersistentVolume, claim: PersistentVolumeClaim) -> None:
@@ -293,7 +293,7 @@ class VolumeWriter:
         return claim if document is None else await self.write_claim(claim, document, "status")
 
     async def set_volume_phase(
-        self, volume: PersistentVolume, phase: str, event: Tell | None = None
+        self, volume: PersistentVolume, phase: str, event: VolumeEvent | None = None
     ) -> PersistentVolume:
         """With an event, if there is one, which is told only if the phase is new."""
         document = volume_in_phase(volume, phase, event.message if event is not None else "")
@@ -301,7 +301,7 @@ class VolumeWriter:
             return volume
         volume = await self.write_volume(volume, document, "status")
         if event is not None:
-            self.tell(volume, event)
+            self.record_event(volume, event)
         return volume
 
     async def write_volume(
@@ -310,7 +310,7 @@ class VolumeWriter:
         name = volume.metadata.name
         answer = await self._client.update(PERSISTENT_VOLUME, "", name, document, subresource=subresource)
         written = decode_as(PersistentVolume, answer)
-        self._volumes.remember(written)
+        self._volumes.assume(written)
         return written
 
     async def write_claim(
@@ -320,5 +320,5 @@ class VolumeWriter:
         kind = PERSISTENT_VOLUME_CLAIM
         answer = await self._client.update(kind, namespace, name, document, subresource=subresource)
         written = decode_as(PersistentVolumeClaim, answer)
-        self._claims.remember(written)
+        self._claims.assume(written)
         return written
