@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from mooring.kit.entropy import Entropy
-from mooring.kubelet.lives import STAGE_S_MIN, Branch, Shown, Stage, stay_s, way_from
+from mooring.kubelet.lives import STAGE_S_MIN, Branch, Shown, Stage, stage_duration_s, stay_s, way_from
 from tests.kubelet.play import pod, view
 
 
@@ -53,3 +53,17 @@ def test_ways_are_taken_by_their_weights() -> None:
 def test_one_way_needs_no_chance_and_none_leads_nowhere() -> None:
     assert way_from(stage(ways=(Branch("only"),)), Entropy(1)) == "only"
     assert way_from(stage(), Entropy(1)) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("0", 0.0), ("500ms", 0.5), ("10s", 10.0), ("1m30s", 90.0), ("1.5h", 5400.0), ("2h45m", 9900.0)],
+)
+def test_a_duration_is_read(text: str, seconds: float) -> None:
+    assert stage_duration_s(text) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("text", ["", "10", "s", "-1s", "1 s", "1d", "1s2"])
+def test_what_is_no_duration_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a duration; wanted one such as"):
+        stage_duration_s(text)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mooring.kubelet.durations import parse_duration_s
+from mooring.kubelet.lives import stage_duration_s
 from mooring.kubelet.lives_builtin import BUILTIN_LIVES
 from mooring.kubelet.lives_file import read_lives
 from mooring.kubelet.settings import FleetSettings
@@ -26,7 +26,7 @@ def timeline_of(golden: Body) -> list[str]:
 
     async def story(play: Play) -> None:
         await play.create(golden["pod"])
-        lines.extend(await play.timeline(golden["pod"]["metadata"]["name"], parse_duration_s(golden["until"])))
+        lines.extend(await play.timeline(golden["pod"]["metadata"]["name"], stage_duration_s(golden["until"])))
 
     lives = yaml.safe_dump({"lives": golden["lives"]}) if "lives" in golden else ""
     played(story, FleetSettings(count=1, lives=lives))

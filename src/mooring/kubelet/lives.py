@@ -25,9 +25,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from fnmatch import fnmatchcase
 
+from mooring.api.durations import parse_duration
 from mooring.api.ownership import controller_of
 from mooring.kit.entropy import Entropy
-from mooring.kubelet.durations import DurationError, parse_duration_s
 from mooring.kubelet.runtime import Role
 from mooring.kubelet.views import KubeletContainer, KubeletPod
 
@@ -160,6 +160,17 @@ class Lives:
         return Life(name, {stage.name: stage})
 
 
+def stage_duration_s(text: str) -> float:
+    """The seconds of a duration such as "1m30s". Raises `ValueError`."""
+    try:
+        duration_s = parse_duration(text)
+    except ValueError:
+        duration_s = -1.0
+    if duration_s < 0:
+        raise ValueError(f'{text!r} is not a duration; wanted one such as "500ms", "10s" or "1m30s"')
+    return duration_s
+
+
 def stay_s(stage: Stage, pod: KubeletPod, visits: int, entropy: Entropy) -> float | None:
     """How long a container stays in a stage, at its visit of that number (from 0); None: for good."""
     for_s = _said_by_annotation_s(stage, pod)
@@ -196,8 +207,8 @@ def _said_by_annotation_s(stage: Stage, pod: KubeletPod) -> float | None:
     if not text:
         return None
     try:
-        return parse_duration_s(text)
-    except DurationError:
+        return stage_duration_s(text)
+    except ValueError:
         return None  # the stage's own time then: an annotation is no place to fail a pod for
 
 

@@ -25,8 +25,7 @@ from enum import Enum
 from typing import TypeVar
 
 from mooring.api.yaml import load_document
-from mooring.kubelet.durations import DurationError, parse_duration_s
-from mooring.kubelet.lives import Branch, Life, Lives, Match, Shown, Stage, Stop
+from mooring.kubelet.lives import Branch, Life, Lives, Match, Shown, Stage, Stop, stage_duration_s
 from mooring.kubelet.lives_builtin import BUILTIN_LIVES
 from mooring.kubelet.runtime import Role
 
@@ -222,8 +221,8 @@ class _Fields:
         if value is None:
             return None
         try:
-            return parse_duration_s(str(value))
-        except DurationError as error:
+            return stage_duration_s(str(value))
+        except ValueError as error:
             raise LivesError(f"{self._where} {name}: {error}") from None
 
     def list(self, name: str) -> Sequence[object]:

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from mooring.kubelet.durations import format_whole_duration
+from mooring.api.durations import format_duration
 from mooring.kubelet.runtime import START_ERROR, Exited, Role, Running, Waiting
 from mooring.kubelet.slots import Slot
 from mooring.kubelet.views import KubeletContainer, KubeletPod, KubeletPodSpec
@@ -111,7 +111,7 @@ def crash_loop(slot: Slot, pod: KubeletPod) -> Waiting:
     """What is told of a container that waits to be started again."""
     metadata = pod.metadata
     who = f"{metadata.name}_{metadata.namespace}({metadata.uid})"
-    wait = format_whole_duration(slot.backoff_s)
+    wait = format_duration(int(slot.backoff_s))
     return Waiting("CrashLoopBackOff", f"back-off {wait} restarting failed container={slot.container.name} pod={who}")
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from mooring.kubelet.durations import format_whole_duration
+from mooring.api.durations import format_duration
 from mooring.kubelet.environment.expansion import expanded
 from mooring.kubelet.probes.answers import Answer, Outcome, ProbeFault, failure
 from mooring.kubelet.whole_views import ExecAction, WholeContainer
@@ -52,7 +52,7 @@ async def ask_command(
     try:
         result = await runner.run_command(pod_uid, container.name, argv, timeout_s)
     except CommandTimeout:
-        return failure(f'command timed out: "{" ".join(argv)}" timed out after {format_whole_duration(timeout_s)}')
+        return failure(f'command timed out: "{" ".join(argv)}" timed out after {format_duration(int(timeout_s))}')
     except CommandError as error:
         raise ProbeFault(str(error)) from None
     text = result.output[:OUTPUT_BYTES_MAX].decode(errors="replace")

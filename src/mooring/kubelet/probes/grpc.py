@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import struct
 
-from mooring.kubelet.durations import format_whole_duration
+from mooring.api.durations import format_duration
 from mooring.kubelet.probes.answers import Answer, Outcome, failure
 from mooring.kubelet.probes.sockets import address_of
 
@@ -36,7 +36,7 @@ class _NoHealthError(Exception):
 
 async def ask_grpc(host: str, port: int, service: str, timeout_s: float) -> Answer:
     """Whether a service says that it serves."""
-    address, within = address_of(host, port), format_whole_duration(timeout_s)
+    address, within = address_of(host, port), format_duration(int(timeout_s))
     writer: asyncio.StreamWriter | None = None
     try:
         async with asyncio.timeout(timeout_s):
