@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mooring.kubelet.conditions import OWN_TYPES, conditions_of
+from mooring.kubelet.container_record import slots_of
 from mooring.kubelet.runtime import ContainerState, Exited, Running
-from mooring.kubelet.slots import slots_of
 from tests.kubelet.play import Body, container, pod, view
 
 RUNS, UNREADY = Running(1.0), Running(1.0, is_ready=False)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from mooring.api.views.pod import NO_RESOURCES, ResourceRequirements
+from mooring.kubelet.container_record import Slot
 from mooring.kubelet.container_status import container_id, container_status, image_id
 from mooring.kubelet.runtime import ContainerState, Exited, Role, Running, Waiting
-from mooring.kubelet.slots import Slot
 from mooring.kubelet.views import KubeletContainer, VolumeMount
 from tests.kubelet.play import Body
 

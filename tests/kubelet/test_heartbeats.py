@@ -8,7 +8,7 @@ import msgspec
 
 from mooring.api.kinds import LEASE, NODE
 from mooring.client.interface import EVERYTHING
-from mooring.kubelet.node_form import SIMULATED_ANNOTATION
+from mooring.kubelet.node_status import SIMULATED_ANNOTATION
 from mooring.kubelet.settings import FleetSettings
 from tests.client.faulty import Fault, FaultyClient, Outcome, Script
 from tests.kubelet.play import Body, Play, played

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from mooring.kubelet.container_record import slots_of
 from mooring.kubelet.phases import phase_of
 from mooring.kubelet.runtime import ContainerState, Exited, Running, Waiting
-from mooring.kubelet.slots import slots_of
 from tests.kubelet.play import Body, container, pod, view
 
 RUNS = Running(1.0)

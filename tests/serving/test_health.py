@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.serving.answers import Question
 from mooring.serving.health import Check, health_pages
+from mooring.serving.pages import Question
 
 GOOD: Check = lambda: ""  # noqa: E731
 BAD: Check = lambda: "it hurts"  # noqa: E731

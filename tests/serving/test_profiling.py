@@ -15,7 +15,7 @@ import pytest
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
-from mooring.serving.answers import Answer, Question
+from mooring.serving.pages import Answer, Question
 from mooring.serving.profiling import CPU_S, HEAP_S, PROFILE_S_MAX, Profiler
 
 

@@ -16,11 +16,11 @@ from typing import Any
 import click
 
 from mooring import __version__
-from mooring.cli.alone import controllers, nodes
+from mooring.cli.errors import InputError
 from mooring.cli.explain.command import explain
-from mooring.cli.problems import InputError
-from mooring.cli.scheduler import scheduler
+from mooring.cli.scheduler.command import scheduler
 from mooring.cli.shell_completion import completion
+from mooring.cli.standalone.command import controllers, nodes
 from mooring.cli.up.command import up
 
 EXIT_BAD_INPUT = 2

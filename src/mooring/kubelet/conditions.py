@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mooring.api.document import Document
+from mooring.kubelet.container_record import Slot
 from mooring.kubelet.phases import FAILED, RUNNING, SUCCEEDED
 from mooring.kubelet.runtime import Exited, Role, Running
-from mooring.kubelet.slots import Slot
 from mooring.kubelet.views import KubeletPod
 
 OWN_TYPES = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")

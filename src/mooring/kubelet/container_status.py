@@ -15,8 +15,8 @@ from hashlib import blake2b
 from mooring.api.document import Document
 from mooring.api.views.pod import ResourceRequirements
 from mooring.kit.clock import format_rfc3339
+from mooring.kubelet.container_record import Slot
 from mooring.kubelet.runtime import ContainerState, Exited, Role, Running, Waiting
-from mooring.kubelet.slots import Slot
 from mooring.kubelet.views import KubeletContainer
 
 SCHEME = "mooring://"

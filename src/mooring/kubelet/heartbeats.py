@@ -21,11 +21,11 @@ from mooring.client.errors import AlreadyExistsError, ClientError, NotFoundError
 from mooring.client.interface import Client, PatchForm
 from mooring.kit.clock import Clock
 from mooring.kit.tasks import TaskGroup
-from mooring.kubelet.alarms import Alarms
-from mooring.kubelet.node_form import LEASE_NAMESPACE, heartbeat_patch, is_well, lease_body, renewal_patch
-from mooring.kubelet.nodes import FleetNode
-from mooring.kubelet.outbox import Outbox
+from mooring.kubelet.node_state import FleetNode
+from mooring.kubelet.node_status import LEASE_NAMESPACE, heartbeat_patch, is_well, lease_body, renewal_patch
 from mooring.kubelet.settings import FleetSettings
+from mooring.kubelet.timers import Alarms
+from mooring.kubelet.write_queue import Outbox
 
 TICK_S = 0.1
 CORRECTION_S = 1.0

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mooring.kubelet.plan import should_restart
+from mooring.kubelet.container_record import Slot
+from mooring.kubelet.pod_actions import should_restart
 from mooring.kubelet.runtime import Exited, Role, Running
-from mooring.kubelet.slots import Slot
 from mooring.kubelet.views import KubeletPodSpec
 
 PENDING, RUNNING, SUCCEEDED, FAILED = "Pending", "Running", "Succeeded", "Failed"

@@ -30,7 +30,7 @@ from mooring.api.views.base import RawQuantity
 from mooring.client.interface import Client
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
-from mooring.kubelet.alarms import Alarms
+from mooring.kubelet.timers import Alarms
 from mooring.kubelet.views import KubeletContainer, KubeletPod
 
 START_ERROR = "StartError"

@@ -31,7 +31,7 @@ from mooring.api.kinds import Kind
 from mooring.client.errors import ClientError
 from mooring.client.interface import Client
 from mooring.kit.clock import Clock
-from mooring.serving.remembered import Remembered
+from mooring.serving.expiring_cache import Remembered
 
 AUTHENTICATED = "system:authenticated"
 UNAUTHENTICATED = "system:unauthenticated"

@@ -24,7 +24,7 @@ from mooring.client.errors import ClientError
 from mooring.client.interface import Client
 from mooring.kit.clock import Clock
 from mooring.serving.authentication import Caller
-from mooring.serving.remembered import Remembered
+from mooring.serving.expiring_cache import Remembered
 
 MASTERS = "system:masters"
 _REVIEW = Kind("authorization.k8s.io/v1", "SubjectAccessReview", "subjectaccessreviews", is_namespaced=False)

@@ -14,7 +14,7 @@ import json
 import logging
 from collections.abc import Callable, Mapping
 
-from mooring.serving.answers import Answer, Question, text
+from mooring.serving.pages import Answer, Question, text
 
 Check = Callable[[], str]
 """What is wrong; empty if nothing is."""

@@ -22,7 +22,7 @@ import tracemalloc
 
 from mooring.kit.clock import Clock
 from mooring.kit.sampling import main_thread_sampler
-from mooring.serving.answers import BINARY, Answer, Question, text
+from mooring.serving.pages import BINARY, Answer, Question, text
 from mooring.serving.pprof import Frame, Profile, Stack, ValueKind, encoded
 from mooring.serving.server import Page
 

@@ -8,9 +8,9 @@ import pytest
 
 from mooring.api.decode import convert_as
 from mooring.api.views.workloads import Service
-from mooring.kubelet.environment.found import ContainerConfigError, Found
+from mooring.kubelet.environment.references import ContainerConfigError, Found
 from mooring.kubelet.environment.variables import argv_of, environment_of, host_name
-from mooring.kubelet.whole_views import ConfigMap, Secret
+from mooring.kubelet.full_views import ConfigMap, Secret
 from tests.kubelet.play import pod
 from tests.kubelet.whole import PLACE, container_with, pod_with, whole
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from mooring.kit.loop import run_real
-from mooring.kubelet.probes.answers import Answer, Outcome, ProbeFault
 from mooring.kubelet.probes.asking import ProbeAsker, port_number
 from mooring.kubelet.probes.commands import CommandResult
+from mooring.kubelet.probes.handlers import Answer, Outcome, ProbeFault
 from tests.kubelet.whole import container_with, pod_with
 from tests.ports import silent_port
 from tests.waiting import LIMIT_S

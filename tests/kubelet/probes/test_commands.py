@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import pytest
 
 from mooring.kit.loop import run
-from mooring.kubelet.probes.answers import Answer, Outcome, ProbeFault
+from mooring.kubelet.full_views import ExecAction
 from mooring.kubelet.probes.commands import CommandError, CommandResult, CommandTimeout, ask_command
-from mooring.kubelet.whole_views import ExecAction
+from mooring.kubelet.probes.handlers import Answer, Outcome, ProbeFault
 from tests.kubelet.whole import container_with
 
 

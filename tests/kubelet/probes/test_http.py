@@ -9,9 +9,9 @@ import pytest
 from aiohttp import web
 
 from mooring.kit.loop import run_real
-from mooring.kubelet.probes.answers import Answer, Outcome, ProbeFault
+from mooring.kubelet.full_views import HTTPGetAction, HTTPHeader
+from mooring.kubelet.probes.handlers import Answer, Outcome, ProbeFault
 from mooring.kubelet.probes.http import ask_http, headers_of, url_of
-from mooring.kubelet.whole_views import HTTPGetAction, HTTPHeader
 from tests.ports import silent_port
 from tests.scheduler.extenders.server import server_security
 from tests.waiting import LIMIT_S

@@ -9,7 +9,7 @@ import socket
 import pytest
 
 from mooring.kit.loop import run_real
-from mooring.kubelet.probes.answers import Answer, Outcome
+from mooring.kubelet.probes.handlers import Answer, Outcome
 from mooring.kubelet.probes.sockets import ask_socket, dial_error
 from tests.ports import silent_port
 from tests.waiting import LIMIT_S

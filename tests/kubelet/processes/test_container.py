@@ -10,17 +10,17 @@ import pytest
 
 from mooring.kit.clock import SystemClock
 from mooring.kit.tasks import TaskGroup
-from mooring.kubelet.alarms import Alarms
+from mooring.kubelet.full_views import WholeContainer, WholePod
 from mooring.kubelet.probes.commands import CommandError, CommandTimeout
-from mooring.kubelet.probes.keeper import Prober
+from mooring.kubelet.probes.prober import Prober
 from mooring.kubelet.processes.container import Household, ProcessContainer
 from mooring.kubelet.processes.directories import PodDirectories
 from mooring.kubelet.processes.preparation import NotReadyError, Preparation, Prepared
-from mooring.kubelet.processes.shim_client import Wanted
+from mooring.kubelet.processes.shim.client import Wanted
 from mooring.kubelet.runtime import ContainerState, Exited, Role, Running, Waiting
+from mooring.kubelet.timers import Alarms
 from mooring.kubelet.views import KubeletPod
-from mooring.kubelet.whole_views import WholeContainer, WholePod
-from tests.kubelet.processes.test_shim import entered, is_alive, played, wait_gone, wait_written
+from tests.kubelet.processes.shim.test_program import entered, is_alive, played, wait_gone, wait_written
 from tests.kubelet.whole import pod_with
 from tests.waiting import LIMIT_S
 

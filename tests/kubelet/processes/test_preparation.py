@@ -11,13 +11,13 @@ from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.kubelet.environment.lookup import Lookup
+from mooring.kubelet.full_views import WholePod
 from mooring.kubelet.processes.cgroups import Cgroups
 from mooring.kubelet.processes.directories import PodDirectories
 from mooring.kubelet.processes.preparation import NotReadyError, Preparation, Prepared
 from mooring.kubelet.runtime import Waiting
 from mooring.kubelet.volumes.entry_command import MountAbility
-from mooring.kubelet.volumes.keeper import Volumes
-from mooring.kubelet.whole_views import WholePod
+from mooring.kubelet.volumes.manager import Volumes
 from mooring.store.memory import MemoryStore
 from tests.fakes.raw_client import RawClient
 from tests.kubelet.whole import PLACE, pod_with

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 
-from mooring.kubelet.volumes import entry
+from mooring.kubelet.volumes import entrypoint
 from mooring.kubelet.volumes.entry_command import MountAbility, entry_command
 from mooring.kubelet.volumes.mounts import Mount
 
@@ -20,7 +20,7 @@ def test_a_command_is_wrapped() -> None:
         joins_pid=7,
     )
 
-    assert command[:6] == [sys.executable, "-I", "-S", "-X", "utf8", entry.__file__]
+    assert command[:6] == [sys.executable, "-I", "-S", "-X", "utf8", entrypoint.__file__]
     assert json.loads(command[6]) == {
         "mounts": [["/a", "/b", True]],
         "ability": "root",

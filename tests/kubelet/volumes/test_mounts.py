@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mooring.kubelet.environment.found import ContainerConfigError
+from mooring.kubelet.environment.references import ContainerConfigError
 from mooring.kubelet.volumes.mounts import Mount, mounts_of, unmountable_message, volume_variables
 from tests.kubelet.whole import pod_with
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from mooring.kubelet.volumes.files import File
+from mooring.kubelet.full_views import HostPathVolume
+from mooring.kubelet.volumes.projected_files import File
 from mooring.kubelet.volumes.writing import HostPathError, check_host_path, link_directory, make_empty, write_files
-from mooring.kubelet.whole_views import HostPathVolume
 
 
 def test_files_are_written_with_their_modes(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ import click
 
 from mooring import __version__
 from mooring.apiserver.desk import Desk
-from mooring.cli.problems import input_error
+from mooring.cli.errors import input_error
 from mooring.cli.up.settings import KUBECONFIG_NAME, UpOptions, cluster_settings
 from mooring.cluster.cluster import ClusterError, RunningCluster, run_cluster
 from mooring.cluster.settings import LOG_FORMAT, PROCESS, ClusterSettings
@@ -38,7 +38,7 @@ from mooring.kit.memory import end_loading
 from mooring.kit.tasks import TaskGroup
 
 if TYPE_CHECKING:
-    from mooring.cli.manifests import PlainObject
+    from mooring.cli.manifests.read import PlainObject
 
 EXIT_FAILED = 1
 
@@ -67,7 +67,7 @@ def _read(options: UpOptions) -> tuple[list[PlainObject], list[PlainObject] | No
     """The objects of `-f`, and those of `--from` if there is one."""
     if not options.manifests and not options.dumps:
         return [], None
-    from mooring.cli.manifests import STDIN, find_sources, read_objects  # most starts read no files
+    from mooring.cli.manifests.read import STDIN, find_sources, read_objects  # most starts read no files
 
     if STDIN in options.manifests and STDIN in options.dumps:
         raise input_error("-f - and --from - were given, but standard input can be read once")

@@ -22,8 +22,8 @@ from mooring.api.views.volumes import Volume
 from mooring.api.views.workloads import Service
 from mooring.client.errors import NotFoundError
 from mooring.client.interface import Client, Selection
-from mooring.kubelet.environment.found import ContainerConfigError, Found
-from mooring.kubelet.whole_views import ConfigMap, Secret, WholeContainer, WholePod
+from mooring.kubelet.environment.references import ContainerConfigError, Found
+from mooring.kubelet.full_views import ConfigMap, Secret, WholeContainer, WholePod
 
 MASTER_NAMESPACE = "default"
 MASTER_SERVICE = "kubernetes"

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from mooring.kubelet.environment.downward_api import field_value, resource_value
 from mooring.kubelet.environment.expansion import expanded
-from mooring.kubelet.environment.field_values import field_value, resource_value
-from mooring.kubelet.environment.found import ContainerConfigError, Found, Place
+from mooring.kubelet.environment.references import ContainerConfigError, Found, Place
 from mooring.kubelet.environment.service_variables import service_variables
-from mooring.kubelet.whole_views import Variable, VariablesSource, WholeContainer, WholePod
+from mooring.kubelet.full_views import Variable, VariablesSource, WholeContainer, WholePod
 
 HOSTNAME_LENGTH_MAX = 63
 

@@ -7,12 +7,12 @@ Goes out   an answer; or a `ProbeFault`
 from __future__ import annotations
 
 from mooring.api.views.base import IntOrString
-from mooring.kubelet.probes.answers import Answer, ProbeFault
+from mooring.kubelet.full_views import WholeContainer, WholePod, WholeProbe
 from mooring.kubelet.probes.commands import CommandRunner, ask_command
 from mooring.kubelet.probes.grpc import ask_grpc
+from mooring.kubelet.probes.handlers import Answer, ProbeFault
 from mooring.kubelet.probes.http import ask_http
 from mooring.kubelet.probes.sockets import ask_socket
-from mooring.kubelet.whole_views import WholeContainer, WholePod, WholeProbe
 
 
 class ProbeAsker:

@@ -14,8 +14,8 @@ from typing import Protocol
 
 from mooring.api.durations import format_duration
 from mooring.kubelet.environment.expansion import expanded
-from mooring.kubelet.probes.answers import Answer, Outcome, ProbeFault, failure
-from mooring.kubelet.whole_views import ExecAction, WholeContainer
+from mooring.kubelet.full_views import ExecAction, WholeContainer
+from mooring.kubelet.probes.handlers import Answer, Outcome, ProbeFault, failure
 
 OUTPUT_BYTES_MAX = 10 * 1024
 

@@ -17,7 +17,7 @@ import asyncio
 import struct
 
 from mooring.api.durations import format_duration
-from mooring.kubelet.probes.answers import Answer, Outcome, failure
+from mooring.kubelet.probes.handlers import Answer, Outcome, failure
 from mooring.kubelet.probes.sockets import address_of
 
 FRAME_BYTES_MAX = 16384

@@ -18,9 +18,9 @@ from functools import cache
 from mooring.client.http.dial import exchange_error_text
 from mooring.client.http.exchange import REDIRECT_CODES, HttpUrl, open_get
 from mooring.client.http.tls import unverified_tls
-from mooring.kubelet.probes.answers import Answer, Outcome, ProbeFault, failure
+from mooring.kubelet.full_views import HTTPGetAction, HTTPHeader
+from mooring.kubelet.probes.handlers import Answer, Outcome, ProbeFault, failure
 from mooring.kubelet.probes.sockets import address_of
-from mooring.kubelet.whole_views import HTTPGetAction, HTTPHeader
 
 BODY_BYTES_MAX = 10 * 1024
 REDIRECTS_MAX = 10

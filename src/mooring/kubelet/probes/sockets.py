@@ -11,7 +11,7 @@ import errno
 import socket
 import struct
 
-from mooring.kubelet.probes.answers import Answer, Outcome, failure
+from mooring.kubelet.probes.handlers import Answer, Outcome, failure
 
 _LINGER_S = 1
 

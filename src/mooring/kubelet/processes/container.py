@@ -23,18 +23,18 @@ from dataclasses import dataclass
 
 from mooring.kit.clock import Clock
 from mooring.kit.tasks import TaskGroup
-from mooring.kubelet.alarms import Alarms
+from mooring.kubelet.full_views import LifecycleHandler, WholeContainer, WholePod
 from mooring.kubelet.probes.commands import CommandError, CommandResult, CommandTimeout
 from mooring.kubelet.probes.health import Health, first_health
-from mooring.kubelet.probes.keeper import Prober
+from mooring.kubelet.probes.prober import Prober
 from mooring.kubelet.processes.directories import PodDirectories
 from mooring.kubelet.processes.hooks import HookError, run_hook
 from mooring.kubelet.processes.preparation import NotReadyError, Preparation, Prepared
-from mooring.kubelet.processes.shim_client import Report, ShimProcess
+from mooring.kubelet.processes.shim.client import Report, ShimProcess
 from mooring.kubelet.processes.termination import termination_message
 from mooring.kubelet.runtime import START_ERROR, ContainerState, Exited, Role, Running, Waiting
+from mooring.kubelet.timers import Alarms
 from mooring.kubelet.views import KubeletPod
-from mooring.kubelet.whole_views import LifecycleHandler, WholeContainer, WholePod
 
 RETRY_S_MIN = 0.5
 RETRY_S_MAX = 10.0

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from mooring.kit.clock import Clock
-from mooring.kubelet.probes.answers import Outcome, ProbeFault
+from mooring.kubelet.full_views import HTTPGetAction, LifecycleHandler, WholeContainer
 from mooring.kubelet.probes.asking import port_number
 from mooring.kubelet.probes.commands import CommandError, CommandResult, CommandTimeout
+from mooring.kubelet.probes.handlers import Outcome, ProbeFault
 from mooring.kubelet.probes.http import ask_http
-from mooring.kubelet.whole_views import HTTPGetAction, LifecycleHandler, WholeContainer
 
 
 class HookError(Exception):

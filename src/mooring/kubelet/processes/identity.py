@@ -8,7 +8,7 @@ To run as somebody else what a pod wants to have run as a user without rights wo
 
 from __future__ import annotations
 
-from mooring.kubelet.whole_views import WholeContainer, WholePod
+from mooring.kubelet.full_views import WholeContainer, WholePod
 
 ROOT = 0
 

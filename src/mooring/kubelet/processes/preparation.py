@@ -15,21 +15,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mooring.client.errors import ClientError
-from mooring.kubelet.environment.found import ContainerConfigError, Place
 from mooring.kubelet.environment.lookup import Lookup
+from mooring.kubelet.environment.references import ContainerConfigError, Place
 from mooring.kubelet.environment.variables import argv_of, environment_of
+from mooring.kubelet.full_views import WholeContainer, WholePod
 from mooring.kubelet.processes.cgroups import Cgroups
 from mooring.kubelet.processes.directories import PodDirectories
 from mooring.kubelet.processes.identity import why_not_as
-from mooring.kubelet.processes.leftovers import OWNER_VARIABLE
-from mooring.kubelet.processes.shim_client import ERROR_DESCRIPTOR, Wanted, wanted_of
+from mooring.kubelet.processes.shim.client import ERROR_DESCRIPTOR, Wanted, wanted_of
+from mooring.kubelet.processes.stale_processes import OWNER_VARIABLE
 from mooring.kubelet.runtime import Waiting
 from mooring.kubelet.views import KubeletContainer
 from mooring.kubelet.volumes.entry_command import MountAbility, entry_command
-from mooring.kubelet.volumes.files import VolumeError
-from mooring.kubelet.volumes.keeper import Volumes
+from mooring.kubelet.volumes.manager import Volumes
 from mooring.kubelet.volumes.mounts import Mount, unmountable_message, volume_variables
-from mooring.kubelet.whole_views import WholeContainer, WholePod
+from mooring.kubelet.volumes.projected_files import VolumeError
 
 TERMINATION_VARIABLE = "MOORING_TERMINATION_LOG"
 """Where a container can write its last words, also where nothing can be mounted at the path that the pod names."""

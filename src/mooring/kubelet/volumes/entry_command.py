@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from enum import Enum
 
-from mooring.kubelet.volumes import entry
+from mooring.kubelet.volumes import entrypoint
 from mooring.kubelet.volumes.mounts import Mount
 
 # Isolated from the variables of the container, and without the packages that are installed here: those take longer
@@ -22,9 +22,9 @@ _PYTHON = (sys.executable, "-I", "-S", "-X", "utf8")
 class MountAbility(Enum):
     """How a process gets mounts of its own."""
 
-    NONE = entry.NONE
-    ROOT = entry.ROOT
-    USER_NAMESPACE = entry.USER_NAMESPACE
+    NONE = entrypoint.NONE
+    ROOT = entrypoint.ROOT
+    USER_NAMESPACE = entrypoint.USER_NAMESPACE
 
 
 def entry_command(
@@ -47,4 +47,4 @@ def entry_command(
         "errors": error_fd,
         "joins": joins_pid,
     }
-    return [*_PYTHON, entry.__file__, json.dumps(options), *argv]
+    return [*_PYTHON, entrypoint.__file__, json.dumps(options), *argv]

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mooring.kubelet.environment.expansion import expanded_by
-from mooring.kubelet.environment.found import ContainerConfigError
-from mooring.kubelet.whole_views import WholeContainer, WholeMount, WholePod, WholeVolume
+from mooring.kubelet.environment.references import ContainerConfigError
+from mooring.kubelet.full_views import WholeContainer, WholeMount, WholePod, WholeVolume
 
 VARIABLE_PREFIX = "MOORING_VOLUME_"
 

@@ -13,8 +13,8 @@ import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from mooring.kubelet.volumes.files import File
-from mooring.kubelet.whole_views import HostPathVolume
+from mooring.kubelet.full_views import HostPathVolume
+from mooring.kubelet.volumes.projected_files import File
 
 EMPTY_MODE = 0o777
 """Of an empty directory: whoever the containers run as may write there."""

@@ -25,7 +25,7 @@ from mooring.kit.clock import Clock
 from mooring.kit.tasks import TaskGroup
 from mooring.serving.http.connection import Connection
 from mooring.serving.http.limits import HttpLimits
-from mooring.serving.http.reader import Refusal
+from mooring.serving.http.parser import Refusal
 from mooring.serving.http.request import Request
 from mooring.serving.http.response import Dates, Response
 from mooring.serving.http.stream import Stream
