@@ -17,10 +17,9 @@ from mooring.cluster.secure_port import SecurePort, open_secure_port
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kubelet.container_logs import PATH, log_page
-from mooring.kubelet.host import host_facts
 from mooring.kubelet.kubelets import Fleet
 from mooring.kubelet.processes.runtime import ProcessRuntime, ProcessSettings
-from mooring.kubelet.settings import FleetSettings, host_settings
+from mooring.kubelet.settings import FleetSettings, host_facts, host_settings
 from mooring.serving.authorization import of_node
 from mooring.serving.pages import Answer, Question, not_found
 from mooring.serving.tls import ServingTls

@@ -18,7 +18,8 @@ Goes out   registered nodes that are alive, and pods that run
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from typing import Protocol
 
 from mooring.api.document import Document
 from mooring.api.kinds import NODE, POD
@@ -28,28 +29,99 @@ from mooring.client.cache.reflector import Reflector
 from mooring.client.errors import AlreadyExistsError, BadRequestError, ClientError
 from mooring.client.events.formats import CoreFormat
 from mooring.client.events.writer import EventWriter
-from mooring.client.interface import Client
+from mooring.client.interface import Change, Client, WatchEvent
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
-from mooring.kubelet.heartbeats import Heartbeats, needs_correction
-from mooring.kubelet.intake import Echoes, NodeIntake, PodIntake
-from mooring.kubelet.log_errors import logged_attempt, why_no_log
+from mooring.kubelet.container_logs import logged_attempt, why_no_log
 from mooring.kubelet.node_state import FleetNode
-from mooring.kubelet.node_status import SILENT_ANNOTATION, SIMULATED_ANNOTATION, node_amounts, node_body
+from mooring.kubelet.node_status import (
+    SILENT_ANNOTATION,
+    SIMULATED_ANNOTATION,
+    Heartbeats,
+    needs_correction,
+    node_amounts,
+    node_body,
+)
 from mooring.kubelet.pod_worker import PodWorker, Services
 from mooring.kubelet.runtime import ContainerState, LogRequest, Needs, Runtime, RuntimeMaker
 from mooring.kubelet.settings import FleetSettings
 from mooring.kubelet.simulated.runtime import SimulatedRuntime
 from mooring.kubelet.simulated.stage_file import load_lives
-from mooring.kubelet.status_manager import StatusWriter
+from mooring.kubelet.status_manager import Echoes, StatusWriter
 from mooring.kubelet.timers import Alarms
 from mooring.kubelet.views import KubeletPod
 from mooring.kubelet.write_queue import Outbox
 
+_HAS_NODE = b'"nodeName":"'
 REGISTRATION_RETRY_S = 2.0
 
 logger = logging.getLogger(__name__)
+
+
+class WatchSink(Protocol):
+    """Who hears of nodes and pods."""
+
+    def node_changed(self, name: str, view: Node | None) -> None: ...
+
+    def known_node_names(self) -> Sequence[str]: ...
+
+    def pod_changed(self, pod: KubeletPod) -> None: ...
+
+    def pod_gone(self, pod: KubeletPod) -> None: ...
+
+    def latest_pods(self) -> Sequence[KubeletPod]: ...
+
+
+class NodeIntake:
+    """The sink of the watch of nodes."""
+
+    def __init__(self, fleet: WatchSink) -> None:
+        self._fleet = fleet
+
+    def replace(self, views: Sequence[Node], revision: str) -> None:
+        present = {view.metadata.name for view in views}
+        for name in self._fleet.known_node_names():
+            if name not in present:
+                self._fleet.node_changed(name, None)
+        for view in views:
+            self._fleet.node_changed(view.metadata.name, view)
+
+    def apply(self, change: Change, view: Node) -> None:
+        self._fleet.node_changed(view.metadata.name, None if change is Change.DELETED else view)
+
+
+class PodIntake:
+    """The sink of the watch of pods."""
+
+    def __init__(self, fleet: WatchSink, echoes: Echoes) -> None:
+        self._fleet = fleet
+        self._echoes = echoes
+
+    def is_wanted(self, event: WatchEvent) -> bool:
+        """Not before it has a node, and not if it tells what we have just written: reading a pod costs more."""
+        return not self._echoes.take(event.revision) and _HAS_NODE in event.raw
+
+    def replace(self, views: Sequence[KubeletPod], revision: str) -> None:
+        present = {view.metadata.uid for view in views}
+        for pod in self._fleet.latest_pods():
+            if pod.metadata.uid not in present:
+                self._fleet.pod_gone(pod)
+        for view in sorted(views, key=_age):
+            if view.spec.node_name:
+                self._fleet.pod_changed(view)
+
+    def apply(self, change: Change, view: KubeletPod) -> None:
+        if not view.spec.node_name:
+            return
+        if change is Change.DELETED:
+            self._fleet.pod_gone(view)
+        else:
+            self._fleet.pod_changed(view)
+
+
+def _age(pod: KubeletPod) -> tuple[str, str]:
+    return (pod.metadata.creation_timestamp or "", pod.key)
 
 
 class Fleet:

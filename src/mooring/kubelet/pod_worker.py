@@ -24,9 +24,17 @@ from mooring.api.resources import fit_filter_requests
 from mooring.kit.clock import Clock, format_rfc3339, parse_rfc3339
 from mooring.kubelet.container_record import Slot, containers_of, recall, slots_of
 from mooring.kubelet.node_state import FleetNode
-from mooring.kubelet.phases import FAILED, OVER, phase_of
 from mooring.kubelet.pod_actions import count_restart, never_ran, plan_of
-from mooring.kubelet.pod_status import PodFacts, rejected_status, revision_number, stamp_conditions, status_of
+from mooring.kubelet.pod_status import (
+    FAILED,
+    OVER,
+    PodFacts,
+    phase_of,
+    rejected_status,
+    revision_number,
+    stamp_conditions,
+    status_of,
+)
 from mooring.kubelet.resize import Resizing
 from mooring.kubelet.runtime import ContainerState, Exited, Role, Running, Runtime, Waiting
 from mooring.kubelet.timers import Alarms

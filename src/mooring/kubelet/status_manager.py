@@ -18,13 +18,15 @@ from mooring.api.kinds import POD
 from mooring.api.views.base import Int64, Timestamp, View
 from mooring.client.errors import ClientError, ConflictError, InvalidError, NotFoundError, StatusError
 from mooring.client.interface import Client, Deletion, PatchForm
-from mooring.kubelet.intake import Echoes
 from mooring.kubelet.pod_status import revision_number, status_patch
 from mooring.kubelet.pod_worker import PodWorker
 
 RETRY_S = 2.0
 REFUSED_S = 30.0
 """How long to wait after a refusal that the same request will hardly change: we may not write, for instance."""
+
+ECHOES_MAX = 10_000
+_UNKNOWN = object()
 
 logger = logging.getLogger(__name__)
 
@@ -42,6 +44,22 @@ class _Answer(View):
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Document).decode
 _read_answer = msgspec.json.Decoder(_Answer).decode
+
+
+class Echoes:
+    """The revisions of our own writes, until the watch tells them."""
+
+    def __init__(self) -> None:
+        self._revisions: dict[str, None] = {}
+
+    def expect(self, revision: str) -> None:
+        if len(self._revisions) >= ECHOES_MAX:
+            del self._revisions[next(iter(self._revisions))]
+        self._revisions[revision] = None
+
+    def take(self, revision: str) -> bool:
+        """Whether that was one of ours."""
+        return self._revisions.pop(revision, _UNKNOWN) is None
 
 
 class StatusWriter:

@@ -312,7 +312,7 @@ def test_whole_objects(text: str, found: list[tuple[str, str, str]]) -> None:
 
 
 def test_a_large_list_that_cannot_be_cut_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mooring.cli.chunks.CUT_FROM", 0)
+    monkeypatch.setattr("mooring.cli.manifests.yaml_chunks.CUT_FROM", 0)
     text = "apiVersion: v1\nkind: List\nitems:\n- &a {apiVersion: v1, kind: A, metadata: {name: x}}\n- *a\n"
     objects = read_objects([Source("f", None)], io.BytesIO(text.encode()))
     assert [each.document["metadata"]["name"] for each in objects] == ["x", "x"]

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+import yaml
 
 from mooring.kubelet.runtime import Role
-from mooring.kubelet.simulated.stage_file import LivesError, load_lives, read_lives
-from mooring.kubelet.simulated.stages import Branch, Match, Shown, Stage, Stop
-from tests.kubelet.play import container, pod, view
+from mooring.kubelet.settings import FleetSettings
+from mooring.kubelet.simulated.stage_file import BUILTIN_LIVES, LivesError, load_lives, read_lives
+from mooring.kubelet.simulated.stages import Branch, Match, Shown, Stage, Stop, stage_duration_s
+from tests.kubelet.play import Body, Play, container, played, pod, view
 
+FILES = sorted((Path(__file__).parent / "golden").glob("*.yaml"))
 FLAKY = """
 lives:
   - name: flaky
@@ -29,6 +34,29 @@ lives:
       - {name: crashed, state: terminated, exitCode: 3, signal: 9, reason: Boom, message: "{pod} broke", next: serving}
     stop: {for: 5s, jitter: 1s, exitCode: 143}
 """
+
+
+def timeline_of(golden: Body) -> list[str]:
+    lines: list[str] = []
+
+    async def story(play: Play) -> None:
+        await play.create(golden["pod"])
+        lines.extend(await play.timeline(golden["pod"]["metadata"]["name"], stage_duration_s(golden["until"])))
+
+    lives = yaml.safe_dump({"lives": golden["lives"]}) if "lives" in golden else ""
+    played(story, FleetSettings(count=1, lives=lives))
+    return lines
+
+
+@pytest.mark.parametrize("path", [pytest.param(path, id=path.stem) for path in FILES])
+def test_a_life_is_as_it_was_written_down(path: Path) -> None:
+    golden: Body = yaml.safe_load(path.read_text())
+    assert timeline_of(golden) == golden["timeline"]
+
+
+def test_every_life_that_is_built_in_has_been_written_down() -> None:
+    names = {life.name for life in read_lives(BUILTIN_LIVES)}
+    assert names <= {path.stem for path in FILES}
 
 
 def test_every_field_of_a_life_is_read() -> None:

@@ -11,9 +11,7 @@ from pathlib import Path
 import pytest
 
 from mooring.kubelet.volumes import entrypoint
-from mooring.kubelet.volumes.ability import mount_ability
-from mooring.kubelet.volumes.entry_command import MountAbility, entry_command
-from mooring.kubelet.volumes.mounts import Mount
+from mooring.kubelet.volumes.mounts import Mount, MountAbility, entry_command, mount_ability
 from tests.waiting import LIMIT_S
 
 ABILITY = mount_ability()

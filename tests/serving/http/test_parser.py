@@ -6,8 +6,7 @@ import pytest
 
 from mooring.kit.loop import run_real
 from mooring.serving.http.body import BrokenBodyError
-from mooring.serving.http.limits import HttpLimits
-from mooring.serving.http.parser import Refusal, RequestReader
+from mooring.serving.http.parser import HttpLimits, Refusal, RequestReader
 from mooring.serving.http.request import Request
 from tests.serving.http.heard import read
 from tests.serving.http.listening import get, post

@@ -25,7 +25,7 @@ from mooring.cli.explain.live import LiveCluster, connect, read_cluster
 from mooring.cli.explain.report import Outcome, PodExplanation, Report
 from mooring.cli.manifests.kinds import WORKLOADS
 from mooring.cli.manifests.read import Manifests, Source, find_sources, read_manifests
-from mooring.cli.progress import Meter
+from mooring.cli.terminal import Meter
 from mooring.kit.clock import Clock, SystemClock, VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.scheduler.catalogue import default_registry

@@ -29,8 +29,7 @@ from mooring.api.yaml import YamlError, load_documents
 from mooring.cli.errors import InputError, Problem
 from mooring.cli.manifests.checks import faults_of
 from mooring.cli.manifests.kinds import POLICY_KINDS, advice_for, is_skipped
-from mooring.cli.manifests.origins import JsonOrigin, Origin, TextOrigin
-from mooring.cli.manifests.yaml_chunks import Chunk, CutList, cut_list, documents_of
+from mooring.cli.manifests.yaml_chunks import Chunk, CutList, JsonOrigin, Origin, TextOrigin, cut_list, documents_of
 
 SUFFIXES = frozenset((".yaml", ".yml", ".json"))
 STDIN = "-"

@@ -15,7 +15,10 @@ means reading that item again instead of the whole dump.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol
+
+from mooring.api.yaml import YamlError, load_documents
 
 CUT_FROM = 1 << 18
 """Shorter documents are read in one piece: cutting saves nothing there."""
@@ -74,3 +77,53 @@ def _cut(text: str, starts: list[int], end: int, lines_before: int) -> list[Chun
         chunks.append(Chunk(piece, lines))
         lines += piece.count("\n")
     return chunks
+
+
+class Origin(Protocol):
+    """Knows where an object, and each of its fields, stands."""
+
+    def at(self, path: str = "") -> str:
+        """`FILE:LINE` of a field, or of its nearest parent that is there."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TextOrigin:
+    """An object inside of a text: the document's number, and the path to the object in it."""
+
+    file: str
+    text: str
+    lines_before: int = 0
+    number: int = 0
+    prefix: str = ""
+
+    def item(self, index: int) -> TextOrigin:
+        """The origin of an item of this list."""
+        return replace(self, prefix=f"{self.prefix}.items[{index}]" if self.prefix else f"items[{index}]")
+
+    def at(self, path: str = "") -> str:
+        spelled = path.replace('["', ".").replace('"]', "")
+        whole = f"{self.prefix}.{spelled}" if self.prefix and spelled else self.prefix or spelled
+        line = load_documents(self.text, self.file)[self.number].line_of(whole)
+        return f"{self.file}:{line + self.lines_before}"
+
+
+@dataclass(frozen=True, slots=True)
+class JsonOrigin:
+    """An object inside of a large JSON text, by its own bytes."""
+
+    file: str
+    source: bytes
+    raw: bytes | memoryview
+
+    def as_text(self) -> TextOrigin:
+        raw = bytes(self.raw)
+        lines_before = self.source.count(b"\n", 0, max(self.source.find(raw), 0))
+        return TextOrigin(self.file, raw.decode(errors="replace"), lines_before)
+
+    def at(self, path: str = "") -> str:
+        text = self.as_text()
+        try:
+            return text.at(path)
+        except YamlError:  # what JSON accepts and YAML does not: a key that appears twice
+            return f"{self.file}:{text.lines_before + 1}"

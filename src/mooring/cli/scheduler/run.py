@@ -9,10 +9,15 @@ Goes out   a running scheduler; an exit code: 0 it was told to stop, 1 it lost i
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import signal
+import sys
+import traceback
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import TextIO
 
 import click
 
@@ -21,7 +26,6 @@ from mooring.cli.errors import input_error
 from mooring.cli.flags import FlagValue, shown
 from mooring.cli.scheduler.configuration import configuration_of, write_configuration
 from mooring.cli.scheduler.flags import all_flags
-from mooring.cli.scheduler.klog import FORMATS, set_up_logs, set_verbosity
 from mooring.client.election.elector import ElectionSettings, ElectionSettingsError, LeadershipLostError
 from mooring.client.http.connection import Connection
 from mooring.client.http.tls import TlsError
@@ -44,12 +48,67 @@ from mooring.serving.authorization import AllowedPathError, AllowedPaths
 from mooring.serving.http.listener import PortTakenError
 from mooring.serving.tls import ServingTls, ServingTlsError, serving_context
 
+DEBUG_VERBOSITY = 4
+FORMATS = ("text", "json")
+
+_LETTERS = {logging.DEBUG: "I", logging.INFO: "I", logging.WARNING: "W", logging.ERROR: "E", logging.CRITICAL: "F"}
 EXIT_DONE = 0
 EXIT_FAILED = 1
 
 logger = logging.getLogger(__name__)
 
 Flags = Mapping[str, FlagValue]
+
+
+class KlogFormatter(logging.Formatter):
+    """A line of text, as klog heads it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        moment = datetime.fromtimestamp(record.created, UTC)
+        head = f"{_LETTERS.get(record.levelno, 'I')}{moment:%m%d %H:%M:%S.%f} {record.process or 0:7d}"
+        line = f"{head} {record.filename}:{record.lineno}] {record.getMessage()}"
+        return f"{line}\n{_trace(record)}" if record.exc_info else line
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        told: dict[str, object] = {
+            "ts": round(record.created * 1000, 3),
+            "caller": f"{record.module}/{record.filename}:{record.lineno}",
+            "msg": record.getMessage(),
+        }
+        if record.levelno < logging.ERROR:
+            told["v"] = min(max(logging.INFO - record.levelno, 0), DEBUG_VERBOSITY)
+        if record.levelno == logging.WARNING:
+            told["level"] = "warning"
+        if record.exc_info:
+            told["err"] = str(record.exc_info[1])
+            told["stacktrace"] = _trace(record)
+        return json.dumps(told, ensure_ascii=False)
+
+
+def set_up_logs(form: str, verbosity: int, stream: TextIO | None = None) -> None:
+    """From now on everything that is logged goes there."""
+    handler = logging.StreamHandler(stream if stream is not None else sys.stderr)
+    handler.setFormatter(JsonFormatter() if form == "json" else KlogFormatter())
+    root = logging.getLogger()
+    for old in list(root.handlers):
+        root.removeHandler(old)
+    root.addHandler(handler)
+    set_verbosity(verbosity)
+
+
+def set_verbosity(verbosity: int) -> None:
+    level = logging.DEBUG if verbosity >= DEBUG_VERBOSITY else logging.INFO - max(verbosity, 0)
+    logging.getLogger().setLevel(logging.INFO)
+    logging.getLogger("mooring").setLevel(level)
+
+
+def _trace(record: logging.LogRecord) -> str:
+    assert record.exc_info
+    return "".join(traceback.format_exception(*record.exc_info)).rstrip()
 
 
 def run_scheduler(flags: Flags, given: frozenset[str]) -> int:

@@ -31,10 +31,9 @@ from mooring.controllers.settings import ControllerSettings, SettingError
 from mooring.kit.clock import Clock, SystemClock
 from mooring.kit.entropy import system_entropy
 from mooring.kit.loop import run_real
-from mooring.kubelet.host import node_name_of
 from mooring.kubelet.kubelets import Fleet
 from mooring.kubelet.processes.directories import DirectoryTakenError
-from mooring.kubelet.settings import FleetSettings, NodeShape
+from mooring.kubelet.settings import FleetSettings, NodeShape, node_name_of
 from mooring.kubelet.simulated.stage_file import load_lives
 from mooring.serving.http.listener import PortTakenError
 

@@ -17,8 +17,7 @@ import asyncio
 import struct
 
 from mooring.api.durations import format_duration
-from mooring.kubelet.probes.handlers import Answer, Outcome, failure
-from mooring.kubelet.probes.sockets import address_of
+from mooring.kubelet.probes.handlers import Answer, Outcome, address_of, failure
 
 FRAME_BYTES_MAX = 16384
 HEALTH_NAMES = ("UNKNOWN", "SERVING", "NOT_SERVING", "SERVICE_UNKNOWN")

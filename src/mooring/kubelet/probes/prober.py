@@ -22,10 +22,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from mooring.api.views.base import IntOrString
 from mooring.kit.clock import Clock
 from mooring.kit.tasks import TaskGroup
 from mooring.kubelet.full_views import WholeContainer, WholePod, WholeProbe
-from mooring.kubelet.probes.handlers import Answer, Outcome, ProbeFault
+from mooring.kubelet.probes.grpc import ask_grpc
+from mooring.kubelet.probes.handlers import (
+    Answer,
+    CommandRunner,
+    Outcome,
+    ProbeFault,
+    ask_command,
+    ask_http,
+    ask_socket,
+)
 from mooring.kubelet.probes.health import Health, ProbeKind, RunHealth, kill_grace_s, kill_message, probes_of
 from mooring.kubelet.runtime import Role
 from mooring.kubelet.views import KubeletPod
@@ -33,6 +43,41 @@ from mooring.kubelet.views import KubeletPod
 TRIES_MAX = 3
 
 logger = logging.getLogger(__name__)
+
+
+class ProbeAsker:
+    """Asks real containers."""
+
+    def __init__(self, runner: CommandRunner) -> None:
+        self._runner = runner
+
+    async def ask(self, pod: WholePod, container: WholeContainer, probe: WholeProbe, pod_ip: str) -> Answer:
+        """Raises `ProbeFault`."""
+        timeout_s = float(probe.timeout_seconds)
+        if probe.exec is not None:
+            return await ask_command(self._runner, pod.metadata.uid, container, probe.exec, timeout_s)
+        if probe.http_get is not None:
+            return await ask_http(probe.http_get, pod_ip, port_number(probe.http_get.port, container), timeout_s)
+        if probe.tcp_socket is not None:
+            port = port_number(probe.tcp_socket.port, container)
+            return await ask_socket(probe.tcp_socket.host or pod_ip, port, timeout_s)
+        if probe.grpc is not None:
+            return await ask_grpc(pod_ip, probe.grpc.port, probe.grpc.service, timeout_s)
+        metadata = pod.metadata
+        who = f"{metadata.name}_{metadata.namespace}({metadata.uid}):{container.name}"
+        raise ProbeFault(f"missing probe handler for {who}")
+
+
+def port_number(port: IntOrString, container: WholeContainer) -> int:
+    """A port by its number or by its name. Raises `ProbeFault`."""
+    if isinstance(port, str):
+        named = {own.name: own.container_port for own in container.ports if own.name}
+        if port not in named and not port.isdecimal():
+            raise ProbeFault(f'strconv.Atoi: parsing "{port}": invalid syntax')
+        port = named[port] if port in named else int(port)
+    if not 0 < port < 65536:
+        raise ProbeFault(f"invalid port number: {port}")
+    return port
 
 
 class Asker(Protocol):

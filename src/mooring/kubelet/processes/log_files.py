@@ -18,8 +18,7 @@ from typing import BinaryIO
 
 from mooring.kit.clock import Clock, parse_rfc3339
 from mooring.kubelet.processes.shim.log import LOG_FILES_MAX
-from mooring.kubelet.runtime import LogRequest
-from mooring.kubelet.simulated.log import Selection
+from mooring.kubelet.runtime import LogRequest, Selection
 
 FOLLOW_S = 0.1
 """How often a follower looks for more."""

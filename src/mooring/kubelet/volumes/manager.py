@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,11 +25,11 @@ from mooring.client.errors import ClientError
 from mooring.client.interface import Client
 from mooring.client.tokens import request_token
 from mooring.kit.clock import Clock, TimestampError, parse_rfc3339
-from mooring.kubelet.environment.lookup import Lookup, claim_name
-from mooring.kubelet.environment.references import ContainerConfigError, Found, Place
-from mooring.kubelet.full_views import TokenProjection, WholeContainer, WholePod, WholeVolume
+from mooring.kubelet.environment.references import ContainerConfigError, Found, Lookup, Place, claim_name
+from mooring.kubelet.full_views import HostPathVolume, TokenProjection, WholeContainer, WholePod, WholeVolume
 from mooring.kubelet.volumes.mounts import Mount, mounts_of
 from mooring.kubelet.volumes.projected_files import (
+    File,
     VolumeError,
     config_map_names,
     files_of,
@@ -36,8 +37,11 @@ from mooring.kubelet.volumes.projected_files import (
     token_projections,
     volume_error,
 )
-from mooring.kubelet.volumes.writing import HostPathError, check_host_path, link_directory, make_empty, write_files
 
+EMPTY_MODE = 0o777
+"""Of an empty directory: whoever the containers run as may write there."""
+DIRECTORY_MODE = 0o755
+FILE_MODE = 0o644
 RENEW_PART = 0.8
 """After which part of its life a token is renewed."""
 RENEW_S_MAX = 24 * 3600.0
@@ -46,6 +50,63 @@ LOOK_S = 60.0
 """How often `run` looks for tokens to renew; also what passes between two tries."""
 
 logger = logging.getLogger(__name__)
+
+
+class HostPathError(Exception):
+    """What is at a path of the host is not what the pod says."""
+
+
+def write_files(directory: Path, files: Mapping[str, File]) -> None:
+    """Fill a volume. Raises `OSError`."""
+    directory.mkdir(parents=True, exist_ok=True)
+    for path, file in files.items():
+        inside = os.path.normpath(path)
+        if inside.startswith(("/", "..")):
+            raise OSError(f"{path} leads out of the volume")
+        place = directory / inside
+        place.parent.mkdir(parents=True, exist_ok=True)
+        beside = place.with_name(f".{place.name}.new")
+        beside.write_bytes(file.data)
+        beside.chmod(file.mode)
+        beside.replace(place)
+
+
+def make_empty(directory: Path) -> None:
+    """An empty directory for everybody; if it is there, it stays as it is. Raises `OSError`."""
+    if not directory.exists():
+        directory.mkdir(parents=True)
+        directory.chmod(EMPTY_MODE)
+
+
+def link_directory(link: Path, path: Path) -> None:
+    """A directory of the host under another name; it is made if it is not there. Raises `OSError`."""
+    path.mkdir(parents=True, exist_ok=True)
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.unlink(missing_ok=True)
+    link.symlink_to(path)
+
+
+def check_host_path(volume: HostPathVolume) -> None:
+    """What the pod says of a path of the host must be so; what it may make is made. Raises `HostPathError`."""
+    path = Path(volume.path)
+    if volume.type in ("", "DirectoryOrCreate") and not path.exists():
+        path.mkdir(mode=DIRECTORY_MODE, parents=True)
+    elif volume.type == "FileOrCreate" and not path.exists():
+        path.touch(mode=FILE_MODE)
+    is_so, what = _WANTED.get(volume.type, (Path.exists, ""))
+    if not is_so(path):
+        raise HostPathError(f"hostPath type check failed: {path} is not a {what}")
+
+
+_WANTED: Mapping[str, tuple[Callable[[Path], bool], str]] = {
+    "Directory": (Path.is_dir, "directory"),
+    "DirectoryOrCreate": (Path.is_dir, "directory"),
+    "File": (Path.is_file, "file"),
+    "FileOrCreate": (Path.is_file, "file"),
+    "Socket": (Path.is_socket, "socket file"),
+    "CharDevice": (Path.is_char_device, "character device"),
+    "BlockDevice": (Path.is_block_device, "block device"),
+}
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ import pytest
 from mooring.kit.clock import SystemClock
 from mooring.kit.loop import run_real
 from mooring.kubelet.processes.shim.client import ERROR_DESCRIPTOR, Report, ShimProcess, Wanted
-from mooring.kubelet.volumes.entry_command import MountAbility, entry_command
+from mooring.kubelet.volumes.mounts import MountAbility, entry_command
 from tests.waiting import LIMIT_S
 
 SHELL = "/bin/sh"

@@ -9,8 +9,7 @@ from mooring.api.kinds import CONFIG_MAP, SECRET, SERVICE
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
-from mooring.kubelet.environment.lookup import Lookup, config_map_names, secret_names
-from mooring.kubelet.environment.references import Found
+from mooring.kubelet.environment.references import Found, Lookup, config_map_names, secret_names
 from mooring.store.memory import MemoryStore
 from tests.fakes.raw_client import RawClient
 from tests.kubelet.whole import container_with, pod_with

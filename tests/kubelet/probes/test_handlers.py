@@ -3,21 +3,120 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import errno
+import socket
+from collections.abc import Callable, Sequence
 
 import pytest
 from aiohttp import web
 
-from mooring.kit.loop import run_real
-from mooring.kubelet.full_views import HTTPGetAction, HTTPHeader
-from mooring.kubelet.probes.handlers import Answer, Outcome, ProbeFault
-from mooring.kubelet.probes.http import ask_http, headers_of, url_of
+from mooring.kit.loop import run, run_real
+from mooring.kubelet.full_views import ExecAction, HTTPGetAction, HTTPHeader
+from mooring.kubelet.probes.handlers import (
+    Answer,
+    CommandError,
+    CommandResult,
+    CommandTimeout,
+    Outcome,
+    ProbeFault,
+    ask_command,
+    ask_http,
+    ask_socket,
+    dial_error,
+    headers_of,
+    url_of,
+)
+from tests.kubelet.whole import container_with
 from tests.ports import silent_port
 from tests.scheduler.extenders.server import server_security
 from tests.waiting import LIMIT_S
 
 
-def asked(action: HTTPGetAction, *, timeout_s: float = LIMIT_S) -> tuple[Answer, list[web.Request], int]:
+class Runner:
+    def __init__(self, result: CommandResult | Exception) -> None:
+        self._result = result
+        self.ran: list[str] = []
+
+    async def run_command(self, pod_uid: str, container: str, argv: Sequence[str], timeout_s: float) -> CommandResult:
+        self.ran = list(argv)
+        if isinstance(self._result, Exception):
+            raise self._result
+        return self._result
+
+
+def asked(runner: Runner, *command: str) -> Answer:
+    one = container_with(env=[{"name": "A", "value": "1"}])
+    return run(ask_command(runner, "uid-1", one, ExecAction(command=command), 5.0))
+
+
+@pytest.mark.parametrize(
+    ("result", "wanted"),
+    [
+        pytest.param(CommandResult(0, b"fine"), Answer(Outcome.SUCCESS, "fine"), id="0 is a success"),
+        pytest.param(CommandResult(1, b"no file"), Answer(Outcome.FAILURE, "no file"), id="anything else a failure"),
+        pytest.param(
+            CommandResult(1, b"x" * 20_000), Answer(Outcome.FAILURE, "x" * 10_240), id="which does not talk endlessly"
+        ),
+        pytest.param(
+            CommandTimeout(),
+            Answer(Outcome.FAILURE, 'command timed out: "cat /tmp/x" timed out after 5s'),
+            id="too slow is a failure",
+        ),
+    ],
+)
+def test_a_command_answers(result: CommandResult | Exception, wanted: Answer) -> None:
+    assert asked(Runner(result), "cat", "/tmp/x") == wanted
+
+
+def test_a_command_that_cannot_be_started_is_no_answer() -> None:
+    with pytest.raises(ProbeFault, match="not found"):
+        asked(Runner(CommandError('exec: "nope": executable file not found in $PATH')), "nope")
+
+
+def test_plain_variables_are_known() -> None:
+    runner = Runner(CommandResult(0, b""))
+
+    asked(runner, "echo", "$(A) $(B)")
+
+    assert runner.ran == ["echo", "1 $(B)"]
+
+
+def test_who_listens_is_alive() -> None:
+    async def main() -> Answer:
+        server = await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1", 0)
+        async with server:
+            return await ask_socket("127.0.0.1", server.sockets[0].getsockname()[1], LIMIT_S)
+
+    assert run_real(main()) == Answer(Outcome.SUCCESS)
+
+
+def test_who_does_not_listen_is_not() -> None:
+    with silent_port() as port:
+        answer = run_real(ask_socket("127.0.0.1", port, LIMIT_S))
+
+    assert answer == Answer(Outcome.FAILURE, f"dial tcp 127.0.0.1:{port}: connect: connection refused")
+
+
+@pytest.mark.parametrize(
+    ("error", "wanted"),
+    [
+        pytest.param(TimeoutError(), "dial tcp 10.0.0.7:80: i/o timeout", id="too slow"),
+        pytest.param(
+            OSError(errno.EHOSTUNREACH, "No route"), "dial tcp 10.0.0.7:80: connect: no route to host", id="no way"
+        ),
+        pytest.param(socket.gaierror(-2, "x"), "dial tcp: lookup 10.0.0.7: no such host", id="no such name"),
+        pytest.param(OSError("something"), "dial tcp 10.0.0.7:80: something", id="something else"),
+    ],
+)
+def test_errors_are_worded_as_go_words_them(error: OSError, wanted: str) -> None:
+    assert dial_error("10.0.0.7", 80, error) == wanted
+
+
+def test_addresses_of_version_6_stand_in_brackets() -> None:
+    assert dial_error("::1", 80, TimeoutError()) == "dial tcp [::1]:80: i/o timeout"
+
+
+def asked_over_http(action: HTTPGetAction, *, timeout_s: float = LIMIT_S) -> tuple[Answer, list[web.Request], int]:
     """Of a server with a few pages; what it was asked for, and its port."""
     requests: list[web.Request] = []
 
@@ -68,18 +167,18 @@ def asked(action: HTTPGetAction, *, timeout_s: float = LIMIT_S) -> tuple[Answer,
     ],
 )
 def test_a_status_is_an_answer(path: str, wanted: Answer) -> None:
-    assert asked(HTTPGetAction(path=path))[0] == wanted
+    assert asked_over_http(HTTPGetAction(path=path))[0] == wanted
 
 
 def test_a_redirect_to_somewhere_else_is_a_warning() -> None:
-    answer, _, _ = asked(HTTPGetAction(path="/elsewhere"))
+    answer, _, _ = asked_over_http(HTTPGetAction(path="/elsewhere"))
 
     assert answer.outcome is Outcome.WARNING
     assert answer.text.startswith("Probe terminated redirects, Response body: ")
 
 
 def test_nobody_is_sent_round_for_ever() -> None:
-    answer, requests, port = asked(HTTPGetAction(path="/round"))
+    answer, requests, port = asked_over_http(HTTPGetAction(path="/round"))
 
     assert answer == Answer(Outcome.FAILURE, f'Get "http://127.0.0.1:{port}/round": stopped after 10 redirects')
     assert len(requests) == 10
@@ -117,7 +216,7 @@ def test_a_container_that_hangs_up_is_a_failure() -> None:
 
 
 def test_a_slow_answer_is_a_failure() -> None:
-    answer, _, port = asked(HTTPGetAction(path="/slow"), timeout_s=0.1)
+    answer, _, port = asked_over_http(HTTPGetAction(path="/slow"), timeout_s=0.1)
 
     why = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
     assert answer == Answer(Outcome.FAILURE, f'Get "http://127.0.0.1:{port}/slow": {why}')
@@ -146,7 +245,7 @@ def test_nobody_there_is_a_failure() -> None:
 def test_headers_are_sent(headers: list[tuple[str, str]], name: str, wanted: str | None) -> None:
     wished = tuple(HTTPHeader(name=key, value=value) for key, value in headers)
 
-    _, requests, _ = asked(HTTPGetAction(path="/", http_headers=wished))
+    _, requests, _ = asked_over_http(HTTPGetAction(path="/", http_headers=wished))
 
     assert requests[0].headers.get(name) == wanted
 
