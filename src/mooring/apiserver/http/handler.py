@@ -53,8 +53,7 @@ from mooring.client.errors import (
 )
 from mooring.kit.clock import Clock, format_rfc3339
 from mooring.serving.http.request import Request
-from mooring.serving.http.response import Headers, Response
-from mooring.serving.http.stream import Stream
+from mooring.serving.http.response import Headers, Response, Stream
 from mooring.store.interface import StoreError
 
 log = logging.getLogger(__name__)
