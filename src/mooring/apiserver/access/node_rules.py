@@ -1,9 +1,9 @@
 """The node authorizer: what a kubelet may do.
 
-Input: requests of users named `system:node:NAME` in the group `system:nodes`. Output: allowed, or no opinion with a reason.
+Input: requests of users named `system:node:NAME` in the group `system:nodes`. Output: allowed, or no opinion and why.
 
 1. A node reads its own Node, writes its own Lease and CSINode, and lists the pods that are bound to it.
-2. A node reads secrets, config maps, claims, volumes and pods one by one, and only those that `is_related` relates to it
+2. A node reads secrets, config maps, claims, volumes and pods one by one, and only those that are related to it
    (`node_graph`).
 3. The default cluster role `system:node`, which is bound to no user, allows the rest.
 4. The content of what a node writes is checked by the admission plugin NodeRestriction.
