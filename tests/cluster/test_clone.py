@@ -25,7 +25,7 @@ from mooring.api.kinds import (
 )
 from mooring.apiserver.assembly import Settings, open_api_server
 from mooring.apiserver.server import ApiServer
-from mooring.cli.manifests import find_sources, read_objects
+from mooring.cli.manifests.read import find_sources, read_objects
 from mooring.client.interface import PatchForm
 from mooring.cluster.clone import CloneReport, clone, clone_body, clone_status, implied_objects, in_waves
 from mooring.cluster.components import run_components
@@ -35,7 +35,7 @@ from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
-from mooring.kubelet.node_form import SILENT_ANNOTATION
+from mooring.kubelet.node_status import SILENT_ANNOTATION
 from mooring.store.memory import MemoryStore
 from tests.apiserver.servers import TOKEN_KEY, with_api_server
 

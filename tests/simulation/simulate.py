@@ -36,9 +36,9 @@ from mooring.kit.clock import Clock, VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
-from mooring.kubelet.fleet import Fleet
-from mooring.kubelet.lives_file import load_lives
+from mooring.kubelet.kubelets import Fleet
 from mooring.kubelet.settings import FleetSettings, NodeShape
+from mooring.kubelet.simulated.stage_file import load_lives
 from mooring.scheduler.catalogue import default_registry
 from mooring.scheduler.config.profiles import expand_profiles
 from mooring.scheduler.engine import Engine

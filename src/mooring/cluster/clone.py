@@ -35,7 +35,7 @@ from mooring.client.errors import AlreadyExistsError, ClientError
 from mooring.client.interface import PatchForm
 from mooring.cluster.objects import create_object, loopback_client, served_kind, without_server_fields
 from mooring.kit.tasks import run_bounded
-from mooring.kubelet.node_form import SILENT_ANNOTATION, SIMULATED_ANNOTATION
+from mooring.kubelet.node_status import SILENT_ANNOTATION, SIMULATED_ANNOTATION
 
 REQUESTS_AT_ONCE = 64
 """Writes under way together: a store on disk commits them together."""

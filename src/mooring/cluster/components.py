@@ -18,7 +18,7 @@ from mooring.cluster.ways_in import component_client
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
-from mooring.kubelet.fleet import Fleet
+from mooring.kubelet.kubelets import Fleet
 from mooring.kubelet.settings import FleetSettings
 
 ZONES = ("zone-a", "zone-b", "zone-c")

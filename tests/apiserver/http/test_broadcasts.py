@@ -18,7 +18,7 @@ from mooring.client.interface import Change, WatchEvent
 from mooring.kit.clock import Clock, VirtualClock
 from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
-from mooring.serving.http.stream import framed
+from mooring.serving.http.response import framed
 
 QUESTION = "config maps of default"
 MANY = 200

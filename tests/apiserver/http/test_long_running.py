@@ -16,7 +16,7 @@ from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run, run_real
 from mooring.kit.tasks import TaskGroup
 from mooring.serving.http.request import Request
-from mooring.serving.http.stream import Stream
+from mooring.serving.http.response import Stream
 from tests.apiserver.http.served import served
 from tests.waiting import LIMIT_S, until
 

@@ -27,7 +27,7 @@ from typing import Protocol
 from mooring.client.errors import StatusError
 from mooring.client.interface import Change, Watch, WatchEvent
 from mooring.kit.clock import Clock
-from mooring.serving.http.stream import framed
+from mooring.serving.http.response import framed
 
 GATHER_S_A_LISTENER = 0.000_4
 GATHER_S_MIN = 0.005

@@ -22,7 +22,7 @@ from mooring.apiserver.access.authorization import require
 from mooring.apiserver.access.impersonation import Impersonation, wanted_user
 from mooring.apiserver.access.review_selectors import FieldSelectorError, parse_field_equalities
 from mooring.apiserver.access.rules import Attributes, path_attributes
-from mooring.apiserver.access.users import User, anonymous
+from mooring.apiserver.access.users import NODES_GROUP, User, anonymous
 from mooring.apiserver.call import Call
 from mooring.apiserver.http.address import Address, is_custom_address, read_address
 from mooring.apiserver.http.long_running import LongRunningRequests
@@ -49,8 +49,7 @@ from mooring.client.errors import (
 )
 from mooring.kit.clock import Clock, format_rfc3339
 from mooring.serving.http.request import Request
-from mooring.serving.http.response import Headers, Response
-from mooring.serving.http.stream import Stream
+from mooring.serving.http.response import Headers, Response, Stream
 from mooring.store.interface import StoreError
 
 LOOKS = 8
@@ -180,6 +179,8 @@ class RequestHandler:
         if wanted is not None:
             user = self._impersonation.impersonated(wanted, attributes)
             attributes = replace(attributes, user=user)
+        if NODES_GROUP in user.groups:
+            await self._api_server.node_graph.wait_filled()
         require(self._api_server.authorizer, attributes)
         if address.path.startswith("//"):
             return self._response(request, page_not_found())

@@ -17,7 +17,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from mooring.serving.http.request import Request
-from mooring.serving.http.stream import Stream
+from mooring.serving.http.response import Stream
 
 
 class LongRunningRequest:

@@ -19,9 +19,8 @@ from mooring.apiserver.http.handler import RequestHandler
 from mooring.apiserver.http.reply import error_reply
 from mooring.apiserver.http.request import RequestLimits
 from mooring.apiserver.registry.refusals import method_not_allowed
-from mooring.serving.http.limits import HttpLimits
 from mooring.serving.http.listener import Listener, plain_words
-from mooring.serving.http.reader import Refusal
+from mooring.serving.http.parser import HttpLimits, Refusal
 from mooring.serving.http.response import Response
 
 

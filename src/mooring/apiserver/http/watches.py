@@ -34,7 +34,7 @@ from mooring.client.interface import Change, Selection, Watch, WatchEvent
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.serving.http.request import Request
-from mooring.serving.http.stream import Stream
+from mooring.serving.http.response import Stream
 
 LINES_CACHED_MAX = 1_024
 """Lines with tables or metadata that are kept for the next watch that tells the same change in the same second."""

@@ -16,6 +16,8 @@ import shutil
 import signal
 import sys
 import tempfile
+import textwrap
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -26,7 +28,7 @@ import click
 
 from mooring import __version__
 from mooring.apiserver.server import ApiServer
-from mooring.cli.problems import input_error
+from mooring.cli.errors import input_error
 from mooring.cli.up.settings import KUBECONFIG_NAME, UpOptions, cluster_settings
 from mooring.cluster.cluster import ClusterError, RunningCluster, run_cluster
 from mooring.cluster.settings import LOG_FORMAT, PROCESS, ClusterSettings
@@ -38,9 +40,55 @@ from mooring.kit.memory import end_loading
 from mooring.kit.tasks import TaskGroup
 
 if TYPE_CHECKING:
-    from mooring.cli.manifests import PlainObject
+    from mooring.cli.manifests.read import PlainObject
+    from mooring.cluster.clone import CloneReport
 
+FAILURES_SHOWN_MAX = 20
+FAILURE_LETTERS_MAX = 300
+ADDED_SHOWN_MAX = 5
 EXIT_FAILED = 1
+
+
+def wrapped(line: str, width: int) -> str:
+    """A line for a terminal of that width, with what follows indented."""
+    return textwrap.fill(line, width, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
+
+
+def clone_lines(report: CloneReport, took_s: float) -> Iterator[str]:
+    """A summary first, then what needs attention."""
+    yield f"cloned {_cloned(report)} in {took_s:.1f} s"
+    if report.added:
+        shown = ", ".join(report.added[:ADDED_SHOWN_MAX])
+        more = len(report.added) - ADDED_SHOWN_MAX
+        yield f"  added, as the dump names but does not contain them: {shown}{f' and {more} more' if more > 0 else ''}"
+    if report.ownerless:
+        yield f"  without their owners, which are not in the dump: {_counts(report.ownerless)}"
+    for reason, by_kind in report.left_out.items():
+        yield f"  not taken over: {_counts(by_kind)} ({reason})"
+    for failure in report.failures[:FAILURES_SHOWN_MAX]:
+        yield f"  not taken over: {textwrap.shorten(failure, FAILURE_LETTERS_MAX, placeholder=' ...')}"
+    if len(report.failures) > FAILURES_SHOWN_MAX:
+        yield f"  not taken over: {len(report.failures) - FAILURES_SHOWN_MAX} more"
+
+
+def _cloned(report: CloneReport) -> str:
+    others = report.cloned.total() - report.cloned["Node"] - report.cloned["Pod"]
+    nodes = _many(report.cloned["Node"], "node")
+    if report.nodes_not_ready:
+        nodes += f" ({report.nodes_not_ready:,} not ready)"
+    pods = _many(report.cloned["Pod"], "pod")
+    states = [f"{report.pods[state]:,} {state}" for state in ("bound", "pending", "finished") if report.pods[state]]
+    if states:
+        pods += f" ({', '.join(states)})"
+    return f"{nodes}, {pods}, {_many(others, 'other object')}"
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _counts(by_kind: Counter[str]) -> str:
+    return ", ".join(f"{count:,} {kind}" for kind, count in by_kind.most_common())
 
 
 def run_until_stopped(options: UpOptions) -> None:
@@ -67,7 +115,7 @@ def _read(options: UpOptions) -> tuple[list[PlainObject], list[PlainObject] | No
     """The objects of `-f`, and those of `--from` if there is one."""
     if not options.manifests and not options.dumps:
         return [], None
-    from mooring.cli.manifests import STDIN, find_sources, read_objects  # most starts read no files
+    from mooring.cli.manifests.read import STDIN, find_sources, read_objects  # most starts read no files
 
     if STDIN in options.manifests and STDIN in options.dumps:
         raise input_error("-f - and --from - were given, but standard input can be read once")
@@ -135,8 +183,7 @@ class _Run:
             yield Path(folder) / KUBECONFIG_NAME
 
     async def _clone(self, api_server: ApiServer) -> None:
-        from mooring.cli.progress import Meter
-        from mooring.cli.up.summary import clone_lines, wrapped
+        from mooring.cli.terminal import Meter
         from mooring.cluster.clone import clone
 
         assert self._dump is not None, "nothing to clone"
