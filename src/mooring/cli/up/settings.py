@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mooring.api.yaml import YamlDocument, YamlError, load_document
-from mooring.apiserver.access.token_file import TokenFileError, parse_token_file
+from mooring.apiserver.access.authentication import TokenFileError, parse_token_file
 from mooring.apiserver.access.users import User
 from mooring.cli.errors import InputError, Problem, input_error
 from mooring.cluster.beside import processes_for

@@ -19,14 +19,81 @@ import ssl
 from collections.abc import AsyncIterator, Callable
 from types import TracebackType
 from typing import Self
+from urllib.parse import urlencode
 
 from mooring.api.document import Document
-from mooring.apiserver.kubelets.location import log_location
-from mooring.apiserver.kubelets.words import error_of_response, redirected, unreachable
 from mooring.apiserver.registry.pod_log import LogOptions
+from mooring.apiserver.registry.refusals import internal, plain_error
+from mooring.client.errors import BadRequestError, StatusError
 from mooring.client.http.dial import exchange_error_text
+from mooring.client.http.errors import error_of_answer
 from mooring.client.http.exchange import HttpUrl, open_get
 from mooring.client.http.transport import HttpStream
+
+PREFERRED_ADDRESS_TYPES = ("Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP")
+DEFAULT_PORT = 10_250
+
+
+def log_location(node: Document, pod: Document, container: str, options: LogOptions) -> str:
+    """The address of the log of a container."""
+    metadata = pod["metadata"]
+    path = f"/containerLogs/{metadata['namespace']}/{metadata['name']}/{container}"
+    query = urlencode(_parameters(options))
+    return f"https://{_authority(node)}{path}{'?' if query else ''}{query}"
+
+
+def _authority(node: Document) -> str:
+    status = node.get("status") or {}
+    addresses = status.get("addresses") or []
+    found = {type: [each["address"] for each in addresses if each["type"] == type] for type in PREFERRED_ADDRESS_TYPES}
+    preferred = [address for type in PREFERRED_ADDRESS_TYPES for address in found[type]]
+    if not preferred:
+        known = " ".join(f"{{{each['type']} {each['address']}}}" for each in addresses)
+        raise plain_error(f"no preferred addresses found; known addresses: [{known}]")
+    host = preferred[0]
+    endpoint = (status.get("daemonEndpoints") or {}).get("kubeletEndpoint") or {}
+    port = endpoint.get("Port") or DEFAULT_PORT
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _parameters(options: LogOptions) -> list[tuple[str, str]]:
+    asked = {
+        "follow": "true" if options.follows else "",
+        "limitBytes": _number(options.limit_bytes),
+        "previous": "true" if options.is_previous else "",
+        "sinceSeconds": _number(options.since_s),
+        "sinceTime": options.since_time or "",
+        "tailLines": _number(options.tail_lines),
+        "timestamps": "true" if options.has_timestamps else "",
+    }
+    return [(name, value) for name, value in asked.items() if value]
+
+
+def _number(value: int | None) -> str:
+    return "" if value is None else str(value)
+
+
+def unreachable(location: str, text: str) -> StatusError:
+    return plain_error(f'Get "{location}": {text}')
+
+
+def redirected(location: str) -> StatusError:
+    return plain_error(f'Get "{location}": redirects forbidden')
+
+
+def error_of_response(code: int, body: bytes, pod: str) -> StatusError:
+    """The error for a kubelet's answer that is not a log."""
+    text = body.decode(errors="replace")
+    if code == 500:
+        return internal(text)
+    if code == 400:
+        return BadRequestError(text)
+    error = error_of_answer(code, {}, body, method="", about=f"pods/log {pod}")
+    # A client does not get the kubelet's own text.
+    error.causes = ()
+    error.details, error.has_details = {"name": pod, "kind": "pods/log"}, True
+    return error
+
 
 CONNECT_S_MAX = 30.0
 ERROR_BYTES_MAX = 50_000

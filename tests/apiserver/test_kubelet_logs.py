@@ -14,13 +14,105 @@ from aiohttp import web
 from mooring.api.document import Document
 from mooring.apiserver.access.certificates import KUBELET_CLIENT
 from mooring.apiserver.access.keyring import Keyring
-from mooring.apiserver.kubelets.logs import KubeletLogs
+from mooring.apiserver.kubelet_logs import KubeletLogs, error_of_response, log_location, redirected
 from mooring.apiserver.registry.pod_log import LogOptions
-from mooring.client.errors import BadRequestError, StatusError
+from mooring.client.errors import BadRequestError, ServerError, StatusError
 from mooring.client.http.tls import unverified_tls
 from mooring.kit.clock import SystemClock
 from mooring.kit.loop import run_real
 from tests.waiting import LIMIT_S
+
+WEB_POD: Document = {"metadata": {"namespace": "ns", "name": "web"}}
+
+
+def node_at(*addresses: tuple[str, str], port: int = 0) -> Document:
+    listed = [{"type": type, "address": address} for type, address in addresses]
+    return {"status": {"addresses": listed, "daemonEndpoints": {"kubeletEndpoint": {"Port": port}}}}
+
+
+@pytest.mark.parametrize(
+    ("found", "host"),
+    [
+        pytest.param(node_at(("InternalIP", "10.0.0.1"), ("Hostname", "n")), "n:10250", id="its name first"),
+        pytest.param(
+            node_at(("ExternalIP", "1.1.1.1"), ("InternalIP", "10.0.0.1")), "10.0.0.1:10250", id="inside first"
+        ),
+        pytest.param(
+            node_at(("ExternalIP", "1.1.1.1"), ("ExternalDNS", "n.example")), "n.example:10250", id="names first"
+        ),
+        pytest.param(node_at(("InternalIP", "10.0.0.1"), ("InternalIP", "10.0.0.2")), "10.0.0.1:10250", id="of two"),
+        pytest.param(node_at(("InternalIP", "10.0.0.1"), port=1999), "10.0.0.1:1999", id="the port that it tells"),
+        pytest.param(node_at(("InternalIP", "::1"), port=1999), "[::1]:1999", id="version 6"),
+        pytest.param({"status": {"addresses": [{"type": "Hostname", "address": "n"}]}}, "n:10250", id="no port told"),
+    ],
+)
+def test_which_address(found: Document, host: str) -> None:
+    assert log_location(found, WEB_POD, "a", LogOptions()) == f"https://{host}/containerLogs/ns/web/a"
+
+
+@pytest.mark.parametrize(
+    ("found", "known"),
+    [({}, "[]"), (node_at(("Foo", "127.0.0.1"), ("Bar", "x")), "[{Foo 127.0.0.1} {Bar x}]")],
+    ids=["none at all", "of kinds that nobody knows"],
+)
+def test_no_address(found: Document, known: str) -> None:
+    with pytest.raises(ServerError) as caught:
+        log_location(found, WEB_POD, "a", LogOptions())
+    message = f"no preferred addresses found; known addresses: {known}"
+    assert (caught.value.message, caught.value.reason) == (message, "")
+
+
+@pytest.mark.parametrize(
+    ("options", "query"),
+    [
+        pytest.param(LogOptions(follows=True), "follow=true", id="follow"),
+        pytest.param(LogOptions(since_s=5, tail_lines=0), "sinceSeconds=5&tailLines=0", id="no lines are some"),
+        pytest.param(
+            LogOptions(
+                is_previous=True,
+                since_time="2026-01-01T00:00:00Z",
+                has_timestamps=True,
+                tail_lines=3,
+                limit_bytes=9,
+            ),
+            "limitBytes=9&previous=true&sinceTime=2026-01-01T00%3A00%3A00Z&tailLines=3&timestamps=true",
+            id="all others, by their names",
+        ),
+    ],
+)
+def test_what_is_asked_for(options: LogOptions, query: str) -> None:
+    assert log_location(node_at(("Hostname", "n")), WEB_POD, "a", options).partition("?")[2] == query
+
+
+@pytest.mark.parametrize(
+    ("code", "body", "reason", "message"),
+    [
+        (400, b"it waits", "BadRequest", "it waits"),
+        (500, b"oh", "InternalError", "Internal error occurred: oh"),
+        (404, b"no\n", "NotFound", "the server could not find the requested resource ( pods/log web)"),
+        (401, b"", "Unauthorized", "the server has asked for the client to provide credentials ( pods/log web)"),
+        (403, b"Forbidden (user=x)", "Forbidden", "Forbidden (user=x) ( pods/log web)"),
+        (
+            502,
+            b"gone",
+            "InternalError",
+            'an error on the server ("gone") has prevented the request from succeeding ( pods/log web)',
+        ),
+    ],
+)
+def test_error_responses(code: int, body: bytes, reason: str, message: str) -> None:
+    error = error_of_response(code, body, "web")
+    assert (error.code, error.reason, error.message) == (code, reason, message)
+
+
+def test_the_details_name_the_pod() -> None:
+    error = error_of_response(404, b"no", "web")
+    assert (error.details, error.causes) == ({"name": "web", "kind": "pods/log"}, ())
+
+
+def test_a_kubelet_that_sends_us_elsewhere() -> None:
+    assert redirected("https://n:1/").message == 'Get "https://n:1/": redirects forbidden'
+
 
 POD: Document = {"metadata": {"namespace": "ns", "name": "web"}}
 Page = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]

@@ -1,3 +1,5 @@
+""""""
+
 from __future__ import annotations
 
 from functools import cache
@@ -6,10 +8,10 @@ import msgspec
 import pytest
 
 from mooring.apiserver.discovery.documents import Discovery
-from mooring.apiserver.http.discovery_reply import discovery_reply
-from mooring.apiserver.http.limits import RequestLimits
+from mooring.apiserver.http.plain_paths import discovery_reply, openapi_reply
 from mooring.apiserver.http.reply import Reply
-from mooring.apiserver.http.request import Incoming
+from mooring.apiserver.http.request import Incoming, RequestLimits
+from mooring.apiserver.openapi.documents import OpenApi
 from mooring.apiserver.resources import ResourceTable, built_in_resources
 from mooring.client.errors import StatusError
 from tests.serving.http.heard import request
@@ -103,3 +105,74 @@ def test_only_get_where_kube_apiserver_says_so(path: str) -> None:
 @pytest.mark.parametrize("path", ["/apis", "/apis/apps"])
 def test_any_method_where_it_does_not(path: str) -> None:
     assert ask(path, method="POST").code == 200
+
+
+NODE = "/openapi/v3/apis/node.k8s.io/v1"
+
+
+@cache
+def openapi() -> OpenApi:
+    table = ResourceTable(built_in_resources())
+    return OpenApi(table, Discovery(table))
+
+
+def ask_openapi(path: str, accept: str = "application/json", **headers: str) -> Reply:
+    asked = request("GET", path, {"Accept": accept, **headers})
+    return openapi_reply(openapi(), path.partition("?")[0], Incoming(asked, RequestLimits()))
+
+
+def digest() -> str:
+    written = openapi().third("apis/node.k8s.io/v1")
+    assert written is not None
+    return written.digest
+
+
+def test_the_index_calls_itself_text() -> None:
+    reply = ask_openapi("/openapi/v3", "text/html")
+    assert (reply.code, reply.content_type) == (200, "text/plain; charset=utf-8")
+    assert "apis/node.k8s.io/v1" in msgspec.json.decode(reply.body)["paths"]
+
+
+@pytest.mark.parametrize("accept", ["application/json", "*/*", "application/json, */*", ""])
+def test_documents_are_json(accept: str) -> None:
+    reply = ask_openapi(NODE, accept)
+    assert (reply.code, reply.content_type) == (200, "application/json")
+    assert dict(reply.headers)["ETag"] == f'"{digest()}"'
+
+
+@pytest.mark.parametrize(
+    "accept", ["application/yaml", "text/html", "application/com.github.proto-openapi.spec.v3.v1.0+protobuf"]
+)
+def test_nothing_else_is_written(accept: str) -> None:
+    assert ask_openapi(NODE, accept).code == 406
+
+
+def test_a_document_at_its_hash_may_be_kept_for_ever() -> None:
+    reply = ask_openapi(f"{NODE}?hash={digest()}")
+    assert reply.code == 200
+    assert dict(reply.headers)["Cache-Control"] == "public, immutable"
+
+
+def test_an_old_hash_leads_to_the_new_one() -> None:
+    reply = ask_openapi(f"{NODE}?hash=OLD")
+    assert reply.code == 301
+    assert dict(reply.headers)["Location"] == f"{NODE}?hash={digest()}"
+
+
+def test_an_unchanged_openapi_document_is_not_sent_again() -> None:
+    assert ask_openapi(NODE, **{"If-None-Match": f'"{digest()}"'}).code == 304
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/openapi/v3/apis/nope/v1", b""),
+        ("/openapi/v3/", b""),
+        ("/openapi/v2/", b"404 page not found\n"),
+        ("/openapi", b"404 page not found\n"),
+    ],
+)
+def test_unknown_openapi_documents(path: str, body: bytes) -> None:
+    reply = ask_openapi(path)
+    assert (reply.code, reply.body) == (404, body)
+    assert bool(reply.content_type) is bool(body)

@@ -10,7 +10,7 @@ import aiohttp
 import msgspec
 import pytest
 
-from mooring.apiserver.http.limits import RequestLimits
+from mooring.apiserver.http.request import RequestLimits
 from mooring.kit.clock import SystemClock
 from mooring.kit.loop import run_real
 from mooring.kit.tasks import TaskGroup, run_bounded

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.apiserver.http.warnings import warning_headers
+from mooring.apiserver.http.reply import warning_headers
 
 
 @pytest.mark.parametrize(

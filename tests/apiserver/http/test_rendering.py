@@ -12,7 +12,7 @@ import yaml
 from mooring.api.document import Document
 from mooring.api.kinds import CONFIG_MAP, DAEMON_SET, Kind
 from mooring.api.schema.tables import struct_of_kind
-from mooring.apiserver.http.forms import Form, Included, Rendering
+from mooring.apiserver.http.rendering import Form, Included, Rendering
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.tables.columns import KindTable

@@ -21,11 +21,11 @@ import msgspec
 from mooring.api.memory import Memory
 from mooring.apiserver.call import Call
 from mooring.apiserver.http.broadcasts import Broadcasts, Listener, place_after, place_of
-from mooring.apiserver.http.forms import Form, Rendering
-from mooring.apiserver.http.limits import RequestLimits
 from mooring.apiserver.http.long_running import LongRunningRequest, LongRunningRequests
 from mooring.apiserver.http.query import ListOptions, check_list_options
+from mooring.apiserver.http.rendering import Form, Rendering
 from mooring.apiserver.http.reply import JSON, NOT_CACHED, status_document
+from mooring.apiserver.http.request import RequestLimits
 from mooring.apiserver.registry.reading import watch_revision
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.server import ApiServer
