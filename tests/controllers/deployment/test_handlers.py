@@ -7,31 +7,31 @@ from msgspec.structs import replace
 from mooring.api.views.meta import OwnerReference
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Deployment, ReplicaSet
-from mooring.client.cache.informer import Informer
 from mooring.client.interface import Change
-from mooring.client.workqueue import WorkQueue
-from mooring.controllers.deployment.handlers import DeploymentHandlers
-from mooring.controllers.pod_indexes import PodCountIndex
-from mooring.controllers.pods import add_controller_index
+from mooring.controllers.context import ControllerContext
+from mooring.controllers.deployment.controller import DeploymentController
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
+from mooring.store.memory import MemoryStore
 from tests.controllers.builders import deployment_view, pod_view, replica_set_view
+from tests.fakes.raw_client import RawClient
 
 
-class Ears:
+class Events:
+    """A controller whose informers get events from the test."""
+
     def __init__(self, *deployments: Deployment) -> None:
-        self.queue: WorkQueue[str] = WorkQueue("test", VirtualClock(), Entropy(1))
-        self.deployments: Informer[Deployment] = Informer("deployments")
-        self.sets: Informer[ReplicaSet] = Informer("replicasets")
-        self.pods: Informer[Pod] = Informer("pods")
-        add_controller_index(self.sets)
-        counts_by_labels = PodCountIndex(self.pods)
-        DeploymentHandlers("test", self.queue, self.deployments, self.sets, self.pods, counts_by_labels)
+        clock = VirtualClock()
+        context = ControllerContext(RawClient(MemoryStore(), clock, Entropy(1)), clock, Entropy(2))
+        self.queue = DeploymentController(context).queue
+        self.deployments = context.informers.informer(Deployment)
+        self.sets = context.informers.informer(ReplicaSet)
+        self.pods = context.informers.informer(Pod)
         for deployment in deployments:
             self.deployments.apply(Change.ADDED, deployment)
-        self.woken()
+        self.enqueued()
 
-    def woken(self) -> list[str]:
+    def enqueued(self) -> list[str]:
         found = []
         while (key := self.queue.get_nowait()) is not None:
             self.queue.done(key)
@@ -52,51 +52,51 @@ def pod_of(name: str, owner: str) -> Pod:
 
 
 def test_a_set_wakes_the_deployment_that_controls_it() -> None:
-    ears = Ears(deployment_view("web"), deployment_view("db"))
-    ears.sets.apply(Change.ADDED, owned("web-1"))
-    assert ears.woken() == ["default/web"]
-    ears.sets.apply(Change.MODIFIED, owned("web-1", version="2"))
-    assert ears.woken() == ["default/web"]
-    ears.sets.apply(Change.DELETED, owned("web-1"))
-    assert ears.woken() == ["default/web"]
+    events = Events(deployment_view("web"), deployment_view("db"))
+    events.sets.apply(Change.ADDED, owned("web-1"))
+    assert events.enqueued() == ["default/web"]
+    events.sets.apply(Change.MODIFIED, owned("web-1", version="2"))
+    assert events.enqueued() == ["default/web"]
+    events.sets.apply(Change.DELETED, owned("web-1"))
+    assert events.enqueued() == ["default/web"]
 
 
 def test_a_set_that_changes_hands_wakes_both() -> None:
-    ears = Ears(deployment_view("web"), deployment_view("db"))
-    ears.sets.apply(Change.ADDED, owned("x"))
-    ears.woken()
-    ears.sets.apply(Change.MODIFIED, owned("x", by="db", version="2"))
-    assert ears.woken() == ["default/web", "default/db"]
+    events = Events(deployment_view("web"), deployment_view("db"))
+    events.sets.apply(Change.ADDED, owned("x"))
+    events.enqueued()
+    events.sets.apply(Change.MODIFIED, owned("x", by="db", version="2"))
+    assert events.enqueued() == ["default/web", "default/db"]
 
 
 def test_an_orphan_wakes_who_selects_it() -> None:
-    ears = Ears(deployment_view("web"), deployment_view("db"))
-    ears.sets.apply(Change.ADDED, owned("x", by="", labels={"app": "db"}))
-    assert ears.woken() == ["default/db"]
-    ears.sets.apply(Change.MODIFIED, owned("x", by="", labels={"app": "db"}, version="2"))
-    assert ears.woken() == []
-    ears.sets.apply(Change.MODIFIED, owned("x", by="", labels={"app": "web"}, version="3"))
-    assert ears.woken() == ["default/web"]
+    events = Events(deployment_view("web"), deployment_view("db"))
+    events.sets.apply(Change.ADDED, owned("x", by="", labels={"app": "db"}))
+    assert events.enqueued() == ["default/db"]
+    events.sets.apply(Change.MODIFIED, owned("x", by="", labels={"app": "db"}, version="2"))
+    assert events.enqueued() == []
+    events.sets.apply(Change.MODIFIED, owned("x", by="", labels={"app": "web"}, version="3"))
+    assert events.enqueued() == ["default/web"]
 
 
 def test_the_set_of_a_namesake_wakes_nobody() -> None:
-    ears = Ears(deployment_view("web"))
+    events = Events(deployment_view("web"))
     reference = OwnerReference(kind="Deployment", name="web", uid="an older one", controller=True)
     view = owned("x")
-    ears.sets.apply(Change.ADDED, replace(view, metadata=replace(view.metadata, owner_references=(reference,))))
-    assert ears.woken() == []
+    events.sets.apply(Change.ADDED, replace(view, metadata=replace(view.metadata, owner_references=(reference,))))
+    assert events.enqueued() == []
 
 
 def test_only_the_last_pod_matters_and_only_to_recreate() -> None:
-    ears = Ears(deployment_view("web", strategy="Recreate"), deployment_view("db"))
+    events = Events(deployment_view("web", strategy="Recreate"), deployment_view("db"))
     for owner in ("web", "db"):
-        ears.sets.apply(Change.ADDED, owned(f"{owner}-1", by=owner))
+        events.sets.apply(Change.ADDED, owned(f"{owner}-1", by=owner))
         for number in (1, 2):
-            ears.pods.apply(Change.ADDED, pod_of(f"{owner}-1-{number}", f"{owner}-1"))
-    ears.woken()
-    ears.pods.apply(Change.DELETED, pod_of("web-1-1", "web-1"))
-    ears.pods.apply(Change.DELETED, pod_of("db-1-1", "db-1"))
-    ears.pods.apply(Change.DELETED, pod_of("db-1-2", "db-1"))
-    assert ears.woken() == []
-    ears.pods.apply(Change.DELETED, pod_of("web-1-2", "web-1"))
-    assert ears.woken() == ["default/web"]
+            events.pods.apply(Change.ADDED, pod_of(f"{owner}-1-{number}", f"{owner}-1"))
+    events.enqueued()
+    events.pods.apply(Change.DELETED, pod_of("web-1-1", "web-1"))
+    events.pods.apply(Change.DELETED, pod_of("db-1-1", "db-1"))
+    events.pods.apply(Change.DELETED, pod_of("db-1-2", "db-1"))
+    assert events.enqueued() == []
+    events.pods.apply(Change.DELETED, pod_of("web-1-2", "web-1"))
+    assert events.enqueued() == ["default/web"]

@@ -43,7 +43,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class SyncState:
     """What all questions about one DaemonSet start from."""
 
     daemon_set: DaemonSet
@@ -63,46 +63,46 @@ class Target:
         return is_available(pod, self.daemon_set.spec.min_ready_seconds, self.now_s)
 
 
-def plan_nodes(target: Target, by_node: Mapping[str, Sequence[Pod]], backoff_s: Callable[[str], float]) -> Plan:
+def plan_nodes(state: SyncState, by_node: Mapping[str, Sequence[Pod]], backoff_s: Callable[[str], float]) -> Plan:
     """One pod on each node that should have one. `backoff_s` says how long a failed pod of a node has to wait."""
     plan = Plan()
-    does_surge = surge_count(target.daemon_set, 1) > 0
-    for name, fit in target.fits.items():
+    does_surge = surge_count(state.daemon_set, 1) > 0
+    for name, fit in state.fits.items():
         pods = by_node.get(name)
         if fit.should_run and pods is None:
             plan.nodes.append(name)
         elif fit.may_stay:
             running = _delete_finished(plan, name, pods or (), backoff_s)
             if does_surge:
-                _delete_surplus_surge_pods(plan, target, name, running)
+                _delete_surplus_surge_pods(plan, state, name, running)
             elif len(running) > 1:
                 plan.to_delete += sorted(running, key=_oldest_first)[1:]
         else:
             plan.to_delete += [pod for pod in pods or () if pod.metadata.deletion_timestamp is None]
     # A pod for a node that never came is on no node, so nobody else would collect it.
     for name, pods in by_node.items():
-        if name not in target.fits:
+        if name not in state.fits:
             plan.to_delete += [pod for pod in pods if not pod.spec.node_name]
     return plan
 
 
-def plan_update(target: Target, by_node: Mapping[str, Sequence[Pod]]) -> Plan:
+def plan_update(state: SyncState, by_node: Mapping[str, Sequence[Pod]]) -> Plan:
     """The next step of a rolling update."""
-    desired = [name for name, fit in target.fits.items() if fit.should_run]
+    desired = [name for name, fit in state.fits.items() if fit.should_run]
     everywhere = {**by_node, **{name: by_node.get(name, ()) for name in desired}}
-    surge = surge_count(target.daemon_set, len(desired))
-    unavailable_max = unavailable_count(target.daemon_set, len(desired))
+    surge = surge_count(state.daemon_set, len(desired))
+    unavailable_max = unavailable_count(state.daemon_set, len(desired))
     if desired and not unavailable_max and not surge:
         unavailable_max = 1
     if surge:
-        return _plan_surging(target, everywhere, surge, len(desired))
-    return _plan_replacing(target, everywhere, unavailable_max)
+        return _plan_surging(state, everywhere, surge, len(desired))
+    return _plan_replacing(state, everywhere, unavailable_max)
 
 
-def count_status(target: Target, by_node: Mapping[str, Sequence[Pod]]) -> DaemonSetStatus:
+def count_status(state: SyncState, by_node: Mapping[str, Sequence[Pod]]) -> DaemonSetStatus:
     """The counts alone."""
     desired = current = misscheduled = ready = updated = available = 0
-    for name, fit in target.fits.items():
+    for name, fit in state.fits.items():
         pods = by_node.get(name)
         if not fit.should_run:
             misscheduled += bool(pods)
@@ -114,8 +114,8 @@ def count_status(target: Target, by_node: Mapping[str, Sequence[Pod]]) -> Daemon
         pod = min(pods, key=_oldest_first)
         if is_ready(pod):
             ready += 1
-            available += target.is_available(pod)
-        updated += target.is_updated(pod)
+            available += state.is_available(pod)
+        updated += state.is_updated(pod)
     return DaemonSetStatus(
         current_number_scheduled=current,
         number_misscheduled=misscheduled,
@@ -167,23 +167,23 @@ def _delete_finished(plan: Plan, node_name: str, pods: Sequence[Pod], backoff_s:
     return running
 
 
-def _delete_surplus_surge_pods(plan: Plan, target: Target, node_name: str, running: list[Pod]) -> None:
+def _delete_surplus_surge_pods(plan: Plan, state: SyncState, node_name: str, running: list[Pod]) -> None:
     """Two may be there: an old pod that is ready, and a new one that is not available yet."""
-    if not running and target.fits[node_name].should_run:
+    if not running and state.fits[node_name].should_run:
         plan.nodes.append(node_name)
     if len(running) <= 1:
         return
     new: Pod | None = None
     old: Pod | None = None
     for pod in sorted(running, key=_oldest_first):
-        is_new = pod.metadata.labels.get(REVISION_HASH) == target.hashed
+        is_new = pod.metadata.labels.get(REVISION_HASH) == state.hashed
         if is_new and new is None:
             new = pod
         elif not is_new and old is None:
             old = pod
         else:
             plan.to_delete.append(pod)
-    if new is not None and old is not None and (not is_ready(old) or target.is_available(new)):
+    if new is not None and old is not None and (not is_ready(old) or state.is_available(new)):
         plan.to_delete.append(old)
 
 
@@ -195,12 +195,12 @@ def _oldest_first(pod: Pod) -> tuple[bool, str, str]:
 # --- updating ---------------------------------------------------------------------------------------------------
 
 
-def _plan_replacing(target: Target, everywhere: Mapping[str, Sequence[Pod]], unavailable_max: int) -> Plan:
+def _plan_replacing(state: SyncState, everywhere: Mapping[str, Sequence[Pod]], unavailable_max: int) -> Plan:
     unavailable = 0
     unavailable_old: list[Pod] = []
     candidates: list[Pod] = []
     for pods in everywhere.values():
-        pair = _new_and_old(target, pods)
+        pair = _new_and_old(state, pods)
         if pair is None:
             unavailable += 1
             continue
@@ -209,8 +209,8 @@ def _plan_replacing(target: Target, everywhere: Mapping[str, Sequence[Pod]], una
             unavailable += 1  # somebody is missing or too many: `plan_nodes` sees to it
         elif old is None:
             assert new is not None
-            unavailable += not target.is_available(new)
-        elif not target.is_available(old):
+            unavailable += not state.is_available(new)
+        elif not state.is_available(old):
             unavailable_old.append(old)
             unavailable += 1
         elif unavailable < unavailable_max:
@@ -219,30 +219,30 @@ def _plan_replacing(target: Target, everywhere: Mapping[str, Sequence[Pod]], una
     return Plan(to_delete=[*unavailable_old, *candidates[:allowed]])
 
 
-def _plan_surging(target: Target, everywhere: Mapping[str, Sequence[Pod]], surge_max: int, desired: int) -> Plan:
+def _plan_surging(state: SyncState, everywhere: Mapping[str, Sequence[Pod]], surge_max: int, desired: int) -> Plan:
     surging = available = 0
     to_delete: list[Pod] = []
     out_of_place: list[Pod] = []
     unavailable_old: list[str] = []
     candidates: list[str] = []
     for name, pods in everywhere.items():
-        pair = _new_and_old(target, pods)
+        pair = _new_and_old(state, pods)
         if pair is None:
             surging += 1
             continue
         new, old = pair
         shown = old if old is not None else new
-        available += shown is not None and target.is_available(shown)
+        available += shown is not None and state.is_available(shown)
         if old is None:
             continue
-        fit = target.fits.get(name)
+        fit = state.fits.get(name)
         should_run = fit is not None and fit.should_run
         if new is not None:
-            if target.is_available(new):
+            if state.is_available(new):
                 to_delete.append(old)
             else:
                 surging += 1
-        elif not target.is_available(old):
+        elif not state.is_available(old):
             if should_run:
                 unavailable_old.append(name)
             else:
@@ -256,14 +256,14 @@ def _plan_surging(target: Target, everywhere: Mapping[str, Sequence[Pod]], surge
     return Plan(nodes=[*unavailable_old, *candidates[:allowed]], to_delete=to_delete)
 
 
-def _new_and_old(target: Target, pods: Sequence[Pod]) -> tuple[Pod | None, Pod | None] | None:
+def _new_and_old(state: SyncState, pods: Sequence[Pod]) -> tuple[Pod | None, Pod | None] | None:
     """The pod of the newest template and the one of an older; None if there are two of a sort."""
     new: Pod | None = None
     old: Pod | None = None
     for pod in pods:
         if pod.metadata.deletion_timestamp is not None:
             continue
-        if target.is_updated(pod):
+        if state.is_updated(pod):
             if new is not None:
                 return None
             new = pod
@@ -284,7 +284,7 @@ class FailedPodsBackoff:
         wait_s = FAILED_BACKOFF.delay_s(failures)
         return wait_s if failures and now_s - last_s < wait_s else 0.0
 
-    def note(self, key: str, now_s: float) -> None:
+    def record(self, key: str, now_s: float) -> None:
         """A failed pod is being deleted."""
         while self._by_key:
             oldest, (_, last_s) = next(iter(self._by_key.items()))
@@ -314,9 +314,9 @@ _COUNTS_SHOWN_AS_ZERO = (
 )
 
 
-def is_same_status(wanted: DaemonSet, counts: DaemonSetStatus) -> bool:
-    return wanted.status.observed_generation >= wanted.metadata.generation and all(
-        getattr(wanted.status, name) == getattr(counts, name) for name in _COUNTS
+def is_same_status(daemon_set: DaemonSet, counts: DaemonSetStatus) -> bool:
+    return daemon_set.status.observed_generation >= daemon_set.metadata.generation and all(
+        getattr(daemon_set.status, name) == getattr(counts, name) for name in _COUNTS
     )
 
 

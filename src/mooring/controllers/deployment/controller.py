@@ -21,23 +21,22 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from msgspec.structs import replace
 
 from mooring.api.document import Document
 from mooring.api.errors import LabelSelectorError
 from mooring.api.kinds import DEPLOYMENT, REPLICA_SET
-from mooring.api.labels import compile_selector
+from mooring.api.labels import LabelMatcher, compile_selector
 from mooring.api.ownership import controller_of
 from mooring.api.views.meta import Condition
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Deployment, DeploymentStatus, ReplicaSet
-from mooring.client.cache.lister import BY_NAMESPACE, namespace_of
 from mooring.client.errors import AlreadyExistsError, ClientError, NotFoundError
 from mooring.controllers.adoption import AdoptionError, claim_objects
 from mooring.controllers.conditions import find_condition
-from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Later, Outcome
-from mooring.controllers.deployment.handlers import DeploymentHandlers
+from mooring.controllers.context import DONE, ControllerContext, Failed, Later, Outcome
 from mooring.controllers.deployment.history import (
     REVISION,
     by_revision,
@@ -76,6 +75,7 @@ from mooring.controllers.deployment.status import (
 )
 from mooring.controllers.documents import document_of, is_namespace_terminating
 from mooring.controllers.expectations import WriteExpectations
+from mooring.controllers.owner_controller import OwnerController
 from mooring.controllers.pods import BY_CONTROLLER, add_controller_index, matching_orphans
 from mooring.controllers.replicas import replicas_of
 
@@ -109,24 +109,31 @@ class _SyncState:
         self.draft = replace(self.draft, status=with_condition(self.draft.status, condition))
 
 
-class DeploymentController(Controller):
-    name = "deployment-controller"
+class DeploymentController(OwnerController[Deployment]):
+    name: ClassVar[str] = "deployment-controller"
+    view = Deployment
 
     def __init__(self, context: ControllerContext) -> None:
+        self._pod_counts = context.pod_counts()  # first: its handler runs before those of the controller
         super().__init__(context)
         self.workers = context.settings.concurrent_deployment_syncs
         self._recorder = context.recorder(self.name)
-        self._deployments = context.informers.informer(Deployment)
         self._sets = context.informers.informer(ReplicaSet)
         self._write_expectations = WriteExpectations(context.client, REPLICA_SET, ReplicaSet, self._sets)
-        self._pod_counts = context.pod_counts()
-        self._deployments.add_index(BY_NAMESPACE, namespace_of)
         add_controller_index(self._sets)
-        pods = context.informers.informer(Pod)
-        DeploymentHandlers(self.name, self.queue, self._deployments, self._sets, pods, self._pod_counts)
+        self._sets.add_handler(
+            self.name,
+            on_add=self._on_dependent_added,
+            on_update=self._on_dependent_updated,
+            on_delete=self._on_dependent_deleted,
+        )
+        context.informers.informer(Pod).add_handler(self.name, on_delete=self._on_pod_deleted)
+
+    def selector(self, owner: Deployment) -> LabelMatcher:
+        return compile_selector(owner.spec.selector)
 
     async def sync(self, key: str) -> Outcome:
-        stored = self._deployments.lister.by_key(key)
+        stored = self._owners.lister.by_key(key)
         if stored is None:
             self._write_expectations.forget(key)
             return DONE
@@ -384,3 +391,20 @@ class DeploymentController(Controller):
 
     def _condition(self, status: str, reason: str, message: str) -> Condition:
         return new_condition(PROGRESSING, status, reason, message, self.clock.wall_s())
+
+    # ------------------------------------------------------------------------------------------------ events
+
+    def _on_pod_deleted(self, pod: Pod) -> None:
+        """The last pod of a Deployment with the strategy Recreate is gone: the new ReplicaSet may be created."""
+        namespace, reference = pod.metadata.namespace, controller_of(pod.metadata)
+        if reference is None or reference.kind != ReplicaSet.kind:
+            return
+        replica_set = self._sets.lister.get(namespace, reference.name)
+        if replica_set is None or replica_set.metadata.uid != reference.uid:
+            return
+        deployment = self.find_owner(namespace, controller_of(replica_set.metadata))
+        if deployment is None or deployment.spec.strategy.type != RECREATE:
+            return
+        sets = self._sets.lister.by_index(BY_CONTROLLER, deployment.metadata.uid)
+        if not any(self._pod_counts.of(each.metadata.uid) for each in sets):
+            self.queue.add(deployment.key)

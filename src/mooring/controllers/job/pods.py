@@ -25,12 +25,12 @@ from mooring.client.interface import Client, PatchForm
 from mooring.client.workers import DONE, Failed, Outcome, run_workers
 from mooring.client.workqueue import WorkQueue
 from mooring.controllers.conditions import finished_condition
-from mooring.controllers.documents import document_of, is_namespace_terminating
+from mooring.controllers.documents import document_of
 from mooring.controllers.expectations import Expectations
 from mooring.controllers.job.failures import failure_annotations
 from mooring.controllers.job.indexes import COMPLETION_INDEX
 from mooring.controllers.job.plan import TRACKING_FINALIZER, CreatePods, has_finalizer
-from mooring.controllers.pod_control import PodControl, PodControlError, pod_of_template
+from mooring.controllers.pod_control import PodControl, pod_of_template
 from mooring.controllers.pods import BY_CONTROLLER, is_ready, orphan_key
 from mooring.kit.entropy import SUFFIX_LENGTH
 from mooring.kit.tasks import TaskGroup
@@ -53,47 +53,24 @@ class JobPods:
 
     async def create(self, job: Job, wanted: CreatePods, delayed: Mapping[int, Pod]) -> tuple[int, Exception | None]:
         """How many were made, and the first error."""
-        key, namespace = job.key, job.metadata.namespace
-        self._expectations.expect_creations(key, wanted.count)
+        self._expectations.expect_creations(job.key, wanted.count)
         pod = job_pod(job)
-        attempted = 0
 
-        async def create_one(number: int) -> None:
-            nonlocal attempted
-            attempted += 1
+        def make_pod(number: int) -> Document:
             index = wanted.indexes[number] if wanted.indexes else None
-            document = pod if index is None else indexed_pod(job, pod, index, delayed.get(index))
-            try:
-                created = await self._pod_control.create(namespace, document, job)
-            except (ClientError, PodControlError) as error:
-                if is_namespace_terminating(error):
-                    return  # and go on expecting it: nothing can be created any more, so there is no hurry
-                self._expectations.creation_failed(key)
-                raise
-            self._expectations.creation_answered(key, created.resource_version)
+            return pod if index is None else indexed_pod(job, pod, index, delayed.get(index))
 
-        created, error = await self._pod_control.slow_start_batch(wanted.count, create_one)
-        if attempted < wanted.count:
-            self._expectations.creation_failed(key, wanted.count - attempted)
-        return created, error
+        return await self._pod_control.create_pods(job, wanted.count, make_pod)
 
     async def delete_unneeded(self, job: Job, pods: Sequence[Pod]) -> tuple[int, int, Exception | None]:
         """Release and delete pods. How many went, how many of them were ready, and the first error."""
-        key = job.key
-        self._expectations.expect_deletions(key, [pod.key for pod in pods])
+        self._expectations.expect_deletions(job.key, [pod.key for pod in pods])
 
-        async def delete_one(pod: Pod) -> None:
-            try:
-                if has_finalizer(pod):
-                    await self.release(pod)
-                await self._pod_control.delete(pod.metadata.namespace, pod.metadata.name, job)
-            except NotFoundError:
-                self._expectations.deletion_seen(key, pod.key)
-            except (ClientError, PodControlError):
-                self._expectations.deletion_seen(key, pod.key)
-                raise
+        async def release_tracked(pod: Pod) -> None:
+            if has_finalizer(pod):
+                await self.release(pod)
 
-        errors = await self._pod_control.run_all([*pods], delete_one)
+        errors = await self._pod_control.delete_pods(job, pods, release_tracked)
         return len(pods) - len(errors), sum(is_ready(pod) for pod in pods), errors[0] if errors else None
 
     async def delete_active(self, job: Job, pods: Sequence[Pod]) -> tuple[int, int, Exception | None]:

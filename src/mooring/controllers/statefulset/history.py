@@ -72,32 +72,32 @@ class StatefulHistory:
         self._revisions = revisions
         revisions.add_index(BY_CONTROLLER, controller_index)
 
-    async def adopt(self, wanted: StatefulSet, selector: LabelMatcher) -> None:
+    async def adopt(self, stateful_set: StatefulSet, selector: LabelMatcher) -> None:
         """Raises `AdoptionError`."""
-        orphans = [each for each in self._list(wanted, selector) if controller_of(each.metadata) is None]
+        orphans = [each for each in self._list(stateful_set, selector) if controller_of(each.metadata) is None]
         if orphans:
-            await claim_objects(self._client, wanted, orphans, lambda each: True)
+            await claim_objects(self._client, stateful_set, orphans, lambda each: True)
 
-    async def construct(self, wanted: StatefulSet, selector: LabelMatcher) -> History:
+    async def construct(self, stateful_set: StatefulSet, selector: LabelMatcher) -> History:
         """Raises `ClientError`."""
-        revisions = in_order(self._list(wanted, selector))
-        document = document_of(wanted)
+        revisions = in_order(self._list(stateful_set, selector))
+        document = document_of(stateful_set)
         data = revision_data(document)
         number = revisions[-1].revision + 1 if revisions else 1
-        collision_count = wanted.status.collision_count or 0
+        collision_count = stateful_set.status.collision_count or 0
         equal = [each for each in revisions if data_of(each) == data]
         if equal and equal[-1] is revisions[-1]:
             update = equal[-1]
         elif equal:
             update = await renumber_revision(self._client, equal[-1], number)
         else:
-            update, collision_count = await self._create(wanted, document, data, number, collision_count)
-        named = (each for each in revisions if each.metadata.name == wanted.status.current_revision)
+            update, collision_count = await self._create(stateful_set, document, data, number, collision_count)
+        named = (each for each in revisions if each.metadata.name == stateful_set.status.current_revision)
         return History(next(named, update), update, collision_count, revisions)
 
-    async def truncate(self, wanted: StatefulSet, history: History, pods: Iterable[Pod]) -> None:
+    async def truncate(self, stateful_set: StatefulSet, history: History, pods: Iterable[Pod]) -> None:
         """Delete what is more than the limit. Raises `ClientError`."""
-        limit = wanted.spec.revision_history_limit
+        limit = stateful_set.spec.revision_history_limit
         limit = limit if limit is not None else 10
         alive = {history.current_name, history.update_name, *(revision_of(pod) for pod in pods)}
         dead = [each for each in history.revisions if each.metadata.name not in alive]
@@ -107,19 +107,19 @@ class StatefulHistory:
             metadata = revision.metadata
             await self._client.delete(CONTROLLER_REVISION, metadata.namespace, metadata.name)
 
-    def _list(self, wanted: StatefulSet, selector: LabelMatcher) -> list[ControllerRevision]:
-        own = self._revisions.lister.by_index(BY_CONTROLLER, wanted.metadata.uid)
-        orphans = self._revisions.lister.by_index(BY_CONTROLLER, orphan_key(wanted.metadata.namespace))
+    def _list(self, stateful_set: StatefulSet, selector: LabelMatcher) -> list[ControllerRevision]:
+        own = self._revisions.lister.by_index(BY_CONTROLLER, stateful_set.metadata.uid)
+        orphans = self._revisions.lister.by_index(BY_CONTROLLER, orphan_key(stateful_set.metadata.namespace))
         return [each for each in (*own, *orphans) if selector.matches(each.metadata.labels)]
 
     async def _create(
-        self, wanted: StatefulSet, document: Document, data: Document, number: int, collision_count: int
+        self, stateful_set: StatefulSet, document: Document, data: Document, number: int, collision_count: int
     ) -> tuple[ControllerRevision, int]:
         hashed = revision_hash(data, collision_count)
-        labels = {**wanted.spec.template.metadata.labels, HASH_LABEL: hashed}
-        name = revision_name(wanted.metadata.name, hashed)
+        labels = {**stateful_set.spec.template.metadata.labels, HASH_LABEL: hashed}
+        name = revision_name(stateful_set.metadata.name, hashed)
         annotations = document["metadata"].get("annotations") or {}
-        revision = new_revision(wanted, data, number, name, labels, annotations)
+        revision = new_revision(stateful_set, data, number, name, labels, annotations)
         return await create_revision(
-            self._client, wanted.metadata.namespace, revision, wanted.metadata.name, collision_count
+            self._client, stateful_set.metadata.namespace, revision, stateful_set.metadata.name, collision_count
         )
