@@ -26,7 +26,7 @@ from mooring.client.events.writer import EventWriter
 from mooring.client.interface import Client
 from mooring.client.workers import DONE, Done, Failed, Later, Outcome, run_workers
 from mooring.client.workqueue import WorkQueue
-from mooring.controllers.pod_indexes import PodCountIndex
+from mooring.controllers.pod_indexes import PodCountIndex, PodGroupIndex
 from mooring.controllers.settings import ControllerSettings
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
@@ -47,7 +47,8 @@ class ControllerContext:
     """The authority that signs the certificate of the API server."""
     informers: SharedInformers = field(init=False)
     events: EventWriter = field(init=False)
-    _tallies: list[PodCountIndex] = field(init=False, default_factory=list)
+    _pod_counts: list[PodCountIndex] = field(init=False, default_factory=list)
+    _pod_groups: list[PodGroupIndex] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
         informers = SharedInformers(self.client, self.clock, self.entropy.fork("informers"))
@@ -60,11 +61,16 @@ class ControllerContext:
         return self.events.recorder(component)
 
     def pod_counts(self) -> PodCountIndex:
-        """Pods counted by owner; one counts_by_labels for all who count."""
-        if self._tallies:
-            return self._tallies[0]
-        self._tallies.append(PodCountIndex(self.informers.informer(Pod)))
-        return self._tallies[0]
+        """The shared index of pod counts by owner. Call it before the controller adds its own handlers."""
+        if not self._pod_counts:
+            self._pod_counts.append(PodCountIndex(self.informers.informer(Pod)))
+        return self._pod_counts[0]
+
+    def pod_groups(self) -> PodGroupIndex:
+        """The shared index of pods by namespace, labels and owner. Call it before the controller adds its handlers."""
+        if not self._pod_groups:
+            self._pod_groups.append(PodGroupIndex(self.informers.informer(Pod)))
+        return self._pod_groups[0]
 
     def queue(self, name: str) -> WorkQueue[str]:
         """A queue of keys (`namespace/name`)."""

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Generic, TypeAlias
-from weakref import WeakKeyDictionary
 
 from mooring.api.errors import LabelSelectorError
 from mooring.api.labels import NOTHING, LabelMatcher
@@ -29,6 +28,11 @@ from mooring.controllers.pods import FINISHED_PHASES, is_ready
 LabelsKey: TypeAlias = tuple[tuple[str, str], ...]
 _GroupKey: TypeAlias = tuple[tuple[tuple[str, str], ...], OwnerReference | None]
 LABELS_REMEMBERED_MAX = 16_384
+
+
+def labels_key(labels: Mapping[str, str]) -> LabelsKey:
+    """Labels as a key that does not depend on their order."""
+    return tuple(sorted(labels.items()))
 
 
 class StateCounts:
@@ -82,7 +86,7 @@ class PodCountIndex:
         by_labels = self._by_owner.get(owner.uid)
         if by_labels is None:
             by_labels = self._by_owner[owner.uid] = {}
-        labels = tuple(metadata.labels.items())
+        labels = labels_key(metadata.labels)
         counts = by_labels.get(labels)
         if counts is None:
             counts = by_labels[labels] = StateCounts()
@@ -174,23 +178,12 @@ class PodGroupIndex:
             del groups[key]
 
 
-_shared: WeakKeyDictionary[Informer[Pod], PodGroupIndex] = WeakKeyDictionary()
-
-
-def pod_groups(informer: Informer[Pod]) -> PodGroupIndex:
-    """The groups of an informer's pods. To be asked for before the controller's own handlers are registered."""
-    groups = _shared.get(informer)
-    if groups is None:
-        groups = _shared[informer] = PodGroupIndex(informer)
-    return groups
-
-
 def is_healthy_pod(pod: Pod) -> bool:
     return pod.metadata.deletion_timestamp is None and is_ready(pod)
 
 
 def _group_of(pod: Pod) -> _GroupKey:
-    return tuple(pod.metadata.labels.items()), controller_of(pod.metadata)
+    return labels_key(pod.metadata.labels), controller_of(pod.metadata)
 
 
 class SelectorIndex(Generic[AnyObject]):
@@ -219,7 +212,7 @@ class SelectorIndex(Generic[AnyObject]):
         """The keys of those that select such a pod."""
         if not self.is_any_in(metadata.namespace):
             return ()
-        question = (metadata.namespace, tuple(metadata.labels.items()))
+        question = (metadata.namespace, labels_key(metadata.labels))
         known = self._known.get(question)
         return known if known is not None else self._known.keep(question, self._find(metadata))
 

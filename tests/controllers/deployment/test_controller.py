@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import pytest
@@ -288,3 +289,32 @@ def test_who_does_not_see_yet_what_he_made_makes_no_second_one_of_full_size() ->
         assert "app:2" in await world.sizes()
 
     play(story, controllers=["deployment-controller"], through=through)
+
+
+def test_conflicts_are_retried_at_debug_level_however_many_there_are(caplog: pytest.LogCaptureFixture) -> None:
+    def through(client: Client, clock: VirtualClock) -> Client:
+        return FaultyClient(client, clock, Script(Fault("update", Outcome.CONFLICT, kind=DEPLOYMENT, times=20)))
+
+    async def story(world: World) -> None:
+        await world.create(deployment(replicas=1))
+        await world.settle(4000.0)
+        assert (await world.get(DEPLOYMENT, "web"))["status"]["observedGeneration"] == 1
+
+    with caplog.at_level(logging.DEBUG, "mooring.client.workers"):
+        play(story, controllers=["deployment-controller"], through=through)
+    retries = [record for record in caplog.records if "default/web" in record.getMessage()]
+    assert len(retries) == 20
+    assert {record.levelno for record in retries} == {logging.DEBUG}
+
+
+def test_other_failures_end_after_a_limit(caplog: pytest.LogCaptureFixture) -> None:
+    def through(client: Client, clock: VirtualClock) -> Client:
+        return FaultyClient(client, clock, Script(Fault("update", Outcome.BROKEN, kind=DEPLOYMENT, times=None)))
+
+    async def story(world: World) -> None:
+        await world.create(deployment(replicas=1))
+        await world.settle(4000.0)
+
+    play(story, controllers=["deployment-controller"], through=through)
+    (record,) = [record for record in caplog.records if record.levelno == logging.ERROR]
+    assert record.getMessage().startswith("deployment default/web failed 15 times, no retry until it changes: ")

@@ -33,7 +33,7 @@ from mooring.api.ownership import controller_of
 from mooring.api.views.meta import Condition
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Deployment, DeploymentStatus, ReplicaSet
-from mooring.client.errors import AlreadyExistsError, ClientError, NotFoundError
+from mooring.client.errors import AlreadyExistsError, ClientError, ConflictError, NotFoundError
 from mooring.controllers.adoption import AdoptionError, claim_objects
 from mooring.controllers.conditions import find_condition
 from mooring.controllers.context import DONE, ControllerContext, Failed, Later, Outcome
@@ -139,11 +139,14 @@ class DeploymentController(OwnerController[Deployment]):
             return DONE
         try:
             return await self._sync(stored) if await self._write_expectations.are_written_seen(key) else Later(RESYNC_S)
+        except ConflictError as error:
+            # Normal while others write: the next sync reads the newer version. Conflicts do not count as failures.
+            return Failed(str(error), logging.DEBUG)
         except (ClientError, AdoptionError, LabelSelectorError) as error:
             if is_namespace_terminating(error):
                 return DONE
             if self.queue.num_requeues(key) >= FAILURES_MAX:
-                logger.error("deployment %s is left alone after %d failures: %s", key, FAILURES_MAX, error)
+                logger.error("deployment %s failed %d times, no retry until it changes: %s", key, FAILURES_MAX, error)
                 return DONE
             return Failed(str(error))
 

@@ -49,7 +49,7 @@ from mooring.controllers.disruption.plan import (
     status_document,
 )
 from mooring.controllers.documents import document_of
-from mooring.controllers.pod_indexes import PodGroup, SelectorIndex, pod_groups
+from mooring.controllers.pod_indexes import PodGroup, SelectorIndex
 from mooring.controllers.replicas import replicas_of
 from mooring.controllers.served_kinds import ServedKinds
 from mooring.kit.clock import format_rfc3339
@@ -152,7 +152,7 @@ class DisruptionController(Controller):
         self._recorder = context.recorder("controllermanager")
         self._budgets = context.informers.informer(PodDisruptionBudget)
         self._pods = context.informers.informer(Pod)
-        self._groups = pod_groups(self._pods)
+        self._groups = context.pod_groups()
         self._owners = OwnerScales(context)
         self._stale_targets = context.queue("stale pod disruptions")
         self._selectors = SelectorIndex(self.name, self._budgets, lambda budget: compile_selector(budget.spec.selector))

@@ -18,7 +18,7 @@ from mooring.api.views.pod import Container, Pod
 from mooring.api.views.workloads import Service, ServicePort
 from mooring.client.workqueue import WorkQueue
 from mooring.controllers.context import ControllerContext
-from mooring.controllers.pod_indexes import SelectorIndex, pod_groups
+from mooring.controllers.pod_indexes import SelectorIndex
 from mooring.controllers.pods import is_finished, is_ready, ready_condition
 
 IPV4 = "IPv4"
@@ -158,7 +158,7 @@ class ServicePods:
         self._batch_s = batch_s
         services, pods = context.informers.informer(Service), context.informers.informer(Pod)
         self._services, self._pods = services.lister, pods.lister
-        self._groups = pod_groups(pods)
+        self._groups = context.pod_groups()
         self._selectors = SelectorIndex(name, services, selector_of_service)
         self._trigger_times = TriggerTimes()
         self._sizes: dict[str, int] = {}
