@@ -25,6 +25,7 @@ from mooring.api.views.definitions import CustomResourceDefinition
 from mooring.api.views.meta import ApiObject, ObjectMeta
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Namespace
+from mooring.api.well_known import NAMESPACE_FINALIZER
 from mooring.client.errors import ClientError, ConflictError, NotFoundError
 from mooring.client.interface import Deletion, Propagation, Selection
 from mooring.client.workqueue import WorkQueue
@@ -47,7 +48,6 @@ _CONDITIONS_WHEN_EMPTY = (
     ("NamespaceFinalizersRemaining", "ContentHasNoFinalizers", "All content-preserving finalizers finished"),
 )
 DELAY_S = 5.0
-FINALIZER = "kubernetes"
 FINALIZER_ESTIMATE_S = 15
 """How long objects with finalizers are given before they are looked at again."""
 DELETIONS_AT_ONCE = 32
@@ -170,7 +170,7 @@ class NamespaceController(Controller):
             namespace = await self._read(name)
             if namespace["metadata"]["uid"] != uid:
                 return
-            others = sorted(each for each in namespace["spec"].get("finalizers") or () if each != FINALIZER)
+            others = sorted(each for each in namespace["spec"].get("finalizers") or () if each != NAMESPACE_FINALIZER)
             namespace["spec"]["finalizers"] = others
             try:
                 await self.client.update(NAMESPACE, "", name, namespace, subresource="finalize")

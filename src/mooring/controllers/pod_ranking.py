@@ -19,10 +19,9 @@ from collections.abc import Mapping, Sequence
 from functools import cmp_to_key
 
 from mooring.api.views.pod import Pod
+from mooring.api.well_known import POD_DELETION_COST
 from mooring.controllers.pods import is_active, is_ready, ready_condition
 from mooring.kit.clock import TimestampError, parse_rfc3339
-
-DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
 _PHASE_ORDER = {"Pending": 0, "Unknown": 1, "Running": 2}
 _COST_MAX = 2**31 - 1
@@ -44,7 +43,7 @@ def pods_to_delete(pods: Sequence[Pod], related: Sequence[Pod], count: int, now_
 
 def deletion_cost(annotations: Mapping[str, str]) -> int:
     """What deleting the pod costs, in the eyes of who annotated it; 0 if that is no number."""
-    text = annotations.get(DELETION_COST)
+    text = annotations.get(POD_DELETION_COST)
     if text is None or not text or text[0] == "+" or (text[0] == "0" and len(text) > 1):
         return 0
     try:

@@ -18,16 +18,15 @@ from mooring.api.document import Document
 from mooring.api.kinds import NODE, POD
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
+from mooring.api.well_known import TAINT_OUT_OF_SERVICE
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.interface import Deletion, PatchForm
 from mooring.controllers.conditions import disruption_condition, find_condition
 from mooring.controllers.context import DONE, Controller, ControllerContext, Outcome
-from mooring.controllers.node.health import READY, TRUE
 from mooring.controllers.pods import BY_NODE, FINISHED_PHASES, add_node_index
 from mooring.kit.clock import format_rfc3339
 from mooring.kit.tasks import TaskGroup, run_bounded
 
-OUT_OF_SERVICE_KEY = "node.kubernetes.io/out-of-service"
 _LIVING_PHASES = ("Pending", "Running", "Unknown")
 PERIOD_S = 20.0
 QUARANTINE_S = 40.0
@@ -62,9 +61,9 @@ def unscheduled(terminating: Iterable[Pod]) -> list[Pod]:
 
 
 def _is_lost(node: Node) -> bool:
-    ready = find_condition(node.status.conditions, READY)
-    is_ready = ready is not None and ready.status == TRUE
-    return not is_ready and any(taint.key == OUT_OF_SERVICE_KEY for taint in node.spec.taints)
+    ready = find_condition(node.status.conditions, "Ready")
+    is_ready = ready is not None and ready.status == "True"
+    return not is_ready and any(taint.key == TAINT_OUT_OF_SERVICE for taint in node.spec.taints)
 
 
 def _age(pod: Pod) -> tuple[bool, str, str]:

@@ -9,8 +9,8 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import DEPLOYMENT, POD, REPLICA_SET
+from mooring.api.well_known import DEPLOYMENT_REVISION, DEPLOYMENT_ROLLBACK_TO
 from mooring.client.interface import Client
-from mooring.controllers.deployment.history import REVISION, ROLLBACK_TO
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from tests.client.faulty import Fault, FaultyClient, Outcome, Script, Storm
@@ -35,7 +35,7 @@ async def running(world: World, **parts: Any) -> None:
 
 
 async def revision(world: World) -> str:
-    found: str = (await world.get(DEPLOYMENT, "web"))["metadata"]["annotations"][REVISION]
+    found: str = (await world.get(DEPLOYMENT, "web"))["metadata"]["annotations"][DEPLOYMENT_REVISION]
     return found
 
 
@@ -142,7 +142,7 @@ def test_a_rollout_that_stands_still_is_told_and_taken_back() -> None:
         assert await world.sizes() == {"app:1": 2, "broken": 0}
         assert (await world.conditions("web"))["Progressing"] == ("True", "NewReplicaSetAvailable")
         assert await revision(world) == "3"
-        assert (await world.sets())["app:1"]["metadata"]["annotations"][f"{REVISION}-history"] == "1"
+        assert (await world.sets())["app:1"]["metadata"]["annotations"][f"{DEPLOYMENT_REVISION}-history"] == "1"
 
     tell(story)
 
@@ -152,13 +152,13 @@ def test_going_back_by_annotation() -> None:
         await running(world, replicas=1)
         await world.patch(DEPLOYMENT, "web", image("app:2"))
         await world.run_pods(4)
-        await world.patch(DEPLOYMENT, "web", {"metadata": {"annotations": {ROLLBACK_TO: "0"}}})
+        await world.patch(DEPLOYMENT, "web", {"metadata": {"annotations": {DEPLOYMENT_ROLLBACK_TO: "0"}}})
         await world.run_pods(4)
         assert await world.sizes() == {"app:1": 1, "app:2": 0}
         assert await world.events("DeploymentRollback") == [
             ("web", "DeploymentRollback", 'Rolled back deployment "web" to revision 1')
         ]
-        assert ROLLBACK_TO not in (await world.get(DEPLOYMENT, "web"))["metadata"]["annotations"]
+        assert DEPLOYMENT_ROLLBACK_TO not in (await world.get(DEPLOYMENT, "web"))["metadata"]["annotations"]
 
     tell(story)
 

@@ -20,10 +20,10 @@ from zoneinfo import ZoneInfo
 from mooring.api.cron_schedule import Schedule, zone_of
 from mooring.api.document import Document
 from mooring.api.views.batch import CronJob, Job
+from mooring.api.well_known import CRON_JOB_SCHEDULED_AT
 from mooring.controllers.documents import document_of, owner_reference
 from mooring.kit.clock import parse_rfc3339
 
-SCHEDULED_AT = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 RESYNC_MARGIN_S = 0.1
 MISSED_MANY = 100
 
@@ -119,7 +119,7 @@ def job_document(cron_job: CronJob, scheduled_s: float) -> Document:
             "labels": metadata.get("labels") or {},
             "annotations": {
                 **(metadata.get("annotations") or {}),
-                SCHEDULED_AT: _stamp(scheduled_s, zone_of(cron_job.spec.time_zone or "")),
+                CRON_JOB_SCHEDULED_AT: _stamp(scheduled_s, zone_of(cron_job.spec.time_zone or "")),
             },
             "ownerReferences": [owner_reference(cron_job)],
         },

@@ -21,11 +21,11 @@ from mooring.api.kinds import CONTROLLER_REVISION, DAEMON_SET, POD
 from mooring.api.labels import LabelMatcher
 from mooring.api.views.daemon_sets import ControllerRevision, DaemonSet
 from mooring.api.views.pod import Pod
+from mooring.api.well_known import CONTROLLER_REVISION_HASH_LABEL
 from mooring.client.cache.informer import Informer
 from mooring.client.errors import AlreadyExistsError
 from mooring.client.interface import Client, PatchForm
 from mooring.controllers.adoption import claim_objects
-from mooring.controllers.daemonset.nodes import REVISION_HASH
 from mooring.controllers.documents import document_of, read_document
 from mooring.controllers.pods import BY_CONTROLLER, controller_index, orphan_key
 from mooring.controllers.revisions import (
@@ -74,7 +74,7 @@ class DaemonHistory:
         present: list[ControllerRevision] = []
         old: list[ControllerRevision] = []
         for revision in claimed:
-            if REVISION_HASH not in revision.metadata.labels:
+            if CONTROLLER_REVISION_HASH_LABEL not in revision.metadata.labels:
                 revision = await self._label(revision)
             (present if data_of(revision) == data else old).append(revision)
         number = max((revision.revision for revision in old), default=0) + 1
@@ -84,7 +84,7 @@ class DaemonHistory:
             current = await self._single_out(present, find_pods)
             if current.revision < number:
                 await renumber_revision(self._client, current, number)
-        return History(current.metadata.labels.get(REVISION_HASH, ""), old)
+        return History(current.metadata.labels.get(CONTROLLER_REVISION_HASH_LABEL, ""), old)
 
     async def clean_up(self, daemon_set: DaemonSet, old: Sequence[ControllerRevision], pods: Iterable[Pod]) -> None:
         """Delete what is more than the limit. Raises `ClientError`."""
@@ -92,8 +92,8 @@ class DaemonHistory:
         excess = len(old) - (limit if limit is not None else 10)
         if excess <= 0:
             return
-        alive = {pod.metadata.labels.get(REVISION_HASH) for pod in pods}
-        dead = [each for each in in_order(old) if each.metadata.labels.get(REVISION_HASH) not in alive]
+        alive = {pod.metadata.labels.get(CONTROLLER_REVISION_HASH_LABEL) for pod in pods}
+        dead = [each for each in in_order(old) if each.metadata.labels.get(CONTROLLER_REVISION_HASH_LABEL) not in alive]
         for revision in dead[:excess]:
             metadata = revision.metadata
             await self._client.delete(CONTROLLER_REVISION, metadata.namespace, metadata.name)
@@ -104,7 +104,7 @@ class DaemonHistory:
         metadata = daemon_set.metadata
         hashed = revision_hash(data, daemon_set.status.collision_count)
         name = f"{metadata.name}-{hashed}"
-        labels = {**daemon_set.spec.template.metadata.labels, REVISION_HASH: hashed}
+        labels = {**daemon_set.spec.template.metadata.labels, CONTROLLER_REVISION_HASH_LABEL: hashed}
         annotations = document["metadata"].get("annotations") or {}
         wanted = new_revision(daemon_set, data, number, name, labels, annotations)
         try:
@@ -132,10 +132,10 @@ class DaemonHistory:
         if len(present) == 1:
             return present[0]
         kept = max(present, key=lambda each: each.revision)
-        hashed = kept.metadata.labels.get(REVISION_HASH, "")
-        patch = {"metadata": {"labels": {REVISION_HASH: hashed}}}
+        hashed = kept.metadata.labels.get(CONTROLLER_REVISION_HASH_LABEL, "")
+        patch = {"metadata": {"labels": {CONTROLLER_REVISION_HASH_LABEL: hashed}}}
         for pod in await find_pods():
-            if pod.metadata.labels.get(REVISION_HASH) != hashed:
+            if pod.metadata.labels.get(CONTROLLER_REVISION_HASH_LABEL) != hashed:
                 metadata = pod.metadata
                 await self._client.patch(POD, metadata.namespace, metadata.name, patch, form=PatchForm.MERGE)
         for revision in present:
@@ -148,7 +148,7 @@ class DaemonHistory:
         """One that a very old version made."""
         document = document_of(revision)
         metadata = document["metadata"]
-        metadata["labels"] = {**(metadata.get("labels") or {}), REVISION_HASH: revision.metadata.name}
+        metadata["labels"] = {**(metadata.get("labels") or {}), CONTROLLER_REVISION_HASH_LABEL: revision.metadata.name}
         namespace, name = revision.metadata.namespace, revision.metadata.name
         answer = await self._client.update(CONTROLLER_REVISION, namespace, name, document)
         return decode_as(ControllerRevision, answer)

@@ -22,23 +22,31 @@ from mooring.api.tolerations import NO_EXECUTE, find_untolerated_taint, is_toler
 from mooring.api.views.daemon_sets import DaemonSet
 from mooring.api.views.node import Node, Taint
 from mooring.api.views.pod import Pod, Toleration
+from mooring.api.well_known import (
+    CONTROLLER_REVISION_HASH_LABEL,
+    TAINT_DISK_PRESSURE,
+    TAINT_MEMORY_PRESSURE,
+    TAINT_NETWORK_UNAVAILABLE,
+    TAINT_NOT_READY,
+    TAINT_PID_PRESSURE,
+    TAINT_UNREACHABLE,
+    TAINT_UNSCHEDULABLE,
+    TEMPLATE_GENERATION_ANNOTATION,
+    TEMPLATE_GENERATION_LABEL,
+)
 from mooring.controllers.documents import document_of
 from mooring.controllers.pod_control import pod_of_template
 
-REVISION_HASH = "controller-revision-hash"
-TEMPLATE_GENERATION = "pod-template-generation"
-TEMPLATE_GENERATION_ANNOTATION = "deprecated.daemonset.template.generation"
 _INT64 = range(-(2**63), 2**63)
-_NODE = "node.kubernetes.io/"
 _ALWAYS_TOLERATED = (
-    Toleration(key=f"{_NODE}not-ready", operator="Exists", effect="NoExecute"),
-    Toleration(key=f"{_NODE}unreachable", operator="Exists", effect="NoExecute"),
-    Toleration(key=f"{_NODE}disk-pressure", operator="Exists", effect="NoSchedule"),
-    Toleration(key=f"{_NODE}memory-pressure", operator="Exists", effect="NoSchedule"),
-    Toleration(key=f"{_NODE}pid-pressure", operator="Exists", effect="NoSchedule"),
-    Toleration(key=f"{_NODE}unschedulable", operator="Exists", effect="NoSchedule"),
+    Toleration(key=TAINT_NOT_READY, operator="Exists", effect="NoExecute"),
+    Toleration(key=TAINT_UNREACHABLE, operator="Exists", effect="NoExecute"),
+    Toleration(key=TAINT_DISK_PRESSURE, operator="Exists", effect="NoSchedule"),
+    Toleration(key=TAINT_MEMORY_PRESSURE, operator="Exists", effect="NoSchedule"),
+    Toleration(key=TAINT_PID_PRESSURE, operator="Exists", effect="NoSchedule"),
+    Toleration(key=TAINT_UNSCHEDULABLE, operator="Exists", effect="NoSchedule"),
 )
-_TOLERATED_ON_HOST_NETWORK = Toleration(key=f"{_NODE}network-unavailable", operator="Exists", effect="NoSchedule")
+_TOLERATED_ON_HOST_NETWORK = Toleration(key=TAINT_NETWORK_UNAVAILABLE, operator="Exists", effect="NoSchedule")
 
 
 class Fit(NamedTuple):
@@ -148,9 +156,9 @@ def daemon_pod(wanted: DaemonSet, hashed: str) -> Document:
     labels = {**(pod["metadata"].get("labels") or {})}
     generation = template_generation(wanted)
     if generation is not None:
-        labels[TEMPLATE_GENERATION] = generation
+        labels[TEMPLATE_GENERATION_LABEL] = generation
     if hashed:
-        labels[REVISION_HASH] = hashed
+        labels[CONTROLLER_REVISION_HASH_LABEL] = hashed
     return {**pod, "metadata": {**pod["metadata"], "labels": labels}, "spec": with_daemon_tolerations(pod["spec"])}
 
 

@@ -18,8 +18,9 @@ from dataclasses import dataclass, field
 from mooring.api.document import Document
 from mooring.api.views.daemon_sets import DaemonSet, DaemonSetStatus
 from mooring.api.views.pod import Pod
+from mooring.api.well_known import CONTROLLER_REVISION_HASH_LABEL, TEMPLATE_GENERATION_LABEL
 from mooring.client.events.recorder import EventType
-from mooring.controllers.daemonset.nodes import REVISION_HASH, TEMPLATE_GENERATION, Fit, template_generation
+from mooring.controllers.daemonset.nodes import Fit, template_generation
 from mooring.controllers.pods import is_available, is_ready
 from mooring.controllers.replicas import scaled_value
 from mooring.kit.backoff import Backoff
@@ -54,10 +55,10 @@ class SyncState:
 
     def is_updated(self, pod: Pod) -> bool:
         labels = pod.metadata.labels
-        if self.hashed and labels.get(REVISION_HASH) == self.hashed:
+        if self.hashed and labels.get(CONTROLLER_REVISION_HASH_LABEL) == self.hashed:
             return True
         generation = template_generation(self.daemon_set)
-        return generation is not None and labels.get(TEMPLATE_GENERATION) == generation
+        return generation is not None and labels.get(TEMPLATE_GENERATION_LABEL) == generation
 
     def is_available(self, pod: Pod) -> bool:
         return is_available(pod, self.daemon_set.spec.min_ready_seconds, self.now_s)
@@ -176,7 +177,7 @@ def _delete_surplus_surge_pods(plan: Plan, state: SyncState, node_name: str, run
     new: Pod | None = None
     old: Pod | None = None
     for pod in sorted(running, key=_oldest_first):
-        is_new = pod.metadata.labels.get(REVISION_HASH) == state.hashed
+        is_new = pod.metadata.labels.get(CONTROLLER_REVISION_HASH_LABEL) == state.hashed
         if is_new and new is None:
             new = pod
         elif not is_new and old is None:

@@ -33,12 +33,12 @@ from mooring.api.ownership import controller_of
 from mooring.api.views.meta import Condition
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Deployment, DeploymentStatus, ReplicaSet
+from mooring.api.well_known import DEPLOYMENT_REVISION
 from mooring.client.errors import AlreadyExistsError, ClientError, ConflictError, NotFoundError
 from mooring.controllers.adoption import AdoptionError, claim_objects
 from mooring.controllers.conditions import find_condition
 from mooring.controllers.context import DONE, ControllerContext, Failed, Later, Outcome
 from mooring.controllers.deployment.history import (
-    REVISION,
     by_revision,
     generations,
     last_revision,
@@ -155,7 +155,7 @@ class DeploymentController(OwnerController[Deployment]):
         if selector is not None and not selector.match_labels and not selector.match_expressions:
             return await self._reject_empty_selector(stored)
         new, old = generations(stored, await self._own_sets(stored))
-        state = _SyncState(stored, stored, new, old, stored.metadata.annotations.get(REVISION, ""))
+        state = _SyncState(stored, stored, new, old, stored.metadata.annotations.get(DEPLOYMENT_REVISION, ""))
         if stored.metadata.deletion_timestamp is not None:
             await self._sync_revision(state)
             return await self._write_status(state, self._counted_status(state))
@@ -264,7 +264,7 @@ class DeploymentController(OwnerController[Deployment]):
             document["metadata"]["annotations"] = annotations
             document["spec"]["minReadySeconds"] = min_ready_s
             new = state.new = await self._update_set(stored, document)
-        state.revision = new.metadata.annotations.get(REVISION, "")
+        state.revision = new.metadata.annotations.get(DEPLOYMENT_REVISION, "")
         if has_deadline(stored) and find_condition(state.draft.status.conditions, PROGRESSING) is None:
             message = f'Found new replica set "{new.metadata.name}"'
             state.note(self._condition("True", "FoundNewReplicaSet", message))
@@ -378,14 +378,16 @@ class DeploymentController(OwnerController[Deployment]):
     async def _write_draft(self, state: _SyncState) -> None:
         """If it says anything new. Annotations are written together with the status."""
         stored = state.stored
-        is_revision_new = bool(state.revision) and state.revision != stored.metadata.annotations.get(REVISION)
+        is_revision_new = bool(state.revision) and state.revision != stored.metadata.annotations.get(
+            DEPLOYMENT_REVISION
+        )
         if state.draft.status == stored.status and not is_revision_new:
             return
         document = document_of(stored)
         document["status"] = status_document(state.draft.status)
         if is_revision_new:
             metadata = document["metadata"]
-            metadata["annotations"] = {**(metadata.get("annotations") or {}), REVISION: state.revision}
+            metadata["annotations"] = {**(metadata.get("annotations") or {}), DEPLOYMENT_REVISION: state.revision}
         await self._update(document, subresource="status")
 
     async def _update(self, document: Document, *, subresource: str = "") -> None:

@@ -26,17 +26,27 @@ from mooring.api.memory import Memory
 from mooring.api.views.base import View
 from mooring.api.views.meta import KeptWhole
 from mooring.api.views.workloads import Deployment, ReplicaSet
-from mooring.controllers.deployment.sizes import DESIRED_REPLICAS, MAX_REPLICAS, by_age, size_annotations
+from mooring.api.well_known import (
+    DEPLOYMENT_DESIRED_REPLICAS,
+    DEPLOYMENT_MAX_REPLICAS,
+    DEPLOYMENT_REVISION,
+    DEPLOYMENT_REVISION_HISTORY,
+    DEPLOYMENT_ROLLBACK_TO,
+    LAST_APPLIED,
+    POD_TEMPLATE_HASH,
+)
+from mooring.controllers.deployment.sizes import by_age, size_annotations
 from mooring.controllers.documents import document_of, owner_reference
 from mooring.kit.entropy import SUFFIX_ALPHABET
 
-REVISION = "deployment.kubernetes.io/revision"
-REVISION_HISTORY = "deployment.kubernetes.io/revision-history"
-LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-ROLLBACK_TO = "deprecated.deployment.rollback.to"
-TEMPLATE_HASH = "pod-template-hash"
-
-KEPT_ANNOTATIONS = (LAST_APPLIED, REVISION, REVISION_HISTORY, DESIRED_REPLICAS, MAX_REPLICAS, ROLLBACK_TO)
+KEPT_ANNOTATIONS = (
+    LAST_APPLIED,
+    DEPLOYMENT_REVISION,
+    DEPLOYMENT_REVISION_HISTORY,
+    DEPLOYMENT_DESIRED_REPLICAS,
+    DEPLOYMENT_MAX_REPLICAS,
+    DEPLOYMENT_ROLLBACK_TO,
+)
 HISTORY_LENGTH_MAX = 2000
 NAME_LENGTH_MAX = 253
 TEMPLATES_REMEMBERED_MAX = 4096
@@ -69,7 +79,7 @@ def _canonical_form(raw: bytes) -> bytes:
     template = cast(Document, _without_nulls(_decode(raw)))
     metadata = template.get("metadata")
     if metadata is not None and metadata.get("labels"):
-        metadata["labels"].pop(TEMPLATE_HASH, None)
+        metadata["labels"].pop(POD_TEMPLATE_HASH, None)
     return msgspec.json.encode(_without_empty_metadata(template), order="sorted")
 
 
@@ -109,7 +119,7 @@ def generations(deployment: Deployment, sets: Sequence[ReplicaSet]) -> tuple[Rep
 
 def revision_of(replica_set: ReplicaSet) -> int | None:
     """0 if it has none; None if what it has is no number."""
-    text = replica_set.metadata.annotations.get(REVISION)
+    text = replica_set.metadata.annotations.get(DEPLOYMENT_REVISION)
     return 0 if text is None else _int64(text)
 
 
@@ -140,13 +150,13 @@ def new_set_annotations(deployment: Deployment, present: Mapping[str, str], revi
     """The annotations of the new ReplicaSet, which has those that are present."""
     wanted = dict(present)
     wanted |= {key: value for key, value in deployment.metadata.annotations.items() if key not in KEPT_ANNOTATIONS}
-    before_text = present.get(REVISION)
+    before_text = present.get(DEPLOYMENT_REVISION)
     before = _int64(before_text) if before_text else 0
     if before is None or before >= revision:
         return wanted
-    wanted[REVISION] = str(revision)
+    wanted[DEPLOYMENT_REVISION] = str(revision)
     if before_text is not None:
-        wanted[REVISION_HISTORY] = _longer_history(present.get(REVISION_HISTORY, ""), before_text)
+        wanted[DEPLOYMENT_REVISION_HISTORY] = _longer_history(present.get(DEPLOYMENT_REVISION_HISTORY, ""), before_text)
     return wanted
 
 
@@ -165,10 +175,10 @@ def new_set_document(deployment: Deployment, collision_count: int | None, revisi
     hashed = template_hash(template_of(deployment), collision_count)
     spec = document_of(deployment)["spec"]
     template: Document = spec.get("template") or {}
-    labels = {**(template.get("metadata", {}).get("labels") or {}), TEMPLATE_HASH: hashed}
+    labels = {**(template.get("metadata", {}).get("labels") or {}), POD_TEMPLATE_HASH: hashed}
     template = {**template, "metadata": {**(template.get("metadata") or {}), "labels": labels}}
     selector: Document = spec.get("selector") or {}
-    match_labels = {**(selector.get("matchLabels") or {}), TEMPLATE_HASH: hashed}
+    match_labels = {**(selector.get("matchLabels") or {}), POD_TEMPLATE_HASH: hashed}
     annotations = new_set_annotations(deployment, {}, revision) | size_annotations(deployment)
     wanted: Document = {
         "replicas": replicas,
@@ -200,7 +210,7 @@ def _set_name(deployment_name: str, hashed: str) -> str:
 
 def rollback_revision(deployment: Deployment) -> int | None:
     """To which revision somebody wants to go back (0: the last); None if nobody does."""
-    text = deployment.metadata.annotations.get(ROLLBACK_TO, "")
+    text = deployment.metadata.annotations.get(DEPLOYMENT_ROLLBACK_TO, "")
     return _int64(text) if text else None
 
 
@@ -212,12 +222,12 @@ def rolled_back(deployment: Deployment, target: ReplicaSet | None) -> Document:
     if target is not None:
         template: Document = document_of(target)["spec"]["template"]
         labels = {**(template.get("metadata", {}).get("labels") or {})}
-        labels.pop(TEMPLATE_HASH, None)
+        labels.pop(POD_TEMPLATE_HASH, None)
         document["spec"]["template"] = {**template, "metadata": {**(template.get("metadata") or {}), "labels": labels}}
         annotations = {key: value for key, value in annotations.items() if key in KEPT_ANNOTATIONS}
         target_annotations = target.metadata.annotations
         annotations |= {key: value for key, value in target_annotations.items() if key not in KEPT_ANNOTATIONS}
-    annotations.pop(ROLLBACK_TO, None)
+    annotations.pop(DEPLOYMENT_ROLLBACK_TO, None)
     metadata["annotations"] = annotations
     return document
 

@@ -17,12 +17,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mooring.api.views.workloads import Deployment, ReplicaSet
+from mooring.api.well_known import DEPLOYMENT_DESIRED_REPLICAS, DEPLOYMENT_MAX_REPLICAS
 from mooring.controllers.replicas import replicas_of, scaled_value
 
 ROLLING_UPDATE = "RollingUpdate"
 RECREATE = "Recreate"
-DESIRED_REPLICAS = "deployment.kubernetes.io/desired-replicas"
-MAX_REPLICAS = "deployment.kubernetes.io/max-replicas"
 
 _INT32_MAX = 2**31 - 1
 
@@ -133,7 +132,7 @@ def _shrink(steps: list[Resize], sizes: list[int], index: int, target: ReplicaSe
 def is_scaling(deployment: Deployment, sets: Sequence[ReplicaSet]) -> bool:
     """Whether somebody changed the Deployment's size since its ReplicaSets got target_annotations."""
     wanted = replicas_of(deployment)
-    desired = [annotated_count(each, DESIRED_REPLICAS) for each in sets if replicas_of(each) > 0]
+    desired = [annotated_count(each, DEPLOYMENT_DESIRED_REPLICAS) for each in sets if replicas_of(each) > 0]
     return any(count is not None and count != wanted for count in desired)
 
 
@@ -163,7 +162,7 @@ def _is_saturated(deployment: Deployment, new: ReplicaSet | None) -> bool:
     wanted = replicas_of(deployment)
     return (
         new is not None
-        and annotated_count(new, DESIRED_REPLICAS) == wanted
+        and annotated_count(new, DEPLOYMENT_DESIRED_REPLICAS) == wanted
         and replicas_of(new) == wanted
         and new.status.available_replicas == wanted
     )
@@ -198,7 +197,7 @@ def _fraction(deployment: Deployment, replica_set: ReplicaSet) -> int:
     size = replicas_of(replica_set)
     if replicas_of(deployment) == 0:
         return -size
-    before = annotated_count(replica_set, MAX_REPLICAS) or deployment.status.replicas
+    before = annotated_count(replica_set, DEPLOYMENT_MAX_REPLICAS) or deployment.status.replicas
     if before == 0:
         return 0
     return int(size * max_replicas(deployment) / before + 0.5) - size
@@ -209,7 +208,10 @@ def _fraction(deployment: Deployment, replica_set: ReplicaSet) -> int:
 
 def size_annotations(deployment: Deployment) -> dict[str, str]:
     """What a ReplicaSet remembers of the Deployment's size when it got its own."""
-    return {DESIRED_REPLICAS: str(replicas_of(deployment)), MAX_REPLICAS: str(max_replicas(deployment))}
+    return {
+        DEPLOYMENT_DESIRED_REPLICAS: str(replicas_of(deployment)),
+        DEPLOYMENT_MAX_REPLICAS: str(max_replicas(deployment)),
+    }
 
 
 def annotated_count(replica_set: ReplicaSet, annotation: str) -> int | None:

@@ -20,14 +20,19 @@ from mooring.api.views.endpoints import EndpointPort, Endpoints
 from mooring.api.views.meta import ObjectReference
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Service
+from mooring.api.well_known import (
+    ENDPOINTS_MANAGED_BY_LABEL,
+    ENDPOINTS_OVER_CAPACITY,
+    ENDPOINTS_TRIGGER_TIME,
+    HEADLESS_SERVICE_LABEL,
+    LEADER_ANNOTATION,
+)
 from mooring.client.errors import AlreadyExistsError, ClientError, ConflictError, NotFoundError
 from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Outcome, split_key
 from mooring.controllers.documents import document_of, is_namespace_terminating
 from mooring.controllers.endpoint.service_pods import (
     EXTERNAL_NAME,
     HEADLESS,
-    HEADLESS_LABEL,
-    TRIGGER_TIME,
     ServicePods,
     addresses_of,
     families_of,
@@ -39,13 +44,10 @@ from mooring.controllers.endpoint.service_pods import (
 from mooring.controllers.pods import is_ready
 
 ENDPOINTS_MAX = 1000
-OVER_CAPACITY = "endpoints.kubernetes.io/over-capacity"
-MANAGED_BY_LABEL = "endpoints.kubernetes.io/managed-by"
 MANAGER = "endpoint-controller"
 AddressKey: TypeAlias = tuple[str, str]
 """Address and uid of the pod: two pods may share an address, on the host's network."""
 _NO_PORT = EndpointPort(port=-1)
-LEADER_ANNOTATION = "control-plane.alpha.kubernetes.io/leader"
 
 
 def plan_subsets(service: Service, pods: Iterable[Pod]) -> list[Document]:
@@ -138,18 +140,20 @@ def truncated(subsets: list[Document]) -> list[Document] | None:
 
 
 def labels_of_endpoints(service: Service) -> dict[str, str]:
-    labels = {name: value for name, value in service.metadata.labels.items() if name != HEADLESS_LABEL}
+    labels = {name: value for name, value in service.metadata.labels.items() if name != HEADLESS_SERVICE_LABEL}
     if is_headless(service):
-        labels[HEADLESS_LABEL] = ""
-    labels[MANAGED_BY_LABEL] = MANAGER
+        labels[HEADLESS_SERVICE_LABEL] = ""
+    labels[ENDPOINTS_MANAGED_BY_LABEL] = MANAGER
     return labels
 
 
 def are_labels_right(found: Mapping[str, str], service: Service) -> bool:
     """Whether they are the service's, besides our own."""
-    if found.get(MANAGED_BY_LABEL) != MANAGER:
+    if found.get(ENDPOINTS_MANAGED_BY_LABEL) != MANAGER:
         return False
-    rest = {name: value for name, value in found.items() if name not in (HEADLESS_LABEL, MANAGED_BY_LABEL)}
+    rest = {
+        name: value for name, value in found.items() if name not in (HEADLESS_SERVICE_LABEL, ENDPOINTS_MANAGED_BY_LABEL)
+    }
     return rest == dict(service.metadata.labels)
 
 
@@ -259,7 +263,7 @@ class EndpointsController(Controller):
 def _is_right(current: Endpoints, document: Document, service: Service, subsets: list[Document]) -> bool:
     found: list[Document] = document.get("subsets") or []
     count = sum(len(each.get("addresses") or ()) + len(each.get("notReadyAddresses") or ()) for each in found)
-    is_capacity_right = count <= ENDPOINTS_MAX and OVER_CAPACITY not in current.metadata.annotations
+    is_capacity_right = count <= ENDPOINTS_MAX and ENDPOINTS_OVER_CAPACITY not in current.metadata.annotations
     return is_capacity_right and are_labels_right(current.metadata.labels, service) and are_subsets_same(found, subsets)
 
 
@@ -267,7 +271,10 @@ def _fill(document: Document, service: Service, subsets: list[Document], trigger
     cut = truncated(subsets)
     metadata: Document = document["metadata"]
     annotations = {**(metadata.get("annotations") or {})}
-    for name, value in ((TRIGGER_TIME, trigger_time), (OVER_CAPACITY, "truncated" if cut is not None else "")):
+    for name, value in (
+        (ENDPOINTS_TRIGGER_TIME, trigger_time),
+        (ENDPOINTS_OVER_CAPACITY, "truncated" if cut is not None else ""),
+    ):
         annotations.pop(name, None)
         if value:
             annotations[name] = value

@@ -25,8 +25,6 @@ IPV4 = "IPv4"
 IPV6 = "IPv6"
 EXTERNAL_NAME = "ExternalName"
 HEADLESS = "None"
-HEADLESS_LABEL = "service.kubernetes.io/headless"
-TRIGGER_TIME = "endpoints.kubernetes.io/last-change-trigger-time"
 LARGE_SERVICE = 100
 BATCH_S_PER_POD = 100e-6
 

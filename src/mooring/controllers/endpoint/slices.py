@@ -19,21 +19,14 @@ from mooring.api.views.endpoints import EndpointSlice
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Service
+from mooring.api.well_known import ENDPOINT_SLICE_MANAGED_BY_LABEL, SERVICE_NAME_LABEL, ZONE
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Later, Outcome
 from mooring.controllers.documents import is_namespace_terminating
 from mooring.controllers.endpoint.service_pods import ServicePods, families_of, selector_of_service
-from mooring.controllers.endpoint.slices_plan import (
-    MANAGED_BY_LABEL,
-    MANAGER,
-    SERVICE_NAME_LABEL,
-    SliceChanges,
-    plan_slices,
-    slice_document,
-)
+from mooring.controllers.endpoint.slices_plan import MANAGER, SliceChanges, plan_slices, slice_document
 
 BY_SERVICE = "slices of a service"
-ZONE_LABEL = "topology.kubernetes.io/zone"
 
 FOREIGN_CHANGE_S = 1.0
 """How long to wait after somebody else changed a slice: he may not be done."""
@@ -148,7 +141,7 @@ class EndpointSliceController(Controller):
 
     def _zone_of_node(self, name: str) -> str | None:
         node = self._nodes.get("", name)
-        return node.metadata.labels.get(ZONE_LABEL, "") if node is not None else None
+        return node.metadata.labels.get(ZONE, "") if node is not None else None
 
     # ------------------------------------------------------------------------------------ what we wrote ourselves
 
@@ -202,7 +195,7 @@ class EndpointSliceController(Controller):
 
 
 def _is_managed(each: EndpointSlice) -> bool:
-    return each.metadata.labels.get(MANAGED_BY_LABEL) == MANAGER
+    return each.metadata.labels.get(ENDPOINT_SLICE_MANAGED_BY_LABEL) == MANAGER
 
 
 def _service_of(each: EndpointSlice) -> Iterable[str]:

@@ -30,22 +30,18 @@ from mooring.api.views.endpoints import (
 from mooring.api.views.meta import ObjectReference
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Service
-from mooring.controllers.documents import document_of, owner_reference
-from mooring.controllers.endpoint.service_pods import (
-    HEADLESS_LABEL,
-    TRIGGER_TIME,
-    addresses_of,
-    has_address,
-    hostname_of,
-    is_headless,
-    ports_of,
+from mooring.api.well_known import (
+    ENDPOINT_SLICE_MANAGED_BY_LABEL,
+    ENDPOINTS_TRIGGER_TIME,
+    HEADLESS_SERVICE_LABEL,
+    SERVICE_NAME_LABEL,
 )
+from mooring.controllers.documents import document_of, owner_reference
+from mooring.controllers.endpoint.service_pods import addresses_of, has_address, hostname_of, is_headless, ports_of
 from mooring.controllers.pods import is_ready
 
-SERVICE_NAME_LABEL = "kubernetes.io/service-name"
-MANAGED_BY_LABEL = "endpointslice.kubernetes.io/managed-by"
 MANAGER = "endpointslice-controller.k8s.io"
-_OWN_LABELS = (SERVICE_NAME_LABEL, MANAGED_BY_LABEL, HEADLESS_LABEL)
+_OWN_LABELS = (SERVICE_NAME_LABEL, ENDPOINT_SLICE_MANAGED_BY_LABEL, HEADLESS_SERVICE_LABEL)
 
 _CLOSE = ("PreferClose", "PreferSameZone", "PreferSameNode")
 _TOPOLOGY_ANNOTATIONS = ("service.kubernetes.io/topology-aware-hints", "service.kubernetes.io/topology-mode")
@@ -245,9 +241,9 @@ def slice_document(draft: Draft, service: Service, family: str, trigger_time: st
     document["endpoints"] = [msgspec.to_builtins(endpoint) for endpoint in draft.endpoints]
     document["metadata"]["labels"] = labels_of_slice(service)
     annotations = {**(document["metadata"].get("annotations") or {})}
-    annotations.pop(TRIGGER_TIME, None)
+    annotations.pop(ENDPOINTS_TRIGGER_TIME, None)
     if trigger_time:
-        annotations[TRIGGER_TIME] = trigger_time
+        annotations[ENDPOINTS_TRIGGER_TIME] = trigger_time
     document["metadata"]["annotations"] = annotations
     return document
 
@@ -255,9 +251,9 @@ def slice_document(draft: Draft, service: Service, family: str, trigger_time: st
 def labels_of_slice(service: Service) -> dict[str, str]:
     labels = _service_labels(service.metadata.labels)
     if is_headless(service):
-        labels[HEADLESS_LABEL] = ""
+        labels[HEADLESS_SERVICE_LABEL] = ""
     labels[SERVICE_NAME_LABEL] = service.metadata.name
-    labels[MANAGED_BY_LABEL] = MANAGER
+    labels[ENDPOINT_SLICE_MANAGED_BY_LABEL] = MANAGER
     return labels
 
 

@@ -30,6 +30,7 @@ from mooring.api.document import Document
 from mooring.api.kinds import CORE_EVENT, EVENT, Kind
 from mooring.api.views.definitions import CustomResourceDefinition
 from mooring.api.views.meta import ApiObject, ObjectMeta, ObjectReference, OwnerReference
+from mooring.api.well_known import FOREGROUND_FINALIZER, ORPHAN_FINALIZER
 from mooring.client.cache.informer import Informer
 from mooring.client.cache.reflector import Reflector
 from mooring.client.errors import ClientError, ConflictError, NotFoundError, StatusError
@@ -37,14 +38,7 @@ from mooring.client.interface import Client, Deletion, PatchForm, Propagation
 from mooring.client.workers import run_workers
 from mooring.client.workqueue import WorkQueue
 from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Outcome
-from mooring.controllers.garbagecollector.graph import (
-    FOREGROUND,
-    ORPHAN,
-    GraphNode,
-    Identity,
-    OwnershipGraph,
-    reference_identity,
-)
+from mooring.controllers.garbagecollector.graph import GraphNode, Identity, OwnershipGraph, reference_identity
 from mooring.controllers.served_kinds import ServedKinds
 from mooring.kit.clock import Clock
 from mooring.kit.tasks import TaskGroup, run_bounded
@@ -311,7 +305,7 @@ class GarbageCollectorController(Controller):
     async def _finish_foreground_deletion(self, node: GraphNode) -> None:
         blocking = node.blocking_dependents()
         if not blocking:
-            await self._garbage.remove_finalizer(node.identity, FOREGROUND)
+            await self._garbage.remove_finalizer(node.identity, FOREGROUND_FINALIZER)
         for dependent in blocking:
             if not dependent.is_deleting_dependents:
                 self._to_delete.add(dependent)
@@ -325,7 +319,7 @@ class GarbageCollectorController(Controller):
             owner = await self._owner(node, reference)
             if owner is None:
                 dangling.append(reference)
-            elif owner.deletion_timestamp is not None and FOREGROUND in owner.finalizers:
+            elif owner.deletion_timestamp is not None and FOREGROUND_FINALIZER in owner.finalizers:
                 waiting.append(reference)
             else:
                 solid.append(reference)
@@ -359,7 +353,7 @@ class GarbageCollectorController(Controller):
         if failed:
             return Failed(str(failed[0]))
         try:
-            await self._garbage.remove_finalizer(node.identity, ORPHAN)
+            await self._garbage.remove_finalizer(node.identity, ORPHAN_FINALIZER)
         except (ClientError, UnknownKind, InvalidOwnerReference) as error:
             return Failed(str(error))
         return DONE
@@ -380,6 +374,6 @@ def _identity(kind: Kind, metadata: ObjectMeta) -> Identity:
 
 def _propagation(metadata: ObjectMeta) -> Propagation:
     """As its own finalizers say, whoever set them."""
-    if ORPHAN in metadata.finalizers:
+    if ORPHAN_FINALIZER in metadata.finalizers:
         return Propagation.ORPHAN
-    return Propagation.FOREGROUND if FOREGROUND in metadata.finalizers else Propagation.BACKGROUND
+    return Propagation.FOREGROUND if FOREGROUND_FINALIZER in metadata.finalizers else Propagation.BACKGROUND

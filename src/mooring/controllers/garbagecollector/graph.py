@@ -19,9 +19,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 from mooring.api.views.meta import ObjectMeta, OwnerReference
+from mooring.api.well_known import FOREGROUND_FINALIZER, ORPHAN_FINALIZER
 
-ORPHAN = "orphan"
-FOREGROUND = "foregroundDeletion"
 ABSENT_MAX = 500
 """How many absent owners are remembered."""
 
@@ -131,7 +130,7 @@ class OwnershipGraph:
         if node is None:
             node = GraphNode(identity, metadata.owner_references)
             node.is_being_deleted = metadata.deletion_timestamp is not None
-            node.is_deleting_dependents = node.is_being_deleted and FOREGROUND in metadata.finalizers
+            node.is_deleting_dependents = node.is_being_deleted and FOREGROUND_FINALIZER in metadata.finalizers
             self._nodes[identity.uid] = node
             self._add_to_owners(node, node.owners)
         else:
@@ -170,9 +169,9 @@ class OwnershipGraph:
                 self._nodes[uid].dependents.pop(node, None)
 
     def _start_deletion(self, node: GraphNode, metadata: ObjectMeta, old: ObjectMeta | None) -> None:
-        if _starts_deletion_with(ORPHAN, metadata, old):
+        if _starts_deletion_with(ORPHAN_FINALIZER, metadata, old):
             self._collector.attempt_to_orphan(node)
-        elif _starts_deletion_with(FOREGROUND, metadata, old):
+        elif _starts_deletion_with(FOREGROUND_FINALIZER, metadata, old):
             node.is_deleting_dependents = True
             for dependent in node.dependents:
                 self._collector.attempt_to_delete(dependent)

@@ -27,6 +27,7 @@ from mooring.api.labels import LabelMatcher, compile_selector
 from mooring.api.ownership import controller_of
 from mooring.api.views.batch import Job, JobCondition
 from mooring.api.views.pod import Pod
+from mooring.api.well_known import JOB_TRACKING_FINALIZER
 from mooring.client.errors import ClientError
 from mooring.client.workqueue import WorkQueue
 from mooring.controllers.adoption import AdoptionError
@@ -36,7 +37,6 @@ from mooring.controllers.documents import document_of
 from mooring.controllers.expectations import RESYNC_S, WriteExpectations
 from mooring.controllers.job.failures import NO_FAILURES, FailureRecord, next_record
 from mooring.controllers.job.plan import (
-    TRACKING_FINALIZER,
     CreatePods,
     PodSummary,
     RemovePods,
@@ -159,7 +159,7 @@ class JobController(PodOwnerController[Job]):
         return failure
 
     async def _claim_pods(self, job: Job) -> list[Pod]:
-        pods = await self.claim_pods(job, self.selector(job), finalizers=(TRACKING_FINALIZER,))
+        pods = await self.claim_pods(job, self.selector(job), finalizers=(JOB_TRACKING_FINALIZER,))
         return [pod if controller_of(pod.metadata) is not None else _tracked(pod) for pod in pods]
 
     def _new_sync(self, key: str, job: Job, pods: list[Pod]) -> _SyncState:
@@ -329,5 +329,5 @@ def _tracked(pod: Pod) -> Pod:
     """A pod that was adopted just now: the informer does not show its finalizer yet."""
     if has_finalizer(pod):
         return pod
-    finalizers = (*pod.metadata.finalizers, TRACKING_FINALIZER)
+    finalizers = (*pod.metadata.finalizers, JOB_TRACKING_FINALIZER)
     return msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, finalizers=finalizers))

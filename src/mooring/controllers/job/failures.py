@@ -16,6 +16,7 @@ from mooring.api.labels import parse_int64
 from mooring.api.views.batch import Job, OnExitCodes, OnPodCondition, PodFailurePolicy, PodFailurePolicyRule
 from mooring.api.views.meta import Condition
 from mooring.api.views.pod import ContainerStatus, Pod
+from mooring.api.well_known import JOB_INDEX_FAILURES, JOB_INDEX_IGNORED_FAILURES
 from mooring.controllers.job.indexes import Intervals, count_indexes, overlap, parse_indexes
 from mooring.controllers.pods import ready_condition
 from mooring.kit.backoff import Backoff
@@ -23,8 +24,6 @@ from mooring.kit.clock import parse_rfc3339
 
 IGNORE, FAIL_INDEX, COUNT, FAIL_JOB = "Ignore", "FailIndex", "Count", "FailJob"
 POD_FAILURE_BACKOFF = Backoff(initial_s=10.0, max_s=600.0)
-INDEX_FAILURES = "batch.kubernetes.io/job-index-failure-count"
-INDEX_IGNORED_FAILURES = "batch.kubernetes.io/job-index-ignored-failure-count"
 _INT32_MAX = 2**31 - 1
 
 
@@ -172,26 +171,26 @@ def remaining_for_index_s(last_failed: Pod | None, now_s: float) -> float:
 
 def index_failures(pod: Pod) -> int:
     """How many pods of its index failed before this one, by its annotation."""
-    return _count(pod, INDEX_FAILURES)
+    return _count(pod, JOB_INDEX_FAILURES)
 
 
 def absolute_failures(pod: Pod) -> int:
     """The same, with those that a policy ignored."""
-    return _count(pod, INDEX_FAILURES) + _count(pod, INDEX_IGNORED_FAILURES)
+    return _count(pod, JOB_INDEX_FAILURES) + _count(pod, JOB_INDEX_IGNORED_FAILURES)
 
 
 def failure_annotations(job: Job, replaced: Pod | None) -> dict[str, str]:
     """What the replacement of a failed pod has to say about the failures of its index."""
     failures = ignored = 0
     if replaced is not None:
-        failures, ignored = index_failures(replaced), _count(replaced, INDEX_IGNORED_FAILURES)
+        failures, ignored = index_failures(replaced), _count(replaced, JOB_INDEX_IGNORED_FAILURES)
         if match_failure_policy(job.spec.pod_failure_policy, replaced).is_counted:
             failures += 1
         else:
             ignored += 1
-    annotations = {INDEX_FAILURES: str(failures)}
+    annotations = {JOB_INDEX_FAILURES: str(failures)}
     if ignored:
-        annotations[INDEX_IGNORED_FAILURES] = str(ignored)
+        annotations[JOB_INDEX_IGNORED_FAILURES] = str(ignored)
     return annotations
 
 

@@ -16,8 +16,8 @@ from typing import TypeAlias
 
 from mooring.api.labels import parse_int64
 from mooring.api.views.pod import Pod
+from mooring.api.well_known import JOB_COMPLETION_INDEX
 
-COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 UNKNOWN = -1
 
 Intervals: TypeAlias = tuple[tuple[int, int], ...]
@@ -105,7 +105,7 @@ def _gaps(taken: Intervals, completions: int) -> Iterator[int]:
 
 def completion_index(pod: Pod) -> int:
     """Which part of the Job a pod is; `UNKNOWN` if it does not say so in a number."""
-    text = pod.metadata.annotations.get(COMPLETION_INDEX)
+    text = pod.metadata.annotations.get(JOB_COMPLETION_INDEX)
     index = parse_int64(text) if text is not None else None
     return index if index is not None and index >= 0 else UNKNOWN
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 
 from mooring.api.views.batch import Job, JobCondition
 from mooring.api.views.pod import Pod
+from mooring.api.well_known import JOB_TRACKING_FINALIZER
 from mooring.controllers.job.failures import (
     FAIL_INDEX,
     FailureRecord,
@@ -48,7 +49,6 @@ from mooring.controllers.pods import is_active, is_ready, is_terminating, ready_
 from mooring.kit.clock import parse_rfc3339
 
 BURST_MAX = 500
-TRACKING_FINALIZER = "batch.kubernetes.io/job-tracking"
 
 _PHASE_ORDER = {"Pending": 0, "Unknown": 1, "Running": 2}
 
@@ -192,7 +192,7 @@ def is_indexed(job: Job) -> bool:
 
 
 def has_finalizer(pod: Pod) -> bool:
-    return TRACKING_FINALIZER in pod.metadata.finalizers
+    return JOB_TRACKING_FINALIZER in pod.metadata.finalizers
 
 
 def has_valid_index(job: Job, pod: Pod) -> bool:

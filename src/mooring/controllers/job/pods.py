@@ -19,6 +19,7 @@ from mooring.api.kinds import POD
 from mooring.api.ownership import controller_of
 from mooring.api.views.batch import Job
 from mooring.api.views.pod import Pod
+from mooring.api.well_known import JOB_COMPLETION_INDEX, JOB_CONTROLLER_NAME, JOB_TRACKING_FINALIZER
 from mooring.client.cache.lister import Lister
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.interface import Client, PatchForm
@@ -28,8 +29,7 @@ from mooring.controllers.conditions import finished_condition
 from mooring.controllers.documents import document_of
 from mooring.controllers.expectations import Expectations
 from mooring.controllers.job.failures import failure_annotations
-from mooring.controllers.job.indexes import COMPLETION_INDEX
-from mooring.controllers.job.plan import TRACKING_FINALIZER, CreatePods, has_finalizer
+from mooring.controllers.job.plan import CreatePods, has_finalizer
 from mooring.controllers.pod_control import PodControl, pod_of_template
 from mooring.controllers.pods import BY_CONTROLLER, is_ready, orphan_key
 from mooring.kit.entropy import SUFFIX_LENGTH
@@ -37,10 +37,9 @@ from mooring.kit.tasks import TaskGroup
 
 INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
 GENERATED_NAME_LENGTH_MAX = 63 - SUFFIX_LENGTH
-_RELEASE = {"metadata": {"$deleteFromPrimitiveList/finalizers": [TRACKING_FINALIZER]}}
+_RELEASE = {"metadata": {"$deleteFromPrimitiveList/finalizers": [JOB_TRACKING_FINALIZER]}}
 OrphanKey: TypeAlias = tuple[str, str, str]
 """Namespace and name of a pod; or namespace, nothing, and the uid of a Job whose pods are to be looked at."""
-JOB_CONTROLLER = "kubernetes.io/job-controller"
 
 
 class JobPods:
@@ -107,18 +106,18 @@ def job_pod(job: Job) -> Document:
     pod = pod_of_template(template, job)
     metadata = pod["metadata"]
     finalizers = metadata.get("finalizers") or []
-    if TRACKING_FINALIZER not in finalizers:
-        metadata["finalizers"] = [*finalizers, TRACKING_FINALIZER]
+    if JOB_TRACKING_FINALIZER not in finalizers:
+        metadata["finalizers"] = [*finalizers, JOB_TRACKING_FINALIZER]
     return pod
 
 
 def indexed_pod(job: Job, pod: Document, index: int, replaced: Pod | None) -> Document:
     """The pod of one index; shares with the pod what is the same for all."""
     metadata, spec, name = pod["metadata"], pod["spec"], job.metadata.name
-    annotations = {**(metadata.get("annotations") or {}), COMPLETION_INDEX: str(index)}
+    annotations = {**(metadata.get("annotations") or {}), JOB_COMPLETION_INDEX: str(index)}
     if job.spec.backoff_limit_per_index is not None:
         annotations |= failure_annotations(job, replaced)
-    labels = {**(metadata.get("labels") or {}), COMPLETION_INDEX: str(index)}
+    labels = {**(metadata.get("labels") or {}), JOB_COMPLETION_INDEX: str(index)}
     generate_name = indexed_generate_name(name, index)
     spec = {**spec, "hostname": f"{name}-{index}"}
     for containers in ("initContainers", "containers"):
@@ -138,7 +137,7 @@ def _with_index_variable(container: Document) -> Document:
     variables = container.get("env") or []
     if any(variable.get("name") == INDEX_VARIABLE for variable in variables):
         return container
-    source = {"fieldRef": {"fieldPath": f"metadata.labels['{COMPLETION_INDEX}']"}}
+    source = {"fieldRef": {"fieldPath": f"metadata.labels['{JOB_COMPLETION_INDEX}']"}}
     return {**container, "env": [*variables, {"name": INDEX_VARIABLE, "valueFrom": source}]}
 
 
@@ -195,4 +194,4 @@ class OrphanPodReleaser:
 
 def is_managed_externally(job: Job) -> bool:
     """Whether the Job says that another controller works on it."""
-    return job.spec.managed_by is not None and job.spec.managed_by != JOB_CONTROLLER
+    return job.spec.managed_by is not None and job.spec.managed_by != JOB_CONTROLLER_NAME

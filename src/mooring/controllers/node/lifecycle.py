@@ -26,6 +26,7 @@ from mooring.api.views.leases import Lease
 from mooring.api.views.meta import ObjectReference
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
+from mooring.api.well_known import NODE_LEASE_NAMESPACE
 from mooring.client.errors import ClientError, ConflictError, NotFoundError
 from mooring.controllers.conditions import find_condition
 from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Outcome
@@ -55,7 +56,6 @@ from mooring.kit.clock import format_rfc3339
 from mooring.kit.heap import KeyedHeap
 from mooring.kit.tasks import TaskGroup, run_bounded
 
-LEASE_NAMESPACE = "kube-node-lease"
 COMPONENT = "node-controller"
 LABEL_WORKERS = 8
 NODES_AT_ONCE = 8
@@ -132,11 +132,11 @@ class NodeLifecycleController(Controller):
         self._pods_to_retry.pop(name, None)
 
     def _on_lease_added(self, lease: Lease, is_initial: bool) -> None:
-        if lease.metadata.namespace == LEASE_NAMESPACE:
+        if lease.metadata.namespace == NODE_LEASE_NAMESPACE:
             self._dirty_nodes[lease.metadata.name] = None
 
     def _on_lease_updated(self, old: Lease, new: Lease) -> None:
-        if new.metadata.namespace == LEASE_NAMESPACE and is_renewed(old, new):
+        if new.metadata.namespace == NODE_LEASE_NAMESPACE and is_renewed(old, new):
             self._renewed[new.metadata.name] = new
         else:
             self._on_lease_added(new, False)
@@ -237,7 +237,7 @@ class NodeLifecycleController(Controller):
             await self._mark_pods(node, health_update)
         if is_ready and name not in self._pods_to_retry:
             self._healthy_until.put(name, health_update.unhealthy_after_s)
-            if health_update.health.lease is None and self._leases.lister.get(LEASE_NAMESPACE, name) is not None:
+            if health_update.health.lease is None and self._leases.lister.get(NODE_LEASE_NAMESPACE, name) is not None:
                 self._dirty_nodes[name] = None  # the next pass takes the lease for renewed, and counts from then
         else:
             self._healthy_until.delete(name)
@@ -247,7 +247,7 @@ class NodeLifecycleController(Controller):
         """What is known of the node now; None if it could not be written."""
         name = node.metadata.name
         for _ in range(HEALTH_TRIES_MAX):
-            lease = self._leases.lister.get(LEASE_NAMESPACE, name)
+            lease = self._leases.lister.get(NODE_LEASE_NAMESPACE, name)
             stamp = format_rfc3339(self.clock.wall_s())
             known = self._health.get(name)
             health_update = evaluate_health(node, lease, known, self._periods, now_s=self._now_s(), stamp=stamp)

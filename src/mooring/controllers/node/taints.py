@@ -22,6 +22,15 @@ from mooring.api.kinds import NODE, POD
 from mooring.api.tolerations import NO_EXECUTE, NO_SCHEDULE
 from mooring.api.views.node import Node, Taint
 from mooring.api.views.pod import Pod
+from mooring.api.well_known import (
+    TAINT_DISK_PRESSURE,
+    TAINT_MEMORY_PRESSURE,
+    TAINT_NETWORK_UNAVAILABLE,
+    TAINT_NOT_READY,
+    TAINT_PID_PRESSURE,
+    TAINT_UNREACHABLE,
+    TAINT_UNSCHEDULABLE,
+)
 from mooring.client.errors import ClientError, ConflictError, NotFoundError
 from mooring.client.events.recorder import EventRecorder
 from mooring.client.interface import Client, PatchForm
@@ -29,20 +38,17 @@ from mooring.controllers.pods import ready_condition
 from mooring.kit.clock import Clock, format_rfc3339
 from mooring.kit.entropy import Entropy
 
-NOT_READY_KEY = "node.kubernetes.io/not-ready"
-UNREACHABLE_KEY = "node.kubernetes.io/unreachable"
-UNSCHEDULABLE_KEY = "node.kubernetes.io/unschedulable"
-NOT_READY = Taint(key=NOT_READY_KEY, effect=NO_EXECUTE)
-UNREACHABLE = Taint(key=UNREACHABLE_KEY, effect=NO_EXECUTE)
+NOT_READY = Taint(key=TAINT_NOT_READY, effect=NO_EXECUTE)
+UNREACHABLE = Taint(key=TAINT_UNREACHABLE, effect=NO_EXECUTE)
 _KEY_OF_CONDITION: Mapping[tuple[str, str], str] = {
-    ("Ready", "False"): NOT_READY_KEY,
-    ("Ready", "Unknown"): UNREACHABLE_KEY,
-    ("MemoryPressure", "True"): "node.kubernetes.io/memory-pressure",
-    ("DiskPressure", "True"): "node.kubernetes.io/disk-pressure",
-    ("NetworkUnavailable", "True"): "node.kubernetes.io/network-unavailable",
-    ("PIDPressure", "True"): "node.kubernetes.io/pid-pressure",
+    ("Ready", "False"): TAINT_NOT_READY,
+    ("Ready", "Unknown"): TAINT_UNREACHABLE,
+    ("MemoryPressure", "True"): TAINT_MEMORY_PRESSURE,
+    ("DiskPressure", "True"): TAINT_DISK_PRESSURE,
+    ("NetworkUnavailable", "True"): TAINT_NETWORK_UNAVAILABLE,
+    ("PIDPressure", "True"): TAINT_PID_PRESSURE,
 }
-_MIRRORED_KEYS = frozenset((*_KEY_OF_CONDITION.values(), UNSCHEDULABLE_KEY))
+_MIRRORED_KEYS = frozenset((*_KEY_OF_CONDITION.values(), TAINT_UNSCHEDULABLE))
 _COPIED_LABELS = (
     ("kubernetes.io/os", "beta.kubernetes.io/os"),
     ("kubernetes.io/arch", "beta.kubernetes.io/arch"),
@@ -71,7 +77,7 @@ def no_schedule_change(node: Node) -> TaintChange:
         if (key := _KEY_OF_CONDITION.get((condition.type, condition.status))) is not None
     ]
     if node.spec.unschedulable:
-        keys.append(UNSCHEDULABLE_KEY)
+        keys.append(TAINT_UNSCHEDULABLE)
     present = [taint for taint in node.spec.taints if taint.effect == NO_SCHEDULE and taint.key in _MIRRORED_KEYS]
     present_keys = [taint.key for taint in present]
     return TaintChange(

@@ -21,11 +21,11 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from mooring.api.views.node import Node
+from mooring.api.well_known import EXCLUDE_DISRUPTION_LABEL, REGION, REGION_BETA, ZONE, ZONE_BETA
 from mooring.client.ratelimit import TokenBucket
 from mooring.kit.clock import Clock
 from mooring.kit.heap import KeyedHeap
 
-EXCLUDE_LABEL = "node.kubernetes.io/exclude-disruption"
 NOT_READY_MIN = 3
 """Fewer nodes that are not ready are never a disruption, be the zone ever so small."""
 BURST = 1
@@ -94,7 +94,7 @@ class Zones:
     def count(self, node: Node, is_ready: bool) -> None:
         """A node was looked at."""
         self.forget(node.metadata.name)
-        if EXCLUDE_LABEL in node.metadata.labels:
+        if EXCLUDE_DISRUPTION_LABEL in node.metadata.labels:
             return
         zone = zone_of(node)
         self._counted_nodes[node.metadata.name] = zone, is_ready
@@ -155,8 +155,8 @@ def zone_state(counts: ZoneCounts, unhealthy_share: float) -> ZoneState:
 def zone_of(node: Node) -> str:
     """Region and zone as one name; empty for a node that says neither."""
     labels = node.metadata.labels
-    zone = labels.get("failure-domain.beta.kubernetes.io/zone", labels.get("topology.kubernetes.io/zone", ""))
-    region = labels.get("failure-domain.beta.kubernetes.io/region", labels.get("topology.kubernetes.io/region", ""))
+    zone = labels.get(ZONE_BETA, labels.get(ZONE, ""))
+    region = labels.get(REGION_BETA, labels.get(REGION, ""))
     return f"{region}:\0:{zone}" if region or zone else ""
 
 

@@ -22,14 +22,13 @@ from mooring.api.document import Document
 from mooring.api.kinds import POD, RESOURCE_CLAIM
 from mooring.api.views.devices import ResourceClaim, ResourceClaimConsumerReference, ResourceClaimTemplate
 from mooring.api.views.pod import Pod, PodResourceClaim
+from mooring.api.well_known import POD_CLAIM_NAME_ANNOTATION, RESOURCE_CLAIM_FINALIZER
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.interface import PatchForm
 from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Outcome
 from mooring.controllers.documents import document_of
 from mooring.controllers.pods import BY_CONTROLLER, controller_index
 from mooring.controllers.resourceclaim.plan import (
-    FINALIZER,
-    POD_CLAIM_NAME,
     claim_name_of,
     is_for_pod,
     is_pod_done,
@@ -130,7 +129,7 @@ class ResourceClaimController(Controller):
 
     def _find_claim(self, pod: Pod, use: PodResourceClaim) -> str | None:
         for claim in self._claims.lister.by_index(BY_CONTROLLER, pod.metadata.uid):
-            if claim.metadata.annotations.get(POD_CLAIM_NAME) == use.name:
+            if claim.metadata.annotations.get(POD_CLAIM_NAME_ANNOTATION) == use.name:
                 return claim.metadata.name
         return self._created.get((pod.metadata.uid, use.name))
 
@@ -185,7 +184,11 @@ class ResourceClaimController(Controller):
             answer = decode_as(ResourceClaim, await self._write(claim, document, "status"))
             if answer.status.allocation is None:
                 await self._remove_finalizer(answer)
-        elif claim.metadata.deletion_timestamp is not None and not consumers and FINALIZER in claim.metadata.finalizers:
+        elif (
+            claim.metadata.deletion_timestamp is not None
+            and not consumers
+            and RESOURCE_CLAIM_FINALIZER in claim.metadata.finalizers
+        ):
             await self._deallocate(claim)
         if len(gone) == len(consumers):
             await self._delete_if_unused(claim)
@@ -212,10 +215,12 @@ class ResourceClaimController(Controller):
         await self._remove_finalizer(claim)
 
     async def _remove_finalizer(self, claim: ResourceClaim) -> None:
-        if FINALIZER not in claim.metadata.finalizers:
+        if RESOURCE_CLAIM_FINALIZER not in claim.metadata.finalizers:
             return
         document = document_of(claim)
-        document["metadata"]["finalizers"] = [each for each in claim.metadata.finalizers if each != FINALIZER]
+        document["metadata"]["finalizers"] = [
+            each for each in claim.metadata.finalizers if each != RESOURCE_CLAIM_FINALIZER
+        ]
         await self._write(claim, document)
 
     async def _delete_if_unused(self, claim: ResourceClaim) -> None:
@@ -280,7 +285,7 @@ class ResourceClaimController(Controller):
     def _on_claim(self, claim: ResourceClaim) -> None:
         owner = owning_pod(claim)
         if owner is not None and self._created:
-            self._created.pop((owner.uid, claim.metadata.annotations.get(POD_CLAIM_NAME, "")), None)
+            self._created.pop((owner.uid, claim.metadata.annotations.get(POD_CLAIM_NAME_ANNOTATION, "")), None)
         self.queue.add(f"{_CLAIM}{claim.key}")
         self._on_claim_deleted(claim)
 

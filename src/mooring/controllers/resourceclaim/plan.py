@@ -18,11 +18,9 @@ from mooring.api.ownership import controller_of
 from mooring.api.views.devices import ResourceClaim, ResourceClaimTemplate
 from mooring.api.views.meta import OwnerReference
 from mooring.api.views.pod import Pod, PodResourceClaim
+from mooring.api.well_known import POD_CLAIM_NAME_ANNOTATION, RESOURCE_CLAIM_FINALIZER
 from mooring.controllers.documents import document_of
 from mooring.controllers.pods import is_finished
-
-POD_CLAIM_NAME = "resource.kubernetes.io/pod-claim-name"
-FINALIZER = "resource.kubernetes.io/delete-protection"
 
 NAME_BASE_MAX = 57
 """So long may a generated name be before its five random characters."""
@@ -77,7 +75,7 @@ def template_claim(pod: Pod, use: PodResourceClaim, template: ResourceClaimTempl
     metadata_wanted: Document = wanted.get("metadata") or {}
     metadata: Document = {
         "generateName": generated_base(pod.metadata.name, use.name),
-        "annotations": {**(metadata_wanted.get("annotations") or {}), POD_CLAIM_NAME: use.name},
+        "annotations": {**(metadata_wanted.get("annotations") or {}), POD_CLAIM_NAME_ANNOTATION: use.name},
         "ownerReferences": [
             {
                 "apiVersion": "v1",
@@ -120,7 +118,7 @@ def released_document(claim: ResourceClaim, gone_uids: Iterable[str]) -> Documen
         status["reservedFor"] = kept
         return document
     del status["reservedFor"]
-    if FINALIZER in claim.metadata.finalizers:
+    if RESOURCE_CLAIM_FINALIZER in claim.metadata.finalizers:
         status.pop("allocation", None)
     return document
 

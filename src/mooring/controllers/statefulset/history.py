@@ -20,6 +20,7 @@ from mooring.api.ownership import controller_of
 from mooring.api.views.daemon_sets import ControllerRevision
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import StatefulSet
+from mooring.api.well_known import CONTROLLER_HASH_LABEL
 from mooring.client.cache.informer import Informer
 from mooring.client.interface import Client
 from mooring.controllers.adoption import claim_objects
@@ -37,8 +38,6 @@ from mooring.controllers.revisions import (
     template_of,
 )
 from mooring.controllers.statefulset.members import revision_of
-
-HASH_LABEL = "controller.kubernetes.io/hash"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +115,7 @@ class StatefulHistory:
         self, stateful_set: StatefulSet, document: Document, data: Document, number: int, collision_count: int
     ) -> tuple[ControllerRevision, int]:
         hashed = revision_hash(data, collision_count)
-        labels = {**stateful_set.spec.template.metadata.labels, HASH_LABEL: hashed}
+        labels = {**stateful_set.spec.template.metadata.labels, CONTROLLER_HASH_LABEL: hashed}
         name = revision_name(stateful_set.metadata.name, hashed)
         annotations = document["metadata"].get("annotations") or {}
         revision = new_revision(stateful_set, data, number, name, labels, annotations)

@@ -18,13 +18,11 @@ from mooring.api.views.meta import OwnerReference
 from mooring.api.views.pod import Pod
 from mooring.api.views.storage import PersistentVolumeClaim
 from mooring.api.views.workloads import StatefulSet
+from mooring.api.well_known import CONTROLLER_REVISION_HASH_LABEL, POD_INDEX_LABEL, STATEFUL_SET_POD_NAME_LABEL
 from mooring.controllers.pod_control import pod_of_template
 from mooring.controllers.pods import is_available
 from mooring.controllers.replicas import replicas_of
 
-POD_NAME_LABEL = "statefulset.kubernetes.io/pod-name"
-POD_INDEX_LABEL = "apps.kubernetes.io/pod-index"
-REVISION_LABEL = "controller-revision-hash"
 _INT32_MAX = 2**31 - 1
 FindClaim: TypeAlias = Callable[[str], PersistentVolumeClaim | None]
 """A claim of the set's namespace by its name."""
@@ -69,7 +67,7 @@ def claim_names(stateful_set: StatefulSet, ordinal: int) -> dict[str, str]:
 
 
 def revision_of(pod: Pod) -> str:
-    return pod.metadata.labels.get(REVISION_LABEL, "")
+    return pod.metadata.labels.get(CONTROLLER_REVISION_HASH_LABEL, "")
 
 
 def partition_of(stateful_set: StatefulSet) -> int:
@@ -95,7 +93,7 @@ def has_identity(stateful_set: StatefulSet, pod: Pod) -> bool:
         and parent == stateful_set.metadata.name
         and metadata.name == member_name(stateful_set, ordinal)
         and metadata.namespace == stateful_set.metadata.namespace
-        and metadata.labels.get(POD_NAME_LABEL) == metadata.name
+        and metadata.labels.get(STATEFUL_SET_POD_NAME_LABEL) == metadata.name
     )
 
 
@@ -124,7 +122,7 @@ def member_document(stateful_set: StatefulSet, template: Document, revision_name
     metadata["labels"] = {
         **(metadata.get("labels") or {}),
         **identity_labels(name, ordinal),
-        REVISION_LABEL: revision_name,
+        CONTROLLER_REVISION_HASH_LABEL: revision_name,
     }
     spec = {**pod["spec"], "hostname": name}
     if stateful_set.spec.service_name:
@@ -136,7 +134,7 @@ def member_document(stateful_set: StatefulSet, template: Document, revision_name
 
 
 def identity_labels(name: str, ordinal: int) -> dict[str, str]:
-    return {POD_NAME_LABEL: name, POD_INDEX_LABEL: str(ordinal)}
+    return {STATEFUL_SET_POD_NAME_LABEL: name, POD_INDEX_LABEL: str(ordinal)}
 
 
 def with_claims(stateful_set: StatefulSet, volumes: list[Document], ordinal: int) -> list[Document]:

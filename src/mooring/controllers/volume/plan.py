@@ -34,10 +34,10 @@ from mooring.api.storage import (
 )
 from mooring.api.views.base import RawQuantity
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from mooring.api.well_known import PROVISIONED_BY
 from mooring.client.events.recorder import EventType
 
 AVAILABLE = "Available"
-PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 DEFAULT_CLASS = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
 _LOST_REFERENCE = "Bound claim has lost reference to PersistentVolume. Data on the volume is lost!"
 _LOST_VOLUME = "Bound claim has lost its PersistentVolume. Data on the volume is lost!"

@@ -18,14 +18,12 @@ from mooring.api.storage import claim_named_by, is_controlled_by_pod, is_ephemer
 from mooring.api.views.meta import KeptWhole
 from mooring.api.views.pod import Pod
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim
+from mooring.api.well_known import PV_PROTECTION_FINALIZER, PVC_PROTECTION_FINALIZER
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.interface import Client, Selection
 from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Outcome
 from mooring.controllers.documents import document_of
 from mooring.controllers.pods import BY_CLAIM, add_claim_index, claim_keys, is_finished
-
-CLAIM_FINALIZER = "kubernetes.io/pvc-protection"
-VOLUME_FINALIZER = "kubernetes.io/pv-protection"
 
 
 class ClaimProtectionController(Controller):
@@ -48,13 +46,13 @@ class ClaimProtectionController(Controller):
 
     async def sync(self, key: str) -> Outcome:
         claim = self._claims.lister.by_key(key)
-        if claim is None or not needs_sync(claim, CLAIM_FINALIZER):
+        if claim is None or not needs_sync(claim, PVC_PROTECTION_FINALIZER):
             return DONE
         try:
             if claim.metadata.deletion_timestamp is None:
-                await add_finalizer(self.client, PERSISTENT_VOLUME_CLAIM, claim, CLAIM_FINALIZER)
+                await add_finalizer(self.client, PERSISTENT_VOLUME_CLAIM, claim, PVC_PROTECTION_FINALIZER)
             elif not await self._is_used(claim):
-                await remove_finalizer(self.client, PERSISTENT_VOLUME_CLAIM, claim, CLAIM_FINALIZER)
+                await remove_finalizer(self.client, PERSISTENT_VOLUME_CLAIM, claim, PVC_PROTECTION_FINALIZER)
         except NotFoundError:
             return DONE
         except ClientError as error:
@@ -69,7 +67,7 @@ class ClaimProtectionController(Controller):
         return any(uses(decode_as(Pod, raw), claim) for raw in listing.items)
 
     def _on_claim(self, claim: PersistentVolumeClaim, is_initial: bool) -> None:
-        if needs_sync(claim, CLAIM_FINALIZER):
+        if needs_sync(claim, PVC_PROTECTION_FINALIZER):
             self.queue.add(claim.key)
 
     def _on_pod(self, pod: Pod) -> None:
@@ -79,7 +77,7 @@ class ClaimProtectionController(Controller):
     def _add_claims_of(self, pod: Pod) -> None:
         for key in claim_keys(pod):
             claim = self._claims.lister.by_key(key)
-            if claim is not None and needs_sync(claim, CLAIM_FINALIZER):
+            if claim is not None and needs_sync(claim, PVC_PROTECTION_FINALIZER):
                 self.queue.add(key)
 
 
@@ -95,13 +93,13 @@ class VolumeProtectionController(Controller):
 
     async def sync(self, key: str) -> Outcome:
         volume = self._volumes.lister.by_key(key)
-        if volume is None or not needs_sync(volume, VOLUME_FINALIZER):
+        if volume is None or not needs_sync(volume, PV_PROTECTION_FINALIZER):
             return DONE
         try:
             if volume.metadata.deletion_timestamp is None:
-                await add_finalizer(self.client, PERSISTENT_VOLUME, volume, VOLUME_FINALIZER)
+                await add_finalizer(self.client, PERSISTENT_VOLUME, volume, PV_PROTECTION_FINALIZER)
             elif volume.status.phase != "Bound":
-                await remove_finalizer(self.client, PERSISTENT_VOLUME, volume, VOLUME_FINALIZER)
+                await remove_finalizer(self.client, PERSISTENT_VOLUME, volume, PV_PROTECTION_FINALIZER)
         except NotFoundError:
             return DONE
         except ClientError as error:
@@ -109,7 +107,7 @@ class VolumeProtectionController(Controller):
         return DONE
 
     def _on_volume(self, volume: PersistentVolume, is_initial: bool) -> None:
-        if needs_sync(volume, VOLUME_FINALIZER):
+        if needs_sync(volume, PV_PROTECTION_FINALIZER):
             self.queue.add(volume.key)
 
 

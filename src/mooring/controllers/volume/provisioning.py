@@ -23,28 +23,25 @@ from mooring.api.kinds import PERSISTENT_VOLUME
 from mooring.api.storage import BOUND_BY_CONTROLLER, SELECTED_NODE, class_of_claim
 from mooring.api.views.node import Node
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from mooring.api.well_known import (
+    HOSTNAME,
+    MIGRATED_TO,
+    PROVISIONED_BY,
+    PV_CONTROLLER_FINALIZER,
+    STORAGE_PROVISIONER,
+    STORAGE_PROVISIONER_BETA,
+)
 from mooring.client.cache.lister import Lister
 from mooring.client.errors import AlreadyExistsError, ClientError, NotFoundError
 from mooring.client.interface import Client
 from mooring.controllers.documents import document_of
-from mooring.controllers.volume.plan import PROVISIONED_BY, VolumeEvent
-from mooring.controllers.volume.writer import (
-    IN_TREE_FINALIZER,
-    IN_TREE_PREFIX,
-    MIGRATED_TO,
-    STORAGE_PROVISIONER,
-    STORAGE_PROVISIONER_BETA,
-    VolumeWriter,
-    annotate,
-    claim_reference,
-    set_migration,
-)
+from mooring.controllers.volume.plan import VolumeEvent
+from mooring.controllers.volume.writer import IN_TREE_PREFIX, VolumeWriter, annotate, claim_reference, set_migration
 
 DEMO_PROVISIONER = "mooring.dev/demo"
 DEMO_FOLDER = "/var/lib/mooring/volumes"
 HOST_PATH = "kubernetes.io/host-path"
 NFS = "kubernetes.io/nfs"
-HOST_NAME_LABEL = "kubernetes.io/hostname"
 _DELETABLE_HOST_PATH = re.compile("/tmp/.+")
 PROVISIONING_FAILED = "ProvisioningFailed"
 
@@ -112,7 +109,7 @@ def provisioned_volume(found: StorageClass, claim: PersistentVolumeClaim, host_n
         "hostPath": {"path": f"{DEMO_FOLDER}/{name}", "type": "DirectoryOrCreate"},
     }
     if host_name is not None:
-        expression = {"key": HOST_NAME_LABEL, "operator": "In", "values": [host_name]}
+        expression = {"key": HOSTNAME, "operator": "In", "values": [host_name]}
         spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}}
     if claim.spec.volume_attributes_class_name:
         spec["volumeAttributesClassName"] = claim.spec.volume_attributes_class_name
@@ -210,7 +207,7 @@ class VolumeProvisioner:
             if node is None:
                 self._fail(claim, f'Failed to get target node: node "{node_name}" not found')
                 return
-            host_name = node.metadata.labels.get(HOST_NAME_LABEL, node_name)
+            host_name = node.metadata.labels.get(HOSTNAME, node_name)
         try:
             await self._client.create(PERSISTENT_VOLUME, "", provisioned_volume(found, claim, host_name))
         except AlreadyExistsError:
@@ -264,9 +261,9 @@ class VolumeProvisioner:
             case BuiltIn():
                 if not self._is_released(volume):
                     return
-                if IN_TREE_FINALIZER in volume.metadata.finalizers:
+                if PV_CONTROLLER_FINALIZER in volume.metadata.finalizers:
                     document = document_of(volume)
-                    kept = [each for each in volume.metadata.finalizers if each != IN_TREE_FINALIZER]
+                    kept = [each for each in volume.metadata.finalizers if each != PV_CONTROLLER_FINALIZER]
                     document["metadata"]["finalizers"] = kept
                     volume = await self._writer.write_volume(volume, document)
                 if volume.metadata.deletion_timestamp is not None:

@@ -21,19 +21,22 @@ from mooring.api.quantity import parse_quantity, quantity_nano
 from mooring.api.storage import BIND_COMPLETED, BOUND_BY_CONTROLLER, is_bound_to
 from mooring.api.views.base import RawQuantity
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim
+from mooring.api.well_known import (
+    EXTERNAL_PROVISIONER_FINALIZER,
+    MIGRATED_TO,
+    PRE_RESIZE_CAPACITY,
+    PROVISIONED_BY,
+    PV_CONTROLLER_FINALIZER,
+    STORAGE_PROVISIONER,
+    STORAGE_PROVISIONER_BETA,
+)
 from mooring.client.cache.informer import Informer
 from mooring.client.cache.lister import AnyObject
 from mooring.client.events.recorder import EventRecorder
 from mooring.client.interface import Client
 from mooring.controllers.documents import document_of
-from mooring.controllers.volume.plan import PROVISIONED_BY, VolumeEvent
+from mooring.controllers.volume.plan import VolumeEvent
 
-MIGRATED_TO = "pv.kubernetes.io/migrated-to"
-STORAGE_PROVISIONER = "volume.kubernetes.io/storage-provisioner"
-STORAGE_PROVISIONER_BETA = "volume.beta.kubernetes.io/storage-provisioner"
-PRE_RESIZE_CAPACITY = "volume.alpha.kubernetes.io/pre-resize-capacity"
-IN_TREE_FINALIZER = "kubernetes.io/pv-controller"
-EXTERNAL_FINALIZER = "external-provisioner.volume.kubernetes.io/finalizer"
 IN_TREE_PREFIX = "kubernetes.io/"
 
 
@@ -202,15 +205,15 @@ def _is_migration_new(provisioner: str, migrated_to: str) -> bool:
 def _wanted_finalizers(volume: PersistentVolume, provisioner: str) -> Sequence[str]:
     finalizers = [*volume.metadata.finalizers]
     if provisioner in DRIVERS:
-        return [each for each in finalizers if each != IN_TREE_FINALIZER]
+        return [each for each in finalizers if each != PV_CONTROLLER_FINALIZER]
     if not provisioner.startswith(IN_TREE_PREFIX):
         return finalizers
     policy = volume.spec.persistent_volume_reclaim_policy
-    if policy == "Delete" and IN_TREE_FINALIZER not in finalizers:
-        finalizers.append(IN_TREE_FINALIZER)
+    if policy == "Delete" and PV_CONTROLLER_FINALIZER not in finalizers:
+        finalizers.append(PV_CONTROLLER_FINALIZER)
     elif policy in ("Retain", "Recycle"):
-        finalizers = [each for each in finalizers if each != IN_TREE_FINALIZER]
-    return [each for each in finalizers if each != EXTERNAL_FINALIZER]
+        finalizers = [each for each in finalizers if each != PV_CONTROLLER_FINALIZER]
+    return [each for each in finalizers if each != EXTERNAL_PROVISIONER_FINALIZER]
 
 
 class AssumeCache(Generic[AnyObject]):
