@@ -85,7 +85,7 @@ class OwnerController(Controller, Generic[AnyOwner]):
     def _on_owner_deleted(self, owner: AnyOwner) -> None:
         self.queue.add(owner.key)
 
-    # --------------------------------------------- events of controlled objects that are not pods: ReplicaSets, …
+    # --------------------------------------- events of controlled objects that are not pods: ReplicaSets, …
 
     def _on_dependent_added(self, dependent: ApiObject, is_initial: bool) -> None:
         metadata = dependent.metadata
@@ -129,7 +129,7 @@ class PodOwnerController(OwnerController[AnyOwner]):
             on_delete=lambda pod: self.on_pod_deleted(pod, is_gone=True),
         )
 
-    # ------------------------------------------------------------------------------------ what kinds override
+    # ------------------------------------------------------------------------------------------------ hooks
 
     def enqueue(self, owner: AnyOwner) -> None:
         """Enqueue an owner whose pods changed."""
@@ -192,7 +192,7 @@ class PodOwnerController(OwnerController[AnyOwner]):
         elif is_owner_changed or are_labels_changed:
             self.on_orphan(new)
 
-    # ------------------------------------------------------------------------------------------ parts of a sync
+    # -------------------------------------------------------------------------------------- parts of a sync
 
     async def claim_pods(
         self,

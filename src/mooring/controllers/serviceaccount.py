@@ -1,9 +1,10 @@
-"""The service account controller: every namespace has an account named `default`.
+"""Objects that every namespace has: the ServiceAccount `default` and the ConfigMap `kube-root-ca.crt`.
 
-Comes in   namespaces and accounts, from informers
-Goes out   accounts created
+Inputs: namespaces, ServiceAccounts and ConfigMaps, from informers. Outputs: both objects, created or restored. Pods
+verify the API server with the CA certificate in the ConfigMap.
 
- 1. A namespace that goes gets none: it would be deleted at once, and the namespace would wait for it.
+1. A terminating namespace gets neither: its deletion would have to wait for them.
+2. A ConfigMap with other data is restored, and a deleted one is created again.
 """
 
 from __future__ import annotations

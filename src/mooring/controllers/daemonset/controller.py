@@ -83,7 +83,7 @@ class DaemonSetController(PodOwnerController[DaemonSet]):
     def selector(self, owner: DaemonSet) -> LabelMatcher:
         return compile_selector(owner.spec.selector)
 
-    # ---------------------------------------------------------------------------------------------- one key
+    # ------------------------------------------------------------------------------------------------- sync
 
     async def sync(self, key: str) -> Outcome:
         daemon_set = self._owners.lister.by_key(key)
@@ -188,7 +188,7 @@ class DaemonSetController(PodOwnerController[DaemonSet]):
 
         await self.write_status(daemon_set, set_status, tries_max=STATUS_TRIES_MAX)
 
-    # ------------------------------------------------------------------------------------------------ events
+    # ----------------------------------------------------------------------------------------------- events
 
     def _on_owner_deleted(self, owner: DaemonSet) -> None:
         self._fits.forget_daemon_set(owner.metadata.uid)

@@ -1,12 +1,11 @@
-"""The history of a DaemonSet: its templates as revisions, the newest, and how many are kept.
+"""The revisions of a DaemonSet: the present template, and the limit of the history.
 
-Comes in   a DaemonSet, its ControllerRevisions from an informer
-Goes out   the revision of its present template, made if there is none; old ones deleted
+Inputs: a DaemonSet and its ControllerRevisions, from an informer. Outputs: the revision of the present template,
+created if needed; old revisions deleted.
 
- 1. There is one revision of a template. Should there be several, the highest stays, and pods of the others are counted
-    as its own.
- 2. Going back to an old template makes its revision the newest: it gets the next number.
- 3. Only revisions that no pod is of are deleted, the oldest first.
+1. A template has one revision. Of several, the highest stays, and pods of the others are relabelled.
+2. A rollback to an old template gives its revision the next number.
+3. Only revisions without pods are deleted, the oldest first.
 """
 
 from __future__ import annotations
@@ -39,22 +38,22 @@ from mooring.controllers.revisions import (
 )
 
 FindPods: TypeAlias = Callable[[], Awaitable[list[Pod]]]
-"""The pods of a DaemonSet, asked for only where they matter."""
+"""Reads the pods of a DaemonSet. Called only if they are needed."""
 
 
 class HistoryError(Exception):
-    """The history could not be events; try again."""
+    """The history could not be determined. Retry."""
 
 
 @dataclass(frozen=True, slots=True)
 class History:
     hashed: str
-    """Of the present template, as the pods carry it."""
+    """Hash of the present template, as in the labels of pods."""
     old: Sequence[ControllerRevision]
 
 
 class DaemonHistory:
-    """Keeps the histories of all DaemonSets."""
+    """The revisions of all DaemonSets."""
 
     def __init__(self, client: Client, revisions: Informer[ControllerRevision]) -> None:
         self._client = client
@@ -62,7 +61,8 @@ class DaemonHistory:
         revisions.add_index(BY_CONTROLLER, controller_index)
 
     async def construct(self, daemon_set: DaemonSet, selector: LabelMatcher, find_pods: FindPods) -> History:
-        """Raises `ClientError`, `AdoptionError` and `HistoryError`."""
+        """Find or create the revision of the present template. Raises `ClientError`, `AdoptionError` and
+        `HistoryError`."""
         namespace = daemon_set.metadata.namespace
         own = self._revisions.lister.by_index(BY_CONTROLLER, daemon_set.metadata.uid)
         orphans = self._revisions.lister.by_index(BY_CONTROLLER, orphan_key(namespace))
@@ -87,7 +87,7 @@ class DaemonHistory:
         return History(current.metadata.labels.get(CONTROLLER_REVISION_HASH_LABEL, ""), old)
 
     async def clean_up(self, daemon_set: DaemonSet, old: Sequence[ControllerRevision], pods: Iterable[Pod]) -> None:
-        """Delete what is more than the limit. Raises `ClientError`."""
+        """Delete the revisions beyond the limit. Raises `ClientError`."""
         limit = daemon_set.spec.revision_history_limit
         excess = len(old) - (limit if limit is not None else 10)
         if excess <= 0:
@@ -118,7 +118,7 @@ class DaemonHistory:
         return decode_as(ControllerRevision, answer)
 
     async def _count_collision(self, daemon_set: DaemonSet) -> None:
-        """The next attempt will have another name."""
+        """Write the next collision count, so that the next sync uses another name."""
         fresh = await read_document(self._client, daemon_set)
         status: Document = fresh.setdefault("status", {})
         known = status.get("collisionCount")
@@ -145,7 +145,7 @@ class DaemonHistory:
         return kept
 
     async def _label(self, revision: ControllerRevision) -> ControllerRevision:
-        """One that a very old version made."""
+        """Label a revision that an old version of Kubernetes created."""
         document = document_of(revision)
         metadata = document["metadata"]
         metadata["labels"] = {**(metadata.get("labels") or {}), CONTROLLER_REVISION_HASH_LABEL: revision.metadata.name}

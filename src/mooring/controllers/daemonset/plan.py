@@ -1,13 +1,15 @@
-"""What a DaemonSet needs next: a pod where one is missing, none where none should be, new ones for old. Decides only.
+"""Pods to create and delete for a DaemonSet, and its status. No I/O.
 
-Comes in   a DaemonSet, nodes with their `Fit`, its pods by node, the hash of the newest revision, the time
-Goes out   a `Plan`: nodes that get a pod, pods that are deleted, what is said about it; the counts of the status
+Inputs: a DaemonSet, the fits of nodes, its pods by node, the hash of the newest revision, the time. Outputs: a
+`Plan`; the counts of the status.
 
- 1. A node has one pod, or two while a surging update waits for the new one to be available.
- 2. A failed pod is deleted and made anew, with a backoff for each node: a kubelet that rejects it would do so for ever.
- 3. An update deletes no available pod if that makes more than maxUnavailable unavailable; pods that are not available
-    are replaced without asking. With maxSurge it deletes none before the new one on the node is available.
- 4. Nodes are looked at in the order of the informer, so that a run can be replayed.
+1. A node has one pod, or two while a surging update waits for the new one to be available.
+2. A failed pod is deleted and replaced. The first one of a node is deleted at once, the next after 1 s, 2 s, … up
+   to 15 minutes: a kubelet that rejects the pod would do so forever. A node without a failure for twice that long
+   starts again.
+3. An update deletes no available pod if more than maxUnavailable would be unavailable. Unavailable pods are
+   replaced at once. With maxSurge no old pod is deleted before the new one of the node is available.
+4. Nodes are processed in the order of the informer, so that a run can be replayed.
 """
 
 from __future__ import annotations
@@ -26,30 +28,30 @@ from mooring.controllers.replicas import scaled_value
 from mooring.kit.backoff import Backoff
 
 FAILED_BACKOFF = Backoff(initial_s=1.0, max_s=900.0)
-"""How long a node waits for the deletion of its next failed pod."""
+"""How long a node waits until its next failed pod is deleted."""
 FORGOTTEN_AFTER_S = 2 * FAILED_BACKOFF.max_s
 
 
 @dataclass(slots=True)
 class Plan:
     nodes: list[str] = field(default_factory=list)
-    """They get a pod."""
+    """Nodes that get a pod."""
     to_delete: list[Pod] = field(default_factory=list)
     events: list[tuple[EventType, str, str]] = field(default_factory=list)
-    """Type, reason and message of events."""
+    """Type, reason and message."""
     failed_on: list[str] = field(default_factory=list)
-    """Nodes whose failed pod is deleted now: the next there will have to wait longer."""
+    """Nodes whose failed pod is deleted now. The next one waits longer."""
     later_s: float | None = None
-    """After how long a failed pod may be deleted that has to wait now."""
+    """Seconds until the next failed pod may be deleted."""
 
 
 @dataclass(frozen=True, slots=True)
 class SyncState:
-    """What all questions about one DaemonSet start from."""
+    """Inputs of one sync."""
 
     daemon_set: DaemonSet
     fits: Mapping[str, Fit]
-    """By node name: all nodes that there are."""
+    """Fits of all nodes, by name."""
     hashed: str
     now_s: float
 
@@ -65,7 +67,7 @@ class SyncState:
 
 
 def plan_nodes(state: SyncState, by_node: Mapping[str, Sequence[Pod]], backoff_s: Callable[[str], float]) -> Plan:
-    """One pod on each node that should have one. `backoff_s` says how long a failed pod of a node has to wait."""
+    """One pod on each node that needs one. `backoff_s` gives how long the failed pod of a node has to wait."""
     plan = Plan()
     does_surge = surge_count(state.daemon_set, 1) > 0
     for name, fit in state.fits.items():
@@ -80,7 +82,7 @@ def plan_nodes(state: SyncState, by_node: Mapping[str, Sequence[Pod]], backoff_s
                 plan.to_delete += sorted(running, key=_oldest_first)[1:]
         else:
             plan.to_delete += [pod for pod in pods or () if pod.metadata.deletion_timestamp is None]
-    # A pod for a node that never came is on no node, so nobody else would collect it.
+    # A pod for a node that never existed is on no node, so the pod garbage collector does not delete it.
     for name, pods in by_node.items():
         if name not in state.fits:
             plan.to_delete += [pod for pod in pods if not pod.spec.node_name]
@@ -101,7 +103,7 @@ def plan_update(state: SyncState, by_node: Mapping[str, Sequence[Pod]]) -> Plan:
 
 
 def count_status(state: SyncState, by_node: Mapping[str, Sequence[Pod]]) -> DaemonSetStatus:
-    """The counts alone."""
+    """The counts of the status."""
     desired = current = misscheduled = ready = updated = available = 0
     for name, fit in state.fits.items():
         pods = by_node.get(name)
@@ -142,11 +144,11 @@ def unavailable_count(daemon_set: DaemonSet, desired: int) -> int:
     return scaled_value(strategy.rolling_update.max_unavailable, desired, is_rounded_up=True)
 
 
-# --- one node ---------------------------------------------------------------------------------------------------
+# --- one node ------------------------------------------------------------------------------------------------
 
 
 def _delete_finished(plan: Plan, node_name: str, pods: Sequence[Pod], backoff_s: Callable[[str], float]) -> list[Pod]:
-    """The pods that are neither going nor ended; those that have ended are to be deleted."""
+    """Plan the deletion of finished pods. Returns the running ones."""
     running = []
     for pod in pods:
         if pod.metadata.deletion_timestamp is not None:
@@ -169,7 +171,7 @@ def _delete_finished(plan: Plan, node_name: str, pods: Sequence[Pod], backoff_s:
 
 
 def _delete_surplus_surge_pods(plan: Plan, state: SyncState, node_name: str, running: list[Pod]) -> None:
-    """Two may be there: an old pod that is ready, and a new one that is not available yet."""
+    """A node may have two pods: an old one that is ready, and a new one that is not available yet."""
     if not running and state.fits[node_name].should_run:
         plan.nodes.append(node_name)
     if len(running) <= 1:
@@ -189,11 +191,11 @@ def _delete_surplus_surge_pods(plan: Plan, state: SyncState, node_name: str, run
 
 
 def _oldest_first(pod: Pod) -> tuple[bool, str, str]:
-    # Stamps of the API are of one form, so that their text has the order of their time.
+    # Timestamps of the API have one format, so their text sorts by time.
     return not pod.spec.node_name, pod.metadata.creation_timestamp or "", pod.metadata.name
 
 
-# --- updating ---------------------------------------------------------------------------------------------------
+# --- updating ------------------------------------------------------------------------------------------------
 
 
 def _plan_replacing(state: SyncState, everywhere: Mapping[str, Sequence[Pod]], unavailable_max: int) -> Plan:
@@ -207,7 +209,7 @@ def _plan_replacing(state: SyncState, everywhere: Mapping[str, Sequence[Pod]], u
             continue
         new, old = pair
         if (new is None) == (old is None):
-            unavailable += 1  # somebody is missing or too many: `plan_nodes` sees to it
+            unavailable += 1  # a pod is missing or one too many: `plan_nodes` corrects that
         elif old is None:
             assert new is not None
             unavailable += not state.is_available(new)
@@ -258,7 +260,7 @@ def _plan_surging(state: SyncState, everywhere: Mapping[str, Sequence[Pod]], sur
 
 
 def _new_and_old(state: SyncState, pods: Sequence[Pod]) -> tuple[Pod | None, Pod | None] | None:
-    """The pod of the newest template and the one of an older; None if there are two of a sort."""
+    """The pod of the newest template and the pod of an older one. None if there are two of either."""
     new: Pod | None = None
     old: Pod | None = None
     for pod in pods:
@@ -277,16 +279,16 @@ def _new_and_old(state: SyncState, pods: Sequence[Pod]) -> tuple[Pod | None, Pod
 
 class FailedPodsBackoff:
     def __init__(self) -> None:
-        self._by_key: dict[str, tuple[int, float]] = {}  # failures and the last one's time, the oldest first
+        self._by_key: dict[str, tuple[int, float]] = {}  # number of failures and time of the last one, oldest first
 
     def wait_s(self, key: str, now_s: float) -> float:
-        """How long a wait is in force for the key; 0 if none is."""
+        """How long the deletion has to wait. 0 if it may happen now."""
         failures, last_s = self._by_key.get(key, (0, 0.0))
         wait_s = FAILED_BACKOFF.delay_s(failures)
         return wait_s if failures and now_s - last_s < wait_s else 0.0
 
     def record(self, key: str, now_s: float) -> None:
-        """A failed pod is being deleted."""
+        """Record that a failed pod is deleted."""
         while self._by_key:
             oldest, (_, last_s) = next(iter(self._by_key.items()))
             if now_s - last_s <= FORGOTTEN_AFTER_S:
@@ -322,7 +324,7 @@ def is_same_status(daemon_set: DaemonSet, counts: DaemonSetStatus) -> bool:
 
 
 def status_document(status: Document, counts: DaemonSetStatus) -> Document:
-    """The status with these counts, and everything else that it has."""
+    """A status with new counts. Other fields stay."""
     document = dict(status)
     for name, sent_as in _COUNTS.items():
         count = getattr(counts, name)

@@ -1,10 +1,11 @@
-"""The endpoints controller: keeps the older `Endpoints` of services that have a selector.
+"""The Endpoints controller writes the older Endpoints of services with a selector.
 
-Comes in   services, pods and endpoints, from informers
-Goes out   one Endpoints object for each service, of its name; deleted with it
+Inputs: services, pods and Endpoints, from informers. Outputs: one Endpoints object for each service, deleted with
+it.
 
- 1. Whoever follows services today reads slices; this is for those who do not yet.
- 2. An update carries the version that was looked at, so a copy that is too old is found out and looked at again.
+1. Addresses with the same set of ports form one subset. An address that is not ready on one port is not ready.
+2. Of more than `ENDPOINTS_MAX` addresses the ready ones come first, from each subset in proportion.
+3. An update carries the resourceVersion of the informer, so that a stale sync ends in a conflict and is retried.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ from mooring.controllers.pods import is_ready
 ENDPOINTS_MAX = 1000
 MANAGER = "endpoint-controller"
 AddressKey: TypeAlias = tuple[str, str]
-"""Address and uid of the pod: two pods may share an address, on the host's network."""
+"""Address and uid of the pod. Pods in the host network share addresses."""
 _NO_PORT = EndpointPort(port=-1)
 
 
@@ -116,7 +117,7 @@ def _port_document(port: EndpointPort) -> Document:
 
 
 def truncated(subsets: list[Document]) -> list[Document] | None:
-    """The subsets cut down to what one object may hold; None if they are few enough."""
+    """The subsets cut to the maximum of one object. None if they are below it."""
     ready = sum(len(subset.get("addresses", ())) for subset in subsets)
     unready = sum(len(subset.get("notReadyAddresses", ())) for subset in subsets)
     if ready + unready <= ENDPOINTS_MAX:
@@ -148,7 +149,7 @@ def labels_of_endpoints(service: Service) -> dict[str, str]:
 
 
 def are_labels_right(found: Mapping[str, str], service: Service) -> bool:
-    """Whether they are the service's, besides our own."""
+    """Whether labels are those of the service, apart from those of the controller."""
     if found.get(ENDPOINTS_MANAGED_BY_LABEL) != MANAGER:
         return False
     rest = {
@@ -158,7 +159,7 @@ def are_labels_right(found: Mapping[str, str], service: Service) -> bool:
 
 
 def are_subsets_same(found: list[Document], wanted: list[Document]) -> bool:
-    """In whatever order they stand; versions of pods do not count."""
+    """Equality in any order, without the resource versions of pods."""
     return sorted(map(_comparable, found)) == sorted(map(_comparable, wanted))
 
 
@@ -187,7 +188,7 @@ class EndpointsController(Controller):
         self._endpoints = context.informers.informer(Endpoints)
         self._endpoints.add_handler(self.name, on_add=self._on_endpoints, on_delete=self._on_endpoints_deleted)
 
-    # ------------------------------------------------------------------------------------------- one service
+    # ------------------------------------------------------------------------------------------------- sync
 
     async def sync(self, key: str) -> Outcome:
         service = self._service_pods.service(key)
@@ -210,7 +211,7 @@ class EndpointsController(Controller):
             return
 
     async def _write(self, service: Service) -> None:
-        """If it differs. Raises `ClientError`, after an event."""
+        """Create or update the Endpoints if they differ. Raises `ClientError`, after an event."""
         namespace, name = service.metadata.namespace, service.metadata.name
         pods, trigger_time = self._service_pods.read(service)
         subsets = plan_subsets(service, pods)
@@ -249,10 +250,11 @@ class EndpointsController(Controller):
             message = f"Failed to update endpoint {service.key}: {error}"
             self._recorder.event(about, "Warning", "FailedToUpdateEndpoint", message)
 
-    # ------------------------------------------------------------------------------------------ what is heard
+    # ----------------------------------------------------------------------------------------------- events
 
     def _on_endpoints(self, endpoints: Endpoints, is_initial: bool) -> None:
-        """What was left over from services that went while nobody looked. Elections of leaders were once held here."""
+        """Enqueue Endpoints whose service was deleted while the controller did not run, but not those of leader
+        election."""
         if is_initial and LEADER_ANNOTATION not in endpoints.metadata.annotations:
             self.queue.add(endpoints.key)
 

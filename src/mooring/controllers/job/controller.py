@@ -1,15 +1,13 @@
-"""The Job controller: pods that run until enough of them have succeeded, or too many have failed.
+"""The Job controller runs pods until enough of them have succeeded or too many have failed.
 
-Comes in   Jobs and pods, from informers
-Goes out   pods created, deleted, adopted and released; the status of Jobs
+Inputs: Jobs and pods, from informers. Outputs: pods created, deleted, adopted and released; the status of Jobs.
 
- 1. What pods tell is gathered for `BATCH_S`: a Job of a thousand pods is not looked at a thousand times a second. A
-    change of the Job itself is looked state, at once.
- 2. Pods are created and deleted only when the informer shows what was asked for last (`expectations`), and a finalizer
-    that was taken away is not taken away, or counted, again (`_releasing`).
- 3. A Job is not looked at before the last write to its status was seen (`own_writes`): who was counted a moment ago has
-    failed_indexes its finalizer and is not in the old counts either, so that a pod too many would be made in its place.
- 4. The record of failures is kept in memory: after a restart of the controller the waiting begins anew.
+1. Pod events are batched for `BATCH_S`. A change of the Job's spec is synced at once.
+2. Pods are created and deleted only while the expectations are met. A finalizer that was removed is not removed or
+   counted again (`_releasing`).
+3. A Job is not synced before the informer shows the last write of its status. A pod that was just counted has lost
+   its finalizer and is not in the old counts, so an additional pod would be created.
+4. The record of failures is in memory: after a restart the backoff starts again.
 """
 
 from __future__ import annotations
@@ -65,7 +63,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _SyncState:
-    """One look at one Job."""
+    """One sync of one Job."""
 
     summary: PodSummary
     progress: Progress
@@ -108,7 +106,7 @@ class JobController(PodOwnerController[Job]):
         super().stop()
         self._orphans.stop()
 
-    # ---------------------------------------------------------------------------------------------- one key
+    # ------------------------------------------------------------------------------------------------- sync
 
     async def sync(self, key: str) -> Outcome:
         job = self._owners.lister.by_key(key)
@@ -133,7 +131,7 @@ class JobController(PodOwnerController[Job]):
         return Failed(str(failure)) if failure is not None else DONE
 
     async def _sync_job(self, key: str, job: Job) -> Exception | None:
-        """One round. Raises what stops it; returns what went wrong with pods, to be tried again."""
+        """Sync a Job. Raises errors that end the sync. Returns an error of pods, to be retried."""
         are_expectations_met = self._expectations.are_met(key)
         if not are_expectations_met:
             self.queue.add_after(key, RESYNC_S)
@@ -144,7 +142,7 @@ class JobController(PodOwnerController[Job]):
         if end is not None:
             deleted, ready, failure = await self._job_pods.delete_active(job, state.summary.active_pods)
             if deleted != state.summary.active or not are_expectations_met:
-                end = None  # some pods may not be known yet, so not all could be counted
+                end = None  # some pods may not be in the informer yet, so that not all were counted
             _subtract_deleted(state.summary, deleted, ready)
         else:
             self._enqueue_at_deadline(key, job, state)
@@ -178,7 +176,7 @@ class JobController(PodOwnerController[Job]):
             self.queue.add_after(key, left_s)
 
     async def _manage(self, key: str, state: _SyncState) -> Exception | None:
-        """Creates or deletes pods; the first error."""
+        """Create or delete pods. Returns the first error."""
         summary = state.summary
         match plan_pods(summary, state.record, state.now_s):
             case RemovePods(pods):
@@ -203,7 +201,7 @@ class JobController(PodOwnerController[Job]):
         elif progress.set_condition("Suspended", "False", "JobResumed", "Job resumed", state.now):
             state.is_changed = True
             self._recorder.event(job, "Normal", "Resumed", "Job resumed")
-            progress.start_time = state.now  # a deadline counts the time in which it was not suspended
+            progress.start_time = state.now  # the deadline excludes the time in which the Job was suspended
 
     def _set_counts(self, state: _SyncState) -> None:
         summary, progress = state.summary, state.progress
@@ -213,7 +211,7 @@ class JobController(PodOwnerController[Job]):
         progress.active, progress.ready, progress.terminating = counts
 
     async def _count(self, key: str, state: _SyncState, end: JobCondition | None) -> None:
-        """Write down who is counted, release them, and write down the counts."""
+        """List the pods to be counted in the status, remove their finalizers, then count them."""
         summary, progress = state.summary, state.progress
         tracking = track(summary, end, progress)
         if state.is_changed or tracking.is_changed:
@@ -261,7 +259,7 @@ class JobController(PodOwnerController[Job]):
         self._releasing.pop(key, None)
         self._failure_records.pop(key, None)
 
-    # ------------------------------------------------------------------------------------------------ events
+    # ----------------------------------------------------------------------------------------------- events
 
     def enqueue(self, owner: Job) -> None:
         self.queue.add_after(owner.key, BATCH_S)
@@ -326,7 +324,7 @@ def _subtract_deleted(summary: PodSummary, deleted: int, ready: int) -> None:
 
 
 def _tracked(pod: Pod) -> Pod:
-    """A pod that was adopted just now: the informer does not show its finalizer yet."""
+    """A pod that was adopted in this sync: the informer does not show its finalizer yet."""
     if has_finalizer(pod):
         return pod
     finalizers = (*pod.metadata.finalizers, JOB_TRACKING_FINALIZER)

@@ -1,11 +1,12 @@
-"""The pods of a Job: made, deleted, released from their finalizer.
+"""Creates, deletes and releases the pods of Jobs.
 
-Comes in   from the controller of Jobs: so many pods, these pods to delete, these to release
-Goes out   requests and events; how many of them worked
+Inputs: numbers of pods, pods to delete, pods to release. Outputs: requests and events.
 
- 1. Every pod is made with the tracking finalizer, and an indexed one with its index as label, annotation, host name and
-    environment variable.
- 2. A pod that is not needed any more loses its finalizer before it is deleted: it is not to be counted.
+1. Every pod has the tracking finalizer. A pod of an indexed Job has its index as label, annotation, host name and
+   environment variable.
+2. A pod that is not needed loses its finalizer before it is deleted, so that it is not counted.
+3. `OrphanPodReleaser` removes the finalizer of pods whose Job is gone or finished. It never touches a pod of an
+   active Job, which counts it.
 """
 
 from __future__ import annotations
@@ -39,11 +40,11 @@ INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
 GENERATED_NAME_LENGTH_MAX = 63 - SUFFIX_LENGTH
 _RELEASE = {"metadata": {"$deleteFromPrimitiveList/finalizers": [JOB_TRACKING_FINALIZER]}}
 OrphanKey: TypeAlias = tuple[str, str, str]
-"""Namespace and name of a pod; or namespace, nothing, and the uid of a Job whose pods are to be looked at."""
+"""Namespace and name of a pod; or namespace, empty name, and the uid of a Job whose pods are checked."""
 
 
 class JobPods:
-    """Acts for the controller of Jobs."""
+    """Creates, deletes and releases the pods of Jobs."""
 
     def __init__(self, client: Client, pod_control: PodControl, expectations: Expectations) -> None:
         self._client = client
@@ -51,7 +52,7 @@ class JobPods:
         self._expectations = expectations
 
     async def create(self, job: Job, wanted: CreatePods, delayed: Mapping[int, Pod]) -> tuple[int, Exception | None]:
-        """How many were made, and the first error."""
+        """Create pods. Returns how many were created, and the first error."""
         self._expectations.expect_creations(job.key, wanted.count)
         pod = job_pod(job)
 
@@ -62,7 +63,7 @@ class JobPods:
         return await self._pod_control.create_pods(job, wanted.count, make_pod)
 
     async def delete_unneeded(self, job: Job, pods: Sequence[Pod]) -> tuple[int, int, Exception | None]:
-        """Release and delete pods. How many went, how many of them were ready, and the first error."""
+        """Release and delete pods. Returns how many were deleted, how many of them were ready, and the first error."""
         self._expectations.expect_deletions(job.key, [pod.key for pod in pods])
 
         async def release_tracked(pod: Pod) -> None:
@@ -73,7 +74,7 @@ class JobPods:
         return len(pods) - len(errors), sum(is_ready(pod) for pod in pods), errors[0] if errors else None
 
     async def delete_active(self, job: Job, pods: Sequence[Pod]) -> tuple[int, int, Exception | None]:
-        """Delete the pods of a Job that ends; they keep their finalizer until they are counted."""
+        """Delete the pods of a Job that ends. They keep their finalizer until they are counted."""
 
         async def delete_one(pod: Pod) -> None:
             with contextlib.suppress(NotFoundError):
@@ -83,7 +84,7 @@ class JobPods:
         return len(pods) - len(errors), sum(is_ready(pod) for pod in pods), errors[0] if errors else None
 
     async def release_all(self, pods: Sequence[Pod]) -> tuple[list[Pod], Exception | None]:
-        """Take their finalizers away. Those that have none now, and the first error."""
+        """Remove the finalizers of pods. Returns the released pods, and the first error."""
         released: dict[str, Pod] = {}
 
         async def release_one(pod: Pod) -> None:
@@ -95,13 +96,13 @@ class JobPods:
         return [*released.values()], errors[0] if errors else None
 
     async def release(self, pod: Pod) -> None:
-        """Raises `ClientError`."""
+        """Remove the finalizer of a pod. Raises `ClientError`."""
         namespace, name = pod.metadata.namespace, pod.metadata.name
         await self._client.patch(POD, namespace, name, _RELEASE, form=PatchForm.STRATEGIC)
 
 
 def job_pod(job: Job) -> Document:
-    """A pod as the Job's template wants it, to be counted."""
+    """A pod of the Job's template, with the tracking finalizer."""
     template: Document = document_of(job)["spec"].get("template") or {}
     pod = pod_of_template(template, job)
     metadata = pod["metadata"]
@@ -112,7 +113,7 @@ def job_pod(job: Job) -> Document:
 
 
 def indexed_pod(job: Job, pod: Document, index: int, replaced: Pod | None) -> Document:
-    """The pod of one index; shares with the pod what is the same for all."""
+    """The pod of one index. It shares common parts with `pod`."""
     metadata, spec, name = pod["metadata"], pod["spec"], job.metadata.name
     annotations = {**(metadata.get("annotations") or {}), JOB_COMPLETION_INDEX: str(index)}
     if job.spec.backoff_limit_per_index is not None:
@@ -128,7 +129,7 @@ def indexed_pod(job: Job, pod: Document, index: int, replaced: Pod | None) -> Do
 
 
 def indexed_generate_name(job_name: str, index: int) -> str:
-    """Shortened in the middle, so that the index stays readable."""
+    """The prefix of a generated name, shortened before the index."""
     end = f"-{index}-"
     return f"{job_name[: GENERATED_NAME_LENGTH_MAX - len(end)]}{end}"
 
@@ -142,7 +143,7 @@ def _with_index_variable(container: Document) -> Document:
 
 
 class OrphanPodReleaser:
-    """Looks after them in tasks of its own: a Job's own round must not wait for them."""
+    """Removes finalizers in its own workers, so that syncs of Jobs do not wait."""
 
     def __init__(self, queue: WorkQueue[OrphanKey], jobs: Lister[Job], pods: Lister[Pod], job_pods: JobPods) -> None:
         self._queue = queue
@@ -193,5 +194,5 @@ class OrphanPodReleaser:
 
 
 def is_managed_externally(job: Job) -> bool:
-    """Whether the Job says that another controller works on it."""
+    """Whether `managedBy` names another controller."""
     return job.spec.managed_by is not None and job.spec.managed_by != JOB_CONTROLLER_NAME

@@ -1,13 +1,13 @@
-"""Node taints and labels: what a node must carry because of its state.
+"""Taints and labels of a node, by its state; and the patches that write them.
 
-Comes in   nodes
-Goes out   taints to add and to take away (`TaintChange`), taint lists after a change, labels to set
+Inputs: nodes and pods. Outputs: a `TaintChange`, labels to set; patches.
 
- 1. NoSchedule taints mirror conditions and `spec.unschedulable`; only those are compared, whoever set them.
- 2. Not-ready and unreachable are never both on a node as NoExecute: they mirror one condition.
- 3. Taints are the same if key and effect are.
-
-Decides only.
+1. NoSchedule taints mirror conditions and `spec.unschedulable`. Other taints are not compared.
+2. A node has never both not-ready and unreachable as NoExecute taints: they mirror one condition.
+3. Taints are equal if key and effect are.
+4. A patch replaces the list of taints. It carries the resourceVersion and is retried after a conflict, up to five
+   times. It adds and removes in one write.
+5. Only pods with a Ready condition that is not False are marked as not ready. A pod that is gone is no error.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _decode = msgspec.json.Decoder(dict[str, object]).decode
 
 @dataclass(frozen=True, slots=True)
 class TaintChange:
-    """What is to be done about a node's taints."""
+    """Taints to add and to remove."""
 
     added: tuple[Taint, ...] = ()
     removed: tuple[Taint, ...] = ()
@@ -70,7 +70,7 @@ class TaintChange:
 
 
 def no_schedule_change(node: Node) -> TaintChange:
-    """So that the NoSchedule taints mirror the conditions."""
+    """The change after which the NoSchedule taints mirror the conditions."""
     keys = [
         key
         for condition in node.status.conditions
@@ -87,7 +87,7 @@ def no_schedule_change(node: Node) -> TaintChange:
 
 
 def no_execute_change(ready_status: str) -> TaintChange | None:
-    """What a node in that state should carry; None if it is ready."""
+    """The NoExecute taints of a node with that Ready status. None if it is ready."""
     if ready_status == "False":
         return TaintChange((NOT_READY,), (UNREACHABLE,))
     if ready_status == "Unknown":
@@ -103,7 +103,7 @@ def has_taint(taints: Iterable[Taint], wanted: Taint) -> bool:
 
 
 def taints_after(taints: list[Document], change: TaintChange, now: str) -> list[Document] | None:
-    """The taints of a node after a change; None if nothing changes. A taint that is added again gets a new time."""
+    """The taints after a change. None if nothing changes. A taint that is added again gets a new time."""
     result = [*taints]
     is_changed = False
     for taint in change.added:
@@ -124,7 +124,7 @@ def taints_after(taints: list[Document], change: TaintChange, now: str) -> list[
 
 
 def labels_to_set(node: Node) -> dict[str, str]:
-    """The old names of labels, which follow the new ones."""
+    """The deprecated labels that copy other labels."""
     labels = node.metadata.labels
     return {old: labels[new] for new, old in _COPIED_LABELS if new in labels and labels.get(old) != labels[new]}
 
@@ -134,7 +134,7 @@ def _is_same(document: Document, taint: Taint) -> bool:
 
 
 class NodeWriter:
-    """Writes for one controller."""
+    """Patches nodes for one controller."""
 
     def __init__(self, client: Client, clock: Clock, entropy: Entropy) -> None:
         self._client = client
@@ -142,7 +142,7 @@ class NodeWriter:
         self._entropy = entropy
 
     async def change_taints(self, name: str, change: TaintChange) -> None:
-        """Raises `ClientError`."""
+        """Change taints, with retries on conflicts. Raises `ClientError`."""
         for left in reversed(range(TRIES_MAX)):
             node: Document = _decode(await self._client.get(NODE, "", name))
             spec: Document = node.get("spec") or {}
@@ -160,11 +160,11 @@ class NodeWriter:
             await self._clock.wait(RETRY_S * (1.0 + self._entropy.uniform()))
 
     async def set_labels(self, name: str, labels: Mapping[str, str]) -> None:
-        """Raises `ClientError`."""
+        """Set labels. Raises `ClientError`."""
         await self._client.patch(NODE, "", name, {"metadata": {"labels": dict(labels)}}, form=PatchForm.STRATEGIC)
 
     async def set_conditions(self, name: str, uid: str, revision: str, conditions: list[Document]) -> None:
-        """Only on the very state from which they were decided: a heartbeat may have come. Raises `ClientError`."""
+        """Write conditions if the node is unchanged since they were decided. Raises `ClientError`."""
         patch = {"metadata": {"uid": uid, "resourceVersion": revision}, "status": {"conditions": conditions}}
         await self._client.patch(NODE, "", name, patch, form=PatchForm.STRATEGIC, subresource="status")
 
@@ -172,7 +172,7 @@ class NodeWriter:
 async def mark_pods_not_ready(
     client: Client, recorder: EventRecorder, clock: Clock, pods: Sequence[Pod]
 ) -> list[ClientError]:
-    """What went wrong; the rest is done."""
+    """Mark pods as not ready. Returns the errors."""
     errors: list[ClientError] = []
     for pod in pods:
         ready = ready_condition(pod)

@@ -80,7 +80,7 @@ class _SetController(PodOwnerController[AnySet]):
     def selector(self, owner: AnySet) -> LabelMatcher:
         return selector_of(owner)
 
-    # ---------------------------------------------------------------------------------------------- one key
+    # ------------------------------------------------------------------------------------------------- sync
 
     async def sync(self, key: str) -> Outcome:
         owner = self._owners.lister.by_key(key)
@@ -195,7 +195,7 @@ class _SetController(PodOwnerController[AnySet]):
 
         await self.write_status(owner, set_status, tries_max=STATUS_TRIES_MAX)
 
-    # ------------------------------------------------------------------------------------------------ events
+    # ----------------------------------------------------------------------------------------------- events
 
     def _on_owner_updated(self, old: AnySet, new: AnySet) -> None:
         if new.spec == old.spec and new.metadata.deletion_timestamp == old.metadata.deletion_timestamp:

@@ -70,7 +70,7 @@ class StatefulSetController(PodOwnerController[StatefulSet]):
     def selector(self, owner: StatefulSet) -> LabelMatcher:
         return compile_selector(owner.spec.selector)
 
-    # ---------------------------------------------------------------------------------------------- one key
+    # ------------------------------------------------------------------------------------------------- sync
 
     async def sync(self, key: str) -> Outcome:
         stateful_set = self._owners.lister.by_key(key)
@@ -112,7 +112,7 @@ class StatefulSetController(PodOwnerController[StatefulSet]):
             return DONE
         return self.outcome_until_available(pods, stateful_set.spec.min_ready_seconds, now_s)
 
-    # --------------------------------------------------------------------------------------------- executing
+    # -------------------------------------------------------------------------------------------- executing
 
     async def _execute(self, stateful_set: StatefulSet, planned: Plan, history: History) -> Exception | None:
         """Execute the phases of a plan. The first error ends the sync and is returned."""
@@ -184,7 +184,7 @@ class StatefulSetController(PodOwnerController[StatefulSet]):
 
         await self.write_status(stateful_set, set_status, tries_max=STATUS_TRIES_MAX, retry_on=ConflictError)
 
-    # ------------------------------------------------------------------------------------------------ events
+    # ----------------------------------------------------------------------------------------------- events
 
     def on_owned_pod_updated(self, owner: StatefulSet, old: Pod, new: Pod) -> None:
         self.enqueue(owner)

@@ -1,11 +1,11 @@
-"""The history of a StatefulSet: its templates as revisions, the current one and the newest.
+"""The revisions of a StatefulSet: the current and the updated template.
 
-Comes in   a StatefulSet, its ControllerRevisions from an informer
-Goes out   a `History`, with a revision made if the template is new; old ones deleted
+Inputs: a StatefulSet and its ControllerRevisions, from an informer. Outputs: a `History`, with a revision created
+for a new template; old revisions deleted.
 
- 1. The current revision is what the status says, until an update is complete; without one it is the newest.
- 2. Going back to an old template makes its revision the newest: it gets the next number.
- 3. A revision that a pod is of is never deleted.
+1. The current revision is that of the status until an update is complete. Without one it is the newest.
+2. A rollback to an old template gives its revision the next number.
+3. A revision with pods is never deleted.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class History:
     update: ControllerRevision
     collision_count: int
     revisions: Sequence[ControllerRevision]
-    """All, in order; without one that was made just now."""
+    """All revisions in order, without one that this sync created."""
 
     @property
     def current_name(self) -> str:
@@ -64,7 +64,7 @@ class History:
 
 
 class StatefulHistory:
-    """Keeps the histories of all StatefulSets."""
+    """The revisions of all StatefulSets."""
 
     def __init__(self, client: Client, revisions: Informer[ControllerRevision]) -> None:
         self._client = client
@@ -72,13 +72,13 @@ class StatefulHistory:
         revisions.add_index(BY_CONTROLLER, controller_index)
 
     async def adopt(self, stateful_set: StatefulSet, selector: LabelMatcher) -> None:
-        """Raises `AdoptionError`."""
+        """Adopt orphaned revisions. Raises `AdoptionError`."""
         orphans = [each for each in self._list(stateful_set, selector) if controller_of(each.metadata) is None]
         if orphans:
             await claim_objects(self._client, stateful_set, orphans, lambda each: True)
 
     async def construct(self, stateful_set: StatefulSet, selector: LabelMatcher) -> History:
-        """Raises `ClientError`."""
+        """Find or create the revision of the present template. Raises `ClientError`."""
         revisions = in_order(self._list(stateful_set, selector))
         document = document_of(stateful_set)
         data = revision_data(document)
@@ -95,7 +95,7 @@ class StatefulHistory:
         return History(next(named, update), update, collision_count, revisions)
 
     async def truncate(self, stateful_set: StatefulSet, history: History, pods: Iterable[Pod]) -> None:
-        """Delete what is more than the limit. Raises `ClientError`."""
+        """Delete the revisions beyond the limit. Raises `ClientError`."""
         limit = stateful_set.spec.revision_history_limit
         limit = limit if limit is not None else 10
         alive = {history.current_name, history.update_name, *(revision_of(pod) for pod in pods)}

@@ -1,10 +1,19 @@
-"""The members of a StatefulSet: pods with a number, which is their identity.
+"""The members of a StatefulSet: pods with an ordinal, and their claims. No I/O.
 
-Comes in   a StatefulSet, names of pods, templates
-Goes out   ordinals, names, the pod of an ordinal
+Inputs: a StatefulSet, names of pods, templates, claims, the retention policy. Outputs: ordinals, names and pods;
+the owners that a claim should have.
 
- 1. A pod is a member by its name: `<set>-<ordinal>`. Its ordinal says which claims it has.
- 2. Pods that are not there yet are made from the current template below the partition, from the new one above it.
+    owner of a claim     whenDeleted: Retain          whenDeleted: Delete
+    whenScaled: Retain   none                         the StatefulSet
+    whenScaled: Delete   the pod, once it is          the StatefulSet; the pod, once it is
+                         scaled away                  scaled away
+
+1. A pod is a member by its name `<set>-<ordinal>`. The ordinal determines its claims.
+2. New pods below the partition have the current template, others the updated one.
+3. The garbage collector deletes a claim with its owner.
+4. A claim that names a StatefulSet or pod of the same name but another uid is not changed: it is about to be
+   deleted.
+5. A claim that another controller controls is not changed. An event reports it.
 """
 
 from __future__ import annotations
@@ -25,11 +34,11 @@ from mooring.controllers.replicas import replicas_of
 
 _INT32_MAX = 2**31 - 1
 FindClaim: TypeAlias = Callable[[str], PersistentVolumeClaim | None]
-"""A claim of the set's namespace by its name."""
+"""Finds a claim of the StatefulSet's namespace by name."""
 
 
 def parent_and_ordinal(pod_name: str) -> tuple[str, int]:
-    """The set and the number in a pod's name; "" and -1 if it has none."""
+    """The StatefulSet and the ordinal in a pod's name. "" and -1 if the name has another form."""
     parent, hyphen, digits = pod_name.rpartition("-")
     if not hyphen or not digits.isdecimal() or not digits.isascii():
         return "", -1
@@ -60,7 +69,7 @@ def member_name(stateful_set: StatefulSet, ordinal: int) -> str:
 
 
 def claim_names(stateful_set: StatefulSet, ordinal: int) -> dict[str, str]:
-    """By the name of the template: the name of the claim that a member has."""
+    """Names of a member's claims, by name of their template."""
     set_name = stateful_set.metadata.name
     templates = [template.metadata.name for template in stateful_set.spec.volume_claim_templates]
     return {template: f"{template}-{set_name}-{ordinal}" for template in templates}
@@ -76,7 +85,7 @@ def partition_of(stateful_set: StatefulSet) -> int:
 
 
 def is_made_of_current(stateful_set: StatefulSet, ordinal: int) -> bool:
-    """Whether a new member is made of the current template rather than of the new one."""
+    """Whether a new member is created from the current template instead of the updated one."""
     start = start_of(stateful_set)
     if stateful_set.spec.update_strategy.rolling_update is not None:
         return ordinal < start + partition_of(stateful_set)
@@ -85,7 +94,7 @@ def is_made_of_current(stateful_set: StatefulSet, ordinal: int) -> bool:
 
 
 def has_identity(stateful_set: StatefulSet, pod: Pod) -> bool:
-    """Whether a member is who its name says."""
+    """Whether a member has the labels and name of its ordinal."""
     metadata = pod.metadata
     parent, ordinal = parent_and_ordinal(metadata.name)
     return (
@@ -98,7 +107,7 @@ def has_identity(stateful_set: StatefulSet, pod: Pod) -> bool:
 
 
 def has_storage(stateful_set: StatefulSet, pod: Pod) -> bool:
-    """Whether a member uses its own claims."""
+    """Whether a member uses the claims of its ordinal."""
     claims = {
         volume.name: volume.persistent_volume_claim.claim_name
         for volume in pod.spec.volumes
@@ -115,7 +124,7 @@ def is_unavailable(stateful_set: StatefulSet, pod: Pod, now_s: float) -> bool:
 
 
 def member_document(stateful_set: StatefulSet, template: Document, revision_name: str, ordinal: int) -> Document:
-    """The pod of an ordinal, as it is created."""
+    """The pod of an ordinal."""
     pod = pod_of_template(template, stateful_set)
     name = member_name(stateful_set, ordinal)
     metadata = {**pod["metadata"], "name": name, "namespace": stateful_set.metadata.namespace}
@@ -138,7 +147,7 @@ def identity_labels(name: str, ordinal: int) -> dict[str, str]:
 
 
 def with_claims(stateful_set: StatefulSet, volumes: list[Document], ordinal: int) -> list[Document]:
-    """The volumes with those of the claims, which replace any of the same name."""
+    """The volumes with those of the claims, which replace others of the same name."""
     claims = claim_names(stateful_set, ordinal)
     own = [{"name": name, "persistentVolumeClaim": {"claimName": claim}} for name, claim in claims.items()]
     return [*own, *(volume for volume in volumes if volume.get("name") not in claims)]
@@ -146,12 +155,12 @@ def with_claims(stateful_set: StatefulSet, volumes: list[Document], ordinal: int
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One ordinal of a set, whether its pod is there or not."""
+    """One ordinal of a StatefulSet, with or without a pod."""
 
     stateful_set: StatefulSet
     ordinal: int
     uid: str = ""
-    """Of its pod; empty if that was not made yet."""
+    """Uid of the pod. Empty if it does not exist."""
 
     @property
     def name(self) -> str:
@@ -162,13 +171,13 @@ class Member:
 
 
 def are_claims_right(member: Member, find_claim: FindClaim) -> bool:
-    """Whether all claims of a member that there are have the owners that the policy wants."""
+    """Whether all existing claims of a member have the owners that the retention policy asks for."""
     claims = [find_claim(name) for name in member.claims()]
     return all(claim is None or is_claim_right(claim, member) for claim in claims)
 
 
 def is_any_claim_stale(member: Member, find_claim: FindClaim) -> bool:
-    """Whether a claim is still to go with the pod that the member had before: a new one must wait for that."""
+    """Whether a claim is still to be deleted with the former pod of the ordinal. A new pod must wait for that."""
     if _when_scaled(member.stateful_set) == "Retain":
         return False
     for name in member.claims():
@@ -179,7 +188,7 @@ def is_any_claim_stale(member: Member, find_claim: FindClaim) -> bool:
 
 
 def is_claim_right(claim: PersistentVolumeClaim, member: Member) -> bool:
-    """Whether the claim's owners are those that the policy wants, or are not ours to change."""
+    """Whether the owners of a claim match the policy, or must not be changed."""
     stateful_set = member.stateful_set
     set_metadata = stateful_set.metadata
     if _is_stale(claim, stateful_set.api_version, stateful_set.kind, set_metadata.name, set_metadata.uid):
@@ -197,7 +206,7 @@ def is_claim_right(claim: PersistentVolumeClaim, member: Member) -> bool:
 
 
 def is_controlled_by_others(claim: PersistentVolumeClaim, member: Member) -> bool:
-    """Whether somebody stands in the way of the policy."""
+    """Whether another controller prevents the policy."""
     stateful_set = member.stateful_set
     if _when_scaled(stateful_set) == "Retain" and _when_deleted(stateful_set) == "Retain":
         return False
@@ -214,7 +223,7 @@ def is_controlled_by_others(claim: PersistentVolumeClaim, member: Member) -> boo
 
 
 def right_owners(claim: PersistentVolumeClaim, owners: Iterable[Document], member: Member) -> list[Document]:
-    """The owners that the claim should have."""
+    """The owner references that a claim should have."""
     stateful_set = member.stateful_set
     set_name = (stateful_set.api_version, stateful_set.kind, stateful_set.metadata.name)
     pod_name = (Pod.api_version, Pod.kind, member.name)
@@ -234,7 +243,7 @@ def right_owners(claim: PersistentVolumeClaim, owners: Iterable[Document], membe
 
 
 def claim_document(stateful_set: StatefulSet, template: Document, name: str) -> Document:
-    """A claim as a template of the set wants it."""
+    """A claim of a volumeClaimTemplate."""
     metadata: Document = template.get("metadata") or {}
     kept = {part: metadata[part] for part in ("annotations", "finalizers") if metadata.get(part)}
     selector = stateful_set.spec.selector
@@ -248,7 +257,7 @@ def claim_document(stateful_set: StatefulSet, template: Document, name: str) -> 
 
 
 def _wanted_owners(member: Member) -> tuple[bool, bool]:
-    """Whether the set, and whether the pod, should own the claim."""
+    """Whether the StatefulSet, and whether the pod, should own the claim."""
     stateful_set = member.stateful_set
     is_scaled_away = not is_in_range(stateful_set, member.ordinal)
     match _when_scaled(stateful_set), _when_deleted(stateful_set):

@@ -1,13 +1,14 @@
-"""What a StatefulSet needs next: members made, corrected, deleted, in the order of their numbers. Decides only.
+"""What a StatefulSet needs next: members created, corrected, deleted, in the order of their ordinals. No I/O.
 
-Comes in   a StatefulSet, its pods, the names of its revisions, its claims, the time
-Goes out   a `Plan` of actions, in the order in which they are to be carried out; the status
+Inputs: a StatefulSet, its pods, the names of its revisions, its claims, the time. Outputs: a `Plan` of ordered
+actions; the status.
 
- 1. Ordered: a member is made, deleted or updated only when all before it are running and available. One step a round.
- 2. Parallel: members are made and deleted all at once. Updates still go one by one.
- 3. Scaling goes before updating; correcting goes before both.
- 4. Updates go from the highest number down to the partition, and wait for each member to be available again.
- 5. A set that is going does nothing but tell its status.
+1. OrderedReady: a member is created, deleted or updated only when all before it are running and available. A sync
+   does one step.
+2. Parallel: members are created and deleted all at once. Updates go one by one.
+3. Corrections come before scaling, scaling before updates.
+4. Updates go from the highest ordinal down to the partition, and wait for each member to become available.
+5. A StatefulSet that is being deleted only gets its status updated.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from mooring.controllers.statefulset.members import (
 
 @dataclass(frozen=True, slots=True)
 class CreateMember:
-    """With its claims."""
+    """Create a pod and its claims."""
 
     ordinal: int
 
@@ -52,7 +53,7 @@ class DeleteMember:
 
 @dataclass(frozen=True, slots=True)
 class EnsureClaims:
-    """Of a pod that waits, perhaps for claims that somebody deleted."""
+    """Create missing claims of a pending pod."""
 
     pod: Pod
 
@@ -72,10 +73,10 @@ Action: TypeAlias = CreateMember | DeleteMember | EnsureClaims | CorrectMember |
 
 @dataclass(slots=True)
 class Plan:
-    """Phase after phase; whatever fails ends the round."""
+    """Phases of actions. A failure ends the sync."""
 
     members: list[list[Action]] = field(default_factory=list)
-    """Of each member what is to be done about it."""
+    """The actions of each member."""
     claims: list[CorrectClaims] = field(default_factory=list)
     condemned: list[DeleteMember] = field(default_factory=list)
     update: DeleteMember | None = None
@@ -86,7 +87,7 @@ def is_parallel(stateful_set: StatefulSet) -> bool:
 
 
 def plan(stateful_set: StatefulSet, pods: Sequence[Pod], update: str, find_claim: FindClaim, now_s: float) -> Plan:
-    """`update` is the name of the newest revision."""
+    """Plan a sync. `update` is the name of the newest revision."""
     planned = Plan()
     if stateful_set.metadata.deletion_timestamp is not None:
         return planned
@@ -113,7 +114,7 @@ def plan(stateful_set: StatefulSet, pods: Sequence[Pod], update: str, find_claim
 def count_status(
     stateful_set: StatefulSet, pods: Sequence[Pod], current: str, update: str, collision_count: int, now_s: float
 ) -> StatefulSetStatus:
-    """By the pods as they were before this round."""
+    """The status, by the pods before this sync."""
     replicas = ready = available = currents = updated = 0
     for pod in pods:
         if ordinal_of(pod) < 0:
@@ -140,14 +141,14 @@ def count_status(
 
 
 def is_update_complete(stateful_set: StatefulSet, status: StatefulSetStatus) -> bool:
-    """Whether the new revision is the current one from now on."""
+    """Whether the updated revision becomes the current one."""
     replicas = replicas_of(stateful_set)
     is_rolling = stateful_set.spec.update_strategy.type == "RollingUpdate"
     return is_rolling and status.updated_replicas == status.ready_replicas == status.replicas == replicas
 
 
 def is_status_stale(known: StatefulSetStatus, status: StatefulSetStatus) -> bool:
-    """Whether the status must be written."""
+    """Whether the status has to be written."""
     return status.observed_generation > known.observed_generation or any(
         getattr(status, name) != getattr(known, name)
         for name in (
@@ -163,7 +164,7 @@ def is_status_stale(known: StatefulSetStatus, status: StatefulSetStatus) -> bool
 
 
 def status_document(status: StatefulSetStatus) -> Document:
-    """As it is sent."""
+    """A status in the form of the API."""
     document: Document = {"replicas": status.replicas, "availableReplicas": status.available_replicas}
     optional = {
         "observedGeneration": status.observed_generation,
@@ -179,13 +180,13 @@ def status_document(status: StatefulSetStatus) -> Document:
     return document
 
 
-# --- members ----------------------------------------------------------------------------------------------------
+# --- members -------------------------------------------------------------------------------------------------
 
 
 def _plan_members(
     planned: Plan, stateful_set: StatefulSet, replicas: Sequence[Pod | None], find_claim: FindClaim, now_s: float
 ) -> bool:
-    """Whether that is all for this round."""
+    """Plan the ordinals in range. Returns whether the sync ends here."""
     is_ordered = not is_parallel(stateful_set)
     for place, pod in enumerate(replicas):
         if pod is None:
@@ -208,7 +209,7 @@ def _plan_missing(stateful_set: StatefulSet, ordinal: int, find_claim: FindClaim
 def _plan_present(
     stateful_set: StatefulSet, pod: Pod, is_ordered: bool, find_claim: FindClaim, now_s: float
 ) -> tuple[list[Action], bool]:
-    """What is to be done about a member, and whether the next has to wait for it."""
+    """The actions of a member, and whether the next one has to wait for it."""
     is_being_deleted = pod.metadata.deletion_timestamp is not None
     if is_finished(pod):
         return ([] if is_being_deleted else [DeleteMember(pod)]), True
@@ -229,7 +230,7 @@ def _plan_condemned(
     condemned: Sequence[Pod],
     now_s: float,
 ) -> bool:
-    """Whether that is all for this round."""
+    """Plan the pods beyond the range. Returns whether the sync ends here."""
     if is_parallel(stateful_set):
         planned.condemned = [DeleteMember(pod) for pod in condemned if pod.metadata.deletion_timestamp is None]
         return False

@@ -1,10 +1,9 @@
-"""The pods and claims of StatefulSets: made, corrected, deleted, with the events that people know.
+"""Creates, corrects and deletes the pods and claims of StatefulSets.
 
-Comes in   from the controller of StatefulSets: actions
-Goes out   requests; events about the set
+Inputs: actions of the controller. Outputs: requests; events about the StatefulSet.
 
- 1. The claims of a member are there before its pod is.
- 2. What is corrected is read anew first: the copy may be older than our own correction.
+1. The claims of a member are created before its pod.
+2. An object to be corrected is read first: the informer may not show the last correction.
 """
 
 from __future__ import annotations
@@ -42,11 +41,11 @@ Verb = Literal["Create", "Update", "Delete"]
 
 
 class ClaimsError(Exception):
-    """The claims of a member are not as they should be; try again."""
+    """The claims of a member are not correct yet. Retry."""
 
 
 class StatefulPods:
-    """Speaks for the controller of StatefulSets."""
+    """Creates, corrects and deletes pods and claims of StatefulSets."""
 
     def __init__(self, client: Client, recorder: EventRecorder, claims: Lister[PersistentVolumeClaim]) -> None:
         self._client = client
@@ -57,14 +56,14 @@ class StatefulPods:
         return self._claims.get(namespace, name)
 
     async def create(self, stateful_set: StatefulSet, pod: Document, ordinal: int) -> None:
-        """With its claims. Raises `ClientError` and `ClaimsError`, after an event."""
+        """Create a pod and its claims. Raises `ClientError` and `ClaimsError`, after an event."""
         member = Member(stateful_set, ordinal)
         failure: Exception | None = None
         try:
             await self._create_claims(member)
             await self._client.create(POD, stateful_set.metadata.namespace, pod, is_answer_wanted=False)
         except AlreadyExistsError:
-            raise  # the informer is late: nothing to tell
+            raise  # the informer is behind: no event
         except (ClientError, ClaimsError) as error:
             failure = error
         if failure is None:
@@ -74,13 +73,13 @@ class StatefulPods:
             raise failure
 
     async def ensure_claims(self, stateful_set: StatefulSet, pod: Pod) -> None:
-        """Raises `ClientError` and `ClaimsError`."""
+        """Create missing claims. Raises `ClientError` and `ClaimsError`."""
         member = member_of(stateful_set, pod)
         await self._create_claims(member)
         await self._correct_claims_or_tell(member)
 
     async def delete(self, stateful_set: StatefulSet, pod: Pod) -> None:
-        """Raises `ClientError`, after an event."""
+        """Delete a pod. Raises `ClientError`, after an event."""
         try:
             await self._client.delete(POD, pod.metadata.namespace, pod.metadata.name)
         except NotFoundError:
@@ -91,7 +90,7 @@ class StatefulPods:
         self._record_event("Delete", stateful_set, pod.metadata.name)
 
     async def correct(self, stateful_set: StatefulSet, pod: Pod) -> None:
-        """Give a member its identity, its storage and the owners of its claims back. Raises as `create` does."""
+        """Restore identity, storage and claim owners of a member. Raises like `create`."""
         try:
             await self._correct(stateful_set, pod)
         except (ClientError, ClaimsError) as error:
@@ -100,7 +99,7 @@ class StatefulPods:
         self._record_event("Update", stateful_set, pod.metadata.name)
 
     async def correct_claims(self, member: Member) -> None:
-        """Give the claims of a member the owners that the policy wants. Raises `ClientError`."""
+        """Set the owners of a member's claims by the retention policy. Raises `ClientError`."""
         stateful_set = member.stateful_set
         namespace = stateful_set.metadata.namespace
         for name in member.claims():

@@ -1,11 +1,11 @@
-"""The protection controllers: a claim that a pod uses, and a volume that is bound, are not deleted under their users.
+"""The protection controllers keep claims in use and bound volumes from being deleted.
 
-Comes in   claims, volumes and pods, from informers
-Goes out   the finalizers `pvc-protection` and `pv-protection`, put on and taken off
+Inputs: claims, volumes and pods, from informers. Outputs: the finalizers `pvc-protection` and `pv-protection`,
+added and removed.
 
- 1. Whether a claim is in use is asked of the informer first; only if that knows of nobody, of the API itself. Taking
-    the finalizer off a claim that a new pod just began to use would lose its data.
- 2. A pod that was never scheduled uses nothing. One that was goes on using its claim until it is gone, finished or not.
+1. A claim is checked in the informer first. If no pod uses it, the API is read: removing the finalizer under a new
+   pod would lose its data.
+2. An unbound pod uses nothing. A bound pod uses its claims until it is gone, also when it has finished.
 """
 
 from __future__ import annotations
@@ -112,13 +112,13 @@ class VolumeProtectionController(Controller):
 
 
 def needs_sync(either: KeptWhole, finalizer: str) -> bool:
-    """Whether its finalizer is missing, or has to go as soon as nobody needs it."""
+    """Whether the finalizer has to be added, or to be removed when unused."""
     is_being_deleted = either.metadata.deletion_timestamp is not None
     return (finalizer in either.metadata.finalizers) == is_being_deleted
 
 
 def uses(pod: Pod, claim: PersistentVolumeClaim) -> bool:
-    """Whether a pod that has a node needs the claim. Of an ephemeral volume's claim only its own pod is a user."""
+    """Whether a bound pod needs the claim. Only its own pod uses the claim of an ephemeral volume."""
     if not pod.spec.node_name:
         return False
     metadata = pod.metadata
@@ -134,12 +134,12 @@ def uses(pod: Pod, claim: PersistentVolumeClaim) -> bool:
 
 
 async def add_finalizer(client: Client, kind: Kind, either: KeptWhole, finalizer: str) -> None:
-    """Raises `ClientError`."""
+    """Add a finalizer. Raises `ClientError`."""
     await _write(client, kind, either, [*either.metadata.finalizers, finalizer])
 
 
 async def remove_finalizer(client: Client, kind: Kind, either: KeptWhole, finalizer: str) -> None:
-    """Raises `ClientError`."""
+    """Remove a finalizer. Raises `ClientError`."""
     await _write(client, kind, either, [each for each in either.metadata.finalizers if each != finalizer])
 
 
