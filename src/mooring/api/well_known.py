@@ -5,6 +5,29 @@ from __future__ import annotations
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
 REGION = "topology.kubernetes.io/region"
+ZONE_BETA = "failure-domain.beta.kubernetes.io/zone"
+REGION_BETA = "failure-domain.beta.kubernetes.io/region"
+
+MIRROR_POD_ANNOTATION = "kubernetes.io/config.mirror"
+
+KUBELET_LABELS = frozenset(
+    (
+        HOSTNAME,
+        ZONE,
+        REGION,
+        ZONE_BETA,
+        REGION_BETA,
+        "node.kubernetes.io/instance-type",
+        "beta.kubernetes.io/instance-type",
+        "kubernetes.io/os",
+        "kubernetes.io/arch",
+        "beta.kubernetes.io/os",
+        "beta.kubernetes.io/arch",
+    )
+)
+"""The labels of Kubernetes that a kubelet sets on its node."""
+KUBELET_LABEL_DOMAINS = ("kubelet.kubernetes.io", "node.kubernetes.io")
+"""The domains whose labels a kubelet sets on its node."""
 
 # Nodes
 TAINT_NOT_READY = "node.kubernetes.io/not-ready"
@@ -17,8 +40,6 @@ TAINT_MEMORY_PRESSURE = "node.kubernetes.io/memory-pressure"
 TAINT_DISK_PRESSURE = "node.kubernetes.io/disk-pressure"
 TAINT_PID_PRESSURE = "node.kubernetes.io/pid-pressure"
 TAINT_NETWORK_UNAVAILABLE = "node.kubernetes.io/network-unavailable"
-ZONE_BETA = "failure-domain.beta.kubernetes.io/zone"
-REGION_BETA = "failure-domain.beta.kubernetes.io/region"
 
 # Workloads
 CONTROLLER_REVISION_HASH_LABEL = "controller-revision-hash"

@@ -38,9 +38,9 @@ from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod, PodResourceClaimStatus
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim
 from mooring.api.views.workloads import Deployment, Namespace, PriorityClass
-from mooring.cli.kinds import WORKLOADS
-from mooring.cli.manifests import Found, PlainObject
-from mooring.cli.problems import InputError, Problem
+from mooring.cli.errors import InputError, Problem
+from mooring.cli.manifests.kinds import WORKLOADS
+from mooring.cli.manifests.read import Found, PlainObject
 from mooring.client.errors import StatusError
 from mooring.kit.entropy import Entropy
 

@@ -40,11 +40,11 @@ from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod, PodSpec
 from mooring.api.views.storage import PersistentVolumeClaim
 from mooring.api.views.workloads import Deployment, ReplicaSet, ReplicationController, StatefulSet
-from mooring.cli.checks import faults_of
+from mooring.cli.errors import InputError, Problem
 from mooring.cli.explain.admission import DryRunServer, NewPod
-from mooring.cli.kinds import WORKLOADS
-from mooring.cli.manifests import Found
-from mooring.cli.problems import InputError, Problem
+from mooring.cli.manifests.checks import faults_of
+from mooring.cli.manifests.kinds import WORKLOADS
+from mooring.cli.manifests.read import Found
 from mooring.client.errors import StatusError
 from mooring.controllers.conditions import finished_condition
 from mooring.controllers.cronjob.plan import job_document, schedule_text

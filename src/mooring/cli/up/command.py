@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from mooring.cli.problems import InputError, Problem
+from mooring.cli.errors import InputError, Problem
 from mooring.controllers.settings import (
     IN_PROCESS_DEFAULTS,
     KUBERNETES_DEFAULTS,
