@@ -31,7 +31,7 @@ else:
     _ParamType = click.ParamType  # older versions of the library cannot be told of what it is
 
 
-class Sort(Enum):
+class FlagType(Enum):
     """What a flag takes; the value is how help calls it."""
 
     SWITCH = "true|false"
@@ -52,7 +52,7 @@ class Flag:
     """One flag of a component."""
 
     name: str
-    sort: Sort
+    flag_type: FlagType
     default: FlagValue
     help: str
     short: str = ""
@@ -70,9 +70,9 @@ class Flag:
 class ValueType(_ParamType):
     """One value of a sort."""
 
-    def __init__(self, sort: Sort, endings: tuple[str, ...] = ()) -> None:
-        self.sort = sort
-        self.name = sort.value
+    def __init__(self, flag_type: FlagType, endings: tuple[str, ...] = ()) -> None:
+        self.flag_type = flag_type
+        self.name = flag_type.value
         self._endings = endings
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> FlagValue:
@@ -80,60 +80,62 @@ class ValueType(_ParamType):
             assert isinstance(value, bool | int | float | tuple), f"{value!r} is no value of a flag"
             return value  # a default
         try:
-            return parse_value(self.sort, value)
+            return parse_value(self.flag_type, value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        match self.sort:
-            case Sort.SWITCH:
+        match self.flag_type:
+            case FlagType.SWITCH:
                 return [CompletionItem(word) for word in ("true", "false") if word.startswith(incomplete)]
-            case Sort.FILE if self._endings:
+            case FlagType.FILE if self._endings:
                 return [CompletionItem(path) for path in _files(incomplete, self._endings)]
-            case Sort.FILE:
+            case FlagType.FILE:
                 return [CompletionItem(incomplete, type="file")]
             case _:
                 return []
 
 
-def parse_value(sort: Sort, text: str) -> FlagValue:
+def parse_value(flag_type: FlagType, text: str) -> FlagValue:
     """Raises `ValueError` that says what was found and what was wanted."""
-    match sort:
-        case Sort.SWITCH:
+    match flag_type:
+        case FlagType.SWITCH:
             if text in _TRUE or text in _FALSE:
                 return text in _TRUE
             raise ValueError(f"found {text!r}, wanted true or false")
-        case Sort.INTEGER | Sort.PORT:
-            return _integer(text, 65_535 if sort is Sort.PORT else 2**31 - 1, 0 if sort is Sort.PORT else -(2**31))
-        case Sort.NUMBER:
+        case FlagType.INTEGER | FlagType.PORT:
+            return _integer(
+                text, 65_535 if flag_type is FlagType.PORT else 2**31 - 1, 0 if flag_type is FlagType.PORT else -(2**31)
+            )
+        case FlagType.NUMBER:
             try:
                 return float(text)
             except ValueError:
                 raise ValueError(f"found {text!r}, wanted a number") from None
-        case Sort.DURATION:
+        case FlagType.DURATION:
             from mooring.api.durations import parse_duration
 
             return parse_duration(text)
-        case Sort.ADDRESS:
+        case FlagType.ADDRESS:
             if text:
                 ipaddress.ip_address(text)
             return text
-        case Sort.LIST:
+        case FlagType.LIST:
             return tuple(part for part in text.split(",") if part)
-        case Sort.PAIRS:
+        case FlagType.PAIRS:
             return (text,)
-        case Sort.TEXT | Sort.FILE:
+        case FlagType.TEXT | FlagType.FILE:
             return text
 
 
-def shown(sort: Sort, value: FlagValue) -> str:
+def shown(flag_type: FlagType, value: FlagValue) -> str:
     """A value as kube-scheduler shows it."""
     match value:
         case bool():
             return "true" if value else "false"
         case tuple():
-            return f"[{(';' if sort is Sort.PAIRS else ',').join(value)}]"
-        case float() if sort is Sort.DURATION:
+            return f"[{(';' if flag_type is FlagType.PAIRS else ',').join(value)}]"
+        case float() if flag_type is FlagType.DURATION:
             from mooring.api.durations import format_duration
 
             return format_duration(value)
@@ -148,13 +150,13 @@ def option_of(flag: Flag) -> click.Option:
     names = [f"--{flag.name}", flag.attribute]
     if flag.short:
         names.insert(0, f"-{flag.short}")
-    default = shown(flag.sort, flag.default)
-    settings: dict[str, Any] = {"metavar": flag.sort.value, "help": _help(flag, default), "default": flag.default}
-    if flag.sort is Sort.SWITCH:
+    default = shown(flag.flag_type, flag.default)
+    settings: dict[str, Any] = {"metavar": flag.flag_type.value, "help": _help(flag, default), "default": flag.default}
+    if flag.flag_type is FlagType.SWITCH:
         settings |= {"is_flag": False, "flag_value": "true"}
-    if flag.sort in (Sort.LIST, Sort.PAIRS):
+    if flag.flag_type in (FlagType.LIST, FlagType.PAIRS):
         settings |= {"multiple": True, "default": None, "callback": _joined(flag)}
-    return click.Option(names, type=ValueType(flag.sort, flag.endings), hidden=not flag.has_effect, **settings)
+    return click.Option(names, type=ValueType(flag.flag_type, flag.endings), hidden=not flag.has_effect, **settings)
 
 
 def _joined(flag: Flag) -> Any:

@@ -27,7 +27,7 @@ PATIENCE_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Paper:
+class Terminal:
     """What is written on: how wide, and whether in colour."""
 
     width: int
@@ -62,7 +62,7 @@ def wrapped(text: str, width: int, *, indent: int, hanging: int | None = None) -
     )
 
 
-def told_apart(names: Sequence[str], width: int) -> list[str]:
+def shortened_names(names: Sequence[str], width: int) -> list[str]:
     """Names that are too long lose first what they have in common: their end, then their beginning."""
     if all(len(name) <= width for name in names):
         return list(names)
@@ -110,7 +110,7 @@ def _common_start(names: Sequence[str]) -> int:
     return next((at for at, (one, other) in enumerate(pairs) if one != other), min(map(len, names)))
 
 
-class Meter:
+class ProgressBar:
     """Counts towards a total, and shows it once that takes long. Use it as a context manager."""
 
     def __init__(self, what: str, total: int, clock: Clock) -> None:
@@ -122,7 +122,7 @@ class Meter:
         self._done = 0
         self._bar: Progress | None = None
 
-    def __enter__(self) -> Meter:
+    def __enter__(self) -> ProgressBar:
         return self
 
     def __exit__(

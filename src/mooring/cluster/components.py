@@ -18,8 +18,8 @@ from mooring.cluster.ways_in import component_client
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
-from mooring.kubelet.kubelets import Fleet
-from mooring.kubelet.settings import FleetSettings
+from mooring.kubelet.kubelets import Kubelets
+from mooring.kubelet.settings import KubeletSettings
 
 ZONES = ("zone-a", "zone-b", "zone-c")
 """Where simulated nodes stand, in turn."""
@@ -44,13 +44,13 @@ async def run_components(settings: ClusterSettings, desk: Desk, clock: Clock, en
             group.start(fleet.run(), name="nodes")
 
 
-def _fleet(settings: ClusterSettings, desk: Desk, clock: Clock, entropy: Entropy) -> Fleet:
+def _fleet(settings: ClusterSettings, desk: Desk, clock: Clock, entropy: Entropy) -> Kubelets:
     client = component_client(desk, "kubelet")
     if settings.runtime != PROCESS:
-        simulated = FleetSettings(
-            count=settings.nodes, zones=ZONES, lease_s=settings.node_lease_s, lives=settings.lives
+        simulated = KubeletSettings(
+            count=settings.nodes, zones=ZONES, lease_s=settings.node_lease_s, stages=settings.stages
         )
-        return Fleet(client, clock, entropy.fork("nodes"), simulated)
+        return Kubelets(client, clock, entropy.fork("nodes"), simulated)
     from mooring.cluster.nodes import process_fleet  # brings in what simulated nodes have no use for
 
     directory = settings.data_directory / PODS_FOLDER if settings.data_directory is not None else None

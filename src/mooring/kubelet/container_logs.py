@@ -21,7 +21,7 @@ from mooring.client.errors import BadRequestError, NotFoundError
 from mooring.client.interface import Client
 from mooring.kit.clock import TimestampError, parse_rfc3339
 from mooring.kubelet.runtime import LogRequest
-from mooring.serving.pages import Answer, Question, not_found, text
+from mooring.serving.pages import PageRequest, PageResponse, not_found, text
 
 _LISTS = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
 _WAITING = {
@@ -32,9 +32,9 @@ PATH = "/containerLogs/"
 _CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
 
 
-def why_no_log(pod: Document, container: str, *, is_previous: bool) -> str:
+def log_error(pod: Document, container: str, *, is_previous: bool) -> str:
     """Empty if there is one."""
-    name, told = pod["metadata"]["name"], _told(pod, container)
+    name, told = pod["metadata"]["name"], _container_status_of(pod, container)
     who = f'container "{container}" in pod "{name}"'
     if told is None:
         return f"{who} is not available"
@@ -51,23 +51,23 @@ def why_no_log(pod: Document, container: str, *, is_previous: bool) -> str:
     return f"{who} is waiting to start: {_WAITING.get(reason, reason)}"
 
 
-def logged_attempt(pod: Document, container: str, *, is_previous: bool) -> int:
+def log_attempt(pod: Document, container: str, *, is_previous: bool) -> int:
     """Whose log is meant: of the run that the status tells, or of the one before.
 
     Of a container that waits to be started again both are the run that ended last: so a kubelet has it.
     """
-    told = _told(pod, container) or {}
+    told = _container_status_of(pod, container) or {}
     state, attempt = told.get("state") or {}, int(told.get("restartCount", 0))
     is_told_of = state.get("running") is not None or state.get("terminated") is not None
     return attempt - 1 if is_previous and is_told_of else attempt
 
 
-def _told(pod: Document, container: str) -> Document | None:
+def _container_status_of(pod: Document, container: str) -> Document | None:
     status = pod.get("status") or {}
     return next((each for field in _LISTS for each in status.get(field) or () if each["name"] == container), None)
 
 
-class Kubelets(Protocol):
+class LogSource(Protocol):
     """Who has the logs."""
 
     def has_node(self, name: str) -> bool: ...
@@ -76,7 +76,7 @@ class Kubelets(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class AskedLog:
+class LogOptions:
     """Which part of a log was asked for."""
 
     follows: bool = False
@@ -88,7 +88,7 @@ class AskedLog:
     limit_bytes: int | None = None
 
 
-async def log_page(question: Question, client: Client, kubelets: Kubelets) -> Answer:
+async def container_logs_page(question: PageRequest, client: Client, kubelets: LogSource) -> PageResponse:
     words = question.path.removeprefix(PATH).split("/")
     if len(words) != 3 or not all(words):
         return not_found()
@@ -103,12 +103,12 @@ async def log_page(question: Question, client: Client, kubelets: Kubelets) -> An
     if not any(each["name"] == container for field in _CONTAINERS for each in spec.get(field) or ()):
         return text(f'container "{container}" not found in pod "{name}"\n', 404)
     try:
-        return Answer(b"", stream=await kubelets.logs(pod, container, asked_log(question)))
+        return PageResponse(b"", stream=await kubelets.logs(pod, container, log_options(question)))
     except BadRequestError as error:
         return text(str(error), 400)
 
 
-def asked_log(question: Question) -> AskedLog:
+def log_options(question: PageRequest) -> LogOptions:
     """Raises `BadRequestError`."""
     since_time = _word(question, "sinceTime") or None
     if since_time is not None:
@@ -116,7 +116,7 @@ def asked_log(question: Question) -> AskedLog:
             parse_rfc3339(since_time)
         except TimestampError as error:
             raise BadRequestError(str(error)) from None
-    return AskedLog(
+    return LogOptions(
         follows=_flag(question, "follow"),
         is_previous=_flag(question, "previous"),
         since_s=_number(question, "sinceSeconds", 1),
@@ -127,15 +127,15 @@ def asked_log(question: Question) -> AskedLog:
     )
 
 
-def _word(question: Question, name: str) -> str:
+def _word(question: PageRequest, name: str) -> str:
     return (question.query.get(name) or [""])[0]
 
 
-def _flag(question: Question, name: str) -> bool:
+def _flag(question: PageRequest, name: str) -> bool:
     return _word(question, name) in ("1", "t", "T", "true", "TRUE", "True")
 
 
-def _number(question: Question, name: str, least: int) -> int | None:
+def _number(question: PageRequest, name: str, least: int) -> int | None:
     word = _word(question, name)
     if not word:
         return None

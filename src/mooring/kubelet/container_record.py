@@ -25,7 +25,7 @@ _HAVING_RUN = (Running, Exited)
 _UNDER_WAY = (Running, Waiting)
 
 
-class Slot:
+class ContainerRecord:
     """One container of a pod."""
 
     __slots__ = (
@@ -33,13 +33,13 @@ class Slot:
         "backoff_s",
         "backoff_since_s",
         "container",
-        "hold",
         "image",
         "is_restart_wanted",
         "is_starting",
         "last",
         "role",
         "state",
+        "waiting",
     )
 
     def __init__(self, container: KubeletContainer, role: Role) -> None:
@@ -50,7 +50,7 @@ class Slot:
         """With which it was started."""
         self.state: ContainerState | None = None
         self.last: Exited | None = None
-        self.hold: Waiting | None = None
+        self.waiting: Waiting | None = None
         """Why it is not started again just now."""
         self.is_starting = False
         self.is_restart_wanted = False
@@ -63,18 +63,18 @@ class Slot:
         return isinstance(self.state, _HAVING_RUN) or self.last is not None
 
     @property
-    def told_attempt(self) -> int:
+    def reported_attempt(self) -> int:
         """Which run is told of: one that is only being started is not, but the one before it."""
         is_new = not isinstance(self.state, Running) and (self.is_starting or not isinstance(self.state, Exited))
         return max(0, self.attempt - 1 if is_new else self.attempt)
 
     @property
-    def is_under_way(self) -> bool:
+    def is_active(self) -> bool:
         """Whether it runs, or was told to."""
         return self.is_starting or isinstance(self.state, _UNDER_WAY)
 
     @property
-    def is_untouched(self) -> bool:
+    def is_new(self) -> bool:
         """Whether nothing was ever done about it."""
         return self.state is None and not self.is_starting
 
@@ -83,9 +83,9 @@ class Slot:
         return isinstance(self.state, Running)
 
 
-def slots_of(spec: KubeletPodSpec) -> dict[str, Slot]:
+def container_records(spec: KubeletPodSpec) -> dict[str, ContainerRecord]:
     """Empty slots for all containers of a pod, those that go first in front."""
-    return {container.name: Slot(container, role) for container, role in containers_of(spec)}
+    return {container.name: ContainerRecord(container, role) for container, role in containers_of(spec)}
 
 
 def containers_of(spec: KubeletPodSpec) -> list[tuple[KubeletContainer, Role]]:
@@ -99,7 +99,7 @@ def containers_of(spec: KubeletPodSpec) -> list[tuple[KubeletContainer, Role]]:
     return [*first, *containers, *((container, Role.EPHEMERAL) for container in spec.ephemeral_containers)]
 
 
-def recall(slots: dict[str, Slot], pod: KubeletPod) -> bool:
+def restore_records(records: dict[str, ContainerRecord], pod: KubeletPod) -> bool:
     """Fill the slots with what an earlier kubelet told of the containers. Says whether there was such a kubelet."""
     status = pod.status
     everything = (
@@ -108,25 +108,25 @@ def recall(slots: dict[str, Slot], pod: KubeletPod) -> bool:
         *status.ephemeral_container_statuses,
     )
     for told in everything:
-        slot = slots.get(told.name)
-        if slot is not None:
-            _recall(slot, told)
+        record = records.get(told.name)
+        if record is not None:
+            _restore_record(record, told)
     return bool(everything)
 
 
-def _recall(slot: Slot, told: KubeletContainerStatus) -> None:
+def _restore_record(record: ContainerRecord, told: KubeletContainerStatus) -> None:
     state, last = told.state, told.last_state.terminated
-    slot.last = _exited(last) if last is not None else None
+    record.last = _exited(last) if last is not None else None
     if state.running is not None:
-        slot.state = Running(_seconds(state.running.started_at), told.ready, told.started is not False)
-        slot.attempt = told.restart_count
+        record.state = Running(_seconds(state.running.started_at), told.ready, told.started is not False)
+        record.attempt = told.restart_count
     elif state.terminated is not None:
-        slot.state = _exited(state.terminated)
-        slot.attempt = told.restart_count
+        record.state = _exited(state.terminated)
+        record.attempt = told.restart_count
     elif last is not None:
         # It waited to be started again: that its last run has ended is all that matters.
-        slot.state, slot.last = _exited(last), None
-        slot.attempt = told.restart_count
+        record.state, record.last = _exited(last), None
+        record.attempt = told.restart_count
 
 
 def _exited(told: TerminatedState) -> Exited:

@@ -123,7 +123,7 @@ class Lifecycle(View):
     stop_signal: str = ""
 
 
-class WholeProbe(Handler):
+class FullProbe(Handler):
     grpc: GRPCAction | None = None
     initial_delay_seconds: Int32 = 0
     period_seconds: Int32 = 10
@@ -199,7 +199,7 @@ class HostPathVolume(View):
     type: str = ""
 
 
-class WholeVolume(Volume):
+class FullVolume(Volume):
     config_map: ConfigMapVolume | None = None
     secret: SecretVolume | None = None
     downward_api: DownwardVolume | None = field(default=None, name="downwardAPI")
@@ -208,7 +208,7 @@ class WholeVolume(Volume):
     host_path: HostPathVolume | None = None
 
 
-class WholeMount(VolumeMount):
+class FullMount(VolumeMount):
     sub_path: str = ""
     sub_path_expr: str = ""
 
@@ -226,34 +226,34 @@ class SecurityContext(View):
 NO_SECURITY = SecurityContext()
 
 
-class WholeContainer(KubeletContainer):
+class FullContainer(KubeletContainer):
     command: tuple[str, ...] = ()
     args: tuple[str, ...] = ()
     working_dir: str = ""
     env: tuple[Variable, ...] = ()
     env_from: tuple[VariablesSource, ...] = ()
-    volume_mounts: tuple[WholeMount, ...] = ()
-    liveness_probe: WholeProbe | None = None
-    readiness_probe: WholeProbe | None = None
-    startup_probe: WholeProbe | None = None
+    volume_mounts: tuple[FullMount, ...] = ()
+    liveness_probe: FullProbe | None = None
+    readiness_probe: FullProbe | None = None
+    startup_probe: FullProbe | None = None
     lifecycle: Lifecycle | None = None
     termination_message_path: str = ""
     termination_message_policy: str = ""
     security_context: SecurityContext = NO_SECURITY
 
 
-class WholePodSpec(KubeletPodSpec):
-    containers: tuple[WholeContainer, ...] = ()
-    init_containers: tuple[WholeContainer, ...] = ()
-    ephemeral_containers: tuple[WholeContainer, ...] = ()
-    volumes: tuple[WholeVolume, ...] = ()
+class FullPodSpec(KubeletPodSpec):
+    containers: tuple[FullContainer, ...] = ()
+    init_containers: tuple[FullContainer, ...] = ()
+    ephemeral_containers: tuple[FullContainer, ...] = ()
+    volumes: tuple[FullVolume, ...] = ()
     service_account_name: str = ""
     enable_service_links: bool = True
     security_context: SecurityContext = NO_SECURITY
 
 
-class WholePod(KubeletPod):
-    spec: WholePodSpec = WholePodSpec()
+class FullPod(KubeletPod):
+    spec: FullPodSpec = FullPodSpec()
 
 
 class ConfigMap(ApiObject):

@@ -18,10 +18,10 @@ from mooring.client.errors import AlreadyExistsError, ClientError, NotFoundError
 from mooring.client.interface import Client, PatchForm
 from mooring.kit.clock import Clock, format_rfc3339, format_rfc3339_micro
 from mooring.kit.tasks import TaskGroup
-from mooring.kubelet.node_state import FleetNode
-from mooring.kubelet.settings import VERSION, FleetSettings, HostFacts
-from mooring.kubelet.timers import Alarms
-from mooring.kubelet.write_queue import Outbox
+from mooring.kubelet.node_state import NodeState
+from mooring.kubelet.settings import VERSION, HostFacts, KubeletSettings
+from mooring.kubelet.timers import Timers
+from mooring.kubelet.write_queue import WriteQueue
 
 LEASE_NAMESPACE = "kube-node-lease"
 SILENT_ANNOTATION = "mooring.dev/silent"
@@ -47,7 +47,7 @@ LEASES, STATUSES = "leases", "node statuses"
 logger = logging.getLogger(__name__)
 
 
-def node_body(node: FleetNode, settings: FleetSettings, wall_s: float) -> Document:
+def node_document(node: NodeState, settings: KubeletSettings, wall_s: float) -> Document:
     """The Node that a kubelet registers."""
     return {
         "apiVersion": "v1",
@@ -62,7 +62,7 @@ def node_body(node: FleetNode, settings: FleetSettings, wall_s: float) -> Docume
     }
 
 
-def node_labels(node: FleetNode, settings: FleetSettings) -> dict[str, str]:
+def node_labels(node: NodeState, settings: KubeletSettings) -> dict[str, str]:
     architecture = settings.shape.architecture
     labels = {
         "beta.kubernetes.io/arch": architecture,
@@ -79,7 +79,7 @@ def node_labels(node: FleetNode, settings: FleetSettings) -> dict[str, str]:
     return labels
 
 
-def node_status(node: FleetNode, settings: FleetSettings, wall_s: float) -> Document:
+def node_status(node: NodeState, settings: KubeletSettings, wall_s: float) -> Document:
     """All that a kubelet tells of its node."""
     now = format_rfc3339(wall_s)
     amounts = node_amounts(settings)
@@ -103,7 +103,7 @@ def node_status(node: FleetNode, settings: FleetSettings, wall_s: float) -> Docu
     }
 
 
-def node_amounts(settings: FleetSettings) -> dict[str, str]:
+def node_amounts(settings: KubeletSettings) -> dict[str, str]:
     shape = settings.shape
     return {
         "cpu": shape.cpu,
@@ -116,7 +116,7 @@ def node_amounts(settings: FleetSettings) -> dict[str, str]:
     }
 
 
-def heartbeat_patch(node: FleetNode, settings: FleetSettings, wall_s: float) -> Document:
+def heartbeat_patch(node: NodeState, settings: KubeletSettings, wall_s: float) -> Document:
     """What a node tells now and then: that it is well, and what it is if the API has never heard of that.
 
     A condition that somebody else changed meanwhile gets the time of its change back to ours.
@@ -138,7 +138,7 @@ def heartbeat_patch(node: FleetNode, settings: FleetSettings, wall_s: float) -> 
     return patch
 
 
-def is_well(node: FleetNode) -> bool:
+def is_healthy(node: NodeState) -> bool:
     """Whether the API has of a node what its kubelet would say."""
     if node.view is None:
         return False
@@ -146,7 +146,7 @@ def is_well(node: FleetNode) -> bool:
     return all(known.get(type) == status for type, status, _, _ in _HEALTHY) and bool(node.view.status.allocatable)
 
 
-def lease_body(node: FleetNode, settings: FleetSettings, wall_s: float) -> Document:
+def lease_document(node: NodeState, settings: KubeletSettings, wall_s: float) -> Document:
     metadata: Document = {"name": node.name, "namespace": LEASE_NAMESPACE}
     if node.view is not None:
         owner = {"apiVersion": "v1", "kind": "Node", "name": node.name, "uid": node.view.metadata.uid}
@@ -168,7 +168,7 @@ def renewal_patch(wall_s: float) -> Document:
     return {"spec": {"renewTime": format_rfc3339_micro(wall_s)}}
 
 
-def _node_info(name: str, settings: FleetSettings) -> Document:
+def _node_info(name: str, settings: KubeletSettings) -> Document:
     if settings.host is not None:
         return _host_info(settings.host)
     identity = blake2b(name.encode(), digest_size=16).hexdigest()
@@ -209,48 +209,50 @@ class Heartbeats:
         self,
         client: Client,
         clock: Clock,
-        alarms: Alarms,
-        settings: FleetSettings,
+        timers: Timers,
+        settings: KubeletSettings,
     ) -> None:
         self._client = client
         self._clock = clock
-        self._alarms = alarms
+        self._timers = timers
         self._settings = settings
-        self._nodes: dict[str, FleetNode] = {}
+        self._nodes: dict[str, NodeState] = {}
         self._due: list[tuple[float, int, str, str]] = []  # when, a number that keeps the order, which node, what
         self._number = 0
         in_flight_max = settings.node_writes_in_flight_max
-        self._leases: Outbox[str] = Outbox(LEASES, self._renew, clock, alarms, in_flight_max=in_flight_max)
-        self._statuses: Outbox[str] = Outbox(STATUSES, self._tell_status, clock, alarms, in_flight_max=in_flight_max)
+        self._leases: WriteQueue[str] = WriteQueue(LEASES, self._renew, clock, timers, in_flight_max=in_flight_max)
+        self._statuses: WriteQueue[str] = WriteQueue(
+            STATUSES, self._write_status, clock, timers, in_flight_max=in_flight_max
+        )
 
     def start(self, group: TaskGroup) -> None:
         self._leases.start(group)
         self._statuses.start(group)
 
-    def add(self, node: FleetNode) -> None:
+    def add(self, node: NodeState) -> None:
         """From now on, say that it is alive; for the first time at once."""
         if node.name in self._nodes:
             return
         self._nodes[node.name] = node
-        self._leases.put(node.name)
+        self._leases.add(node.name)
         # Where it stands in the fleet decides when its turn is, not when it came: they all come at once.
         share, now_s = _share(node.index, self._settings.count), self._clock.now_s()
         for what, period_s in ((LEASES, self._settings.lease_period_s), (STATUSES, self._settings.status_period_s)):
             self._push(now_s + (share * period_s - now_s) % period_s, node.name, what)
-        self._wind()
+        self._schedule()
 
-    def remove(self, node: FleetNode) -> None:
+    def remove(self, node: NodeState) -> None:
         self._nodes.pop(node.name, None)
 
-    def correct(self, node: FleetNode) -> None:
+    def correct(self, node: NodeState) -> None:
         """The API believes something else of it: say how it is."""
         if node.name in self._nodes:
-            self._statuses.put_after(node.name, CORRECTION_S)
+            self._statuses.add_after(node.name, CORRECTION_S)
 
-    def wake(self, node: FleetNode) -> None:
+    def wake(self, node: NodeState) -> None:
         """It was silent, and is not any more."""
-        self._leases.put(node.name)
-        self._statuses.put(node.name)
+        self._leases.add(node.name)
+        self._statuses.add(node.name)
 
     def statistics(self) -> dict[str, dict[str, int]]:
         return {LEASES: self._leases.statistics(), STATUSES: self._statuses.statistics()}
@@ -261,12 +263,12 @@ class Heartbeats:
         self._number += 1
         heappush(self._due, (due_s, self._number, name, what))
 
-    def _wind(self) -> None:
+    def _schedule(self) -> None:
         if self._due:
             delay_s = max(TICK_S, self._due[0][0] - self._clock.now_s())
-            self._alarms.set("heartbeats", delay_s, self._ring)
+            self._timers.set("heartbeats", delay_s, self._fire)
 
-    def _ring(self) -> None:
+    def _fire(self) -> None:
         now_s = self._clock.now_s() + TICK_S / 2
         while self._due and self._due[0][0] <= now_s:
             due_s, _, name, what = heappop(self._due)
@@ -275,9 +277,9 @@ class Heartbeats:
                 continue
             is_lease = what == LEASES
             self._push(due_s + self._period_s(is_lease), name, what)
-            if not node.is_silenced:
-                (self._leases if is_lease else self._statuses).put(name)
-        self._wind()
+            if not node.is_silent:
+                (self._leases if is_lease else self._statuses).add(name)
+        self._schedule()
 
     def _period_s(self, is_lease: bool) -> float:
         return self._settings.lease_period_s if is_lease else self._settings.status_period_s
@@ -286,7 +288,7 @@ class Heartbeats:
 
     async def _renew(self, name: str) -> float | None:
         node = self._nodes.get(name)
-        if node is None or node.is_silenced:
+        if node is None or node.is_silent:
             return None
         patch = renewal_patch(self._clock.wall_s())
         try:
@@ -297,8 +299,8 @@ class Heartbeats:
             return _retry_s(error, f"the lease of {name}")
         return None
 
-    async def _create_lease(self, node: FleetNode) -> float | None:
-        body = lease_body(node, self._settings, self._clock.wall_s())
+    async def _create_lease(self, node: NodeState) -> float | None:
+        body = lease_document(node, self._settings, self._clock.wall_s())
         try:
             await self._client.create(LEASE, LEASE_NAMESPACE, body, is_answer_wanted=False)
         except AlreadyExistsError:
@@ -309,9 +311,9 @@ class Heartbeats:
             return _retry_s(error, f"the lease of {node.name}")
         return None
 
-    async def _tell_status(self, name: str) -> float | None:
+    async def _write_status(self, name: str) -> float | None:
         node = self._nodes.get(name)
-        if node is None or node.is_silenced or node.view is None:
+        if node is None or node.is_silent or node.view is None:
             return None
         patch = heartbeat_patch(node, self._settings, self._clock.wall_s())
         try:
@@ -323,9 +325,9 @@ class Heartbeats:
         return None
 
 
-def needs_correction(node: FleetNode) -> bool:
+def needs_correction(node: NodeState) -> bool:
     """Whether the API believes of a node what its kubelet would not say."""
-    return not node.is_silenced and node.view is not None and not is_well(node)
+    return not node.is_silent and node.view is not None and not is_healthy(node)
 
 
 def _share(index: int, count: int) -> float:

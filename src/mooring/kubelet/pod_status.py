@@ -18,18 +18,18 @@ from typing import NamedTuple
 from mooring.api.document import Document
 from mooring.api.views.pod import NO_RESOURCES, ResourceRequirements
 from mooring.kit.clock import format_rfc3339
-from mooring.kubelet.container_record import Slot
+from mooring.kubelet.container_record import ContainerRecord
 from mooring.kubelet.pod_actions import should_restart
 from mooring.kubelet.runtime import ContainerState, Exited, Role, Running, Waiting
 from mooring.kubelet.views import KubeletContainer, KubeletPod, KubeletPodSpec
 
 PENDING, RUNNING, SUCCEEDED, FAILED = "Pending", "Running", "Succeeded", "Failed"
-OVER = (SUCCEEDED, FAILED)
+TERMINAL_PHASES = (SUCCEEDED, FAILED)
 SCHEME = "mooring://"
 """In front of the ids of containers, where other runtimes write `containerd://`."""
 OWN_TYPES = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
 
-_ALL_WELL: list[Document] = [{"type": type, "status": "True"} for type in OWN_TYPES]
+_ALL_READY: list[Document] = [{"type": type, "status": "True"} for type in OWN_TYPES]
 """Of a pod that runs and is ready: nearly every one that is told of."""
 _LIST_OF_ROLE = {
     Role.INIT: "initContainerStatuses",
@@ -42,54 +42,58 @@ _TAKEN_AWAY: Document = {"reason": None, "message": None}
 """Conditions are merged field by field: a reason that is told no more must be taken away."""
 
 
-def phase_of(spec: KubeletPodSpec, slots: Sequence[Slot], *, is_ending: bool) -> str:
+def phase_of(spec: KubeletPodSpec, records: Sequence[ContainerRecord], *, is_ending: bool) -> str:
     """`is_ending`: no container will be started any more, whatever the restart policy says."""
-    if slots and all(slot.role is Role.CONTAINER and isinstance(slot.state, Running) for slot in slots):
+    if records and all(record.role is Role.CONTAINER and isinstance(record.state, Running) for record in records):
         return RUNNING  # as nearly all are that are asked for
-    containers = [slot for slot in slots if slot.role is Role.CONTAINER]
-    if any(_has_failed_for_good(spec, slot) for slot in slots if slot.role is Role.INIT):
+    containers = [record for record in records if record.role is Role.CONTAINER]
+    if any(_has_failed_for_good(spec, record) for record in records if record.role is Role.INIT):
         return FAILED
-    is_initialized = any(slot.has_run for slot in containers)
-    if any(_is_pending(slot, is_initialized) for slot in slots) or not all(slot.has_run for slot in containers):
+    is_initialized = any(record.has_run for record in containers)
+    if any(_is_pending(record, is_initialized) for record in records) or not all(
+        record.has_run for record in containers
+    ):
         return PENDING
-    if any(slot.is_running for slot in slots if slot.role is not Role.EPHEMERAL):
+    if any(record.is_running for record in records if record.role is not Role.EPHEMERAL):
         return RUNNING
-    ends = [_end_of(slot) for slot in containers]
-    if not is_ending and any(should_restart(slot.container, spec, end) for slot, end in zip(containers, ends)):
+    ends = [_end_of(record) for record in containers]
+    if not is_ending and any(should_restart(record.container, spec, end) for record, end in zip(containers, ends)):
         return RUNNING
     return SUCCEEDED if not any(ends) else FAILED
 
 
-def _is_pending(slot: Slot, is_initialized: bool) -> bool:
-    if slot.role is Role.INIT:
-        return not isinstance(slot.state, Exited) and slot.last is None
-    if slot.role is Role.SIDECAR and not is_initialized:
-        return not (isinstance(slot.state, Running) and slot.state.is_started) and slot.last is None
+def _is_pending(record: ContainerRecord, is_initialized: bool) -> bool:
+    if record.role is Role.INIT:
+        return not isinstance(record.state, Exited) and record.last is None
+    if record.role is Role.SIDECAR and not is_initialized:
+        return not (isinstance(record.state, Running) and record.state.is_started) and record.last is None
     return False
 
 
-def _has_failed_for_good(spec: KubeletPodSpec, slot: Slot) -> bool:
-    state = slot.state
-    return isinstance(state, Exited) and state.code != 0 and not should_restart(slot.container, spec, state.code)
+def _has_failed_for_good(spec: KubeletPodSpec, record: ContainerRecord) -> bool:
+    state = record.state
+    return isinstance(state, Exited) and state.code != 0 and not should_restart(record.container, spec, state.code)
 
 
-def _end_of(slot: Slot) -> int:
+def _end_of(record: ContainerRecord) -> int:
     """The exit code of the run that ended last."""
-    ended = slot.state if isinstance(slot.state, Exited) else slot.last
+    ended = record.state if isinstance(record.state, Exited) else record.last
     return ended.code if ended is not None else 0
 
 
-def container_status(slot: Slot, pod_uid: str, *, is_initializing: bool, resources: ResourceRequirements) -> Document:
+def container_status(
+    record: ContainerRecord, pod_uid: str, *, is_initializing: bool, resources: ResourceRequirements
+) -> Document:
     """The status of one container; `is_initializing`: the pod has init containers."""
-    if isinstance(slot.state, Running) and slot.last is None and slot.role is Role.CONTAINER:
-        return _first_run(slot, slot.state, pod_uid, resources)
-    container, last = slot.container, slot.last
-    state: ContainerState | None = slot.state
-    attempt = slot.told_attempt
+    if isinstance(record.state, Running) and record.last is None and record.role is Role.CONTAINER:
+        return _running_status(record, record.state, pod_uid, resources)
+    container, last = record.container, record.last
+    state: ContainerState | None = record.state
+    attempt = record.reported_attempt
     last_attempt = max(0, attempt - 1)
-    if slot.hold is not None and isinstance(state, Exited):
+    if record.waiting is not None and isinstance(state, Exited):
         last = state
-        state = slot.hold
+        state = record.waiting
     if state is None or isinstance(state, Waiting):
         last_attempt = attempt
     status: Document = {
@@ -98,17 +102,17 @@ def container_status(slot: Slot, pod_uid: str, *, is_initializing: bool, resourc
         "imageID": "",
         "ready": False,
         "restartCount": attempt,
-        "lastState": {"terminated": _ended(last, pod_uid, container.name, last_attempt)} if last else {},
+        "lastState": {"terminated": _terminated_state(last, pod_uid, container.name, last_attempt)} if last else {},
         "state": {},
     }
     match state:
         case Running(started_s, is_ready, is_started):
             status["state"] = {"running": {"startedAt": format_rfc3339(started_s)}}
-            status["ready"] = is_ready and is_started and slot.role in (Role.CONTAINER, Role.SIDECAR)
+            status["ready"] = is_ready and is_started and record.role in (Role.CONTAINER, Role.SIDECAR)
             status["started"] = is_started
         case Exited():
-            status["state"] = {"terminated": _ended(state, pod_uid, container.name, attempt)}
-            status["ready"] = slot.role is Role.INIT and state.code == 0
+            status["state"] = {"terminated": _terminated_state(state, pod_uid, container.name, attempt)}
+            status["ready"] = record.role is Role.INIT and state.code == 0
             status["started"] = False
         case Waiting(reason, message):
             status["state"] = {"waiting": {"reason": reason, **({"message": message} if message else {})}}
@@ -116,12 +120,12 @@ def container_status(slot: Slot, pod_uid: str, *, is_initializing: bool, resourc
         case None:
             status["state"] = {"waiting": {"reason": "PodInitializing" if is_initializing else "ContainerCreating"}}
             status["started"] = False
-    if slot.role is Role.EPHEMERAL:
+    if record.role is Role.EPHEMERAL:
         del status["started"]
-    if slot.has_run:
-        status["imageID"] = image_id(slot.image)
+    if record.has_run:
+        status["imageID"] = image_id(record.image)
         status["containerID"] = container_id(pod_uid, container.name, attempt)
-        _tell_resources(status, resources)
+        _set_resources(status, resources)
     if container.volume_mounts:
         status["volumeMounts"] = _mounts(container)
     return status
@@ -141,13 +145,13 @@ def image_id(image: str) -> str:
     return f"{repository}@sha256:{blake2b(image.encode(), digest_size=32).hexdigest()}"
 
 
-def _first_run(slot: Slot, state: Running, pod_uid: str, resources: ResourceRequirements) -> Document:
+def _running_status(record: ContainerRecord, state: Running, pod_uid: str, resources: ResourceRequirements) -> Document:
     """Of a container that runs and has not ended before, as nearly all of which is told: the same, without detours."""
-    container, attempt = slot.container, max(0, slot.attempt)
+    container, attempt = record.container, max(0, record.attempt)
     status: Document = {
         "name": container.name,
         "image": container.image,
-        "imageID": image_id(slot.image),
+        "imageID": image_id(record.image),
         "ready": state.is_ready and state.is_started,
         "restartCount": attempt,
         "lastState": {},
@@ -155,13 +159,13 @@ def _first_run(slot: Slot, state: Running, pod_uid: str, resources: ResourceRequ
         "started": state.is_started,
         "containerID": container_id(pod_uid, container.name, attempt),
     }
-    _tell_resources(status, resources)
+    _set_resources(status, resources)
     if container.volume_mounts:
         status["volumeMounts"] = _mounts(container)
     return status
 
 
-def _ended(state: Exited, pod_uid: str, name: str, attempt: int) -> Document:
+def _terminated_state(state: Exited, pod_uid: str, name: str, attempt: int) -> Document:
     told: Document = {
         "exitCode": state.code,
         "reason": state.reason,
@@ -178,7 +182,7 @@ def _ended(state: Exited, pod_uid: str, name: str, attempt: int) -> Document:
     return told
 
 
-def _tell_resources(status: Document, resources: ResourceRequirements) -> None:
+def _set_resources(status: Document, resources: ResourceRequirements) -> None:
     told: Document = {}
     if resources.limits:
         told["limits"] = dict(resources.limits)
@@ -198,15 +202,17 @@ def _mounts(container: KubeletContainer) -> list[Document]:
     return mounts
 
 
-def conditions_of(pod: KubeletPod, slots: Sequence[Slot], phase: str, *, has_sandbox: bool) -> list[Document]:
+def conditions_of(
+    pod: KubeletPod, records: Sequence[ContainerRecord], phase: str, *, has_sandbox: bool
+) -> list[Document]:
     """In the order in which a kubelet writes them."""
-    if has_sandbox and phase == RUNNING and not pod.spec.readiness_gates and _are_all_well(slots):
-        told = _ALL_WELL
+    if has_sandbox and phase == RUNNING and not pod.spec.readiness_gates and _are_all_ready(records):
+        told = _ALL_READY
     else:
-        containers_ready = _containers_ready(slots, phase)
+        containers_ready = _containers_ready(records, phase)
         told = [
             {"type": "PodReadyToStartContainers", "status": "True" if has_sandbox else "False"},
-            {"type": "Initialized", **_initialized(slots, phase)},
+            {"type": "Initialized", **_initialized(records, phase)},
             {"type": "Ready", **_ready(pod, containers_ready)},
             {"type": "ContainersReady", **containers_ready},
             {"type": "PodScheduled", "status": "True"},
@@ -215,41 +221,41 @@ def conditions_of(pod: KubeletPod, slots: Sequence[Slot], phase: str, *, has_san
     return [{**condition, **about} for condition in told]
 
 
-def _are_all_well(slots: Sequence[Slot]) -> bool:
+def _are_all_ready(records: Sequence[ContainerRecord]) -> bool:
     """Whether there are but containers, and all of them are up and ready."""
-    for slot in slots:
-        state = slot.state
-        if not (slot.role is Role.CONTAINER and isinstance(state, Running) and state.is_ready and state.is_started):
+    for record in records:
+        state = record.state
+        if not (record.role is Role.CONTAINER and isinstance(state, Running) and state.is_ready and state.is_started):
             return False
-    return bool(slots)
+    return bool(records)
 
 
-def _initialized(slots: Sequence[Slot], phase: str) -> Document:
+def _initialized(records: Sequence[ContainerRecord], phase: str) -> Document:
     if phase == SUCCEEDED:
         return {"status": "True", "reason": "PodCompleted"}
-    if any(slot.role is Role.CONTAINER and slot.has_run for slot in slots):
+    if any(record.role is Role.CONTAINER and record.has_run for record in records):
         return {"status": "True"}
-    incomplete = [slot.container.name for slot in slots if _is_incomplete(slot)]
+    incomplete = [record.container.name for record in records if _is_incomplete(record)]
     if not incomplete:
         return {"status": "True"}
     message = f"containers with incomplete status: [{' '.join(incomplete)}]"
     return {"status": "False", "reason": "ContainersNotInitialized", "message": message}
 
 
-def _is_incomplete(slot: Slot) -> bool:
-    if slot.role is Role.SIDECAR:
-        return not (isinstance(slot.state, Running) and slot.state.is_started)
-    return slot.role is Role.INIT and not (isinstance(slot.state, Exited) and slot.state.code == 0)
+def _is_incomplete(record: ContainerRecord) -> bool:
+    if record.role is Role.SIDECAR:
+        return not (isinstance(record.state, Running) and record.state.is_started)
+    return record.role is Role.INIT and not (isinstance(record.state, Exited) and record.state.code == 0)
 
 
-def _containers_ready(slots: Sequence[Slot], phase: str) -> Document:
+def _containers_ready(records: Sequence[ContainerRecord], phase: str) -> Document:
     if phase in (SUCCEEDED, FAILED):
         return {"status": "False", "reason": "PodCompleted" if phase == SUCCEEDED else "PodFailed"}
     unready = [
-        slot.container.name
-        for slot in slots
-        if slot.role in (Role.SIDECAR, Role.CONTAINER)
-        and not (isinstance(slot.state, Running) and slot.state.is_ready and slot.state.is_started)
+        record.container.name
+        for record in records
+        if record.role in (Role.SIDECAR, Role.CONTAINER)
+        and not (isinstance(record.state, Running) and record.state.is_ready and record.state.is_started)
     ]
     if not unready:
         return {"status": "True"}
@@ -290,7 +296,7 @@ class PodFacts(NamedTuple):
 
 
 def status_of(
-    pod: KubeletPod, slots: Sequence[Slot], facts: PodFacts, allocated: Mapping[str, ResourceRequirements]
+    pod: KubeletPod, records: Sequence[ContainerRecord], facts: PodFacts, allocated: Mapping[str, ResourceRequirements]
 ) -> Document:
     """The status of a pod that was admitted, without the times of its conditions."""
     status: Document = {
@@ -299,25 +305,25 @@ def status_of(
         "hostIPs": [{"ip": facts.host_ip}],
         "startTime": facts.start_time,
     }
-    _tell_why(status, pod, facts.reason, facts.message)
+    _set_reason(status, pod, facts.reason, facts.message)
     if facts.pod_ip:
         status["podIP"] = facts.pod_ip
         status["podIPs"] = [{"ip": facts.pod_ip}]
-    conditions = conditions_of(pod, slots, facts.phase, has_sandbox=facts.has_sandbox)
+    conditions = conditions_of(pod, records, facts.phase, has_sandbox=facts.has_sandbox)
     status["conditions"] = [*conditions, *facts.resize] if facts.resize else conditions
     is_initializing = bool(pod.spec.init_containers)
     uid = pod.metadata.uid
-    for slot in slots:
-        resources = allocated.get(slot.container.name, NO_RESOURCES)
-        told = container_status(slot, uid, is_initializing=is_initializing, resources=resources)
-        status.setdefault(_LIST_OF_ROLE[slot.role], []).append(told)
+    for record in records:
+        resources = allocated.get(record.container.name, NO_RESOURCES)
+        told = container_status(record, uid, is_initializing=is_initializing, resources=resources)
+        status.setdefault(_LIST_OF_ROLE[record.role], []).append(told)
     return status
 
 
 def rejected_status(pod: KubeletPod, reason: str, message: str, start_time: str) -> Document:
     """The status of a pod that was turned away."""
     status: Document = {"phase": "Failed", "startTime": start_time}
-    _tell_why(status, pod, reason, f"Pod was rejected: {message}")
+    _set_reason(status, pod, reason, f"Pod was rejected: {message}")
     return status
 
 
@@ -364,7 +370,7 @@ def revision_number(revision: str) -> int:
     return int(revision) if revision.isascii() and revision.isdecimal() else 0
 
 
-def _tell_why(status: Document, pod: KubeletPod, reason: str, message: str) -> None:
+def _set_reason(status: Document, pod: KubeletPod, reason: str, message: str) -> None:
     if pod.metadata.generation:
         status["observedGeneration"] = pod.metadata.generation
     if reason:

@@ -20,20 +20,20 @@ from msgspec.json import encode
 from mooring.api.document import Document
 from mooring.api.resources import fit_filter_requests
 from mooring.api.views.pod import ResourceRequirements
-from mooring.kubelet.container_record import Slot, containers_of
-from mooring.kubelet.node_state import FleetNode
+from mooring.kubelet.container_record import ContainerRecord, containers_of
+from mooring.kubelet.node_state import NodeState
 from mooring.kubelet.runtime import Role, Runtime
 from mooring.kubelet.views import KubeletContainer, KubeletPod
 
 
-class Resizing:
+class PodResize:
     """The amounts of one pod."""
 
-    __slots__ = ("_runtime", "_tell_event", "allocated", "failed", "pending")
+    __slots__ = ("_record_event", "_runtime", "allocated", "failed", "pending")
 
-    def __init__(self, runtime: Runtime, tell_event: Callable[[KubeletPod, bool, str, str], None]) -> None:
+    def __init__(self, runtime: Runtime, record_event: Callable[[KubeletPod, bool, str, str], None]) -> None:
         self._runtime = runtime
-        self._tell_event = tell_event
+        self._record_event = record_event
         self.allocated: dict[str, ResourceRequirements] = {}
         """By the names of the containers."""
         self.pending: Document | None = None
@@ -48,7 +48,7 @@ class Resizing:
         self.allocated = {container.name: container.resources for container, _ in containers_of(pod.spec)}
         self.pending = None
 
-    def consider(self, pod: KubeletPod, node: FleetNode, slots: Iterable[Slot]) -> list[Slot]:
+    def consider(self, pod: KubeletPod, node: NodeState, records: Iterable[ContainerRecord]) -> list[ContainerRecord]:
         """Grant and give what a pod wants, if it wants something else and there is room. Returns the containers that
         get it only by being started again."""
         before = self.allocated
@@ -56,36 +56,38 @@ class Resizing:
             self.pending = None
             return []
         requests = fit_filter_requests(pod)
-        lacking = node.lacking(pod, requests)
-        if lacking is not None:
-            self._put_off(pod, "Infeasible" if _is_more_than_all(pod, node) else "Deferred", lacking.message)
+        insufficient = node.insufficient(pod, requests)
+        if insufficient is not None:
+            self._reject_resize(pod, "Infeasible" if _is_more_than_all(pod, node) else "Deferred", insufficient.message)
             return []
         self.grant(pod)
-        node.take(pod, requests)
-        self._tell_event(pod, False, "ResizeStarted", _message(pod, "started"))
-        return self._give(pod, before, slots)
+        node.reserve(pod, requests)
+        self._record_event(pod, False, "ResizeStarted", _message(pod, "started"))
+        return self._give(pod, before, records)
 
-    def _put_off(self, pod: KubeletPod, reason: str, why: str) -> None:
+    def _reject_resize(self, pod: KubeletPod, reason: str, why: str) -> None:
         had = self.pending
         self.pending = _condition(pod, "PodResizePending", reason, why)
         if had is None or had["reason"] != reason:
-            self._tell_event(pod, True, f"Resize{reason}", _message(pod, reason, why))
+            self._record_event(pod, True, f"Resize{reason}", _message(pod, reason, why))
 
-    def _give(self, pod: KubeletPod, before: dict[str, ResourceRequirements], slots: Iterable[Slot]) -> list[Slot]:
-        changed = [slot for slot in slots if slot.is_running and slot.container.name in before]
-        changed = [slot for slot in changed if slot.container.resources != before[slot.container.name]]
-        again = [slot for slot in changed if _must_start_again(slot.container, before[slot.container.name])]
+    def _give(
+        self, pod: KubeletPod, before: dict[str, ResourceRequirements], records: Iterable[ContainerRecord]
+    ) -> list[ContainerRecord]:
+        changed = [record for record in records if record.is_running and record.container.name in before]
+        changed = [record for record in changed if record.container.resources != before[record.container.name]]
+        again = [record for record in changed if _must_start_again(record.container, before[record.container.name])]
         refusals = [
-            self._runtime.resize(pod.metadata.uid, slot.container, slot.attempt)
-            for slot in changed
-            if slot not in again
+            self._runtime.resize(pod.metadata.uid, record.container, record.attempt)
+            for record in changed
+            if record not in again
         ]
         why = "; ".join(refusal for refusal in refusals if refusal)
         self.failed = _condition(pod, "PodResizeInProgress", "Error", why) if why else None
         if why:
-            self._tell_event(pod, True, "ResizeError", _message(pod, "error", why))
+            self._record_event(pod, True, "ResizeError", _message(pod, "error", why))
         else:
-            self._tell_event(pod, False, "ResizeCompleted", _message(pod, "completed"))
+            self._record_event(pod, False, "ResizeCompleted", _message(pod, "completed"))
         return again
 
 
@@ -99,7 +101,7 @@ def _condition(pod: KubeletPod, type: str, reason: str, message: str) -> Documen
     }
 
 
-def _is_more_than_all(pod: KubeletPod, node: FleetNode) -> bool:
+def _is_more_than_all(pod: KubeletPod, node: NodeState) -> bool:
     return any(amount > node.allocatable.get(name, 0) for name, amount in fit_filter_requests(pod).items())
 
 

@@ -30,7 +30,7 @@ from mooring.api.views.base import RawQuantity
 from mooring.client.interface import Client
 from mooring.kit.clock import Clock, parse_rfc3339
 from mooring.kit.entropy import Entropy
-from mooring.kubelet.timers import Alarms
+from mooring.kubelet.timers import Timers
 from mooring.kubelet.views import KubeletContainer, KubeletPod
 
 START_ERROR = "StartError"
@@ -76,7 +76,7 @@ class Exited:
 ContainerState: TypeAlias = Waiting | Running | Exited
 
 
-class Listener(Protocol):
+class ContainerListener(Protocol):
     """Who wants to hear of containers."""
 
     def container_changed(self, pod_uid: str, container: str, attempt: int, state: ContainerState) -> None: ...
@@ -107,7 +107,7 @@ class LogRequest(Protocol):
     def limit_bytes(self) -> int | None: ...
 
 
-class Selection:
+class LogSelection:
     """Which lines are young enough, and how many bytes there is room for."""
 
     def __init__(self, request: LogRequest, clock: Clock) -> None:
@@ -153,7 +153,7 @@ class Runtime(Protocol):
         ...
 
     @property
-    def lacking(self) -> str:
+    def limitations(self) -> str:
         """What it cannot do on this machine although pods may ask for it, in words; known once it is opened."""
         ...
 
@@ -183,7 +183,7 @@ class Runtime(Protocol):
         """The pod is gone: whatever is left of it goes as well."""
         ...
 
-    def keep_only(self, pod_uids: Collection[str]) -> None:
+    def remove_all_except(self, pod_uids: Collection[str]) -> None:
         """These pods are there; whatever an earlier kubelet left of others goes."""
         ...
 
@@ -193,18 +193,18 @@ class Runtime(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Needs:
+class RuntimeContext:
     """What a fleet gives to its runtime."""
 
     client: Client
     clock: Clock
     entropy: Entropy
-    alarms: Alarms
-    listener: Listener
-    tell_event: Callable[[KubeletPod, bool, str, str], None]
+    timers: Timers
+    listener: ContainerListener
+    record_event: Callable[[KubeletPod, bool, str, str], None]
     """Something happened to a pod: is it a warning, its reason and message."""
     allocatable: Mapping[str, RawQuantity]
     """What a node of the fleet has for pods."""
 
 
-RuntimeMaker: TypeAlias = Callable[[Needs], Runtime]
+RuntimeFactory: TypeAlias = Callable[[RuntimeContext], Runtime]

@@ -92,7 +92,7 @@ def _text(path: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeShape:
+class NodeCapacity:
     """What a node offers."""
 
     cpu: str = "32"
@@ -117,25 +117,25 @@ class NodeShape:
 
 
 @dataclass(frozen=True, slots=True)
-class FleetSettings:
+class KubeletSettings:
     """One fleet."""
 
     count: int = 0
     name_prefix: str = "node-"
     """Nodes are called `node-0`, `node-1`, and so on."""
-    shape: NodeShape = NodeShape()
+    shape: NodeCapacity = NodeCapacity()
     zones: tuple[str, ...] = ()
     """Given to the nodes in turn."""
     region: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
-    lives: str = ""
+    stages: str = ""
     """A text in the language of `lives_file`."""
     lease_s: int = 40
     """How long a lease lasts; it is renewed four times in that time, as a kubelet does it."""
     status_period_s: float = 300.0
     pod_writes_in_flight_max: int = 64
     node_writes_in_flight_max: int = 32
-    tells_routine_events: bool = False
+    records_normal_events: bool = False
     """Whether events tell of what goes well too (Created, Started, Killing): three for each pod."""
     port: int = 10_250
     """Where the kubelets say that they serve logs."""
@@ -163,12 +163,12 @@ class FleetSettings:
         return tuple(f"{prefix}{number}" for number in range(self.count))
 
 
-def host_settings(host: HostFacts, count: int) -> FleetSettings:
+def host_settings(host: HostFacts, count: int) -> KubeletSettings:
     """Nodes that are this machine, all together: each has its share of it."""
-    shape = NodeShape(
+    shape = NodeCapacity(
         cpu=f"{host.cpus * 1000 // count}m" if count > 1 else str(host.cpus),
         memory=f"{host.memory_kib // count}Ki",
         ephemeral_storage=f"{host.storage_kib // count}Ki",
         architecture=host.architecture,
     )
-    return FleetSettings(count=count, shape=shape, host=host, tells_routine_events=True)
+    return KubeletSettings(count=count, shape=shape, host=host, records_normal_events=True)

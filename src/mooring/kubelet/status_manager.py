@@ -25,7 +25,7 @@ RETRY_S = 2.0
 REFUSED_S = 30.0
 """How long to wait after a refusal that the same request will hardly change: we may not write, for instance."""
 
-ECHOES_MAX = 10_000
+OWN_WRITES_MAX = 10_000
 _UNKNOWN = object()
 
 logger = logging.getLogger(__name__)
@@ -46,14 +46,14 @@ _decode = msgspec.json.Decoder(Document).decode
 _read_answer = msgspec.json.Decoder(_Answer).decode
 
 
-class Echoes:
+class OwnWrites:
     """The revisions of our own writes, until the watch tells them."""
 
     def __init__(self) -> None:
         self._revisions: dict[str, None] = {}
 
     def expect(self, revision: str) -> None:
-        if len(self._revisions) >= ECHOES_MAX:
+        if len(self._revisions) >= OWN_WRITES_MAX:
             del self._revisions[next(iter(self._revisions))]
         self._revisions[revision] = None
 
@@ -62,10 +62,10 @@ class Echoes:
         return self._revisions.pop(revision, _UNKNOWN) is None
 
 
-class StatusWriter:
+class StatusManager:
     """For all pods of a fleet."""
 
-    def __init__(self, client: Client, workers: Mapping[str, PodWorker], echoes: Echoes) -> None:
+    def __init__(self, client: Client, workers: Mapping[str, PodWorker], echoes: OwnWrites) -> None:
         self._client = client
         self._workers = workers
         self._echoes = echoes
@@ -73,11 +73,11 @@ class StatusWriter:
     async def send(self, uid: str) -> float | None:
         """Write the status of a pod. Returns after how many seconds to try again, if that can help."""
         worker = self._workers.get(uid)
-        if worker is None or worker.node.is_silenced:
+        if worker is None or worker.node.is_silent:
             return None
         try:
             await self._write(worker)
-            if worker.is_to_be_deleted:
+            if worker.needs_deletion:
                 await self._delete(worker)
         except NotFoundError:
             return None
@@ -91,7 +91,7 @@ class StatusWriter:
 
     async def _write(self, worker: PodWorker) -> None:
         status = worker.status()
-        patch = status_patch(status, _decode(worker.written) if worker.written else {})
+        patch = status_patch(status, _decode(worker.last_status) if worker.last_status else {})
         if not patch:
             return
         metadata = worker.pod.metadata
@@ -99,16 +99,16 @@ class StatusWriter:
         answer = await self._client.patch(
             POD, metadata.namespace, metadata.name, body, form=PatchForm.STRATEGIC, subresource="status"
         )
-        worker.written = _encode(status)
+        worker.last_status = _encode(status)
         told = _read_answer(answer).metadata
-        worker.written_revision = revision_number(told.resource_version)
+        worker.last_status_revision = revision_number(told.resource_version)
         if (told.generation, told.deletion_timestamp) == (metadata.generation, metadata.deletion_timestamp):
             self._echoes.expect(told.resource_version)  # it tells nothing that the worker has not seen
 
     async def _delete(self, worker: PodWorker) -> None:
         metadata = worker.pod.metadata
         await self._client.delete(POD, metadata.namespace, metadata.name, Deletion(grace_s=0, uid=metadata.uid))
-        worker.is_let_go = True
+        worker.is_deletion_sent = True
 
 
 def _retry_s(error: ClientError, worker: PodWorker) -> float:

@@ -26,20 +26,20 @@ logger = logging.getLogger(__name__)
 Action: TypeAlias = Callable[[], None]
 
 
-class _Alarm(NamedTuple):
+class _Timer(NamedTuple):
     due_s: float
     action: Action
 
 
-class Alarms:
+class Timers:
     """One for a fleet. Used on a running loop only."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._heap: KeyedHeap[Hashable, _Alarm] = KeyedHeap.ordered_by(_due)
+        self._heap: KeyedHeap[Hashable, _Timer] = KeyedHeap.ordered_by(_due)
         self._timer: asyncio.TimerHandle | None = None
         self._timer_due_s = 0.0
-        self._is_ringing = False
+        self._is_firing = False
 
     def __len__(self) -> int:
         return len(self._heap)
@@ -47,9 +47,9 @@ class Alarms:
     def set(self, key: Hashable, delay_s: float, action: Action) -> None:
         """Call `action` after the delay, and not at any other time that was set for the key before."""
         due_s = self._clock.now_s() + max(0.0, delay_s)
-        self._heap.put(key, _Alarm(due_s, action))
+        self._heap.put(key, _Timer(due_s, action))
         if self._timer is None or due_s < self._timer_due_s:
-            self._wind()
+            self._schedule()
 
     def cancel(self, key: Hashable) -> None:
         self._heap.delete(key)
@@ -61,9 +61,9 @@ class Alarms:
             self._timer = None
         self._heap = KeyedHeap.ordered_by(_due)
 
-    def _wind(self) -> None:
+    def _schedule(self) -> None:
         earliest = self._heap.peek()
-        if earliest is None or self._is_ringing:
+        if earliest is None or self._is_firing:
             return
         due_s = earliest[1].due_s
         if self._timer is not None:
@@ -72,11 +72,11 @@ class Alarms:
             self._timer.cancel()
         self._timer_due_s = due_s
         delay_s = max(0.0, due_s - self._clock.now_s())
-        self._timer = asyncio.get_running_loop().call_later(delay_s, self._ring)
+        self._timer = asyncio.get_running_loop().call_later(delay_s, self._fire)
 
-    def _ring(self) -> None:
+    def _fire(self) -> None:
         self._timer = None
-        self._is_ringing = True
+        self._is_firing = True
         # The alarm's own time counts as come: a clock and a loop may differ by a rounding.
         now_s = max(self._clock.now_s(), self._timer_due_s)
         while (earliest := self._heap.peek()) is not None and earliest[1].due_s <= now_s:
@@ -86,9 +86,9 @@ class Alarms:
                 alarm.action()
             except Exception:
                 logger.exception("what was to be done for %r failed", key)
-        self._is_ringing = False
-        self._wind()
+        self._is_firing = False
+        self._schedule()
 
 
-def _due(alarm: _Alarm) -> float:
+def _due(alarm: _Timer) -> float:
     return alarm.due_s

@@ -21,10 +21,10 @@ from typing import Generic, TypeVar
 
 from mooring.kit.clock import Clock
 from mooring.kit.tasks import TaskGroup
-from mooring.kubelet.timers import Alarms
+from mooring.kubelet.timers import Timers
 
-SENT_IN_A_ROW = 16
-FAILED_S = 5.0
+WRITES_PER_TURN = 16
+ERROR_RETRY_S = 5.0
 """How long a key waits after an error that nobody expected."""
 
 logger = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ class _State(Enum):
     CHANGED = "in flight, and changed meanwhile"
 
 
-class Outbox(Generic[Key]):
+class WriteQueue(Generic[Key]):
     """Keys on their way out."""
 
     def __init__(
@@ -46,7 +46,7 @@ class Outbox(Generic[Key]):
         name: str,
         send: Callable[[Key], Awaitable[float | None]],
         clock: Clock,
-        alarms: Alarms,
+        timers: Timers,
         *,
         in_flight_max: int,
     ) -> None:
@@ -54,20 +54,20 @@ class Outbox(Generic[Key]):
         self.name = name
         self._send = send
         self._clock = clock
-        self._alarms = alarms
+        self._timers = timers
         self._in_flight_max = in_flight_max
         self._waiting: deque[Key] = deque()
         self._states: dict[Key, _State] = {}
         self._in_flight = 0
         self._idle: deque[asyncio.Future[None]] = deque()
         self._drained: asyncio.Future[None] | None = None
-        self._put = self._sent = self._failed = 0
+        self._added = self._sent = self._failed = 0
 
-    def put(self, key: Key) -> None:
+    def add(self, key: Key) -> None:
         """It changed: have it written."""
         state = self._states.get(key)
         if state is None:
-            self._put += 1
+            self._added += 1
             self._states[key] = _State.WAITING
             self._waiting.append(key)
             if self._idle:
@@ -75,8 +75,8 @@ class Outbox(Generic[Key]):
         elif state is not _State.WAITING:
             self._states[key] = _State.CHANGED
 
-    def put_after(self, key: Key, delay_s: float) -> None:
-        self._alarms.set((self.name, key), delay_s, lambda: self.put(key))
+    def add_after(self, key: Key, delay_s: float) -> None:
+        self._timers.set((self.name, key), delay_s, lambda: self.add(key))
 
     def start(self, group: TaskGroup) -> None:
         """Begin to write, in background tasks of the group."""
@@ -94,7 +94,7 @@ class Outbox(Generic[Key]):
         return {
             "waiting": len(self._waiting),
             "in_flight": self._in_flight,
-            "put": self._put,
+            "put": self._added,
             "sent": self._sent,
             "failed": self._failed,
         }
@@ -109,7 +109,7 @@ class Outbox(Generic[Key]):
             key = self._waiting.popleft()
             self._states[key] = _State.IN_FLIGHT
             self._in_flight += 1
-            retry_s: float | None = FAILED_S
+            retry_s: float | None = ERROR_RETRY_S
             try:
                 retry_s = await self._send(key)
                 self._sent += 1
@@ -120,16 +120,16 @@ class Outbox(Generic[Key]):
                 state = self._states.pop(key)
             self._settle(key, retry_s, state)
             sent += 1
-            if sent % SENT_IN_A_ROW == 0:
+            if sent % WRITES_PER_TURN == 0:
                 await self._clock.wait(0)
 
     def _settle(self, key: Key, retry_s: float | None, state: _State) -> None:
         """It was sent, or could not be: is it to be sent again?"""
         if retry_s is not None:
             self._failed += 1
-            self.put_after(key, retry_s)
+            self.add_after(key, retry_s)
         elif state is _State.CHANGED:
-            self.put(key)
+            self.add(key)
         if not self._states and self._drained is not None and not self._drained.done():
             self._drained.set_result(None)
 

@@ -44,7 +44,7 @@ _TOKEN_REVIEW = Kind("authentication.k8s.io/v1", "TokenReview", "tokenreviews", 
 logger = logging.getLogger(__name__)
 
 
-class Remembered(Generic[Key, Kept]):
+class ExpiringCache(Generic[Key, Kept]):
     """Answers by what was asked."""
 
     def __init__(self, clock: Clock) -> None:
@@ -102,12 +102,12 @@ class Trust:
 class Authenticator:
     """Finds out who asks. Without a client no token is looked at."""
 
-    def __init__(self, trust: Trust, client: Client | None, clock: Clock, *, remembered_s: float = 10.0) -> None:
+    def __init__(self, trust: Trust, client: Client | None, clock: Clock, *, cache_s: float = 10.0) -> None:
         self._trust = trust
         self._client = client
         self._clock = clock
-        self._tokens: Remembered[bytes, Caller | None] = Remembered(clock)
-        self._remembered_s = remembered_s
+        self._tokens: ExpiringCache[bytes, Caller | None] = ExpiringCache(clock)
+        self._cache_s = cache_s
 
     async def caller(self, certificate: bytes | None, headers: Mapping[str, Sequence[str]]) -> Caller | None:
         """`headers` by their names in lower case; a certificate (DER) was verified when the connection was made."""
@@ -158,7 +158,7 @@ class Authenticator:
             logger.error("a token could not be looked at: %s", error)
             return None
         owner = _reviewed(answer)
-        self._tokens.keep(key, owner, self._remembered_s)
+        self._tokens.keep(key, owner, self._cache_s)
         return owner
 
 

@@ -23,7 +23,7 @@ from mooring.api.kinds import Kind
 from mooring.client.errors import ClientError
 from mooring.client.interface import Client
 from mooring.kit.clock import Clock
-from mooring.serving.authentication import Caller, Remembered
+from mooring.serving.authentication import Caller, ExpiringCache
 
 MASTERS = "system:masters"
 _REVIEW = Kind("authorization.k8s.io/v1", "SubjectAccessReview", "subjectaccessreviews", is_namespaced=False)
@@ -31,7 +31,7 @@ _REVIEW = Kind("authorization.k8s.io/v1", "SubjectAccessReview", "subjectaccessr
 logger = logging.getLogger(__name__)
 
 
-class Verdict(NamedTuple):
+class AccessDecision(NamedTuple):
     is_allowed: bool
     reason: str = ""
 
@@ -95,28 +95,28 @@ class Authorizer:
     ) -> None:
         self._allowed = allowed
         self._client = client
-        self._verdicts: Remembered[tuple[Caller, str, str], Verdict] = Remembered(clock)
+        self._decisions: ExpiringCache[tuple[Caller, str, str], AccessDecision] = ExpiringCache(clock)
         self._allowed_s = allowed_s
         self._denied_s = denied_s
         self._attributes = attributes
 
-    async def verdict(self, caller: Caller, verb: str, path: str) -> Verdict:
+    async def decide(self, caller: Caller, verb: str, path: str) -> AccessDecision:
         if path in self._allowed or MASTERS in caller.groups:
-            return Verdict(True)
+            return AccessDecision(True)
         if self._client is None:
-            return Verdict(False)
+            return AccessDecision(False)
         key = (caller, verb, path)
-        is_known, known = self._verdicts.get(key)
+        is_known, known = self._decisions.get(key)
         if is_known and known is not None:
             return known
         try:
             answer = await self._client.create(_REVIEW, "", _question(caller, self._attributes(verb, path)))
         except ClientError as error:
             logger.error("whether %s may %s %s could not be asked: %s", caller.name, verb, path, error)
-            return Verdict(False, str(error))
-        verdict = _verdict_in(answer)
-        self._verdicts.keep(key, verdict, self._allowed_s if verdict.is_allowed else self._denied_s)
-        return verdict
+            return AccessDecision(False, str(error))
+        decide = _decision_in(answer)
+        self._decisions.keep(key, decide, self._allowed_s if decide.is_allowed else self._denied_s)
+        return decide
 
 
 def _question(caller: Caller, attributes: dict[str, object]) -> dict[str, object]:
@@ -128,8 +128,8 @@ def _question(caller: Caller, attributes: dict[str, object]) -> dict[str, object
     return {"apiVersion": _REVIEW.api_version, "kind": _REVIEW.kind, "spec": spec}
 
 
-def _verdict_in(answer: bytes) -> Verdict:
+def _decision_in(answer: bytes) -> AccessDecision:
     review: dict[str, Any] = msgspec.json.decode(answer)
     status = review.get("status") or {}
     is_allowed = bool(status.get("allowed")) and not status.get("denied")
-    return Verdict(is_allowed, status.get("reason") or "")
+    return AccessDecision(is_allowed, status.get("reason") or "")

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
-from mooring.serving.pages import Answer, Question, as_json, text
+from mooring.serving.pages import PageRequest, PageResponse, as_json, text
 
 Check = Callable[[], str]
 """What is wrong; empty if nothing is."""
@@ -28,9 +28,9 @@ def ping() -> str:
     return ""
 
 
-def health_pages(pages: Mapping[str, Mapping[str, Check]]) -> dict[str, Callable[[Question], Answer]]:
+def health_pages(pages: Mapping[str, Mapping[str, Check]]) -> dict[str, Callable[[PageRequest], PageResponse]]:
     """From the checks of each page (`readyz`) to what is served where. A page without any has `ping`."""
-    served: dict[str, Callable[[Question], Answer]] = {}
+    served: dict[str, Callable[[PageRequest], PageResponse]] = {}
     for name, given in pages.items():
         checks = dict(given) or {"ping": ping}
         served[f"/{name}"] = _page(name, checks)
@@ -39,19 +39,19 @@ def health_pages(pages: Mapping[str, Mapping[str, Check]]) -> dict[str, Callable
     return served
 
 
-def _page(name: str, checks: Mapping[str, Check]) -> Callable[[Question], Answer]:
+def _page(name: str, checks: Mapping[str, Check]) -> Callable[[PageRequest], PageResponse]:
     return lambda question: health_answer(name, checks, question)
 
 
-def _check_page(look: Check) -> Callable[[Question], Answer]:
-    def answer(question: Question) -> Answer:
+def _check_page(look: Check) -> Callable[[PageRequest], PageResponse]:
+    def answer(question: PageRequest) -> PageResponse:
         wrong = look()
         return text(f"internal server error: {wrong}\n", 500) if wrong else text("ok")
 
     return answer
 
 
-def health_answer(name: str, checks: Mapping[str, Check], question: Question) -> Answer:
+def health_answer(name: str, checks: Mapping[str, Check], question: PageRequest) -> PageResponse:
     excluded = {each for value in question.query.get("exclude", ()) for each in value.split(",") if each}
     unknown = sorted(excluded - set(checks))
     lines, failures = [], []
@@ -74,7 +74,7 @@ def health_answer(name: str, checks: Mapping[str, Check], question: Question) ->
     return text(f"{''.join(lines)}{name} check passed\n")
 
 
-def flags_page(component: str, flags: Mapping[str, str]) -> Answer:
+def flags_page(component: str, flags: Mapping[str, str]) -> PageResponse:
     """Every flag with its value, in the order of the names."""
     lines = [f"{name}={value}" for name, value in sorted(flags.items())]
     return text(f"\n{component} flagz\n{_WARNING}\n" + "\n".join(lines) + "\n")
@@ -82,7 +82,7 @@ def flags_page(component: str, flags: Mapping[str, str]) -> Answer:
 
 def status_page(
     component: str, *, started_wall_s: float, up_s: float, version: str, emulates: str, paths: Sequence[str]
-) -> Answer:
+) -> PageResponse:
     """When it started, for how long it runs, and what it is."""
     started = datetime.fromtimestamp(started_wall_s, UTC).strftime("%a %b %e %H:%M:%S UTC %Y")
     minutes, seconds = divmod(int(up_s), 60)
@@ -99,5 +99,5 @@ def status_page(
     return text(f"\n{component} statusz\n{_WARNING}\n\n" + "\n".join(lines) + "\n")
 
 
-def configuration_page(configuration: Mapping[str, object]) -> Answer:
+def configuration_page(configuration: Mapping[str, object]) -> PageResponse:
     return as_json({"componentconfig": configuration})

@@ -16,7 +16,7 @@ BINARY = "application/octet-stream"
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class PageResponse:
     """What a request is answered with."""
 
     body: bytes
@@ -29,7 +29,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class PageRequest:
     """A request, as far as pages read it."""
 
     method: str
@@ -49,32 +49,32 @@ class Question:
             return default
 
 
-def text(content: str, code: int = 200) -> Answer:
-    return Answer(content.encode(), code)
+def text(content: str, code: int = 200) -> PageResponse:
+    return PageResponse(content.encode(), code)
 
 
-def as_json(content: object) -> Answer:
-    return Answer(json.dumps(content, ensure_ascii=False).encode(), content_type=JSON)
+def as_json(content: object) -> PageResponse:
+    return PageResponse(json.dumps(content, ensure_ascii=False).encode(), content_type=JSON)
 
 
-def not_found() -> Answer:
+def not_found() -> PageResponse:
     return text("404 page not found\n", 404)
 
 
-def unauthorized() -> Answer:
+def unauthorized() -> PageResponse:
     return _status("Unauthorized", "Unauthorized", 401)
 
 
-def forbidden(user: str, verb: str, path: str, reason: str = "") -> Answer:
+def forbidden(user: str, verb: str, path: str, reason: str = "") -> PageResponse:
     message = f'forbidden: User "{_harmless(user)}" cannot {_harmless(verb)} path "{_harmless(path)}"'
     return _status(f"{message}: {reason}" if reason else message, "Forbidden", 403, details={})
 
 
-def failed(message: str) -> Answer:
+def failed(message: str) -> PageResponse:
     return _status(f"Internal error occurred: {message}", "InternalError", 500)
 
 
-def _status(message: str, reason: str, code: int, details: object | None = None) -> Answer:
+def _status(message: str, reason: str, code: int, details: object | None = None) -> PageResponse:
     status: dict[str, object] = {
         "kind": "Status",
         "apiVersion": "v1",
@@ -86,7 +86,7 @@ def _status(message: str, reason: str, code: int, details: object | None = None)
     if details is not None:
         status["details"] = details
     status["code"] = code
-    return Answer(json.dumps(status, indent=2).encode(), code, JSON)
+    return PageResponse(json.dumps(status, indent=2).encode(), code, JSON)
 
 
 def _harmless(text: str) -> str:

@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 from mooring.kit.clock import Clock
 from mooring.kit.sampling import main_thread_sampler
-from mooring.serving.pages import BINARY, Answer, Question, text
+from mooring.serving.pages import BINARY, PageRequest, PageResponse, text
 from mooring.serving.server import Page
 
 _NANOS = 1_000_000_000
@@ -169,7 +169,7 @@ class Profiler:
             "/debug/pprof/cmdline": _command_line,
         }
 
-    async def _cpu(self, question: Question) -> Answer:
+    async def _cpu(self, question: PageRequest) -> PageResponse:
         if self._is_sampling:
             return text("Could not enable CPU profiling: cpu profiling already in use\n", 500)
         self._is_sampling = True
@@ -192,9 +192,9 @@ class Profiler:
             started_wall_s=started_wall_s,
             duration_s=self._clock.now_s() - started_s,
         )
-        return Answer(encoded(profile), content_type=BINARY, file_name="profile")
+        return PageResponse(encoded(profile), content_type=BINARY, file_name="profile")
 
-    async def _heap(self, question: Question) -> Answer:
+    async def _heap(self, question: PageRequest) -> PageResponse:
         if self._is_tracing:
             return text("Could not enable memory profiling: it is already in use\n", 500)
         started_wall_s, started_s = self._clock.wall_s(), self._clock.now_s()
@@ -217,7 +217,7 @@ class Profiler:
             started_wall_s=started_wall_s,
             duration_s=self._clock.now_s() - started_s,
         )
-        return Answer(encoded(profile), content_type=BINARY, file_name="heap")
+        return PageResponse(encoded(profile), content_type=BINARY, file_name="heap")
 
 
 def _frame(function: str, file: str, first_line: int, line: int) -> Frame:
@@ -243,20 +243,20 @@ def _short(file: str) -> str:
     return "/".join(file.split("/")[-2:])
 
 
-def _duration_s(question: Question, default_s: float) -> float:
+def _duration_s(question: PageRequest, default_s: float) -> float:
     return min(max(question.number("seconds", default_s), 0.0), PROFILE_S_MAX)
 
 
-def _index(question: Question) -> Answer:
+def _index(question: PageRequest) -> PageResponse:
     if question.path.rstrip("/") != "/debug/pprof":
         return text("Unknown profile\n", 404)
     names = ("allocs", "cmdline", "goroutine", "heap", "profile")
     rows = "".join(f'<li><a href="/debug/pprof/{name}">{name}</a></li>' for name in names)
     page = f"<html><head><title>/debug/pprof/</title></head><body><p>Profiles:</p><ul>{rows}</ul></body></html>\n"
-    return Answer(page.encode(), content_type="text/html; charset=utf-8")
+    return PageResponse(page.encode(), content_type="text/html; charset=utf-8")
 
 
-def _tasks(question: Question) -> Answer:
+def _tasks(question: PageRequest) -> PageResponse:
     tasks = sorted(asyncio.all_tasks(), key=lambda task: task.get_name())
     lines = [f"{len(tasks)} tasks"]
     for task in tasks:
@@ -266,5 +266,5 @@ def _tasks(question: Question) -> Answer:
     return text("\n".join(lines) + "\n")
 
 
-def _command_line(question: Question) -> Answer:
+def _command_line(question: PageRequest) -> PageResponse:
     return text("\0".join(sys.argv))

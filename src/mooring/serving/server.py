@@ -29,11 +29,11 @@ from mooring.serving.http.body import BodyTooLargeError
 from mooring.serving.http.listener import Listener
 from mooring.serving.http.request import Request
 from mooring.serving.http.response import Headers, Response, Stream
-from mooring.serving.pages import Answer, Question, failed, forbidden, not_found, text, unauthorized
+from mooring.serving.pages import PageRequest, PageResponse, failed, forbidden, not_found, text, unauthorized
 
 BODY_BYTES_MAX = 64 * 1024
 
-Page = Callable[[Question], Answer | Awaitable[Answer]]
+Page = Callable[[PageRequest], PageResponse | Awaitable[PageResponse]]
 
 logger = logging.getLogger(__name__)
 
@@ -105,14 +105,14 @@ class SecureServer:
             page = self._pages.get(beginning)
         return page
 
-    async def _answer(self, request: Request) -> Answer:
+    async def _answer(self, request: Request) -> PageResponse:
         caller = await self._authenticator.caller(request.certificate, _headers(request))
         if caller is None:
             return unauthorized()
         verb, path = request.method.lower(), unquote(request.path)
-        verdict = await self._authorizer.verdict(caller, verb, path)
-        if not verdict.is_allowed:
-            return forbidden(caller.name, verb, path, verdict.reason)
+        decide = await self._authorizer.decide(caller, verb, path)
+        if not decide.is_allowed:
+            return forbidden(caller.name, verb, path, decide.reason)
         page = self._page_of(path)
         if page is None:
             return not_found()
@@ -121,11 +121,11 @@ class SecureServer:
         except BodyTooLargeError:
             return text(f"more than {BODY_BYTES_MAX} bytes were sent\n", 413)
         query = {name: list(values) for name, values in request.query.items()}
-        answer = page(Question(request.method, path, query, request.header(b"accept"), body))
+        answer = page(PageRequest(request.method, path, query, request.header(b"accept"), body))
         return await answer if inspect.isawaitable(answer) else answer
 
 
-async def _streamed(request: Request, answer: Answer, pieces: AsyncIterator[bytes], headers: Headers) -> Stream:
+async def _streamed(request: Request, answer: PageResponse, pieces: AsyncIterator[bytes], headers: Headers) -> Stream:
     stream = request.stream(answer.code, answer.content_type, headers)
     try:
         async for piece in pieces:

@@ -19,8 +19,8 @@ from mooring.apiserver.http.door import Door
 from mooring.apiserver.http.limits import DoorLimits
 from mooring.apiserver.http.reply import error_reply
 from mooring.apiserver.registry.refusals import method_not_allowed
-from mooring.serving.http.listener import Listener, plain_words
-from mooring.serving.http.parser import HttpLimits, Refusal
+from mooring.serving.http.listener import Listener, plain_error_response
+from mooring.serving.http.parser import HttpLimits, ParseFailure
 from mooring.serving.http.response import Response
 
 
@@ -40,7 +40,7 @@ class ApiServer:
             port=port,
             tls=tls,
             limits=HttpLimits(field_bytes_max=limits.header_bytes_max),
-            refusal_words=_refusal_words,
+            error_response=_refusal_words,
             on_failure=door.on_failure,
             shares_address=True,
         )
@@ -65,8 +65,8 @@ class ApiServer:
         await self._listener.__aexit__(kind, error, trace)
 
 
-def _refusal_words(refusal: Refusal) -> Response:
-    if refusal is not Refusal.UNKNOWN_METHOD:
-        return plain_words(refusal)
+def _refusal_words(refusal: ParseFailure) -> Response:
+    if refusal is not ParseFailure.UNKNOWN_METHOD:
+        return plain_error_response(refusal)
     reply = error_reply(method_not_allowed())
     return Response(reply.code, reply.body, reply.content_type)

@@ -21,17 +21,17 @@ from mooring.api.views.storage import CSIStorageCapacity, PersistentVolume, Pers
 from mooring.api.views.volumes import VolumeResourceRequirements
 from mooring.kit.clock import TimestampError, parse_rfc3339
 
-Fault = tuple[str, str]
+FieldProblem = tuple[str, str]
 """A field's path, and what is wrong with its value."""
 Amounts = Iterator[tuple[str, RawQuantity]]
 
 
-def faults_of(view: ApiObject) -> Iterator[Fault]:
+def problems_of(view: ApiObject) -> Iterator[FieldProblem]:
     """Everything that is wrong with an object's values."""
     if not view.metadata.name and not view.metadata.generate_name:
         yield "metadata.name", "found no name; give the object one"
     for path, raw in quantities_of(view):
-        fault = _quantity_fault(raw)
+        fault = _quantity_problem(raw)
         if fault is not None:
             yield path, fault
     for path, timestamp in _timestamps_of(view):
@@ -103,7 +103,7 @@ def _listed(path: str, amounts: ResourceList) -> Amounts:
         yield f"{path}.{name}", raw
 
 
-def _quantity_fault(raw: RawQuantity) -> str | None:
+def _quantity_problem(raw: RawQuantity) -> str | None:
     try:
         amount_nano = quantity_nano(raw)
     except QuantityError as error:

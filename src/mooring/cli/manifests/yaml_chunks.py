@@ -36,7 +36,7 @@ class Chunk(NamedTuple):
     lines_before: int
 
 
-class CutList(NamedTuple):
+class SplitList(NamedTuple):
     """A list in pieces: everything but its items, and the items, each a YAML sequence with one entry."""
 
     head: str
@@ -53,7 +53,7 @@ def documents_of(text: str) -> list[Chunk]:
     return _cut(text, starts, len(text), 0)
 
 
-def cut_list(chunk: Chunk) -> CutList | None:
+def split_list(chunk: Chunk) -> SplitList | None:
     """The pieces of a long list in block style, as kubectl prints it; None if it is none, or short."""
     text = chunk.text
     if len(text) < CUT_FROM:
@@ -66,7 +66,7 @@ def cut_list(chunk: Chunk) -> CutList | None:
     end = other.start() if other is not None else len(text)
     item_start = re.compile(rf"^{found['indent']}- ", re.MULTILINE)
     starts = [match.start() for match in item_start.finditer(text, first, end)]
-    return CutList(text[: found.start()] + text[end:], _cut(text, starts, end, chunk.lines_before))
+    return SplitList(text[: found.start()] + text[end:], _cut(text, starts, end, chunk.lines_before))
 
 
 def _cut(text: str, starts: list[int], end: int, lines_before: int) -> list[Chunk]:

@@ -12,29 +12,29 @@ Goes out   `FLAGS`, by section: what the command accepts and `/flagz` shows
 
 from __future__ import annotations
 
-from mooring.cli.flags import Flag, Sort
+from mooring.cli.flags import Flag, FlagType
 
 _CONFIGURATIONS = (".yaml", ".yml", ".json")
 
 
 def _text(name: str, text: str, default: str = "", *, has_effect: bool = True) -> Flag:
-    return Flag(name, Sort.TEXT, default, text, has_effect=has_effect)
+    return Flag(name, FlagType.TEXT, default, text, has_effect=has_effect)
 
 
 def _file(name: str, text: str, *, has_effect: bool = True, endings: tuple[str, ...] = ()) -> Flag:
-    return Flag(name, Sort.FILE, "", text, has_effect=has_effect, endings=endings)
+    return Flag(name, FlagType.FILE, "", text, has_effect=has_effect, endings=endings)
 
 
 def _switch(name: str, text: str, default: bool = False, *, has_effect: bool = True) -> Flag:
-    return Flag(name, Sort.SWITCH, default, text, has_effect=has_effect)
+    return Flag(name, FlagType.SWITCH, default, text, has_effect=has_effect)
 
 
 def _duration(name: str, text: str, default_s: float, *, has_effect: bool = True) -> Flag:
-    return Flag(name, Sort.DURATION, default_s, text, has_effect=has_effect)
+    return Flag(name, FlagType.DURATION, default_s, text, has_effect=has_effect)
 
 
 def _list(name: str, text: str, *default: str, has_effect: bool = True) -> Flag:
-    return Flag(name, Sort.LIST, default, text, has_effect=has_effect)
+    return Flag(name, FlagType.LIST, default, text, has_effect=has_effect)
 
 
 FLAGS: dict[str, tuple[Flag, ...]] = {
@@ -44,19 +44,21 @@ FLAGS: dict[str, tuple[Flag, ...]] = {
         _file("write-config-to", "Write the whole configuration, defaults included, to this file, and end."),
     ),
     "secure serving": (
-        Flag("bind-address", Sort.ADDRESS, "0.0.0.0", "Where to listen for the secure port."),
-        Flag("secure-port", Sort.PORT, 10_259, "Where health, metrics and profiles are served over TLS; 0: nowhere."),
+        Flag("bind-address", FlagType.ADDRESS, "0.0.0.0", "Where to listen for the secure port."),
+        Flag(
+            "secure-port", FlagType.PORT, 10_259, "Where health, metrics and profiles are served over TLS; 0: nowhere."
+        ),
         _file("cert-dir", "Where our certificate is kept, if none is given; empty: nowhere, it is made at each start."),
         _file("tls-cert-file", "Our certificate, with its chain."),
         _file("tls-private-key-file", "Its key."),
-        Flag("tls-sni-cert-key", Sort.PAIRS, (), "More certificates, for other names of this server."),
+        Flag("tls-sni-cert-key", FlagType.PAIRS, (), "More certificates, for other names of this server."),
         _list("tls-cipher-suites", "Cipher suites of TLS 1.2, by their IANA names."),
         _text("tls-min-version", "VersionTLS12 or VersionTLS13; older ones are not spoken."),
         _list("tls-curve-preferences", "Key exchanges, as numbers of Go's.", has_effect=False),
         _switch("permit-address-sharing", "Listen although somebody else listens on all addresses."),
         _switch("permit-port-sharing", "Let several processes listen on one port."),
         _switch("disable-http2-serving", "HTTP/2 is not spoken anyway.", has_effect=False),
-        Flag("http2-max-streams-per-connection", Sort.INTEGER, 0, "HTTP/2 is not spoken.", has_effect=False),
+        Flag("http2-max-streams-per-connection", FlagType.INTEGER, 0, "HTTP/2 is not spoken.", has_effect=False),
     ),
     "authentication": (
         _file("authentication-kubeconfig", "The API server that says who shows a token. Default: the pod's own."),
@@ -86,8 +88,8 @@ FLAGS: dict[str, tuple[Flag, ...]] = {
             "application/vnd.kubernetes.protobuf",
             has_effect=False,
         ),
-        Flag("kube-api-qps", Sort.NUMBER, 50.0, "Requests a second to the API server, on average."),
-        Flag("kube-api-burst", Sort.INTEGER, 100, "Requests to the API server at once."),
+        Flag("kube-api-qps", FlagType.NUMBER, 50.0, "Requests a second to the API server, on average."),
+        Flag("kube-api-burst", FlagType.INTEGER, 100, "Requests to the API server at once."),
         _duration("pod-max-in-unschedulable-pods-duration", "A refused pod is tried again after so long.", 300.0),
         _switch("profiling", "Serve profiles under /debug/pprof.", True),
     ),
@@ -118,7 +120,7 @@ FLAGS: dict[str, tuple[Flag, ...]] = {
         _text("log-text-info-buffer-size", "Nothing is buffered.", "0", has_effect=False),
         _switch("log-text-split-stream", "Everything goes to standard error.", has_effect=False),
         _text("logging-format", "text or json.", "text"),
-        Flag("v", Sort.INTEGER, 0, "How much is logged: 0 what matters, 2 every attempt, 4 all.", short="v"),
+        Flag("v", FlagType.INTEGER, 0, "How much is logged: 0 what matters, 2 every attempt, 4 all.", short="v"),
         _list("vmodule", "Levels by file: name=4. Here by module.", has_effect=False),
     ),
     "mooring": (
@@ -128,7 +130,7 @@ FLAGS: dict[str, tuple[Flag, ...]] = {
             endings=_CONFIGURATIONS,
         ),
         _list("plugin", "Python files with plugins of your own, or package.module:Class."),
-        Flag("requests-in-flight-max", Sort.INTEGER, 100, "Requests to the API server under way together."),
+        Flag("requests-in-flight-max", FlagType.INTEGER, 100, "Requests to the API server under way together."),
     ),
 }
 

@@ -181,7 +181,7 @@ def _settings(
         port=port,
         in_flight_max=_integer(flags, "requests-in-flight-max"),
         limits=Limits(unschedulable_s_max=_seconds(flags, "pod-max-in-unschedulable-pods-duration")),
-        flags={flag.name: shown(flag.sort, flags[flag.name]) for flag in all_flags()},
+        flags={flag.name: shown(flag.flag_type, flags[flag.name]) for flag in all_flags()},
         hidden_metrics=_list(flags, "disabled-metrics"),
         set_verbosity=set_verbosity,
     )
@@ -256,7 +256,7 @@ def _check_plugins(configuration: SchedulerConfiguration, registry: Registry) ->
 def _warn_of_idle_flags(flags: Flags, given: frozenset[str]) -> None:
     for flag in all_flags():
         if flag.name in given and not flag.has_effect and flags[flag.name] != flag.default:
-            logger.warning("--%s=%s has no effect here", flag.name, shown(flag.sort, flags[flag.name]))
+            logger.warning("--%s=%s has no effect here", flag.name, shown(flag.flag_type, flags[flag.name]))
 
 
 # --- endings ------------------------------------------------------------------------------------------------------

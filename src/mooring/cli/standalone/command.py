@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from mooring.cli.flags import Sort, ValueType
+from mooring.cli.flags import FlagType, ValueType
 from mooring.cli.up.command import (
     PROCESS,
     SIMULATED,
@@ -21,7 +21,7 @@ from mooring.cli.up.command import (
     controller_settings,
     with_controller_flags,
     with_lease_flag,
-    with_lives_flag,
+    with_stages_flag,
 )
 from mooring.controllers.settings import flag_names
 from mooring.kit.memory import end_loading, loading
@@ -139,17 +139,17 @@ SIMULATED_COUNT = 10
 _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 
-def with_flags_without_effect(command: Command) -> Command:
+def with_ignored_flags(command: Command) -> Command:
     """The options of both sorts; they are in no help."""
     for name in VALUES:
         command = click.option(f"--{name}", _attribute(name), hidden=True)(command)
     for name in SWITCHES:
-        switch: dict[str, Any] = {"is_flag": False, "flag_value": "true", "type": ValueType(Sort.SWITCH)}
+        switch: dict[str, Any] = {"is_flag": False, "flag_value": "true", "type": ValueType(FlagType.SWITCH)}
         command = click.option(f"--{name}", _attribute(name), hidden=True, **switch)(command)
     return command
 
 
-def tell_of_flags_without_effect(flags: Mapping[str, Any]) -> None:
+def warn_of_ignored_flags(flags: Mapping[str, Any]) -> None:
     """One line for all that were given."""
     given = [f"--{name}" for name in (*SWITCHES, *VALUES) if flags[_attribute(name)] is not None]
     if given:
@@ -179,7 +179,7 @@ def _with_common_options(command: Command) -> Command:
 
 
 def _duration(name: str, attribute: str, default: str, help: str) -> Command:
-    flag_type = ValueType(Sort.DURATION)
+    flag_type = ValueType(FlagType.DURATION)
     return click.option(f"--{name}", attribute, type=flag_type, default=default, show_default=True, help=help)
 
 
@@ -196,7 +196,7 @@ _LEASE_OPTIONS = (
         is_flag=False,
         flag_value="true",
         default=True,
-        type=ValueType(Sort.SWITCH),
+        type=ValueType(FlagType.SWITCH),
         metavar="true|false",
         help="Work only while holding a lease. [default: true]",
     ),
@@ -213,7 +213,7 @@ _LEASE_OPTIONS = (
     help="The authority for the ConfigMaps kube-root-ca.crt. [default: the one in the kubeconfig]",
 )
 @with_controller_flags
-@with_flags_without_effect
+@with_ignored_flags
 def controllers(names: str, root_ca_file: Path | None, **flags: Any) -> None:
     """Run the controllers against any API server.
 
@@ -225,10 +225,10 @@ def controllers(names: str, root_ca_file: Path | None, **flags: Any) -> None:
         end_loading()
 
     enabled = tuple(name.strip() for name in names.split(",") if name.strip())
-    options = run.alone_options(flags)
+    options = run.standalone_options(flags)
     settings = controller_settings({name: flags[name] for name in flag_names().values()})
     run.start_logging(options.is_verbose)
-    tell_of_flags_without_effect(flags)
+    warn_of_ignored_flags(flags)
     run.run_controllers(options, settings, enabled, root_ca_file)
 
 
@@ -260,7 +260,7 @@ def controllers(names: str, root_ca_file: Path | None, **flags: Any) -> None:
 @click.option("--memory", default="256Gi", show_default=True, help="What each node offers.")
 @click.option("--pods", default=110, show_default=True, help="How many pods each node takes.")
 @with_lease_flag
-@with_lives_flag
+@with_stages_flag
 def nodes(
     count: int | None,
     runtime: str,
@@ -272,7 +272,7 @@ def nodes(
     memory: str,
     pods: int,
     node_lease_s: int,
-    lives: Path | None,
+    stages: Path | None,
     **flags: Any,
 ) -> None:
     """Add nodes to any cluster, and run the pods that are bound to them.
@@ -284,7 +284,7 @@ def nodes(
 
         end_loading()
 
-    options = run.alone_options(flags)
+    options = run.standalone_options(flags)
     run.start_logging(options.is_verbose)
     if runtime == PROCESS:
         run.run_real_nodes(options, count=count or 1, directory=data_dir, port=kubelet_port)
@@ -298,5 +298,5 @@ def nodes(
         memory=memory,
         pods=pods,
         node_lease_s=node_lease_s,
-        lives=lives,
+        stages=stages,
     )

@@ -31,17 +31,17 @@ from mooring.controllers.settings import ControllerSettings, SettingError
 from mooring.kit.clock import Clock, SystemClock
 from mooring.kit.entropy import system_entropy
 from mooring.kit.loop import run_real
-from mooring.kubelet.kubelets import Fleet
+from mooring.kubelet.kubelets import Kubelets
 from mooring.kubelet.processes.directories import DirectoryTakenError
-from mooring.kubelet.settings import FleetSettings, NodeShape, node_name_of
-from mooring.kubelet.simulated.stage_file import load_lives
+from mooring.kubelet.settings import KubeletSettings, NodeCapacity, node_name_of
+from mooring.kubelet.simulated.stage_file import load_stage_sets
 from mooring.serving.http.listener import PortTakenError
 
 EXIT_FAILED = 1
 
 
 @dataclass(frozen=True, slots=True)
-class AloneOptions:
+class StandaloneOptions:
     """The options of both commands, by the names of their parameters in `cli.alone`."""
 
     kubeconfig: Path | None
@@ -66,9 +66,9 @@ class AloneOptions:
         return terms
 
 
-def alone_options(flags: Mapping[str, Any]) -> AloneOptions:
+def standalone_options(flags: Mapping[str, Any]) -> StandaloneOptions:
     """Those of the flags that both commands have."""
-    return AloneOptions(**{field.name: flags[field.name] for field in fields(AloneOptions)})
+    return StandaloneOptions(**{field.name: flags[field.name] for field in fields(StandaloneOptions)})
 
 
 def start_logging(is_verbose: bool) -> None:
@@ -81,7 +81,7 @@ def start_logging(is_verbose: bool) -> None:
 
 
 def run_controllers(
-    options: AloneOptions, settings: ControllerSettings, enabled: tuple[str, ...], root_ca_file: Path | None
+    options: StandaloneOptions, settings: ControllerSettings, enabled: tuple[str, ...], root_ca_file: Path | None
 ) -> None:
     """Run the controllers until Ctrl-C. Without a file, the authority of the connection is published."""
     clock, entropy = SystemClock(), system_entropy()
@@ -98,7 +98,7 @@ def run_controllers(
 
 
 def run_nodes(
-    options: AloneOptions,
+    options: StandaloneOptions,
     *,
     count: int,
     name_prefix: str,
@@ -107,40 +107,40 @@ def run_nodes(
     memory: str,
     pods: int,
     node_lease_s: int,
-    lives: Path | None,
+    stages: Path | None,
 ) -> None:
     """Run simulated nodes until Ctrl-C."""
     clock, entropy = SystemClock(), system_entropy()
     try:
-        settings = FleetSettings(
+        settings = KubeletSettings(
             count=count,
             name_prefix=name_prefix,
             zones=zones,
-            shape=NodeShape(cpu=cpu, memory=memory, pods=pods),
+            shape=NodeCapacity(cpu=cpu, memory=memory, pods=pods),
             lease_s=node_lease_s,
-            lives=checked_lives(lives) if lives is not None else "",
+            stages=checked_stages(stages) if stages is not None else "",
         )
     except ValueError as error:
         raise InputError([Problem("", str(error))]) from None
 
     async def work(client: Client) -> None:
-        await Fleet(client, clock, entropy.fork("nodes"), settings).run()
+        await Kubelets(client, clock, entropy.fork("nodes"), settings).run()
 
     # Several fleets may work in one cluster, each with nodes of its own.
     _run(options, "nodes", work, f"mooring-nodes-{name_prefix}".rstrip("-."))
 
 
-def checked_lives(file: Path) -> str:
+def checked_stages(file: Path) -> str:
     """The text, once it is known that it can be read. Raises `InputError`."""
     try:
         text = file.read_text(encoding="utf-8")
-        load_lives(text, str(file))
+        load_stage_sets(text, str(file))
     except ValueError as error:
         raise InputError([Problem("", str(error))]) from None
     return text
 
 
-def run_real_nodes(options: AloneOptions, *, count: int, directory: Path | None, port: int) -> None:
+def run_real_nodes(options: StandaloneOptions, *, count: int, directory: Path | None, port: int) -> None:
     """Be nodes, with real processes, until Ctrl-C."""
     from mooring.cluster.nodes import ProcessNodes, run_process_nodes  # simulated nodes have no use for it
 
@@ -154,7 +154,7 @@ def run_real_nodes(options: AloneOptions, *, count: int, directory: Path | None,
     _run(options, "nodes", work, f"mooring-nodes-{node_name_of(socket.gethostname())}")
 
 
-def _run(options: AloneOptions, component: str, work: Callable[[Client], Awaitable[None]], lease: str) -> None:
+def _run(options: StandaloneOptions, component: str, work: Callable[[Client], Awaitable[None]], lease: str) -> None:
     try:
         run_real(_until_stopped(options, component, work, options.lease(lease)))
     except (KubeconfigError, SettingError, ValueError) as error:
@@ -165,7 +165,7 @@ def _run(options: AloneOptions, component: str, work: Callable[[Client], Awaitab
 
 
 async def _until_stopped(
-    options: AloneOptions, component: str, work: Callable[[Client], Awaitable[None]], lease: LeaseTerms | None
+    options: StandaloneOptions, component: str, work: Callable[[Client], Awaitable[None]], lease: LeaseTerms | None
 ) -> None:
     clock, entropy = SystemClock(), system_entropy()
     connection = _connection(options, clock)
@@ -198,6 +198,6 @@ async def _until_stopped(
             raise
 
 
-def _connection(options: AloneOptions, clock: Clock) -> Connection:
+def _connection(options: StandaloneOptions, clock: Clock) -> Connection:
     path = str(options.kubeconfig) if options.kubeconfig is not None else ""
     return component_connection(clock, kubeconfig=path, master=options.master)

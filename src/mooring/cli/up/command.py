@@ -53,9 +53,9 @@ def with_lease_flag(command: Command) -> Command:
     )(command)
 
 
-def with_lives_flag(command: Command) -> Command:
-    """A file of lives, for simulated nodes."""
-    return click.option("--lives", type=_FILE, help="What pods do on simulated nodes, as YAML: docs/kubelets.md.")(
+def with_stages_flag(command: Command) -> Command:
+    """The option `--stages`: what containers do on simulated nodes."""
+    return click.option("--stages", type=_FILE, help="What pods do on simulated nodes, as YAML: docs/kubelets.md.")(
         command
     )
 
@@ -83,7 +83,7 @@ def with_lives_flag(command: Command) -> Command:
     help="What pods on these nodes are: simulated, or commands that run on this machine, as you.",
 )
 @with_lease_flag
-@with_lives_flag
+@with_stages_flag
 @click.option("--without", default="", help="What not to run: scheduler,controllers,nodes.")
 @click.option("--token", default="", help="A fixed token for the administrator, for scripts.")
 @click.option("--token-auth-file", type=_FILE, help="More users: CSV of token,user,uid,groups.")
@@ -130,7 +130,7 @@ def up(
     nodes: int | None,
     runtime: str,
     node_lease_s: int,
-    lives: Path | None,
+    stages: Path | None,
     without: str,
     token: str,
     token_auth_file: Path | None,
@@ -173,7 +173,7 @@ def up(
                 nodes=nodes if nodes is not None else int(runtime == PROCESS),
                 runtime=runtime,
                 node_lease_s=node_lease_s,
-                lives=lives,
+                stages=stages,
                 without=_components(without),
                 token=token,
                 token_file=token_auth_file,

@@ -183,14 +183,14 @@ class _Run:
             yield Path(folder) / KUBECONFIG_NAME
 
     async def _clone(self, desk: Desk) -> None:
-        from mooring.cli.terminal import Meter
+        from mooring.cli.terminal import ProgressBar
         from mooring.cluster.clone import clone
 
         assert self._dump is not None, "nothing to clone"
         began_s = self._clock.now_s()
         documents, self._dump = [each.document for each in self._dump], None
-        with Meter("cloning", len(documents), self._clock) as meter:
-            report = await clone(desk, documents, advance=meter.advance, stop=self._stop)
+        with ProgressBar("cloning", len(documents), self._clock) as progress:
+            report = await clone(desk, documents, advance=progress.advance, stop=self._stop)
         if self._stop.is_set():
             directory = self._settings.data_directory
             advice = f"; delete {directory}, which has a part of the dump" if directory is not None else ""

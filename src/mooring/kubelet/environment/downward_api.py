@@ -15,8 +15,8 @@ from collections.abc import Mapping
 
 from mooring.api.quantity import quantity_milli, quantity_value
 from mooring.api.views.base import RawQuantity
-from mooring.kubelet.environment.references import ContainerConfigError, Place
-from mooring.kubelet.full_views import FieldSource, ResourceSource, WholeContainer, WholePod
+from mooring.kubelet.environment.references import ContainerConfigError, NodeFacts
+from mooring.kubelet.full_views import FieldSource, FullContainer, FullPod, ResourceSource
 
 _LIMITED_BY_NODE = ("cpu", "memory", "ephemeral-storage")
 _LIMITED_BY_POD = ("cpu", "memory")
@@ -27,7 +27,7 @@ _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\a
 }
 
 
-def field_value(source: FieldSource, pod: WholePod, place: Place) -> str:
+def field_value(source: FieldSource, pod: FullPod, place: NodeFacts) -> str:
     """What a field of a pod says. Raises `ContainerConfigError`."""
     if source.api_version != "v1":
         raise ContainerConfigError(f"unsupported pod version: {source.api_version}")
@@ -60,7 +60,7 @@ def field_value(source: FieldSource, pod: WholePod, place: Place) -> str:
     return values[path]
 
 
-def resource_value(source: ResourceSource, pod: WholePod, container: WholeContainer | None, place: Place) -> str:
+def resource_value(source: ResourceSource, pod: FullPod, container: FullContainer | None, place: NodeFacts) -> str:
     """How much of a resource a container asks for or may use. Raises `ContainerConfigError`.
 
     `container` is the one that asks; None where the source must name one.
@@ -79,7 +79,7 @@ def resource_value(source: ResourceSource, pod: WholePod, container: WholeContai
     return _divided(quantity_value(amount), quantity_value(source.divisor) or 1)
 
 
-def _limit(name: str, pod: WholePod, container: WholeContainer, place: Place) -> RawQuantity:
+def _limit(name: str, pod: FullPod, container: FullContainer, place: NodeFacts) -> RawQuantity:
     own = container.resources.limits.get(name, 0)
     if quantity_milli(own) or name not in _LIMITED_BY_NODE or name not in place.allocatable:
         return own
@@ -88,7 +88,7 @@ def _limit(name: str, pod: WholePod, container: WholeContainer, place: Place) ->
     return of_pod if quantity_milli(of_pod) else place.allocatable[name]
 
 
-def _container_named(name: str, pod: WholePod) -> WholeContainer:
+def _container_named(name: str, pod: FullPod) -> FullContainer:
     for container in (*pod.spec.containers, *pod.spec.init_containers):
         if container.name == name:
             return container

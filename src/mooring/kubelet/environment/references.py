@@ -20,7 +20,7 @@ from mooring.api.views.volumes import Volume
 from mooring.api.views.workloads import Service
 from mooring.client.errors import NotFoundError
 from mooring.client.interface import Client, Selection
-from mooring.kubelet.full_views import ConfigMap, Secret, WholeContainer, WholePod
+from mooring.kubelet.full_views import ConfigMap, FullContainer, FullPod, Secret
 
 MASTER_NAMESPACE = "default"
 MASTER_SERVICE = "kubernetes"
@@ -36,7 +36,7 @@ class ContainerConfigError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class NodeFacts:
     """Where a pod runs."""
 
     pod_ip: str
@@ -46,7 +46,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ReferencedObjects:
     """The objects that a pod refers to, by name, and the services that it should know."""
 
     config_maps: Mapping[str, ConfigMap | None] = field(default_factory=dict)
@@ -68,22 +68,22 @@ class Found:
         return found
 
 
-class Lookup:
+class ReferenceLookup:
     """Finds what pods refer to."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    async def look_up(self, pod: WholePod, container: WholeContainer) -> Found:
+    async def look_up(self, pod: FullPod, container: FullContainer) -> ReferencedObjects:
         """All that the environment of a container needs. Raises `ClientError`."""
         namespace = pod.metadata.namespace
         found = await self.objects(namespace, config_map_names(container), secret_names(container))
         services = await self._services(namespace, has_links=pod.spec.enable_service_links)
-        return Found(found.config_maps, found.secrets, services)
+        return ReferencedObjects(found.config_maps, found.secrets, services)
 
-    async def objects(self, namespace: str, config_maps: Iterable[str], secrets: Iterable[str]) -> Found:
+    async def objects(self, namespace: str, config_maps: Iterable[str], secrets: Iterable[str]) -> ReferencedObjects:
         """Those objects. Raises `ClientError`."""
-        return Found(
+        return ReferencedObjects(
             {name: await self._one(CONFIG_MAP, ConfigMap, namespace, name) for name in config_maps},
             {name: await self._one(SECRET, Secret, namespace, name) for name in secrets},
         )
@@ -121,21 +121,21 @@ class Lookup:
             return None
 
 
-def claim_name(volume: Volume, pod: WholePod) -> str:
+def claim_name(volume: Volume, pod: FullPod) -> str:
     """The claim that a volume is of; none, if it is of no claim."""
     if volume.persistent_volume_claim is not None:
         return volume.persistent_volume_claim.claim_name
     return f"{pod.metadata.name}-{volume.name}" if volume.ephemeral is not None else ""
 
 
-def config_map_names(container: WholeContainer) -> list[str]:
+def config_map_names(container: FullContainer) -> list[str]:
     """The config maps that the environment of a container mentions."""
     whole = [source.config_map_ref.name for source in container.env_from if source.config_map_ref]
     keys = [v.value_from.config_map_key_ref for v in container.env if v.value_from]
     return list(dict.fromkeys([*whole, *(key.name for key in keys if key)]))
 
 
-def secret_names(container: WholeContainer) -> list[str]:
+def secret_names(container: FullContainer) -> list[str]:
     """The secrets that the environment of a container mentions."""
     whole = [source.secret_ref.name for source in container.env_from if source.secret_ref]
     keys = [v.value_from.secret_key_ref for v in container.env if v.value_from]

@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 from mooring.api.views.workloads import Service
 from mooring.kubelet.environment.downward_api import field_value, resource_value
-from mooring.kubelet.environment.references import ContainerConfigError, Found, Place
-from mooring.kubelet.full_views import Variable, VariablesSource, WholeContainer, WholePod
+from mooring.kubelet.environment.references import ContainerConfigError, NodeFacts, ReferencedObjects
+from mooring.kubelet.full_views import FullContainer, FullPod, Variable, VariablesSource
 
 _NO_ADDRESS = ("", "None")
 HOSTNAME_LENGTH_MAX = 63
@@ -87,7 +87,7 @@ def _variable_name(name: str) -> str:
 
 
 def environment_of(
-    pod: WholePod, container: WholeContainer, found: Found, place: Place, base: Mapping[str, str]
+    pod: FullPod, container: FullContainer, found: ReferencedObjects, place: NodeFacts, base: Mapping[str, str]
 ) -> dict[str, str]:
     """All variables of a container. Raises `ContainerConfigError`."""
     services = service_variables(found.services)
@@ -102,19 +102,19 @@ def environment_of(
     return {name: _checked(name, value) for name, value in environment.items() if _is_possible(name)}
 
 
-def argv_of(container: WholeContainer, environment: Mapping[str, str]) -> list[str]:
+def argv_of(container: FullContainer, environment: Mapping[str, str]) -> list[str]:
     """What to execute; nothing, if the container leaves it to its image."""
     if not container.command:
         return []
     return [expanded(word, environment) for word in (*container.command, *container.args)]
 
 
-def host_name(pod: WholePod) -> str:
+def host_name(pod: FullPod) -> str:
     """What a pod calls its host: itself."""
     return (pod.spec.hostname or pod.metadata.name)[:HOSTNAME_LENGTH_MAX].rstrip("-.")
 
 
-def _from_object(source: VariablesSource, found: Found) -> dict[str, str]:
+def _from_object(source: VariablesSource, found: ReferencedObjects) -> dict[str, str]:
     """All keys of a config map or a secret."""
     data: dict[str, str] = {}
     if (ref := source.config_map_ref) is not None:
@@ -127,7 +127,12 @@ def _from_object(source: VariablesSource, found: Found) -> dict[str, str]:
 
 
 def _value(
-    variable: Variable, pod: WholePod, container: WholeContainer, found: Found, place: Place, known: Mapping[str, str]
+    variable: Variable,
+    pod: FullPod,
+    container: FullContainer,
+    found: ReferencedObjects,
+    place: NodeFacts,
+    known: Mapping[str, str],
 ) -> str | None:
     """Of one variable; None if it comes from something that need not be there, and is not."""
     if variable.value or variable.value_from is None:
@@ -147,7 +152,7 @@ def _value(
     return ""
 
 
-def _value_of_key(variable: Variable, namespace: str, found: Found) -> str | None:
+def _value_of_key(variable: Variable, namespace: str, found: ReferencedObjects) -> str | None:
     assert variable.value_from is not None, f"{variable.name} has a value of its own"
     value: str | None = None
     if (ref := variable.value_from.config_map_key_ref) is not None:

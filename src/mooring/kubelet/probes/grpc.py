@@ -17,7 +17,7 @@ import asyncio
 import struct
 
 from mooring.api.durations import format_duration
-from mooring.kubelet.probes.handlers import Answer, Outcome, address_of, failure
+from mooring.kubelet.probes.handlers import ProbeOutcome, ProbeResult, address_of, failure
 
 FRAME_BYTES_MAX = 16384
 HEALTH_NAMES = ("UNKNOWN", "SERVING", "NOT_SERVING", "SERVICE_UNKNOWN")
@@ -33,7 +33,7 @@ class _NoHealthError(Exception):
     """The call came to an end without a health."""
 
 
-async def ask_grpc(host: str, port: int, service: str, timeout_s: float) -> Answer:
+async def probe_grpc(host: str, port: int, service: str, timeout_s: float) -> ProbeResult:
     """Whether a service says that it serves."""
     address, within = address_of(host, port), format_duration(int(timeout_s))
     writer: asyncio.StreamWriter | None = None
@@ -56,10 +56,10 @@ async def ask_grpc(host: str, port: int, service: str, timeout_s: float) -> Answ
     name = HEALTH_NAMES[health] if health < len(HEALTH_NAMES) else str(health)
     if name != "SERVING":
         return failure(f'service unhealthy (responded with "{name}")')
-    return Answer(Outcome.SUCCESS, "service healthy")
+    return ProbeResult(ProbeOutcome.SUCCESS, "service healthy")
 
 
-def _not_connected(address: str, within: str) -> Answer:
+def _not_connected(address: str, within: str) -> ProbeResult:
     return failure(f'timeout: failed to connect service "{address}" within {within}: context deadline exceeded')
 
 

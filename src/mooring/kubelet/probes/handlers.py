@@ -23,7 +23,7 @@ from mooring.client.http.dial import exchange_error_text
 from mooring.client.http.exchange import REDIRECT_CODES, HttpUrl, open_get
 from mooring.client.http.tls import unverified_tls
 from mooring.kubelet.environment.variables import expanded
-from mooring.kubelet.full_views import ExecAction, HTTPGetAction, HTTPHeader, WholeContainer
+from mooring.kubelet.full_views import ExecAction, FullContainer, HTTPGetAction, HTTPHeader
 
 OUTPUT_BYTES_MAX = 10 * 1024
 _LINGER_S = 1
@@ -34,7 +34,7 @@ USER_AGENT = "kube-probe/1.36"
 _tls = cache(unverified_tls)
 
 
-class Outcome(Enum):
+class ProbeOutcome(Enum):
     SUCCESS = "success"
     WARNING = "warning"
     """A success that somebody should look at."""
@@ -42,17 +42,17 @@ class Outcome(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    outcome: Outcome
+class ProbeResult:
+    outcome: ProbeOutcome
     text: str = ""
 
 
-class ProbeFault(Exception):
+class ProbeError(Exception):
     """The container could not be asked. It is nobody's fault, and counts neither way."""
 
 
-def failure(text: str) -> Answer:
-    return Answer(Outcome.FAILURE, text)
+def failure(text: str) -> ProbeResult:
+    return ProbeResult(ProbeOutcome.FAILURE, text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +78,9 @@ class CommandRunner(Protocol):
         ...
 
 
-async def ask_command(
-    runner: CommandRunner, pod_uid: str, container: WholeContainer, action: ExecAction, timeout_s: float
-) -> Answer:
+async def probe_exec(
+    runner: CommandRunner, pod_uid: str, container: FullContainer, action: ExecAction, timeout_s: float
+) -> ProbeResult:
     """Raises `ProbeFault`."""
     variables = {variable.name: variable.value for variable in container.env}
     argv = [expanded(word, variables) for word in action.command]
@@ -89,12 +89,12 @@ async def ask_command(
     except CommandTimeout:
         return failure(f'command timed out: "{" ".join(argv)}" timed out after {format_duration(int(timeout_s))}')
     except CommandError as error:
-        raise ProbeFault(str(error)) from None
+        raise ProbeError(str(error)) from None
     text = result.output[:OUTPUT_BYTES_MAX].decode(errors="replace")
-    return Answer(Outcome.SUCCESS if result.code == 0 else Outcome.FAILURE, text)
+    return ProbeResult(ProbeOutcome.SUCCESS if result.code == 0 else ProbeOutcome.FAILURE, text)
 
 
-async def ask_socket(host: str, port: int, timeout_s: float) -> Answer:
+async def probe_tcp(host: str, port: int, timeout_s: float) -> ProbeResult:
     """Whether a connection can be made."""
     try:
         async with asyncio.timeout(timeout_s):
@@ -106,7 +106,7 @@ async def ask_socket(host: str, port: int, timeout_s: float) -> Answer:
     if peer is not None:
         peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, _LINGER_S))
     writer.close()
-    return Answer(Outcome.SUCCESS)
+    return ProbeResult(ProbeOutcome.SUCCESS)
 
 
 def dial_error(host: str, port: int, error: OSError | TimeoutError) -> str:
@@ -141,13 +141,13 @@ def _words(number: int) -> str:
     return known.get(number, errno.errorcode.get(number, str(number)))
 
 
-async def ask_http(action: HTTPGetAction, host: str, port: int, timeout_s: float) -> Answer:
+async def probe_http(action: HTTPGetAction, host: str, port: int, timeout_s: float) -> ProbeResult:
     """Raises `ProbeFault` for an invalid URL."""
     text = url_of(action, host, port)
     try:
         url = HttpUrl.parse(text)
     except ValueError as error:
-        raise ProbeFault(f"{text} is no address: {error}") from None
+        raise ProbeError(f"{text} is no address: {error}") from None
     try:
         async with asyncio.timeout(timeout_s):
             return await _follow(url, headers_of(action.http_headers))
@@ -179,7 +179,7 @@ def headers_of(wanted: Sequence[HTTPHeader]) -> list[tuple[str, str]]:
     return headers
 
 
-async def _follow(first: HttpUrl, headers: Sequence[tuple[str, str]]) -> Answer:
+async def _follow(first: HttpUrl, headers: Sequence[tuple[str, str]]) -> ProbeResult:
     url = first
     for _ in range(REDIRECTS_MAX):
         stream = await open_get(url, [*headers, ("Connection", "close")], _tls())
@@ -196,9 +196,9 @@ async def _follow(first: HttpUrl, headers: Sequence[tuple[str, str]]) -> Answer:
     return failure(f'Get "{url.text}": stopped after {REDIRECTS_MAX} redirects')
 
 
-def _judged(status: int, body: str) -> Answer:
+def _judged(status: int, body: str) -> ProbeResult:
     if 200 <= status < 300:
-        return Answer(Outcome.SUCCESS, body)
+        return ProbeResult(ProbeOutcome.SUCCESS, body)
     if 300 <= status < 400:
-        return Answer(Outcome.WARNING, f"Probe terminated redirects, Response body: {body}")
+        return ProbeResult(ProbeOutcome.WARNING, f"Probe terminated redirects, Response body: {body}")
     return failure(f"HTTP probe failed with statuscode: {status}")

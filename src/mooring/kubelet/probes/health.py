@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from mooring.kubelet.full_views import WholeContainer, WholePod, WholeProbe
+from mooring.kubelet.full_views import FullContainer, FullPod, FullProbe
 
 GRACE_S = 30.0
 """Of a pod that names none; the API server writes it into every pod."""
@@ -46,7 +46,7 @@ class _Count:
 class RunHealth:
     """One run of a container."""
 
-    def __init__(self, container: WholeContainer) -> None:
+    def __init__(self, container: FullContainer) -> None:
         self._probes = probes_of(container)
         self._counts = {kind: _Count() for kind in self._probes}
         self._held: set[ProbeKind] = set()
@@ -85,12 +85,12 @@ class RunHealth:
         return not is_success and kind is not ProbeKind.READINESS
 
 
-def first_health(container: WholeContainer) -> Health:
+def first_health(container: FullContainer) -> Health:
     """What is told of a container that just started."""
     return RunHealth(container).health
 
 
-def probes_of(container: WholeContainer) -> dict[ProbeKind, WholeProbe]:
+def probes_of(container: FullContainer) -> dict[ProbeKind, FullProbe]:
     every = {
         ProbeKind.STARTUP: container.startup_probe,
         ProbeKind.READINESS: container.readiness_probe,
@@ -99,7 +99,7 @@ def probes_of(container: WholeContainer) -> dict[ProbeKind, WholeProbe]:
     return {kind: probe for kind, probe in every.items() if probe is not None}
 
 
-def kill_message(pod: WholePod, container: WholeContainer, kind: ProbeKind, *, is_sidecar: bool) -> str:
+def kill_message(pod: FullPod, container: FullContainer, kind: ProbeKind, *, is_sidecar: bool) -> str:
     """Why a container is killed, as the event `Killing` tells it."""
     why = f"failed {kind.value.lower()} probe"
     if is_sidecar:
@@ -108,7 +108,7 @@ def kill_message(pod: WholePod, container: WholeContainer, kind: ProbeKind, *, i
     return f"Container {container.name} {why}{'' if policy == 'Never' else ', will be restarted'}"
 
 
-def kill_grace_s(pod: WholePod, probe: WholeProbe) -> float:
+def kill_grace_s(pod: FullPod, probe: FullProbe) -> float:
     """How long a container that is killed for a probe may take to end."""
     own, of_pod = probe.termination_grace_period_seconds, pod.spec.termination_grace_period_seconds
     if own is not None:

@@ -38,7 +38,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Tree:
+class CgroupTree:
     """One tree of cgroups, and our place in it."""
 
     place: Path
@@ -59,25 +59,25 @@ class Cgroup:
 class Cgroups:
     """Those of one pods directory."""
 
-    def __init__(self, trees: Sequence[Tree], pods_directory: Path) -> None:
-        self._trees: list[Tree] = []
+    def __init__(self, trees: Sequence[CgroupTree], pods_directory: Path) -> None:
+        self._trees: list[CgroupTree] = []
         self.name = _OURS + blake2b(str(pods_directory).encode(), digest_size=6).hexdigest()
-        lacking = dict.fromkeys(CONTROLLERS, "the kernel shows none here")
+        limitations = dict.fromkeys(CONTROLLERS, "the kernel shows none here")
         for tree in trees:
             why_not = _make_room(tree, self.name)
             for controller in tree.controllers:
-                lacking[controller] = why_not
+                limitations[controller] = why_not
             if not why_not:
                 self._trees.append(tree)
-        self._lacking = {controller: why for controller, why in lacking.items() if why}
+        self._limitations = {controller: why for controller, why in limitations.items() if why}
 
     @property
-    def lacking(self) -> str:
+    def limitations(self) -> str:
         """Which limits cannot be set and why; empty if all can."""
-        if not self._lacking:
+        if not self._limitations:
             return ""
-        what = " and ".join(self._lacking)
-        why = "; ".join(dict.fromkeys(self._lacking.values()))
+        what = " and ".join(self._limitations)
+        why = "; ".join(dict.fromkeys(self._limitations.values()))
         return f"limits of {what} are not enforced: no writable cgroup ({why})"
 
     def make(self, run: str, resources: ResourceRequirements) -> Cgroup:
@@ -124,7 +124,7 @@ class Cgroups:
             _remove(tree.place / self.name)
 
 
-def own_trees(mounts: str, memberships: str) -> list[Tree]:
+def own_trees(mounts: str, memberships: str) -> list[CgroupTree]:
     """Our places in all trees, from the texts of /proc/self/mountinfo and /proc/self/cgroup."""
     places = {}
     for line in memberships.splitlines():
@@ -137,12 +137,12 @@ def own_trees(mounts: str, memberships: str) -> list[Tree]:
         root, mount = fields[3], Path(fields[4])
         if kind[0] == "cgroup2" and "" in places:
             place = _at(mount, root, places[""])
-            trees.append(Tree(place, True, _words(place / "cgroup.controllers")))
+            trees.append(CgroupTree(place, True, _words(place / "cgroup.controllers")))
         elif kind[0] == "cgroup":
             own = next((name for name in places if name and set(name.split(",")) <= set(kind[2].split(","))), "")
             had = tuple(name for name in CONTROLLERS if name in own.split(","))
             if had:
-                trees.append(Tree(_at(mount, root, places[own]), False, had))
+                trees.append(CgroupTree(_at(mount, root, places[own]), False, had))
     return trees
 
 
@@ -156,7 +156,7 @@ def find_cgroups(pods_directory: Path) -> Cgroups:
     return Cgroups(own_trees(mounts, memberships), pods_directory)
 
 
-def _settings(tree: Tree, resources: ResourceRequirements) -> Iterator[tuple[str, str]]:
+def _settings(tree: CgroupTree, resources: ResourceRequirements) -> Iterator[tuple[str, str]]:
     """Which files get which values."""
     limits = resources.limits
     if "memory" in limits and "memory" in tree.controllers:
@@ -170,7 +170,7 @@ def _settings(tree: Tree, resources: ResourceRequirements) -> Iterator[tuple[str
         yield ("cpu.max", f"{quota_us} {CPU_PERIOD_US}") if tree.is_v2 else ("cpu.cfs_quota_us", str(quota_us))
 
 
-def _make_room(tree: Tree, name: str) -> str:
+def _make_room(tree: CgroupTree, name: str) -> str:
     """Make the group that will hold those of all runs. Says why it cannot be."""
     try:
         if tree.is_v2 and tree.controllers:

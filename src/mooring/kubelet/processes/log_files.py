@@ -18,7 +18,7 @@ from typing import BinaryIO
 
 from mooring.kit.clock import Clock, parse_rfc3339
 from mooring.kubelet.processes.shim.log import LOG_FILES_MAX
-from mooring.kubelet.runtime import LogRequest, Selection
+from mooring.kubelet.runtime import LogRequest, LogSelection
 
 FOLLOW_S = 0.1
 """How often a follower looks for more."""
@@ -34,7 +34,7 @@ class LogFileReader:
         self._request = request
         self._clock = clock
         self._is_running = is_running
-        self._selection = Selection(request, clock)
+        self._selection = LogSelection(request, clock)
         self._is_within_line = False
         self._is_passed_over = False
 

@@ -15,16 +15,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mooring.client.errors import ClientError
-from mooring.kubelet.environment.references import ContainerConfigError, Lookup, Place
+from mooring.kubelet.environment.references import ContainerConfigError, NodeFacts, ReferenceLookup
 from mooring.kubelet.environment.variables import argv_of, environment_of
-from mooring.kubelet.full_views import WholeContainer, WholePod
+from mooring.kubelet.full_views import FullContainer, FullPod
 from mooring.kubelet.processes.cgroups import Cgroups
 from mooring.kubelet.processes.directories import PodDirectories
-from mooring.kubelet.processes.shim.client import ERROR_DESCRIPTOR, Wanted, wanted_of
+from mooring.kubelet.processes.shim.client import ERROR_DESCRIPTOR, ShimConfig, shim_config
 from mooring.kubelet.processes.stale_processes import OWNER_VARIABLE
 from mooring.kubelet.runtime import Waiting
 from mooring.kubelet.views import KubeletContainer
-from mooring.kubelet.volumes.manager import Volumes
+from mooring.kubelet.volumes.manager import VolumeManager
 from mooring.kubelet.volumes.mounts import Mount, MountAbility, entry_command, unmountable_message, volume_variables
 from mooring.kubelet.volumes.projected_files import VolumeError
 
@@ -37,7 +37,7 @@ _HANDED_DOWN = ("PATH", "HOME", "LANG", "TZ")
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
-def why_not_as(user: int, pod: WholePod, container: WholeContainer) -> str:
+def identity_error(user: int, pod: FullPod, container: FullContainer) -> str:
     """Empty if it may run as that user. What the container says counts before what the pod says."""
     own, whole = container.security_context, pod.spec.security_context
     wanted = own.run_as_user if own.run_as_user is not None else whole.run_as_user
@@ -52,9 +52,9 @@ def why_not_as(user: int, pod: WholePod, container: WholeContainer) -> str:
 class NotReadyError(Exception):
     """It cannot be started now; what is told of it, and whether trying again can help."""
 
-    def __init__(self, shown: Waiting | None, event: str, message: str, *, can_help_to_retry: bool = True) -> None:
+    def __init__(self, waiting: Waiting | None, event: str, message: str, *, can_help_to_retry: bool = True) -> None:
         super().__init__(message)
-        self.shown = shown
+        self.waiting = waiting
         self.event = event
         self.can_help_to_retry = can_help_to_retry
 
@@ -63,7 +63,7 @@ class NotReadyError(Exception):
 class Prepared:
     """A container that can be started."""
 
-    wanted: Wanted
+    wanted: ShimConfig
     directory: str
     """Where it starts."""
     warning: str = ""
@@ -77,10 +77,10 @@ class Preparation:
         self,
         directories: PodDirectories,
         cgroups: Cgroups,
-        lookup: Lookup,
-        volumes: Volumes,
+        lookup: ReferenceLookup,
+        volumes: VolumeManager,
         ability: MountAbility,
-        place: Place,
+        place: NodeFacts,
     ) -> None:
         self._directories = directories
         self._cgroups = cgroups
@@ -89,12 +89,12 @@ class Preparation:
         self._ability = ability
         self._place = place
 
-    async def prepare(self, pod: WholePod, container: WholeContainer, attempt: int) -> Prepared:
+    async def prepare(self, pod: FullPod, container: FullContainer, attempt: int) -> Prepared:
         """Raises `NotReadyError`."""
-        refusal = why_not_as(os.getuid(), pod, container)
+        refusal = identity_error(os.getuid(), pod, container)
         if refusal:
-            shown = Waiting("CreateContainerConfigError", refusal)
-            raise NotReadyError(shown, "Failed", f"Error: {refusal}", can_help_to_retry=False)
+            waiting = Waiting("CreateContainerConfigError", refusal)
+            raise NotReadyError(waiting, "Failed", f"Error: {refusal}", can_help_to_retry=False)
         try:
             await self._volumes.set_up(pod, self._place)
             found = await self._lookup.look_up(pod, container)
@@ -104,8 +104,8 @@ class Preparation:
         except VolumeError as error:
             raise NotReadyError(None, "FailedMount", str(error)) from None
         except ContainerConfigError as error:
-            shown = Waiting("CreateContainerConfigError", str(error))
-            raise NotReadyError(shown, "Failed", f"Error: {error}") from None
+            waiting = Waiting("CreateContainerConfigError", str(error))
+            raise NotReadyError(waiting, "Failed", f"Error: {error}") from None
         except ClientError as error:
             raise NotReadyError(None, "", f"the API server does not answer: {error}") from None
         if not argv:
@@ -129,13 +129,13 @@ class Preparation:
         cgroup = self._cgroups.make(_run_name(uid, name, attempt), container.resources)
         log, record = self._directories.log(uid, name, attempt), self._directories.record(uid, name)
         warning = unmountable_message(mounts) if mounts and self._ability is MountAbility.NONE else ""
-        return Prepared(wanted_of(command, environment, log, record, cgroup), directory, warning)
+        return Prepared(shim_config(command, environment, log, record, cgroup), directory, warning)
 
     def resize(self, pod_uid: str, container: KubeletContainer, attempt: int) -> str:
         """Other limits for a run. Says why they cannot be set."""
         return self._cgroups.change(_run_name(pod_uid, container.name, attempt), container.resources)
 
-    def _words_mount(self, container: WholeContainer, file: str, mounts: Sequence[Mount]) -> Sequence[Mount]:
+    def _words_mount(self, container: FullContainer, file: str, mounts: Sequence[Mount]) -> Sequence[Mount]:
         """The file for its last words, where the pod says; not at the price of a user namespace for that alone."""
         if self._ability is MountAbility.ROOT or (mounts and self._ability is not MountAbility.NONE):
             return (Mount("", file, container.termination_message_path or DEFAULT_TERMINATION_PATH),)
@@ -151,13 +151,13 @@ def _run_name(pod_uid: str, container: str, attempt: int) -> str:
     return f"{pod_uid}_{container}_{attempt}"
 
 
-def _no_command(container: WholeContainer) -> NotReadyError:
+def _no_command(container: FullContainer) -> NotReadyError:
     text = (
         f"container {container.name} names no command: the process runtime runs commands of this machine, and has no "
         f"images ({container.image}) that could name one"
     )
-    shown = Waiting("CreateContainerError", text)
-    return NotReadyError(shown, "Failed", f"Error: {text}", can_help_to_retry=False)
+    waiting = Waiting("CreateContainerError", text)
+    return NotReadyError(waiting, "Failed", f"Error: {text}", can_help_to_retry=False)
 
 
 def _base() -> Mapping[str, str]:

@@ -22,26 +22,26 @@ from pathlib import Path
 
 from mooring.kit.clock import Clock
 from mooring.kit.tasks import TaskGroup, run_bounded
-from mooring.kubelet.environment.references import Lookup, Place
-from mooring.kubelet.full_views import WholeContainer, WholePod
+from mooring.kubelet.environment.references import NodeFacts, ReferenceLookup
+from mooring.kubelet.full_views import FullContainer, FullPod
 from mooring.kubelet.probes.handlers import CommandError, CommandResult
 from mooring.kubelet.probes.health import Health
-from mooring.kubelet.probes.prober import ProbeAsker, Prober
+from mooring.kubelet.probes.prober import ContainerProbeRunner, Prober
 from mooring.kubelet.processes.cgroups import Cgroups, find_cgroups
-from mooring.kubelet.processes.container import Household, ProcessContainer
+from mooring.kubelet.processes.container import ContainerContext, ProcessContainer
 from mooring.kubelet.processes.directories import PodDirectories, abandoned_directories
 from mooring.kubelet.processes.log_files import LogFileReader
 from mooring.kubelet.processes.preparation import Preparation
-from mooring.kubelet.processes.stale_processes import clear_leftovers
-from mooring.kubelet.runtime import ContainerState, Exited, LogRequest, Needs, Role, Running
+from mooring.kubelet.processes.stale_processes import kill_stale_processes
+from mooring.kubelet.runtime import ContainerState, Exited, LogRequest, Role, Running, RuntimeContext
 from mooring.kubelet.settings import HostFacts
 from mooring.kubelet.views import KubeletContainer, KubeletPod
-from mooring.kubelet.volumes.manager import Volumes
+from mooring.kubelet.volumes.manager import VolumeManager
 from mooring.kubelet.volumes.mounts import mount_ability
 
 END_S_MAX = 3.0
 """How long containers have when mooring is ended. Their pods' graces may be longer, but somebody waits."""
-LOST_CODE, LOST_REASON = 255, "Unknown"
+UNKNOWN_EXIT_CODE, UNKNOWN_REASON = 255, "Unknown"
 
 logger = logging.getLogger(__name__)
 
@@ -59,18 +59,18 @@ class ProcessRuntime:
     """Has the processes of all pods of a fleet."""
 
     is_real = True
-    pod_view = WholePod
+    pod_view = FullPod
 
-    def __init__(self, settings: ProcessSettings, needs: Needs) -> None:
+    def __init__(self, settings: ProcessSettings, needs: RuntimeContext) -> None:
         self._settings = settings
         self._needs = needs
         self._pods: dict[str, dict[str, ProcessContainer]] = {}
         self._is_ending = False
-        self._lacking = ""
+        self._limitations = ""
 
     @property
-    def lacking(self) -> str:
-        return self._lacking
+    def limitations(self) -> str:
+        return self._limitations
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[None]:
@@ -82,10 +82,10 @@ class ProcessRuntime:
         try:
             await _clear(directories, clock)
             cgroups = find_cgroups(directories.root)
-            self._lacking = cgroups.lacking
+            self._limitations = cgroups.limitations
             try:
                 async with TaskGroup("containers") as group:
-                    self._household = self._wired(directories, cgroups, group)
+                    self._context = self._wired(directories, cgroups, group)
                     try:
                         yield
                     finally:
@@ -95,25 +95,25 @@ class ProcessRuntime:
         finally:
             directories.close()
 
-    def _wired(self, directories: PodDirectories, cgroups: Cgroups, group: TaskGroup) -> Household:
+    def _wired(self, directories: PodDirectories, cgroups: Cgroups, group: TaskGroup) -> ContainerContext:
         needs, host = self._needs, self._settings.host
-        place = Place(host.address, host.address, needs.allocatable)
+        place = NodeFacts(host.address, host.address, needs.allocatable)
         self._directories = directories
-        self._volumes = Volumes(needs.client, needs.clock, directories.root)
+        self._volumes = VolumeManager(needs.client, needs.clock, directories.root)
         group.start_background(self._volumes.run(), name="volumes")
-        self._prober = Prober(needs.clock, ProbeAsker(self), self)
+        self._prober = Prober(needs.clock, ContainerProbeRunner(self), self)
         self._prober.start(group)
-        lookup, ability = Lookup(needs.client), mount_ability()
-        return Household(
+        lookup, ability = ReferenceLookup(needs.client), mount_ability()
+        return ContainerContext(
             clock=needs.clock,
-            alarms=needs.alarms,
+            timers=needs.timers,
             directories=directories,
             preparation=Preparation(directories, cgroups, lookup, self._volumes, ability, place),
             prober=self._prober,
             group=group,
             address=host.address,
             tell=self._tell,
-            tell_event=needs.tell_event,
+            record_event=needs.record_event,
         )
 
     # ------------------------------------------------------------------------------------------------ for the workers
@@ -128,7 +128,7 @@ class ProcessRuntime:
     ) -> None:
         """Nobody outlives his mooring. What ran has ended, and nobody knows how."""
         if isinstance(state, Running):
-            lost = Exited(LOST_CODE, state.started_s, self._needs.clock.wall_s(), LOST_REASON)
+            lost = Exited(UNKNOWN_EXIT_CODE, state.started_s, self._needs.clock.wall_s(), UNKNOWN_REASON)
             # Not at once: whoever is just being taken over is not ready to hear of it.
             asyncio.get_running_loop().call_soon(self._tell, pod.metadata.uid, container.name, attempt, lost)
 
@@ -139,7 +139,7 @@ class ProcessRuntime:
             one.stop(grace_s)
 
     def resize(self, pod_uid: str, container: KubeletContainer, attempt: int) -> str:
-        return self._household.preparation.resize(pod_uid, container, attempt)
+        return self._context.preparation.resize(pod_uid, container, attempt)
 
     def forget(self, pod_uid: str) -> None:
         containers = self._pods.pop(pod_uid, {})
@@ -148,9 +148,9 @@ class ProcessRuntime:
         self._prober.forget(pod_uid)
         if not self._is_ending:
             work = self._remove(pod_uid, list(containers.values()))
-            self._household.group.start(work, name=f"remove {pod_uid}")
+            self._context.group.start(work, name=f"remove {pod_uid}")
 
-    def keep_only(self, pod_uids: Collection[str]) -> None:
+    def remove_all_except(self, pod_uids: Collection[str]) -> None:
         """These pods are still there; whatever is left of others goes."""
         for uid in self._directories.pods():
             if uid not in pod_uids and uid not in self._pods:
@@ -182,18 +182,18 @@ class ProcessRuntime:
         if one is not None and one.is_running(attempt):
             one.stop(grace_s)
 
-    def tell_event(self, pod: KubeletPod, is_warning: bool, reason: str, message: str) -> None:
-        self._needs.tell_event(pod, is_warning, reason, message)
+    def record_event(self, pod: KubeletPod, is_warning: bool, reason: str, message: str) -> None:
+        self._needs.record_event(pod, is_warning, reason, message)
 
     # ----------------------------------------------------------------------------------------------------------- inside
 
     def _one(self, pod: KubeletPod, container: KubeletContainer, role: Role) -> ProcessContainer:
-        assert isinstance(pod, WholePod), f"pod {pod.key} was decoded without its commands"
-        assert isinstance(container, WholeContainer), f"{container.name} of {pod.key} was decoded without its command"
+        assert isinstance(pod, FullPod), f"pod {pod.key} was decoded without its commands"
+        assert isinstance(container, FullContainer), f"{container.name} of {pod.key} was decoded without its command"
         containers = self._pods.setdefault(pod.metadata.uid, {})
         one = containers.get(container.name)
         if one is None:
-            one = containers[container.name] = ProcessContainer(pod, container, role, self._household)
+            one = containers[container.name] = ProcessContainer(pod, container, role, self._context)
         one.pod, one.container = pod, container
         return one
 
@@ -218,5 +218,5 @@ class ProcessRuntime:
 
 async def _clear(directories: PodDirectories, clock: Clock) -> None:
     """Kill and remove what a kubelet that was killed left of these directories."""
-    await clear_leftovers(directories, clock)
+    await kill_stale_processes(directories, clock)
     find_cgroups(directories.root).close()

@@ -45,13 +45,13 @@ class _Record(msgspec.Struct):
     """Which start of the machine that was."""
 
 
-async def clear_leftovers(directories: PodDirectories, clock: Clock) -> int:
+async def kill_stale_processes(directories: PodDirectories, clock: Clock) -> int:
     """Kill whatever still runs of the containers of these directories. Says how many processes there were."""
     killed: set[int] = set()
     end_s = clock.now_s() + GONE_S_MAX
     empty_looks = 0
     while empty_looks < 2:
-        found = set(_found(directories))
+        found = set(_find(directories))
         killed |= found
         for pid in sorted(found):
             with suppress(ProcessLookupError, PermissionError):
@@ -68,7 +68,7 @@ async def clear_leftovers(directories: PodDirectories, clock: Clock) -> int:
     return len(killed)
 
 
-def _found(directories: PodDirectories) -> Iterator[int]:
+def _find(directories: PodDirectories) -> Iterator[int]:
     sessions = {record.pid for record in _recorded(directories) if _is_same(record)}
     mark = f"{OWNER_VARIABLE}={directories.root}{os.sep}".encode()
     for name in os.listdir("/proc"):
@@ -77,7 +77,7 @@ def _found(directories: PodDirectories) -> Iterator[int]:
         fields = stat_fields(int(name))
         if not fields or fields[0] == "Z":
             continue
-        if int(fields[3]) in sessions or _is_marked(int(name), mark):
+        if int(fields[3]) in sessions or _has_marker(int(name), mark):
             yield int(name)
 
 
@@ -93,7 +93,7 @@ def _is_same(record: _Record) -> bool:
     return bool(fields) and int(fields[START_TICKS]) == record.started and record.boot == boot_id()
 
 
-def _is_marked(pid: int, mark: bytes) -> bool:
+def _has_marker(pid: int, mark: bytes) -> bool:
     try:
         environment = Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:

@@ -31,13 +31,13 @@ from mooring.kit.entropy import Entropy
 from mooring.kubelet.runtime import Role
 from mooring.kubelet.views import KubeletContainer, KubeletPod
 
-LIFE_ANNOTATION = "mooring.dev/life"
-CONTAINER_LIFE_PREFIX = "life.mooring.dev/"
+STAGES_ANNOTATION = "mooring.dev/stages"
+CONTAINER_STAGES_PREFIX = "stages.mooring.dev/"
 STAGE_S_MIN = 0.001
 """No stage is shorter, so that a circle of stages that take no time cannot stop the world."""
 
 
-class Shown(Enum):
+class StageState(Enum):
     """What is seen of a container in a stage."""
 
     WAITING = "waiting"
@@ -46,7 +46,7 @@ class Shown(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Branch:
+class Transition:
     stage: str
     weight: float = 1.0
 
@@ -54,7 +54,7 @@ class Branch:
 @dataclass(frozen=True, slots=True)
 class Stage:
     name: str
-    shown: Shown
+    state: StageState
     reason: str = ""
     message: str = ""
     is_ready: bool = True
@@ -68,12 +68,12 @@ class Stage:
     for_s_max: float = 0.0
     for_annotation: str = ""
     """An annotation of the pod that says how long, instead of `for_s`."""
-    ways: tuple[Branch, ...] = ()
+    transitions: tuple[Transition, ...] = ()
     log: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
+class StopBehavior:
     """How it ends when it is asked to."""
 
     for_s: float = 0.1
@@ -82,7 +82,7 @@ class Stop:
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class ContainerMatch:
     """Whose life it is. All that is said must hold; patterns are those of file names."""
 
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -94,7 +94,7 @@ class Match:
     owner_kind: str = ""
     restart_policy: str = ""
 
-    def holds(self, pod: KubeletPod, container: KubeletContainer, role: Role) -> bool:
+    def matches(self, pod: KubeletPod, container: KubeletContainer, role: Role) -> bool:
         metadata = pod.metadata
         if self.role is not None and role is not self.role:
             return False
@@ -105,8 +105,8 @@ class Match:
             if owner is None or owner.kind != self.owner_kind:
                 return False
         return (
-            (not self.labels or _holds_all(self.labels, metadata.labels))
-            and (not self.annotations or _holds_all(self.annotations, metadata.annotations))
+            (not self.labels or _match_all(self.labels, metadata.labels))
+            and (not self.annotations or _match_all(self.annotations, metadata.annotations))
             and (not self.namespace or fnmatchcase(metadata.namespace, self.namespace))
             and (not self.container or fnmatchcase(container.name, self.container))
             and (not self.image or fnmatchcase(container.image, self.image))
@@ -114,12 +114,12 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True)
-class Life:
+class StageSet:
     name: str
     stages: Mapping[str, Stage]
     """By name; the first is where a run begins."""
-    stop: Stop = Stop()
-    match: Match | None = None
+    stop: StopBehavior = StopBehavior()
+    match: ContainerMatch | None = None
     """None: only for those who ask for it by name."""
 
     @property
@@ -127,37 +127,37 @@ class Life:
         return next(iter(self.stages.values()))
 
 
-class Lives:
+class StageSets:
     """All lives that are known, first those that somebody wrote for this fleet."""
 
-    def __init__(self, own: Sequence[Life], builtin: Sequence[Life]) -> None:
+    def __init__(self, own: Sequence[StageSet], builtin: Sequence[StageSet]) -> None:
         self._ordered = (*own, *builtin)
-        self._by_name: dict[str, Life] = {}
-        for life in self._ordered:
-            self._by_name.setdefault(life.name, life)
+        self._by_name: dict[str, StageSet] = {}
+        for stage_set in self._ordered:
+            self._by_name.setdefault(stage_set.name, stage_set)
 
-    def of(self, pod: KubeletPod, container: KubeletContainer, role: Role) -> Life:
+    def of(self, pod: KubeletPod, container: KubeletContainer, role: Role) -> StageSet:
         """The life of a container."""
         named = self._named(pod, container, role)
         if named:
             return self._by_name.get(named) or self._unknown(named)
-        for life in self._ordered:
-            if life.match is not None and life.match.holds(pod, container, role):
-                return life
-        raise AssertionError(f"no life is built in for container {container.name} of {pod.key}")
+        for stage_set in self._ordered:
+            if stage_set.match is not None and stage_set.match.matches(pod, container, role):
+                return stage_set
+        raise AssertionError(f"no built-in stage set matches container {container.name} of {pod.key}")
 
     def _named(self, pod: KubeletPod, container: KubeletContainer, role: Role) -> str:
         annotations = pod.metadata.annotations
         if not annotations:
             return ""
-        named = annotations.get(f"{CONTAINER_LIFE_PREFIX}{container.name}", "")
-        return named or (annotations.get(LIFE_ANNOTATION, "") if role is Role.CONTAINER else "")
+        named = annotations.get(f"{CONTAINER_STAGES_PREFIX}{container.name}", "")
+        return named or (annotations.get(STAGES_ANNOTATION, "") if role is Role.CONTAINER else "")
 
-    def _unknown(self, name: str) -> Life:
+    def _unknown(self, name: str) -> StageSet:
         known = ", ".join(sorted(self._by_name))
-        message = f"no life is called {name!r}; known are {known}"
-        stage = Stage("unknown", Shown.WAITING, "CreateContainerConfigError", message)
-        return Life(name, {stage.name: stage})
+        message = f"no stage set is named {name!r}; known are {known}"
+        stage = Stage("unknown", StageState.WAITING, "CreateContainerConfigError", message)
+        return StageSet(name, {stage.name: stage})
 
 
 def stage_duration_s(text: str) -> float:
@@ -171,7 +171,7 @@ def stage_duration_s(text: str) -> float:
     return duration_s
 
 
-def stay_s(stage: Stage, pod: KubeletPod, visits: int, entropy: Entropy) -> float | None:
+def stage_delay_s(stage: Stage, pod: KubeletPod, visits: int, entropy: Entropy) -> float | None:
     """How long a container stays in a stage, at its visit of that number (from 0); None: for good."""
     for_s = _said_by_annotation_s(stage, pod)
     if for_s is None:
@@ -189,17 +189,17 @@ def stay_s(stage: Stage, pod: KubeletPod, visits: int, entropy: Entropy) -> floa
     return max(STAGE_S_MIN, for_s)
 
 
-def way_from(stage: Stage, entropy: Entropy) -> str:
+def next_stage(stage: Stage, entropy: Entropy) -> str:
     """The name of the stage that follows; empty if none does."""
-    ways = stage.ways
-    if len(ways) <= 1:
-        return ways[0].stage if ways else ""
-    drawn = entropy.uniform(0.0, sum(branch.weight for branch in ways))
-    for branch in ways:
+    transitions = stage.transitions
+    if len(transitions) <= 1:
+        return transitions[0].stage if transitions else ""
+    drawn = entropy.uniform(0.0, sum(branch.weight for branch in transitions))
+    for branch in transitions:
         drawn -= branch.weight
         if drawn < 0:
             return branch.stage
-    return ways[-1].stage
+    return transitions[-1].stage
 
 
 def _said_by_annotation_s(stage: Stage, pod: KubeletPod) -> float | None:
@@ -212,7 +212,7 @@ def _said_by_annotation_s(stage: Stage, pod: KubeletPod) -> float | None:
         return None  # the stage's own time then: an annotation is no place to fail a pod for
 
 
-def _holds_all(wanted: Mapping[str, str], have: Mapping[str, str]) -> bool:
+def _match_all(wanted: Mapping[str, str], have: Mapping[str, str]) -> bool:
     for key, pattern in wanted.items():
         value = have.get(key)
         if value is None or not fnmatchcase(value, pattern):

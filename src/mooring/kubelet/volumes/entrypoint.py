@@ -37,7 +37,7 @@ _MS_KEPT = 2 | 4 | 8 | 1024 | 2048
 """What a mount has that a user namespace must not take away: nosuid, nodev, noexec, noatime, nodiratime."""
 _RELATIME_SEEN, _RELATIME = 4096, 1 << 21
 _PR_SET_PDEATHSIG, _PR_GET_PDEATHSIG = 1, 2
-_STAGES = ("/tmp", "/usr", "/var", "/etc")
+_STAGING_DIRECTORIES = ("/tmp", "/usr", "/var", "/etc")
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -62,12 +62,12 @@ def enter(options: dict[str, Any]) -> None:
     directory, mounts = options["directory"], options["mounts"]
     before = _opened(directory)
     death_signal = _death_signal()
-    view: View | None = None
+    view: MountNamespace | None = None
     if options["joins"]:
         _join(options["joins"])
     elif options["ability"] != NONE and (mounts or before is None):
         _unshare(options["ability"])
-        view = View()
+        view = MountNamespace()
         view.show(mounts)
     # The kernel forgets it when a process changes its credentials.
     _libc.prctl(_PR_SET_PDEATHSIG, death_signal)
@@ -89,7 +89,7 @@ def become(command: list[str]) -> NoReturn:
         signal.signal(number, signal.SIG_DFL)
     _take_back_locale()
     name = command[0]
-    path = name if "/" in name else _found(name)
+    path = name if "/" in name else _executable_in_path(name)
     try:
         os.execv(path, command)
     except FileNotFoundError:
@@ -104,7 +104,7 @@ def become(command: list[str]) -> NoReturn:
         raise EntryError(f"exec {path}: {what}") from None
 
 
-class View:
+class MountNamespace:
     """What this namespace sees."""
 
     def __init__(self) -> None:
@@ -154,7 +154,7 @@ class View:
             raise EntryError(f"{directory} has {len(names)} entries, too many to make a mount point among them")
         entries = {name: os.open(os.path.join(directory, name), os.O_PATH | os.O_NOFOLLOW) for name in names}
         mode = stat.S_IMODE(os.stat(directory).st_mode)
-        place = directory if directory != "/" else next(stage for stage in _STAGES if os.path.isdir(stage))
+        place = directory if directory != "/" else next(stage for stage in _STAGING_DIRECTORIES if os.path.isdir(stage))
         _mount("mooring", place, "tmpfs", 0, f"mode={mode:o}")
         # What is mounted below the mirror may hold the mirror itself.
         _mount(None, place, None, _MS_UNBINDABLE)
@@ -238,7 +238,7 @@ def _opened(directory: str) -> int | None:
         return None
 
 
-def _found(name: str) -> str:
+def _executable_in_path(name: str) -> str:
     for directory in os.environ.get("PATH", os.defpath).split(":"):
         path = os.path.join(directory or ".", name)
         if os.path.isfile(path) and os.access(path, os.X_OK):

@@ -25,8 +25,14 @@ from mooring.client.errors import ClientError
 from mooring.client.interface import Client
 from mooring.client.tokens import request_token
 from mooring.kit.clock import Clock, TimestampError, parse_rfc3339
-from mooring.kubelet.environment.references import ContainerConfigError, Found, Lookup, Place, claim_name
-from mooring.kubelet.full_views import HostPathVolume, TokenProjection, WholeContainer, WholePod, WholeVolume
+from mooring.kubelet.environment.references import (
+    ContainerConfigError,
+    NodeFacts,
+    ReferencedObjects,
+    ReferenceLookup,
+    claim_name,
+)
+from mooring.kubelet.full_views import FullContainer, FullPod, FullVolume, HostPathVolume, TokenProjection
 from mooring.kubelet.volumes.mounts import Mount, mounts_of
 from mooring.kubelet.volumes.projected_files import (
     File,
@@ -111,8 +117,8 @@ _WANTED: Mapping[str, tuple[Callable[[Path], bool], str]] = {
 
 @dataclass(slots=True)
 class _PodVolumes:
-    pod: WholePod
-    place: Place
+    pod: FullPod
+    place: NodeFacts
     made: set[str] = field(default_factory=set)
     renew_s: float = NEVER_S
     """When its tokens are to be renewed, by the wall clock."""
@@ -120,24 +126,24 @@ class _PodVolumes:
     """Containers of a pod start together, and its volumes are made once."""
 
 
-class Volumes:
+class VolumeManager:
     """All volumes of a kubelet."""
 
     def __init__(self, client: Client, clock: Clock, pods_directory: Path) -> None:
         self._client = client
         self._clock = clock
-        self._lookup = Lookup(client)
+        self._lookup = ReferenceLookup(client)
         self._pods_directory = pods_directory
         self._pods: dict[str, _PodVolumes] = {}
 
-    async def set_up(self, pod: WholePod, place: Place) -> None:
+    async def set_up(self, pod: FullPod, place: NodeFacts) -> None:
         """Make the volumes that are not there yet. Raises `VolumeError`."""
         known = self._pods.setdefault(pod.metadata.uid, _PodVolumes(pod, place))
         async with known.making:
             missing = [volume for volume in pod.spec.volumes if volume.name not in known.made]
             if not missing:
                 return
-            found, tokens = await self._found(pod, missing)
+            found, tokens = await self._look_up(pod, missing)
             for volume in missing:
                 if claim := claim_name(volume, pod):
                     await self._link_claim(volume, pod, claim)
@@ -145,7 +151,7 @@ class Volumes:
                     self._make(volume, pod, found, tokens, place)
                 known.made.add(volume.name)
 
-    def mounts_of(self, pod: WholePod, container: WholeContainer, environment: Mapping[str, str]) -> tuple[Mount, ...]:
+    def mounts_of(self, pod: FullPod, container: FullContainer, environment: Mapping[str, str]) -> tuple[Mount, ...]:
         """What a container wants to see where. Raises `ContainerConfigError`."""
         return mounts_of(pod, container, environment, self._directory(pod.metadata.uid))
 
@@ -164,7 +170,12 @@ class Volumes:
     # ------------------------------------------------------------------------------------------------- one pod
 
     def _make(
-        self, volume: WholeVolume, pod: WholePod, found: Found, tokens: Mapping[TokenProjection, str], place: Place
+        self,
+        volume: FullVolume,
+        pod: FullPod,
+        found: ReferencedObjects,
+        tokens: Mapping[TokenProjection, str],
+        place: NodeFacts,
     ) -> None:
         directory = self._directory(pod.metadata.uid) / volume.name
         try:
@@ -183,7 +194,7 @@ class Volumes:
         except (OSError, HostPathError) as error:
             raise volume_error(volume.name, str(error)) from None
 
-    async def _link_claim(self, volume: WholeVolume, pod: WholePod, claim: str) -> None:
+    async def _link_claim(self, volume: FullVolume, pod: FullPod, claim: str) -> None:
         """A claim's volume is a directory of this machine, or we cannot have it."""
         try:
             path = await self._lookup.claimed_path(pod.metadata.namespace, claim)
@@ -194,14 +205,16 @@ class Volumes:
         except OSError as error:
             raise volume_error(volume.name, str(error)) from None
 
-    async def _found(self, pod: WholePod, volumes: Sequence[WholeVolume]) -> tuple[Found, dict[TokenProjection, str]]:
+    async def _look_up(
+        self, pod: FullPod, volumes: Sequence[FullVolume]
+    ) -> tuple[ReferencedObjects, dict[TokenProjection, str]]:
         try:
             found = await self._lookup.objects(pod.metadata.namespace, config_map_names(volumes), secret_names(volumes))
             return found, {token: await self._token(pod, token) for token in token_projections(volumes)}
         except ClientError as error:
             raise volume_error(volumes[0].name, str(error)) from None
 
-    async def _token(self, pod: WholePod, token: TokenProjection) -> str:
+    async def _token(self, pod: FullPod, token: TokenProjection) -> str:
         metadata = pod.metadata
         request = {
             "apiVersion": "authentication.k8s.io/v1",
@@ -232,7 +245,7 @@ class Volumes:
         pod, known.renew_s = known.pod, NEVER_S
         volumes = [volume for volume in pod.spec.volumes if token_projections([volume])]
         try:
-            found, tokens = await self._found(pod, volumes)
+            found, tokens = await self._look_up(pod, volumes)
             for volume in volumes:
                 self._make(volume, pod, found, tokens, known.place)
         except VolumeError as error:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from mooring.kubelet.environment.references import ContainerConfigError
 from mooring.kubelet.environment.variables import expanded_by
-from mooring.kubelet.full_views import WholeContainer, WholeMount, WholePod, WholeVolume
+from mooring.kubelet.full_views import FullContainer, FullMount, FullPod, FullVolume
 from mooring.kubelet.volumes import entrypoint
 
 VARIABLE_PREFIX = "MOORING_VOLUME_"
@@ -40,7 +40,7 @@ class Mount:
     is_read_only: bool = False
 
 
-def volume_path(volumes_directory: Path, volume: WholeVolume) -> Path:
+def volume_path(volumes_directory: Path, volume: FullVolume) -> Path:
     """Where a volume is on this host."""
     if volume.host_path is not None:
         return Path(volume.host_path.path)
@@ -48,7 +48,7 @@ def volume_path(volumes_directory: Path, volume: WholeVolume) -> Path:
 
 
 def mounts_of(
-    pod: WholePod, container: WholeContainer, environment: Mapping[str, str], volumes_directory: Path
+    pod: FullPod, container: FullContainer, environment: Mapping[str, str], volumes_directory: Path
 ) -> tuple[Mount, ...]:
     """Makes the directories that subpaths name. Raises `ContainerConfigError`."""
     volumes = {volume.name: volume for volume in pod.spec.volumes}
@@ -83,14 +83,14 @@ def _names(mounts: Sequence[Mount]) -> list[str]:
     return [name for mount in mounts for name in volume_variables([mount])]
 
 
-def _is_read_only(volume: WholeVolume) -> bool:
+def _is_read_only(volume: FullVolume) -> bool:
     claim = volume.persistent_volume_claim
     if claim is not None:
         return claim.read_only
     return any((volume.config_map, volume.secret, volume.downward_api, volume.projected))
 
 
-def _sub_path(mount: WholeMount, environment: Mapping[str, str]) -> str:
+def _sub_path(mount: FullMount, environment: Mapping[str, str]) -> str:
     path = mount.sub_path
     if mount.sub_path_expr:
         missing: dict[str, None] = {}
@@ -111,7 +111,7 @@ def _sub_path(mount: WholeMount, environment: Mapping[str, str]) -> str:
     return path
 
 
-def _below(volume: Path, sub_path: str, mount: WholeMount, container: WholeContainer) -> Path:
+def _below(volume: Path, sub_path: str, mount: FullMount, container: FullContainer) -> Path:
     # Not said in more words: a pod need not learn what the host has.
     refusal = ContainerConfigError(
         f'failed to prepare subPath for volumeMount "{mount.name}" of container "{container.name}"'

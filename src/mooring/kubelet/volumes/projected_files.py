@@ -15,14 +15,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mooring.kubelet.environment.downward_api import field_value, resource_value
-from mooring.kubelet.environment.references import ContainerConfigError, Found, Place
+from mooring.kubelet.environment.references import ContainerConfigError, NodeFacts, ReferencedObjects
 from mooring.kubelet.full_views import (
     DownwardVolume,
+    FullPod,
+    FullVolume,
     KeyPath,
     Projection,
     TokenProjection,
-    WholePod,
-    WholeVolume,
 )
 
 MODE = 0o644
@@ -43,7 +43,7 @@ Files = dict[str, File]
 
 
 def files_of(
-    volume: WholeVolume, pod: WholePod, found: Found, tokens: Mapping[TokenProjection, str], place: Place
+    volume: FullVolume, pod: FullPod, found: ReferencedObjects, tokens: Mapping[TokenProjection, str], place: NodeFacts
 ) -> Files:
     """What is in a volume that we write. Raises `VolumeError`."""
     try:
@@ -57,32 +57,32 @@ def volume_error(volume: str, why: str) -> VolumeError:
     return VolumeError(f'MountVolume.SetUp failed for volume "{volume}" : {why}')
 
 
-def config_map_names(volumes: Iterable[WholeVolume]) -> list[str]:
+def config_map_names(volumes: Iterable[FullVolume]) -> list[str]:
     """The config maps that volumes need."""
     alone = [volume.config_map.name for volume in volumes if volume.config_map]
     projected = [source.config_map.name for source in _sources(volumes) if source.config_map]
     return list(dict.fromkeys([*alone, *projected]))
 
 
-def secret_names(volumes: Iterable[WholeVolume]) -> list[str]:
+def secret_names(volumes: Iterable[FullVolume]) -> list[str]:
     """The secrets that volumes need."""
     alone = [volume.secret.secret_name for volume in volumes if volume.secret]
     projected = [source.secret.name for source in _sources(volumes) if source.secret]
     return list(dict.fromkeys([*alone, *projected]))
 
 
-def token_projections(volumes: Iterable[WholeVolume]) -> list[TokenProjection]:
+def token_projections(volumes: Iterable[FullVolume]) -> list[TokenProjection]:
     """The tokens that volumes need."""
     wanted = [source.service_account_token for source in _sources(volumes)]
     return list(dict.fromkeys(token for token in wanted if token is not None))
 
 
-def _sources(volumes: Iterable[WholeVolume]) -> list[Projection]:
+def _sources(volumes: Iterable[FullVolume]) -> list[Projection]:
     return [source for volume in volumes if volume.projected for source in volume.projected.sources]
 
 
 def _files(
-    volume: WholeVolume, pod: WholePod, found: Found, tokens: Mapping[TokenProjection, str], place: Place
+    volume: FullVolume, pod: FullPod, found: ReferencedObjects, tokens: Mapping[TokenProjection, str], place: NodeFacts
 ) -> Files:
     if (config_map := volume.config_map) is not None:
         return _of_config_map(config_map.name, config_map.items, config_map.default_mode, config_map.optional, found)
@@ -106,10 +106,10 @@ def _files(
 def _of_projection(
     source: Projection,
     mode: int | None,
-    pod: WholePod,
-    found: Found,
+    pod: FullPod,
+    found: ReferencedObjects,
     tokens: Mapping[TokenProjection, str],
-    place: Place,
+    place: NodeFacts,
 ) -> Files:
     if source.config_map is not None:
         return _of_config_map(source.config_map.name, source.config_map.items, mode, source.config_map.optional, found)
@@ -124,7 +124,9 @@ def _of_projection(
     )
 
 
-def _of_config_map(name: str, items: Sequence[KeyPath], mode: int | None, is_optional: bool, found: Found) -> Files:
+def _of_config_map(
+    name: str, items: Sequence[KeyPath], mode: int | None, is_optional: bool, found: ReferencedObjects
+) -> Files:
     config_map = found.config_map(name, is_optional=is_optional)
     data: dict[str, bytes] = {}
     if config_map is not None:
@@ -132,7 +134,9 @@ def _of_config_map(name: str, items: Sequence[KeyPath], mode: int | None, is_opt
     return _of_keys(data, items, mode, is_optional, "configmap references non-existent config key: {}".format)
 
 
-def _of_secret(name: str, items: Sequence[KeyPath], mode: int | None, is_optional: bool, found: Found) -> Files:
+def _of_secret(
+    name: str, items: Sequence[KeyPath], mode: int | None, is_optional: bool, found: ReferencedObjects
+) -> Files:
     secret = found.secret(name, is_optional=is_optional)
     data = dict(secret.data) if secret is not None else {}
     return _of_keys(data, items, mode, is_optional, "references non-existent secret key: {}".format)
@@ -156,7 +160,7 @@ def _of_keys(
     return files
 
 
-def _of_fields(downward: DownwardVolume, mode: int | None, pod: WholePod, place: Place) -> Files:
+def _of_fields(downward: DownwardVolume, mode: int | None, pod: FullPod, place: NodeFacts) -> Files:
     files: Files = {}
     for item in downward.items:
         text = ""

@@ -26,7 +26,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
 from mooring.serving.http.body import BrokenBodyError
-from mooring.serving.http.parser import Refusal, RequestReader
+from mooring.serving.http.parser import ParseFailure, RequestParser
 from mooring.serving.http.request import Request
 from mooring.serving.http.response import Headers, Response, Stream, closing_line, head_beginning
 
@@ -62,10 +62,10 @@ class Connection(asyncio.Protocol):
 
     def __init__(self, listener: Listener) -> None:
         self._listener = listener
-        self._reader = RequestReader(listener.limits, self._take)
+        self._reader = RequestParser(listener.limits, self._take)
         self._transport: asyncio.Transport | None = None
         self._task: asyncio.Task[None] | None = None
-        self._waiting: list[Request | Refusal] = []
+        self._waiting: list[Request | ParseFailure] = []
         self._current: Request | None = None
         self._next: asyncio.Future[None] | None = None
         self._drained: asyncio.Future[None] | None = None
@@ -119,7 +119,7 @@ class Connection(asyncio.Protocol):
 
     # -------------------------------------------------------------------------------------------- its requests
 
-    def _take(self, found: Request | Refusal) -> None:
+    def _take(self, found: Request | ParseFailure) -> None:
         self._waiting.append(found)
         if self._task is None:
             self._task = self._listener.start(self._serve())
@@ -147,8 +147,8 @@ class Connection(asyncio.Protocol):
             self._current = None
             self.close()
 
-    async def _serve_one(self, found: Request | Refusal) -> None:
-        if isinstance(found, Refusal):
+    async def _serve_one(self, found: Request | ParseFailure) -> None:
+        if isinstance(found, ParseFailure):
             self._refuse(found)
             return
         self._looks_left = 0
@@ -158,7 +158,7 @@ class Connection(asyncio.Protocol):
         try:
             answer = await self._listener.handler(found)
         except BrokenBodyError:
-            self._refuse(Refusal.UNREADABLE)
+            self._refuse(ParseFailure.UNREADABLE)
             return
         except Exception as error:
             if isinstance(error, ConnectionError) and not self.is_open:
@@ -197,10 +197,10 @@ class Connection(asyncio.Protocol):
             request.is_kept_alive = False
         return not request.is_kept_alive or self._listener.is_stopping
 
-    def _refuse(self, refusal: Refusal) -> None:
+    def _refuse(self, refusal: ParseFailure) -> None:
         # Neither the request nor the parser's words are logged: a token may be in them.
         log.info("what %s sends is not HTTP: %s", self.peer, refusal.name)
-        answer = self._listener.refusal_words(refusal)
+        answer = self._listener.error_response(refusal)
         if self.is_open:
             head = answer.head(self._listener.dates.line(), b"Connection: close\r\n", is_old=False)
             self.write(head + answer.body)

@@ -24,9 +24,9 @@ from typing import Any, Self
 from mooring.kit.clock import Clock
 from mooring.kit.tasks import TaskGroup
 from mooring.serving.http.connection import Connection
-from mooring.serving.http.parser import HttpLimits, Refusal
+from mooring.serving.http.parser import HttpLimits, ParseFailure
 from mooring.serving.http.request import Request
-from mooring.serving.http.response import Dates, Response, Stream
+from mooring.serving.http.response import DateHeader, Response, Stream
 
 BACKLOG = 1_024
 EVERYWHERE = ("", "0.0.0.0", "::")
@@ -40,14 +40,14 @@ class PortTakenError(Exception):
     """Somebody else listens there already."""
 
 
-def plain_words(refusal: Refusal) -> Response:
+def plain_error_response(refusal: ParseFailure) -> Response:
     """What those are told who speak no HTTP."""
     match refusal:
-        case Refusal.TOO_LONG:
+        case ParseFailure.TOO_LONG:
             return Response(431, b"431 Request Header Fields Too Large")
-        case Refusal.UNKNOWN_METHOD:
+        case ParseFailure.UNKNOWN_METHOD:
             return Response(405, b"405 Method Not Allowed")
-        case Refusal.UNREADABLE:
+        case ParseFailure.UNREADABLE:
             return Response(400, b"400 Bad Request")
 
 
@@ -63,7 +63,7 @@ class Listener:
         port: int,
         tls: ssl.SSLContext | None,
         limits: HttpLimits | None = None,
-        refusal_words: Callable[[Refusal], Response] = plain_words,
+        error_response: Callable[[ParseFailure], Response] = plain_error_response,
         on_failure: Callable[[], None] = lambda: None,
         ends_with_client: bool = False,
         shares_address: bool | None = None,
@@ -72,11 +72,11 @@ class Listener:
         """`ends_with_client`: a handler is cancelled when its client is gone."""
         self.handler = handler
         self.limits = limits or HttpLimits()
-        self.refusal_words = refusal_words
+        self.error_response = error_response
         self.on_failure = on_failure
         self.ends_with_client = ends_with_client
         self.clock = clock
-        self.dates = Dates(clock)
+        self.dates = DateHeader(clock)
         self.idle_looks = self._looks(self.limits.idle_s_max)
         self.linger_looks = self._looks(self.limits.linger_s_max)
         self.is_stopping = False

@@ -67,7 +67,7 @@ class HttpLimits:
         return self.target_bytes_max + self.field_bytes_max
 
 
-class Refusal(Enum):
+class ParseFailure(Enum):
     """Why there will be no more requests."""
 
     UNREADABLE = auto()
@@ -75,15 +75,15 @@ class Refusal(Enum):
     UNKNOWN_METHOD = auto()
 
 
-class _RefusedError(Exception):
+class _ParseError(Exception):
     """Leaves the parser's call-backs."""
 
-    def __init__(self, refusal: Refusal) -> None:
+    def __init__(self, refusal: ParseFailure) -> None:
         super().__init__(refusal.name)
         self.refusal = refusal
 
 
-class RequestReader:
+class RequestParser:
     """Reads the requests of one connection."""
 
     __slots__ = (
@@ -101,7 +101,7 @@ class RequestReader:
         "is_over",
     )
 
-    def __init__(self, limits: HttpLimits, take: Callable[[Request | Refusal], None]) -> None:
+    def __init__(self, limits: HttpLimits, take: Callable[[Request | ParseFailure], None]) -> None:
         self._limits = limits
         self._take = take
         self._parser: HttpRequestParser | None = HttpRequestParser(self)
@@ -130,7 +130,7 @@ class RequestReader:
         try:
             self._parse(data)
         except HttpParserError as error:
-            self._refuse(_refusal_of(error, data))
+            self._refuse(_failure_of(error, data))
             return
         if self._is_in_head or self._request is not None:
             self._count_unfinished(data)
@@ -176,9 +176,9 @@ class RequestReader:
         """
         self._unfinished_bytes = 0 if self._has_progressed else self._unfinished_bytes + len(data)
         if self._unfinished_bytes > self._limits.head_bytes_max:
-            self._refuse(Refusal.TOO_LONG)
+            self._refuse(ParseFailure.TOO_LONG)
 
-    def _refuse(self, refusal: Refusal) -> None:
+    def _refuse(self, refusal: ParseFailure) -> None:
         if self.is_over:
             return  # what follows a last request is nobody's
         self.is_over = True
@@ -198,16 +198,16 @@ class RequestReader:
             return
         self._target += piece
         if len(self._target) > self._limits.target_bytes_max:
-            raise _RefusedError(Refusal.TOO_LONG)
+            raise _ParseError(ParseFailure.TOO_LONG)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if not self._is_in_head:
             return
         self._fields.append((name.lower(), value))
         if len(value) > self._limits.field_bytes_max:
-            raise _RefusedError(Refusal.TOO_LONG)
+            raise _ParseError(ParseFailure.TOO_LONG)
         if len(self._fields) > self._limits.fields_max:
-            raise _RefusedError(Refusal.UNREADABLE)
+            raise _ParseError(ParseFailure.UNREADABLE)
 
     def on_headers_complete(self) -> None:
         if self._is_primed:
@@ -216,7 +216,7 @@ class RequestReader:
         assert parser is not None
         version = parser.get_http_version()
         if version not in ("1.1", "1.0"):
-            raise _RefusedError(Refusal.UNREADABLE)
+            raise _ParseError(ParseFailure.UNREADABLE)
         method = parser.get_method()
         path, query = _path_and_query(method, self._target)
         request = self._request = Request(
@@ -261,10 +261,10 @@ class RequestReader:
         has_end = not encoding or (encoding == "chunked" and not request.is_old)
         if not has_host or not has_end:
             self._request = None
-            raise _RefusedError(Refusal.UNREADABLE)
+            raise _ParseError(ParseFailure.UNREADABLE)
 
 
-def _ignore(found: Request | Refusal) -> None:
+def _ignore(found: Request | ParseFailure) -> None:
     pass
 
 
@@ -274,7 +274,7 @@ def _path_and_query(method: bytes, target: bytes) -> tuple[str, str]:
         text = _without_host(text)
     path, _, query = text.partition("?")
     if "%" in path and _BAD_ESCAPE.search(path):
-        raise _RefusedError(Refusal.UNREADABLE)
+        raise _ParseError(ParseFailure.UNREADABLE)
     return path, query
 
 
@@ -284,20 +284,20 @@ def _without_host(target: str) -> str:
         parts = urlsplit(target)
         is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
-        raise _RefusedError(Refusal.UNREADABLE) from None
+        raise _ParseError(ParseFailure.UNREADABLE) from None
     if not is_address:
-        raise _RefusedError(Refusal.UNREADABLE)
+        raise _ParseError(ParseFailure.UNREADABLE)
     return (parts.path or "/") + ("?" + parts.query if parts.query else "")
 
 
-def _refusal_of(error: HttpParserError, data: bytes) -> Refusal:
+def _failure_of(error: HttpParserError, data: bytes) -> ParseFailure:
     if isinstance(error, HttpParserCallbackError):
         cause = error.__context__
-        if not isinstance(cause, _RefusedError):
+        if not isinstance(cause, _ParseError):
             raise error
         return cause.refusal
     if isinstance(error, HttpParserInvalidMethodError):
         methods = _REQUEST_LINE.findall(data)
         if any(method not in _METHODS for method in methods):
-            return Refusal.UNKNOWN_METHOD
-    return Refusal.UNREADABLE
+            return ParseFailure.UNKNOWN_METHOD
+    return ParseFailure.UNREADABLE

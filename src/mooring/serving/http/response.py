@@ -49,7 +49,7 @@ class Response:
         return b"%bContent-Length: %d\r\n%b%b\r\n" % (beginning, len(self.body), date, closing)
 
 
-class Dates:
+class DateHeader:
     """The line of a head that says when; made once a second."""
 
     def __init__(self, clock: Clock) -> None:

@@ -32,7 +32,7 @@ _PROGRAM = (
 _REPORT_BYTES_MAX = 256 * 1024
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class ShimConfig(msgspec.Struct, frozen=True):
     """What a shim is to run."""
 
     command: Sequence[str]
@@ -62,7 +62,7 @@ class Report(msgspec.Struct, frozen=True):
     code: int = 0
     output: str = ""
     refusal: str = ""
-    is_late: bool = False
+    is_timed_out: bool = False
 
 
 _encode = msgspec.json.Encoder().encode
@@ -80,7 +80,7 @@ class ShimProcess:
         self._reports = process.stdout
 
     @classmethod
-    async def start(cls, wanted: Wanted) -> ShimProcess:
+    async def start(cls, wanted: ShimConfig) -> ShimProcess:
         """Raises `OSError` if there is no room for another process."""
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-I", "-S", "-c", _PROGRAM, _SOURCE),
@@ -129,8 +129,10 @@ class ShimProcess:
             self._control.write(_encode(message) + b"\n")
 
 
-def wanted_of(command: Sequence[str], environment: dict[str, str], log: Path, record: Path, cgroup: Cgroup) -> Wanted:
-    return Wanted(
+def shim_config(
+    command: Sequence[str], environment: dict[str, str], log: Path, record: Path, cgroup: Cgroup
+) -> ShimConfig:
+    return ShimConfig(
         command,
         environment,
         str(log),

@@ -64,7 +64,7 @@ class Command:
         self.errors = errors
         self.end_s = end_s
         self.said = b""
-        self.is_late = False
+        self.is_timed_out = False
 
 
 class Shim:
@@ -88,7 +88,7 @@ class Shim:
     def run(self) -> None:
         adopt_orphans()
         signal.signal(signal.SIGCHLD, lambda number, frame: None)
-        signal.signal(signal.SIGTERM, lambda number, frame: self._abandon())
+        signal.signal(signal.SIGTERM, lambda number, frame: self._stop_all())
         for number in (signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
         os.set_blocking(0, False)
@@ -100,11 +100,11 @@ class Shim:
         for descriptor in (0, self._wakeup, *self._streams):
             self._poll.register(descriptor, select.POLLIN)
         while self._status is None and not self._is_over:
-            self._turn()
+            self._poll_once()
         finished_s = time.time()
         self._kill_everything()
         self._drain()
-        self._end(self._told_end(finished_s))
+        self._end(self._exit_report(finished_s))
 
     # ------------------------------------------------------------------------------------------------- the start
 
@@ -117,8 +117,8 @@ class Shim:
         self._pid = spawn(wanted["command"], wanted, (out_end, err_end), why_end)
         for end in (out_end, err_end, why_end):
             os.close(end)
-        self._remember()
-        refusal = self._heard_from(why)
+        self._write_record()
+        refusal = self._read_start_error(why)
         os.close(why)
         if refusal:
             self._kill_everything()
@@ -126,7 +126,7 @@ class Shim:
         self._streams = {out: "stdout", err: "stderr"}
         return ""
 
-    def _heard_from(self, why: int) -> str:
+    def _read_start_error(self, why: int) -> str:
         """What a process says that cannot become the command; nothing when it has."""
         heard, poll = b"", select.poll()
         for descriptor in (why, 0):
@@ -134,14 +134,14 @@ class Shim:
         while not self._is_over:
             for descriptor, _ in poll.poll():
                 if descriptor == 0:
-                    self._hear()
+                    self._read_control()
                 elif data := os.read(why, _READ_BYTES):
                     heard += data
                 else:
                     return heard.decode(errors="replace").strip()
         return "it was ended before it ran"
 
-    def _remember(self) -> None:
+    def _write_record(self) -> None:
         """Write down who it is, for a mooring that finds us killed."""
         path = self._wanted["record"]
         record = {"pid": self._pid, "started": start_ticks(self._pid), "boot": boot_id()}
@@ -151,10 +151,10 @@ class Shim:
 
     # ------------------------------------------------------------------------------------------------- its life
 
-    def _turn(self) -> None:
-        for descriptor, _ in self._poll.poll(self._patience_ms()):
+    def _poll_once(self) -> None:
+        for descriptor, _ in self._poll.poll(self._poll_timeout_ms()):
             if descriptor == 0:
-                self._hear()
+                self._read_control()
             elif descriptor == self._wakeup:
                 with suppress(BlockingIOError):
                     os.read(self._wakeup, _READ_BYTES)
@@ -162,10 +162,10 @@ class Shim:
                 self._copy(descriptor)
             else:
                 self._listen(descriptor)
-        self._cut_short_the_late()
+        self._kill_timed_out()
         self._reap()
 
-    def _hear(self) -> None:
+    def _read_control(self) -> None:
         try:
             data = os.read(0, _READ_BYTES)
         except BlockingIOError:
@@ -173,7 +173,7 @@ class Shim:
         except OSError:
             data = b""
         if not data:
-            self._abandon()
+            self._stop_all()
             return
         *lines, self._control = (self._control + data).split(b"\n")
         for line in lines:
@@ -186,7 +186,7 @@ class Shim:
             elif "run" in message:
                 self._run_command(message)
 
-    def _abandon(self) -> None:
+    def _stop_all(self) -> None:
         self._is_over = True
 
     def _copy(self, stream: int) -> None:
@@ -253,21 +253,21 @@ class Shim:
                 "code": code if code >= 0 else 128 - code,
                 "output": command.said.decode(errors="replace"),
                 "refusal": refusal.decode(errors="replace").strip(),
-                "is_late": command.is_late,
+                "is_timed_out": command.is_timed_out,
             }
         )
 
-    def _cut_short_the_late(self) -> None:
+    def _kill_timed_out(self) -> None:
         now_s = time.monotonic()
         for command in self._commands.values():
-            if command.end_s <= now_s and not command.is_late:
-                command.is_late = True
+            if command.end_s <= now_s and not command.is_timed_out:
+                command.is_timed_out = True
                 kill_group(command.pid)
                 with suppress(ProcessLookupError):
                     os.kill(command.pid, signal.SIGKILL)  # it may not have its group yet
 
-    def _patience_ms(self) -> int | None:
-        ends = [command.end_s for command in self._commands.values() if not command.is_late]
+    def _poll_timeout_ms(self) -> int | None:
+        ends = [command.end_s for command in self._commands.values() if not command.is_timed_out]
         return max(0, int((min(ends) - time.monotonic()) * 1000) + 1) if ends else None
 
     # -------------------------------------------------------------------------------------------------- the end
@@ -296,7 +296,7 @@ class Shim:
             for stream in ready:
                 self._copy(stream)
 
-    def _told_end(self, finished_s: float) -> Message:
+    def _exit_report(self, finished_s: float) -> Message:
         code = os.waitstatus_to_exitcode(self._status) if self._status is not None else -signal.SIGKILL
         return {
             "exited": code if code >= 0 else 128 - code,
