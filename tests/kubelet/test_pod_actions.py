@@ -43,7 +43,7 @@ def slots_with(one: KubeletPod, states: dict[str, ContainerState]) -> dict[str, 
 
 
 @pytest.mark.parametrize(
-    ("body", "states", "start", "delayed", "is_through"),
+    ("body", "states", "start", "delayed", "is_complete"),
     [
         pytest.param(pod(), {}, ["main"], [], False, id="a new pod starts"),
         pytest.param(
