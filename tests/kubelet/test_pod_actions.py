@@ -171,7 +171,7 @@ def test_who_waits_is_held_until_then_and_tells_why() -> None:
 
 
 @pytest.mark.parametrize(
-    ("policy", "state", "shown"),
+    ("policy", "state", "waiting"),
     [
         pytest.param(
             "Always", Exited(128, 0.0, 9.0, START_ERROR, "why"), Waiting("RunContainerError", "why"), id="again"

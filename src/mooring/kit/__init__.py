@@ -8,6 +8,7 @@
     heap      a heap whose items have names
     backoff   how long to wait after a failure
     host_address  the address of this machine
+    temporary_directory  directories that do not outlive their process
 
 1. The kit knows nothing of Kubernetes and imports nothing of the house.
 2. It is the only place that may touch the real clock and the real dice; ruff's table of bans holds it for the rest.

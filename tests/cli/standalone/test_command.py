@@ -138,6 +138,14 @@ def test_nodes_that_cannot_be_are_refused_before_anybody_is_asked(
     assert (code, said.format(file=file) in output, started.options) == (2, True, None), output
 
 
+def test_a_root_ca_file_that_is_not_text_is_refused(tmp_path: Path, started: Started) -> None:
+    file = tmp_path / "ca.crt"
+    file.write_bytes(b"\x30\x82\xff\xfe")
+    code, output = typed("controllers", "--root-ca-file", str(file))
+    assert (code, output) == (2, f"mooring: {file}: is not UTF-8 text; certificates in PEM format are wanted\n")
+    assert started.options is None
+
+
 def test_times_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text("apiVersion: v1\nkind: Config\n")

@@ -365,7 +365,10 @@ def test_it_ends_in_order(number: signal.Signals, tmp_path: Path) -> None:
         idle.close()
 
 
-def test_the_second_time_it_ends_at_once(tmp_path: Path) -> None:
+def test_the_second_time_it_ends_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
     with running(tmp_path, "--ephemeral", *WITHOUT_OTHERS) as up:
         # A request that never ends makes the first time take a while.
         raw = up.tls().wrap_socket(socket.create_connection(("127.0.0.1", up.port)), server_hostname="127.0.0.1")
@@ -377,6 +380,7 @@ def test_the_second_time_it_ends_at_once(tmp_path: Path) -> None:
         assert up.end(signal.SIGINT) == -signal.SIGINT
         assert "Traceback" not in up.log()
         raw.close()
+    assert list(temporary.iterdir()) == [], "keys and kubeconfig are removed"
 
 
 def test_it_ends_although_nobody_reads_what_it_says(tmp_path: Path) -> None:

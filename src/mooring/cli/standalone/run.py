@@ -17,7 +17,7 @@ from typing import Any
 
 import click
 
-from mooring.cli.errors import InputError, Problem
+from mooring.cli.errors import InputError, Problem, input_error
 from mooring.client.election.elector import LeadershipLostError
 from mooring.client.errors import ClientError
 from mooring.client.http.connection import Connection
@@ -85,7 +85,7 @@ def run_controllers(
 ) -> None:
     """Run the controllers until Ctrl-C. Without a file, the authority of the connection is published."""
     clock, entropy = SystemClock(), system_entropy()
-    given_pem = root_ca_file.read_text(encoding="utf-8") if root_ca_file is not None else None
+    given_pem = _read_pem(root_ca_file) if root_ca_file is not None else None
 
     async def work(client: Client) -> None:
         root_ca_pem = given_pem if given_pem is not None else _connection(options, clock).authority.decode("utf-8")
@@ -95,6 +95,16 @@ def run_controllers(
         await manager.run()
 
     _run(options, "controllers", work, "kube-controller-manager")
+
+
+def _read_pem(file: Path) -> str:
+    """Raises `InputError`."""
+    try:
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise input_error("is not UTF-8 text; certificates in PEM format are wanted", str(file)) from None
+    except OSError as error:
+        raise input_error(f"cannot be read: {error.strerror or error}", str(file)) from None
 
 
 def run_nodes(

@@ -15,7 +15,6 @@ import shlex
 import shutil
 import signal
 import sys
-import tempfile
 import textwrap
 from collections import Counter
 from collections.abc import Iterator
@@ -38,6 +37,7 @@ from mooring.kit.entropy import system_entropy
 from mooring.kit.loop import run_real
 from mooring.kit.memory import end_loading
 from mooring.kit.tasks import TaskGroup
+from mooring.kit.temporary_directory import remove_temporary_directories, temporary_directory
 
 if TYPE_CHECKING:
     from mooring.cli.manifests.read import PlainObject
@@ -134,7 +134,6 @@ class _Run:
         self._dump = dump
         self._clock = SystemClock()
         self._stop = asyncio.Event()
-        self._private_folder: str | None = None
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
@@ -164,8 +163,7 @@ class _Run:
 
     def _on_signal(self) -> None:
         if self._stop.is_set():
-            if self._private_folder is not None:
-                shutil.rmtree(self._private_folder, ignore_errors=True)
+            remove_temporary_directories()
             signal.signal(signal.SIGINT, signal.SIG_DFL)
             signal.raise_signal(signal.SIGINT)
         self._stop.set()
@@ -177,10 +175,8 @@ class _Run:
         if self._settings.kubeconfig is not None:
             yield self._settings.kubeconfig
             return
-        # mkdtemp creates a folder that did not exist before, for this user only (0700).
-        with tempfile.TemporaryDirectory(prefix="mooring-") as folder:
-            self._private_folder = folder
-            yield Path(folder) / KUBECONFIG_NAME
+        with temporary_directory("mooring-kubeconfig-") as folder:
+            yield folder / KUBECONFIG_NAME
 
     async def _clone(self, desk: Desk) -> None:
         from mooring.cli.terminal import ProgressBar
