@@ -251,7 +251,7 @@ def test_a_node_can_join_later() -> None:
         await play.create(pod("web", on="late"))
         await play.wait(1.0)
         assert await play.line("web") == "Running ready main=running"
-        with pytest.raises(KeyError, match="node 'nobody' is none of this fleet"):
+        with pytest.raises(KeyError, match="node 'nobody' does not belong to this process"):
             play.fleet.silence("nobody")
 
     played(story)

@@ -49,8 +49,8 @@ def test_this_machine_has_all_facts() -> None:
 @pytest.mark.parametrize(
     ("wrong", "complaint"),
     [
-        ({"count": -1}, "a fleet of -1 nodes; wanted 0 or more"),
-        ({"lease_s": 0}, "leases of 0 s; wanted 1 or more"),
+        ({"count": -1}, "the number of nodes is -1; wanted 0 or more"),
+        ({"lease_s": 0}, "the lease duration is 0 s; wanted 1 or more"),
         ({"name_prefix": "Node_"}, "nodes would be called 'Node_0'; wanted lower case letters"),
         ({"name_prefix": "-"}, "nodes would be called '-0'; wanted lower case letters"),
     ],

@@ -63,7 +63,7 @@ def test_a_failing_action_is_logged_and_costs_nobody_else_his_alarm(caplog: pyte
     with caplog.at_level(logging.ERROR):
         run(main(), clock)
     assert rung == ["sound"]
-    assert "what was to be done for 'broken' failed" in caplog.text
+    assert "the timer action of 'broken' failed" in caplog.text
 
 
 def test_closed_alarms_ring_no_more() -> None:

@@ -113,4 +113,4 @@ def test_an_unexpected_error_is_logged_and_tried_again(caplog: pytest.LogCapture
     with caplog.at_level(logging.ERROR):
         sent(clock, send, use)
     assert tries == [0.0, ERROR_RETRY_S]
-    assert "letters: a could not be written" in caplog.text
+    assert "letters: writing a failed" in caplog.text

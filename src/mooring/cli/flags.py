@@ -1,10 +1,9 @@
-"""Values of flags as Kubernetes' components write and read them.
+"""Flag values in the format of Kubernetes' components.
 
-Comes in   what was typed after a flag
-Goes out   a value, and its text as kube-scheduler would show it (`/flagz`)
+Input: the text of a flag. Output: its value, and its text as `/flagz` shows it.
 
  1. A switch stands alone or has a value after an equals sign: `--leader-elect`, `--leader-elect=false`.
- 2. A list is separated by commas, and a flag that is given twice adds to it.
+ 2. A list is separated by commas. A repeated flag extends it.
  3. Durations are Go's: `15s`, `1m30s`.
 """
 
@@ -28,11 +27,11 @@ FlagValue = bool | int | float | str | tuple[str, ...]
 if TYPE_CHECKING:
     _ParamType = click.ParamType[FlagValue]
 else:
-    _ParamType = click.ParamType  # older versions of the library cannot be told of what it is
+    _ParamType = click.ParamType  # not generic in older versions of click
 
 
 class FlagType(Enum):
-    """What a flag takes; the value is how help calls it."""
+    """The type of a flag; the value is its name in the help."""
 
     SWITCH = "true|false"
     TEXT = "TEXT"
@@ -44,7 +43,7 @@ class FlagType(Enum):
     DURATION = "DURATION"
     LIST = "A,B,…"
     PAIRS = "CERTIFICATE,KEY[:NAMES]"
-    """Given as often as wanted; what is between commas belongs together."""
+    """May be repeated; values are not split at commas."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +56,10 @@ class Flag:
     help: str
     short: str = ""
     endings: tuple[str, ...] = ()
-    """What the names of its files end with: a shell offers only those."""
+    """File name endings for shell completion."""
     has_effect: bool = True
-    """Whether it changes anything here. A flag without effect is accepted, so that a manifest of the Kubernetes
-    component works unchanged; it is not in the help, and setting it is logged as a warning."""
+    """A flag without effect is accepted, so that the command line of the Kubernetes component works unchanged. It is
+    not in the help, and setting it logs a warning."""
 
     @property
     def attribute(self) -> str:
@@ -68,7 +67,7 @@ class Flag:
 
 
 class ValueType(_ParamType):
-    """One value of a sort."""
+    """The click type of a flag value."""
 
     def __init__(self, flag_type: FlagType, endings: tuple[str, ...] = ()) -> None:
         self.flag_type = flag_type
@@ -77,7 +76,7 @@ class ValueType(_ParamType):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> FlagValue:
         if not isinstance(value, str):
-            assert isinstance(value, bool | int | float | tuple), f"{value!r} is no value of a flag"
+            assert isinstance(value, bool | int | float | tuple), f"{value!r} is not a flag value"
             return value  # a default
         try:
             return parse_value(self.flag_type, value)
@@ -97,7 +96,7 @@ class ValueType(_ParamType):
 
 
 def parse_value(flag_type: FlagType, text: str) -> FlagValue:
-    """Raises `ValueError` that says what was found and what was wanted."""
+    """Raises `ValueError` with what was found and what was expected."""
     match flag_type:
         case FlagType.SWITCH:
             if text in _TRUE or text in _FALSE:
@@ -129,7 +128,7 @@ def parse_value(flag_type: FlagType, text: str) -> FlagValue:
 
 
 def shown(flag_type: FlagType, value: FlagValue) -> str:
-    """A value as kube-scheduler shows it."""
+    """A value as `/flagz` shows it."""
     match value:
         case bool():
             return "true" if value else "false"
@@ -146,7 +145,7 @@ def shown(flag_type: FlagType, value: FlagValue) -> str:
 
 
 def option_of(flag: Flag) -> click.Option:
-    """The flag as click knows it."""
+    """The flag as a click option."""
     names = [f"--{flag.name}", flag.attribute]
     if flag.short:
         names.insert(0, f"-{flag.short}")
@@ -182,7 +181,7 @@ def _integer(text: str, highest: int, lowest: int) -> int:
 
 
 def _files(beginning: str, endings: tuple[str, ...]) -> list[str]:
-    """Folders, and files with one of the endings, whose paths begin so."""
+    """Folders, and files with one of the endings, for completion."""
     head, slash, tail = beginning.rpartition("/")
     try:
         found = sorted(Path(f"{head}{slash}" or ".").iterdir())

@@ -1,18 +1,16 @@
-"""The fleet: thousands of kubelets in one process, wired.
+"""All kubelets of a process: they register nodes, keep them alive, and run the pods that are bound to them.
 
-Comes in   two watches, of all nodes and of all pods; what somebody does to a node (`silence`, `wake`, `add`)
-Goes out   registered nodes that are alive, and pods that run
+   watch of pods ───> PodSink ──> PodWorker ──> Runtime ──> PodWorker ──> WriteQueue ──> StatusManager ──> API
+   watch of nodes ──> NodeSink ─> Heartbeats ────────────────────────────────────────────────────────────> API
 
-    watch of pods ──> intake ──> worker ──> runtime ──> worker ──> outbox ──> status writer ──> API
-    watch of nodes ─> intake ──> heartbeats ──────────────────────────────────────────────────> API
-
- 1. There is no task for a node or for a pod: a few for the two watches, the writers and the alarms.
- 2. Nodes are ours if this fleet was asked for them, or if they carry the annotation `mooring.dev/simulated`.
-    Pods are ours if their node is.
- 3. A pod waits until its node is known: admission looks at the node as the API has it.
- 4. A node that somebody deletes stays away. Its pods go on until the API lets them go, as with a real kubelet.
- 5. A fleet that starts anew goes on with what it finds: simulated pods that ran go on running, real ones are started
-    again.
+1. There is no task per node or per pod: only tasks for the two watches and for the writers, and one timer.
+2. A node belongs to this process if its settings name it, or if it has the annotation `mooring.dev/simulated`. A pod
+   belongs to this process if its node does.
+3. A pod waits until its node is known: admission reads the Node object.
+4. A node that a user deletes is not registered again. Its pods run until they are deleted, as with a real kubelet.
+5. After a restart simulated containers keep running; the process runtime starts its containers again.
+6. The pod watch skips pods without a node, and events for the kubelets' own status writes. After a relist, pods and
+   nodes that are missing are gone. New pods are handled oldest first.
 """
 
 from __future__ import annotations
@@ -60,7 +58,7 @@ logger = logging.getLogger(__name__)
 
 
 class WatchHandler(Protocol):
-    """Who hears of nodes and pods."""
+    """Receives the nodes and pods of the watches."""
 
     def node_changed(self, name: str, view: Node | None) -> None: ...
 
@@ -74,50 +72,50 @@ class WatchHandler(Protocol):
 
 
 class NodeSink:
-    """The sink of the watch of nodes."""
+    """The reflector sink of the node watch."""
 
-    def __init__(self, fleet: WatchHandler) -> None:
-        self._fleet = fleet
+    def __init__(self, handler: WatchHandler) -> None:
+        self._handler = handler
 
     def replace(self, views: Sequence[Node], revision: str) -> None:
         present = {view.metadata.name for view in views}
-        for name in self._fleet.known_node_names():
+        for name in self._handler.known_node_names():
             if name not in present:
-                self._fleet.node_changed(name, None)
+                self._handler.node_changed(name, None)
         for view in views:
-            self._fleet.node_changed(view.metadata.name, view)
+            self._handler.node_changed(view.metadata.name, view)
 
     def apply(self, change: Change, view: Node) -> None:
-        self._fleet.node_changed(view.metadata.name, None if change is Change.DELETED else view)
+        self._handler.node_changed(view.metadata.name, None if change is Change.DELETED else view)
 
 
 class PodSink:
-    """The sink of the watch of pods."""
+    """The reflector sink of the pod watch."""
 
-    def __init__(self, fleet: WatchHandler, echoes: OwnWrites) -> None:
-        self._fleet = fleet
-        self._echoes = echoes
+    def __init__(self, handler: WatchHandler, own_writes: OwnWrites) -> None:
+        self._handler = handler
+        self._own_writes = own_writes
 
     def is_wanted(self, event: WatchEvent) -> bool:
-        """Not before it has a node, and not if it tells what we have just written: reading a pod costs more."""
-        return not self._echoes.take(event.revision) and _HAS_NODE in event.raw
+        """Filters raw events before they are decoded, because decoding a pod is expensive."""
+        return not self._own_writes.take(event.revision) and _HAS_NODE in event.raw
 
     def replace(self, views: Sequence[KubeletPod], revision: str) -> None:
         present = {view.metadata.uid for view in views}
-        for pod in self._fleet.latest_pods():
+        for pod in self._handler.latest_pods():
             if pod.metadata.uid not in present:
-                self._fleet.pod_gone(pod)
+                self._handler.pod_gone(pod)
         for view in sorted(views, key=_age):
             if view.spec.node_name:
-                self._fleet.pod_changed(view)
+                self._handler.pod_changed(view)
 
     def apply(self, change: Change, view: KubeletPod) -> None:
         if not view.spec.node_name:
             return
         if change is Change.DELETED:
-            self._fleet.pod_gone(view)
+            self._handler.pod_gone(view)
         else:
-            self._fleet.pod_changed(view)
+            self._handler.pod_changed(view)
 
 
 def _age(pod: KubeletPod) -> tuple[str, str]:
@@ -125,7 +123,7 @@ def _age(pod: KubeletPod) -> tuple[str, str]:
 
 
 class Kubelets:
-    """All kubelets of a process. `run` it until it is cancelled."""
+    """All kubelets of a process. `run` returns when it is cancelled."""
 
     def __init__(
         self,
@@ -135,7 +133,7 @@ class Kubelets:
         settings: KubeletSettings,
         make_runtime: RuntimeFactory | None = None,
     ) -> None:
-        """Simulated, unless somebody makes another runtime."""
+        """The runtime is simulated unless `make_runtime` returns another one."""
         self._client = client
         self._clock = clock
         self._entropy = entropy
@@ -149,8 +147,8 @@ class Kubelets:
         self._recorder = self._events.recorder("kubelet")
         self._runtime = self._new_runtime(make_runtime)
         self._heartbeats = Heartbeats(client, clock, self._timers, settings)
-        self._echoes = OwnWrites()
-        writer = StatusManager(client, self._workers, self._echoes)
+        self._own_writes = OwnWrites()
+        writer = StatusManager(client, self._workers, self._own_writes)
         in_flight_max = settings.pod_writes_in_flight_max
         self._statuses: WriteQueue[str] = WriteQueue(
             "pod statuses", writer.send, clock, self._timers, in_flight_max=in_flight_max
@@ -174,8 +172,8 @@ class Kubelets:
         )
 
     async def run(self) -> None:
-        """Until it is cancelled."""
-        nodes, pods = NodeSink(self), PodSink(self, self._echoes)
+        """Run until cancelled."""
+        nodes, pods = NodeSink(self), PodSink(self, self._own_writes)
         try:
             async with self._runtime.opened(), TaskGroup("kubelets") as group:
                 self._events.start(group)
@@ -207,22 +205,23 @@ class Kubelets:
     def _reflector(self, name: str, sink: NodeSink) -> Reflector[Node]:
         return Reflector(self._client, NODE, Node, sink, clock=self._clock, entropy=self._entropy.fork(name))
 
-    # ---------------------------------------------------------------------------------------- from outside
+    # Callers
 
     def silence(self, name: str) -> None:
-        """The node says nothing more and hears nothing, until `wake`. Its containers go on."""
+        """The node stops sending heartbeats and statuses and ignores changes until `wake`. Its containers keep
+        running."""
         node = self._node(name)
         self._silenced[name] = None
         self._update_silence(node)
 
     def wake(self, name: str) -> None:
-        """The node is heard again, and catches up."""
+        """The node sends heartbeats again and catches up with changes."""
         node = self._node(name)
         self._silenced.pop(name, None)
         self._update_silence(node)
 
     def add(self, name: str) -> None:
-        """One more node."""
+        """Register one more node."""
         if name not in self._nodes:
             self._new_node(name)
             self._registrations.add(name)
@@ -232,14 +231,14 @@ class Kubelets:
         return tuple(self._nodes)
 
     def has_node(self, name: str) -> bool:
-        """Whether a node is one of ours."""
+        """Whether a node belongs to this process."""
         return name in self._nodes
 
     async def logs(self, pod: Document, container: str, options: LogRequest) -> AsyncIterator[bytes]:
-        """What a container wrote, for who serves `kubectl logs`. Raises `BadRequestError`."""
-        refusal = log_error(pod, container, is_previous=options.is_previous)
-        if refusal:
-            raise BadRequestError(refusal)
+        """The log of a container, for `kubectl logs`. Raises `BadRequestError`."""
+        error = log_error(pod, container, is_previous=options.is_previous)
+        if error:
+            raise BadRequestError(error)
         attempt = log_attempt(pod, container, is_previous=options.is_previous)
         return self._runtime.logs(pod["metadata"]["uid"], container, attempt, options)
 
@@ -256,7 +255,7 @@ class Kubelets:
     # ------------------------------------------------------------------------------------------------- nodes
 
     def node_changed(self, name: str, view: Node | None) -> None:
-        """The API has a node so; or not any more."""
+        """The Node object changed, or was deleted (None)."""
         node = self._nodes.get(name)
         if node is None:
             if view is None or not self._is_given_to_us(view):
@@ -273,11 +272,12 @@ class Kubelets:
         self._start_waiting_pods(node)
 
     def known_node_names(self) -> tuple[str, ...]:
-        """Those that the API has, as far as we know."""
+        """Nodes that exist in the API."""
         return tuple(name for name, node in self._nodes.items() if node.view is not None)
 
     def _is_given_to_us(self, view: Node) -> bool:
-        """Whether a node that somebody else made is to be ours. Nobody makes this machine run other nodes' pods."""
+        """Whether to adopt a Node object that another client created. The process runtime adopts none: it would run the
+        pods of other nodes on this machine."""
         return not self._runtime.is_real and view.metadata.annotations.get(SIMULATED_ANNOTATION) == "true"
 
     def _new_node(self, name: str) -> NodeState:
@@ -290,7 +290,7 @@ class Kubelets:
     def _node(self, name: str) -> NodeState:
         node = self._nodes.get(name)
         if node is None:
-            raise KeyError(f"node {name!r} is none of this fleet")
+            raise KeyError(f"node {name!r} does not belong to this process")
         return node
 
     async def _register(self, name: str) -> float | None:
@@ -303,18 +303,18 @@ class Kubelets:
         except AlreadyExistsError:
             return None
         except ClientError as error:
-            logger.warning("node %s cannot be registered: %s", name, error)
+            logger.warning("registering node %s failed: %s", name, error)
             return REGISTRATION_RETRY_S
         return None
 
     def _report_limitations(self) -> None:
-        """What this machine does not let us do, to whoever reads the log or looks at the nodes."""
+        """Log what the runtime cannot do on this machine, and record it as an event of each node."""
         limitations = self._runtime.limitations
         if not limitations:
             return
         logger.warning("%s", limitations)
         for name in self._nodes:
-            # A node has no uid in the events of its kubelet, which may not know it yet.
+            # As in Kubernetes, events of a kubelet use the node name as the uid.
             about = ObjectReference(api_version=NODE.api_version, kind=NODE.kind, name=name, uid=name)
             self._recorder.event(about, "Warning", "LimitsNotEnforced", limitations)
 
@@ -327,7 +327,7 @@ class Kubelets:
             self._catch_up(node)
 
     def _catch_up(self, node: NodeState) -> None:
-        """What happened to its pods while it was silent."""
+        """Apply what happened to the pods of a node while it was silent."""
         for uid in list(node.worker_uids):
             worker = self._workers[uid]
             if uid not in node.pods_by_uid:
@@ -341,7 +341,7 @@ class Kubelets:
     # -------------------------------------------------------------------------------------------------- pods
 
     def pod_changed(self, pod: KubeletPod) -> None:
-        """The API has a pod so."""
+        """The Pod object changed."""
         node = self._nodes.get(pod.spec.node_name)
         if node is None:
             return
@@ -349,7 +349,7 @@ class Kubelets:
         self._observe_pod(node, pod)
 
     def pod_gone(self, pod: KubeletPod) -> None:
-        """The API has a pod no more."""
+        """The Pod object was deleted."""
         node = self._nodes.get(pod.spec.node_name)
         if node is None:
             return
@@ -359,18 +359,18 @@ class Kubelets:
             self._remove_worker(worker)
 
     def latest_pods(self) -> list[KubeletPod]:
-        """All pods of ours, as far as we know."""
+        """All pods of nodes of this process."""
         return [pod for node in self._nodes.values() for pod in node.pods_by_uid.values()]
 
     def container_changed(self, pod_uid: str, container: str, attempt: int, state: ContainerState) -> None:
-        """The runtime tells of a container."""
+        """Called by the runtime."""
         worker = self._workers.get(pod_uid)
         if worker is not None:
             worker.container_changed(container, attempt, state)
 
     def _observe_pod(self, node: NodeState, pod: KubeletPod) -> None:
         if node.view is None or node.is_silent or not node.allocatable:
-            return  # whose status has not been told yet has no room yet
+            return  # a node without allocatable resources cannot admit pods
         worker = self._workers.get(pod.metadata.uid)
         if worker is not None:
             worker.update(pod)
@@ -380,7 +380,7 @@ class Kubelets:
         worker.begin()
 
     def _start_waiting_pods(self, node: NodeState) -> None:
-        """Those that came before their node was known, the oldest first."""
+        """Start pods that were seen before their node, oldest first."""
         waiting = [pod for uid, pod in node.pods_by_uid.items() if uid not in self._workers]
         for pod in sorted(waiting, key=lambda pod: pod.metadata.creation_timestamp or ""):
             self._observe_pod(node, pod)

@@ -1,11 +1,12 @@
-"""One node: its pods, its addresses, and what is taken of it.
+"""The state of one node: its pods, resources in use, pod addresses, and the admission of pods.
 
-Comes in   the node as the API has it; pods that come and go
-Goes out   what the other pods take, for `admission`; free addresses
+Input: the Node object; pods that are admitted and removed. Output: whether a pod is admitted; addresses for pods.
 
- 1. What is taken is the sum over the pods that were admitted and are not over.
- 2. An address belongs to one pod at a time. Nodes have ranges of their own.
- 3. A silent node hears nothing and says nothing; its containers go on.
+ 1. Resources in use are the sum over admitted pods that are not terminated.
+ 2. The kubelet checks a new pod again: operating system, resources, node affinity, host ports, NoExecute taints. The
+    first failing check is reported, with reason and message of kubelet v1.36.
+ 3. Extended resources that the node does not list are not checked: a driver or the cluster manages them.
+ 4. Each node has its own address range. An address belongs to one pod at a time.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Rejection:
 
 
 class NodeUsage(NamedTuple):
-    """What a node has, and what is taken of it."""
+    """The allocatable resources of a node, and what its pods use."""
 
     allocatable: Mapping[str, int]
     used: Mapping[str, int]
@@ -51,7 +52,7 @@ class NodeUsage(NamedTuple):
 
 
 def check_admission(pod: KubeletPod, requests: Mapping[str, int], node: Node, room: NodeUsage) -> Rejection | None:
-    """Why a pod that requests so much cannot run on its node, beside what the others take there."""
+    """Why the node cannot admit a pod with these requests; None if it can."""
     if pod.metadata.labels.get(_OS_LABEL, OPERATING_SYSTEM) != node.metadata.labels.get(_OS_LABEL, OPERATING_SYSTEM):
         text = "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label"
         return Rejection("PodOSSelectorNodeLabelDoesNotMatch", text)
@@ -66,7 +67,7 @@ def check_admission(pod: KubeletPod, requests: Mapping[str, int], node: Node, ro
 
 
 def insufficient_resource(requests: Mapping[str, int], room: NodeUsage) -> Rejection | None:
-    """The first resource of which the node has not enough."""
+    """The first resource that is insufficient."""
     allocatable, used = room.allocatable, room.used
     capacity = allocatable.get(PODS, 0)
     if room.pods + 1 > capacity:
@@ -79,7 +80,7 @@ def insufficient_resource(requests: Mapping[str, int], room: NodeUsage) -> Rejec
 
 
 def host_ports_of(pod: KubeletPod) -> tuple[HostPort, ...]:
-    """The ports of the node that a pod takes."""
+    """The host ports of a pod."""
     staying = [container for container in pod.spec.init_containers if container.restart_policy == "Always"]
     return tuple(
         (port.protocol or "TCP", port.host_port, port.host_ip)
@@ -133,7 +134,7 @@ def _collide(mine: HostPort, other: HostPort) -> bool:
 
 
 class NodeState:
-    """A place where pods run, simulated or for real."""
+    """One node, simulated or this machine."""
 
     __slots__ = (
         "_addresses_free",
@@ -157,34 +158,34 @@ class NodeState:
         self.index = index
         self.host_ip = address or node_address(index)
         self.view: Node | None = None
-        """As the API has it; None while it does not."""
+        """The Node object; None if it does not exist."""
         self.allocatable: Mapping[str, int] = {}
         self.is_registered = False
-        """Whether the API has ever had it: who deletes a node does not want it back."""
+        """Whether the Node object has ever existed. A node that a user deleted is not registered again."""
         self.is_silent = False
         self.pods_by_uid: dict[str, KubeletPod] = {}
-        """Its pods, as the API told them last, by uid."""
+        """The latest version of its Pod objects."""
         self.worker_uids: dict[str, None] = {}
-        """The uids of the pods that have a worker."""
+        """UIDs of pods that have a worker."""
         self.used: dict[str, int] = {}
         self._admitted: dict[str, Mapping[str, int]] = {}
         self._ports: dict[str, tuple[HostPort, ...]] = {}
-        """Of those pods that take any."""
-        self._addresses_made = 1  # the first of a range is the gateway's
+        """Host ports by pod, for pods that use any."""
+        self._addresses_made = 1  # the first address of a range is the gateway
         self._addresses_free: list[str] = []
 
     @property
     def pods(self) -> int:
-        """How many are admitted and not over."""
+        """The number of admitted pods that are not terminated."""
         return len(self._admitted)
 
     def observe(self, view: Node | None) -> None:
-        """The API has it so; or not any more."""
+        """The Node object changed, or was deleted (None)."""
         before, self.view = self.view, view
         if view is None:
             return
         self.is_registered = True
-        # An adopted node has an address already, and its pods have it in their statuses.
+        # An adopted node has an address, which the statuses of its pods contain.
         addresses = (each.address for each in view.status.addresses if each.type == INTERNAL_IP)
         self.host_ip = next(addresses, self.host_ip)
         if before is None or before.status.allocatable != view.status.allocatable:
@@ -193,7 +194,7 @@ class NodeState:
     # ---------------------------------------------------------------------------------------------- resources
 
     def rejection(self, pod: KubeletPod, requests: Mapping[str, int]) -> Rejection | None:
-        """Why a pod that requests so much cannot run here."""
+        """Why a pod with these requests cannot be admitted."""
         assert self.view is not None, f"node {self.name} is not known to the API"
         ports = [port for taken in self._ports.values() for port in taken] if self._ports else ()
         return check_admission(
@@ -201,13 +202,13 @@ class NodeState:
         )
 
     def insufficient(self, pod: KubeletPod, requests: Mapping[str, int]) -> Rejection | None:
-        """What is missing for a pod that is here already and requests another amount."""
+        """The resource that is insufficient for an admitted pod with new requests."""
         own = self._admitted.get(pod.metadata.uid, {})
         used = {name: amount - own.get(name, 0) for name, amount in self.used.items()}
         return insufficient_resource(requests, NodeUsage(self.allocatable, used, self.pods - 1))
 
     def reserve(self, pod: KubeletPod, requests: Mapping[str, int]) -> None:
-        """Count a pod, with what it requests; instead of what was counted for it before."""
+        """Count the requests of a pod, instead of those that were counted before."""
         uid = pod.metadata.uid
         self.release(uid)
         self._admitted[uid] = requests
@@ -217,7 +218,7 @@ class NodeState:
             self.used[name] = self.used.get(name, 0) + amount
 
     def release(self, uid: str) -> bool:
-        """Count it no more; says whether it was counted."""
+        """Stop counting a pod. Returns whether it was counted."""
         taken = self._admitted.pop(uid, None)
         if taken is None:
             return False

@@ -1,18 +1,15 @@
-"""The plan: which containers of a pod to start now, which to wait for, and whether the pod is through.
+"""Pod actions: which containers of a pod to start now, which starts to delay, and whether the pod is complete.
 
-Comes in   a pod, its slots, the time
-Goes out   `Plan`: what to start, what to hold back and until when, whether nothing will run any more
+Input: a pod, its container records, the time. Output: `PodActions`. The counterpart of kubelet's computePodActions.
 
-Init containers run one after the other, each to its success; sidecars from their turn on, and the next one waits only
-until they have come up; then all containers at once.
+Init containers run one after another, each until it succeeds. Sidecars start in their turn; the next container waits
+only until the sidecar has started. Then all containers start together.
 
- 1. A pod that has got as far as its containers never goes back to its init containers.
- 2. A container that failed is started at once the first time. Then it waits, counted from its end: 10 s, doubling to
-    300 s with each further start; a run of more than 600 s makes the next wait the first again. All as the kubelet
-    does it.
- 3. A pod is through when no container will run again: then its sidecars are stopped.
- 4. While all containers of a pod without others are on their way or run, there is nothing to do; while none has been
-    touched, all are to be started. Both are seen at one glance: nearly every look at a pod ends so.
+ 1. A pod whose containers have started never returns to its init containers.
+ 2. A failed container is restarted at once the first time. Then the back-off is 10 s, counted from its end, and
+    doubles up to 300 s with each restart. A run of more than 600 s resets it. All as in the kubelet.
+ 3. A pod is complete when no container will run again: then its sidecars are stopped.
+ 4. Two common cases are decided without computing the rest: all containers run or are starting; none was ever started.
 """
 
 from __future__ import annotations
@@ -29,15 +26,15 @@ BACKOFF_S_INITIAL = 10.0
 BACKOFF_S_MAX = 300.0
 BACKOFF_RESET_S = 2 * BACKOFF_S_MAX
 RESTART_S = 1.0
-"""How long it takes a kubelet to see that a container has ended: it looks once a second."""
+"""The time until a kubelet notices that a container has ended: it relists containers every second."""
 
 ROUNDING_S = 0.001
-"""An alarm may ring that much too early: the wall clock and the loop's do not round alike."""
+"""A timer may fire that much early, because wall clock and loop clock round differently."""
 
 
 @dataclass(frozen=True, slots=True)
 class DelayedStart:
-    """Who is not started before that time, by the wall clock; and what is told of it meanwhile, if not how it ended."""
+    """A start that is delayed until `until_s` (wall clock), and the waiting state to report, if any."""
 
     record: ContainerRecord
     until_s: float
@@ -51,15 +48,15 @@ class PodActions:
     start: list[ContainerRecord] = field(default_factory=list)
     delayed: list[DelayedStart] = field(default_factory=list)
     is_complete: bool = False
-    """Whether the containers have run for the last time."""
+    """Whether no container will run again."""
 
 
 NOTHING = PodActions()
-"""Shared: nobody adds to it."""
+"""Shared; never modified."""
 
 
 def compute_pod_actions(pod: KubeletPod, records: Iterable[ContainerRecord], now_s: float) -> PodActions:
-    """What to do about a pod that is neither ended nor to end."""
+    """The actions for a pod that is not terminating."""
     spec, every = pod.spec, list(records)
     plan = _common_case(every)
     if plan is not None:
@@ -80,7 +77,7 @@ def compute_pod_actions(pod: KubeletPod, records: Iterable[ContainerRecord], now
 
 
 def should_restart(container: KubeletContainer, spec: KubeletPodSpec, code: int) -> bool:
-    """Whether a container that ended so is started again."""
+    """Whether a container that ended with this exit code is restarted."""
     if container.restart_policy is not None:
         for rule in container.restart_policy_rules:
             codes = rule.exit_codes
@@ -91,7 +88,7 @@ def should_restart(container: KubeletContainer, spec: KubeletPodSpec, code: int)
 
 
 def restart_allowed_s(record: ContainerRecord, now_s: float) -> float:
-    """The time before which a container that has ended is not started again; it may be over."""
+    """The earliest time of a restart; it may be in the past."""
     assert isinstance(record.state, Exited), f"{record.container.name} has not ended"
     finished_s = record.state.finished_s
     if not record.backoff_s or finished_s - record.backoff_since_s > BACKOFF_RESET_S:
@@ -100,7 +97,7 @@ def restart_allowed_s(record: ContainerRecord, now_s: float) -> float:
 
 
 def count_restart(record: ContainerRecord, now_s: float) -> None:
-    """It is started again: lengthen its next wait."""
+    """Count a restart: the next back-off is longer."""
     assert isinstance(record.state, Exited), f"{record.container.name} has not ended"
     is_first = not record.backoff_s or record.state.finished_s - record.backoff_since_s > BACKOFF_RESET_S
     record.backoff_s = BACKOFF_S_INITIAL if is_first else min(2 * record.backoff_s, BACKOFF_S_MAX)
@@ -108,7 +105,7 @@ def count_restart(record: ContainerRecord, now_s: float) -> None:
 
 
 def crash_loop_waiting(record: ContainerRecord, pod: KubeletPod) -> Waiting:
-    """What is told of a container that waits to be started again."""
+    """The waiting state CrashLoopBackOff."""
     metadata = pod.metadata
     who = f"{metadata.name}_{metadata.namespace}({metadata.uid})"
     wait = format_duration(int(record.backoff_s))
@@ -116,7 +113,7 @@ def crash_loop_waiting(record: ContainerRecord, pod: KubeletPod) -> Waiting:
 
 
 def start_error_waiting(record: ContainerRecord, pod: KubeletPod) -> Waiting | None:
-    """What is told of a container that could not be started and will be tried again: its end is its last state."""
+    """The waiting state of a container that failed to start and will be retried."""
     state = record.state
     if not isinstance(state, Exited) or state.reason != START_ERROR:
         return None
@@ -140,7 +137,7 @@ def _common_case(every: list[ContainerRecord]) -> PodActions | None:
 def _plan_init_containers(
     plan: PodActions, pod: KubeletPod, first: Sequence[ContainerRecord], now_s: float, is_initialized: bool
 ) -> bool:
-    """Init containers and sidecars, in their order. Says whether the containers may run."""
+    """Init containers and sidecars, in order. Returns whether the containers may start."""
     for record in first:
         if record.role is Role.SIDECAR:
             _plan_container(plan, pod, record, now_s)

@@ -1,11 +1,16 @@
-"""What is told of a pod: its status as a kubelet writes it, and the patch that brings it there.
+"""The status of a pod: phase, conditions and container statuses, and the patch that writes it.
 
-Comes in   a pod, its slots, its addresses and times
-Goes out   a status as JSON; a strategic merge patch with what differs from the status that was written last
+Input: a pod, its container records, its addresses and times. Output: a PodStatus as JSON; a strategic merge patch with
+the difference to the status that was written last.
 
- 1. A condition keeps the time at which its status changed.
- 2. Of the conditions only the kubelet's own are told: the others are merged, and stay.
- 3. A field that is told no more is taken away (null); lists but the conditions are replaced.
+ 1. A pod is Pending until each container was started once, then Running, also while all containers wait for a restart.
+    It is Succeeded or Failed only when nothing runs any more; the exit codes of sidecars do not count.
+ 2. Ready is ContainersReady plus every readiness gate. A condition keeps its lastTransitionTime while its status is the
+    same. Conditions of other components are not written.
+ 3. A container that waits for its restart is waiting; its end is its last state. It has a container id once it was
+    created.
+ 4. The patch removes fields that are not set any more (null). It replaces all lists but the conditions.
+ 5. Running pods whose containers are all ready take shortcuts: nearly every status that is written is one of these.
 """
 
 from __future__ import annotations
@@ -26,11 +31,11 @@ from mooring.kubelet.views import KubeletContainer, KubeletPod, KubeletPodSpec
 PENDING, RUNNING, SUCCEEDED, FAILED = "Pending", "Running", "Succeeded", "Failed"
 TERMINAL_PHASES = (SUCCEEDED, FAILED)
 SCHEME = "mooring://"
-"""In front of the ids of containers, where other runtimes write `containerd://`."""
+"""The prefix of container ids, as `containerd://` in Kubernetes."""
 OWN_TYPES = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
 
 _ALL_READY: list[Document] = [{"type": type, "status": "True"} for type in OWN_TYPES]
-"""Of a pod that runs and is ready: nearly every one that is told of."""
+"""The conditions of a running pod whose containers are all ready."""
 _LIST_OF_ROLE = {
     Role.INIT: "initContainerStatuses",
     Role.SIDECAR: "initContainerStatuses",
@@ -39,13 +44,13 @@ _LIST_OF_ROLE = {
 }
 
 _TAKEN_AWAY: Document = {"reason": None, "message": None}
-"""Conditions are merged field by field: a reason that is told no more must be taken away."""
+"""Conditions are merged field by field: a reason that is not set any more must be removed."""
 
 
 def phase_of(spec: KubeletPodSpec, records: Sequence[ContainerRecord], *, is_ending: bool) -> str:
-    """`is_ending`: no container will be started any more, whatever the restart policy says."""
+    """`is_ending`: no container will be started any more, whatever the restart policy."""
     if records and all(record.role is Role.CONTAINER and isinstance(record.state, Running) for record in records):
-        return RUNNING  # as nearly all are that are asked for
+        return RUNNING  # the common case
     containers = [record for record in records if record.role is Role.CONTAINER]
     if any(_has_failed_for_good(spec, record) for record in records if record.role is Role.INIT):
         return FAILED
@@ -84,7 +89,7 @@ def _end_of(record: ContainerRecord) -> int:
 def container_status(
     record: ContainerRecord, pod_uid: str, *, is_initializing: bool, resources: ResourceRequirements
 ) -> Document:
-    """The status of one container; `is_initializing`: the pod has init containers."""
+    """The ContainerStatus of one container; `is_initializing`: the pod has init containers."""
     if isinstance(record.state, Running) and record.last is None and record.role is Role.CONTAINER:
         return _running_status(record, record.state, pod_uid, resources)
     container, last = record.container, record.last
@@ -132,13 +137,13 @@ def container_status(
 
 
 def container_id(pod_uid: str, name: str, attempt: int) -> str:
-    """Always the same for the same run."""
+    """The same for the same run of a container, always."""
     return SCHEME + blake2b(f"{pod_uid}/{name}/{attempt}".encode(), digest_size=32).hexdigest()
 
 
 @lru_cache(maxsize=1024)
 def image_id(image: str) -> str:
-    """A digest that nobody computed from an image, but the same for the same name."""
+    """A digest derived from the image name, because there is no image."""
     name = image.partition("@")[0]
     colon = name.rfind(":")
     repository = name[:colon] if colon > name.rfind("/") else name
@@ -146,7 +151,7 @@ def image_id(image: str) -> str:
 
 
 def _running_status(record: ContainerRecord, state: Running, pod_uid: str, resources: ResourceRequirements) -> Document:
-    """Of a container that runs and has not ended before, as nearly all of which is told: the same, without detours."""
+    """The status of a container in its first run: the same as below, with fewer branches."""
     container, attempt = record.container, max(0, record.attempt)
     status: Document = {
         "name": container.name,
@@ -166,39 +171,39 @@ def _running_status(record: ContainerRecord, state: Running, pod_uid: str, resou
 
 
 def _terminated_state(state: Exited, pod_uid: str, name: str, attempt: int) -> Document:
-    told: Document = {
+    reported: Document = {
         "exitCode": state.code,
         "reason": state.reason,
     }
     if state.finished_s:
-        # One that could not be found has neither times nor an id.
-        told["startedAt"] = format_rfc3339(state.started_s)
-        told["finishedAt"] = format_rfc3339(state.finished_s)
-        told["containerID"] = container_id(pod_uid, name, attempt)
+        # A container that could not be found has neither times nor an id.
+        reported["startedAt"] = format_rfc3339(state.started_s)
+        reported["finishedAt"] = format_rfc3339(state.finished_s)
+        reported["containerID"] = container_id(pod_uid, name, attempt)
     if state.message:
-        told["message"] = state.message
+        reported["message"] = state.message
     if state.signal:
-        told["signal"] = state.signal
-    return told
+        reported["signal"] = state.signal
+    return reported
 
 
 def _set_resources(status: Document, resources: ResourceRequirements) -> None:
-    told: Document = {}
+    reported: Document = {}
     if resources.limits:
-        told["limits"] = dict(resources.limits)
+        reported["limits"] = dict(resources.limits)
     if resources.requests:
-        told["requests"] = dict(resources.requests)
+        reported["requests"] = dict(resources.requests)
         status["allocatedResources"] = dict(resources.requests)
-    status["resources"] = told
+    status["resources"] = reported
 
 
 def _mounts(container: KubeletContainer) -> list[Document]:
     mounts = []
     for mount in container.volume_mounts:
-        told: Document = {"name": mount.name, "mountPath": mount.mount_path}
+        reported: Document = {"name": mount.name, "mountPath": mount.mount_path}
         if mount.read_only:
-            told |= {"readOnly": True, "recursiveReadOnly": "Disabled"}
-        mounts.append(told)
+            reported |= {"readOnly": True, "recursiveReadOnly": "Disabled"}
+        mounts.append(reported)
     return mounts
 
 
@@ -207,10 +212,10 @@ def conditions_of(
 ) -> list[Document]:
     """In the order in which a kubelet writes them."""
     if has_sandbox and phase == RUNNING and not pod.spec.readiness_gates and _are_all_ready(records):
-        told = _ALL_READY
+        reported = _ALL_READY
     else:
         containers_ready = _containers_ready(records, phase)
-        told = [
+        reported = [
             {"type": "PodReadyToStartContainers", "status": "True" if has_sandbox else "False"},
             {"type": "Initialized", **_initialized(records, phase)},
             {"type": "Ready", **_ready(pod, containers_ready)},
@@ -218,11 +223,11 @@ def conditions_of(
             {"type": "PodScheduled", "status": "True"},
         ]
     about = {"observedGeneration": pod.metadata.generation} if pod.metadata.generation else {}
-    return [{**condition, **about} for condition in told]
+    return [{**condition, **about} for condition in reported]
 
 
 def _are_all_ready(records: Sequence[ContainerRecord]) -> bool:
-    """Whether there are but containers, and all of them are up and ready."""
+    """Whether the pod has regular containers only, and all of them are started and ready."""
     for record in records:
         state = record.state
         if not (record.role is Role.CONTAINER and isinstance(state, Running) and state.is_ready and state.is_started):
@@ -267,10 +272,10 @@ def _ready(pod: KubeletPod, containers_ready: Document) -> Document:
     gates = pod.spec.readiness_gates
     if containers_ready["status"] != "True" or not gates:
         return containers_ready
-    told = {condition.type: condition.status for condition in pod.status.conditions}
+    reported = {condition.type: condition.status for condition in pod.status.conditions}
     messages = []
     for gate in gates:
-        status = told.get(gate.condition_type)
+        status = reported.get(gate.condition_type)
         if status is None:
             messages.append(f'corresponding condition of pod readiness gate "{gate.condition_type}" does not exist.')
         elif status != "True":
@@ -281,24 +286,24 @@ def _ready(pod: KubeletPod, containers_ready: Document) -> Document:
 
 
 class PodFacts(NamedTuple):
-    """What a worker knows of its pod beside the containers."""
+    """What a worker knows of its pod besides the containers."""
 
     phase: str
     host_ip: str
     pod_ip: str
-    """Empty until it has one."""
+    """Empty until the pod has one."""
     start_time: str
     has_sandbox: bool
     reason: str = ""
     message: str = ""
     resize: Sequence[Document] = ()
-    """The conditions of a resize that waits, or that the runtime could not carry out."""
+    """The conditions of a resize that is pending or failed."""
 
 
 def status_of(
     pod: KubeletPod, records: Sequence[ContainerRecord], facts: PodFacts, allocated: Mapping[str, ResourceRequirements]
 ) -> Document:
-    """The status of a pod that was admitted, without the times of its conditions."""
+    """The status of an admitted pod, without the times of its conditions."""
     status: Document = {
         "phase": facts.phase,
         "hostIP": facts.host_ip,
@@ -315,20 +320,20 @@ def status_of(
     uid = pod.metadata.uid
     for record in records:
         resources = allocated.get(record.container.name, NO_RESOURCES)
-        told = container_status(record, uid, is_initializing=is_initializing, resources=resources)
-        status.setdefault(_LIST_OF_ROLE[record.role], []).append(told)
+        reported = container_status(record, uid, is_initializing=is_initializing, resources=resources)
+        status.setdefault(_LIST_OF_ROLE[record.role], []).append(reported)
     return status
 
 
 def rejected_status(pod: KubeletPod, reason: str, message: str, start_time: str) -> Document:
-    """The status of a pod that was turned away."""
+    """The status of a pod that was not admitted."""
     status: Document = {"phase": "Failed", "startTime": start_time}
     _set_reason(status, pod, reason, f"Pod was rejected: {message}")
     return status
 
 
 def stamp_conditions(status: Document, before: Mapping[str, tuple[str, str]], now: str) -> dict[str, tuple[str, str]]:
-    """Give each condition its time: `now` if its status is another than before. Returns status and time by type."""
+    """Set lastTransitionTime: `now` if the status of the condition changed. Returns status and time by type."""
     stamped: dict[str, tuple[str, str]] = {}
     for condition in status.get("conditions", ()):
         had = before.get(condition["type"])
@@ -339,7 +344,7 @@ def stamp_conditions(status: Document, before: Mapping[str, tuple[str, str]], no
 
 
 def status_patch(status: Document, written: Document) -> Document:
-    """What has to be sent so that `written` becomes `status`; empty if nothing has."""
+    """The patch that turns `written` into `status`; empty if they are equal."""
     if not written:
         return _first_patch(status)
     patch: Document = {}
@@ -347,8 +352,8 @@ def status_patch(status: Document, written: Document) -> Document:
         if field == "conditions":
             known = {condition["type"]: condition for condition in written.get("conditions", ())}
             changed = [{**_TAKEN_AWAY, **each} for each in value if known.get(each["type"]) != each]
-            told = {each["type"] for each in value}
-            changed += [{"type": type, "$patch": "delete"} for type in known if type not in told]
+            reported = {each["type"] for each in value}
+            changed += [{"type": type, "$patch": "delete"} for type in known if type not in reported]
             if changed:
                 patch["conditions"] = changed
         elif written.get(field) != value:
@@ -366,7 +371,7 @@ def _first_patch(status: Document) -> Document:
 
 
 def revision_number(revision: str) -> int:
-    """For comparing which is newer; 0 for a text that is no number, which is never newer."""
+    """A resource version as a number, for comparing; 0 if it is not a number."""
     return int(revision) if revision.isascii() and revision.isdecimal() else 0
 
 

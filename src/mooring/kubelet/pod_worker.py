@@ -1,15 +1,15 @@
-"""The worker: one pod on its node, from the first sight of it to its end.
+"""The pod worker: one pod on its node, from admission to termination.
 
-Comes in   the pod, whenever the API tells it; what the runtime tells of its containers; alarms
-Goes out   to the runtime: start, stop; to the outbox: "my status changed"
+Input: the Pod object when it changes; container states from the runtime; timers. Output: calls of the runtime (start,
+stop); "the status changed" to the write queue; events.
 
-             admitted              all containers through, deleted, too late
-    new ────────────────> running ───────────────────────────────────────────> stopping ──> over
-     └── turned away, or over already ────────────────────────────────────────────────────────^
+             admitted              all containers complete, deleted, deadline exceeded
+    new ────────────────> RUNNING ────────────────────────────────────────────────────> TERMINATING ──> TERMINATED
+     └── rejected, or already terminal ────────────────────────────────────────────────────────────────────^
 
- 1. What runs and why is decided by `plan`; what is told, by `statuses`. The worker only carries it out.
- 2. A pod that is over never runs again. Its room on the node is free from that moment.
- 3. A pod is deleted from the API only after its end has been written there, and only this very pod (by uid).
+ 1. `pod_actions` decides what to start, `pod_status` what to report. The worker acts.
+ 2. A terminated pod never runs again. Its resources are free from then on.
+ 3. A pod is deleted from the API only after its final status was written, and by its uid.
  4. Containers are stopped before the sidecars that serve them.
 """
 
@@ -59,17 +59,17 @@ class WorkerState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class WorkerContext:
-    """What every worker of a fleet uses."""
+    """What all pod workers share."""
 
     runtime: Runtime
     clock: Clock
     timers: Timers
     status_changed: Callable[[str], None]
-    """The status of the pod with that uid is another now."""
+    """Called with the uid of a pod whose status changed."""
     record_event: Callable[[KubeletPod, bool, str, str], None]
-    """Something happened to a pod: is it a warning, its reason and message."""
+    """Called with a pod, whether the event is a warning, its reason and message."""
     resources_released: Callable[[NodeState], None]
-    """There is more room on a node."""
+    """Called when a pod released resources of a node."""
 
 
 class PodWorker:
@@ -81,11 +81,11 @@ class PodWorker:
         self.uid = pod.metadata.uid
         self.state = WorkerState.RUNNING
         self.last_status = b""
-        """The status that was written last, at `written_revision`. As JSON: as dictionaries, those of 10,000 pods would
-        keep the garbage collector busy."""
+        """The status that was written last, at `last_status_revision`. As JSON: as dictionaries, the statuses of 10,000
+        pods would slow the garbage collector down."""
         self.last_status_revision = 0
         self.is_deletion_sent = False
-        """Whether the API was told that it can let go of the pod; others (finalizers) may still hold it there."""
+        """Whether the deletion was sent. Finalizers may keep the object."""
         self._services = services
         self._records = container_records(pod.spec)
         self._resizing = PodResize(services.runtime, services.record_event)
@@ -103,10 +103,10 @@ class PodWorker:
             for condition in pod.status.conditions
         }
 
-    # --------------------------------------------------------------------------------------- what the API says
+    # Changes
 
     def begin(self) -> None:
-        """The pod is seen for the first time."""
+        """Admit the pod, or continue what an earlier kubelet started."""
         pod, now_s = self.pod, self._services.clock.wall_s()
         self._start_time = pod.status.start_time or format_rfc3339(now_s)
         if pod.status.phase in TERMINAL_PHASES:
@@ -115,9 +115,9 @@ class PodWorker:
             self._request_deletion()
             return
         requests = fit_filter_requests(pod)
-        refusal = self.node.rejection(pod, requests) if not pod.status.start_time else None
-        if refusal is not None:
-            self._reject(refusal.reason, refusal.message)
+        rejection = self.node.rejection(pod, requests) if not pod.status.start_time else None
+        if rejection is not None:
+            self._reject(rejection.reason, rejection.message)
             return
         self.node.reserve(pod, requests)
         self._resizing.grant(pod)
@@ -126,16 +126,16 @@ class PodWorker:
         if not self._check_termination(pod):
             self.sync()
             if pod.status.start_time:
-                # Somebody may have said otherwise while nobody was here; and only who has written sees what comes.
+                # Another client may have changed the status in the meantime.
                 self._services.status_changed(self.uid)
 
     @property
     def _uses_host_network(self) -> bool:
-        """Whether it has no network of its own."""
+        """Whether the pod has the address of the node."""
         return self.pod.spec.host_network or self._services.runtime.is_real
 
     def update(self, pod: KubeletPod) -> None:
-        """The pod as the API tells it now."""
+        """The Pod object changed."""
         before, self.pod = self.pod, pod
         if self.state is WorkerState.TERMINATED:
             self._request_deletion()
@@ -150,26 +150,26 @@ class PodWorker:
             self._services.status_changed(self.uid)
 
     def _check_termination(self, pod: KubeletPod) -> bool:
-        """Whether the API wants it to end, or takes it for ended; then it is being stopped."""
+        """Start the termination of a deleted or terminal pod. Returns whether it terminates."""
         if pod.metadata.deletion_timestamp is not None:
             self._terminate(float(pod.metadata.deletion_grace_period_seconds or 0))
             return True
         if pod.status.phase in TERMINAL_PHASES:
-            # Somebody else says that it is over, and that is never taken back.
+            # Another client set a terminal phase, which is final.
             self._reason_and_message = (pod.status.reason, pod.status.message)
             self._terminate(GRACE_S)
             return True
         return False
 
     def remove(self) -> None:
-        """The API has it no more."""
+        """The Pod object was deleted."""
         self._release_node()
         self.state = WorkerState.TERMINATED
         self._services.runtime.forget(self.uid)
         self._services.timers.cancel(("worker", self.uid))
 
     def container_changed(self, name: str, attempt: int, state: ContainerState) -> None:
-        """The runtime tells of a container."""
+        """The runtime reports the state of a container."""
         record = self._records.get(name)
         if record is None or attempt != record.attempt or self.state is WorkerState.TERMINATED:
             return
@@ -184,21 +184,21 @@ class PodWorker:
             self.sync()
 
     def _is_what_is_wanted(self, record: ContainerRecord) -> bool:
-        """Whether a container has come up for which nobody waits: nothing follows from that."""
+        """Whether a container has started and no action depends on it."""
         is_up = record.role is Role.CONTAINER and record.is_running
         return is_up and self.state is WorkerState.RUNNING and self.pod.spec.active_deadline_seconds is None
 
     def consider_resize(self) -> None:
-        """There is more room on the node."""
+        """Resources of the node were released: retry a pending resize."""
         if self._resizing.pending is not None and self.state is WorkerState.RUNNING:
             self._resize()
             self._services.status_changed(self.uid)
 
-    # ------------------------------------------------------------------------------------------- what follows
+    # Sync
 
     def sync(self) -> None:
-        """Do what is to be done now, and set the alarm for what is to be done later."""
-        # A runtime may tell at once what came of a start: that is looked at when this look is over.
+        """Do what is due now, and set the timer for the next action."""
+        # A runtime may report a state during `start`: it is handled after the current pass.
         self._is_sync_requested = True
         if self._is_syncing:
             return
@@ -252,7 +252,7 @@ class PodWorker:
         self._services.status_changed(self.uid)
 
     def _apply_spec(self) -> None:
-        """The spec is another: new containers, other images, other amounts."""
+        """The spec changed: new containers, other images, other resources."""
         for container, role in containers_of(self.pod.spec):
             record = self._records.get(container.name)
             if record is None:
@@ -272,14 +272,14 @@ class PodWorker:
         self._services.runtime.stop(self.uid, record.container.name, self._grace_s())
 
     def _restore(self) -> None:
-        """Go on with what an earlier kubelet began."""
+        """Continue with containers that an earlier kubelet started."""
         if not restore_records(self._records, self.pod):
             return
         for record in self._records.values():
             if record.state is not None:
                 self._services.runtime.adopt(self.pod, record.container, record.role, record.attempt, record.state)
 
-    # ------------------------------------------------------------------------------------------------ the end
+    # Termination
 
     def _terminate(self, grace_s: float) -> None:
         now_s = self._services.clock.now_s()
@@ -340,11 +340,11 @@ class PodWorker:
                 self.node.release_address(self._address)
             self._services.resources_released(self.node)
 
-    # ------------------------------------------------------------------------------------------ what is told
+    # Status
 
     @property
     def needs_deletion(self) -> bool:
-        """Whether the API is to be told that it can let go of it."""
+        """Whether to delete the Pod object."""
         return (
             self.state is WorkerState.TERMINATED
             and self.pod.metadata.deletion_timestamp is not None
@@ -352,7 +352,7 @@ class PodWorker:
         )
 
     def status(self) -> Document:
-        """The status to be written now."""
+        """The status to write now."""
         now = format_rfc3339(self._services.clock.wall_s())
         if self._is_rejected:
             return rejected_status(self.pod, *self._reason_and_message, self._start_time)
@@ -374,7 +374,7 @@ class PodWorker:
         is_over = self.state is WorkerState.TERMINATED
         phase = phase_of(self.pod.spec, records, is_ending=is_over)
         if not is_over:
-            # It may have failed for good, but what still runs is first to end.
+            # A terminal phase is reported only when nothing runs any more.
             return self._phase if phase in TERMINAL_PHASES else phase
         if self.pod.status.phase in TERMINAL_PHASES:
             return self.pod.status.phase
@@ -387,11 +387,12 @@ class PodWorker:
         return False
 
     def _is_status_overwritten(self) -> bool:
-        """Whether somebody else changed a condition of ours: a node that came back was taken for lost."""
+        """Whether another client changed a condition of the kubelet, as the node lifecycle controller does for a lost
+        node."""
         if not self.last_status or revision_number(self.pod.metadata.resource_version) < self.last_status_revision:
             return False
-        told = {condition.type: condition.status for condition in self.pod.status.conditions}
-        is_otherwise = any(told.get(type) != status for type, (status, _) in self._transitions.items())
+        reported = {condition.type: condition.status for condition in self.pod.status.conditions}
+        is_otherwise = any(reported.get(type) != status for type, (status, _) in self._transitions.items())
         gates = self.pod.spec.readiness_gates
         if is_otherwise:
             self.last_status = b""

@@ -1,14 +1,12 @@
-"""Resizing: other amounts for a pod that runs already.
+"""In-place resize: new resources for the containers of a running pod.
 
-Comes in   the pod with the amounts that it wants now, and its node
-Goes out   the amounts that are granted, to the runtime, and the containers that must be started again to get theirs;
-           or the condition PodResizePending, which says why they are not granted; events
+Input: a pod whose resources changed, and its node. Output: new limits for the runtime, containers to restart; or the
+condition PodResizePending; events.
 
- 1. Amounts are granted as a whole, and given at once: nothing here takes time to grow.
- 2. What the node could never have is Infeasible. What it has not now is Deferred, and considered again when others
-    leave.
- 3. Amounts that were granted but that the runtime cannot set are told by the condition PodResizeInProgress, with its
-    error; the next resize tries again.
+ 1. A resize is granted for the whole pod or not at all, and takes effect at once.
+ 2. A resize that exceeds the node is Infeasible. One that does not fit now is Deferred and considered again when other
+    pods release resources.
+ 3. If the runtime cannot set granted limits, the condition PodResizeInProgress has its error. The next resize retries.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ from mooring.kubelet.views import KubeletContainer, KubeletPod
 
 
 class PodResize:
-    """The amounts of one pod."""
+    """The allocated resources of one pod."""
 
     __slots__ = ("_record_event", "_runtime", "allocated", "failed", "pending")
 
@@ -35,7 +33,7 @@ class PodResize:
         self._runtime = runtime
         self._record_event = record_event
         self.allocated: dict[str, ResourceRequirements] = {}
-        """By the names of the containers."""
+        """By container name."""
         self.pending: Document | None = None
         self.failed: Document | None = None
 
@@ -44,13 +42,12 @@ class PodResize:
         return [condition for condition in (self.pending, self.failed) if condition is not None]
 
     def grant(self, pod: KubeletPod) -> None:
-        """Give it what it wants."""
+        """Allocate what the spec requests."""
         self.allocated = {container.name: container.resources for container, _ in containers_of(pod.spec)}
         self.pending = None
 
     def consider(self, pod: KubeletPod, node: NodeState, records: Iterable[ContainerRecord]) -> list[ContainerRecord]:
-        """Grant and give what a pod wants, if it wants something else and there is room. Returns the containers that
-        get it only by being started again."""
+        """Grant a changed spec if it fits. Returns the containers that must restart to get their resources."""
         before = self.allocated
         if {container.name: container.resources for container, _ in containers_of(pod.spec)} == before:
             self.pending = None
@@ -77,12 +74,12 @@ class PodResize:
         changed = [record for record in records if record.is_running and record.container.name in before]
         changed = [record for record in changed if record.container.resources != before[record.container.name]]
         again = [record for record in changed if _must_start_again(record.container, before[record.container.name])]
-        refusals = [
+        errors = [
             self._runtime.resize(pod.metadata.uid, record.container, record.attempt)
             for record in changed
             if record not in again
         ]
-        why = "; ".join(refusal for refusal in refusals if refusal)
+        why = "; ".join(error for error in errors if error)
         self.failed = _condition(pod, "PodResizeInProgress", "Error", why) if why else None
         if why:
             self._record_event(pod, True, "ResizeError", _message(pod, "error", why))
@@ -106,7 +103,7 @@ def _is_more_than_all(pod: KubeletPod, node: NodeState) -> bool:
 
 
 def _must_start_again(container: KubeletContainer, before: ResourceRequirements) -> bool:
-    """Whether its policy asks for that, for something that changes."""
+    """Whether the resize policy demands a restart for a resource that changes."""
     now = container.resources
     return any(
         policy.restart_policy == "RestartContainer"
@@ -119,12 +116,12 @@ def _must_start_again(container: KubeletContainer, before: ResourceRequirements)
 
 
 def _message(pod: KubeletPod, what: str, error: str = "") -> str:
-    """As a kubelet tells it: with the amounts of all containers."""
-    told: dict[str, list[Document]] = {}
+    """The message of a resize event, with the resources of all containers, as a kubelet writes it."""
+    reported: dict[str, list[Document]] = {}
     for container, role in containers_of(pod.spec):
         if role is not Role.EPHEMERAL:
             amounts = {"limits": container.resources.limits, "requests": container.resources.requests}
             summary = {"name": container.name, "resources": {name: held for name, held in amounts.items() if held}}
-            told.setdefault("containers" if role is Role.CONTAINER else "initContainers", []).append(summary)
-    document = {**told, "generation": pod.metadata.generation, **({"error": error} if error else {})}
+            reported.setdefault("containers" if role is Role.CONTAINER else "initContainers", []).append(summary)
+    document = {**reported, "generation": pod.metadata.generation, **({"error": error} if error else {})}
     return f"Pod resize {what}: {encode(document).decode()}"

@@ -1,13 +1,12 @@
-"""The outbox: what is to be written to the API, so many at a time.
+"""A queue of keys to be written to the API, with a limit on requests in flight.
 
-Comes in   keys of what changed (`put`, which never waits)
-Goes out   calls of `send`, which writes what is true of the key at that moment
+Input: keys of changed objects (`add` never waits). Output: calls of `send`, which writes the current state of a key.
 
- 1. A key waits at most once: whatever changes while it waits goes out in one request.
- 2. A key is sent by one at a time. If it changes meanwhile, it is sent again after that.
- 3. `send` answers with the seconds after which it is to be tried again, or None if all is well.
- 4. At most `in_flight_max` are on their way. With a client that never suspends, others get their turn after each
-    `SENT_IN_A_ROW`.
+ 1. A key is queued at most once: changes that happen while it waits are written with one request.
+ 2. A key is sent by one worker at a time. If it changes meanwhile, it is sent again afterwards.
+ 3. `send` returns the seconds after which to retry, or None.
+ 4. At most `in_flight_max` keys are in flight. A worker yields after `WRITES_PER_TURN` keys, because a loopback client
+    never suspends.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from mooring.kubelet.timers import Timers
 
 WRITES_PER_TURN = 16
 ERROR_RETRY_S = 5.0
-"""How long a key waits after an error that nobody expected."""
+"""The delay of a key after an unexpected exception."""
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +38,7 @@ class _State(Enum):
 
 
 class WriteQueue(Generic[Key]):
-    """Keys on their way out."""
+    """Keys that wait to be written."""
 
     def __init__(
         self,
@@ -50,7 +49,7 @@ class WriteQueue(Generic[Key]):
         *,
         in_flight_max: int,
     ) -> None:
-        assert in_flight_max > 0, f"outbox {name!r} with {in_flight_max} hands would never be emptied"
+        assert in_flight_max > 0, f"write queue {name!r} has {in_flight_max} workers"
         self.name = name
         self._send = send
         self._clock = clock
@@ -64,7 +63,7 @@ class WriteQueue(Generic[Key]):
         self._added = self._sent = self._failed = 0
 
     def add(self, key: Key) -> None:
-        """It changed: have it written."""
+        """The object of the key changed: write it."""
         state = self._states.get(key)
         if state is None:
             self._added += 1
@@ -79,12 +78,12 @@ class WriteQueue(Generic[Key]):
         self._timers.set((self.name, key), delay_s, lambda: self.add(key))
 
     def start(self, group: TaskGroup) -> None:
-        """Begin to write, in background tasks of the group."""
+        """Start the workers, as background tasks of the group."""
         for number in range(self._in_flight_max):
             group.start_background(self._work(), name=f"{self.name} {number}")
 
     async def wait_empty(self) -> None:
-        """Until nothing waits and nothing is on its way."""
+        """Wait until nothing is queued or in flight."""
         while self._states:
             if self._drained is None or self._drained.done():
                 self._drained = asyncio.get_running_loop().create_future()
@@ -114,7 +113,7 @@ class WriteQueue(Generic[Key]):
                 retry_s = await self._send(key)
                 self._sent += 1
             except Exception:
-                logger.exception("%s: %s could not be written", self.name, key)
+                logger.exception("%s: writing %s failed", self.name, key)
             finally:
                 self._in_flight -= 1
                 state = self._states.pop(key)
@@ -124,7 +123,7 @@ class WriteQueue(Generic[Key]):
                 await self._clock.wait(0)
 
     def _settle(self, key: Key, retry_s: float | None, state: _State) -> None:
-        """It was sent, or could not be: is it to be sent again?"""
+        """Decide whether the key is sent again."""
         if retry_s is not None:
             self._failed += 1
             self.add_after(key, retry_s)

@@ -1,8 +1,4 @@
-"""Answers: what is sent back, as values.
-
-Comes in   what a page has to say, or why a request is refused
-Goes out   `Answer`: a code, a content type and a body, as kube-scheduler words them
-"""
+"""Requests and responses of pages, and the error responses of Kubernetes."""
 
 from __future__ import annotations
 
@@ -17,7 +13,7 @@ BINARY = "application/octet-stream"
 
 @dataclass(frozen=True, slots=True)
 class PageResponse:
-    """What a request is answered with."""
+    """The response to a request."""
 
     body: bytes
     code: int = 200
@@ -25,12 +21,12 @@ class PageResponse:
     file_name: str = ""
     """For downloads."""
     stream: AsyncIterator[bytes] | None = None
-    """Instead of a body: what comes when it comes."""
+    """A body of unknown length, instead of `body`."""
 
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """A request, as far as pages read it."""
+    """The part of a request that pages read."""
 
     method: str
     path: str
@@ -42,7 +38,7 @@ class PageRequest:
         return name in self.query
 
     def number(self, name: str, default: float) -> float:
-        """A number of the query; the default if it is absent or none."""
+        """A number of the query; the default if it is absent or invalid."""
         try:
             return float(self.query[name][0])
         except (KeyError, IndexError, ValueError):
@@ -90,5 +86,5 @@ def _status(message: str, reason: str, code: int, details: object | None = None)
 
 
 def _harmless(text: str) -> str:
-    """As Kubernetes: nothing that a browser might take for markup."""
+    """Escapes HTML, as Kubernetes does."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -80,12 +80,12 @@ def asked(said: bytes | None, *, service: str = "web", timeout_s: float = LIMIT_
         ),
         pytest.param(
             SETTINGS + RESET,
-            ProbeResult(ProbeOutcome.FAILURE, "error: health rpc probe failed: the server broke the call off"),
+            ProbeResult(ProbeOutcome.FAILURE, "error: health rpc probe failed: the server aborted the call"),
             id="it breaks off",
         ),
         pytest.param(
             GOAWAY,
-            ProbeResult(ProbeOutcome.FAILURE, "error: health rpc probe failed: the server broke the call off"),
+            ProbeResult(ProbeOutcome.FAILURE, "error: health rpc probe failed: the server aborted the call"),
             id="it goes away",
         ),
         pytest.param(

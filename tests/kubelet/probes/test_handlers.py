@@ -275,7 +275,7 @@ def test_addresses(make: Callable[[], HTTPGetAction], wanted: str) -> None:
 
 
 def test_an_address_that_cannot_be_is_no_answer() -> None:
-    with pytest.raises(ProbeError, match="is no address"):
+    with pytest.raises(ProbeError, match="is not a URL"):
         run_real(probe_http(HTTPGetAction(path="/", host="[::"), "127.0.0.1", 80, 1.0))
 
 

@@ -168,7 +168,7 @@ class Stage:
             prober=prober,
             group=group,
             address="127.0.0.1",
-            tell=self._tell,
+            report_state=self._tell,
             record_event=self._record_event,
         )
         self.container = ProcessContainer(pod, pod.spec.containers[0], Role.CONTAINER, context)

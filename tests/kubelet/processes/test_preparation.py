@@ -31,7 +31,7 @@ MOUNTED = [{"name": "s", "mountPath": "/scratch"}]
     [
         pytest.param({}, {}, 0, "", id="nobody minds"),
         pytest.param({"runAsUser": 7}, {}, 7, "", id="as whom we are"),
-        pytest.param({"runAsUser": 7}, {}, 8, "as user 7", id="as somebody else"),
+        pytest.param({"runAsUser": 7}, {}, 8, "runAsUser 7", id="as somebody else"),
         pytest.param({"runAsUser": 7}, {"runAsUser": 8}, 8, "", id="the container counts before the pod"),
         pytest.param({"runAsNonRoot": True}, {}, 8, "", id="not as root, and we are not"),
         pytest.param({"runAsNonRoot": True}, {}, 0, "runAsNonRoot", id="not as root, but we are"),

@@ -88,7 +88,7 @@ def test_a_process_that_somebody_kills_is_seen_and_replaced(tmp_path: Path) -> N
             ["/nonexistent"], "* main=waiting:RunContainerError", "stat /nonexistent: no such file", id="no such file"
         ),
         pytest.param(["/etc"], "* main=waiting:RunContainerError", "is a directory", id="a directory"),
-        pytest.param([], "* main=waiting:CreateContainerError", "names no command", id="nothing but an image"),
+        pytest.param([], "* main=waiting:CreateContainerError", "has no command", id="nothing but an image"),
     ],
 )
 def test_what_cannot_be_started_says_why(tmp_path: Path, command: list[str], line: str, words: str) -> None:

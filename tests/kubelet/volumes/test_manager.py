@@ -253,7 +253,7 @@ def test_a_claim_on_something_else_is_refused(tmp_path: Path) -> None:
     async def story(volumes: VolumeManager, api: Api, clock: VirtualClock) -> None:
         await api.create(PERSISTENT_VOLUME_CLAIM, "default", {"metadata": {"name": "x"}, "spec": {"volumeName": "pv"}})
         await api.create(PERSISTENT_VOLUME, "", {"metadata": {"name": "pv"}, "spec": {"csi": {"driver": "d"}}})
-        with pytest.raises(VolumeError, match="persistent volume pv is no directory of this machine"):
+        with pytest.raises(VolumeError, match="persistent volume pv is not a directory of this machine"):
             await volumes.set_up(of_volumes({"name": "t", "persistentVolumeClaim": {"claimName": "x"}}), PLACE)
 
     played(tmp_path, story)
@@ -262,7 +262,7 @@ def test_a_claim_on_something_else_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "why"),
     [
-        pytest.param({"nfs": {"path": "/x"}}, "this kubelet runs processes, and has", id="another kind"),
+        pytest.param({"nfs": {"path": "/x"}}, "the process runtime supports emptyDir", id="another kind"),
         pytest.param(
             {"persistentVolumeClaim": {"claimName": "x"}}, 'persistentvolumeclaim "x" not found', id="no claim"
         ),

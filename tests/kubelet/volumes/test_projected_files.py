@@ -120,7 +120,7 @@ def test_a_volume_has_its_files(source: dict[str, Any], wanted: dict[str, tuple[
         ),
         pytest.param(
             {"projected": {"sources": [{"clusterTrustBundle": {"name": "x", "path": "x"}}]}},
-            "this kubelet projects config maps, secrets, fields of the pod and tokens, and no certificates",
+            "this kubelet projects configMap, secret, downwardAPI and serviceAccountToken sources only",
             id="what we do not project",
         ),
     ],

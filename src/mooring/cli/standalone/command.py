@@ -1,7 +1,7 @@
-"""`mooring controllers` and `mooring nodes`: parts of Mooring alone, against any API server.
+"""The commands `mooring controllers` and `mooring nodes`.
 
-Comes in   a kubeconfig, flags, Ctrl-C
-Goes out   controllers, or nodes, in that cluster
+`mooring controllers` accepts all flags of kube-controller-manager, so that its command line works unchanged.
+`SWITCHES` and `VALUES` list those without effect here; using them logs a warning.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 
 def with_ignored_flags(command: Command) -> Command:
-    """The options of both sorts; they are in no help."""
+    """Adds hidden options for flags without effect."""
     for name in VALUES:
         command = click.option(f"--{name}", _attribute(name), hidden=True)(command)
     for name in SWITCHES:
@@ -150,10 +150,10 @@ def with_ignored_flags(command: Command) -> Command:
 
 
 def warn_of_ignored_flags(flags: Mapping[str, Any]) -> None:
-    """One line for all that were given."""
+    """Logs one line with all ignored flags that were given."""
     given = [f"--{name}" for name in (*SWITCHES, *VALUES) if flags[_attribute(name)] is not None]
     if given:
-        logger.warning("without effect here: %s", ", ".join(sorted(given)))
+        logger.warning("flags without effect: %s", ", ".join(sorted(given)))
 
 
 def _attribute(name: str) -> str:
@@ -162,17 +162,21 @@ def _attribute(name: str) -> str:
 
 def _with_common_options(command: Command) -> Command:
     for option in (
-        click.option("-v", "--verbose", "is_verbose", is_flag=True, help="Log what happens."),
-        click.option("--kube-api-burst", "burst", default=0, help="Requests at once. [default: as --kube-api-qps]"),
+        click.option("-v", "--verbose", "is_verbose", is_flag=True, help="Log more."),
+        click.option(
+            "--kube-api-burst", "burst", default=0, help="Maximum burst of requests. [default: as --kube-api-qps]"
+        ),
         click.option(
             "--kube-api-qps",
             "requests_per_s",
             default=0.0,
-            help="At most so many requests a second. [default: no limit]",
+            help="Maximum requests per second. [default: no limit]",
         ),
         *_LEASE_OPTIONS,
-        click.option("--master", default="", help="The address of the API server; overrides the kubeconfig's."),
-        click.option("--kubeconfig", type=_FILE, help="Which cluster. [default: the one that this runs in]"),
+        click.option("--master", default="", help="The address of the API server; overrides the kubeconfig."),
+        click.option(
+            "--kubeconfig", type=_FILE, help="The kubeconfig of the cluster. [default: the service account of the pod]"
+        ),
     ):
         command = option(command)
     return command
@@ -184,13 +188,20 @@ def _duration(name: str, attribute: str, default: str, help: str) -> Command:
 
 
 _LEASE_OPTIONS = (
-    _duration("leader-elect-retry-period", "retry_s", "2s", "How often the lease is renewed, or looked at."),
+    _duration("leader-elect-retry-period", "retry_s", "2s", "The interval of renewing or checking the lease."),
     click.option(
         "--leader-elect-resource-namespace", "lease_namespace", default="kube-system", help="The lease's namespace."
     ),
     click.option("--leader-elect-resource-name", "lease_name", default="", help="The lease's name."),
-    _duration("leader-elect-renew-deadline", "renew_deadline_s", "10s", "How long a leader goes on without renewing."),
-    _duration("leader-elect-lease-duration", "lease_s", "15s", "How long others wait for a leader that is silent."),
+    _duration(
+        "leader-elect-renew-deadline",
+        "renew_deadline_s",
+        "10s",
+        "How long a leader continues without renewing its lease.",
+    ),
+    _duration(
+        "leader-elect-lease-duration", "lease_s", "15s", "How long others wait for a leader that does not renew."
+    ),
     click.option(
         "--leader-elect",
         is_flag=False,
@@ -198,10 +209,10 @@ _LEASE_OPTIONS = (
         default=True,
         type=ValueType(FlagType.SWITCH),
         metavar="true|false",
-        help="Work only while holding a lease. [default: true]",
+        help="Run only while holding the lease. [default: true]",
     ),
 )
-"""As of Kubernetes' components: a switch stands alone or has its value after an equals sign."""
+"""As in Kubernetes' components: a switch stands alone or has its value after an equals sign."""
 
 
 @click.command(epilog="It also takes the flags of kube-controller-manager; docs/up.md lists them.")
@@ -210,14 +221,14 @@ _LEASE_OPTIONS = (
 @click.option(
     "--root-ca-file",
     type=_FILE,
-    help="The authority for the ConfigMaps kube-root-ca.crt. [default: the one in the kubeconfig]",
+    help="The CA certificates of the ConfigMaps kube-root-ca.crt. [default: those of the kubeconfig]",
 )
 @with_controller_flags
 @with_ignored_flags
 def controllers(names: str, root_ca_file: Path | None, **flags: Any) -> None:
     """Run the controllers against any API server.
 
-    Deployments become pods, silent nodes are noticed, what nobody owns is taken away.
+    They create the pods of Deployments and other workloads, detect lost nodes, and collect garbage.
     """
     with loading():
         from mooring.cli.standalone import run  # imports the world: not for `mooring --help`
@@ -240,25 +251,27 @@ def controllers(names: str, root_ca_file: Path | None, **flags: Any) -> None:
     default=SIMULATED,
     show_default=True,
     type=click.Choice((SIMULATED, PROCESS)),
-    help="What pods on these nodes are: simulated, or commands that run on this machine, as you.",
+    help="Pods are simulated, or commands that run on this machine as your user.",
 )
 @click.option(
     "--data-dir",
     type=click.Path(path_type=Path),
-    help="Where real pods are kept. [default: in a directory that is gone at the end]",
+    help="The directory of pods of the process runtime. [default: a temporary one]",
 )
 @click.option(
     "--kubelet-port",
     default=10_250,
     show_default=True,
     type=click.IntRange(0, 65_535),
-    help="Where the API server finds the logs of real pods; 0: any.",
+    help="The port of container logs with --runtime process; 0: any.",
 )
-@click.option("--name-prefix", default="node-", show_default=True, help="Nodes are called PREFIX0, PREFIX1, …")
-@click.option("--zones", default="zone-a,zone-b,zone-c", show_default=True, help="Given to the nodes in turn.")
-@click.option("--cpu", default="32", show_default=True, help="What each node offers.")
-@click.option("--memory", default="256Gi", show_default=True, help="What each node offers.")
-@click.option("--pods", default=110, show_default=True, help="How many pods each node takes.")
+@click.option("--name-prefix", default="node-", show_default=True, help="Nodes are named PREFIX0, PREFIX1, …")
+@click.option(
+    "--zones", default="zone-a,zone-b,zone-c", show_default=True, help="Zones, assigned to the nodes in turn."
+)
+@click.option("--cpu", default="32", show_default=True, help="CPUs of each node.")
+@click.option("--memory", default="256Gi", show_default=True, help="Memory of each node.")
+@click.option("--pods", default=110, show_default=True, help="The maximum number of pods of each node.")
 @with_lease_flag
 @with_stages_flag
 def nodes(
@@ -277,7 +290,7 @@ def nodes(
 ) -> None:
     """Add nodes to any cluster, and run the pods that are bound to them.
 
-    They are simulated, with what the options below say; or they are this machine (--runtime process).
+    The nodes are simulated, with the resources below; or they are this machine (--runtime process).
     """
     with loading():
         from mooring.cli.standalone import run  # imports the world: not for `mooring --help`

@@ -42,7 +42,7 @@ EXIT_FAILED = 1
 
 @dataclass(frozen=True, slots=True)
 class StandaloneOptions:
-    """The options of both commands, by the names of their parameters in `cli.alone`."""
+    """The options of both commands, by the parameter names of `standalone.command`."""
 
     kubeconfig: Path | None
     master: str
@@ -57,22 +57,22 @@ class StandaloneOptions:
     is_verbose: bool
 
     def lease(self, name: str) -> LeaseTerms | None:
-        """The lease to hold, with this name unless another was asked for. Raises `ElectionSettingsError`."""
+        """The lease to hold, with this default name. Raises `ElectionSettingsError`."""
         if not self.leader_elect:
             return None
         times = self.lease_s, self.renew_deadline_s, self.retry_s
         terms = LeaseTerms(self.lease_name or name, self.lease_namespace, *times)
-        terms.settings("somebody")
+        terms.settings("unknown")
         return terms
 
 
 def standalone_options(flags: Mapping[str, Any]) -> StandaloneOptions:
-    """Those of the flags that both commands have."""
+    """The options that both commands have."""
     return StandaloneOptions(**{field.name: flags[field.name] for field in fields(StandaloneOptions)})
 
 
 def start_logging(is_verbose: bool) -> None:
-    """To standard error, from now on."""
+    """Log to standard error."""
     logging.basicConfig(
         level=logging.INFO if is_verbose else logging.WARNING,
         format=LOG_FORMAT,
@@ -83,7 +83,7 @@ def start_logging(is_verbose: bool) -> None:
 def run_controllers(
     options: StandaloneOptions, settings: ControllerSettings, enabled: tuple[str, ...], root_ca_file: Path | None
 ) -> None:
-    """Run the controllers until Ctrl-C. Without a file, the authority of the connection is published."""
+    """Run the controllers until Ctrl-C. Without a file, the CA certificates of the connection are published."""
     clock, entropy = SystemClock(), system_entropy()
     given_pem = _read_pem(root_ca_file) if root_ca_file is not None else None
 
@@ -136,12 +136,12 @@ def run_nodes(
     async def work(client: Client) -> None:
         await Kubelets(client, clock, entropy.fork("nodes"), settings).run()
 
-    # Several fleets may work in one cluster, each with nodes of its own.
+    # Several processes may add nodes to one cluster, each with its own name prefix.
     _run(options, "nodes", work, f"mooring-nodes-{name_prefix}".rstrip("-."))
 
 
 def checked_stages(file: Path) -> str:
-    """The text, once it is known that it can be read. Raises `InputError`."""
+    """The content of a valid stage file. Raises `InputError`."""
     try:
         text = file.read_text(encoding="utf-8")
         load_stage_sets(text, str(file))
@@ -151,8 +151,8 @@ def checked_stages(file: Path) -> str:
 
 
 def run_real_nodes(options: StandaloneOptions, *, count: int, directory: Path | None, port: int) -> None:
-    """Be nodes, with real processes, until Ctrl-C."""
-    from mooring.cluster.nodes import ProcessNodes, run_process_nodes  # simulated nodes have no use for it
+    """Run nodes with the process runtime until Ctrl-C."""
+    from mooring.cluster.nodes import ProcessNodes, run_process_nodes  # simulated nodes do not need it
 
     clock, entropy = SystemClock(), system_entropy()
     wanted = ProcessNodes(count, directory, port)
@@ -160,7 +160,7 @@ def run_real_nodes(options: StandaloneOptions, *, count: int, directory: Path | 
     async def work(client: Client) -> None:
         await run_process_nodes(client, _connection(options, clock), clock, entropy.fork("nodes"), wanted)
 
-    # There is one for each machine: they do not take turns, as they have different nodes.
+    # One lease per machine: the machines have different nodes and do not replace each other.
     _run(options, "nodes", work, f"mooring-nodes-{node_name_of(socket.gethostname())}")
 
 
@@ -191,7 +191,7 @@ async def _until_stopped(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, on_signal)
-    click.echo(f"{component} against {connection.server}; Ctrl-C ends them", err=True)
+    click.echo(f"{component} against {connection.server}; Ctrl-C stops them", err=True)
     try:
         await run_alone(
             connection,

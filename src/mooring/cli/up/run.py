@@ -1,10 +1,10 @@
 """Runs a cluster for `mooring up` until Ctrl-C.
 
-1. The first signal stops everything in order, the second one at once.
-2. A cluster in memory has its kubeconfig in a private folder of its own, which is removed at the end, also if the start
-   fails. Any other kubeconfig stays where it was written.
+1. The first signal stops everything in order, the second one at once. Neither leaves temporary files.
+2. A cluster in memory has its kubeconfig in a private temporary directory, which is removed at the end, also if the
+   start fails. Any other kubeconfig stays where it was written.
 3. A dump is cloned before the components start; objects of `-f` are created when they run.
-4. The banner is printed when the nodes are registered: a command that the user pastes finds them.
+4. The banner is printed when the nodes are registered, so that the commands in it find them.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ EXIT_FAILED = 1
 
 
 def wrapped(line: str, width: int) -> str:
-    """A line for a terminal of that width, with what follows indented."""
+    """A line for a terminal of that width, with continuation lines indented."""
     return textwrap.fill(line, width, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
 
 
 def clone_lines(report: CloneReport, took_s: float) -> Iterator[str]:
-    """A summary first, then what needs attention."""
+    """The result of `--from`: a summary, then what needs attention."""
     yield f"cloned {_cloned(report)} in {took_s:.1f} s"
     if report.added:
         shown = ", ".join(report.added[:ADDED_SHOWN_MAX])
@@ -263,7 +263,7 @@ def commands_to_try(kubeconfig: str) -> list[str]:
 def _warning(settings: ClusterSettings) -> list[str]:
     if settings.runtime != PROCESS or not settings.runs("nodes"):
         return []
-    return ["  pods         run on this machine, as you: whoever may create them runs commands here"]
+    return ["  pods         run on this machine as your user: users who may create pods run commands here"]
 
 
 def _print_failures(group: ExceptionGroup[Exception]) -> None:

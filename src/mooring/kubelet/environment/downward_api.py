@@ -1,12 +1,11 @@
-"""Field values: what a pod can be told of itself.
+"""The downward API: values of fields and resources of a pod.
 
-Comes in   a pod, where it runs, and which field or resource is wanted
-Goes out   a text; or a `ContainerConfigError` in the kubelet's words
+Input: a pod, its node, and a fieldRef or resourceFieldRef. Output: a text; or a `ContainerConfigError` with the text of
+the kubelet.
 
- 1. Labels and annotations as a whole are lines of `key="value"`, sorted; a single one is its value, empty if it is not
-    there.
- 2. An amount is divided and rounded up: half a core is 1 core.
- 3. Who has no limit is told the pod's, or what the node has.
+ 1. All labels or annotations are lines of `key="value"`, sorted; a single one is its value, empty if it is absent.
+ 2. A resource is divided by the divisor and rounded up: half a core is 1 core.
+ 3. A container without a limit gets the limit of the pod, or the allocatable resources of the node.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\a
 
 
 def field_value(source: FieldSource, pod: FullPod, place: NodeFacts) -> str:
-    """What a field of a pod says. Raises `ContainerConfigError`."""
+    """The value of a fieldRef. Raises `ContainerConfigError`."""
     if source.api_version != "v1":
         raise ContainerConfigError(f"unsupported pod version: {source.api_version}")
     path, key = _split(source.field_path)
@@ -61,9 +60,9 @@ def field_value(source: FieldSource, pod: FullPod, place: NodeFacts) -> str:
 
 
 def resource_value(source: ResourceSource, pod: FullPod, container: FullContainer | None, place: NodeFacts) -> str:
-    """How much of a resource a container asks for or may use. Raises `ContainerConfigError`.
+    """The value of a resourceFieldRef. Raises `ContainerConfigError`.
 
-    `container` is the one that asks; None where the source must name one.
+    `container` is the container with the reference; None where the reference must name one.
     """
     if source.container_name or container is None:
         container = _container_named(source.container_name, pod)
@@ -100,7 +99,7 @@ def _divided(amount: int, divisor: int) -> str:
 
 
 def _split(path: str) -> tuple[str, str | None]:
-    """`metadata.labels['x']` in two."""
+    """Splits `metadata.labels['x']`."""
     front, bracket, key = path.partition("['")
     return (front, key[:-2]) if front and bracket and key.endswith("']") else (path, None)
 
@@ -110,7 +109,7 @@ def _lines(values: Mapping[str, str]) -> str:
 
 
 def _quoted(text: str) -> str:
-    """As Go quotes: what can be printed stays, the rest is escaped."""
+    """Quotes as Go does: printable characters stay, others are escaped."""
     return '"' + "".join(_ESCAPES.get(character) or _printable(character) for character in text) + '"'
 
 

@@ -1,9 +1,13 @@
-"""Answers to a probe.
+"""Probe handlers: exec, HTTP and TCP.
 
-Comes in   nothing: these are values
-Goes out   `Answer`; or a `ProbeFault`, if the question could not even be put
+Input: the action of a probe, and the address of the pod. Output: a `ProbeResult`; or a `ProbeError` if the probe could
+not run. Texts are those of the kubelet, and Go's for network errors.
 
-The texts are the kubelet's, and Go's for what goes wrong on the network: people search for them.
+ 1. exec: exit code 0 is a success. A command sees only variables with a plain value, as in the kubelet.
+ 2. httpGet: 200 to 399 is a success. A probe uses no proxy, does not verify certificates, and opens its own
+    connection. It follows at most `REDIRECTS_MAX` redirects to the same host; a redirect to another host is a success
+    with a warning. The text of a failure never contains the body: it may hold secrets.
+ 3. tcpSocket: a connection is a success.
 """
 
 from __future__ import annotations
@@ -37,7 +41,7 @@ _tls = cache(unverified_tls)
 class ProbeOutcome(Enum):
     SUCCESS = "success"
     WARNING = "warning"
-    """A success that somebody should look at."""
+    """A success that is reported as an event."""
     FAILURE = "failure"
 
 
@@ -48,7 +52,7 @@ class ProbeResult:
 
 
 class ProbeError(Exception):
-    """The container could not be asked. It is nobody's fault, and counts neither way."""
+    """The probe could not run. It counts neither as success nor as failure."""
 
 
 def failure(text: str) -> ProbeResult:
@@ -59,19 +63,19 @@ def failure(text: str) -> ProbeResult:
 class CommandResult:
     code: int
     output: bytes
-    """Everything that it wrote, up to `OUTPUT_BYTES_MAX`."""
+    """Output of the command, up to `OUTPUT_BYTES_MAX`."""
 
 
 class CommandTimeout(Exception):
-    """It took too long, and was killed."""
+    """The command was killed after its timeout."""
 
 
 class CommandError(Exception):
-    """It could not be started."""
+    """The command could not be started."""
 
 
 class CommandRunner(Protocol):
-    """Who can run a command where a container is."""
+    """Runs a command in a container."""
 
     async def run_command(self, pod_uid: str, container: str, argv: Sequence[str], timeout_s: float) -> CommandResult:
         """Raises `CommandTimeout` and `CommandError`."""
@@ -81,9 +85,9 @@ class CommandRunner(Protocol):
 async def probe_exec(
     runner: CommandRunner, pod_uid: str, container: FullContainer, action: ExecAction, timeout_s: float
 ) -> ProbeResult:
-    """Raises `ProbeFault`."""
+    """Raises `ProbeError`."""
     variables = {variable.name: variable.value for variable in container.env}
-    argv = [expanded(word, variables) for word in action.command]
+    argv = [expanded(argument, variables) for argument in action.command]
     try:
         result = await runner.run_command(pod_uid, container.name, argv, timeout_s)
     except CommandTimeout:
@@ -95,13 +99,13 @@ async def probe_exec(
 
 
 async def probe_tcp(host: str, port: int, timeout_s: float) -> ProbeResult:
-    """Whether a connection can be made."""
+    """A success if a connection can be opened."""
     try:
         async with asyncio.timeout(timeout_s):
             _, writer = await asyncio.open_connection(host, port)
     except (OSError, TimeoutError) as error:
         return failure(dial_error(host, port, error))
-    # As a kubelet does it: a busy machine should not keep thousands of closed connections in TIME-WAIT.
+    # As in the kubelet: avoids thousands of connections in TIME-WAIT.
     peer = writer.get_extra_info("socket")
     if peer is not None:
         peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, _LINGER_S))
@@ -110,14 +114,14 @@ async def probe_tcp(host: str, port: int, timeout_s: float) -> ProbeResult:
 
 
 def dial_error(host: str, port: int, error: OSError | TimeoutError) -> str:
-    """As Go says it."""
+    """The text of a connection error, as Go prints it."""
     dial = f"dial tcp {address_of(host, port)}"
     if isinstance(error, TimeoutError) and error.errno is None:
         return f"{dial}: i/o timeout"
     if isinstance(error, socket.gaierror):
         return f"dial tcp: lookup {host}: no such host"
     number = error.errno or _hidden_number(error)
-    return f"{dial}: connect: {_words(number)}" if number else f"{dial}: {error}"
+    return f"{dial}: connect: {_errno_text(number)}" if number else f"{dial}: {error}"
 
 
 def address_of(host: str, port: int) -> str:
@@ -125,11 +129,11 @@ def address_of(host: str, port: int) -> str:
 
 
 def _hidden_number(error: OSError) -> int:
-    """asyncio tells of several failed addresses in words only."""
+    """asyncio reports several failed addresses as text only."""
     return errno.ECONNREFUSED if "Connect call failed" in str(error) else 0
 
 
-def _words(number: int) -> str:
+def _errno_text(number: int) -> str:
     known = {
         errno.ECONNREFUSED: "connection refused",
         errno.ECONNRESET: "connection reset by peer",
@@ -147,7 +151,7 @@ async def probe_http(action: HTTPGetAction, host: str, port: int, timeout_s: flo
     try:
         url = HttpUrl.parse(text)
     except ValueError as error:
-        raise ProbeError(f"{text} is no address: {error}") from None
+        raise ProbeError(f"{text} is not a URL: {error}") from None
     try:
         async with asyncio.timeout(timeout_s):
             return await _follow(url, headers_of(action.http_headers))

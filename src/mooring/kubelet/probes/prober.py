@@ -1,17 +1,16 @@
-"""The prober: when each container is asked, and who hears what came of it.
+"""The prober: runs the probes of all containers periodically.
 
-Comes in   containers that started, and that ended
-Goes out   to a listener: another health, a container to be killed; events
+Input: containers that start and end. Output: changes of health and containers to kill, to a listener; events.
 
 One task for each probe of a running container:
 
-    start ── period ── ask ── period ── ask ...           readiness is asked at the start, and again at once when the
-                                                          container has come up: somebody waits for it
+    start ── period ── probe ── period ── probe ...       readiness is probed at the start, and again at once when the
+                                                          container has started
 
- 1. Answers count in `health`; a question that could not be put counts neither way, after `TRIES_MAX` tries.
- 2. A probe that takes longer than its period skips what it missed.
- 3. After `end` nothing is told of that run any more.
- 4. A pod that is being stopped is not asked whether it lives or has started, only whether it is ready.
+ 1. Results count in `health`. A probe that cannot run counts neither way, after `TRIES_MAX` tries.
+ 2. A probe that takes longer than its period skips the missed periods.
+ 3. After `end` nothing is reported for that run.
+ 4. While a pod is stopped, only readiness is probed.
 """
 
 from __future__ import annotations
@@ -46,13 +45,13 @@ logger = logging.getLogger(__name__)
 
 
 class ContainerProbeRunner:
-    """Asks real containers."""
+    """Runs the probes of real containers."""
 
     def __init__(self, runner: CommandRunner) -> None:
         self._runner = runner
 
     async def run_probe(self, pod: FullPod, container: FullContainer, probe: FullProbe, pod_ip: str) -> ProbeResult:
-        """Raises `ProbeFault`."""
+        """Raises `ProbeError`."""
         timeout_s = float(probe.timeout_seconds)
         if probe.exec is not None:
             return await probe_exec(self._runner, pod.metadata.uid, container, probe.exec, timeout_s)
@@ -69,7 +68,7 @@ class ContainerProbeRunner:
 
 
 def port_number(port: IntOrString, container: FullContainer) -> int:
-    """A port by its number or by its name. Raises `ProbeFault`."""
+    """A port by number or name. Raises `ProbeError`."""
     if isinstance(port, str):
         named = {own.name: own.container_port for own in container.ports if own.name}
         if port not in named and not port.isdecimal():
@@ -81,7 +80,7 @@ def port_number(port: IntOrString, container: FullContainer) -> int:
 
 
 class ProbeRunner(Protocol):
-    """Who asks containers."""
+    """Runs one probe."""
 
     async def run_probe(self, pod: FullPod, container: FullContainer, probe: FullProbe, pod_ip: str) -> ProbeResult:
         """Raises `ProbeFault`."""
@@ -89,12 +88,12 @@ class ProbeRunner(Protocol):
 
 
 class ProbeListener(Protocol):
-    """Who hears of containers' health."""
+    """Receives the health of containers."""
 
     def health_changed(self, pod_uid: str, container: str, attempt: int, health: Health) -> None: ...
 
     def container_unhealthy(self, pod_uid: str, container: str, attempt: int, grace_s: float) -> None:
-        """It is to be killed, and may take so long to end."""
+        """The container is to be killed, with this grace period."""
         ...
 
     def record_event(self, pod: KubeletPod, is_warning: bool, reason: str, message: str) -> None: ...
@@ -115,7 +114,7 @@ class _Run:
 
 
 class Prober:
-    """Asks all containers of a kubelet."""
+    """Probes all containers of a kubelet."""
 
     def __init__(self, clock: Clock, probe_runner: ProbeRunner, listener: ProbeListener) -> None:
         self._clock = clock
@@ -125,13 +124,13 @@ class Prober:
         self._runs: dict[tuple[str, str], _Run] = {}
 
     def start(self, group: TaskGroup) -> None:
-        """Tasks live in that group from now on."""
+        """Run probes as tasks of this group."""
         self._group = group
 
     def begin(
         self, pod: FullPod, container: FullContainer, role: Role, attempt: int, started_s: float, pod_ip: str
     ) -> None:
-        """A container runs, since `started_s` by the wall clock."""
+        """A container started at `started_s` (wall clock)."""
         assert self._group is not None, "the prober was not started"
         self.end(pod.metadata.uid, container.name)
         if role not in (Role.CONTAINER, Role.SIDECAR):
@@ -143,13 +142,13 @@ class Prober:
             run.tasks.append(self._group.start_background(self._probe_periodically(run, kind, probe), name=name))
 
     def pod_stops(self, pod_uid: str) -> None:
-        """Nobody minds any more whether it lives."""
+        """Stop liveness and startup probes of a pod."""
         for run in self._runs_of(pod_uid):
             for kind in (ProbeKind.STARTUP, ProbeKind.LIVENESS):
                 run.health.hold(kind)
 
     def end(self, pod_uid: str, container: str) -> None:
-        """A container runs no more."""
+        """A container ended."""
         run = self._runs.pop((pod_uid, container), None)
         if run is not None:
             run.is_over = True
@@ -157,14 +156,14 @@ class Prober:
                 task.cancel()
 
     def forget(self, pod_uid: str) -> None:
-        """A pod is gone."""
+        """A pod was deleted."""
         for run in list(self._runs_of(pod_uid)):
             self.end(pod_uid, run.container.name)
 
     def _runs_of(self, pod_uid: str) -> Iterator[_Run]:
         return (run for (uid, _), run in self._runs.items() if uid == pod_uid)
 
-    # ------------------------------------------------------------------------------------------------ one probe
+    # One probe
 
     async def _probe_periodically(self, run: _Run, kind: ProbeKind, probe: FullProbe) -> None:
         period_s = float(probe.period_seconds)
@@ -176,11 +175,12 @@ class Prober:
                 try:
                     await self._probe(run, kind, probe)
                 except Exception:
-                    logger.exception("the %s probe of %s/%s broke", kind.value, run.pod.key, run.container.name)
+                    logger.exception("the %s probe of %s/%s raised", kind.value, run.pod.key, run.container.name)
             next_s = max(next_s + period_s, self._clock.now_s())
 
     async def _wait_turn(self, run: _Run, kind: ProbeKind, next_s: float) -> bool:
-        """Until it is time; for readiness, until the container has come up, if that is sooner. Says whether it was."""
+        """Wait for the next probe; for readiness at most until the container has started. Returns whether it has just
+        started."""
         delay_s = next_s - self._clock.now_s()
         if kind is not ProbeKind.READINESS or run.health.health.is_started:
             await self._clock.wait(delay_s)

@@ -1,15 +1,17 @@
-"""One container, over all its runs: prepared, started, watched, stopped.
+"""One container of the process runtime, over all its runs: prepare, start, watch, stop.
 
-Comes in   start, stop, kill; what its shim reports; what probes find
-Goes out   to `tell`: waiting, running, exited; events
+Input: start, stop and kill; reports of its shim; probe results. Output: container states; events.
 
     start ──> prepare ──> shim ──> Running ──> Exited        one task for each run
-                 ^  └─ not ready: waits, tries again
+                 ^  └─ not ready: wait and retry
     stop ──> preStop ──> SIGTERM ── grace ──> SIGKILL
 
- 1. The next run begins after the last one is through with everything, its shim included.
- 2. A container that is stopped before it runs is told no more.
- 3. A run that ends in a way that nobody foresaw is told as one that could not be started; nothing is left waiting.
+ 1. A run begins after the previous one has ended completely, including its shim.
+ 2. A container that is stopped before it runs reports nothing more.
+ 3. A run that fails in an unexpected way is reported as a start error.
+ 4. The termination message is the termination log, at most 4,096 bytes. With FallbackToLogsOnError a failed container
+    without one gets the end of its log, at most 2,048 bytes or 80 lines.
+ 5. tcpSocket hooks are accepted and ignored, as in Kubernetes.
 """
 
 from __future__ import annotations
@@ -50,7 +52,7 @@ FALLBACK_POLICY = "FallbackToLogsOnError"
 RETRY_S_MIN = 0.5
 RETRY_S_MAX = 10.0
 POST_START_S_MAX = 600.0
-"""A hook may take its time, but not for ever."""
+"""The timeout of a postStart hook."""
 START_ERROR_CODE = 128
 KILLED_CODE = 137
 
@@ -58,7 +60,7 @@ logger = logging.getLogger(__name__)
 
 
 def termination_message(file: Path, log: Path, policy: str, code: int) -> str:
-    """What the status tells of the end."""
+    """The message of the terminated state."""
     message = _head(file)
     if message or code == 0 or policy != FALLBACK_POLICY:
         return message.decode(errors="replace")
@@ -81,7 +83,7 @@ def _log_tail(log: Path) -> bytes:
             lines = opened.read().split(b"\n")
     except OSError:
         return b""
-    # The first may be the rest of a line, and the last is empty.
+    # The first line may be cut, and the last one is empty.
     whole = lines[1 if size > _TAIL_BYTES else 0 : -1][-LOG_LINES_MAX:]
     texts = [line.split(b" ", 3) for line in whole]
     said = b"".join(parts[3] + (b"\n" if parts[2] == b"F" else b"") for parts in texts if len(parts) == 4)
@@ -89,7 +91,7 @@ def _log_tail(log: Path) -> bytes:
 
 
 class HookError(Exception):
-    """It did not go well."""
+    """A hook failed."""
 
 
 RunCommand = Callable[[tuple[str, ...], float], Awaitable[CommandResult]]
@@ -103,7 +105,7 @@ async def run_hook(
     clock: Clock,
     s_max: float,
 ) -> None:
-    """Do what it says, for `s_max` at most. Raises `HookError`."""
+    """Run a hook, for at most `s_max`. Raises `HookError`."""
     if handler.exec is not None:
         await _run(handler.exec.command, run_command, s_max)
     elif handler.sleep is not None:
@@ -135,7 +137,7 @@ async def _run(command: tuple[str, ...], run_command: RunCommand, s_max: float) 
 
 @dataclass(frozen=True, slots=True)
 class ContainerContext:
-    """What all containers of a kubelet use."""
+    """What all containers of the kubelet share."""
 
     clock: Clock
     timers: Timers
@@ -144,8 +146,8 @@ class ContainerContext:
     prober: Prober
     group: TaskGroup
     address: str
-    """Where the processes are reached."""
-    tell: Callable[[str, str, int, ContainerState], None]
+    """The address of the processes."""
+    report_state: Callable[[str, str, int, ContainerState], None]
     record_event: Callable[[KubeletPod, bool, str, str], None]
 
 
@@ -167,7 +169,7 @@ class ProcessContainer:
         self._commands: dict[int, asyncio.Future[Report]] = {}
         self._commands_begun = 0
 
-    # ------------------------------------------------------------------------------------------------ from outside
+    # Runtime
 
     def start(self, attempt: int) -> None:
         before = self._run
@@ -177,7 +179,7 @@ class ProcessContainer:
         self._run = self._context.group.start_background(self._run_once(attempt, before), name=name)
 
     def stop(self, grace_s: float) -> None:
-        """Ask it to end, and end it after the grace; a second time only moves the end."""
+        """Stop it, and kill it after the grace period. A second call only moves the kill."""
         if self._run is None or self._run.done():
             return
         if self._running is None:
@@ -190,7 +192,7 @@ class ProcessContainer:
             self._context.group.start_background(self._terminate_process(grace_s), name=f"{self.pod.key} stops")
 
     def kill(self) -> None:
-        """At once."""
+        """Kill it at once."""
         self._is_stopping = True
         if self._shim is not None:
             self._shim.kill()
@@ -201,17 +203,17 @@ class ProcessContainer:
         return attempt == self._attempt and self._running is not None
 
     async def wait_ended(self) -> None:
-        """Until nothing of it is left."""
+        """Wait until nothing of it is left."""
         if self._run is not None:
             await asyncio.wait([self._run])
 
     def health_changed(self, attempt: int, health: Health) -> None:
         if self._running is not None and attempt == self._attempt:
             self._running = Running(self._running.started_s, health.is_ready, health.is_started)
-            self._tell(self._running)
+            self._report_state(self._running)
 
     async def run_command(self, argv: tuple[str, ...], timeout_s: float) -> CommandResult:
-        """A command beside its process. Raises `CommandTimeout` and `CommandError`."""
+        """Run a command in the container. Raises `CommandTimeout` and `CommandError`."""
         if self._shim is None or not self._pid:
             raise CommandError("the container does not run")
         number = self._commands_begun = self._commands_begun + 1
@@ -223,11 +225,11 @@ class ProcessContainer:
             self._commands.pop(number, None)
         if report.is_timed_out:
             raise CommandTimeout
-        if report.refusal:
-            raise CommandError(report.refusal)
+        if report.error:
+            raise CommandError(report.error)
         return CommandResult(report.code, report.output.encode())
 
-    # --------------------------------------------------------------------------------------------------- one run
+    # One run
 
     async def _run_once(self, attempt: int, before: asyncio.Task[None] | None) -> None:
         if before is not None:
@@ -237,20 +239,20 @@ class ProcessContainer:
             if prepared is not None:
                 await self._run_process(prepared)
         except Exception as error:
-            logger.exception("container %s of pod %s cannot be run", self.container.name, self.pod.key)
+            logger.exception("running container %s of pod %s failed", self.container.name, self.pod.key)
             self._report_start_error(f"{type(error).__name__}: {error}", self._context.clock.wall_s())
         finally:
             self._forget_run()
 
     async def _prepare(self, attempt: int) -> Prepared | None:
-        """None: it will never be ready."""
-        retry_s, told = RETRY_S_MIN, ""
+        """None: a retry cannot help."""
+        retry_s, reported = RETRY_S_MIN, ""
         while True:
             try:
                 return await self._context.preparation.prepare(self.pod, self.container, attempt)
             except NotReadyError as error:
-                if str(error) != told:
-                    told = str(error)
+                if str(error) != reported:
+                    reported = str(error)
                     self._report_not_ready(error)
                 if not error.can_help_to_retry:
                     return None
@@ -265,15 +267,15 @@ class ProcessContainer:
         has_ended = False
         try:
             async for report in shim.reports():
-                has_ended = self._read_control(report) or has_ended
+                has_ended = self._handle_report(report) or has_ended
         finally:
             await shim.close()
         if not has_ended:
-            message = "the process that watches over it has ended, and it was killed"
+            message = "the shim ended, and the container was killed"
             self._report_exited(Report(exited=KILLED_CODE, at=self._context.clock.wall_s()), message)
 
-    def _read_control(self, report: Report) -> bool:
-        """Says whether that was the end."""
+    def _handle_report(self, report: Report) -> bool:
+        """Handle a report. Returns whether the container has ended."""
         if report.running:
             self._report_running(report)
         elif report.ran is not None:
@@ -294,9 +296,9 @@ class ProcessContainer:
         self._running, self._shim, self._pid = None, None, 0
         for waiting in self._commands.values():
             if not waiting.done():
-                waiting.set_result(Report(refusal="the container has ended"))
+                waiting.set_result(Report(error="the container has ended"))
 
-    # ------------------------------------------------------------------------------------------------------ stopping
+    # Stopping
 
     async def _terminate_process(self, grace_s: float) -> None:
         lifecycle, shim = self.container.lifecycle, self._shim
@@ -317,28 +319,28 @@ class ProcessContainer:
         if not await self._hook("FailedPostStartHook", "PostStartHook", handler, POST_START_S_MAX):
             self.stop(float(self.pod.spec.termination_grace_period_seconds or 0))
 
-    # ------------------------------------------------------------------------------------------------------- telling
+    # Reports
 
     def _report_not_ready(self, error: NotReadyError) -> None:
         if error.event:
             self._context.record_event(self.pod, True, error.event, str(error))
         else:
-            logger.warning("container %s of pod %s has to wait: %s", self.container.name, self.pod.key, error)
+            logger.warning("container %s of pod %s is not ready to start: %s", self.container.name, self.pod.key, error)
         creating = Waiting("PodInitializing" if self.pod.spec.init_containers else "ContainerCreating")
-        self._tell(error.waiting if error.waiting is not None else creating)
+        self._report_state(error.waiting if error.waiting is not None else creating)
 
     def _report_running(self, report: Report) -> None:
         context, health = self._context, first_health(self.container)
         self._pid = report.running
         self._running = Running(report.at, health.is_ready, health.is_started)
-        self._tell(self._running)
+        self._report_state(self._running)
         context.prober.begin(self.pod, self.container, self._role, self._attempt, report.at, context.address)
         lifecycle = self.container.lifecycle
         if lifecycle is not None and lifecycle.post_start is not None:
             context.group.start_background(self._after_start(lifecycle.post_start), name=f"{self.pod.key} postStart")
 
     def _report_start_error(self, message: str, wall_s: float) -> None:
-        """As a kubelet with containerd: it was started at the beginning of all times, and ended now."""
+        """As a kubelet with containerd: the start time is the epoch."""
         self._context.record_event(self.pod, True, "Failed", f"Error: {message}")
         self._end(Exited(START_ERROR_CODE, 0.0, wall_s, START_ERROR, message))
 
@@ -356,10 +358,10 @@ class ProcessContainer:
         self._running = None
         self._context.prober.end(self.pod.metadata.uid, self.container.name)
         self._context.timers.cancel(self._timer_key)
-        self._tell(state)
+        self._report_state(state)
 
-    def _tell(self, state: ContainerState) -> None:
-        self._context.tell(self.pod.metadata.uid, self.container.name, self._attempt, state)
+    def _report_state(self, state: ContainerState) -> None:
+        self._context.report_state(self.pod.metadata.uid, self.container.name, self._attempt, state)
 
     @property
     def _timer_key(self) -> tuple[str, str, str]:
@@ -367,7 +369,7 @@ class ProcessContainer:
 
 
 def _signal_of(name: str) -> int:
-    """The signal that asks it to end."""
+    """The stop signal."""
     with suppress(KeyError):
         return signal.Signals[name] if name else signal.SIGTERM
     return signal.SIGTERM

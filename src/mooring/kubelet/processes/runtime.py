@@ -1,14 +1,12 @@
-"""The process runtime: keeps the promise of `kubelet.runtime` with commands that this machine runs.
+"""The process runtime: implements `kubelet.runtime.Runtime` with processes of this machine.
 
-Comes in   start, stop, forget; what shims and probes tell
-Goes out   to the listener: waiting, running, exited; logs; events
+Input: start, stop and forget; reports of shims; probe results. Output: container states; logs; events.
 
- 1. It works while it is `opened`: before that, whatever an earlier life left is killed. Nothing is taken over: a
-    container that an earlier kubelet had is told as ended (code 255, Unknown, as after a restart of the machine), and
-    the worker starts it again as its policy says.
- 2. At the end all containers are asked to end, and killed after `END_S_MAX`.
- 3. A pod that is forgotten leaves nothing: processes, cgroups, directories.
- 4. Whoever may create pods runs commands as our user. Nothing here protects from that.
+ 1. Before it opens, processes of an earlier kubelet are killed. Containers are not adopted: a container that an earlier
+    kubelet started is reported as ended (exit code 255, Unknown, as after a reboot), and restarts by its policy.
+ 2. At the end all containers are stopped, and killed after `END_S_MAX`.
+ 3. A forgotten pod leaves no processes, cgroups or directories.
+ 4. Users who may create pods run commands as the user of this process.
 """
 
 from __future__ import annotations
@@ -40,7 +38,7 @@ from mooring.kubelet.volumes.manager import VolumeManager
 from mooring.kubelet.volumes.mounts import mount_ability
 
 END_S_MAX = 3.0
-"""How long containers have when mooring is ended. Their pods' graces may be longer, but somebody waits."""
+"""The grace period when mooring is stopped. Grace periods of pods may be longer, but the user waits."""
 UNKNOWN_EXIT_CODE, UNKNOWN_REASON = 255, "Unknown"
 
 logger = logging.getLogger(__name__)
@@ -48,15 +46,15 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ProcessSettings:
-    """What this runtime is to be."""
+    """Settings of the runtime."""
 
     directory: Path | None
-    """Where the pods are kept; None: in a directory that is gone at the end."""
+    """The directory of the pods; None: a temporary one."""
     host: HostFacts
 
 
 class ProcessRuntime:
-    """Has the processes of all pods of a fleet."""
+    """Runs the processes of all pods of the kubelets."""
 
     is_real = True
     pod_view = FullPod
@@ -112,11 +110,11 @@ class ProcessRuntime:
             prober=self._prober,
             group=group,
             address=host.address,
-            tell=self._tell,
+            report_state=self._report_state,
             record_event=needs.record_event,
         )
 
-    # ------------------------------------------------------------------------------------------------ for the workers
+    # Runtime
 
     def start(self, pod: KubeletPod, container: KubeletContainer, role: Role, attempt: int) -> None:
         if self._is_ending:
@@ -126,11 +124,11 @@ class ProcessRuntime:
     def adopt(
         self, pod: KubeletPod, container: KubeletContainer, role: Role, attempt: int, state: ContainerState
     ) -> None:
-        """Nobody outlives his mooring. What ran has ended, and nobody knows how."""
+        """Containers do not survive their kubelet: a running one is reported as ended, cause unknown."""
         if isinstance(state, Running):
             lost = Exited(UNKNOWN_EXIT_CODE, state.started_s, self._needs.clock.wall_s(), UNKNOWN_REASON)
-            # Not at once: whoever is just being taken over is not ready to hear of it.
-            asyncio.get_running_loop().call_soon(self._tell, pod.metadata.uid, container.name, attempt, lost)
+            # Later: the caller is still adopting the pod.
+            asyncio.get_running_loop().call_soon(self._report_state, pod.metadata.uid, container.name, attempt, lost)
 
     def stop(self, pod_uid: str, container: str, grace_s: float) -> None:
         one = self._pods.get(pod_uid, {}).get(container)
@@ -151,7 +149,7 @@ class ProcessRuntime:
             self._context.group.start(work, name=f"remove {pod_uid}")
 
     def remove_all_except(self, pod_uids: Collection[str]) -> None:
-        """These pods are still there; whatever is left of others goes."""
+        """Remove what is left of other pods."""
         for uid in self._directories.pods():
             if uid not in pod_uids and uid not in self._pods:
                 self.forget(uid)
@@ -164,7 +162,7 @@ class ProcessRuntime:
         path = self._directories.log(pod_uid, container, attempt)
         return LogFileReader(path, request, self._needs.clock, is_running).read()
 
-    # -------------------------------------------------------------------------------------------------- for the probes
+    # Probes
 
     async def run_command(self, pod_uid: str, container: str, argv: Sequence[str], timeout_s: float) -> CommandResult:
         one = self._pods.get(pod_uid, {}).get(container)
@@ -185,7 +183,7 @@ class ProcessRuntime:
     def record_event(self, pod: KubeletPod, is_warning: bool, reason: str, message: str) -> None:
         self._needs.record_event(pod, is_warning, reason, message)
 
-    # ----------------------------------------------------------------------------------------------------------- inside
+    # Containers
 
     def _one(self, pod: KubeletPod, container: KubeletContainer, role: Role) -> ProcessContainer:
         assert isinstance(pod, FullPod), f"pod {pod.key} was decoded without its commands"
@@ -197,7 +195,7 @@ class ProcessRuntime:
         one.pod, one.container = pod, container
         return one
 
-    def _tell(self, pod_uid: str, container: str, attempt: int, state: ContainerState) -> None:
+    def _report_state(self, pod_uid: str, container: str, attempt: int, state: ContainerState) -> None:
         if not self._is_ending:
             self._needs.listener.container_changed(pod_uid, container, attempt, state)
 
@@ -208,15 +206,15 @@ class ProcessRuntime:
         await asyncio.to_thread(self._directories.remove_pod, pod_uid)  # an emptyDir may be large
 
     async def _end(self) -> None:
-        """All containers, in order as far as time allows."""
+        """Stop all containers."""
         self._is_ending = True
-        everybody = [one for containers in self._pods.values() for one in containers.values()]
-        for one in everybody:
+        all_containers = [one for containers in self._pods.values() for one in containers.values()]
+        for one in all_containers:
             one.stop(END_S_MAX)
-        await run_bounded(ProcessContainer.wait_ended, everybody, limit=max(1, len(everybody)), name="end")
+        await run_bounded(ProcessContainer.wait_ended, all_containers, limit=max(1, len(all_containers)), name="end")
 
 
 async def _clear(directories: PodDirectories, clock: Clock) -> None:
-    """Kill and remove what a kubelet that was killed left of these directories."""
+    """Kill and remove what a killed kubelet left."""
     await kill_stale_processes(directories, clock)
     find_cgroups(directories.root).close()

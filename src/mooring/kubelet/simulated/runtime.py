@@ -1,13 +1,16 @@
-"""The simulated runtime: containers that are nothing but a place in their life.
+"""The simulated runtime: containers without processes, which follow the stages of their stage set.
 
-Comes in   start, stop, forget; alarms when a stage is over
-Goes out   to the listener: waiting, running, exited, as the life says
+Input: start, stop and forget; timers at the end of stages. Output: container states to the listener; logs.
 
- 1. Chance is drawn when a stage is entered and when it is left, from one stream: the same seed gives the same lives.
- 2. A waiting stage that is shorter than `UNTOLD_S` is not told: nobody would read it, and at 10,000 pods each request
-    counts. The state after it is.
- 3. A container that is asked to stop ends as its life says; or, if that is not soon enough, killed, with code 137.
- 4. What a container wrote is kept for this run and the one before, at most `LOG_LINES_MAX` lines each.
+ 1. Random numbers are drawn when a stage begins and when it ends, from one stream: the same seed gives the same run.
+ 2. A waiting stage shorter than `UNREPORTED_S` is not reported, only the state after it: each request counts with
+    10,000 pods.
+ 3. A container that is stopped ends as its stage set defines; if that takes longer than the grace period, it is killed
+    with exit code 137.
+ 4. The logs of the current and the previous run are kept, at most `LOG_LINES_MAX` lines each, the latest. A line is
+    formatted when it is read.
+ 5. `kubectl logs` first drops lines that are too old, then takes the tail, then limits the bytes. A follower gets each
+    line once, in order.
 """
 
 from __future__ import annotations
@@ -39,7 +42,7 @@ UNREPORTED_S = 0.5
 KILLED_CODE = 137
 SIGKILL = 9
 NO_VISITS: Mapping[str, int] = {}
-"""Of stages that take longer each time; nearly all lives have none."""
+"""Shared; only stages with a growing duration count their visits."""
 
 
 class LogLine(NamedTuple):
@@ -49,11 +52,11 @@ class LogLine(NamedTuple):
 
 
 Fill: TypeAlias = Callable[[str], str]
-"""Makes of a text what stands in the log."""
+"""Expands placeholders such as {pod} in a log line."""
 
 
 class LogBuffer:
-    """What one run of a container wrote."""
+    """The log of one run of a container."""
 
     __slots__ = ("_followers", "_left_out", "_written", "is_closed")
 
@@ -61,7 +64,7 @@ class LogBuffer:
         self.is_closed = is_closed
         self._written: list[tuple[float, Sequence[str], Fill]] = []
         self._left_out = 0
-        """How many lines were too old to be kept."""
+        """The number of lines that were dropped."""
         self._followers: list[asyncio.Future[None]] | None = None
 
     def write(self, wall_s: float, texts: Sequence[str], fill: Fill = str) -> None:
@@ -82,12 +85,12 @@ class LogBuffer:
         ]
 
     def close(self) -> None:
-        """The run is over."""
+        """The run has ended."""
         self.is_closed = True
         self._wake()
 
     async def wait_changed(self) -> None:
-        """Until there is another line, or the run is over."""
+        """Wait for another line, or for the end of the run."""
         follower: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._followers = [*(self._followers or ()), follower]
         await follower
@@ -102,7 +105,7 @@ class LogBuffer:
 
 
 class LogReader:
-    """One reading of a log."""
+    """One reader of a log."""
 
     def __init__(self, log: LogBuffer, request: LogRequest, clock: Clock) -> None:
         self._log = log
@@ -163,7 +166,7 @@ class _SimulatedContainer:
         self.stage_set = stage_set
         self.stage = stage_set.first
         self.next_begin = ""
-        """Where the next run begins; empty: at the first stage."""
+        """The first stage of the next run; empty: the first one of the stage set."""
         self.attempt = 0
         self.started_s = 0.0
         self.state: ContainerState | None = None
@@ -177,7 +180,7 @@ class _SimulatedContainer:
 
 
 class SimulatedRuntime:
-    """Keeps the promise of `runtime` for all pods of a fleet."""
+    """Implements `kubelet.runtime.Runtime` for all pods of the kubelets."""
 
     is_real = False
     pod_view = KubeletPod
@@ -197,7 +200,7 @@ class SimulatedRuntime:
     async def opened(self) -> AsyncIterator[None]:
         yield
 
-    # ------------------------------------------------------------------------------------------ for the workers
+    # Runtime
 
     def start(self, pod: KubeletPod, container: KubeletContainer, role: Role, attempt: int) -> None:
         simulated = self._simulated_container(pod, container, role)
@@ -229,7 +232,7 @@ class SimulatedRuntime:
         if simulated is None or isinstance(simulated.state, Exited):
             return
         if not isinstance(simulated.state, Running):
-            # It never ran. Nothing of it has to end, and nothing is told.
+            # It never ran: nothing has to end, and nothing is reported.
             self._timers.cancel(simulated)
             simulated.is_stopping = True
             return
@@ -241,7 +244,7 @@ class SimulatedRuntime:
         self._timers.set(simulated, min(for_s, grace_s), lambda: self._exit(simulated, code, "", "", signal))
 
     def resize(self, pod_uid: str, container: KubeletContainer, attempt: int) -> str:
-        """Nothing is ever too much."""
+        """Always succeeds."""
         return ""
 
     def forget(self, pod_uid: str) -> None:
@@ -259,7 +262,7 @@ class SimulatedRuntime:
             log = simulated.log if attempt == simulated.attempt else simulated.previous_log
         return LogReader(log if log is not None else LogBuffer(is_closed=True), request, self._clock).read()
 
-    # ------------------------------------------------------------------------------------------------ one life
+    # Stages
 
     def _simulated_container(self, pod: KubeletPod, container: KubeletContainer, role: Role) -> _SimulatedContainer:
         containers = self._pods.setdefault(pod.metadata.uid, {})
@@ -299,7 +302,7 @@ class SimulatedRuntime:
                 )
 
     def _stay(self, simulated: _SimulatedContainer) -> float | None:
-        """Set the alarm for the end of the stage."""
+        """Set the timer for the end of the stage."""
         stage, visits = simulated.stage, 0
         if stage.growth != 1.0:
             visits = simulated.visits.get(stage.name, 0)
@@ -324,14 +327,14 @@ class SimulatedRuntime:
 
 
 def _stage_like(stage_set: StageSet, state: Running) -> Stage:
-    """The stage of a life in which a container that runs so may be."""
+    """A stage that matches the state of an adopted container."""
     running = [stage for stage in stage_set.stages.values() if stage.state is StageState.RUNNING]
     alike = [stage for stage in running if stage.is_ready == state.is_ready]
     return (alike or running or [stage_set.first])[0]
 
 
 def _filled(pod: KubeletPod, container: KubeletContainer, text: str) -> str:
-    """With the names that a life can mention. Not `format`: a message may hold any braces."""
+    """Expands the placeholders. Not `format`: a text may contain any braces."""
     if "{" not in text:
         return text
     names = {

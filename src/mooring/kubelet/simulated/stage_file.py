@@ -1,20 +1,21 @@
-"""Lives from YAML.
+"""The YAML format of stage sets, and the built-in stage sets.
 
-Comes in   a text such as `lives_builtin` holds
-Goes out   lives; or a `LivesError` that says which field is wrong, what was found and what was wanted
+Input: the text of a file. Output: stage sets; or a `StageFileError` that names the field, what was found and what was
+expected.
 
     stageSets:
-      - name: flaky                          # the annotation mooring.dev/stages: flaky asks for it
-        match: {labels: {app: "web-*"}}      # or whoever matches; also annotations, namespace, container, image,
-                                             # role, ownerKind, restartPolicy
-        stages:                              # the first is where a run begins
+      - name: flaky                          # selected by the annotation mooring.dev/stages: flaky
+        match: {labels: {app: "web-*"}}      # or by a match; also annotations, namespace, container, image, role,
+                                             # ownerKind, restartPolicy
+        stages:                              # a run begins with the first one
           - {name: creating, state: waiting, reason: ContainerCreating, for: 200ms, jitter: 200ms}
           - {name: serving, state: running, ready: true, for: 1m, next: serving, failureRate: 0.1, failure: crashed}
           - {name: crashed, state: terminated, exitCode: 1}
-        stop: {for: 100ms, exitCode: 0}      # after SIGTERM; killed (137) if that is longer than it may take
+        stop: {for: 100ms, exitCode: 0}      # after SIGTERM; killed (137) if the grace period is shorter
 
- 1. What is not known is refused: a misspelt field would change a life in silence.
- 2. A stage without `next` goes on to the one that is written below it; a waiting or running one without `for` stays.
+ 1. Unknown fields are errors: a typing error would silently change the behaviour.
+ 2. A stage without `next` continues with the one below it. A waiting or running stage without `for` has no end.
+ 3. The first built-in stage set that matches is used. Those without `match` are used by name only.
 """
 
 from __future__ import annotations
@@ -160,17 +161,17 @@ STAGE_FIELDS = (
 
 
 class StageFileError(ValueError):
-    """A description of lives that cannot be read."""
+    """An invalid stage file."""
 
 
 def load_stage_sets(text: str = "", file: str = "<stages>") -> StageSets:
-    """The lives of a text, before those that are built in. Raises `LivesError` or `YamlError`."""
+    """The stage sets of a text, before the built-in ones. Raises `StageFileError` or `YamlError`."""
     own = read_stage_sets(text, file) if text.strip() else ()
     return StageSets(own, read_stage_sets(BUILTIN_STAGE_SETS, "<built-in stage sets>"))
 
 
 def read_stage_sets(text: str, file: str = "<stages>") -> tuple[StageSet, ...]:
-    """The lives of a text, in order. Raises `LivesError` or `YamlError`."""
+    """The stage sets of a text, in order. Raises `StageFileError` or `YamlError`."""
     fields = _Fields(load_document(text, file).data, file, ("stageSets",))
     stages = tuple(
         _stage_set(item, f"{file}: stageSets[{index}]") for index, item in enumerate(fields.list("stageSets"))
@@ -227,7 +228,7 @@ def _stage(data: object, where: str) -> Stage:
 
 
 def _with_failures(stage: Stage, fields: _Fields, where: str) -> Stage:
-    """A rate of failures is one more way, with its weight. The other ways are filled in by `_connected`."""
+    """Adds the failure stage as a transition with the failure rate as its weight."""
     rate, failure = fields.number("failureRate", 0.0), fields.text("failure")
     if bool(rate) != bool(failure):
         raise StageFileError(f"{where}: `failureRate` and `failure` (the stage that follows then) belong together")
@@ -243,7 +244,7 @@ def _with_failures(stage: Stage, fields: _Fields, where: str) -> Stage:
 
 
 def _connected(stages: Sequence[Stage], where: str) -> Iterator[Stage]:
-    """With the way to the stage below for those that name none."""
+    """Adds the transition to the stage below, for stages that name none."""
     for index, stage in enumerate(stages):
         is_left = stage.state is not StageState.TERMINATED and (stage.for_s is not None or stage.for_annotation)
         if is_left and not stage.transitions:
@@ -299,7 +300,7 @@ def _match(data: object, where: str) -> ContainerMatch | None:
 
 
 class _Fields:
-    """A mapping out of YAML, with answers in words when something is not as wanted."""
+    """A mapping of the YAML file with typed access. Errors name the field, what was found and what was expected."""
 
     def __init__(self, data: object, where: str, known: Sequence[str]) -> None:
         if not isinstance(data, Mapping):

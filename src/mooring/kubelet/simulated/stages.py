@@ -1,21 +1,21 @@
-"""Lives: what a simulated container does, as data.
+"""Stage sets: what simulated containers do, as data.
 
-Comes in   the lives that a file describes (`lives_file`), and those that are built in (`lives_builtin`)
-Goes out   the life of a container, and how long each of its stages takes
+Input: the stage sets of a file and the built-in ones (`stage_file`). Output: the stage set of a container, and the
+duration of each stage.
 
-A life is a graph of stages. A stage says what is seen of the container while it is in it, how long it stays there,
-and where it goes then. Several ways are taken by their weights.
+A stage set is a graph of stages. A stage defines the reported state of the container, its duration, and the next stage.
+Several transitions are chosen by weight.
 
     creating ──> serving                     a service
     creating ──> working ──> done            a job
-    creating ──> working ──> crashed ─ ─ ─ > creating    a crash loop: the kubelet starts it again
+    creating ──> working ──> crashed ─ ─ ─ > creating    a crash loop: the kubelet restarts the container
 
- 1. A stage that takes no time (`for_s` is None) is never left but by being stopped.
- 2. From a terminated stage there is no way but a new run, which the restart policy grants or not. `next` says where
-    that run begins; without it, at the first stage.
- 3. Which life: the one that an annotation names for the container; the one that an annotation names for the pod (its
-    containers, not what goes before them); the first that matches; the first built-in one that matches.
- 4. A life that an annotation names and nobody knows is told as the container's trouble, not kept from the user.
+ 1. A stage without a duration (`for_s` is None) ends only when the container is stopped.
+ 2. After a terminated stage only the kubelet starts a new run, by the restart policy. `next` of that stage names the
+    first stage of the new run; by default it is the first stage of the set.
+ 3. A container gets the stage set that an annotation names for it; or that an annotation names for the pod (regular
+    containers only); or the first one that matches, those of the file before the built-in ones.
+ 4. An annotation with an unknown name is reported as the waiting reason of the container.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from mooring.kubelet.views import KubeletContainer, KubeletPod
 STAGES_ANNOTATION = "mooring.dev/stages"
 CONTAINER_STAGES_PREFIX = "stages.mooring.dev/"
 STAGE_S_MIN = 0.001
-"""No stage is shorter, so that a circle of stages that take no time cannot stop the world."""
+"""The minimum duration of a stage, so that a cycle of stages without duration does not block the loop."""
 
 
 class StageState(Enum):
-    """What is seen of a container in a stage."""
+    """The reported state of a container in a stage."""
 
     WAITING = "waiting"
     RUNNING = "running"
@@ -64,17 +64,17 @@ class Stage:
     for_s: float | None = None
     jitter_s: float = 0.0
     growth: float = 1.0
-    """By which the time grows with each visit of the same run, up to `for_s_max`."""
+    """The factor by which the duration grows with each visit within a run, up to `for_s_max`."""
     for_s_max: float = 0.0
     for_annotation: str = ""
-    """An annotation of the pod that says how long, instead of `for_s`."""
+    """A pod annotation that overrides `for_s`."""
     transitions: tuple[Transition, ...] = ()
     log: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class StopBehavior:
-    """How it ends when it is asked to."""
+    """How a container ends after SIGTERM."""
 
     for_s: float = 0.1
     jitter_s: float = 0.0
@@ -83,7 +83,7 @@ class StopBehavior:
 
 @dataclass(frozen=True, slots=True)
 class ContainerMatch:
-    """Whose life it is. All that is said must hold; patterns are those of file names."""
+    """Which containers a stage set applies to. All given fields must match; values are file name patterns."""
 
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
@@ -117,10 +117,10 @@ class ContainerMatch:
 class StageSet:
     name: str
     stages: Mapping[str, Stage]
-    """By name; the first is where a run begins."""
+    """By name; a run begins with the first."""
     stop: StopBehavior = StopBehavior()
     match: ContainerMatch | None = None
-    """None: only for those who ask for it by name."""
+    """None: the stage set is used only by name."""
 
     @property
     def first(self) -> Stage:
@@ -128,7 +128,7 @@ class StageSet:
 
 
 class StageSets:
-    """All lives that are known, first those that somebody wrote for this fleet."""
+    """All known stage sets, those of the user first."""
 
     def __init__(self, own: Sequence[StageSet], builtin: Sequence[StageSet]) -> None:
         self._ordered = (*own, *builtin)
@@ -137,7 +137,7 @@ class StageSets:
             self._by_name.setdefault(stage_set.name, stage_set)
 
     def of(self, pod: KubeletPod, container: KubeletContainer, role: Role) -> StageSet:
-        """The life of a container."""
+        """The stage set of a container."""
         named = self._named(pod, container, role)
         if named:
             return self._by_name.get(named) or self._unknown(named)
@@ -172,14 +172,14 @@ def stage_duration_s(text: str) -> float:
 
 
 def stage_delay_s(stage: Stage, pod: KubeletPod, visits: int, entropy: Entropy) -> float | None:
-    """How long a container stays in a stage, at its visit of that number (from 0); None: for good."""
+    """The duration of a stage, at its visit of that number (from 0); None: without end."""
     for_s = _said_by_annotation_s(stage, pod)
     if for_s is None:
         for_s = stage.for_s
     if for_s is None:
         return None
     if stage.growth != 1.0 and visits:
-        # No power of its own: a container that loops for a year must not overflow a float.
+        # Not a power: a container that loops for a year must not overflow a float.
         for _ in range(min(visits, 64)):
             for_s *= stage.growth
     if stage.for_s_max:
@@ -190,7 +190,7 @@ def stage_delay_s(stage: Stage, pod: KubeletPod, visits: int, entropy: Entropy) 
 
 
 def next_stage(stage: Stage, entropy: Entropy) -> str:
-    """The name of the stage that follows; empty if none does."""
+    """The name of the next stage; empty if there is none."""
     transitions = stage.transitions
     if len(transitions) <= 1:
         return transitions[0].stage if transitions else ""
@@ -209,7 +209,7 @@ def _said_by_annotation_s(stage: Stage, pod: KubeletPod) -> float | None:
     try:
         return stage_duration_s(text)
     except ValueError:
-        return None  # the stage's own time then: an annotation is no place to fail a pod for
+        return None  # an invalid annotation is ignored
 
 
 def _match_all(wanted: Mapping[str, str], have: Mapping[str, str]) -> bool:

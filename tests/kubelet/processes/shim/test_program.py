@@ -207,7 +207,7 @@ def test_commands_run_beside_the_process(
             await anext(reports)
             started.run(5, entered(SHELL, "-c", script), timeout_s)
             ran = await anext(reports)
-            assert (ran.ran, ran.code, ran.is_timed_out, ran.refusal) == (5, code, is_timed_out, "")
+            assert (ran.ran, ran.code, ran.is_timed_out, ran.error) == (5, code, is_timed_out, "")
             # On a busy machine a command may be too late before it has said anything.
             assert ran.output == output or (is_timed_out and ran.output == "")
 
@@ -219,7 +219,7 @@ def test_a_command_that_cannot_be_started_is_refused(tmp_path: Path) -> None:
         async with shim(tmp_path, "exec sleep 600") as (started, reports):
             await anext(reports)
             started.run(1, entered("/no/such/program"), LIMIT_S)
-            assert "no such file" in (await anext(reports)).refusal
+            assert "no such file" in (await anext(reports)).error
 
     played(story)
 
