@@ -39,8 +39,8 @@ class ProcessNodes:
     """Where the API server finds the logs."""
 
 
-def process_fleet(client: Client, clock: Clock, entropy: Entropy, directory: Path | None, count: int) -> Kubelets:
-    return _fleet(client, clock, entropy, directory, host_settings(host_facts(), count))
+def process_kubelets(client: Client, clock: Clock, entropy: Entropy, directory: Path | None, count: int) -> Kubelets:
+    return _kubelets(client, clock, entropy, directory, host_settings(host_facts(), count))
 
 
 async def run_process_nodes(
@@ -56,19 +56,19 @@ async def run_process_nodes(
         authorization=connection,
         attributes=of_node(host.name),
     )
-    fleets: list[Kubelets] = []
+    started: list[Kubelets] = []
 
     async def logs(question: PageRequest) -> PageResponse:
         # What the node says of its port has to be known before there is a fleet.
-        return await container_logs_page(question, client, fleets[0]) if fleets else not_found()
+        return await container_logs_page(question, client, started[0]) if started else not_found()
 
     async with open_secure_port(port, {PATH: logs}, clock, entropy.fork("port")) as number:
         settings = replace(host_settings(host, wanted.count), port=number)
-        fleets.append(_fleet(client, clock, entropy, wanted.directory, settings))
-        await fleets[0].run()
+        started.append(_kubelets(client, clock, entropy, wanted.directory, settings))
+        await started[0].run()
 
 
-def _fleet(
+def _kubelets(
     client: Client, clock: Clock, entropy: Entropy, directory: Path | None, settings: KubeletSettings
 ) -> Kubelets:
     assert settings.host is not None, "real nodes are a machine"

@@ -237,7 +237,7 @@ class _Assembly:
 
     def _create_volume_claims(self, owner: Pod, volumes: Mapping[str, Document]) -> None:
         """Does what the ephemeral volume controller would do. Raises `StatusError`."""
-        from mooring.controllers.ephemeral_volume import claim_of  # imports the controllers
+        from mooring.controllers.volume.ephemeral import claim_of  # imports the controllers
 
         assert self._server is not None, f"pod {owner.key} is new"
         namespace = owner.metadata.namespace
@@ -250,7 +250,7 @@ class _Assembly:
 
     def _with_device_claims(self, pod: Pod, owner: Pod) -> Pod:
         """Does what the resource claim controller would do. Raises `StatusError`."""
-        from mooring.controllers.resource_claim_plan import template_claim
+        from mooring.controllers.resourceclaim.plan import template_claim
 
         assert self._server is not None, f"pod {owner.key} is new"
         statuses = list(pod.status.resource_claim_statuses)

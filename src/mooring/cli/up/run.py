@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mooring import __version__
-from mooring.apiserver.desk import Desk
+from mooring.apiserver.server import ApiServer
 from mooring.cli.errors import input_error
 from mooring.cli.up.settings import KUBECONFIG_NAME, UpOptions, cluster_settings
 from mooring.cluster.cluster import ClusterError, RunningCluster, run_cluster
@@ -143,20 +143,20 @@ class _Run:
             settings = replace(self._settings, kubeconfig=kubeconfig)
             fill = self._clone if self._dump is not None else None
             async with run_cluster(settings, self._clock, system_entropy(), fill) as cluster:
-                if settings.runs("nodes") and settings.nodes and not await self._wait_nodes(cluster.desk):
+                if settings.runs("nodes") and settings.nodes and not await self._wait_nodes(cluster.api_server):
                     return
                 _print_banner(cluster, settings)
                 end_loading()
                 if self._objects:
-                    await self._create_objects(cluster.desk)
+                    await self._create_objects(cluster.api_server)
                 await self._stop.wait()
 
-    async def _wait_nodes(self, desk: Desk) -> bool:
+    async def _wait_nodes(self, api_server: ApiServer) -> bool:
         """Until the nodes are registered. Returns False if the user stops the cluster before."""
         from mooring.cluster.objects import wait_nodes
 
         async with TaskGroup("start") as group:
-            registered = group.start_background(wait_nodes(desk, self._settings.nodes), name="nodes")
+            registered = group.start_background(wait_nodes(api_server, self._settings.nodes), name="nodes")
             stopped = group.start_background(self._stop.wait(), name="stop")
             await asyncio.wait((registered, stopped), return_when=asyncio.FIRST_COMPLETED)
             return registered.done()
@@ -178,7 +178,7 @@ class _Run:
         with temporary_directory("mooring-kubeconfig-") as folder:
             yield folder / KUBECONFIG_NAME
 
-    async def _clone(self, desk: Desk) -> None:
+    async def _clone(self, api_server: ApiServer) -> None:
         from mooring.cli.terminal import ProgressBar
         from mooring.cluster.clone import clone
 
@@ -186,7 +186,7 @@ class _Run:
         began_s = self._clock.now_s()
         documents, self._dump = [each.document for each in self._dump], None
         with ProgressBar("cloning", len(documents), self._clock) as progress:
-            report = await clone(desk, documents, advance=progress.advance, stop=self._stop)
+            report = await clone(api_server, documents, advance=progress.advance, stop=self._stop)
         if self._stop.is_set():
             directory = self._settings.data_directory
             advice = f"; delete {directory}, which has a part of the dump" if directory is not None else ""
@@ -195,13 +195,13 @@ class _Run:
             click.echo(wrapped(line, shutil.get_terminal_size().columns) if sys.stdout.isatty() else line)
         click.echo()
 
-    async def _create_objects(self, desk: Desk) -> None:
+    async def _create_objects(self, api_server: ApiServer) -> None:
         """Create the objects of `-f`, and report when their Deployments are available."""
         from mooring.cluster.objects import wait_available
 
         async def work() -> None:
-            await self._create_each(desk)
-            async for line in wait_available(desk, [each.document for each in self._objects]):
+            await self._create_each(api_server)
+            async for line in wait_available(api_server, [each.document for each in self._objects]):
                 click.echo(line)
             sys.stdout.flush()
 
@@ -209,20 +209,20 @@ class _Run:
             group.start_background(work(), name="create")
             await self._stop.wait()
 
-    async def _create_each(self, desk: Desk) -> None:
+    async def _create_each(self, api_server: ApiServer) -> None:
         from mooring.api.errors import UnknownKindError
         from mooring.client.errors import AlreadyExistsError, ClientError
         from mooring.cluster.objects import create_object, loopback_client, wait_default_account
 
-        client = loopback_client(desk)
+        client = loopback_client(api_server)
         for each in self._objects:
             metadata = each.document["metadata"]
             title = f"{each.document['kind'].lower()}/{metadata.get('name') or metadata.get('generateName', '')}"
             try:
-                await create_object(desk, client, each.document)
+                await create_object(api_server, client, each.document)
                 click.echo(f"{title} created")
                 if each.document["kind"] == "Namespace" and self._settings.creates_default_accounts():
-                    await wait_default_account(desk, metadata.get("name", ""))
+                    await wait_default_account(api_server, metadata.get("name", ""))
             except AlreadyExistsError:
                 click.echo(f"{title} exists already")
             except (ClientError, UnknownKindError) as error:

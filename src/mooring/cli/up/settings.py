@@ -84,8 +84,7 @@ def cluster_settings(options: UpOptions, nodes_cloned: int) -> ClusterSettings:
 def _check_controllers(names: tuple[str, ...]) -> None:
     if names == ("*",):
         return  # the usual case, which need not import the controllers now
-    from mooring.controllers.names import check_names
-    from mooring.controllers.table import CONTROLLERS
+    from mooring.controllers.table import CONTROLLERS, check_names
 
     try:
         check_names(names, tuple(CONTROLLERS))
