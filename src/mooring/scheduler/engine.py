@@ -31,7 +31,7 @@ from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.catalogue import default_registry
 from mooring.scheduler.config import SchedulerConfiguration, expand_profiles
 from mooring.scheduler.cycle.decision import Decision
-from mooring.scheduler.cycle.sampling import Sampling, sampling_for
+from mooring.scheduler.cycle.filter_nodes import Sampling, sampling_for
 from mooring.scheduler.cycle.schedule_pod import NowS, SchedulingCycle, TieBreak
 from mooring.scheduler.framework.guard import PluginError
 from mooring.scheduler.framework.plugin import Reserve

@@ -28,7 +28,7 @@ from mooring.kit.worker_pool import WorkerPool
 from mooring.scheduler.binding.cycle import Binding
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.decision import PreemptionPlan
-from mooring.scheduler.framework.plugin import FollowUp
+from mooring.scheduler.framework.post_filter import FollowUp
 from mooring.scheduler.framework.waiting_pods import WaitingPods
 from mooring.scheduler.reporting.reports import Reports
 

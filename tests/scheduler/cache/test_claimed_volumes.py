@@ -20,8 +20,7 @@ from mooring.api.views.volumes import (
 )
 from mooring.scheduler.cache.attachments import AttachmentColumns
 from mooring.scheduler.cache.claimed_volumes import ClaimedVolumes, volume_of_claim
-from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.transaction import Transaction
+from mooring.scheduler.cache.columns import Columns, Transaction
 from mooring.scheduler.cache.volumes import AttachedVolumes
 from tests.builders import claim_volume, node, pod
 from tests.storage_builders import attachment, bound, ephemeral, storage_class, volume, waiting

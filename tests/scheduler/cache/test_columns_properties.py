@@ -9,9 +9,8 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 
-from mooring.scheduler.cache.columns import Columns
+from mooring.scheduler.cache.columns import Columns, Transaction
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.cache.transaction import Transaction
 from tests.scheduler.cache.logical_state import logical_state
 from tests.scheduler.random_history import History, Seeds, event_seeds, forgetful, world_seeds
 from tests.scheduler.random_world import World

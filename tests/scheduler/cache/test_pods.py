@@ -11,7 +11,7 @@ from mooring.api.views.volumes import ImageVolumeSource, Volume
 from mooring.kit.clock import parse_rfc3339
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import NO_START_S, Nominations, PodInfo, host_ports, signature_key
-from mooring.scheduler.cache.ports import HostPort
+from mooring.scheduler.cache.resources import HostPort
 from tests.api.builders import container, node_selector, preferred, resized, sidecar, term
 from tests.builders import HOSTNAME, ZONE, claim_volume, disk, owned_by, pod, pods_like, spread
 

@@ -11,8 +11,7 @@ from mooring.api.views.volumes import (
     RBDVolumeSource,
     Volume,
 )
-from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.transaction import Transaction
+from mooring.scheduler.cache.columns import Columns, Transaction
 from mooring.scheduler.cache.volumes import disks_of
 from tests.builders import disk, node, pod
 

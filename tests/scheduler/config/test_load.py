@@ -8,10 +8,10 @@ from mooring.api.views.pod import NodeAffinity, TopologySpreadConstraint
 from mooring.api.views.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from mooring.api.yaml import load_document
 from mooring.scheduler.config.load import load_configuration
-from mooring.scheduler.config.problems import ConfigurationError
 from mooring.scheduler.config.profiles import default_profile
 from mooring.scheduler.config.types import (
     ClientConnectionConfiguration,
+    ConfigurationError,
     DefaultPreemptionArgs,
     DynamicResourcesArgs,
     Extender,

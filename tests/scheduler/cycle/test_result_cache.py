@@ -10,9 +10,8 @@ import pytest
 
 from mooring.api.views.pod import Pod
 from mooring.scheduler.cache.arrays import Int64s, ReasonBits, Rows, length_of
-from mooring.scheduler.cache.columns import Columns
+from mooring.scheduler.cache.columns import Columns, Transaction
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.cache.transaction import Transaction
 from mooring.scheduler.catalogue import PLUGINS
 from mooring.scheduler.cycle import result_cache
 from mooring.scheduler.cycle.result_cache import ResultCache
@@ -20,8 +19,8 @@ from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.plugin import SKIP, Filter, Proceed, Scope, Score, Skip
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.framework.status import Reason
+from mooring.scheduler.plugins.default_preemption import VictimTable
 from mooring.scheduler.plugins.inter_pod_affinity import InterPodAffinity, RequiredTerms
-from mooring.scheduler.plugins.victims import VictimTable
 from tests.api.builders import preferred
 from tests.builders import HOSTNAME, MIB, ZONE, node, owned_by, pod, pods_like
 from tests.device_builders import device_class, gpus

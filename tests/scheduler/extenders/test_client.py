@@ -18,9 +18,8 @@ from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.event_buffer import EventBuffer
 from mooring.scheduler.extenders.client import bind_with_extenders, run_exchange
-from mooring.scheduler.extenders.extender import extenders_of
+from mooring.scheduler.extenders.extender import ExtenderError, extenders_of
 from mooring.scheduler.extenders.http import HttpTransport
-from mooring.scheduler.extenders.transport import ExtenderError
 from tests.builders import node, pod
 from tests.scheduler.config.builders import configuration
 from tests.scheduler.extenders.builders import NamesAsObjects, written

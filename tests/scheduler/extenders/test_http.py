@@ -12,9 +12,8 @@ from aiohttp import web
 from mooring.kit.loop import run_real
 from mooring.kit.tasks import run_bounded
 from mooring.scheduler.extenders import http
-from mooring.scheduler.extenders.extender import Extender
+from mooring.scheduler.extenders.extender import Extender, ExtenderError
 from mooring.scheduler.extenders.http import ExtenderTLSError, HttpTransport, tls_of
-from mooring.scheduler.extenders.transport import ExtenderError
 from tests.scheduler.extenders.builders import extender
 from tests.scheduler.extenders.server import CERTIFICATES, Script, Server, server_security, serving
 

@@ -24,7 +24,7 @@ from mooring.scheduler.extenders.requests import (
     preempt_with_extenders,
     prioritize_with_extenders,
 )
-from mooring.scheduler.framework.preemption import Victims
+from mooring.scheduler.framework.post_filter import Victims
 from tests.builders import node, pod
 from tests.scheduler.extenders.builders import NamesAsObjects, answering, drive, extender, only
 from tests.scheduler.harness import engine_of

@@ -14,12 +14,10 @@ from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.catalogue import PLUGINS
 from mooring.scheduler.config.types import InterPodAffinityArgs
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.framework.failed_attempt import FailedAttempt
 from mooring.scheduler.framework.plugin import (
     Filter,
     Plugin,
     PostFilter,
-    PostFilterResult,
     PreEnqueue,
     PreFilter,
     PreScore,
@@ -28,6 +26,7 @@ from mooring.scheduler.framework.plugin import (
     Scope,
     Score,
 )
+from mooring.scheduler.framework.post_filter import FailedAttempt, PostFilterResult
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.framework.status import Code, Reason, Status
 from mooring.scheduler.plugins.inter_pod_affinity import InterPodAffinity, OwnTerms, RequiredTerms

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from mooring.api.views.meta import ApiObject
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
-from mooring.scheduler.cache.columns import Columns
+from mooring.scheduler.cache.columns import Columns, Transaction
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.cache.transaction import Transaction
 from mooring.scheduler.catalogue import default_registry
 from mooring.scheduler.config import ConfigurationError, Problem
 from mooring.scheduler.cycle.decision import Decision
@@ -32,8 +31,7 @@ from mooring.scheduler.framework.adapter import (
 )
 from mooring.scheduler.framework.guard import PluginError
 from mooring.scheduler.framework.node_plugins import FilterPlugin, NodeInfo, NodePlugin, ScorePlugin, Status
-from mooring.scheduler.framework.normalize import scaled_to_best
-from mooring.scheduler.framework.plugin import Filter, Permit, Scope, Score
+from mooring.scheduler.framework.plugin import Filter, Permit, Scope, Score, scaled_to_best
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.registry import BadPluginError
 from mooring.scheduler.framework.status import REASONS_MAX, Code, Reason, status_of

@@ -13,7 +13,7 @@ from mooring.api.views.volumes import (
     CSIVolumeSource,
     Volume,
 )
-from mooring.scheduler.cache.transaction import Transaction
+from mooring.scheduler.cache.columns import Transaction
 from mooring.scheduler.framework.plugin import SKIP, Proceed
 from mooring.scheduler.framework.status import Code
 from mooring.scheduler.plugins.node_volume_limits import ERRORS_MAX, NodeVolumeLimits

@@ -12,8 +12,8 @@ import numpy as np
 from hypothesis import given, settings
 
 from mooring.scheduler.cache.arrays import Int64s
+from mooring.scheduler.cache.columns import Transaction
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.cache.transaction import Transaction
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.plugin import SKIP, Adjustable, Filter, Score
 from mooring.scheduler.framework.status import Status

@@ -8,7 +8,7 @@ from mooring.api.views.meta import ApiObject
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import PodDisruptionBudget
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.plugins.victims import Budgets, importance_key
+from mooring.scheduler.plugins.default_preemption import Budgets, importance_key
 from tests.api.builders import selector
 from tests.builders import HOSTNAME, ZONE, budget, node, pod, pods_like, spread
 from tests.scheduler.harness import decide, engine_of

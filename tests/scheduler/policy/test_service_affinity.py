@@ -12,7 +12,7 @@ from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Service, ServiceSpec
 from mooring.kit.entropy import Entropy
-from mooring.scheduler.cache.transaction import Transaction
+from mooring.scheduler.cache.columns import Transaction
 from mooring.scheduler.config import ConfigurationError
 from mooring.scheduler.framework.events import ActionType, ClusterEvent, EventResource
 from mooring.scheduler.framework.plugin import SKIP

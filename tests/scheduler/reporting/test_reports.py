@@ -22,8 +22,7 @@ from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.status import Status
 from mooring.scheduler.queue.queued_pod import QueuedPod
-from mooring.scheduler.reporting.metrics import Metrics
-from mooring.scheduler.reporting.plugin_timing import PluginTiming
+from mooring.scheduler.reporting.metrics import Metrics, PluginTiming
 from mooring.scheduler.reporting.reports import ATTEMPTS_LOGGED, SAMPLED_ONE_IN, DecisionLog, Reports
 from mooring.scheduler.reporting.status_writer import StatusWriter
 from tests.builders import node, pod

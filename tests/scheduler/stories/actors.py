@@ -22,8 +22,7 @@ from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
 from mooring.scheduler.catalogue import PLUGINS
 from mooring.scheduler.config import load_configuration
-from mooring.scheduler.extenders.extender import Extender
-from mooring.scheduler.extenders.transport import Transport
+from mooring.scheduler.extenders.extender import Extender, Transport
 from mooring.scheduler.framework.plugin import Plugin
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.plugins.volume_binding.plugin import VolumeBinding

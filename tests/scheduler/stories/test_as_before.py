@@ -14,7 +14,7 @@ from mooring.client.interface import Client
 from mooring.kit.clock import VirtualClock
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.cache.ports import ANY_ADDRESS, HostPort
+from mooring.scheduler.cache.resources import ANY_ADDRESS, HostPort
 from mooring.scheduler.framework.plugin import Permit, PreBind, Reserve, Wait
 from mooring.scheduler.framework.status import Status
 from tests.builders import HOSTNAME, ZONE, disk, node, pod, pods_like, spread
@@ -72,7 +72,9 @@ def fingerprint(columns: Columns) -> Mapping[str, object]:
             if each.rows or each.rows_terminating
         ],
         "counters": [np.trim_zeros(each.rows[: columns.height], "b").tolist() for each in columns.selectors.counters],
-        "terms": sorted((str(each.term.key), each.domain_counts().tolist()) for each in columns.terms if each.carriers),
+        "terms": sorted(
+            (str(each.term.key), each.domain_counts().tolist()) for each in columns.terms if each.pod_count
+        ),
         "ports": {
             name: [columns.ports.conflicts_at((port,), row) for port in _PORTS] for name, row in columns.row_of.items()
         },

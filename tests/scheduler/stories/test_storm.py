@@ -304,7 +304,7 @@ def _what_is_left(scheduler: Scheduler) -> Written:
         "pods": len(columns.pods),
         "promises": len(list(columns.nominations.nodes())),
         "used": int(abs(columns.resources.used).sum()),
-        "carried terms": sum(term.carriers for term in columns.terms),
+        "existing terms": sum(term.pod_count for term in columns.terms),
         "counted labels": sum(1 for each in columns.selectors.classes if each.rows or each.rows_terminating),
         "held by the plugin": len(Whim.holding),
         "held by VolumeBinding": held_by_volume_binding(scheduler) != HOLDS_NOTHING,

@@ -28,10 +28,8 @@ from mooring.api.views.pod import ContainerStatus, Pod, PodSpec
 from mooring.api.views.volumes import Volume
 from mooring.kit.clock import parse_rfc3339
 from mooring.scheduler.cache.arrays import Int64s
-from mooring.scheduler.cache.ports import ANY_ADDRESS, HostPort
-from mooring.scheduler.cache.resources import ResourceColumns
-from mooring.scheduler.cache.selectors import LabelClass, SelectorColumns
-from mooring.scheduler.cache.terms import CarriedTerm, PodTerms, TermColumns
+from mooring.scheduler.cache.resources import ANY_ADDRESS, HostPort, ResourceColumns
+from mooring.scheduler.cache.selectors import ExistingTerm, LabelClass, PodTerms, SelectorColumns, TermColumns
 
 Derived = TypeVar("Derived")
 NO_START_S = float("inf")
@@ -45,7 +43,6 @@ class PodSignature:
     __slots__ = (
         "_derived",
         "_family",
-        "affinity_error",
         "host_ports",
         "key",
         "label_class",
@@ -79,8 +76,7 @@ class PodSignature:
         self.registered = False
         self.request_vector: Int64s
         self.label_class: LabelClass
-        self.terms: tuple[CarriedTerm, ...] = ()
-        self.affinity_error: str | None = None
+        self.terms: tuple[ExistingTerm, ...] = ()
         self._family = b""
 
     @property
@@ -302,10 +298,8 @@ class SignatureRegistry:
         return known
 
     def register(self, signature: PodSignature) -> None:
-        terms = PodTerms(signature.view)
-        signature.affinity_error = terms.error
         signature.label_class = self._selectors.label_class(signature.namespace, signature.labels)
-        signature.terms = self._terms.adopt(terms)
+        signature.terms = self._terms.register(PodTerms(signature.view))
         signature.registered = True
         self._signatures[signature.key] = signature
 

@@ -18,7 +18,6 @@ from mooring.api.label_syntax import label_key_errors
 from mooring.api.nodeselector import compile_lenient
 from mooring.api.views.pod import NodeAffinity, TopologySpreadConstraint
 from mooring.api.views.selectors import NodeSelector
-from mooring.scheduler.config.problems import Problem, child, duplicate, forbidden, invalid, not_supported, required
 from mooring.scheduler.config.types import (
     API_VERSION,
     LEAST_ALLOCATED,
@@ -40,11 +39,18 @@ from mooring.scheduler.config.types import (
     PluginConfig,
     PluginSet,
     PodTopologySpreadArgs,
+    Problem,
     Profile,
     SchedulerConfiguration,
     ScoringStrategy,
     UtilizationShapePoint,
     VolumeBindingArgs,
+    child,
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
 )
 
 REMOVED_PLUGINS = frozenset({"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"})

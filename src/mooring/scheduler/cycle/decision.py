@@ -17,7 +17,7 @@ import msgspec
 from msgspec import field
 
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.framework.plugin import FollowUp
+from mooring.scheduler.framework.post_filter import FollowUp
 from mooring.scheduler.framework.status import Code, Status
 
 

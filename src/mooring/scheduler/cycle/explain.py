@@ -18,9 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mooring.scheduler.cache.arrays import Float64s, Int64s, ReasonBits
-from mooring.scheduler.cache.columns import Columns
+from mooring.scheduler.cache.columns import Columns, Transaction
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.cache.transaction import Transaction
 from mooring.scheduler.framework.guard import PluginError
 from mooring.scheduler.framework.obstacle import ExplainContext, Obstacle, ObstacleKind
 from mooring.scheduler.framework.plugin import Adjustable, Filter, Plugin, Proceed, Scope

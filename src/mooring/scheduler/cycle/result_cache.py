@@ -29,14 +29,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from mooring.scheduler.cache.arrays import Bools, Int64s, Rows, UInt8s, length_of
-from mooring.scheduler.cache.columns import Columns
+from mooring.scheduler.cache.columns import Columns, Transaction
 from mooring.scheduler.cache.pods import PodInfo, PodSignature
-from mooring.scheduler.cache.transaction import Transaction
-from mooring.scheduler.framework.diagnosis import Diagnosis
-from mooring.scheduler.framework.failed_attempt import Cache, RowCache
 from mooring.scheduler.framework.plugin import SKIP, Plugin, PreFilter, Proceed, Scope, Skip
+from mooring.scheduler.framework.post_filter import Cache, RowCache
 from mooring.scheduler.framework.profile import FilterUse, Profile, ScoreUse
-from mooring.scheduler.framework.status import Status
+from mooring.scheduler.framework.status import Diagnosis, Status
 
 FITS = 255
 """`first` of a row that no filter rejects; the numbers of filters are smaller."""

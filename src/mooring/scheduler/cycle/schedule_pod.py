@@ -11,32 +11,31 @@ decision. The steps are those of kube-scheduler's `schedule_one.go`, and there i
    before it ended.
 2. A decision in full takes the same steps and reports more of them.
 3. A user's plugin that fails ends this one cycle (`PluginError`, see `framework.guard`).
+4. The total of a row is the cached total of the row-local plugins plus the scores of the cluster-scoped ones.
+   Normalizing depends on which rows are feasible, so cached totals are used only if the feasible rows are those that
+   the row-local filters let through, or if no cached score varies between nodes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from msgspec.structs import replace
 
-from mooring.scheduler.cache.arrays import Int64s, Rows
+from mooring.scheduler.cache.arrays import Int64s, Rows, length_of, places_of_max
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.cycle.attempt import UNSEEN, Attempt
+from mooring.scheduler.cycle.attempt import UNSEEN, Attempt, diagnose
 from mooring.scheduler.cycle.decision import Decision, PreemptionPlan
-from mooring.scheduler.cycle.diagnosis import diagnose
-from mooring.scheduler.cycle.filter_nodes import filter_all_nodes, find_feasible_nodes, run_pre_filter_phase
-from mooring.scheduler.cycle.post_filter import UnschedulableAttempt
-from mooring.scheduler.cycle.result_cache import ResultCache
-from mooring.scheduler.cycle.sampling import Sampling
-from mooring.scheduler.cycle.score_nodes import best_rows, run_pre_scores, score_details
-from mooring.scheduler.framework.diagnosis import Diagnosis, FitError
+from mooring.scheduler.cycle.filter_nodes import Sampling, filter_all_nodes, find_feasible_nodes, run_pre_filter_phase
+from mooring.scheduler.cycle.result_cache import REJECTED, ResultCache
 from mooring.scheduler.framework.guard import PluginError
-from mooring.scheduler.framework.plugin import FollowUp, PostFilter, PostFilterResult
-from mooring.scheduler.framework.profile import Profile
-from mooring.scheduler.framework.status import Code, Status
+from mooring.scheduler.framework.plugin import SKIP, PostFilter
+from mooring.scheduler.framework.post_filter import FollowUp, PostFilterResult
+from mooring.scheduler.framework.profile import Profile, ScoreUse
+from mooring.scheduler.framework.status import Code, Diagnosis, FitError, Status
 
 TieBreak = Callable[[Sequence[int] | Int64s], int]
 """Selects one of several rows with the same score."""
@@ -177,9 +176,9 @@ class SchedulingCycle:
         return replace(failed, node_names=attempt.node_names, node_to_status=node_to_status)
 
     def _run_post_filters(self, attempt: Attempt, in_full: bool) -> Decision:
-        diagnosis, outcome, failed = diagnose(attempt), PostFilterOutcome(), UnschedulableAttempt(attempt)
+        diagnosis, outcome = diagnose(attempt), PostFilterOutcome()
         for plugin in self.profile.post_filters:
-            if outcome.take(plugin, plugin.post_filter(failed)):
+            if outcome.take(plugin, plugin.post_filter(attempt)):
                 break
         return self._unschedulable(attempt, diagnosis, outcome, in_full)
 
@@ -272,3 +271,70 @@ def _failed_filter(attempt: Attempt) -> Status | None:
         return None
     failed: list[int] = np.flatnonzero(attempt.is_rejected_with(Code.ERROR)).tolist()
     return attempt.status_at(min(failed, key=attempt.columns.node_names.__getitem__)) if failed else None
+
+
+ClusterScore: TypeAlias = tuple[ScoreUse, Any]
+
+
+def run_pre_scores(attempt: Attempt) -> list[ClusterScore] | Status:
+    """Run PreScore of the cluster-scoped plugins. Returns those that did not skip, with their state."""
+    if attempt.results.states.pre_score_status is not None:
+        return _as_error(attempt.results.states.pre_score_status)
+    found: list[ClusterScore] = []
+    for use in attempt.profile.scores:
+        if use.is_row_local:
+            continue
+        state = use.plugin.pre_score(attempt.pod, attempt.feasible)
+        if state is SKIP:
+            continue
+        if isinstance(state, Status):
+            return _as_error(state.with_plugin(use.plugin.name))
+        found.append((use, state))
+    return found
+
+
+def best_rows(attempt: Attempt, asked: list[ClusterScore], advice: Sequence[Int64s] = ()) -> Sequence[int] | Int64s:
+    """The feasible rows with the highest total, ascending. Scores that are equal on all rows are left out.
+
+    `advice` holds the scores of extenders, one array per extender.
+    """
+    results = attempt.results
+    is_as_cached = attempt.fits_as_cached or not results.has_varying_scores
+    if is_as_cached and not asked and not advice:
+        if attempt.fits_as_cached:
+            return results.best_rows()
+        if attempt.fits is not None:
+            return places_of_max(np.where(attempt.fits, results.totals(), REJECTED))
+    rows = attempt.feasible
+    total = results.totals()[rows] if is_as_cached else results.total_over(rows)
+    for use, state in asked:
+        total = total + weighted(use, state, rows)
+    for scores in advice:
+        total = total + scores
+    best = places_of_max(total)
+    return best if isinstance(rows, slice) else rows.take(best)
+
+
+def score_details(attempt: Attempt, asked: list[ClusterScore]) -> dict[str, Int64s]:
+    """Per plugin: its normalized and weighted score of each feasible row, in the profile's order."""
+    rows = attempt.feasible
+    states: dict[str, Any] = {use.plugin.name: state for use, state in attempt.results.states.scores}
+    states |= {use.plugin.name: state for use, state in asked}
+    return {
+        use.plugin.name: weighted(use, states[use.plugin.name], rows)
+        if use.plugin.name in states
+        else np.zeros(length_of(rows), dtype=np.int64)
+        for use in attempt.profile.scores
+        if use.plugin.name in states or not use.has_pre_score
+    }
+
+
+def weighted(use: ScoreUse, state: Any, rows: Rows) -> Int64s:
+    scores = use.plugin.score(state, rows)
+    if use.plugin.normalizes:
+        scores = use.plugin.normalize(state, scores, rows)
+    return scores if use.weight == 1 else use.weight * scores
+
+
+def _as_error(status: Status) -> Status:
+    return Status.error(f'running PreScore plugin "{status.plugin}": {status.message}')

@@ -26,14 +26,15 @@ from mooring.scheduler.extenders.cycle import decide_with_extenders
 from mooring.scheduler.extenders.extender import (
     Extender,
     ExtenderBindingArgs,
+    ExtenderError,
     ExtenderFailure,
     InvalidResponseError,
+    Transport,
     encode,
     extenders_of,
     read_binding_result,
 )
 from mooring.scheduler.extenders.requests import Exchange, ExtenderRequest, ExtenderResponse, RawObjects
-from mooring.scheduler.extenders.transport import ExtenderError, Transport
 from mooring.scheduler.framework.plugin import SKIP, Skip
 from mooring.scheduler.framework.status import Status
 

@@ -25,12 +25,9 @@ from mooring.scheduler.cache.arrays import Int64s
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config.types import SchedulerConfiguration
-from mooring.scheduler.cycle.attempt import Attempt
+from mooring.scheduler.cycle.attempt import Attempt, diagnose
 from mooring.scheduler.cycle.decision import Decision
-from mooring.scheduler.cycle.diagnosis import diagnose
-from mooring.scheduler.cycle.filter_nodes import search_nodes
-from mooring.scheduler.cycle.post_filter import UnschedulableAttempt
-from mooring.scheduler.cycle.sampling import Sampling
+from mooring.scheduler.cycle.filter_nodes import Sampling, search_nodes
 from mooring.scheduler.cycle.schedule_pod import (
     NowS,
     PostFilterOutcome,
@@ -46,10 +43,8 @@ from mooring.scheduler.extenders.requests import (
     preempt_with_extenders,
     prioritize_with_extenders,
 )
-from mooring.scheduler.framework.failed_attempt import FailedAttempt
 from mooring.scheduler.framework.guard import PluginError
-from mooring.scheduler.framework.plugin import PostFilterResult
-from mooring.scheduler.framework.preemption import FindsCandidates, preemption_failed
+from mooring.scheduler.framework.post_filter import FailedAttempt, FindsCandidates, PostFilterResult, preemption_failed
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.status import Code, Status
 
@@ -158,12 +153,12 @@ class ExtenderCycle(SchedulingCycle):
         return self._score_and_select(attempt, in_full, advice)
 
     def _post_filter_with_extenders(self, attempt: Attempt, in_full: bool) -> Exchange[Decision]:
-        diagnosis, outcome, failed = diagnose(attempt), PostFilterOutcome(), UnschedulableAttempt(attempt)
+        diagnosis, outcome = diagnose(attempt), PostFilterOutcome()
         for plugin in self.profile.post_filters:
             if isinstance(plugin, FindsCandidates):
-                result = yield from self._preempt_with_extenders(plugin, failed)
+                result = yield from self._preempt_with_extenders(plugin, attempt)
             else:
-                result = plugin.post_filter(failed)
+                result = plugin.post_filter(attempt)
             if outcome.take(plugin, result):
                 break
         return self._unschedulable(attempt, diagnosis, outcome, in_full)

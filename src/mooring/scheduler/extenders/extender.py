@@ -1,4 +1,4 @@
-"""One extender: the messages of its protocol, and the meaning of its responses.
+"""One extender: its settings, the messages of its protocol, and the meaning of its responses.
 
 The messages are those of `k8s.io/kube-scheduler/extender/v1`, as JSON. Their fields have Go's names, with capital
 letters, because the types there have no tags.
@@ -14,7 +14,7 @@ letters, because the types there have no tags.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct, field
@@ -290,3 +290,15 @@ def extenders_of(configuration: config.SchedulerConfiguration) -> tuple[Extender
 def _wrap_int64(number: int) -> int:
     """Wrap around as Go's int64 does: the scores of an extender are not limited."""
     return (number + 2**63) % 2**64 - 2**63
+
+
+class ExtenderError(OSError):
+    """A request to an extender failed. A later one may succeed."""
+
+
+class Transport(Protocol):
+    """Sends requests to extenders."""
+
+    async def ask(self, extender: Extender, verb: str, body: bytes) -> bytes: ...
+
+    async def close(self) -> None: ...

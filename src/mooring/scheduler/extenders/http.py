@@ -1,4 +1,4 @@
-"""HTTP requests to scheduler extenders.
+"""HTTP requests to scheduler extenders: implements `Transport`.
 
 Inputs: an extender, a verb, the body of a request. Output: the bytes of the answer; or an `ExtenderError` with the text
 of kube-scheduler.
@@ -24,8 +24,7 @@ from mooring.client.http.exchange import REDIRECT_CODES, HttpUrl, connect_to, en
 from mooring.client.http.transport import WirePool
 from mooring.client.http.wire import Answer, TooLongAnswerError, Wire
 from mooring.scheduler.config.types import ExtenderTLSConfig
-from mooring.scheduler.extenders.extender import Extender
-from mooring.scheduler.extenders.transport import ExtenderError
+from mooring.scheduler.extenders.extender import Extender, ExtenderError
 
 CONNECTIONS_MAX = 100
 REDIRECTS_MAX = 10

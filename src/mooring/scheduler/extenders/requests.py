@@ -38,7 +38,7 @@ from mooring.scheduler.extenders.extender import (
     read_host_priorities,
     read_preemption_result,
 )
-from mooring.scheduler.framework.preemption import Candidates, Victims
+from mooring.scheduler.framework.post_filter import Candidates, Victims
 from mooring.scheduler.framework.status import Status
 
 logger = logging.getLogger(__name__)

@@ -30,7 +30,8 @@ from mooring.client.errors import ClientError
 from mooring.scheduler.cache.arrays import length_of
 from mooring.scheduler.framework.node_plugins import FilterPlugin, ScorePlugin
 from mooring.scheduler.framework.obstacle import Distances, Obstacle
-from mooring.scheduler.framework.plugin import SCORE_MAX, Plugin, PostFilterResult, Proceed, Skip
+from mooring.scheduler.framework.plugin import SCORE_MAX, Plugin, Proceed, Skip
+from mooring.scheduler.framework.post_filter import PostFilterResult
 from mooring.scheduler.framework.status import Code, Status
 
 

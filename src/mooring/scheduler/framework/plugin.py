@@ -20,7 +20,7 @@ them accordingly:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
@@ -30,8 +30,8 @@ import numpy as np
 from mooring.scheduler.cache.arrays import Int64s, ReasonBits, Rows
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.events import ANY_EVENT, ClusterEventWithHint
-from mooring.scheduler.framework.failed_attempt import FailedAttempt
 from mooring.scheduler.framework.obstacle import HARDNESS, Distances, ExplainContext, Obstacle, ObstacleKind
+from mooring.scheduler.framework.post_filter import FailedAttempt, PostFilterResult
 from mooring.scheduler.framework.status import Reason, Status, status_of
 
 SCORE_MAX = 100
@@ -213,27 +213,12 @@ class Adjustable(Filter[State], Generic[State]):
 RecordEvent: TypeAlias = Callable[[PodInfo, Literal["Normal", "Warning"], str, str, str], None]
 """An event about a pod: (pod, type, reason, action, note). The service `record_event`."""
 
-FollowUp: TypeAlias = Callable[[], Awaitable[None]]
-"""Something that a decision entails and that has to wait for the API server. Raises `ClientError`."""
-
 
 class PostFilter(Plugin, ABC):
     """The extension point PostFilter: make room for a pod that no node can take."""
 
     @abstractmethod
     def post_filter(self, attempt: FailedAttempt) -> PostFilterResult: ...
-
-
-@dataclass(frozen=True, slots=True)
-class PostFilterResult:
-    """The result of PostFilter: a node that will have room once the victims are gone, or why there is none."""
-
-    nominated_node: str | None = None
-    """None: leave the pod's nomination as it is. Empty: withdraw it."""
-    victims: tuple[PodInfo, ...] = ()
-    status: Status | None = None
-    follow_up: FollowUp | None = None
-    """Writes that the result needs."""
 
 
 class PreScore(Plugin, ABC, Generic[ScoreState]):
@@ -328,3 +313,23 @@ class PostBind(Plugin, ABC):
 
     @abstractmethod
     def post_bind(self, pod: PodInfo, node_name: str) -> None: ...
+
+
+def scaled_to_best(scores: Int64s, *, reverse: bool) -> Int64s:
+    """Per node: score * 100 // best; reversed, 100 minus that. All zero: 0, reversed 100."""
+    best = int(scores.max(initial=0))
+    if best == 0:
+        return np.full(len(scores), SCORE_MAX, dtype=np.int64) if reverse else scores
+
+    def share(values: Int64s) -> Int64s:
+        part: Int64s = values * SCORE_MAX // best
+        return SCORE_MAX - part if reverse else part
+
+    return by_table(scores, share, 0, best)
+
+
+def by_table(scores: Int64s, formula: Callable[[Int64s], Int64s], lowest: int, highest: int) -> Int64s:
+    """`formula` of each score; worked out for every value from lowest to highest if that is less work."""
+    if highest - lowest >= len(scores):
+        return formula(scores)
+    return formula(np.arange(lowest, highest + 1)).take(scores - lowest if lowest else scores)

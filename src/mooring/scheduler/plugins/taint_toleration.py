@@ -32,9 +32,8 @@ from mooring.scheduler.framework.events import (
     queue_if,
     queue_on_own_update,
 )
-from mooring.scheduler.framework.normalize import scaled_to_best
 from mooring.scheduler.framework.obstacle import HARDNESS, Distances, ExplainContext, Obstacle, ObstacleKind
-from mooring.scheduler.framework.plugin import Filter, PreScore, Proceed, Scope, Score
+from mooring.scheduler.framework.plugin import Filter, PreScore, Proceed, Scope, Score, scaled_to_best
 from mooring.scheduler.framework.status import Code, Reason
 
 Tolerations = tuple[Toleration, ...]

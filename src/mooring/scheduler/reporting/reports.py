@@ -25,8 +25,7 @@ from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.status import Code, Status
 from mooring.scheduler.queue.queued_pod import DEFAULT_SCHEDULER_NAME, QueuedPod
-from mooring.scheduler.reporting.metrics import Metrics
-from mooring.scheduler.reporting.plugin_timing import PluginTiming
+from mooring.scheduler.reporting.metrics import Metrics, PluginTiming
 from mooring.scheduler.reporting.status_writer import StatusWriter
 
 logger = logging.getLogger(__name__)

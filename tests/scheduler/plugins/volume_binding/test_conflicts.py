@@ -8,8 +8,7 @@ from mooring.api.views.storage import PersistentVolume
 from mooring.scheduler.framework.status import Code
 from mooring.scheduler.plugins.volume_binding.conflicts import REASONS, BoundClaim, PodVolumeClaims, VolumeConflicts
 from mooring.scheduler.plugins.volume_binding.matching import VolumeMatcher
-from mooring.scheduler.plugins.volume_binding.provisioning import Provisioner
-from mooring.scheduler.plugins.volume_binding.topology import VolumeTopology
+from mooring.scheduler.plugins.volume_binding.topology import Provisioner, VolumeTopology
 from tests.builders import claim, node, persistent_volume
 from tests.scheduler.harness import engine_of
 
