@@ -134,7 +134,7 @@ class Engine:
         return cycle.decide_admitted(pod)
 
     def cycle_for(self, pod: PodInfo) -> SchedulingCycle:
-        name = pod.signature.spec.scheduler_name or "default-scheduler"
+        name = pod.signature.scheduler_name
         cycle = self.cycles.get(name)
         if cycle is None:
             raise UnknownProfileError(
@@ -144,7 +144,7 @@ class Engine:
 
     def is_responsible_for(self, pod: PodInfo) -> bool:
         """Whether a profile of this scheduler has the pod's scheduler name."""
-        return (pod.signature.spec.scheduler_name or "default-scheduler") in self.cycles
+        return pod.signature.scheduler_name in self.cycles
 
     def assume(self, decision: Decision) -> Status | None:
         """Place the pod on its node and run Reserve. Returns the status of the plugin that failed, if one did.

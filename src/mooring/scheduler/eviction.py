@@ -42,8 +42,6 @@ PLUGIN = "DefaultPreemption"
 class RunningPreemption:
     """One preemption whose victims are being evicted."""
 
-    __slots__ = ("last_victim",)
-
     def __init__(self) -> None:
         self.last_victim: PodInfo | None = None
         """Set when all other victims are evicted."""

@@ -385,12 +385,12 @@ def test_before_a_binding_the_status_falls_silent() -> None:
     assert asked == ["web-uid"]
 
 
-def test_a_placed_pod_and_a_refused_one() -> None:
+def test_a_placed_pod_and_a_rejected_one() -> None:
     engine = engine_of(node("n1", cpu=1))
     log = DecisionLog(VirtualClock())
     log.add(decide(engine, pod("small", cpu="500m")), 0.000_25)
     log.add(decide(engine, pod("large", cpu="2")), 0.001)
-    refused, placed = log.recent()
+    rejected, placed = log.recent()
     assert placed == {
         "time": "2026-01-01T00:00:00.000000Z",
         "pod": "default/small",
@@ -400,14 +400,14 @@ def test_a_placed_pod_and_a_refused_one() -> None:
         "feasibleNodes": 1,
         "tookMicroseconds": 250,
     }
-    assert refused["result"] == "Unschedulable"
-    assert refused["refusedBy"] == ["NodeResourcesFit"]
-    assert str(refused["message"]).startswith("0/1 nodes are available: 1 Insufficient cpu.")
+    assert rejected["result"] == "Unschedulable"
+    assert rejected["rejectedBy"] == ["NodeResourcesFit"]
+    assert str(rejected["message"]).startswith("0/1 nodes are available: 1 Insufficient cpu.")
 
 
 def test_only_the_last_are_kept_and_one_pod_can_be_asked_for() -> None:
     engine = engine_of(node("n1"))
-    log = DecisionLog(VirtualClock(), kept_max=3)
+    log = DecisionLog(VirtualClock(), decisions_max=3)
     for number in range(5):
         log.add(decide(engine, pod(f"p{number}")), 0.0)
     assert [entry["pod"] for entry in log.recent()] == ["default/p4", "default/p3", "default/p2"]

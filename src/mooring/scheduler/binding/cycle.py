@@ -328,7 +328,9 @@ class BindingCycle:
         if is_unschedulable:
             # The resources that the pod frees do not help the pod itself, which a plugin has just rejected.
             self._failures.handle(binding.entry, binding.profile, outcome, binding.started_s)
-            self._queue.move_all_to_active_or_backoff(ASSIGNED_POD_DELETE, left, None, pre_check=_other_pods(pod))
+            self._queue.move_all_to_active_or_backoff(
+                ASSIGNED_POD_DELETE, left, None, pre_check=lambda other: other.uid != pod.uid
+            )
         else:
             self._queue.move_all_to_active_or_backoff(ASSIGNED_POD_DELETE, left, None)
             self._failures.handle(binding.entry, binding.profile, outcome, binding.started_s)
@@ -402,11 +404,3 @@ def _raised(point: str, plugin: str, error: Exception) -> Status:
     logger.exception("%s plugin %s failed", point, plugin)
     what = str(error) if isinstance(error, PluginError) else f"{type(error).__name__}: {error}"
     return _error(point, plugin, what)
-
-
-def _other_pods(pod: PodInfo) -> partial[bool]:
-    return partial(_is_another, pod.uid)
-
-
-def _is_another(uid: str, pod: PodInfo) -> bool:
-    return pod.uid != uid

@@ -123,8 +123,6 @@ class LabelColumn:
 class LabelColumns:
     """All label columns, created on first use."""
 
-    __slots__ = ("_capacity", "_columns", "_labels_of")
-
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
         self._columns: dict[str, LabelColumn] = {}

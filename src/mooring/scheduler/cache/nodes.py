@@ -30,8 +30,6 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 class TaintColumns:
     """The set of taints of each row, as a number."""
 
-    __slots__ = ("_number_of", "set_of_row", "sets")
-
     def __init__(self, capacity: int) -> None:
         self.sets: list[tuple[Taint, ...]] = [()]
         self.set_of_row: Int64s = np.zeros(capacity, dtype=np.int64)
@@ -68,8 +66,6 @@ class ImageHolders:
 
 class ImageColumns:
     """All images, by name."""
-
-    __slots__ = ("_images_of", "_names_of", "holders", "version")
 
     def __init__(self) -> None:
         self.holders: dict[str, ImageHolders] = {}
@@ -111,8 +107,6 @@ FEW_VALUES = 3
 
 class NodeSelection:
     """Evaluates compiled node selectors on rows."""
-
-    __slots__ = ("_evaluations", "_labels", "_row_of")
 
     def __init__(self, labels: LabelColumns, row_of: Mapping[str, int]) -> None:
         self._labels = labels

@@ -33,6 +33,7 @@ from mooring.scheduler.cache.selectors import ExistingTerm, LabelClass, PodTerms
 
 Derived = TypeVar("Derived")
 NO_START_S = float("inf")
+DEFAULT_SCHEDULER_NAME = "default-scheduler"
 _RESIZING = ("PodResizePending", "PodResizeInProgress")
 _encode_key = msgspec.msgpack.Encoder().encode
 
@@ -53,6 +54,7 @@ class PodSignature:
         "priority",
         "registered",
         "request_vector",
+        "scheduler_name",
         "spec",
         "terms",
         "used_at",
@@ -68,6 +70,7 @@ class PodSignature:
         self.labels: Mapping[str, str] = view.metadata.labels
         self.owner: OwnerReference | None = controller_of(view.metadata)
         self.priority: int = view.spec.priority or 0
+        self.scheduler_name: str = view.spec.scheduler_name or DEFAULT_SCHEDULER_NAME
         self.host_ports = host_ports(view.spec)
         self._derived: dict[object, tuple[object, Any]] = {}
         """See `PerSignature`."""
@@ -106,8 +109,6 @@ class PerSignature(Generic[Derived]):
 
     `version` returns a value that changes when the function reads something else that has changed.
     """
-
-    __slots__ = ("derive", "version")
 
     def __init__(self, derive: Callable[[PodSignature], Derived], version: Callable[[], object] | None = None) -> None:
         self.derive = derive
@@ -259,8 +260,6 @@ RECENT_USES = 2048
 class SignatureRegistry:
     """All signatures in use, by key."""
 
-    __slots__ = ("_clock", "_resources", "_selectors", "_signatures", "_sweep_at", "_terms")
-
     def __init__(self, resources: ResourceColumns, selectors: SelectorColumns, terms: TermColumns) -> None:
         self._resources = resources
         self._selectors = selectors
@@ -322,8 +321,6 @@ class SignatureRegistry:
 class Nominations:
     """Nominated pods, by node name."""
 
-    __slots__ = ("_by_node", "_node_of")
-
     def __init__(self) -> None:
         self._by_node: dict[str, dict[str, PodInfo]] = {}
         self._node_of: dict[str, str] = {}
@@ -348,6 +345,13 @@ class Nominations:
 
     def on(self, node_name: str) -> Iterable[PodInfo]:
         return self._by_node.get(node_name, {}).values()
+
+    def that_outrank(self, pod: PodInfo, node_name: str) -> tuple[PodInfo, ...]:
+        """The pods nominated to a node with at least the pod's priority, without the pod itself."""
+        nominated = self._by_node.get(node_name)
+        if nominated is None:
+            return ()
+        return tuple([p for p in nominated.values() if p.priority >= pod.priority and p.uid != pod.uid])
 
     def node_of(self, pod: PodInfo) -> str | None:
         return self._node_of.get(pod.uid)

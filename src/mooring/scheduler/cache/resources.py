@@ -40,8 +40,6 @@ _FIXED_NAMES = ("cpu", "memory", "ephemeral-storage", "pods", "cpu (non-zero)", 
 class ResourceColumns:
     """The tables of allocatable and used amounts."""
 
-    __slots__ = ("_bounds", "_divisors", "_looked_at", "_slot_of", "allocatable", "names", "used")
-
     def __init__(self, capacity: int) -> None:
         self.names: list[str] = list(_FIXED_NAMES)
         self._slot_of = {name: slot for slot, name in enumerate(_FIXED_NAMES[:4])}
@@ -155,8 +153,6 @@ class HostPort(NamedTuple):
 
 class PortColumns:
     """The rows where each host port is taken."""
-
-    __slots__ = ("_rows_of",)
 
     def __init__(self) -> None:
         self._rows_of: dict[tuple[str, int], dict[str, set[int]]] = {}

@@ -72,8 +72,6 @@ class LabelClass:
 class Part:
     """One condition on a pod: it is in one of these namespaces (None: any), and its labels match."""
 
-    __slots__ = ("key", "namespaces", "selector")
-
     def __init__(self, namespaces: frozenset[str] | None, selector: LabelMatcher) -> None:
         self.namespaces = namespaces
         self.selector = selector
@@ -137,8 +135,6 @@ class Counter:
 
 class SelectorColumns:
     """Label classes, the counters of their pods, and the index between the two."""
-
-    __slots__ = ("_by_namespace", "_by_pair", "_capacity", "_classes", "_clock", "_counters", "_matchers")
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
@@ -423,8 +419,6 @@ class ExistingTerm:
 
 class TermColumns:
     """The terms of all signatures. Equal terms are shared."""
-
-    __slots__ = ("_labels", "_namespace_labels", "_selectors", "_terms")
 
     def __init__(
         self,

@@ -386,10 +386,9 @@ class DryRun:
         columns, pod = self._attempt.columns, self._attempt.pod
         if len(columns.nominations):
             for index in at.tolist():
-                for nominated in columns.nominations.on(columns.node_names[self._rows[index]]):
-                    if nominated.priority >= pod.priority and nominated.uid != pod.uid:
-                        self.add(index, nominated)
-                        added.append((index, nominated))
+                for nominated in columns.nominations.that_outrank(pod, columns.node_names[self._rows[index]]):
+                    self.add(index, nominated)
+                    added.append((index, nominated))
         first, bits = self.rejections(at)
         if not added:
             return first, bits

@@ -22,7 +22,7 @@ from mooring.scheduler.cache.columns import Columns, Transaction
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.guard import PluginError
 from mooring.scheduler.framework.obstacle import ExplainContext, Obstacle, ObstacleKind
-from mooring.scheduler.framework.plugin import Adjustable, Filter, Plugin, Proceed, Scope
+from mooring.scheduler.framework.plugin import Adjustable, Filter, Plugin, PreFilter, Proceed, Scope
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.status import Status
 
@@ -105,37 +105,26 @@ def _prepare(profile: Profile, pod: PodInfo) -> tuple[dict[str, Any], list[Obsta
     """The state of each filter that applies to the pod, by plugin; and what PreFilter plugins reject everywhere."""
     states: dict[str, Any] = {}
     everywhere: list[Obstacle] = []
-    for plugin in profile.pre_filters:
+    at_pre_filter = {plugin.name for plugin in profile.pre_filters}
+    plugins: list[PreFilter[Any] | Filter[Any]] = [*profile.pre_filters]
+    plugins += [use.plugin for use in profile.filters if use.plugin.name not in at_pre_filter]
+    for plugin in plugins:
         try:
             result = plugin.pre_filter(pod)
         except PluginError as error:
             everywhere.append(_failure(plugin, error))
             continue
-        if isinstance(result, Status):
-            everywhere.append(Obstacle(plugin.name, plugin.obstacle_kind, result.message))
-        elif isinstance(result, Proceed):
+        if isinstance(result, Proceed):
             states[plugin.name] = result.state
-    at_pre_filter = {plugin.name for plugin in profile.pre_filters}
-    for use in profile.filters:
-        if use.plugin.name not in at_pre_filter:
-            try:
-                result = use.plugin.pre_filter(pod)
-            except PluginError as error:
-                everywhere.append(_failure(use.plugin, error))
-                continue
-            if isinstance(result, Proceed):
-                states[use.plugin.name] = result.state
+        elif isinstance(result, Status) and plugin.name in at_pre_filter:
+            everywhere.append(Obstacle(plugin.name, plugin.obstacle_kind, result.message))
     return states, everywhere
 
 
 def _nominated_pods(columns: Columns, pod: PodInfo) -> Nominated:
     found: Nominated = {}
     for row in columns.rows_named(columns.nominations.nodes()).tolist():
-        pods = tuple(
-            other
-            for other in columns.nominations.on(columns.node_names[row])
-            if other.priority >= pod.priority and other.uid != pod.uid
-        )
+        pods = columns.nominations.that_outrank(pod, columns.node_names[row])
         if pods:
             found[row] = pods
     return found

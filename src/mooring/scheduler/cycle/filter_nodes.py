@@ -204,8 +204,8 @@ def _ignore_own_nomination(attempt: Attempt) -> None:
     if row is None:
         return
     local = [use for use in attempt.profile.filters if use.is_row_local]
-    with DryRun(attempt, np.array([row], dtype=np.int64), local) as experiment:
-        first, bits = experiment.rejections_with_nominated_pods(np.zeros(1, dtype=np.int64))
+    with DryRun(attempt, np.array([row], dtype=np.int64), local) as dry_run:
+        first, bits = dry_run.rejections_with_nominated_pods(np.zeros(1, dtype=np.int64))
     attempt.first[row], attempt.bits[row] = first[0], bits[0]
 
 
@@ -224,20 +224,18 @@ def _fits_on_nominated_node(attempt: Attempt) -> bool:
 def _filter_with_nominated_pods(attempt: Attempt, fits: Bools, asked: Bools) -> Bools:
     """Run all filters again on rows with nominated pods, with those pods on the row."""
     columns, pod = attempt.columns, attempt.pod
-    yielding = [
+    rows = [
         row
         for row in columns.rows_named(columns.nominations.nodes()).tolist()
         if asked[row]
         and attempt.first[row] != LEFT_OUT
-        and any(
-            p.priority >= pod.priority and p.uid != pod.uid for p in columns.nominations.on(columns.node_names[row])
-        )
+        and columns.nominations.that_outrank(pod, columns.node_names[row])
     ]
-    if not yielding:
+    if not rows:
         return fits
-    at_rows = np.array(yielding, dtype=np.int64)
-    with DryRun(attempt, at_rows, attempt.profile.filters) as experiment:
-        first, bits = experiment.rejections_with_nominated_pods(np.arange(len(at_rows)))
+    at_rows = np.array(rows, dtype=np.int64)
+    with DryRun(attempt, at_rows, attempt.profile.filters) as dry_run:
+        first, bits = dry_run.rejections_with_nominated_pods(np.arange(len(at_rows)))
     attempt.first[at_rows], attempt.bits[at_rows] = first, bits
     fits = fits.copy()
     fits[at_rows] = first == FITS

@@ -77,20 +77,6 @@ class RowArrays:
 class PluginStates:
     """What the row-local plugins prepared for one signature: their PreFilter and PreScore results."""
 
-    __slots__ = (
-        "filters",
-        "has_node_names_or_status",
-        "last_filter_number",
-        "node_filters",
-        "node_scores",
-        "normalized_scores",
-        "pod_filters",
-        "pod_scores",
-        "pre_filter_results",
-        "pre_score_status",
-        "topology_filters",
-    )
-
     def __init__(self, profile: Profile, pod: PodInfo, topology_filters: Sequence[FilterState]) -> None:
         self.filters: dict[str, Any] = {}
         """The state of each row-local filter that applies, by plugin name."""

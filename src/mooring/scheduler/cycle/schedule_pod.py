@@ -235,8 +235,6 @@ class SchedulingCycle:
 class PostFilterOutcome:
     """The combined result of the PostFilter plugins."""
 
-    __slots__ = ("clears_nomination", "follow_ups", "messages", "preemption")
-
     def __init__(self) -> None:
         self.messages: list[str] = []
         self.preemption: PreemptionPlan | None = None

@@ -243,8 +243,6 @@ class PooledSlice:
 class DeviceKinds:
     """All kinds of devices. A kind without devices is garbage collected."""
 
-    __slots__ = ("_count", "_kinds")
-
     def __init__(self) -> None:
         self._kinds: WeakValueDictionary[bytes, DeviceKind] = WeakValueDictionary()
         self._count = 0

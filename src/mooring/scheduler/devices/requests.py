@@ -131,8 +131,6 @@ class Request:
 class RequestedClaim:
     """One claim: for each request its alternatives, in order of preference."""
 
-    __slots__ = ("constraints", "fault", "is_prioritised", "requests")
-
     def __init__(self, index: int, spec: ResourceClaimSpec, classes: ObjectStore[DeviceClass]) -> None:
         devices = spec.devices
         self.requests = tuple(_alternatives(index, request, classes) for request in devices.requests)
@@ -143,8 +141,6 @@ class RequestedClaim:
 
 class AllocationRequest:
     """The requests of all claims of a pod."""
-
-    __slots__ = ("claims", "is_plain", "scores_alternatives")
 
     def __init__(self, specs: Sequence[ResourceClaimSpec], classes: ObjectStore[DeviceClass]) -> None:
         self.claims = tuple(RequestedClaim(index, spec, classes) for index, spec in enumerate(specs))
@@ -264,8 +260,6 @@ AttributeValue = tuple[str, object]
 class AttributeConstraint(ABC):
     """A constraint during one allocation."""
 
-    __slots__ = ("_attribute", "_count", "_requests")
-
     def __init__(self, attribute: str, requests: tuple[str, ...]) -> None:
         self._attribute = attribute
         self._requests = frozenset(requests)
@@ -301,8 +295,6 @@ class AttributeConstraint(ABC):
 class MatchAttribute(AttributeConstraint):
     """All devices have the same value."""
 
-    __slots__ = ("_value",)
-
     def _accepts(self, request: Request, value: AttributeValue | None) -> bool:
         if self._count == 0:
             self._value = value
@@ -312,8 +304,6 @@ class MatchAttribute(AttributeConstraint):
 
 class DistinctAttribute(AttributeConstraint):
     """No two devices have the same value, as far as values are remembered."""
-
-    __slots__ = ("_values",)
 
     def __init__(self, attribute: str, requests: tuple[str, ...]) -> None:
         super().__init__(attribute, requests)

@@ -205,8 +205,6 @@ class FilteredNodes(NamedTuple):
 class Extender:
     """The settings of one extender, and the meaning of its responses."""
 
-    __slots__ = ("_managed", "settings")
-
     def __init__(self, settings: config.Extender) -> None:
         self.settings = settings
         self._managed = frozenset(resource.name for resource in settings.managed_resources)
@@ -217,26 +215,6 @@ class Extender:
     @property
     def name(self) -> str:
         return self.settings.url_prefix
-
-    @property
-    def is_ignorable(self) -> bool:
-        return self.settings.ignorable
-
-    @property
-    def filters(self) -> bool:
-        return bool(self.settings.filter_verb)
-
-    @property
-    def prioritizes(self) -> bool:
-        return bool(self.settings.prioritize_verb)
-
-    @property
-    def supports_preemption(self) -> bool:
-        return bool(self.settings.preempt_verb)
-
-    @property
-    def binds(self) -> bool:
-        return bool(self.settings.bind_verb)
 
     def url(self, verb: str) -> str:
         return f"{self.settings.url_prefix.rstrip('/')}/{verb}"

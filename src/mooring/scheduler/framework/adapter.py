@@ -41,8 +41,6 @@ _INTEGERS = (int, np.integer)
 class NodePluginState:
     """The state of one plugin in one cycle: the pod, and the reasons so far, each with its bit."""
 
-    __slots__ = ("_bit_of", "_plugin", "error", "pod", "reasons")
-
     def __init__(self, plugin: str, pod: Pod, error: str | None = None) -> None:
         self.pod = pod
         self.error = error

@@ -108,8 +108,6 @@ class Soft(NamedTuple):
 class _Wish:
     """The hard or the soft constraints of a signature."""
 
-    __slots__ = ("constraints", "reach_key", "requires_all")
-
     def __init__(self, signature: PodSignature, constraints: tuple[Constraint, ...], requires_all: bool) -> None:
         self.constraints = constraints
         self.requires_all = requires_all

@@ -18,12 +18,10 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from mooring.api.csi_translation import BETA_REGION_LABEL, BETA_ZONE_LABEL, REGION_LABEL
 from mooring.api.views.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
-from mooring.api.well_known import ZONE
 from mooring.scheduler.cache.arrays import Float64s, Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.labels import ABSENT, LabelColumn
+from mooring.scheduler.cache.node_order import zone_of
 from mooring.scheduler.cache.pods import PerSignature, PodInfo, PodSignature
 from mooring.scheduler.cache.selectors import Counter, Part
 from mooring.scheduler.framework.plugin import SCORE_MAX, SKIP, PreScore, Score, Skip
@@ -92,24 +90,17 @@ class Zones:
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
-        self._zone = (columns.labels.column(BETA_ZONE_LABEL), columns.labels.column(ZONE))
-        self._region = (columns.labels.column(BETA_REGION_LABEL), columns.labels.column(REGION_LABEL))
         self._known: tuple[int, Int64s] = (-1, np.zeros(0, dtype=np.int64))
 
     def codes(self) -> Int64s:
         """Over all rows; cached until a node changes."""
         position = self._columns.fact_changes.position
         if self._known[0] != position:
-            self._known = (position, self._found())
+            number_of = {"": NO_ZONE}
+            zones = (zone_of(node) if node is not None else "" for node in self._columns.nodes)
+            numbers = [number_of.setdefault(zone, len(number_of)) for zone in zones]
+            self._known = (position, np.array(numbers, dtype=np.int64))
         return self._known[1]
-
-    def _found(self) -> Int64s:
-        number_of = {"": 0}
-        zones = _numbered(*self._zone, self._columns.height, number_of)
-        regions = _numbered(*self._region, self._columns.height, number_of)
-        pairs = regions * len(number_of) + zones
-        # The pair of two empty values is 0, and prepending it keeps it 0.
-        return np.unique(np.concatenate(([NO_ZONE], pairs)), return_inverse=True)[1][1:]
 
 
 def spread_score(counts: Int64s, zones: Int64s) -> Int64s:
@@ -129,13 +120,3 @@ def _distance_from_most(counts: Int64s) -> Float64s:
     if most == 0:
         return np.full(len(counts), float(SCORE_MAX))
     return float(SCORE_MAX) * ((most - counts) / float(most))
-
-
-def _numbered(first: LabelColumn, second: LabelColumn, height: int, number_of: dict[str, int]) -> Int64s:
-    """Per row: the number of the first label's value, otherwise of the second's; 0 if empty or missing."""
-
-    def numbers(column: LabelColumn) -> Int64s:
-        values = [number_of.setdefault(value or "", len(number_of)) for value in column.values]
-        return np.array(values, dtype=np.int64)[column.codes[:height]]
-
-    return np.where(first.codes[:height] != ABSENT, numbers(first), numbers(second))

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 NO_PLUGINS: Final[frozenset[str]] = frozenset()
 NEVER_S: Final = float("-inf")
-DEFAULT_SCHEDULER_NAME: Final = "default-scheduler"
 
 
 class QueuedPod:
@@ -56,7 +55,7 @@ class QueuedPod:
 
     def __init__(self, pod: PodInfo, now_s: float) -> None:
         self.pod = pod
-        self.scheduler_name: str = pod.signature.spec.scheduler_name or DEFAULT_SCHEDULER_NAME
+        self.scheduler_name: str = pod.signature.scheduler_name
         self.attempts = 0
         """How often the pod was popped."""
         self.queued_s = now_s

@@ -139,8 +139,6 @@ def _is_queued(hint: QueueingHintFunction, pod: PodInfo, old: Any, new: Any) -> 
 class QueueingHintMap:
     """The registered events of all plugins, by profile and plugin."""
 
-    __slots__ = ("_events", "_is_registered")
-
     def __init__(self, profiles: Mapping[str, Profile], *, with_extenders: bool) -> None:
         self._events: dict[str, dict[str, tuple[ClusterEventWithHint, ...]]] = {
             name: dict(registered_events(profile)) | ({EXTENDER: (ANY_EVENT,)} if with_extenders else {})

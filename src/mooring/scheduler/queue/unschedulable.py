@@ -44,8 +44,6 @@ GroupKey = tuple[str, frozenset[str], frozenset[str], str | None]
 class RejectionGroup:
     """The pods that the same plugins rejected. The same events can help them."""
 
-    __slots__ = ("_hint_map", "_hints", "by_signature", "key")
-
     def __init__(self, key: GroupKey, hint_map: QueueingHintMap) -> None:
         self.key = key
         self.by_signature: dict[PodSignature, dict[str, QueuedPod]] = {}
@@ -72,16 +70,6 @@ class RejectionGroup:
 
 class UnschedulablePods:
     """All unschedulable and gated pods."""
-
-    __slots__ = (
-        "_by_timeout",
-        "_gated_count",
-        "_groups",
-        "_groups_by_event",
-        "_hint_map",
-        "_skipped_events",
-        "_unschedulable_s_max",
-    )
 
     def __init__(self, hint_map: QueueingHintMap, unschedulable_s_max: float) -> None:
         self._hint_map = hint_map

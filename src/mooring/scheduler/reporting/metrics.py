@@ -18,8 +18,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from math import inf
-from typing import Any, TypeAlias
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -66,23 +67,29 @@ class HistogramValue:
         return found
 
 
-class CounterFamily:
-    """A counter with its children by label values."""
+Value = TypeVar("Value", CounterValue, HistogramValue)
 
-    def __init__(self, name: str, text: str, labels: Sequence[str]) -> None:
+
+class Family(Generic[Value]):
+    """A metric with its children by label values."""
+
+    def __init__(self, name: str, text: str, labels: Sequence[str], new_value: Callable[[], Value]) -> None:
         self._name = name
         self._text = text
         self._labels = tuple(labels)
-        self._children: dict[tuple[str, ...], CounterValue] = {}
+        self._new_value: Callable[[], Value] = new_value
+        self._children: dict[tuple[str, ...], Value] = {}
         if not self._labels:
             self.labels()
 
-    def labels(self, *values: str) -> CounterValue:
+    def labels(self, *values: str) -> Value:
         child = self._children.get(values)
         if child is None:
-            child = self._children[values] = CounterValue()
+            child = self._children[values] = self._new_value()
         return child
 
+
+class CounterFamily(Family[CounterValue]):
     def inc(self, amount: float = 1.0) -> None:
         """Increment a counter without labels."""
         self._children[()].inc(amount)
@@ -94,24 +101,7 @@ class CounterFamily:
         yield family
 
 
-class HistogramFamily:
-    """A histogram with its children by label values."""
-
-    def __init__(self, name: str, text: str, labels: Sequence[str], bounds: Sequence[float]) -> None:
-        self._name = name
-        self._text = text
-        self._labels = tuple(labels)
-        self._bounds = tuple(bounds)
-        self._children: dict[tuple[str, ...], HistogramValue] = {}
-        if not self._labels:
-            self.labels()
-
-    def labels(self, *values: str) -> HistogramValue:
-        child = self._children.get(values)
-        if child is None:
-            child = self._children[values] = HistogramValue(self._bounds)
-        return child
-
+class HistogramFamily(Family[HistogramValue]):
     def observe(self, value: float) -> None:
         """Observe a value in a histogram without labels."""
         self._children[()].observe(value)
@@ -130,12 +120,12 @@ class FastCollector(Collector):
         self._families: list[CounterFamily | HistogramFamily] = []
 
     def counter(self, name: str, text: str, *labels: str) -> CounterFamily:
-        family = CounterFamily(name, text, labels)
+        family = CounterFamily(name, text, labels, CounterValue)
         self._families.append(family)
         return family
 
     def histogram(self, name: str, text: str, bounds: Sequence[float], *labels: str) -> HistogramFamily:
-        family = HistogramFamily(name, text, labels, bounds)
+        family = HistogramFamily(name, text, labels, partial(HistogramValue, tuple(bounds)))
         self._families.append(family)
         return family
 

@@ -59,8 +59,6 @@ class VolumeMatch(NamedTuple):
 class VolumeMatcher:
     """The volumes of all storage classes."""
 
-    __slots__ = ("_by_class", "_class_of", "_columns", "_topology")
-
     def __init__(self, columns: Columns, topology: VolumeTopology) -> None:
         self._columns = columns
         self._topology = topology
@@ -145,8 +143,6 @@ class _Table(NamedTuple):
 
 class _ClassVolumes:
     """The volumes of one storage class."""
-
-    __slots__ = ("_claim_of", "_columns", "_free", "_members", "_reserved", "_table", "_topology")
 
     def __init__(self, columns: Columns, topology: VolumeTopology) -> None:
         self._columns = columns

@@ -69,8 +69,6 @@ class SingleLabel(NamedTuple):
 class VolumeTopology:
     """Evaluates topologies on all rows, and caches the results."""
 
-    __slots__ = ("_cache", "_columns", "_position", "_rows_by_code")
-
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
         self._cache: dict[Hashable, Bools] = {}
@@ -206,8 +204,6 @@ class Provision(NamedTuple):
 class Provisioner:
     """Checks claims against classes, drivers and capacities."""
 
-    __slots__ = ("_capacities_of", "_classes", "_columns", "_drivers", "_topology")
-
     def __init__(self, columns: Columns, topology: VolumeTopology) -> None:
         self._columns = columns
         self._topology = topology
@@ -267,8 +263,6 @@ class _Capacity(NamedTuple):
 
 class _ClassCapacity:
     """The capacities of one storage class."""
-
-    __slots__ = ("_capacities", "_columns", "_largest", "_members", "_position", "_topology")
 
     def __init__(self, columns: Columns, topology: VolumeTopology) -> None:
         self._columns = columns
