@@ -119,7 +119,7 @@ def test_extenders_are_not_asked_through_proxies(monkeypatch: pytest.MonkeyPatch
 
     async def ask() -> bytes:
         async with HttpTransport([unknown]) as transport:
-            return await transport.ask(unknown, "filter", b"{}")
+            return await transport.send(unknown, "filter", b"{}")
 
     with pytest.raises(ExtenderError, match=r"lookup no-such-host\.invalid"):
         run_real(ask())

@@ -138,7 +138,7 @@ class Engine:
         cycle = self.cycles.get(name)
         if cycle is None:
             raise UnknownProfileError(
-                f"pod {pod.key} asks for scheduler {name!r}; the configuration has {', '.join(self.cycles)}"
+                f"pod {pod.key} names scheduler {name!r}; the configuration has {', '.join(self.cycles)}"
             )
         return cycle
 

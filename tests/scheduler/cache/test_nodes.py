@@ -145,7 +145,7 @@ def test_each_distinct_set_is_judged_once() -> None:
         judged.append(found)
         return len(found)
 
-    verdicts = taints.judge(count, np.int64)
+    verdicts = taints.evaluate(count, np.int64)
     assert verdicts[taints.set_of_row[:6]].tolist() == [0, 1, 0, 1, 0, 1]
     assert judged == [(), (GPU,)]
 

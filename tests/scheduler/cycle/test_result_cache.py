@@ -35,7 +35,7 @@ class Recorder(Filter[None], Score[None]):
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
-        self.asked: list[str] = []
+        self.evaluated: list[str] = []
 
     def pre_filter(self, pod: PodInfo) -> Proceed[None]:
         return Proceed(None)
@@ -44,14 +44,14 @@ class Recorder(Filter[None], Score[None]):
         return SKIP
 
     def filter(self, state: None, rows: Rows) -> Int64s:
-        self.asked += [self._columns.node_names[row] for row in np.arange(self._columns.height)[rows]]
+        self.evaluated += [self._columns.node_names[row] for row in np.arange(self._columns.height)[rows]]
         return np.zeros(length_of(rows), dtype=np.int64)
 
     def score(self, state: None, rows: Rows) -> Int64s:
         return np.zeros(length_of(rows), dtype=np.int64)
 
     def read(self) -> list[str]:
-        asked, self.asked = sorted(self.asked), []
+        asked, self.evaluated = sorted(self.evaluated), []
         return asked
 
 

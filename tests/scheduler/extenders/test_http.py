@@ -24,7 +24,7 @@ async def ask(asked: Extender, verb: str = "filter", *, times: int = 1) -> bytes
     answer = b""
     async with HttpTransport([asked]) as transport:
         for _ in range(times):
-            answer = await transport.ask(asked, verb, BODY)
+            answer = await transport.send(asked, verb, BODY)
     return answer
 
 
@@ -43,13 +43,13 @@ def saying(reply: bytes | web.Response) -> Script:
 def test_a_question_and_its_answer() -> None:
     answer, server = asked_of(saying(b'{"NodeNames":[]}'))
     assert answer == b'{"NodeNames":[]}'
-    assert server.asked == [("filter", {"Pod": None})]
+    assert server.requests == [("filter", {"Pod": None})]
     assert server.content_types == ["application/json"]
 
 
 def test_a_connection_is_used_again() -> None:
     _, server = asked_of(saying(b"{}"), times=5)
-    assert (len(server.asked), len(server.connections)) == (5, 1)
+    assert (len(server.requests), len(server.connections)) == (5, 1)
 
 
 def test_several_questions_at_once() -> None:
@@ -65,7 +65,7 @@ def test_several_questions_at_once() -> None:
             async with HttpTransport([asked]) as transport:
 
                 async def one(verb: str) -> bytes:
-                    return await transport.ask(asked, verb, BODY)
+                    return await transport.send(asked, verb, BODY)
 
                 responses = await run_bounded(one, ["a", "b", "c"], limit=3, name="questions")
             assert responses == [b"a", b"b", b"c"]

@@ -48,13 +48,13 @@ class ByLabel(FilterPlugin):
     name = "ByLabel"
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.evaluated: list[str] = []
 
     def applies_to(self, pod: Pod) -> bool:
         return pod.metadata.labels.get("filtered") != "no"
 
     def filter(self, pod: Pod, node_info: NodeInfo) -> Status | None:
-        self.asked.append(node_info.name)
+        self.evaluated.append(node_info.name)
         text = node_info.labels.get("refuses")
         if text is None:
             return Status.success()
@@ -301,7 +301,7 @@ def test_nodes_can_be_rejected_for_different_reasons() -> None:
 def test_a_plugin_is_not_called_for(others: list[Node | Pod]) -> None:
     engine = engine_with(ByLabel, node("n1"), node("n2"), node("n3"), *others)
     decide(engine, pod(cpu=1, apart=[pods_like(HOSTNAME, app="web")]))
-    assert plugin_of(engine, ByLabel).asked == ["n1", "n2", "n3"]
+    assert plugin_of(engine, ByLabel).evaluated == ["n1", "n2", "n3"]
 
 
 def test_a_plugin_is_not_called_for_a_row_without_a_node() -> None:
@@ -310,13 +310,13 @@ def test_a_plugin_is_not_called_for_a_row_without_a_node() -> None:
     assert decide(engine, pod()).node_name == "n1"
     (adapter,) = [use.plugin for use in profile_of(engine).filters if use.plugin.name == "ByLabel"]
     assert adapter.filter(filter_state(adapter, engine.record(pod())), slice(0, 3)).tolist() == [0, 0, 0]
-    assert "n2" not in plugin_of(engine, ByLabel).asked
+    assert "n2" not in plugin_of(engine, ByLabel).evaluated
 
 
 def test_a_pod_that_the_plugin_does_not_apply_to_is_skipped() -> None:
     engine = engine_with(ByLabel, node("n1", labels={"refuses": "everyone"}))
     assert decide(engine, pod(labels={"filtered": "no"})).node_name == "n1"
-    assert plugin_of(engine, ByLabel).asked == []
+    assert plugin_of(engine, ByLabel).evaluated == []
 
 
 def test_a_filter_sees_the_pods_placed_before() -> None:

@@ -176,7 +176,7 @@ def counting(engine: Engine, kind: str) -> ReferenceType[Bools]:
     record = engine.record(wanting)
     answer = plugin_of(engine, PodTopologySpread).pre_filter(record)
     assert isinstance(answer, Proceed)
-    return ref(answer.state[0].eligible)
+    return ref(answer.state[0].is_eligible)
 
 
 def zones() -> Engine:

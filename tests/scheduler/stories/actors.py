@@ -150,11 +150,11 @@ class ScriptedExtenders:
         self._world = world
         self._answers = answers
         self.delay_s = delay_s
-        self.asked: list[tuple[str, Written]] = []
+        self.requests: list[tuple[str, Written]] = []
 
-    async def ask(self, extender: Extender, verb: str, body: bytes) -> bytes:
+    async def send(self, extender: Extender, verb: str, body: bytes) -> bytes:
         question = msgspec.json.decode(body)
-        self.asked.append((verb, question))
+        self.requests.append((verb, question))
         if self.delay_s:
             await self._world.clock.wait(self.delay_s)
         answer = self._answers[verb]

@@ -45,7 +45,7 @@ def test_an_extender_strikes_nodes_off() -> None:
         await world.create(*(node(f"n{n}", cpu=1) for n in range(3)), pod("web", cpu=1))
         await world.settle()
         assert await world.node_of("web") == "n1"
-        assert [verb for verb, _ in extenders.asked] == ["filter"]
+        assert [verb for verb, _ in extenders.requests] == ["filter"]
 
     playing(told, FILTERS, {"filter": {"NodeNames": ["n1"]}})
 
@@ -86,7 +86,7 @@ def test_an_extender_binds() -> None:
         await world.create(node("n0", cpu=1), pod("web", cpu=1))
         uid = (await world.pod("web")).metadata.uid
         await world.settle(0.5)
-        ((verb, question),) = extenders.asked
+        ((verb, question),) = extenders.requests
         assert (verb, question) == (
             "bind",
             {"PodName": "web", "PodNamespace": "default", "PodUID": uid, "Node": "n0"},
@@ -108,7 +108,7 @@ def test_an_extender_that_cannot_bind_gives_the_pod_back() -> None:
         assert await world.condition("web") == ("False", "SchedulerError", "no such disk")
         assert scheduler.engine.columns.pods == {}
         await world.settle(5)
-        assert len(extenders.asked) == 2
+        assert len(extenders.requests) == 2
 
     playing(told, {"bindVerb": "bind"}, {"bind": lambda question: answers.pop(0)})
 
@@ -134,7 +134,7 @@ def test_an_extender_that_is_not_there_makes_the_pod_back_off_as_after_an_error(
         assert where is not None
         assert where.state is QueueState.ERROR_BACKOFF
         await world.settle(60)
-        assert 4 <= len(extenders.asked) <= 9, "1, 2, 4, 8 and then 10 s apart"
+        assert 4 <= len(extenders.requests) <= 9, "1, 2, 4, 8 and then 10 s apart"
 
     playing(told, FILTERS, {"filter": ExtenderError('Post "http://x/filter": context deadline exceeded')})
 
@@ -159,7 +159,7 @@ def test_whatever_the_way_to_an_extender_raises_does_not_stop_the_scheduler(verb
     async def told(world: World, scheduler: Scheduler, extenders: ScriptedExtenders) -> None:
         await world.create(node("n0", cpu=1), pod("web", cpu=1))
         await world.settle(30)
-        assert len(extenders.asked) == 2
+        assert len(extenders.requests) == 2
         assert len(scheduler.queue) == 0
 
     settings = FILTERS if verb == "filter" else {"bindVerb": "bind"}

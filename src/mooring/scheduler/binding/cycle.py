@@ -175,11 +175,11 @@ class BindingCycle:
         assumed = self._assumed_pods.add(pod, node_name)
         timeouts_s: dict[str, float] = {}
         if profile.permits:
-            answer = _run_permit(profile, pod, node_name)
-            if isinstance(answer, Status):
-                self._fail(Binding(entry, profile, assumed, (), started_s), answer)
+            result = _run_permit(profile, pod, node_name)
+            if isinstance(result, Status):
+                self._fail(Binding(entry, profile, assumed, (), started_s), result)
                 return
-            timeouts_s = answer
+            timeouts_s = result
         pre_binds = _pre_binds_with_work(profile, pod, node_name)
         if isinstance(pre_binds, Status):
             self._fail(Binding(entry, profile, assumed, (), started_s), pre_binds)
@@ -252,11 +252,11 @@ class BindingCycle:
     async def _run_bind(self, binding: Binding) -> Status | None:
         if self._extender_client is not None:
             try:
-                answer = await self._extender_client.bind(binding.pod, binding.node_name)
+                result = await self._extender_client.bind(binding.pod, binding.node_name)
             except Exception as error:
                 return _raised("Bind", "Extender", error)
-            if not isinstance(answer, Skip):
-                return answer
+            if not isinstance(result, Skip):
+                return result
         for plugin in binding.profile.binds:
             try:
                 returned = await plugin.bind(binding.pod, binding.node_name)
@@ -358,12 +358,12 @@ def _run_permit(profile: Profile, pod: PodInfo, node_name: str) -> dict[str, flo
     timeouts_s: dict[str, float] = {}
     for plugin in profile.permits:
         try:
-            answer = plugin.permit(pod, node_name)
+            result = plugin.permit(pod, node_name)
         except Exception as error:
             return _raised("Permit", plugin.name, error)
-        if isinstance(answer, Wait) and _is_time(answer.timeout_s):
-            timeouts_s[plugin.name] = answer.timeout_s
-        elif (status := _result("Permit", plugin.name, answer)) is not None:
+        if isinstance(result, Wait) and _is_time(result.timeout_s):
+            timeouts_s[plugin.name] = result.timeout_s
+        elif (status := _result("Permit", plugin.name, result)) is not None:
             return status
     return timeouts_s
 

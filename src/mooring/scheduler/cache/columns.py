@@ -111,7 +111,7 @@ class Columns:
         return row
 
     def remove_node(self, name: str) -> None:
-        """Removes a node. Its pods are kept without a row, since the node may be created again."""
+        """Removes a node. Its pods are stored without a row, since the node may be created again."""
         row = self.row_of[name]
         for pod in list(self.pods_on[row].values()):
             self.displace(pod)
@@ -147,7 +147,7 @@ class Columns:
         return PodInfo(view, self.signatures.intern(signature_key(view), view))
 
     def place(self, pod: PodInfo, node_name: str, *, without_node: bool = False) -> None:
-        """Adds a pod to its node's row, or keeps it without a row if the node does not exist."""
+        """Adds a pod to its node's row, or stores it without a row if the node does not exist."""
         assert pod.row < 0, f"{pod} is placed already"
         pod.node_name = node_name
         self.pods[pod.uid] = pod
@@ -198,7 +198,7 @@ class Columns:
     def relabel(self, known: PodInfo, pod: PodInfo) -> None:
         """Replaces a placed pod by one with other labels or another owner. Only counts by labels change."""
         assert known.row >= 0, f"{known} is on no row"
-        assert known.signature.family == pod.signature.family, f"{pod} differs from {known} in more"
+        assert known.signature.spec_key == pod.signature.spec_key, f"{pod} differs from {known} in more"
         row, before, after = known.row, known.signature, pod.signature
         before.pods_placed -= 1
         after.pods_placed += 1

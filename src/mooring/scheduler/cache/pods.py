@@ -7,7 +7,7 @@ once per signature: the request vector, compiled selectors, the label class.
    belong to `PodInfo`; only image volumes count for the signature.
 2. Two pods share a signature exactly if the parts of their specifications that scheduling reads encode to the same
    bytes. Encoding takes 3 µs for a usual pod, and is the cheapest exact comparison.
-3. `PodSignature.family` is equal for signatures that differ in labels and owner only.
+3. `PodSignature.spec_key` is equal for signatures that differ in labels and owner only.
 4. A pod whose kubelet granted what it requests keeps the signature that it had while it was pending. A resize changes
    it.
 5. `SignatureRegistry.sweep` removes signatures that no pod uses.
@@ -43,7 +43,7 @@ class PodSignature:
 
     __slots__ = (
         "_derived",
-        "_family",
+        "_spec_key",
         "host_ports",
         "key",
         "label_class",
@@ -80,14 +80,14 @@ class PodSignature:
         self.request_vector: Int64s
         self.label_class: LabelClass
         self.terms: tuple[ExistingTerm, ...] = ()
-        self._family = b""
+        self._spec_key = b""
 
     @property
-    def family(self) -> bytes:
+    def spec_key(self) -> bytes:
         """Equal for signatures that differ in labels and owner only."""
-        if not self._family:
-            self._family = _encode_key((self.namespace, _spec_that_counts(self.spec), _granted(self.view)))
-        return self._family
+        if not self._spec_key:
+            self._spec_key = _encode_key((self.namespace, _spec_that_counts(self.spec), _granted(self.view)))
+        return self._spec_key
 
     def derived(self, key: PerSignature[Derived], version: object) -> Derived:
         """The value of `key` for this signature; computed again if the version has changed."""
@@ -206,20 +206,20 @@ def _granted(view: Pod) -> object:
     if status.init_container_statuses:
         containers += [c for c in status.init_container_statuses if c.resources is not None]
     resizing = [(c.type, c.reason) for c in status.conditions if c.type in _RESIZING]
-    if not resizing and status.resources is None and _are_as_asked_for(containers, view.spec):
+    if not resizing and status.resources is None and _are_as_requested(containers, view.spec):
         return None
     return status.resources, status.allocated_resources, containers, resizing
 
 
-def _are_as_asked_for(statuses: Sequence[ContainerStatus], spec: PodSpec) -> bool:
+def _are_as_requested(statuses: Sequence[ContainerStatus], spec: PodSpec) -> bool:
     if not statuses:
         return True
-    asked_for = {
+    requested = {
         container.name: container.resources.requests for container in (*spec.containers, *spec.init_containers)
     }
     return all(
         status.resources is not None
-        and status.resources.requests == asked_for.get(status.name)
+        and status.resources.requests == requested.get(status.name)
         and (not status.allocated_resources or status.allocated_resources == status.resources.requests)
         for status in statuses
     )
@@ -311,9 +311,9 @@ class SignatureRegistry:
             signature.registered = False
             signature.forget_derived()
             del self._signatures[signature.key]
-        kept = {id(signature.label_class) for signature in self._signatures.values()}
+        in_use = {id(signature.label_class) for signature in self._signatures.values()}
         for signature in stale:
-            if id(signature.label_class) not in kept:
+            if id(signature.label_class) not in in_use:
                 self._selectors.forget_class(signature.label_class)
         self._sweep_at = max(SIGNATURES_BEFORE_SWEEP, 2 * len(self._signatures))
 

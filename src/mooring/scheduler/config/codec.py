@@ -309,8 +309,8 @@ def _without_empty(value: object) -> object:
     """A part of an API object, without empty values."""
     match value:
         case Mapping():
-            kept = {key: _without_empty(item) for key, item in value.items()}
-            return {key: item for key, item in kept.items() if item not in (None, "", [], {})}
+            encoded = {key: _without_empty(item) for key, item in value.items()}
+            return {key: item for key, item in encoded.items() if item not in (None, "", [], {})}
         case list() | tuple():
             return [_without_empty(item) for item in value]
         case _:

@@ -378,8 +378,8 @@ def child(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-def _problem(path: str, verdict: str, detail: str) -> Problem:
-    return Problem(path, f"{path}: {verdict}: {detail}" if detail else f"{path}: {verdict}")
+def _problem(path: str, kind: str, detail: str) -> Problem:
+    return Problem(path, f"{path}: {kind}: {detail}" if detail else f"{path}: {kind}")
 
 
 def _shown(value: object) -> str:

@@ -1,4 +1,4 @@
-"""One attempt to schedule a pod: which plugins ran, what each node answered, which nodes are feasible.
+"""One attempt to schedule a pod: which plugins ran, the status of each node, which nodes are feasible.
 
 Written by PreFilter and Filter; read by scoring, PostFilter plugins and `diagnose`.
 
@@ -46,11 +46,11 @@ class Attempt:
     """The results of PreFilter and Filter for one pod. Implements `FailedAttempt`."""
 
     __slots__ = (
-        "_answers",
         "_bits",
+        "_cluster_results",
         "_feasible",
         "_first",
-        "asked",
+        "cluster_filters",
         "columns",
         "extender_statuses",
         "feasible_count",
@@ -77,8 +77,8 @@ class Attempt:
         self.results = results
         self.states: dict[str, Any] = results.states.filters
         """The filter state of each plugin that applies, by name."""
-        self.asked: list[FilterUse] = []
-        """The filters among them whose answers are not cached, and that were called for this pod."""
+        self.cluster_filters: list[FilterUse] = []
+        """The filters among them whose results are not cached, and that were called for this pod."""
         self.pre_filter_status: Status | None = None
         """Set if a PreFilter ended the attempt."""
         self.node_names: frozenset[str] | None = None
@@ -104,7 +104,7 @@ class Attempt:
         """Further names for `unschedulable_plugins`: extenders, and the plugins whose statuses they replaced."""
         self._first: UInt8s | None = None
         self._bits: Int64s | None = None
-        self._answers: list[tuple[FilterUse, Rows, ReasonBits]] = []
+        self._cluster_results: list[tuple[FilterUse, Rows, ReasonBits]] = []
 
     @property
     def feasible(self) -> Rows:
@@ -141,12 +141,12 @@ class Attempt:
         assert self._bits is not None
         return self._bits
 
-    def answered(self, use: FilterUse, rows: Rows, answer: ReasonBits) -> None:
-        """Store the answer of a filter until `first` or `bits` is read."""
-        self._answers.append((use, rows, answer))
+    def add_result(self, use: FilterUse, rows: Rows, reason_bits: ReasonBits) -> None:
+        """Store the result of a filter until `first` or `bits` is read."""
+        self._cluster_results.append((use, rows, reason_bits))
 
     def _put_together(self) -> None:
-        if self._first is not None and self._bits is not None and not self._answers:
+        if self._first is not None and self._bits is not None and not self._cluster_results:
             return
         height = self.columns.height
         if self._first is None or self._bits is None:
@@ -154,12 +154,12 @@ class Attempt:
             self._first, self._bits = arrays.first[:height].copy(), arrays.bits[:height].copy()
             if self.columns.node_count != height:
                 self._first[~self.columns.alive[:height]] = LEFT_OUT
-        for use, rows, answer in self._answers:
+        for use, rows, reason_bits in self._cluster_results:
             first, bits = self._first[rows], self._bits[rows]
-            earlier = (answer != 0) & (first > use.number) & (first != LEFT_OUT)
+            earlier = (reason_bits != 0) & (first > use.number) & (first != LEFT_OUT)
             self._first[rows] = np.where(earlier, np.uint8(use.number), first)
-            self._bits[rows] = np.where(earlier, answer, bits)
-        self._answers = []
+            self._bits[rows] = np.where(earlier, reason_bits, bits)
+        self._cluster_results = []
         if self.unseen is not None:
             self._first[self.unseen] = UNSEEN
 
@@ -198,7 +198,8 @@ class Attempt:
     def may_have_failed(self) -> bool:
         """Whether a filter that was called may report an error."""
         return any(
-            use.can_fail and any(reason.code is Code.ERROR for reason in self.reasons_of(use)) for use in self.asked
+            use.can_fail and any(reason.code is Code.ERROR for reason in self.reasons_of(use))
+            for use in self.cluster_filters
         )
 
     def reasons_of(self, use: FilterUse) -> tuple[Reason, ...]:
@@ -270,7 +271,7 @@ class Attempt:
 
     def row_cache(self, kind: type[Cache]) -> Cache:
         """A PostFilter plugin's cache for the signature; an empty one if the results of this attempt are not cached."""
-        if not self.rejects_as_cached or self.asked or self.columns.nominations.node_of(self.pod) is not None:
+        if not self.rejects_as_cached or self.cluster_filters or self.columns.nominations.node_of(self.pod) is not None:
             return kind()
         return self.results.row_cache(kind)
 
@@ -357,17 +358,17 @@ class DryRun:
             return self._rejection_of_row(int(rows[0]))
         first, bits = arrays.node_first[rows], arrays.node_bits[rows]
         for use in self._uses:
-            plugin, asked = use.plugin, (first > use.number).nonzero()[0]
-            if not len(asked):
+            plugin, left = use.plugin, (first > use.number).nonzero()[0]
+            if not len(left):
                 continue
             if isinstance(plugin, Adjustable) and plugin.name in self._snapshots:
-                difference = self._differences[plugin.name][:, at[asked]]
-                answer: ReasonBits = plugin.filter_adjusted(self._snapshots[plugin.name], rows[asked], difference)
+                difference = self._differences[plugin.name][:, at[left]]
+                reason_bits: ReasonBits = plugin.filter_adjusted(self._snapshots[plugin.name], rows[left], difference)
             else:
-                answer = plugin.filter(self._attempt.states[plugin.name], rows[asked])
-            is_rejected = answer != 0
-            first[asked[is_rejected]] = use.number
-            bits[asked[is_rejected]] = answer[is_rejected]
+                reason_bits = plugin.filter(self._attempt.states[plugin.name], rows[left])
+            is_rejected = reason_bits != 0
+            first[left[is_rejected]] = use.number
+            bits[left[is_rejected]] = reason_bits[is_rejected]
         return first, bits
 
     def _rejection_of_row(self, row: int) -> tuple[UInt8s, Int64s]:
@@ -375,9 +376,9 @@ class DryRun:
         number, bits = int(arrays.node_first[row]), int(arrays.node_bits[row])
         for use in self._uses:
             if use.number < number:
-                answer = use.plugin.filter_row(self._attempt.states[use.plugin.name], row)
-                if answer:
-                    number, bits = use.number, answer
+                reason_bits = use.plugin.filter_row(self._attempt.states[use.plugin.name], row)
+                if reason_bits:
+                    number, bits = use.number, reason_bits
         return np.array([number], dtype=np.uint8), np.array([bits], dtype=np.int64)
 
     def rejections_with_nominated_pods(self, at: Int64s) -> tuple[UInt8s, Int64s]:

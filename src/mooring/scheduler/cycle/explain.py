@@ -1,6 +1,6 @@
 """Explains why a pending pod has no node: the obstacles of every node, and which nodes are nearest.
 
-A cycle stops at the first filter that rejects a node. Here every filter that applies to the pod is asked about every
+A cycle stops at the first filter that rejects a node. Here every filter that applies to the pod runs on every
 node, so that all obstacles of a node are listed.
 
 1. Explaining changes nothing. It reads the columns as they are; nominated pods of at least the pod's priority count as
@@ -69,7 +69,7 @@ class Explanation:
 
 
 def explain(profile: Profile, columns: Columns, pod: PodInfo) -> Explanation:
-    """Asks every filter of the profile that applies to the pod about every node."""
+    """Runs every filter of the profile that applies to the pod on every node."""
     states, everywhere = _prepare(profile, pod)
     rows: Int64s = np.flatnonzero(columns.alive[: columns.height]).astype(np.int64)
     nominated = _nominated_pods(columns, pod)

@@ -62,7 +62,7 @@ def search_nodes(attempt: Attempt, sampling: Sampling | None) -> None:
     if not attempt.is_unrestricted:
         _exclude_unnamed_nodes(attempt)
         left = attempt.first == FITS
-    if attempt.asked:
+    if attempt.cluster_filters:
         left = run_cluster_filters(attempt, left)
     count = int(np.count_nonzero(left))
     attempt.rejects_as_cached = left is fits
@@ -110,30 +110,30 @@ def run_pre_filters(attempt: Attempt) -> None:
     results, pod, profile = attempt.results, attempt.pod, attempt.profile
     states = results.states
     for use in profile.filters_without_pre_filter:
-        answer = use.plugin.pre_filter(pod)
-        if isinstance(answer, Proceed):
-            _set_state(attempt, use.plugin.name, answer.state)
+        result = use.plugin.pre_filter(pod)
+        if isinstance(result, Proceed):
+            _set_state(attempt, use.plugin.name, result.state)
     deferred: Status | None = None
     naming: list[str] = []
     for plugin in _pre_filters_for(attempt):
         name = plugin.name
-        answer = states.pre_filter_results.get(name) or results.topology_results.get(name) or plugin.pre_filter(pod)
-        if answer is SKIP:
+        result = states.pre_filter_results.get(name) or results.topology_results.get(name) or plugin.pre_filter(pod)
+        if result is SKIP:
             continue
-        if isinstance(answer, Status):
-            status = answer.with_plugin(name)
-            if answer.code is Code.UNSCHEDULABLE:
+        if isinstance(result, Status):
+            status = result.with_plugin(name)
+            if result.code is Code.UNSCHEDULABLE:
                 deferred = status  # preemption may help, so the other plugins' states are still needed
                 continue
-            attempt.pre_filter_status = status if answer.code is Code.UNRESOLVABLE else _as_error(status)
+            attempt.pre_filter_status = status if result.code is Code.UNRESOLVABLE else _as_error(status)
             return
-        assert isinstance(answer, Proceed), f"{name} answered PreFilter with {answer!r}"
+        assert isinstance(result, Proceed), f"PreFilter of {name} returned {result!r}"
         if name not in states.filters:
-            _set_state(attempt, name, answer.state)
-        if answer.node_names is not None:
+            _set_state(attempt, name, result.state)
+        if result.node_names is not None:
             naming.append(name)
             known = attempt.node_names
-            attempt.node_names = answer.node_names if known is None else known & answer.node_names
+            attempt.node_names = result.node_names if known is None else known & result.node_names
             if not attempt.node_names:
                 attempt.naming_plugins = tuple(naming)
                 attempt.pre_filter_status = _no_common_node(naming)
@@ -141,8 +141,8 @@ def run_pre_filters(attempt: Attempt) -> None:
     attempt.naming_plugins = tuple(naming)
     attempt.pre_filter_status = deferred
     if attempt.states is not states.filters:
-        asked = attempt.states.keys() - states.filters.keys()
-        attempt.asked = [use for use in profile.cluster_filters if use.plugin.name in asked]
+        called = attempt.states.keys() - states.filters.keys()
+        attempt.cluster_filters = [use for use in profile.cluster_filters if use.plugin.name in called]
 
 
 def _pre_filters_for(attempt: Attempt) -> tuple[PreFilter[Any], ...]:
@@ -162,25 +162,25 @@ def _set_state(attempt: Attempt, name: str, state: object) -> None:
 def run_cluster_filters(attempt: Attempt, fits: Bools) -> Bools:
     """Run the cluster-scoped filters on the rows that fit so far. Returns the rows that still fit.
 
-    As in kube-scheduler, the first filter that rejects a row is reported: a filter is also asked about the rows that
+    As in kube-scheduler, the first filter that rejects a row is reported: a filter also runs on the rows that
     only a later, cached filter rejects.
     """
     last_cached = attempt.results.states.last_filter_number
-    asked: Bools | None = None
-    for use in attempt.asked:
+    filtered: Bools | None = None
+    for use in attempt.cluster_filters:
         candidates = fits if use.number > last_cached else fits | attempt.is_rejected_after(use.number)
-        asked = candidates if asked is None else asked
+        filtered = candidates if filtered is None else filtered
         rows: Rows = slice(0, len(fits)) if candidates.all() else candidates.nonzero()[0]
-        answer = use.plugin.filter(attempt.states[use.plugin.name], rows)
-        if np.count_nonzero(answer):
-            attempt.answered(use, rows, answer)
+        reason_bits = use.plugin.filter(attempt.states[use.plugin.name], rows)
+        if np.count_nonzero(reason_bits):
+            attempt.add_result(use, rows, reason_bits)
             if isinstance(rows, slice):
-                fits = fits & (answer == 0)
+                fits = fits & (reason_bits == 0)
             else:
                 fits = fits.copy()
-                fits[rows[answer != 0]] = False
-    if asked is not None and len(attempt.columns.nominations):
-        fits = _filter_with_nominated_pods(attempt, fits, asked)
+                fits[rows[reason_bits != 0]] = False
+    if filtered is not None and len(attempt.columns.nominations):
+        fits = _filter_with_nominated_pods(attempt, fits, filtered)
     return fits
 
 
@@ -197,7 +197,7 @@ def _exclude_unnamed_nodes(attempt: Attempt) -> None:
 
 
 def _ignore_own_nomination(attempt: Attempt) -> None:
-    """Cached answers count all nominated pods, the pod itself included: compute its nominated node without it."""
+    """Cached results count all nominated pods, the pod itself included: compute its nominated node without it."""
     columns, pod = attempt.columns, attempt.pod
     node_name = columns.nominations.node_of(pod)
     row = columns.row_of.get(node_name) if node_name is not None else None
@@ -221,13 +221,13 @@ def _fits_on_nominated_node(attempt: Attempt) -> bool:
     return True
 
 
-def _filter_with_nominated_pods(attempt: Attempt, fits: Bools, asked: Bools) -> Bools:
+def _filter_with_nominated_pods(attempt: Attempt, fits: Bools, filtered: Bools) -> Bools:
     """Run all filters again on rows with nominated pods, with those pods on the row."""
     columns, pod = attempt.columns, attempt.pod
     rows = [
         row
         for row in columns.rows_named(columns.nominations.nodes()).tolist()
-        if asked[row]
+        if filtered[row]
         and attempt.first[row] != LEFT_OUT
         and columns.nominations.that_outrank(pod, columns.node_names[row])
     ]

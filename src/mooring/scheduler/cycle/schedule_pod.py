@@ -39,7 +39,7 @@ from mooring.scheduler.framework.status import Code, Diagnosis, FitError, Status
 
 TieBreak = Callable[[Sequence[int] | Int64s], int]
 """Selects one of several rows with the same score."""
-NO_ADVICE: Mapping[str, Int64s] = {}
+NO_EXTENDER_SCORES: Mapping[str, Int64s] = {}
 NowS = Callable[[], float]
 
 
@@ -53,8 +53,8 @@ class Steps(NamedTuple):
     def words(self, is_placed: bool) -> str:
         """`PreFilter and Filter 80.1 ms, Score 40.0 ms`"""
         last = "PreScore and Score" if is_placed else "PostFilter"
-        looked_ms, last_ms = 1000 * (self.filtered_s - self.started_s), 1000 * (self.ended_s - self.filtered_s)
-        return f"PreFilter and Filter {looked_ms:.1f} ms, {last} {last_ms:.1f} ms"
+        filter_ms, last_ms = 1000 * (self.filtered_s - self.started_s), 1000 * (self.ended_s - self.filtered_s)
+        return f"PreFilter and Filter {filter_ms:.1f} ms, {last} {last_ms:.1f} ms"
 
 
 def no_time() -> float:
@@ -129,8 +129,8 @@ class SchedulingCycle:
         results = self._cache.results_for(pod)
         attempt = run_pre_filter_phase(self.profile, self._columns, results, pod)
         find_feasible_nodes(attempt, self._sampling)
-        if attempt.pre_filter_status is None and not attempt.asked:
-            return attempt  # cached answers hold no failures
+        if attempt.pre_filter_status is None and not attempt.cluster_filters:
+            return attempt  # cached results have no errors
         return self._failed_decision(attempt, in_full) or attempt
 
     def _failed_decision(self, attempt: Attempt, in_full: bool) -> Decision | None:
@@ -140,17 +140,19 @@ class SchedulingCycle:
         failed = _failed_filter(attempt)
         return self._failed_to_filter(attempt, failed, in_full) if failed is not None else None
 
-    def _score_and_select(self, attempt: Attempt, in_full: bool, advice: Mapping[str, Int64s] = NO_ADVICE) -> Decision:
+    def _score_and_select(
+        self, attempt: Attempt, in_full: bool, extender_scores: Mapping[str, Int64s] = NO_EXTENDER_SCORES
+    ) -> Decision:
         if attempt.feasible_count == 1 and not in_full:
             # As in kube-scheduler, a single feasible node is not scored, so that no score plugin can fail.
             (row,) = self._numbers(attempt.feasible)
             return self._place_on(attempt, row, 1)
         try:
-            asked = run_pre_scores(attempt)
-            if isinstance(asked, Status):
-                return self._failed_to_score(attempt, asked, "prescore", in_full)
-            best = best_rows(attempt, asked, tuple(advice.values()))
-            details = {**score_details(attempt, asked), **advice} if in_full else {}
+            cluster_scores = run_pre_scores(attempt)
+            if isinstance(cluster_scores, Status):
+                return self._failed_to_score(attempt, cluster_scores, "prescore", in_full)
+            best = best_rows(attempt, cluster_scores, tuple(extender_scores.values()))
+            details = {**score_details(attempt, cluster_scores), **extender_scores} if in_full else {}
         except PluginError as error:
             return self._failed_to_score(attempt, error.status, error.step, in_full)
         placed = self._place_on(attempt, self._select_row(best), attempt.feasible_count)
@@ -291,33 +293,35 @@ def run_pre_scores(attempt: Attempt) -> list[ClusterScore] | Status:
     return found
 
 
-def best_rows(attempt: Attempt, asked: list[ClusterScore], advice: Sequence[Int64s] = ()) -> Sequence[int] | Int64s:
+def best_rows(
+    attempt: Attempt, cluster_scores: list[ClusterScore], extender_scores: Sequence[Int64s] = ()
+) -> Sequence[int] | Int64s:
     """The feasible rows with the highest total, ascending. Scores that are equal on all rows are left out.
 
-    `advice` holds the scores of extenders, one array per extender.
+    `extender_scores` holds the scores of extenders, one array per extender.
     """
     results = attempt.results
     is_as_cached = attempt.fits_as_cached or not results.has_varying_scores
-    if is_as_cached and not asked and not advice:
+    if is_as_cached and not cluster_scores and not extender_scores:
         if attempt.fits_as_cached:
             return results.best_rows()
         if attempt.fits is not None:
             return places_of_max(np.where(attempt.fits, results.totals(), REJECTED))
     rows = attempt.feasible
     total = results.totals()[rows] if is_as_cached else results.total_over(rows)
-    for use, state in asked:
+    for use, state in cluster_scores:
         total = total + weighted(use, state, rows)
-    for scores in advice:
+    for scores in extender_scores:
         total = total + scores
     best = places_of_max(total)
     return best if isinstance(rows, slice) else rows.take(best)
 
 
-def score_details(attempt: Attempt, asked: list[ClusterScore]) -> dict[str, Int64s]:
+def score_details(attempt: Attempt, cluster_scores: list[ClusterScore]) -> dict[str, Int64s]:
     """Per plugin: its normalized and weighted score of each feasible row, in the profile's order."""
     rows = attempt.feasible
     states: dict[str, Any] = {use.plugin.name: state for use, state in attempt.results.states.scores}
-    states |= {use.plugin.name: state for use, state in asked}
+    states |= {use.plugin.name: state for use, state in cluster_scores}
     return {
         use.plugin.name: weighted(use, states[use.plugin.name], rows)
         if use.plugin.name in states

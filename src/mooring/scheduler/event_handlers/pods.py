@@ -289,7 +289,7 @@ def _has_same_usage_but_labels(known: PodInfo, pod: PodInfo) -> bool:
     return (
         known.row >= 0
         and not known.volumes
-        and known.signature.family == pod.signature.family
+        and known.signature.spec_key == pod.signature.spec_key
         and _has_same_usage(known, pod)
     )
 

@@ -4,7 +4,7 @@
 2. A request that cannot be sent, or whose response cannot be read, has the response `ExtenderFailure`. The decision
    decides what that means.
 3. The first extender that binds and is interested in the pod binds it, instead of the Bind plugins. If it fails and
-   is ignorable, the next one is asked, and then the plugins.
+   is ignorable, the next one is called, and then the plugins.
 4. Extenders that are not `nodeCacheCapable` are sent whole objects. `RawObjectCache` holds the JSON of nodes and
    pending pods for them, from a watch of its own; of pods with a node only if an extender gets whole victims.
 """
@@ -41,7 +41,7 @@ from mooring.scheduler.framework.status import Status
 logger = logging.getLogger(__name__)
 
 REQUESTS_AT_ONCE_MAX = 16
-"""Limit of the extenders that are asked at the same time."""
+"""Limit of the extenders that are called at the same time."""
 
 
 class ExtenderClient:
@@ -119,7 +119,7 @@ async def bind_with_extenders(
 
 async def _bind(extender: Extender, pod: PodInfo, node_name: str, transport: Transport) -> None:
     verb = extender.settings.bind_verb
-    raw = await transport.ask(extender, verb, encode(ExtenderBindingArgs(pod.name, pod.namespace, pod.uid, node_name)))
+    raw = await transport.send(extender, verb, encode(ExtenderBindingArgs(pod.name, pod.namespace, pod.uid, node_name)))
     try:
         result = read_binding_result(raw)
     except InvalidResponseError as error:
@@ -131,7 +131,7 @@ async def _bind(extender: Extender, pod: PodInfo, node_name: str, transport: Tra
 async def _send(request: ExtenderRequest, transport: Transport, objects: RawObjects) -> ExtenderResponse:
     extender, verb = request.extender, request.verb
     try:
-        return request.read(await transport.ask(extender, verb, request.body(objects)))
+        return request.read(await transport.send(extender, verb, request.body(objects)))
     except InvalidResponseError as error:
         return ExtenderFailure(_invalid_response(extender, verb, error))
     except ExtenderError as error:

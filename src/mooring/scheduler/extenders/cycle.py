@@ -7,10 +7,10 @@
 The cycle does not await: it is a generator that yields requests and receives the responses (see `requests`).
 
 1. Between a request and its response the columns do not change.
-2. Extenders are asked only about nodes that every filter lets through, in the order in which they were found. For a
-   pod with a nominated node they are asked about that node first.
-3. If only one node is left, extenders are not asked for scores.
-4. `decide` asks no extender. Dry runs and explanations use it.
+2. Extenders are called only for nodes that every filter lets through, in the order in which they were found. For a
+   pod with a nominated node they are called for that node first.
+3. If only one node is left, no extender scores.
+4. `decide` calls no extender. Dry runs and explanations use it.
 """
 
 from __future__ import annotations
@@ -110,14 +110,14 @@ class ExtenderCycle(SchedulingCycle):
             if ended is not None:
                 return ended
         assert attempt.found is not None, "a search records the order in which it found nodes"
-        asked = self._names(attempt.found)
-        filtered = yield from filter_with_extenders(attempt.pod, asked, self._extenders)
+        node_names = self._names(attempt.found)
+        filtered = yield from filter_with_extenders(attempt.pod, node_names, self._extenders)
         if isinstance(filtered, ExtenderFailure):
             return failed_decision(attempt.pod, Status.error(filtered.text), "extender")
-        if len(filtered.node_names) != len(asked):
+        if len(filtered.node_names) != len(node_names):
             attempt.other_plugins = (EXTENDER,)
-        if filtered.node_names != asked or filtered.node_to_status or attempt.extender_statuses:
-            self._keep_nodes(attempt, filtered)
+        if filtered.node_names != node_names or filtered.node_to_status or attempt.extender_statuses:
+            self._narrow(attempt, filtered)
         return None
 
     def _filter_nominated_node(self, attempt: Attempt) -> Exchange[bool]:
@@ -136,7 +136,7 @@ class ExtenderCycle(SchedulingCycle):
         attempt.extender_statuses = dict(filtered.node_to_status)
         return False
 
-    def _keep_nodes(self, attempt: Attempt, filtered: FilteredNodes) -> None:
+    def _narrow(self, attempt: Attempt, filtered: FilteredNodes) -> None:
         node_to_status = {**attempt.extender_statuses, **filtered.node_to_status}
         attempt.narrow(self._rows(filtered.node_names), node_to_status)
 
@@ -146,11 +146,11 @@ class ExtenderCycle(SchedulingCycle):
             return self._score_and_select(attempt, in_full)
         added = yield from prioritize_with_extenders(attempt.pod, self._names(attempt.found), self._extenders)
         feasible = self._names(np.arange(self._columns.height)[attempt.feasible])
-        advice = {
+        extender_scores = {
             name: np.array([scores.get(node_name, 0) for node_name in feasible], dtype=np.int64)
             for name, scores in added.items()
         }
-        return self._score_and_select(attempt, in_full, advice)
+        return self._score_and_select(attempt, in_full, extender_scores)
 
     def _post_filter_with_extenders(self, attempt: Attempt, in_full: bool) -> Exchange[Decision]:
         diagnosis, outcome = diagnose(attempt), PostFilterOutcome()

@@ -7,7 +7,7 @@ letters, because the types there have no tags.
 2. Responses are read as Go reads them: field names in any case, unknown fields ignored, missing and null fields
    empty.
 3. An extender with managed resources gets requests only for pods that request one of these resources.
-4. Ignorable extenders are asked after all others.
+4. Ignorable extenders are called after all others.
 5. An extender can only remove nodes. If its response has a node that was not in the request, the request has failed.
 """
 
@@ -225,12 +225,12 @@ class Extender:
         spec = pod.signature.spec
         return self._is_managed(spec.containers) or self._is_managed(spec.init_containers)
 
-    def filtered(self, asked: Sequence[str], result: ExtenderFilterResult) -> FilteredNodes | ExtenderFailure:
+    def filtered(self, node_names: Sequence[str], result: ExtenderFilterResult) -> FilteredNodes | ExtenderFailure:
         """The nodes of the request that are left, and the statuses of the others."""
         if result.error:
             return ExtenderFailure(result.error)
         left = result.node_names if self.settings.node_cache_capable and result.node_names is not None else result.nodes
-        known = frozenset(asked)
+        known = frozenset(node_names)
         for name in left or ():
             if name not in known:
                 return ExtenderFailure(
@@ -260,7 +260,7 @@ class Extender:
 
 
 def extenders_of(configuration: config.SchedulerConfiguration) -> tuple[Extender, ...]:
-    """All extenders, in the order in which they are asked."""
+    """All extenders, in the order in which they are called."""
     ordered = sorted(configuration.extenders, key=lambda settings: settings.ignorable)
     return tuple(Extender(settings) for settings in ordered)
 
@@ -277,6 +277,6 @@ class ExtenderError(OSError):
 class Transport(Protocol):
     """Sends requests to extenders."""
 
-    async def ask(self, extender: Extender, verb: str, body: bytes) -> bytes: ...
+    async def send(self, extender: Extender, verb: str, body: bytes) -> bytes: ...
 
     async def close(self) -> None: ...

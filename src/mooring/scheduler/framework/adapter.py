@@ -149,25 +149,27 @@ class NodePluginAdapter(Filter[NodePluginState], Score[NodePluginState]):
         return known
 
     def _text(self, pod: Pod, row: int, error: BaseException) -> str:
-        what = str(error) if isinstance(error, _AnswerError) else describe(error, type(self._plugin))
+        what = str(error) if isinstance(error, _InvalidResultError) else describe(error, type(self._plugin))
         return f"pod {pod.key} on node {self._columns.node_names[row]}: {what}"
 
 
-class _AnswerError(Exception):
+class _InvalidResultError(Exception):
     """A user's method returned an invalid value. The message is complete."""
 
 
 def _checked_status(status: object) -> Status:
     if not isinstance(status, Status):
-        raise _AnswerError(f"filter answered {status!r}; wanted None or a Status")
+        raise _InvalidResultError(f"filter answered {status!r}; wanted None or a Status")
     code, reasons = status.code, status.reasons
     if code not in _STATUS_CODES:
-        raise _AnswerError(f"filter answered {status!r}; a Status for a node is {', '.join(_STATUS_CODES.values())}")
+        raise _InvalidResultError(
+            f"filter answered {status!r}; a Status for a node is {', '.join(_STATUS_CODES.values())}"
+        )
     if not _are_texts(reasons):
-        raise _AnswerError(f"filter answered {status!r}; the reasons of a Status are texts that are not empty")
+        raise _InvalidResultError(f"filter answered {status!r}; the reasons of a Status are texts that are not empty")
     if (code is Code.SUCCESS) != (not reasons):
         problem = "has no reasons" if code is Code.SUCCESS else "needs a reason"
-        raise _AnswerError(f"filter answered {status!r}; a Status {_STATUS_CODES[code]} {problem}")
+        raise _InvalidResultError(f"filter answered {status!r}; a Status {_STATUS_CODES[code]} {problem}")
     return status
 
 
@@ -180,7 +182,7 @@ def _checked_score(score: object, normalizes: bool) -> int:
     if isinstance(score, _INTEGERS) and not isinstance(score, bool) and lowest <= score <= highest:
         return int(score)
     advice = "" if normalizes else "; with `normalizes = True` any whole number is valid"
-    raise _AnswerError(f"score answered {score!r}; wanted a whole number from {lowest} to {highest}{advice}")
+    raise _InvalidResultError(f"score answered {score!r}; wanted a whole number from {lowest} to {highest}{advice}")
 
 
 def scaled(scores: Int64s) -> Int64s:

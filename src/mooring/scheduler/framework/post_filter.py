@@ -23,7 +23,7 @@ from mooring.scheduler.framework.status import Code, Status
 
 
 class RowCache(Protocol):
-    """Results of a plugin for rows, kept with the pod's signature."""
+    """Results of a plugin for rows, stored with the pod's signature."""
 
     def forget(self, rows: Int64s | None) -> None:
         """Drop the results of these rows, which have changed; None: of all rows."""
@@ -85,15 +85,15 @@ class FailedAttempt(Protocol):
 
 
 FollowUp: TypeAlias = Callable[[], Awaitable[None]]
-"""Something that a decision entails and that has to wait for the API server. Raises `ClientError`."""
+"""A write to the API server that a decision needs. Raises `ClientError`."""
 
 
 @dataclass(frozen=True, slots=True)
 class PostFilterResult:
-    """The result of PostFilter: a node that will have room once the victims are gone, or why there is none."""
+    """The result of PostFilter: a node that fits once the victims are gone, or the status if there is none."""
 
     nominated_node: str | None = None
-    """None: leave the pod's nomination as it is. Empty: withdraw it."""
+    """None keeps the nomination of the pod. Empty clears it."""
     victims: tuple[PodInfo, ...] = ()
     status: Status | None = None
     follow_up: FollowUp | None = None

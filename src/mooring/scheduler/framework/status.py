@@ -96,7 +96,7 @@ class Status(msgspec.Struct, frozen=True):
 def status_of(plugin: str, bits: int, reasons: Sequence[Reason]) -> Status:
     """The reason bits of one row as a `Status`."""
     given = [reason for index, reason in enumerate(reasons) if bits >> index & 1]
-    assert given, f"{plugin} answered {bits:#b}, but has only {len(reasons)} reasons"
+    assert given, f"{plugin} returned {bits:#b}, but has only {len(reasons)} reasons"
     code = max((reason.code for reason in given), key=lambda code: code.severity)
     messages = tuple(reason.message for reason in given if reason.message is not None)
     if code is Code.ERROR:

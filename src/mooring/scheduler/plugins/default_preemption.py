@@ -129,7 +129,7 @@ class VictimTable:
         self.no_candidates: PostFilterResult | None = None
         """The result if preemption helps on no row; dropped when a row changes."""
 
-    def make_room(self, capacity: int) -> None:
+    def grow(self, capacity: int) -> None:
         self.state = grown(self.state, capacity)
         self.ranks = grown(self.ranks, capacity)
         self.earliest_start_s = grown(self.earliest_start_s, capacity)
@@ -281,7 +281,7 @@ class DefaultPreemption(PreEnqueue, PostFilter):
     def select_candidate(self, candidates: Candidates) -> PostFilterResult:
         rows = [self._columns.row_of[name] for name in candidates]
         table = VictimTable()
-        table.make_room(self._columns.capacity)
+        table.grow(self._columns.capacity)
         for row, victims in zip(rows, candidates.values(), strict=True):
             table.write_candidate(row, victims)
         best = table.best(np.array(rows, dtype=np.int64))
@@ -359,7 +359,7 @@ class DefaultPreemption(PreEnqueue, PostFilter):
         if table.budgets_version != self._budgets.version:
             table.forget(None)
             table.budgets_version = self._budgets.version
-        table.make_room(self._columns.capacity)
+        table.grow(self._columns.capacity)
         return table
 
     def _not_helpful(self, examined: Int64s, table: VictimTable) -> PostFilterResult:

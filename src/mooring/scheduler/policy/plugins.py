@@ -72,8 +72,8 @@ class NodeLabel(Filter[LabelRules], Score[LabelRules]):
 
 def _is_met(rule: tuple[LabelColumn, bool], rows: Rows) -> Bools:
     column, should_exist = rule
-    answer: Bools = (column.codes[rows] != ABSENT) == should_exist
-    return answer
+    is_met: Bools = (column.codes[rows] != ABSENT) == should_exist
+    return is_met
 
 
 class _ResourceStrategy(PreScore[FitScoreState], Score[FitScoreState]):

@@ -324,10 +324,10 @@ class PluginTiming:
 
         def timed(*arguments: Any, **named: Any) -> Any:
             started_s = self._clock.now_s()
-            answer = method(*arguments, **named)
+            result = method(*arguments, **named)
             self._spent_s[key] = self._spent_s.get(key, 0.0) + self._clock.now_s() - started_s
-            self._status[key] = _status_of(answer)
-            return answer
+            self._status[key] = _status_of(result)
+            return result
 
         return timed
 
@@ -355,7 +355,7 @@ def _called_at(profile: Profile) -> Iterator[tuple[Plugin, str]]:
         yield from ((use.plugin, point) for use in profile.scores)
 
 
-def _status_of(answer: object) -> str:
-    if isinstance(answer, Status):
-        return answer.code.value
-    return "Skip" if isinstance(answer, Skip) else "Success"
+def _status_of(result: object) -> str:
+    if isinstance(result, Status):
+        return result.code.value
+    return "Skip" if isinstance(result, Skip) else "Success"

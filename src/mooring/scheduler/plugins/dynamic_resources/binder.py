@@ -224,8 +224,8 @@ class ClaimBinder:
         """Deletes a claim that the scheduler has created. Raises `ClientError`, `ClaimBindingError`."""
 
         async def unprotect(claim: Raw) -> Raw:
-            kept = [each for each in claim["metadata"].get("finalizers", ()) if each != FINALIZER]
-            claim["metadata"]["finalizers"] = kept
+            others = [each for each in claim["metadata"].get("finalizers", ()) if each != FINALIZER]
+            claim["metadata"]["finalizers"] = others
             return await self._update(claim, "update resourceclaim")
 
         await self._retried(key, unprotect)

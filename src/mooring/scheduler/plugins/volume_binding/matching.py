@@ -344,10 +344,10 @@ def _best_of_groups(candidates: Int64s, groups: Int64s, group_count: int, depth:
     by_group, of_group = candidates[order], groups[order]
     starts = np.searchsorted(of_group, np.arange(group_count))
     rank = np.arange(len(order)) - starts[of_group]
-    levels = np.full((depth, group_count), _NO_VOLUME, dtype=np.int64)
-    is_near_the_top = rank < depth
-    levels[rank[is_near_the_top], of_group[is_near_the_top]] = by_group[is_near_the_top]
-    return list(levels)
+    ranked = np.full((depth, group_count), _NO_VOLUME, dtype=np.int64)
+    is_wanted = rank < depth
+    ranked[rank[is_wanted], of_group[is_wanted]] = by_group[is_wanted]
+    return list(ranked)
 
 
 def _traits_of(volume: PersistentVolume) -> _VolumeTraits:
