@@ -26,14 +26,14 @@ def test_the_queue() -> None:
         engine = engine_of(node("n1"))
         profiles = {name: cycle.profile for name, cycle in engine.cycles.items()}
         queue = SchedulingQueue(profiles, clock=clock)
-        for view in (pod("refused", priority=7), pod("ready"), pod("gated", gates=["wait"])):
+        for view in (pod("rejected", priority=7), pod("ready"), pod("gated", gates=["wait"])):
             queue.add(engine.record(view))
         entry = queue.pop()
         assert entry is not None
         queue.requeue(entry, frozenset(("NodeResourcesFit",)))
-        told = queue_page(queue, {}, WaitingPods(), clock)
-        json.dumps(told)
-        assert told["counts"] == {
+        reported = queue_page(queue, {}, WaitingPods(), clock)
+        json.dumps(reported)
+        assert reported["counts"] == {
             "active": 1,
             "backoff": 0,
             "unschedulable": 1,
@@ -41,13 +41,13 @@ def test_the_queue() -> None:
             "inFlight": 0,
             "binding": 0,
         }
-        pods = told["pods"]
+        pods = reported["pods"]
         assert isinstance(pods, list)
         by_name = {each["pod"]: each for each in pods}
-        assert by_name["default/refused"]["state"] == "unschedulable"
-        assert by_name["default/refused"]["rejectedBy"] == ["NodeResourcesFit"]
-        assert by_name["default/refused"]["retriedAtTheLatest"] == "2026-01-01T00:05:00.000000Z"
-        assert by_name["default/refused"]["priority"] == 7
+        assert by_name["default/rejected"]["state"] == "unschedulable"
+        assert by_name["default/rejected"]["rejectedBy"] == ["NodeResourcesFit"]
+        assert by_name["default/rejected"]["retriedAtTheLatest"] == "2026-01-01T00:05:00.000000Z"
+        assert by_name["default/rejected"]["priority"] == 7
         assert by_name["default/gated"]["gatedBy"] == "SchedulingGates"
         assert by_name["default/ready"]["state"] == "active"
         assert pod_page("default/ready", queue, {}, WaitingPods(), engine.columns, clock)["shown"] == 1
@@ -65,9 +65,9 @@ def test_a_pod_can_be_asked_wherever_it_is() -> None:
         queue, waiting, running = SchedulingQueue(profiles, clock=clock), WaitingPods(), dict[str, Binding]()
 
         def asked(key: str) -> dict[str, object]:
-            told = pod_page(key, queue, running, waiting, engine.columns, clock)
-            json.dumps(told)
-            pods = told["pods"]
+            reported = pod_page(key, queue, running, waiting, engine.columns, clock)
+            json.dumps(reported)
+            pods = reported["pods"]
             assert isinstance(pods, list)
             (row,) = pods
             picked = {name: row[name] for name in ("state", "stage", "node", "waitsFor") if name in row}
@@ -116,10 +116,10 @@ def _counts(
 
 def test_the_cache() -> None:
     engine = engine_of(node("n1", cpu=4), node("n2", cpu=2), pod("a", cpu="500m", on="n1"), pod("b", on="n1"))
-    told = cache_page(engine.columns, AssumedPods(None))
-    json.dumps(told)
-    assert told["counts"] == {"nodes": 2, "pods": 2, "assumedPods": 0}
-    nodes = told["nodes"]
+    reported = cache_page(engine.columns, AssumedPods(None))
+    json.dumps(reported)
+    assert reported["counts"] == {"nodes": 2, "pods": 2, "assumedPods": 0}
+    nodes = reported["nodes"]
     assert isinstance(nodes, list)
     first, second = nodes
     assert (first["node"], first["pods"], first["requested"]) == ("n1", 2, {"cpuMilli": 500, "pods": 2})

@@ -231,14 +231,14 @@ def cpu_milli(engine: Engine, name: str) -> int:
     return int(engine.columns.resources.used[CPU, engine.columns.row_of[name]])
 
 
-def test_an_experiment_is_seen_while_it_lasts() -> None:
+def test_a_transaction_is_seen_while_it_lasts() -> None:
     engine = engine_of(node("n1"), node("n2"), pod("a", cpu=1, on="n1"))
     columns = engine.columns
     resident, stranger = columns.pods["default/a"], columns.record(pod("b", cpu=2))
-    with Transaction(columns) as experiment:
-        experiment.displace(resident)
-        experiment.place(stranger, columns.row_of["n1"])
-        experiment.place(resident, columns.row_of["n2"])
+    with Transaction(columns) as transaction:
+        transaction.displace(resident)
+        transaction.place(stranger, columns.row_of["n1"])
+        transaction.place(resident, columns.row_of["n2"])
         assert (cpu_milli(engine, "n1"), cpu_milli(engine, "n2")) == (2000, 1000)
         assert resident.node_name == "n2"
         assert list(columns.pods_on[columns.row_of["n1"]]) == ["default/b"]
@@ -247,7 +247,7 @@ def test_an_experiment_is_seen_while_it_lasts() -> None:
     assert (stranger.node_name, stranger.row) == ("", -1)
 
 
-def test_there_is_one_experiment_at_a_time() -> None:
+def test_there_is_one_transaction_at_a_time() -> None:
     columns = engine_of(node("n1")).columns
     with Transaction(columns), pytest.raises(AssertionError, match="one transaction at a time"):
         Transaction(columns)
@@ -256,10 +256,10 @@ def test_there_is_one_experiment_at_a_time() -> None:
     assert not columns.in_transaction
 
 
-def test_an_experiment_that_fails_is_taken_back_too() -> None:
+def test_a_transaction_that_fails_is_taken_back_too() -> None:
     engine = engine_of(node("n1"), pod("a", cpu=1, on="n1"))
-    with pytest.raises(KeyError), Transaction(engine.columns) as experiment:
-        experiment.displace(engine.columns.pods["default/a"])
+    with pytest.raises(KeyError), Transaction(engine.columns) as transaction:
+        transaction.displace(engine.columns.pods["default/a"])
         raise KeyError("something else went wrong")
     assert cpu_milli(engine, "n1") == 1000
 
@@ -267,10 +267,10 @@ def test_an_experiment_that_fails_is_taken_back_too() -> None:
 def test_the_order_of_a_rows_pods_comes_back() -> None:
     engine = engine_of(node("n1"), *(pod(name, on="n1") for name in "abc"))
     columns = engine.columns
-    with Transaction(columns) as experiment:
+    with Transaction(columns) as transaction:
         first = columns.pods["default/a"]
-        experiment.displace(first)
-        experiment.place(first, 0)
+        transaction.displace(first)
+        transaction.place(first, 0)
         assert list(columns.pods_on[0]) == ["default/b", "default/c", "default/a"]
     assert list(columns.pods_on[0]) == ["default/a", "default/b", "default/c"]
 
@@ -278,9 +278,9 @@ def test_the_order_of_a_rows_pods_comes_back() -> None:
 def test_a_port_that_was_taken_before_is_taken_after() -> None:
     engine = engine_of(node("n1"), pod("a", ports=["80"], on="n1"))
     columns = engine.columns
-    twin = columns.record(pod("twin", ports=["80"]))
-    with Transaction(columns) as experiment:
-        experiment.place(twin, 0)
-        experiment.displace(twin)
-        assert not columns.ports.conflicts_at(twin.signature.host_ports, 0), "the first of two frees it"
-    assert columns.ports.conflicts_at(twin.signature.host_ports, 0)
+    same_port = columns.record(pod("same_port", ports=["80"]))
+    with Transaction(columns) as transaction:
+        transaction.place(same_port, 0)
+        transaction.displace(same_port)
+        assert not columns.ports.conflicts_at(same_port.signature.host_ports, 0), "the first of two frees it"
+    assert columns.ports.conflicts_at(same_port.signature.host_ports, 0)

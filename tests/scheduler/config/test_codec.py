@@ -1,4 +1,4 @@
-"""Strict decoding tells everything that is wrong, and where."""
+"""Strict decoding reports everything that is wrong, and where."""
 
 from __future__ import annotations
 
@@ -142,11 +142,11 @@ def test_absence_has_a_meaning(data: object, ship: Ship) -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_told(data: object, complaint: str) -> None:
+def test_what_is_wrong_is_reported(data: object, complaint: str) -> None:
     assert problems_of(data) == [complaint]
 
 
-def test_everything_is_told_in_the_order_of_the_file() -> None:
+def test_everything_is_reported_in_the_order_of_the_file() -> None:
     assert problems_of({"zzz": 1, "crew": "many", "lamps": [{"watts": "x"}, {"wats": 1}]}) == [
         'strict decoding error: unknown field "zzz"; expected one of "berth", "bestLamp", "crew", "flagOf", '
         '"isMoored", "knots", "lamps", "name", "papers", "watchS"',
@@ -258,8 +258,8 @@ def test_it_is_read_back_to_the_same(data: object) -> None:
 
 
 def test_what_is_shown_and_what_is_not() -> None:
-    told = encode_configuration(load_configuration(None))
-    assert told["leaderElection"] == {
+    reported = encode_configuration(load_configuration(None))
+    assert reported["leaderElection"] == {
         "leaderElect": True,
         "leaseDuration": "15s",
         "renewDeadline": "10s",
@@ -268,14 +268,14 @@ def test_what_is_shown_and_what_is_not() -> None:
         "resourceName": "kube-scheduler",
         "resourceNamespace": "kube-system",
     }
-    assert told["clientConnection"] == {
+    assert reported["clientConnection"] == {
         "kubeconfig": "",
         "acceptContentTypes": "",
         "contentType": "application/vnd.kubernetes.protobuf",
         "qps": 50,
         "burst": 100,
     }
-    assert set(told) == {
+    assert set(reported) == {
         "apiVersion",
         "kind",
         "parallelism",
@@ -289,12 +289,12 @@ def test_what_is_shown_and_what_is_not() -> None:
     }
 
 
-def test_extenders_and_arguments_are_told_as_they_were_written() -> None:
-    told = encode_configuration(load_configuration(FULL))
-    assert told["extenders"] == [
+def test_extenders_and_arguments_are_reported_as_they_were_written() -> None:
+    reported = encode_configuration(load_configuration(FULL))
+    assert reported["extenders"] == [
         {**FULL["extenders"][0], "httpTimeout": "1.5s"}  # type: ignore[index]  # as Go prints it
     ]
-    profiles = told["profiles"]
+    profiles = reported["profiles"]
     assert isinstance(profiles, list)
     arguments = {entry["name"]: entry.get("args") for entry in profiles[0]["pluginConfig"]}
     assert arguments["Mine"] == {"free": ["form"]}

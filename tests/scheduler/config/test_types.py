@@ -164,7 +164,7 @@ def test_a_problem_is_a_sentence(problem: Problem, sentence: str) -> None:
     assert sentence.startswith(f"{problem.path}: ")
 
 
-def test_an_error_tells_every_problem_once_on_a_line_of_its_own() -> None:
+def test_an_error_reports_every_problem_once_on_a_line_of_its_own() -> None:
     error = ConfigurationError([required("a"), required("b"), required("a")])
     assert str(error) == "a: Required value\nb: Required value"
     assert [problem.path for problem in error.problems] == ["a", "b"]

@@ -25,7 +25,7 @@ WEB = {"app": "web"}
 
 
 def cluster() -> Engine:
-    """Nodes that refuse a big web pod that wants to be alone, each for another reason."""
+    """Nodes that reject a big web pod that wants to be alone, each for another reason."""
     engine = engine_of(
         node("fits"),
         node("cordoned", unschedulable=True),
@@ -44,7 +44,7 @@ def cluster() -> Engine:
 BIG = pod(cpu=2, labels=WEB, apart=[pods_like(HOSTNAME, app="web")])
 
 
-def test_the_first_refusing_filter_and_what_it_said() -> None:
+def test_the_first_rejecting_filter_and_what_it_said() -> None:
     engine = cluster()
     attempt = attempt_of(engine, BIG)
     said = {name: attempt.status_at(row) for name, row in engine.columns.row_of.items()}
@@ -64,12 +64,12 @@ def test_rows_by_code() -> None:
     attempt = attempt_of(engine, BIG)
     names = engine.columns.node_names
 
-    def refused_with(code: Code) -> list[str]:
+    def rejected_with(code: Code) -> list[str]:
         return [names[row] for row in np.flatnonzero(attempt.is_rejected_with(code))]
 
-    assert refused_with(Code.UNSCHEDULABLE) == ["busy", "taken"]
-    assert refused_with(Code.UNRESOLVABLE) == ["cordoned", "small", "both"]
-    assert refused_with(Code.ERROR) == []
+    assert rejected_with(Code.UNSCHEDULABLE) == ["busy", "taken"]
+    assert rejected_with(Code.UNRESOLVABLE) == ["cordoned", "small", "both"]
+    assert rejected_with(Code.ERROR) == []
     rows = engine.columns.row_of
     codes = {name: attempt.code_at(row) for name, row in rows.items()}
     assert codes["fits"] is Code.SUCCESS
@@ -77,7 +77,7 @@ def test_rows_by_code() -> None:
     assert codes["busy"] is Code.UNSCHEDULABLE
 
 
-def test_filters_that_refused_some_rows() -> None:
+def test_filters_that_rejected_some_rows() -> None:
     engine = cluster()
     attempt = attempt_of(engine, BIG)
     found = {use.plugin.name: len(rows) for use, rows, _ in attempt.rejections()}
@@ -146,7 +146,7 @@ def test_reasons_in_one_sentence(count: int, reasons: dict[str, int], text: str)
             pod(cpu=2),
             "0/3 nodes are available: 1 node(s) were unschedulable, 2 Insufficient cpu. "
             f"{NO_CLAIMS}, preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.",
-            id="each node is counted under the first plugin that refuses it",
+            id="each node is counted under the first plugin that rejects it",
         ),
         pytest.param(
             [node("n1", cpu=1, memory="1Gi", pods=0), node("n2", cpu=1)],
@@ -199,11 +199,11 @@ def test_the_message_of_a_pod_that_goes_nowhere(cluster: list[ApiObject], pendin
     assert decide(engine_of(*cluster), pending).message == message
 
 
-# Who refused
+# Who rejected
 
 
 class Patience(PreFilter[str], Filter[str]):
-    """Waits, refuses or names nodes, as the pod's label `wish` says."""
+    """Waits, rejects or names nodes, as the pod's label `wish` says."""
 
     name = "Patience"
     filter_reasons = (Reason("node(s) were being prepared", Code.PENDING), Reason("node(s) were broken"))
@@ -215,7 +215,7 @@ class Patience(PreFilter[str], Filter[str]):
         return Proceed(wish, frozenset(("n1", "n2")) if wish == "two nodes" else None)
 
     def filter(self, state: str, rows: Rows) -> Int64s:
-        bits = {"wait": 0b01, "refuse": 0b10, "wait and refuse": 0b11}.get(state, 0)
+        bits = {"wait": 0b01, "reject": 0b10, "wait and reject": 0b11}.get(state, 0)
         return np.full(length_of(rows), bits, dtype=np.int64)
 
 
@@ -224,7 +224,7 @@ class Patience(PreFilter[str], Filter[str]):
     [
         pytest.param(pod(cpu=1), set(), set(), id="a pod that is placed"),
         pytest.param(
-            pod(cpu=9), {"NodeResourcesFit", "NodeUnschedulable"}, set(), id="the first that refuses on some node"
+            pod(cpu=9), {"NodeResourcesFit", "NodeUnschedulable"}, set(), id="the first that rejects on some node"
         ),
         pytest.param(pod(cpu=9, tolerations=[CORDON]), {"NodeResourcesFit"}, set(), id="nobody else"),
         pytest.param(pod(labels={"wish": "reject"}), {"Patience"}, set(), id="a PreFilter that rejects"),
@@ -253,10 +253,10 @@ class Patience(PreFilter[str], Filter[str]):
             id="one that waits for something",
         ),
         pytest.param(
-            pod(labels={"wish": "wait and refuse"}),
+            pod(labels={"wish": "wait and reject"}),
             {"NodeUnschedulable", "Patience"},
             set(),
-            id="one that would refuse if it did not wait",
+            id="one that would reject if it did not wait",
         ),
         pytest.param(pod(gates=["g"]), {"SchedulingGates"}, set(), id="a gate"),
         pytest.param(
@@ -267,7 +267,7 @@ class Patience(PreFilter[str], Filter[str]):
         ),
     ],
 )
-def test_who_refused(pending: Pod, rejectors: set[str], waits: set[str]) -> None:
+def test_who_rejected(pending: Pod, rejectors: set[str], waits: set[str]) -> None:
     written = with_profile(plugins={"multiPoint": {"enabled": plugins("Patience")}})
     engine = engine_of(
         node("n1"), node("n2"), node("n3", unschedulable=True), config=written, registry=Registry([*PLUGINS, Patience])
@@ -285,8 +285,8 @@ def test_a_kept_diagnosis_follows_the_cluster() -> None:
     assert decide(engine, pod(cpu=9)).unschedulable_plugins == {"NodeResourcesFit"}
 
 
-class Trial:
-    """An experiment on all nodes of a cluster, by name."""
+class ClusterDryRun:
+    """A dry run on all nodes of a cluster, by name."""
 
     def __init__(self, engine: Engine, view: Pod) -> None:
         self._engine = engine
@@ -294,18 +294,18 @@ class Trial:
         attempt = attempt_of(engine, view)
         rows = np.array(list(engine.columns.row_of.values()), dtype=np.int64)
         self._attempt = attempt
-        self.experiment = DryRun(attempt, rows, attempt.profile.filters)
+        self.dry_run = DryRun(attempt, rows, attempt.profile.filters)
 
     def remove(self, name: str) -> None:
         pod = self._engine.columns.pods[f"default/{name}"]
-        self.experiment.remove(self._names.index(pod.node_name), pod)
+        self.dry_run.remove(self._names.index(pod.node_name), pod)
 
     def add(self, view: Pod, node_name: str) -> None:
-        self.experiment.add(self._names.index(node_name), self._engine.record(view))
+        self.dry_run.add(self._names.index(node_name), self._engine.record(view))
 
-    def refusing(self, *, beside_nominated: bool = False) -> dict[str, str]:
+    def rejecting(self, *, beside_nominated: bool = False) -> dict[str, str]:
         at = np.arange(len(self._names))
-        ask = self.experiment.rejections_with_nominated_pods if beside_nominated else self.experiment.rejections
+        ask = self.dry_run.rejections_with_nominated_pods if beside_nominated else self.dry_run.rejections
         first, _ = ask(at)
         filters = self._attempt.profile.filters
         return {
@@ -315,43 +315,43 @@ class Trial:
 
 def test_filters_of_the_row_see_the_rows_own_changes() -> None:
     engine = engine_of(node("n1", cpu=2), node("n2", cpu=2), pod("a", cpu=1, on="n1"), pod("b", cpu=1, on="n2"))
-    trial = Trial(engine, pod(cpu=2))
-    with trial.experiment:
-        assert trial.refusing() == {"n1": "NodeResourcesFit", "n2": "NodeResourcesFit"}
-        trial.remove("a")
-        assert trial.refusing() == {"n2": "NodeResourcesFit"}
-        trial.add(pod("c", ports=["80"], cpu=1), "n1")
-        assert trial.refusing() == {"n1": "NodeResourcesFit", "n2": "NodeResourcesFit"}
+    run = ClusterDryRun(engine, pod(cpu=2))
+    with run.dry_run:
+        assert run.rejecting() == {"n1": "NodeResourcesFit", "n2": "NodeResourcesFit"}
+        run.remove("a")
+        assert run.rejecting() == {"n2": "NodeResourcesFit"}
+        run.add(pod("c", ports=["80"], cpu=1), "n1")
+        assert run.rejecting() == {"n1": "NodeResourcesFit", "n2": "NodeResourcesFit"}
 
 
 def test_filters_of_the_cluster_do_not_see_the_changes_of_other_rows() -> None:
-    """Both nodes lose their web pod, but each is judged as if the other still had its own."""
+    """Both nodes lose their web pod, but each is evaluated as if the other still had its own."""
     engine = engine_of(
         node("n1", zone="a"), node("n2", zone="b"), pod("a", labels=WEB, on="n1"), pod("b", labels=WEB, on="n2")
     )
-    apart = Trial(engine, pod(apart=[pods_like(HOSTNAME, app="web")]))
-    with apart.experiment:
+    apart = ClusterDryRun(engine, pod(apart=[pods_like(HOSTNAME, app="web")]))
+    with apart.dry_run:
         apart.remove("a")
         apart.remove("b")
-        assert apart.refusing() == {}
-    near = Trial(engine, pod(near=[pods_like(HOSTNAME, app="web")]))
-    with near.experiment:
+        assert apart.rejecting() == {}
+    near = ClusterDryRun(engine, pod(near=[pods_like(HOSTNAME, app="web")]))
+    with near.dry_run:
         near.remove("a")
         near.remove("b")
-        assert near.refusing() == {"n1": "InterPodAffinity", "n2": "InterPodAffinity"}
-    even = Trial(engine, pod(labels=WEB, spread=[spread(ZONE, app="web")]))
-    with even.experiment:
+        assert near.rejecting() == {"n1": "InterPodAffinity", "n2": "InterPodAffinity"}
+    even = ClusterDryRun(engine, pod(labels=WEB, spread=[spread(ZONE, app="web")]))
+    with even.dry_run:
         even.add(pod("c", labels=WEB), "n1")
         even.add(pod("d", labels=WEB), "n2")
-        assert even.refusing() == {"n1": "PodTopologySpread", "n2": "PodTopologySpread"}, "2 and 2 would be even"
+        assert even.rejecting() == {"n1": "PodTopologySpread", "n2": "PodTopologySpread"}, "2 and 2 would be even"
 
 
 def test_facts_are_what_they_were() -> None:
     engine = engine_of(node("n1", taints=["gpu:NoSchedule"], cpu=1), pod("a", cpu=1, on="n1"), node("n2"))
-    trial = Trial(engine, pod(cpu=2))
-    with trial.experiment:
-        trial.remove("a")
-        assert trial.refusing() == {"n1": "TaintToleration"}
+    run = ClusterDryRun(engine, pod(cpu=2))
+    with run.dry_run:
+        run.remove("a")
+        assert run.rejecting() == {"n1": "TaintToleration"}
 
 
 def test_nominated_pods_count_as_present_and_as_absent() -> None:
@@ -362,10 +362,10 @@ def test_nominated_pods_count_as_present_and_as_absent() -> None:
         pod("q", cpu=1, priority=5, nominated="n1"),
         pod("r", cpu=1, priority=0, nominated="n2"),
     )
-    trial = Trial(engine, pod(cpu=2, priority=5))
-    with trial.experiment:
-        assert trial.refusing() == {"n1": "NodeResourcesFit"}
-        trial.remove("a")
-        assert trial.refusing() == {}
-        assert trial.refusing(beside_nominated=True) == {"n1": "NodeResourcesFit"}
+    run = ClusterDryRun(engine, pod(cpu=2, priority=5))
+    with run.dry_run:
+        assert run.rejecting() == {"n1": "NodeResourcesFit"}
+        run.remove("a")
+        assert run.rejecting() == {}
+        assert run.rejecting(beside_nominated=True) == {"n1": "NodeResourcesFit"}
     assert engine.columns.pods["default/a"].node_name == "n1"

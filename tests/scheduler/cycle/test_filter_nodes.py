@@ -29,19 +29,19 @@ from tests.scheduler.harness import decide, engine_of
 WEB = {"app": "web"}
 
 
-def refusals(engine: Engine, view: Pod) -> dict[str, str]:
-    """The first reason of each node that refuses."""
+def rejections(engine: Engine, view: Pod) -> dict[str, str]:
+    """The first reason of each node that rejects."""
     return {name: r.reasons[0] for name, r in decide(engine, view).node_to_status.items() if r is not None}
 
 
 @pytest.mark.parametrize(
-    ("nominated_row", "pending", "refused"),
+    ("nominated_row", "pending", "rejected"),
     [
         pytest.param(
             pod("q", cpu=3, priority=5, nominated="n1"),
             pod(cpu=2, priority=5),
             {"n1": "Insufficient cpu"},
-            id="room that is promised to an equal is taken",
+            id="resources that are reserved to an equal is taken",
         ),
         pytest.param(
             pod("q", cpu=3, priority=9, nominated="n1"),
@@ -97,9 +97,9 @@ def refusals(engine: Engine, view: Pod) -> dict[str, str]:
         pytest.param(pod("q", cpu=3, priority=9, nominated="elsewhere"), pod(cpu=2), {}, id="a node that nobody knows"),
     ],
 )
-def test_pods_that_are_nominated_elsewhere(nominated_row: Pod, pending: Pod, refused: dict[str, str]) -> None:
+def test_pods_that_are_nominated_elsewhere(nominated_row: Pod, pending: Pod, rejected: dict[str, str]) -> None:
     engine = engine_of(node("n1", cpu=4), node("n2", cpu=4), nominated_row)
-    assert refusals(engine, pending) == refused
+    assert rejections(engine, pending) == rejected
 
 
 def test_what_is_promised_is_not_scored() -> None:
@@ -140,10 +140,10 @@ def test_a_pod_does_not_stand_in_its_own_way() -> None:
     engine, view = nominated_to("n2", node("n1", cpu=1), node("n2", cpu=3))
     engine.put(pod("q", cpu=1, priority=5, nominated="n2"))
     assert decide(engine, view).node_name == "n2"
-    assert refusals(engine, pod("another", cpu=2, priority=5)) == {"n1": "Insufficient cpu", "n2": "Insufficient cpu"}
+    assert rejections(engine, pod("another", cpu=2, priority=5)) == {"n1": "Insufficient cpu", "n2": "Insufficient cpu"}
 
 
-def test_what_other_nodes_would_say_to_a_nominated_pod_is_told_in_full() -> None:
+def test_what_other_nodes_would_say_to_a_nominated_pod_is_reported_in_full() -> None:
     engine, view = nominated_to("n2", node("n1", cpu=1), node("n2"), node("n3"))
     assert {name for name, status in decide(engine, view).node_to_status.items() if status is None} == {"n2", "n3"}
 
@@ -189,7 +189,7 @@ def test_how_many_are_enough(percentage: int, node_count: int, wanted: int) -> N
 
 # Which rows are found
 
-ANSWERS = st.lists(st.sampled_from(["fits", "refuses", "fails"]), max_size=30)
+ANSWERS = st.lists(st.sampled_from(["fits", "rejects", "fails"]), max_size=30)
 ROWS = ANSWERS.flatmap(lambda answers: st.tuples(st.just(tuple(answers)), st.permutations(range(len(answers)))))
 
 
@@ -274,7 +274,7 @@ def test_each_search_starts_where_the_last_one_ended() -> None:
     assert found(decide(engine, pod(cpu=1))) == [*range(50), *range(200, 250)]
 
 
-def test_nodes_that_refuse_are_passed_by() -> None:
+def test_nodes_that_reject_are_passed_by() -> None:
     engine = cluster(250, 1, small=30)
     decision = decide(engine, pod(cpu=1))
     assert found(decision) == list(range(30, 130))

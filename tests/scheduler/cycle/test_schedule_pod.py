@@ -54,7 +54,7 @@ class Wish(PreFilter[str], Filter[str], PreScore[str], Score[str]):
 
     def filter(self, state: str, rows: Rows) -> Int64s:
         numbers = np.arange(self._columns.height)[rows]
-        bits = {"refuse": 1, "break": 2}.get(state, 0)
+        bits = {"reject": 1, "break": 2}.get(state, 0)
         return np.where(numbers < 2, bits, 0)
 
     def pre_score(self, pod: PodInfo, feasible: Rows) -> str | Status:
@@ -137,10 +137,10 @@ def test_a_cycle_that_fails_to_score_still_reports_the_results_of_filter(wish: s
     assert (written["prefilter"]["code"], written["scores"]) == ("Success", {})
 
 
-def test_of_several_nodes_in_error_the_first_name_is_told() -> None:
+def test_of_several_nodes_in_error_the_first_name_is_reported() -> None:
     decision = wishing("break")
-    refusals = {name: status.code for name, status in decision.node_to_status.items() if status is not None}
-    assert refusals == {"n1": Code.ERROR, "n2": Code.ERROR, "n3": Code.UNRESOLVABLE}
+    rejections = {name: status.code for name, status in decision.node_to_status.items() if status is not None}
+    assert rejections == {"n1": Code.ERROR, "n2": Code.ERROR, "n3": Code.UNRESOLVABLE}
 
 
 def test_a_pre_filter_that_names_nodes() -> None:
@@ -222,7 +222,7 @@ class Crash(PostFilter):
     ],
 )
 def test_post_filters_are_asked_in_order(extra: list[type[Plugin]], node_name: str | None, end_of_message: str) -> None:
-    decision = decide(engine_with(Wish, *extra), pod(labels={"wish": "refuse"}, preemption_policy="Always"))
+    decision = decide(engine_with(Wish, *extra), pod(labels={"wish": "reject"}, preemption_policy="Always"))
     assert decision.message is not None
     assert decision.message.endswith(end_of_message), decision.message
     assert (decision.preemption.node_name if decision.preemption is not None else None) == node_name
@@ -272,7 +272,7 @@ def test_a_plugin_that_has_nothing_to_say_is_absent() -> None:
 
 
 def test_scores_are_normalised_over_the_nodes_that_fit() -> None:
-    """A node that refuses must not be the yardstick for the others, whoever refuses there."""
+    """A node that rejects must not be the yardstick for the others, whoever rejects there."""
     engine = engine_of(
         node("n1", labels={"rank": "1"}),
         node("n2", labels={"rank": "2"}),
@@ -325,7 +325,7 @@ ONLY_FILTERS = ("PrioritySort", "NodeUnschedulable", "DefaultBinder")
     ("cluster", "pending", "code", "is_unschedulable"),
     [
         pytest.param([node()], pod(), Code.SUCCESS, False, id="placed"),
-        pytest.param([node()], pod(cpu=9), Code.UNSCHEDULABLE, True, id="refused"),
+        pytest.param([node()], pod(cpu=9), Code.UNSCHEDULABLE, True, id="rejected"),
         pytest.param([node()], pod(claims=["nobody's"]), Code.UNSCHEDULABLE, True, id="rejected, whatever the node"),
         pytest.param([], pod(), Code.UNRESOLVABLE, True, id="no nodes at all"),
         pytest.param([node()], pod(gates=["g"]), Code.UNRESOLVABLE, True, id="a gate"),

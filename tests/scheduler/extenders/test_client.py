@@ -184,7 +184,7 @@ def test_what_happens_meanwhile_waits() -> None:
     assert set(engine.columns.row_of) == {"n2", "n3", "n4"}
 
 
-def test_who_does_not_wait_is_told() -> None:
+def test_who_does_not_wait_is_reported() -> None:
     with pytest.raises(ExceptionGroup) as caught:
         meanwhile(lambda engine, event_buffer: engine.put(node("n4")))
     assert [type(error) for error in caught.value.exceptions] == [AssertionError]

@@ -229,7 +229,7 @@ def test_a_side_that_is_not_known(tls: dict[str, object] | None, wants_client: b
         ),
     ],
 )
-def test_settings_that_cannot_work_are_told_at_the_start(tls: dict[str, object], text: str) -> None:
+def test_settings_that_cannot_work_are_reported_at_the_start(tls: dict[str, object], text: str) -> None:
     with pytest.raises(ExtenderTLSError) as caught:
         HttpTransport([extender("https://a", filterVerb="f", tlsConfig=tls)])
     assert str(caught.value).startswith(f"extender https://a: tlsConfig: {text}")

@@ -104,9 +104,9 @@ def test_filters_are_consulted_one_after_the_other() -> None:
 
 
 def test_scores_of_extenders_with_one_address_add_up() -> None:
-    twins = (extender(**VERBS), extender(**VERBS))
+    extenders = (extender(**VERBS), extender(**VERBS))
     added, rounds = drive(
-        prioritize_with_extenders(POD, ("n1",), twins), answering(prioritize=(HostPriority("n1", 2),))
+        prioritize_with_extenders(POD, ("n1",), extenders), answering(prioritize=(HostPriority("n1", 2),))
     )
     assert added == {"http://extender.test": {"n1": 40}}
     assert len(rounds) == 1

@@ -128,7 +128,7 @@ def test_a_step_that_breaks_ends_the_cycle_and_names_the_plugin(
 ) -> None:
     engine = engine_with(kind)
     broken = pod(labels={"break": step})
-    for _ in range(2):  # the second time it is no surprise any more, and must be told all the same
+    for _ in range(2):  # the second time it is no surprise any more, and must be reported all the same
         decision = decide(engine, broken)
         assert (decision.node_name, decision.error, decision.code) == (None, error, Code.ERROR)
         assert not decision.is_unschedulable

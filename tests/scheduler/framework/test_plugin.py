@@ -14,7 +14,7 @@ from mooring.scheduler.framework.status import Reason
 
 
 class RowNumbers(Filter[int], Score[int]):
-    """Refuses odd rows, and scores each with its number."""
+    """Rejects odd rows, and scores each with its number."""
 
     name = "RowNumbers"
     filter_reasons = (Reason("node(s) were odd"),)

@@ -1,4 +1,4 @@
-"""PodTopologySpread: hard constraints refuse, soft ones prefer, and the quirks that kube-scheduler v1.36 has."""
+"""PodTopologySpread: hard constraints reject, soft ones prefer, and the quirks that kube-scheduler v1.36 has."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mooring.scheduler.plugins.pod_topology_spread import PodTopologySpread
 from tests.api.builders import node_selector, term
 from tests.builders import HOSTNAME, ZONE, node, owned_by, pod, replica_set, service, spread
 from tests.scheduler.config.builders import with_arguments
-from tests.scheduler.harness import decide, engine_of, refused_by, scored_by, settle
+from tests.scheduler.harness import decide, engine_of, rejected_by, scored_by, settle
 from tests.scheduler.queueing import Change, queues
 
 WEB = {"app": "web"}
@@ -35,7 +35,7 @@ def wants(*constraints: Any, **more: Any) -> Pod:
 
 
 @pytest.mark.parametrize(
-    ("placed", "wanting", "refused"),
+    ("placed", "wanting", "rejected"),
     [
         pytest.param([], wants(spread(ZONE, app="web")), {"x": UNLABELLED}, id="nobody there yet"),
         pytest.param([web("w", "a1")], wants(spread(ZONE, app="web")), {"a1": UNEVEN, "a2": UNEVEN, "x": UNLABELLED}),
@@ -99,13 +99,13 @@ def wants(*constraints: Any, **more: Any) -> Pod:
         ),
     ],
 )
-def test_hard_constraints(placed: list[ApiObject], wanting: Pod, refused: dict[str, tuple[str, ...]]) -> None:
-    assert refused_by(engine_of(*ZONES, *placed), PodTopologySpread, wanting) == refused
+def test_hard_constraints(placed: list[ApiObject], wanting: Pod, rejected: dict[str, tuple[str, ...]]) -> None:
+    assert rejected_by(engine_of(*ZONES, *placed), PodTopologySpread, wanting) == rejected
 
 
 def test_what_can_be_helped_by_evicting() -> None:
-    refusals = decide(engine_of(*ZONES, web("w", "a1")), wants(spread(ZONE, app="web"))).node_to_status
-    uneven, unlabelled = refusals["a1"], refusals["x"]
+    rejections = decide(engine_of(*ZONES, web("w", "a1")), wants(spread(ZONE, app="web"))).node_to_status
+    uneven, unlabelled = rejections["a1"], rejections["x"]
     assert uneven is not None
     assert unlabelled is not None
     assert (uneven.code, unlabelled.code) == (Code.UNSCHEDULABLE, Code.UNRESOLVABLE)
@@ -120,7 +120,7 @@ POLICED = (
 
 
 @pytest.mark.parametrize(
-    ("wanting", "refusing"),
+    ("wanting", "rejecting"),
     [
         pytest.param(wants(spread(ZONE, app="web")), ["a1"], id="b and c are empty, so a is full"),
         pytest.param(
@@ -152,20 +152,20 @@ POLICED = (
         ),
     ],
 )
-def test_which_nodes_count(wanting: Pod, refusing: list[str]) -> None:
-    assert refused_by(engine_of(*POLICED), PodTopologySpread, wanting) == dict.fromkeys(refusing, UNEVEN)
+def test_which_nodes_count(wanting: Pod, rejecting: list[str]) -> None:
+    assert rejected_by(engine_of(*POLICED), PodTopologySpread, wanting) == dict.fromkeys(rejecting, UNEVEN)
 
 
 def test_pods_without_constraints_are_none_of_its_business() -> None:
     engine = engine_of(*ZONES)
-    assert refused_by(engine, PodTopologySpread, web("new")) is SKIP
+    assert rejected_by(engine, PodTopologySpread, web("new")) is SKIP
     assert scored_by(engine, PodTopologySpread, web("new")) is SKIP
-    assert refused_by(engine, PodTopologySpread, wants(spread(ZONE, app="web", hard=False))) is SKIP
+    assert rejected_by(engine, PodTopologySpread, wants(spread(ZONE, app="web", hard=False))) is SKIP
     assert scored_by(engine, PodTopologySpread, wants(spread(ZONE, app="web"))) is SKIP
 
 
 def test_a_selector_that_cannot_be_read_is_a_failure() -> None:
-    answer = refused_by(engine_of(*ZONES), PodTopologySpread, wants(spread(ZONE, "app Sometimes")))
+    answer = rejected_by(engine_of(*ZONES), PodTopologySpread, wants(spread(ZONE, "app Sometimes")))
     assert isinstance(answer, Status)
     assert answer.code is Code.ERROR
     assert answer.message == (
@@ -235,26 +235,26 @@ def test_default_constraints_from_the_configuration() -> None:
     constraint = {"topologyKey": ZONE, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
     config = with_arguments("PodTopologySpread", {"defaultingType": "List", "defaultConstraints": [constraint]})
     engine = engine_of(*ZONES, service("web", app="web"), web("w", "a1"), config=config)
-    assert refused_by(engine, PodTopologySpread, web("new")) == {"a1": UNEVEN, "a2": UNEVEN, "x": UNLABELLED}
+    assert rejected_by(engine, PodTopologySpread, web("new")) == {"a1": UNEVEN, "a2": UNEVEN, "x": UNLABELLED}
     own = wants(spread(HOSTNAME, app="web"))
-    assert refused_by(engine, PodTopologySpread, own) == {"a1": UNEVEN}, "a pod's own constraints replace the defaults"
+    assert rejected_by(engine, PodTopologySpread, own) == {"a1": UNEVEN}, "a pod's own constraints replace the defaults"
 
 
 def test_counts_follow_nodes_and_pods() -> None:
     engine = engine_of(*ZONES[:3], web("w", "a1"))
     wanting = wants(spread(ZONE, app="web"))
-    assert refused_by(engine, PodTopologySpread, wanting) == {"a1": UNEVEN, "a2": UNEVEN}
+    assert rejected_by(engine, PodTopologySpread, wanting) == {"a1": UNEVEN, "a2": UNEVEN}
     engine.put(node("a1", zone="b"))
-    assert refused_by(engine, PodTopologySpread, wanting) == {"a1": UNEVEN, "b1": UNEVEN}
+    assert rejected_by(engine, PodTopologySpread, wanting) == {"a1": UNEVEN, "b1": UNEVEN}
     engine.remove(node("a2"))
-    assert refused_by(engine, PodTopologySpread, wanting) == {}, "only one zone is left"
+    assert rejected_by(engine, PodTopologySpread, wanting) == {}, "only one zone is left"
 
 
 def test_a_promised_pod_may_be_what_makes_it_even() -> None:
     """Beside it the emptiest zone is no longer empty, so that one more there is not one too many."""
     engine = engine_of(*ZONES[:3], web("w", "a1"), web("q", nominated="b1"))
-    refusals = decide(engine, wants(spread(ZONE, app="web"))).node_to_status
-    assert {name for name, status in refusals.items() if status is None} == {"b1"}
+    rejections = decide(engine, wants(spread(ZONE, app="web"))).node_to_status
+    assert {name for name, status in rejections.items() if status is None} == {"b1"}
 
 
 DB = {"app": "db"}
@@ -293,7 +293,7 @@ def relabelled(old: Mapping[str, str], new: Mapping[str, str], name: str = "q", 
             pod(spread=[spread(ZONE, app="web", hard=False)]),
             {"gone": pod("q", labels=WEB, on="n1")},
             False,
-            id="soft constraints refuse nobody",
+            id="soft constraints reject nobody",
         ),
         pytest.param(UNREADABLE, {"gone": pod("q", on="n1")}, True, id="what cannot be read may help"),
         pytest.param(UNREADABLE, relabelled(DB, WEB), True, id="nor who changed"),

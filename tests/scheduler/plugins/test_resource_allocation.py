@@ -107,10 +107,10 @@ def test_requested_to_capacity_ratio(
         return on_line(shape, 100 if full else requested * 100 // allocatable)
 
     def score(node: list[Resource]) -> int:
-        told = [(points(*r), w) for r, w in zip(node, weights) if r[2]]
-        told = [(got, weight) for got, weight in told if got > 0]
-        weight_sum = sum(weight for _, weight in told)
-        return math.floor(sum(p * w for p, w in told) / weight_sum + 0.5) if weight_sum else 0
+        reported = [(points(*r), w) for r, w in zip(node, weights) if r[2]]
+        reported = [(got, weight) for got, weight in reported if got > 0]
+        weight_sum = sum(weight for _, weight in reported)
+        return math.floor(sum(p * w for p, w in reported) / weight_sum + 0.5) if weight_sum else 0
 
     assert ratio_score(resources(nodes, weights), shape_points(shape)).tolist() == [score(node) for node in nodes]
 

@@ -20,7 +20,7 @@ from mooring.scheduler.policy.plugins import (
 )
 from tests.builders import node, pod
 from tests.scheduler.config.builders import Written, plugins, with_arguments, with_profile
-from tests.scheduler.harness import decide, engine_of, plugin_of, refused_by, scored_by
+from tests.scheduler.harness import decide, engine_of, plugin_of, rejected_by, scored_by
 
 SAID = ("node(s) didn't have the requested labels",)
 NODES = (
@@ -37,7 +37,7 @@ def profile(**arguments: list[str]) -> Written:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "refusing"),
+    ("arguments", "rejecting"),
     [
         pytest.param({"presentLabels": ["disk"]}, ["plain", "leaving"], id="a label that must be there"),
         pytest.param({"absentLabels": ["retiring"]}, ["leaving", "both"], id="a label that must not be there"),
@@ -49,9 +49,9 @@ def profile(**arguments: list[str]) -> Written:
         pytest.param({"presentLabels": ["nobody/has-it"]}, [each.metadata.name for each in NODES], id="nobody has it"),
     ],
 )
-def test_labels_that_decide(arguments: dict[str, list[str]], refusing: list[str]) -> None:
+def test_labels_that_decide(arguments: dict[str, list[str]], rejecting: list[str]) -> None:
     engine = engine_of(*NODES, config=profile(**arguments))
-    assert refused_by(engine, NodeLabel, pod()) == dict.fromkeys(refusing, SAID)
+    assert rejected_by(engine, NodeLabel, pod()) == dict.fromkeys(rejecting, SAID)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_labels_that_are_liked(arguments: dict[str, list[str]], scores: list[int
 
 def test_without_arguments_it_has_nothing_to_say() -> None:
     engine = engine_of(*NODES, config=profile())
-    assert refused_by(engine, NodeLabel, pod()) is SKIP
+    assert rejected_by(engine, NodeLabel, pod()) is SKIP
     assert scored_by(engine, NodeLabel, pod()) is SKIP
 
 
@@ -124,10 +124,10 @@ def test_answers_that_are_kept_follow_the_labels() -> None:
         pytest.param({"absentLabels": "a"}, 'absentLabels: expected a list, found the text "a"', id="not a list"),
     ],
 )
-def test_arguments_that_are_refused(arguments: dict[str, list[str]], complaint: str) -> None:
-    with pytest.raises(ConfigurationError) as refused:
+def test_arguments_that_are_rejected(arguments: dict[str, list[str]], complaint: str) -> None:
+    with pytest.raises(ConfigurationError) as rejected:
         engine_of(config=profile(**arguments))
-    assert str(refused.value) == f'initializing plugin "NodeLabel": {complaint}'
+    assert str(rejected.value) == f'initializing plugin "NodeLabel": {complaint}'
 
 
 def test_a_node_with_other_labels_can_help() -> None:
@@ -145,7 +145,7 @@ some_keys = st.lists(st.sampled_from(KEYS), max_size=3)
 some_nodes = st.lists(st.dictionaries(st.sampled_from(KEYS), st.sampled_from(("", "x")), max_size=3), max_size=6)
 
 
-def expected_refusal(view: Node, present: list[str], absent: list[str]) -> bool:
+def expected_rejection(view: Node, present: list[str], absent: list[str]) -> bool:
     for label in present:
         if label not in view.metadata.labels:
             return True
@@ -173,12 +173,12 @@ def test_it_says_what_the_rule_says(nodes: list[dict[str, str]], present: list[s
         "absentLabelsPreference": absent,
     }
     engine = engine_of(*views, config=profile(**arguments))
-    refused, scored = refused_by(engine, NodeLabel, pod()), scored_by(engine, NodeLabel, pod())
+    rejected, scored = rejected_by(engine, NodeLabel, pod()), scored_by(engine, NodeLabel, pod())
     if not present and not absent:
-        assert refused is SKIP
+        assert rejected is SKIP
         assert scored is SKIP
         return
-    assert refused == {v.metadata.name: SAID for v in views if expected_refusal(v, present, absent)}
+    assert rejected == {v.metadata.name: SAID for v in views if expected_rejection(v, present, absent)}
     assert scored == {v.metadata.name: expected_score(v, present, absent) for v in views}
 
 
@@ -269,7 +269,7 @@ def test_they_score_as_node_resources_fit_does(
         ),
     ],
 )
-def test_arguments_that_are_refused_by_strategies(plugin: str, arguments: Written, complaint: str) -> None:
-    with pytest.raises(ConfigurationError) as refused:
+def test_arguments_that_are_rejected_by_strategies(plugin: str, arguments: Written, complaint: str) -> None:
+    with pytest.raises(ConfigurationError) as rejected:
         engine_of(config=named(plugin, **arguments))
-    assert [problem.text for problem in refused.value.problems] == [complaint]
+    assert [problem.text for problem in rejected.value.problems] == [complaint]

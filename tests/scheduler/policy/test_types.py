@@ -152,7 +152,7 @@ def priority(name: str, argument: object = None, weight: int = 1) -> Written:
         ),
     ],
 )
-def test_predicates_that_are_refused(data: Written, complaint: str) -> None:
+def test_predicates_that_are_rejected(data: Written, complaint: str) -> None:
     assert complaints_about(data) == [complaint]
 
 
@@ -216,7 +216,7 @@ def test_predicates_that_are_refused(data: Written, complaint: str) -> None:
         ),
     ],
 )
-def test_priorities_that_are_refused(data: Written, complaint: str) -> None:
+def test_priorities_that_are_rejected(data: Written, complaint: str) -> None:
     assert complaints_about(data) == [complaint]
 
 
@@ -244,7 +244,7 @@ def test_priorities_that_are_refused(data: Written, complaint: str) -> None:
         ),
     ],
 )
-def test_shapes_that_are_refused(arguments: Written, path: str, complaint: str) -> None:
+def test_shapes_that_are_rejected(arguments: Written, path: str, complaint: str) -> None:
     data = priorities(priority("Mine", {"requestedToCapacityRatioArguments": arguments}))
     where = f"priorities[0].argument.requestedToCapacityRatioArguments.{path}"
     assert paths_complained_about(data)[0] == where

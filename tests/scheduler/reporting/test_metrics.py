@@ -243,7 +243,7 @@ class Timed:
         )
         self.timing = PluginTiming(mine, Metrics(self.registry), clock)
 
-    def told(self, name: str, suffix: str = "_sum") -> dict[tuple[str, ...], float]:
+    def reported(self, name: str, suffix: str = "_sum") -> dict[tuple[str, ...], float]:
         return samples_of_plugins(self.registry, f"{name}{suffix}")
 
 
@@ -257,7 +257,7 @@ def samples_of_plugins(registry: CollectorRegistry, name: str) -> dict[tuple[str
     }
 
 
-def test_a_plugin_is_told_once_for_each_point_with_all_the_time_it_took() -> None:
+def test_a_plugin_is_reported_once_for_each_point_with_all_the_time_it_took() -> None:
     timed = Timed()
     with timed.timing.sampling():
         timed.plugin.pre_filter(RECORD)
@@ -265,25 +265,25 @@ def test_a_plugin_is_told_once_for_each_point_with_all_the_time_it_took() -> Non
             timed.plugin.filter(None, ROWS)
         timed.plugin.score(None, ROWS)
     durations = {("Slow", "PreFilter", "Success"): 1, ("Slow", "Filter", "Success"): 3, ("Slow", "Score", "Success"): 2}
-    assert timed.told("plugin_execution_duration_seconds") == durations
-    assert set(timed.told("plugin_execution_duration_seconds", "_count").values()) == {1}
-    assert timed.told("framework_extension_point_duration_seconds") == {
+    assert timed.reported("plugin_execution_duration_seconds") == durations
+    assert set(timed.reported("plugin_execution_duration_seconds", "_count").values()) == {1}
+    assert timed.reported("framework_extension_point_duration_seconds") == {
         ("PreFilter", "Success", "mine"): 1,
         ("Filter", "Success", "mine"): 3,
         ("Score", "Success", "mine"): 2,
     }
     evaluated = {("Slow", point, "mine"): 1 for point in ("PreFilter", "Filter", "Score")}
-    assert timed.told("plugin_evaluation_total", "") == evaluated
+    assert timed.reported("plugin_evaluation_total", "") == evaluated
 
 
 def test_normalising_is_a_point_but_no_evaluation() -> None:
     timed = Timed()
     with timed.timing.sampling():
         timed.plugin.normalize(None, ROWS, ROWS)
-    assert timed.told("plugin_execution_duration_seconds", "_count") == {
+    assert timed.reported("plugin_execution_duration_seconds", "_count") == {
         ("Slow", "ScoreExtensionNormalize", "Success"): 1
     }
-    assert timed.told("plugin_evaluation_total", "") == {}
+    assert timed.reported("plugin_evaluation_total", "") == {}
 
 
 class SlowPerNode(FilterPlugin, ScorePlugin):
@@ -302,7 +302,7 @@ class SlowPerNode(FilterPlugin, ScorePlugin):
         return 0
 
 
-def test_a_plugin_for_one_node_is_told_once_for_all_nodes() -> None:
+def test_a_plugin_for_one_node_is_reported_once_for_all_nodes() -> None:
     config, plugins = with_plugins(SlowPerNode)
     clock, registry = VirtualClock(), CollectorRegistry()
     engine = Engine(load_configuration(config), entropy=Entropy(1), registry=plugins, services={"clock": clock})
@@ -326,8 +326,8 @@ def test_a_plugin_for_one_node_is_told_once_for_all_nodes() -> None:
     [
         pytest.param(Proceed(None), "Success", id="it lets the pod through"),
         pytest.param(SKIP, "Skip", id="the pod is none of its business"),
-        pytest.param(Status.unschedulable("no"), "Unschedulable", id="it refuses"),
-        pytest.param(Status.unresolvable("no"), "UnschedulableAndUnresolvable", id="it refuses for good"),
+        pytest.param(Status.unschedulable("no"), "Unschedulable", id="it rejects"),
+        pytest.param(Status.unresolvable("no"), "UnschedulableAndUnresolvable", id="it rejects for good"),
         pytest.param(Status.error("oops"), "Error", id="it failed"),
     ],
 )
@@ -335,7 +335,7 @@ def test_the_status_is_what_it_answered_and_the_answer_is_passed_on(answer: Answ
     timed = Timed(answer)
     with timed.timing.sampling():
         assert timed.plugin.pre_filter(RECORD) is answer
-    assert timed.told("plugin_execution_duration_seconds") == {("Slow", "PreFilter", status): 1}
+    assert timed.reported("plugin_execution_duration_seconds") == {("Slow", "PreFilter", status): 1}
 
 
 def ask(timed: Timed) -> None:
@@ -355,9 +355,9 @@ def test_after_the_cycle_the_plugin_is_as_it_was(answers: Sequence[Exception], a
         assert vars(timed.plugin).keys() != before.keys()
         asked(timed)
     assert vars(timed.plugin) == before
-    told = timed.told("plugin_execution_duration_seconds")
+    reported = timed.reported("plugin_execution_duration_seconds")
     timed.plugin.pre_filter(RECORD)
-    assert timed.told("plugin_execution_duration_seconds") == told, "nobody looks any more"
+    assert timed.reported("plugin_execution_duration_seconds") == reported, "nobody looks any more"
 
 
 def test_a_cycle_that_breaks_unwraps_too() -> None:
@@ -374,11 +374,13 @@ def test_each_sample_begins_anew() -> None:
         with timed.timing.sampling():
             timed.plugin.pre_filter(RECORD)
     key = ("Slow", "PreFilter", "Success")
-    assert timed.told("plugin_execution_duration_seconds") == {key: 2}
-    assert timed.told("plugin_execution_duration_seconds", "_count") == {key: 2}
+    assert timed.reported("plugin_execution_duration_seconds") == {key: 2}
+    assert timed.reported("plugin_execution_duration_seconds", "_count") == {key: 2}
     with timed.timing.sampling():
         pass
-    assert timed.told("plugin_execution_duration_seconds", "_count") == {key: 2}, "who was not asked is not told"
+    assert timed.reported("plugin_execution_duration_seconds", "_count") == {key: 2}, (
+        "who was not asked is not reported"
+    )
 
 
 def test_a_sampled_cycle_decides_as_any_other() -> None:

@@ -115,7 +115,7 @@ async def volume_of(world: World, name: str) -> Written:
     return found
 
 
-async def refuse_provisioning(world: World, claim: str) -> None:
+async def reject_provisioning(world: World, claim: str) -> None:
     """The provisioner cannot: it takes the node's name off the claim."""
     await world.patch(claim, {"metadata": {"annotations": {SELECTED_NODE: None}}}, kind=PERSISTENT_VOLUME_CLAIM)
 

@@ -29,7 +29,7 @@ _PORTS = tuple(
 
 
 class Saboteur(Reserve, Permit, PreBind):
-    """Does to the pod `subject`, at one point, what it is told."""
+    """Does to the pod `subject`, at one point, what it is reported."""
 
     name = "Saboteur"
     point = ""
@@ -104,18 +104,18 @@ _SUBJECTS = {
     "with volumes": pod("subject", cpu=1, claims=["data"], volumes=[disk("d1")]),
 }
 _POINTS = {
-    "Reserve refuses": ("reserve", Status.unschedulable("no")),
+    "Reserve rejects": ("reserve", Status.unschedulable("no")),
     "Reserve fails": ("reserve", Status.error("no")),
     "Reserve raises": ("reserve", KeyError("no")),
-    "Permit refuses": ("permit", Status.unschedulable("no")),
+    "Permit rejects": ("permit", Status.unschedulable("no")),
     "Permit raises": ("permit", KeyError("no")),
     "Permit times out": ("permit", Wait(0.2)),
-    "PreBind refuses": ("pre_bind", Status.unschedulable("no")),
+    "PreBind rejects": ("pre_bind", Status.unschedulable("no")),
     "PreBind raises": ("pre_bind", KeyError("no")),
 }
 _FAULTS = {
     "the binding is lost": Fault("bind", Outcome.REQUEST_LOST, where=lambda request: request.name == "subject"),
-    "the binding is refused": Fault("bind", Outcome.CONFLICT, where=lambda request: request.name == "subject"),
+    "the binding is rejected": Fault("bind", Outcome.CONFLICT, where=lambda request: request.name == "subject"),
     "the server is in trouble": Fault("bind", Outcome.BROKEN, where=lambda request: request.name == "subject"),
 }
 
@@ -143,9 +143,9 @@ async def before_and_after(world: World, subject: str) -> None:
     before = fingerprint(scheduler.engine.columns)
     await world.create(_SUBJECTS[subject])
     await world.settle(0.9)
-    told = await world.condition("subject")
-    assert told is not None
-    assert told[0] == "False", told
+    reported = await world.condition("subject")
+    assert reported is not None
+    assert reported[0] == "False", reported
     await world.delete("subject")
     await world.settle()
     assert fingerprint(scheduler.engine.columns) == before

@@ -7,7 +7,7 @@ and Score extension points of the profile.
     in numpy.
  2. Everything that `applies_to`, `filter` and `score` raise is caught here. It becomes an error of this cycle that
     names the plugin, the pod, the node and the line; other pods are scheduled as usual.
- 3. One cycle distinguishes `REASONS_TOLD_MAX` reasons per plugin. Further nodes are counted under a common reason.
+ 3. One cycle distinguishes `REASONS_REPORTED_MAX` reasons per plugin. Further nodes are counted under a common reason.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from mooring.scheduler.framework.plugin import SCORE_MAX, SKIP, Filter, Proceed,
 from mooring.scheduler.framework.status import REASONS_MAX, Code, Reason, Status
 
 REJECTING_CODES = (Code.UNSCHEDULABLE, Code.UNRESOLVABLE, Code.ERROR)
-REASONS_TOLD_MAX = REASONS_MAX - len(REJECTING_CODES)
+REASONS_REPORTED_MAX = REASONS_MAX - len(REJECTING_CODES)
 """Different reasons of one plugin in one cycle. One bit per code is reserved for all further reasons."""
 RAW_SCORE_MAX = 1 << 55
 """Limit of the absolute value of a score to normalise: a hundred times the distance of two scores fits in 63 bits."""
@@ -65,11 +65,11 @@ class NodePluginState:
         return bit
 
     def _index_for(self, reason: Reason) -> int:
-        if len(self.reasons) == REASONS_TOLD_MAX:
+        if len(self.reasons) == REASONS_REPORTED_MAX:
             text = f"node(s) were rejected by plugin {self._plugin} for other reasons"
             self.reasons += [Reason(text), Reason(text, Code.UNRESOLVABLE)]
-        if len(self.reasons) > REASONS_TOLD_MAX and reason.code is not Code.ERROR:
-            return REASONS_TOLD_MAX + (reason.code is Code.UNRESOLVABLE)
+        if len(self.reasons) > REASONS_REPORTED_MAX and reason.code is not Code.ERROR:
+            return REASONS_REPORTED_MAX + (reason.code is Code.UNRESOLVABLE)
         self.reasons.append(reason)
         return len(self.reasons) - 1
 

@@ -1,4 +1,4 @@
-"""Which nodes volumes rule out: of several reasons, which one is told. (The rest is told through VolumeBinding.)"""
+"""Which nodes volumes rule out, and which of several reasons is reported. The rest is tested with VolumeBinding."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FITS, ELSEWHERE, MISSING = 0, 1, 8
         pytest.param([IN_A], [FITS, ELSEWHERE], id="one in a zone"),
         pytest.param([IN_A, IN_B], [ELSEWHERE, ELSEWHERE], id="two that are nowhere together"),
         pytest.param([None], [MISSING, MISSING], id="one that does not exist"),
-        pytest.param([IN_A, None], [MISSING, ELSEWHERE], id="the first that has something against a node is told"),
+        pytest.param([IN_A, None], [MISSING, ELSEWHERE], id="the first that has something against a node is reported"),
     ],
 )
 def test_what_bound_volumes_say_of_nodes(bound: list[PersistentVolume | None], said: list[int]) -> None:

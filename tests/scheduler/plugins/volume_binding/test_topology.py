@@ -238,7 +238,7 @@ def test_where_a_class_makes_volumes(objects: list[ApiObject], allowed: str) -> 
             id="large volumes",
         ),
         pytest.param(
-            [csi_driver(DRIVER), capacity("x", of_class="fast", reached=A)], CLAIM, "", id="a size that is not told"
+            [csi_driver(DRIVER), capacity("x", of_class="fast", reached=A)], CLAIM, "", id="a size that is not reported"
         ),
         pytest.param(
             [csi_driver(DRIVER), capacity("x", of_class="fast", size="10Gi")], CLAIM, "", id="no topology, no access"
@@ -267,7 +267,7 @@ def test_where_a_class_makes_volumes(objects: list[ApiObject], allowed: str) -> 
         ),
     ],
 )
-def test_where_there_is_room(objects: list[ApiObject], claim: PersistentVolumeClaim, with_space: str) -> None:
+def test_where_there_is_resources(objects: list[ApiObject], claim: PersistentVolumeClaim, with_space: str) -> None:
     columns, provisioning = _provisioning(FAST, *objects)
     assert _node_names(columns, provisioning.of_claim(claim).has_space) == with_space.split()
 
@@ -296,7 +296,7 @@ _REPORTS = st.lists(st.tuples(st.sampled_from("xyz"), st.integers(0, 9), _TOPOLO
 
 
 @given(_REPORTS)
-def test_room_is_what_asking_every_capacity_would_find(
+def test_resources_is_what_asking_every_capacity_would_find(
     reports: list[tuple[str, int, LabelSelector | None, bool]],
 ) -> None:
     columns, provisioning = _provisioning(FAST, csi_driver(DRIVER))
