@@ -127,12 +127,6 @@ class Engine:
             pod.signature = self.columns.signatures.current(pod.signature)
         return self.cycle_for(pod)
 
-    def decide_admitted(self, cycle: SchedulingCycle, pod: PodInfo) -> Decision:
-        """As `decide`, for a pod that has passed PreEnqueue."""
-        if not pod.signature.registered:
-            pod.signature = self.columns.signatures.current(pod.signature)
-        return cycle.decide_admitted(pod)
-
     def cycle_for(self, pod: PodInfo) -> SchedulingCycle:
         name = pod.signature.scheduler_name
         cycle = self.cycles.get(name)

@@ -65,21 +65,6 @@ class Stage(Enum):
 class Binding:
     """One running binding: a pod, its node and its stage."""
 
-    __slots__ = (
-        "_worker",
-        "assumed",
-        "cancelled_by",
-        "entry",
-        "is_pod_gone",
-        "is_rejected",
-        "node_name",
-        "pod",
-        "pre_binds",
-        "profile",
-        "stage",
-        "started_s",
-    )
-
     def __init__(
         self,
         entry: QueuedPod,
@@ -104,7 +89,7 @@ class Binding:
         self._worker: asyncio.Task[Any] | None = None
 
     def cancel(self, plugin: str) -> bool:
-        """Cancel PreBind. False if it is not running: the binding has not come to it, or is past it."""
+        """Cancel PreBind. False if PreBind has not started, or has ended."""
         if self.cancelled_by:
             return True
         if self._worker is None:

@@ -57,8 +57,6 @@ class TaintColumns:
 class ImageHolders:
     """One image name: its size and the rows that have it."""
 
-    __slots__ = ("rows", "size_bytes")
-
     def __init__(self, size_bytes: int) -> None:
         self.size_bytes = size_bytes
         self.rows: dict[int, None] = {}

@@ -45,31 +45,6 @@ BY_EXTENDER = 252
 class Attempt:
     """The results of PreFilter and Filter for one pod. Implements `FailedAttempt`."""
 
-    __slots__ = (
-        "_bits",
-        "_cluster_results",
-        "_feasible",
-        "_first",
-        "cluster_filters",
-        "columns",
-        "extender_statuses",
-        "feasible_count",
-        "fits",
-        "fits_as_cached",
-        "found",
-        "is_unrestricted",
-        "naming_plugins",
-        "node_names",
-        "other_plugins",
-        "pod",
-        "pre_filter_status",
-        "profile",
-        "rejects_as_cached",
-        "results",
-        "states",
-        "unseen",
-    )
-
     def __init__(self, pod: PodInfo, profile: Profile, columns: Columns, results: SignatureResults) -> None:
         self.pod = pod
         self.profile = profile

@@ -31,7 +31,7 @@ Nominated = dict[int, tuple[PodInfo, ...]]
 
 
 class _Result(NamedTuple):
-    """What one filter says: its state, and its bits for each of the rows."""
+    """The result of one filter: its state, and its reason bits for each row."""
 
     plugin: Filter[Any]
     state: Any

@@ -84,7 +84,7 @@ def _take_sample(attempt: Attempt, left: Bools, sampling: Sampling) -> None:
     unseen, again = taken.unseen, 0
     nominated_row = columns.row_of.get(attempt.pod.nominated_node) if attempt.pod.nominated_node else None
     if nominated_row is not None:
-        # It was looked at before the search, which counts, unless the search gets to it and finds the same again.
+        # The nominated node was tried before the search, and counts once, also if the search reaches it.
         if columns.node_names[nominated_row] in attempt.extender_statuses:
             again = 1
         elif attempt.code_at(nominated_row) in (Code.UNSCHEDULABLE, Code.UNRESOLVABLE):

@@ -55,7 +55,6 @@ _NO_ROWS: Int64s = np.zeros(0, dtype=np.int64)
 class RowArrays:
     """The arrays of one signature, one place per row. They are reused when a signature is dropped."""
 
-    __slots__ = ("bits", "first", "fits", "node_bits", "node_first", "node_scores", "scores")
     BYTES_PER_ROW = 4 * 8 + 3
 
     def __init__(self, capacity: int) -> None:

@@ -47,8 +47,6 @@ class AllocationTimeout(Exception):
 class Deadline:
     """When an allocation must end."""
 
-    __slots__ = ("_clock", "_end_s")
-
     def __init__(self, clock: Clock | None, timeout_s: float) -> None:
         self._clock = clock if timeout_s > 0 else None
         self._end_s = clock.now_s() + timeout_s if clock is not None else 0.0

@@ -55,25 +55,6 @@ class AllocationError(Exception):
 class Request:
     """A request, or one alternative of a request."""
 
-    __slots__ = (
-        "admin_access",
-        "base_name",
-        "capacity",
-        "claim",
-        "count",
-        "device_class",
-        "error",
-        "expressions",
-        "full_name",
-        "is_all",
-        "name",
-        "portion_key",
-        "selected",
-        "sub_name",
-        "tolerated",
-        "tolerations",
-    )
-
     def __init__(
         self,
         claim: int,

@@ -74,8 +74,6 @@ class NodesRequest:
 class FilterRequest(NodesRequest):
     """Which of these nodes can take the pod?"""
 
-    __slots__ = ()
-
     @property
     def verb(self) -> str:
         return self.extender.settings.filter_verb
@@ -86,8 +84,6 @@ class FilterRequest(NodesRequest):
 
 class PrioritizeRequest(NodesRequest):
     """How good is each of these nodes?"""
-
-    __slots__ = ()
 
     @property
     def verb(self) -> str:

@@ -113,7 +113,7 @@ class QueueSort(Plugin, ABC):
 
 
 class PreFilter(Plugin, ABC, Generic[State]):
-    """The extension point PreFilter: reject a pod before any node is looked at, or name the only nodes that it may use.
+    """The extension point PreFilter: reject a pod before nodes are filtered, or name the only nodes that it may use.
 
     It also prepares the state of the plugin's filter.
     """

@@ -25,8 +25,6 @@ OnEnd = Callable[[Status | None], None]
 class WaitingPod:
     """One waiting pod."""
 
-    __slots__ = ("_on_end", "_timers", "node_name", "pod")
-
     def __init__(self, pod: PodInfo, node_name: str, timeouts_s: Mapping[str, float], on_end: OnEnd) -> None:
         self.pod = pod
         self.node_name = node_name

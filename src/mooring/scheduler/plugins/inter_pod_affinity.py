@@ -331,7 +331,25 @@ class InterPodAffinity(PreFilter[RequiredTerms], Adjustable[RequiredTerms], PreS
     # Both
 
     def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
-        return inter_pod_affinity_events()
+        return (
+            ClusterEventWithHint(
+                EventResource.ASSIGNED_POD,
+                ActionType.ADD,
+                _matches_affinity,
+                per_signature=True,
+                per_signature_pair=True,
+            ),
+            ClusterEventWithHint(
+                EventResource.ASSIGNED_POD, ActionType.UPDATE_POD_LABEL, _changes_matches, per_signature=True
+            ),
+            ClusterEventWithHint(
+                EventResource.ASSIGNED_POD, ActionType.DELETE, _matched_anti_affinity, per_signature=True
+            ),
+            ClusterEventWithHint(EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE_POD_LABEL, queue_on_own_update),
+            ClusterEventWithHint(
+                EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL, _changes_domain, per_signature=True
+            ),
+        )
 
     def _weight(self, term: ExistingTerm) -> int:
         """The weight of a placed pod's term in the score; 0 if the term does not score."""
@@ -482,23 +500,6 @@ class HintTerms(NamedTuple):
 
     affinity: Terms | None
     anti_affinity: Terms | None
-
-
-def inter_pod_affinity_events() -> tuple[ClusterEventWithHint, ...]:
-    """The events that can help a pod that InterPodAffinity rejected."""
-    return (
-        ClusterEventWithHint(
-            EventResource.ASSIGNED_POD, ActionType.ADD, _matches_affinity, per_signature=True, per_signature_pair=True
-        ),
-        ClusterEventWithHint(
-            EventResource.ASSIGNED_POD, ActionType.UPDATE_POD_LABEL, _changes_matches, per_signature=True
-        ),
-        ClusterEventWithHint(EventResource.ASSIGNED_POD, ActionType.DELETE, _matched_anti_affinity, per_signature=True),
-        ClusterEventWithHint(EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE_POD_LABEL, queue_on_own_update),
-        ClusterEventWithHint(
-            EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL, _changes_domain, per_signature=True
-        ),
-    )
 
 
 def _matches_affinity(pod: PodInfo, old: None, new: PodInfo) -> QueueingHint:

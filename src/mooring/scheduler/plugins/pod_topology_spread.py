@@ -16,14 +16,13 @@ Queueing hints: an added pod can help as well as a deleted one, because it fills
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from mooring.api.errors import LabelSelectorError
 from mooring.api.views.node import Node
-from mooring.api.views.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 from mooring.scheduler.cache.arrays import Bools, Float64s, Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.labels import ABSENT
@@ -64,19 +63,18 @@ from mooring.scheduler.plugins.spread_constraints import (
     Constraint,
     EligibleNodes,
     PodEligibleNodes,
+    SelectorChanges,
     SpreadDomains,
     default_constraints,
     eligibility_key,
     own_constraints,
 )
 
-Selecting: TypeAlias = "Service | ReplicationController | ReplicaSet | StatefulSet"
-
 _UNEVEN = 1
 _UNLABELLED = 2
 COMBINATIONS_MAX = 2048
 _NO_DOMAIN = np.iinfo(np.int32).max
-"""The fewest pods of any domain when there is no domain at all."""
+"""The fewest pods of a domain if there is no domain."""
 
 
 class Hard(NamedTuple):
@@ -129,14 +127,10 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
         self._system_defaults = arguments.defaulting_type == SYSTEM_DEFAULTING
         self._defaults = SYSTEM_DEFAULTS if self._system_defaults else arguments.default_constraints
         self._domains = SpreadDomains(columns)
-        self._selectors_version = 0
-        self._hard = PerSignature(lambda signature: self._compile(signature, HARD), lambda: self._selectors_version)
+        selectors = SelectorChanges(columns.objects)
+        self._hard = PerSignature(lambda signature: self._compile(signature, HARD), lambda: selectors.version)
         """The hard constraints of a signature. Raises `LabelSelectorError`."""
-        self._soft = PerSignature(lambda signature: self._compile(signature, SOFT), lambda: self._selectors_version)
-        columns.objects.of(Service).listen(self._selectors_changed)
-        columns.objects.of(ReplicationController).listen(self._selectors_changed)
-        columns.objects.of(ReplicaSet).listen(self._selectors_changed)
-        columns.objects.of(StatefulSet).listen(self._selectors_changed)
+        self._soft = PerSignature(lambda signature: self._compile(signature, SOFT), lambda: selectors.version)
 
     # Filter
 
@@ -280,12 +274,6 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
 
     # Both
 
-    def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
-        has_hard_defaults = any(each.when_unsatisfiable == HARD for each in self._defaults)
-        return SpreadHints(
-            lambda signature: self._hard(signature).constraints, are_in_the_signature=not has_hard_defaults
-        ).events_to_register()
-
     def _compile(self, signature: PodSignature, action: str) -> _Compiled:
         if signature.spec.topology_spread_constraints:
             constraints = own_constraints(self._columns, signature, action)
@@ -301,9 +289,86 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
             compiled.eligibility_key, signature, compiled.constraints, compiled.requires_all
         )
 
-    def _selectors_changed(self, old: Selecting | None, new: Selecting | None) -> None:
-        if old is None or new is None or old.spec.selector != new.spec.selector:
-            self._selectors_version += 1
+    # Queueing hints
+
+    def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
+        # Default constraints also depend on services, not only on the signature.
+        has_hard_defaults = any(each.when_unsatisfiable == HARD for each in self._defaults)
+        changes_of_node = (
+            ActionType.ADD | ActionType.DELETE | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_TAINT
+        )
+        return (
+            ClusterEventWithHint(
+                EventResource.ASSIGNED_POD,
+                ActionType.ADD,
+                self._counts_now,
+                True,
+                per_signature_pair=not has_hard_defaults,
+            ),
+            ClusterEventWithHint(EventResource.ASSIGNED_POD, ActionType.DELETE, self._counted, per_signature=True),
+            ClusterEventWithHint(
+                EventResource.ASSIGNED_POD, ActionType.UPDATE_POD_LABEL, self._changes_matches, per_signature=True
+            ),
+            ClusterEventWithHint(
+                EventResource.UNSCHEDULABLE_POD,
+                ActionType.UPDATE_POD_LABEL | ActionType.UPDATE_POD_TOLERATION,
+                self._changes_itself,
+            ),
+            ClusterEventWithHint(EventResource.NODE, changes_of_node, self._changes_domains, per_signature=True),
+        )
+
+    def _counts_now(self, pod: PodInfo, old: None, new: PodInfo) -> QueueingHint:
+        return queue_if(self._counts(pod, new))
+
+    def _counted(self, pod: PodInfo, old: PodInfo, new: None) -> QueueingHint:
+        return queue_if(self._counts(pod, old))
+
+    def _counts(self, pod: PodInfo, other: PodInfo) -> bool:
+        if other.namespace != pod.namespace or not has_node_or_nomination(other):
+            return False
+        constraints, labels = self._constraints_or_none(pod), other.signature.labels
+        return constraints is None or any(each.selector.matches(labels) for each in constraints)
+
+    def _changes_matches(self, pod: PodInfo, old: PodInfo, new: PodInfo) -> QueueingHint:
+        if new.namespace != pod.namespace or not has_node_or_nomination(old) or not has_node_or_nomination(new):
+            return QueueingHint.SKIP
+        constraints = self._constraints_or_none(pod)
+        return queue_if(constraints is None or _matches_differ(constraints, old.signature.labels, new.signature.labels))
+
+    def _changes_itself(self, pod: PodInfo, old: PodInfo, new: PodInfo) -> QueueingHint:
+        """Whether other labels or tolerations of the pod change what its constraints count."""
+        if new.uid != pod.uid:
+            return QueueingHint.SKIP
+        constraints = self._constraints_or_none(pod)
+        if constraints is None:
+            return QueueingHint.QUEUE
+        tolerations_differ = old.signature.spec.tolerations != new.signature.spec.tolerations
+        if tolerations_differ and any(each.honours_taints for each in constraints):
+            return QueueingHint.QUEUE
+        return queue_if(_matches_differ(constraints, old.signature.labels, new.signature.labels))
+
+    def _changes_domains(self, pod: PodInfo, old: Node | None, new: Node | None) -> QueueingHint:
+        """Whether an added, deleted or changed node counts for the constraints, or counts in another domain."""
+        constraints = self._constraints_or_none(pod)
+        if constraints is None:
+            return QueueingHint.QUEUE
+        did_count, does_count = _has_keys(old, constraints), _has_keys(new, constraints)
+        if old is None or new is None or did_count != does_count:
+            return queue_if(did_count or does_count)
+        if not does_count:
+            return QueueingHint.SKIP
+        before, after = old.metadata.labels, new.metadata.labels
+        return queue_if(
+            old.spec.taints != new.spec.taints
+            or any(before.get(each.column.key) != after.get(each.column.key) for each in constraints)
+        )
+
+    def _constraints_or_none(self, pod: PodInfo) -> Constraints | None:
+        """The pod's hard constraints; None if they cannot be read."""
+        try:
+            return self._hard(pod.signature).constraints
+        except LabelSelectorError:
+            return None
 
 
 def rounded_sum(parts: Sequence[tuple[Float64s, Int64s]]) -> Int64s:
@@ -374,100 +439,12 @@ def _obstacle(hard: Hard, row: int) -> Obstacle | None:
 Constraints = Sequence[Constraint]
 
 
-class SpreadHints:
-    """The hints, over the hard constraints that the plugin has compiled for a signature."""
-
-    def __init__(self, constraints_of: Callable[[PodSignature], Constraints], *, are_in_the_signature: bool) -> None:
-        self._constraints_of = constraints_of
-        self._are_in_the_signature = are_in_the_signature
-        """Whether a signature always has the same constraints; default ones depend on the services that there are."""
-
-    def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
-        changes_of_node = (
-            ActionType.ADD | ActionType.DELETE | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_TAINT
-        )
-        return (
-            ClusterEventWithHint(
-                EventResource.ASSIGNED_POD,
-                ActionType.ADD,
-                self._counts_now,
-                True,
-                per_signature_pair=self._are_in_the_signature,
-            ),
-            ClusterEventWithHint(EventResource.ASSIGNED_POD, ActionType.DELETE, self._counted, per_signature=True),
-            ClusterEventWithHint(
-                EventResource.ASSIGNED_POD, ActionType.UPDATE_POD_LABEL, self._counts_otherwise, per_signature=True
-            ),
-            ClusterEventWithHint(
-                EventResource.UNSCHEDULABLE_POD,
-                ActionType.UPDATE_POD_LABEL | ActionType.UPDATE_POD_TOLERATION,
-                self._changes_itself,
-            ),
-            ClusterEventWithHint(EventResource.NODE, changes_of_node, self._changes_domains, per_signature=True),
-        )
-
-    def _counts_now(self, pod: PodInfo, old: None, new: PodInfo) -> QueueingHint:
-        return queue_if(self._counts(pod, new))
-
-    def _counted(self, pod: PodInfo, old: PodInfo, new: None) -> QueueingHint:
-        return queue_if(self._counts(pod, old))
-
-    def _counts(self, pod: PodInfo, other: PodInfo) -> bool:
-        if other.namespace != pod.namespace or not has_node_or_nomination(other):
-            return False
-        constraints, labels = self._readable(pod), other.signature.labels
-        return constraints is None or any(each.selector.matches(labels) for each in constraints)
-
-    def _counts_otherwise(self, pod: PodInfo, old: PodInfo, new: PodInfo) -> QueueingHint:
-        if new.namespace != pod.namespace or not has_node_or_nomination(old) or not has_node_or_nomination(new):
-            return QueueingHint.SKIP
-        constraints = self._readable(pod)
-        return queue_if(
-            constraints is None or _match_otherwise(constraints, old.signature.labels, new.signature.labels)
-        )
-
-    def _changes_itself(self, pod: PodInfo, old: PodInfo, new: PodInfo) -> QueueingHint:
-        """The pod has other labels, or tolerates more nodes: is it spread otherwise now?"""
-        if new.uid != pod.uid:
-            return QueueingHint.SKIP
-        constraints = self._readable(pod)
-        if constraints is None:
-            return QueueingHint.QUEUE
-        tolerates_otherwise = old.signature.spec.tolerations != new.signature.spec.tolerations
-        if tolerates_otherwise and any(each.honours_taints for each in constraints):
-            return QueueingHint.QUEUE
-        return queue_if(_match_otherwise(constraints, old.signature.labels, new.signature.labels))
-
-    def _changes_domains(self, pod: PodInfo, old: Node | None, new: Node | None) -> QueueingHint:
-        """A node came, went or changed: does it count now or did it before, and if both, in another way?"""
-        constraints = self._readable(pod)
-        if constraints is None:
-            return QueueingHint.QUEUE
-        did_count, does_count = _has_keys(old, constraints), _has_keys(new, constraints)
-        if old is None or new is None or did_count != does_count:
-            return queue_if(did_count or does_count)
-        if not does_count:
-            return QueueingHint.SKIP
-        before, after = old.metadata.labels, new.metadata.labels
-        return queue_if(
-            old.spec.taints != new.spec.taints
-            or any(before.get(each.column.key) != after.get(each.column.key) for each in constraints)
-        )
-
-    def _readable(self, pod: PodInfo) -> Constraints | None:
-        """The pod's hard constraints; None if they cannot be read."""
-        try:
-            return self._constraints_of(pod.signature)
-        except LabelSelectorError:
-            return None
-
-
 def _has_keys(node: Node | None, constraints: Constraints) -> bool:
     """Whether the node has the topology labels of all constraints, without which it counts for none."""
     return node is not None and all(each.column.key in node.metadata.labels for each in constraints)
 
 
-def _match_otherwise(constraints: Constraints, before: Mapping[str, str], after: Mapping[str, str]) -> bool:
+def _matches_differ(constraints: Constraints, before: Mapping[str, str], after: Mapping[str, str]) -> bool:
     return before != after and any(
         each.selector.matches(before) != each.selector.matches(after) for each in constraints
     )

@@ -11,7 +11,7 @@ A constraint comes from the pod, or from the defaults of the profile for a pod o
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -27,6 +27,8 @@ from mooring.scheduler.cache.labels import ABSENT, LabelColumn
 from mooring.scheduler.cache.objects import Objects
 from mooring.scheduler.cache.pods import PodSignature
 from mooring.scheduler.cache.selectors import Counter, Part
+
+Selecting: TypeAlias = "Service | ReplicationController | ReplicaSet | StatefulSet"
 
 HARD = "DoNotSchedule"
 SOFT = "ScheduleAnyway"
@@ -101,6 +103,21 @@ def default_selector(objects: Objects, signature: PodSignature) -> LabelMatcher:
     elif (owner.api_version, owner.kind) == ("apps/v1", "StatefulSet"):
         owner_set = objects.of(StatefulSet).get(key)
     return _with_selector_of(owner_set, pairs)
+
+
+class SelectorChanges:
+    """Counts the changes of selectors of services and controllers, which `default_selector` reads."""
+
+    def __init__(self, objects: Objects) -> None:
+        self.version = 0
+        objects.of(Service).listen(self._changed)
+        objects.of(ReplicationController).listen(self._changed)
+        objects.of(ReplicaSet).listen(self._changed)
+        objects.of(StatefulSet).listen(self._changed)
+
+    def _changed(self, old: Selecting | None, new: Selecting | None) -> None:
+        if old is None or new is None or old.spec.selector != new.spec.selector:
+            self.version += 1
 
 
 def _with_selector_of(owner: ReplicaSet | StatefulSet | None, pairs: Mapping[str, str]) -> LabelMatcher:

@@ -14,21 +14,18 @@ constraints. A profile with both plugins should set the defaulting type `List` o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
-from mooring.api.views.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 from mooring.scheduler.cache.arrays import Float64s, Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.node_order import zone_of
 from mooring.scheduler.cache.pods import PerSignature, PodInfo, PodSignature
 from mooring.scheduler.cache.selectors import Counter, Part
 from mooring.scheduler.framework.plugin import SCORE_MAX, SKIP, PreScore, Score, Skip
-from mooring.scheduler.plugins.spread_constraints import default_selector
+from mooring.scheduler.plugins.spread_constraints import SelectorChanges, default_selector
 from mooring.scheduler.policy.arguments import reject_arguments
-
-Selecting: TypeAlias = "Service | ReplicationController | ReplicaSet | StatefulSet"
 
 ZONE_WEIGHT = 2.0 / 3.0
 """Weight of the zone's score on nodes with a zone; the rest is the node's own score."""
@@ -49,12 +46,8 @@ class SelectorSpread(PreScore[SelectorSpreadState], Score[SelectorSpreadState]):
         reject_arguments(self.name, arguments)
         self._columns = columns
         self._zones = Zones(columns)
-        self._selectors_version = 0
-        self._states = PerSignature(self._state_of, lambda: self._selectors_version)
-        columns.objects.of(Service).listen(self._selectors_changed)
-        columns.objects.of(ReplicationController).listen(self._selectors_changed)
-        columns.objects.of(ReplicaSet).listen(self._selectors_changed)
-        columns.objects.of(StatefulSet).listen(self._selectors_changed)
+        selectors = SelectorChanges(columns.objects)
+        self._states = PerSignature(self._state_of, lambda: selectors.version)
 
     def pre_score(self, pod: PodInfo, feasible: Rows) -> SelectorSpreadState | Skip:
         signature = pod.signature
@@ -79,10 +72,6 @@ class SelectorSpread(PreScore[SelectorSpreadState], Score[SelectorSpreadState]):
             return SelectorSpreadState(None)
         part = Part(frozenset((signature.namespace,)), selector)
         return SelectorSpreadState(self._columns.selectors.counter((part,), wants_terminating=False))
-
-    def _selectors_changed(self, old: Selecting | None, new: Selecting | None) -> None:
-        if old is None or new is None or old.spec.selector != new.spec.selector:
-            self._selectors_version += 1
 
 
 class Zones:

@@ -31,8 +31,6 @@ RETRY = Backoff(initial_s=0.25, max_s=30.0)
 class PendingWrite:
     """The fields of a pod's status that are to be written."""
 
-    __slots__ = ("conditions", "done", "is_discarded", "name", "namespace", "nominated_node", "uid")
-
     def __init__(self, namespace: str, name: str, uid: str) -> None:
         self.namespace = namespace
         self.name = name
