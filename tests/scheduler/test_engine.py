@@ -127,7 +127,7 @@ def test_profiles_decide_for_the_pods_that_ask_for_them() -> None:
     with pytest.raises(UnknownProfileError) as unknown:
         decide(engine, pod("lost", scheduler="nobody"))
     assert str(unknown.value) == (
-        "pod default/lost asks for scheduler 'nobody'; the configuration has default-scheduler, careless"
+        "pod default/lost names scheduler 'nobody'; the configuration has default-scheduler, careless"
     )
 
 

@@ -143,7 +143,7 @@ def test_any_history_leads_to_the_order_of_the_tree(steps: list[Step]) -> None:
 
 
 @given(STEPS)
-def test_nodes_that_came_together_are_reported_apart_by_their_arrival(steps: list[Step]) -> None:
+def test_nodes_that_were_added_together_are_ordered_by_arrival(steps: list[Step]) -> None:
     columns, tree = Columns(), Tree()
     arrived: set[str] = set()
     for name, zone in steps:

@@ -89,7 +89,7 @@ def test_a_node_that_would_take_the_pod_has_no_obstacles() -> None:
     assert (found.free_count, found.nearest, found.at("n1"), found.everywhere) == (1, ("n2",), (), ())
 
 
-def test_what_is_in_the_way_everywhere_is_reported_apart() -> None:
+def test_obstacles_of_all_nodes_are_reported_separately() -> None:
     engine = engine_of(node("n1"), node("n2", cpu=1))
     found = explained(engine, pod(cpu=2, claims=["data"]))
     assert [obstacle.text for obstacle in found.everywhere] == ['persistentvolumeclaim "data" not found']

@@ -54,7 +54,7 @@ class Wish(PreFilter[str], Filter[str], PreScore[str], Score[str]):
 
     def filter(self, state: str, rows: Rows) -> Int64s:
         numbers = np.arange(self._columns.height)[rows]
-        bits = {"reject": 1, "break": 2}.get(state, 0)
+        bits = {"reject-nodes": 1, "break": 2}.get(state, 0)
         return np.where(numbers < 2, bits, 0)
 
     def pre_score(self, pod: PodInfo, feasible: Rows) -> str | Status:
@@ -183,7 +183,7 @@ def test_a_gate_names_its_plugin() -> None:
     assert decision.status == Status(Code.UNRESOLVABLE, ("waiting for scheduling gates: [a b]",), "SchedulingGates")
 
 
-def test_without_nodes_nobody_is_asked() -> None:
+def test_without_nodes_no_plugin_runs() -> None:
     decision = decide(engine_of(), pod())
     assert (decision.error, decision.message) == ("nonodes", "no nodes available to schedule pods")
 
@@ -221,8 +221,8 @@ class Crash(PostFilter):
         pytest.param([Crash, Shrug], None, "2 node(s) were out of luck. it broke", id="so does one that fails"),
     ],
 )
-def test_post_filters_are_asked_in_order(extra: list[type[Plugin]], node_name: str | None, end_of_message: str) -> None:
-    decision = decide(engine_with(Wish, *extra), pod(labels={"wish": "reject"}, preemption_policy="Always"))
+def test_post_filters_run_in_order(extra: list[type[Plugin]], node_name: str | None, end_of_message: str) -> None:
+    decision = decide(engine_with(Wish, *extra), pod(labels={"wish": "reject-nodes"}, preemption_policy="Always"))
     assert decision.message is not None
     assert decision.message.endswith(end_of_message), decision.message
     assert (decision.preemption.node_name if decision.preemption is not None else None) == node_name

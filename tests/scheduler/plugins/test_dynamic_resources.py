@@ -156,7 +156,7 @@ def test_what_goes_wrong_ends_the_decision_and_names_the_claim() -> None:
     assert (decision.error, decision.message) == ("filter", text)
 
 
-def test_errors_that_name_pools_are_reported_apart_and_the_first_by_name_is_reported() -> None:
+def test_errors_that_name_pools_differ_and_the_first_by_name_is_reported() -> None:
     count = 80
     nodes = [node(f"n{number:03}") for number in range(count)]
     slices = [slice_of(device("d"), node=f"n{number:03}", of=2) for number in range(count)]

@@ -179,11 +179,11 @@ def test_scores(config: dict[str, Any] | None, wanting: Pod, scores: dict[str, i
     assert scored_by(engine_of(*CLUSTER, HALF, config=config), NodeResourcesFit, wanting) == scores
 
 
-def test_more_resources_than_can_be_reported_apart() -> None:
+def test_more_resources_than_can_be_distinguished() -> None:
     many = {f"example.com/r{number}": 1 for number in range(80)}
     decision = decide(engine_of(node("n1", others=many)), pod(others=many))
     assert decision.status is not None
-    assert decision.status.message == "pod requests 80 different resources, more than can be REPORTED_APART"
+    assert decision.status.message == "pod requests 80 different resources, more than can be told apart"
 
 
 class FitWhereOpen(NodeResourcesFit):

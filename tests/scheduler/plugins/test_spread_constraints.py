@@ -202,7 +202,7 @@ def test_after_a_node_changed_nobody_holds_what_was_found_before() -> None:
 
 
 def test_only_so_much_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spread_constraints, "REACHES_MAX", 2)
+    monkeypatch.setattr(spread_constraints, "CACHE_ENTRIES_MAX", 2)
     engine = zones()
     found = [counting(engine, kind) for kind in "xyzuvw"]
     assert sum(each() is not None for each in found) == 2
