@@ -27,7 +27,7 @@ REJECTING_CODES = (Code.UNSCHEDULABLE, Code.UNRESOLVABLE, Code.ERROR)
 REASONS_REPORTED_MAX = REASONS_MAX - len(REJECTING_CODES)
 """Different reasons of one plugin in one cycle. One bit per code is reserved for all further reasons."""
 RAW_SCORE_MAX = 1 << 55
-"""Limit of the absolute value of a score to normalise: a hundred times the distance of two scores fits in 63 bits."""
+"""Limit of the absolute value of a score to normalize: a hundred times the distance of two scores fits in 63 bits."""
 _STATUS_CODES = {
     Code.SUCCESS: "success",
     Code.UNSCHEDULABLE: "unschedulable",

@@ -6,7 +6,7 @@ catches what they raise for each node.
 
 1. Everything is caught, `SystemExit` and `CancelledError` included: a rule with a bug fails its pod, not the scheduler.
    Ctrl-C of a command and the cancellation of a binding are no errors of the plugin, and pass.
-2. The results of `filter`, `score` and `normalise` are checked: an integer array with one place per row, and scores
+2. The results of `filter`, `score` and `normalize` are checked: an integer array with one place per row, and scores
    from 0 to 100.
 3. Built-in plugins have no guard. What they raise is a bug of the scheduler.
 """

@@ -329,7 +329,10 @@ def scaled_to_best(scores: Int64s, *, reverse: bool) -> Int64s:
 
 
 def by_table(scores: Int64s, formula: Callable[[Int64s], Int64s], lowest: int, highest: int) -> Int64s:
-    """`formula` of each score; worked out for every value from lowest to highest if that is less work."""
+    """`formula` of each score. Computed once for every value from lowest to highest, if there are fewer of them.
+
+    Dividing integers is the most expensive part of normalizing, and scores have few different values.
+    """
     if highest - lowest >= len(scores):
         return formula(scores)
     return formula(np.arange(lowest, highest + 1)).take(scores - lowest if lowest else scores)

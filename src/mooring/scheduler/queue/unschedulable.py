@@ -29,43 +29,13 @@ from typing import Any, Final
 from mooring.kit.heap import KeyedHeap
 from mooring.scheduler.cache.pods import PodInfo, PodSignature
 from mooring.scheduler.framework.events import ClusterEvent, has_node_or_nomination
-from mooring.scheduler.queue.queued_pod import QueuedPod
+from mooring.scheduler.queue.queued_pod import GroupKey, QueuedPod, RejectionGroup
 from mooring.scheduler.queue.queueing_hints import EventHints, QueueingHintMap, QueueingStrategy, run_hints
 
 GROUPS_MAX: Final = 1_000
 """Beyond this number, empty groups are removed. They are created again when needed."""
 
 SKIPPED_EVENTS_MAX: Final = 1_000
-
-GroupKey = tuple[str, frozenset[str], frozenset[str], str | None]
-"""(scheduler name, unschedulable plugins, pending plugins, gating plugin)"""
-
-
-class RejectionGroup:
-    """The pods that the same plugins rejected. The same events can help them."""
-
-    def __init__(self, key: GroupKey, hint_map: QueueingHintMap) -> None:
-        self.key = key
-        self.by_signature: dict[PodSignature, dict[str, QueuedPod]] = {}
-        self._hint_map = hint_map
-        self._hints: dict[ClusterEvent, EventHints | None] = {}
-
-    def hints(self, event: ClusterEvent) -> EventHints | None:
-        """The registrations of the group's plugins for the event; None if there are none."""
-        try:
-            return self._hints[event]
-        except KeyError:
-            scheduler_name, unschedulable_plugins, pending_plugins, gating_plugin = self.key
-            hints = self._hint_map.hints(scheduler_name, unschedulable_plugins, pending_plugins, event)
-            if gating_plugin is not None and not event.is_wildcard:
-                hints = hints if self._hint_map.is_registered(scheduler_name, gating_plugin, event) else None
-            self._hints[event] = hints
-            return hints
-
-    def strategy(self, pod: PodInfo, event: ClusterEvent, old: Any, new: Any) -> QueueingStrategy:
-        """Whether an event makes one pod of this group worth another attempt."""
-        hints = self.hints(event)
-        return QueueingStrategy.SKIP if hints is None else hints.strategy(pod, old, new)
 
 
 class UnschedulablePods:
