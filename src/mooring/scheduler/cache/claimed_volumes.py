@@ -196,6 +196,8 @@ class ClaimedVolumes:
 class _ClaimInUse:
     """One claim that pods use: its volume, and the number of its users by row."""
 
+    __slots__ = ("class_name", "owners", "rows", "volume", "volume_name")
+
     def __init__(self) -> None:
         self.volume: AttachableVolume | None = None
         self.volume_name = ""

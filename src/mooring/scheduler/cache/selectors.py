@@ -72,6 +72,8 @@ class LabelClass:
 class Part:
     """One condition on a pod: it is in one of these namespaces (None: any), and its labels match."""
 
+    __slots__ = ("key", "namespaces", "selector")
+
     def __init__(self, namespaces: frozenset[str] | None, selector: LabelMatcher) -> None:
         self.namespaces = namespaces
         self.selector = selector
