@@ -116,7 +116,7 @@ def _users(path: Path | None) -> dict[str, User]:
 def _scheduler_configuration(path: Path | None) -> object | None:
     if path is None:
         return None
-    from mooring.scheduler.config.problems import ConfigurationError
+    from mooring.scheduler.config.types import ConfigurationError
     from mooring.scheduler.engine import Engine
     from mooring.scheduler.policy import load_configuration_or_policy
 
