@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.apiserver.wire.go_times import TimeFault, _parsed, canonical_micro_time, canonical_time
+from mooring.apiserver.wire.go_times import TimeFormatError, _parsed, canonical_micro_time, canonical_time
 
 TIME = "2006-01-02T15:04:05Z07:00"
 MICRO = "2006-01-02T15:04:05.000000Z07:00"
@@ -40,8 +40,8 @@ def test_a_canonical_text_stays_and_others_are_read_by_the_rules_of_go(
     for canonical, layout, is_micro in ((canonical_time, TIME, False), (canonical_micro_time, MICRO, True)):
         try:
             read, micro = _parsed(text + zone, layout, is_micro=is_micro)
-        except TimeFault as fault:
-            with pytest.raises(TimeFault, match=re.escape(str(fault))):
+        except TimeFormatError as fault:
+            with pytest.raises(TimeFormatError, match=re.escape(str(fault))):
                 canonical(text + zone)
             continue
         fraction = f".{micro:06d}" if is_micro else ""
@@ -49,7 +49,7 @@ def test_a_canonical_text_stays_and_others_are_read_by_the_rules_of_go(
 
 
 @pytest.mark.parametrize(
-    ("text", "fault"),
+    ("text", "error"),
     [
         pytest.param("x", f'parsing time "x" as "{TIME}": cannot parse "x" as "2006"', id="no year"),
         pytest.param("2020", f'parsing time "2020" as "{TIME}": cannot parse "" as "-"', id="nothing but a year"),
@@ -76,10 +76,10 @@ def test_a_canonical_text_stays_and_others_are_read_by_the_rules_of_go(
         ),
     ],
 )
-def test_what_is_no_time_is_refused_in_the_words_of_go(text: str, fault: str) -> None:
-    with pytest.raises(TimeFault) as raised:
+def test_invalid_times_have_the_message_of_go(text: str, error: str) -> None:
+    with pytest.raises(TimeFormatError) as raised:
         canonical_time(text)
-    assert str(raised.value) == fault
+    assert str(raised.value) == error
 
 
 @pytest.mark.parametrize(
@@ -103,6 +103,6 @@ def test_a_micro_time_is_canonical(text: str, expected: str | None) -> None:
     ],
 )
 def test_a_micro_time_needs_six_digits(text: str, rest: str, element: str) -> None:
-    with pytest.raises(TimeFault) as raised:
+    with pytest.raises(TimeFormatError) as raised:
         canonical_micro_time(text)
     assert str(raised.value) == f'parsing time "{text}" as "{MICRO}": cannot parse "{rest}" as "{element}"'

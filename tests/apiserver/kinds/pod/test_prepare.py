@@ -12,7 +12,7 @@ from mooring.api.document import Document
 from mooring.api.kinds import POD
 from mooring.apiserver.kinds.pod.prepare import (
     FIELDS_READ_BY_BINDING,
-    binding_refusal,
+    binding_error,
     bound_pod,
     drop_disabled_spec_fields,
     drop_disabled_status_fields,
@@ -128,7 +128,7 @@ def test_targets(target: Document, errors: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "metadata", "refusal"),
+    ("spec", "metadata", "raised"),
     [
         pytest.param({}, {}, "", id="a free pod"),
         pytest.param({"nodeName": "n1"}, {}, 'pod p is already assigned to node "n1"', id="one that has a node"),
@@ -143,8 +143,8 @@ def test_targets(target: Document, errors: list[str]) -> None:
         ),
     ],
 )
-def test_refusals(spec: Document, metadata: Document, refusal: str) -> None:
-    assert binding_refusal(changed(stored(pod()), spec, metadata)) == refusal
+def test_errors(spec: Document, metadata: Document, raised: str) -> None:
+    assert binding_error(changed(stored(pod()), spec, metadata)) == raised
 
 
 def test_a_bound_pod_has_its_node_and_what_the_binding_brings() -> None:
@@ -187,5 +187,5 @@ def test_a_binding_needs_no_other_field_decoded(one: Document, status: Document,
         metadata["deletionTimestamp"] = NOW
     value = stored_form(POD, {**one, "status": status}, metadata)
     whole, part = decoded(value), partly_decoded(value, FIELDS_READ_BY_BINDING)
-    assert binding_refusal(part) == binding_refusal(whole)
+    assert binding_error(part) == binding_error(whole)
     assert encoded(bound_pod(part, binding, NOW)) == encoded(bound_pod(whole, binding, NOW))

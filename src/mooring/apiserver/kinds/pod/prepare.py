@@ -26,7 +26,7 @@ FIELDS_READ_BY_BINDING = {
     "spec": ("nodeName", "schedulingGates"),
     "status": ("conditions",),
 }
-"""The fields that `binding_refusal`, `bound_pod` and the shelf read, by section. A binding decodes no other field."""
+"""The fields that `binding_error`, `bound_pod` and the shelf read, by section. A binding decodes no other field."""
 
 _GATED: Document = {
     "type": "PodScheduled",
@@ -172,7 +172,7 @@ def validate_binding(binding: Document) -> list[FieldError]:
     return errors if target.get("name") else [*errors, required("target.name")]
 
 
-def binding_refusal(pod: Document) -> str:
+def binding_error(pod: Document) -> str:
     """Why a pod cannot be bound; empty if it can."""
     name, spec = pod["metadata"]["name"], pod["spec"]
     if pod["metadata"].get("deletionTimestamp"):
