@@ -37,7 +37,7 @@ def codes(cell: str) -> list[str]:
     return re.findall(r"`([^`]+)`", cell)
 
 
-PATTERNS = [codes(message)[0] for message, _ in table("What you may be told")]
+PATTERNS = [codes(message)[0] for message, _ in table("Error messages")]
 """What one may be told; … stands for anything."""
 
 

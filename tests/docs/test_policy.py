@@ -86,9 +86,9 @@ def test_every_argument_has_a_row() -> None:
     assert own <= become
 
 
-def test_the_points_of_the_plugins_that_came_back() -> None:
+def test_the_points_of_removed_plugins() -> None:
     implements = default_registry().implements
-    for plugin, points, _ in table("The plugins that came back"):
+    for plugin, points, _ in table("Removed plugins"):
         (name,) = codes(plugin)
         assert codes(points) == tuple(p.config_field for p in ExtensionPoint if implements(name, p)), name
 
@@ -99,7 +99,7 @@ def test_what_is_always_on_is_named() -> None:
     )
     enabled = nothing_asked.profiles[0].plugins.enabled_names()
     mandatory = {plugin for name in MANDATORY_PREDICATES for plugin in PREDICATES[name]}
-    said = set(codes(PAGE.prose.partition("## What is different today")[2]))
+    said = set(codes(PAGE.prose.partition("## Differences")[2]))
     assert set(enabled) - mandatory <= said
     assert set(ALWAYS) <= said
 

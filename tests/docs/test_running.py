@@ -43,4 +43,4 @@ def test_every_page_is_told() -> None:
 
 def test_the_configuration_of_the_example_is_good() -> None:
     (example,) = re.findall(r"```yaml\n(.+?)```", PAGE, re.DOTALL)
-    assert load_configuration(yaml.safe_load(example)).profiles[0].scheduler_name == "desk"
+    assert load_configuration(yaml.safe_load(example)).profiles[0].scheduler_name == "trial"
