@@ -1,6 +1,6 @@
 """Assembles an API server from a store and settings.
 
-Input: a store, a clock, entropy, keys, tokens. Output: a `Desk` that answers requests, with its followers running.
+Input: a store, a clock, entropy, keys, tokens. Output: an `ApiServer` that answers requests, and its followers.
 
 The order is: bootstrap the store, start the followers with its contents, then answer.
 """
@@ -36,7 +36,6 @@ from mooring.apiserver.bootstrap import bootstrap
 from mooring.apiserver.call import Call
 from mooring.apiserver.custom.establishing import Establisher
 from mooring.apiserver.custom.kinds import CustomKinds
-from mooring.apiserver.desk import Desk
 from mooring.apiserver.followers import follow
 from mooring.apiserver.kinds.service.allocation import ServiceAllocator
 from mooring.apiserver.kubelets.logs import KubeletLogs
@@ -46,6 +45,7 @@ from mooring.apiserver.registry.parts import NOTHING_RESERVED, Parts, Reservatio
 from mooring.apiserver.registry.reading import Reader
 from mooring.apiserver.registry.shelf import Shelf, document_of
 from mooring.apiserver.resources import Resource, ResourceTable, built_in_resources
+from mooring.apiserver.server import ApiServer
 from mooring.apiserver.storage.storage import Storage
 from mooring.client.http.tls import unverified_tls
 from mooring.kit.clock import Clock
@@ -72,8 +72,8 @@ class Settings:
 
 
 @asynccontextmanager
-async def open_desk(store: Store, clock: Clock, entropy: Entropy, settings: Settings) -> AsyncIterator[Desk]:
-    """A desk that answers while the block lasts. Raises `UnknownPluginError`."""
+async def open_api_server(store: Store, clock: Clock, entropy: Entropy, settings: Settings) -> AsyncIterator[ApiServer]:
+    """An API server that runs while the block runs. Raises `UnknownPluginError`."""
     shelf, lookup = Shelf(store), StoreLookup(store)
     is_new = await store.revision() == EMPTY_REVISION
     await bootstrap(shelf, clock, entropy.fork("bootstrap"))
@@ -106,7 +106,7 @@ async def open_desk(store: Store, clock: Clock, entropy: Entropy, settings: Sett
         released=services.released,
     )
     storage = Storage(store, bookmark_s=settings.bookmark_s)
-    desk = Desk(
+    api_server = ApiServer(
         store=store,
         clock=clock,
         entropy=entropy,
@@ -123,11 +123,11 @@ async def open_desk(store: Store, clock: Clock, entropy: Entropy, settings: Sett
     )
     async with kubelets, TaskGroup("apiserver") as group:
         await follow(store, _ROLES, _RoleFollower(roles), group)
-        establisher = Establisher(parts, desk.reader, ledger, clock)
+        establisher = Establisher(parts, api_server.reader, ledger, clock)
         await follow(store, (kinds.CUSTOM_RESOURCE_DEFINITION,), CustomKinds(resources), group)
         await follow(store, (kinds.CUSTOM_RESOURCE_DEFINITION,), establisher, group)
         group.start_background(establisher.run(), name="establish custom kinds")
-        yield desk
+        yield api_server
 
 
 class Shapes:

@@ -130,7 +130,7 @@ def test_a_node_lists_what_is_on_it(resource: str) -> None:
         ),
     ],
 )
-def test_whoever_is_no_node_is_left_to_others(who: User, reason: str) -> None:
+def test_no_opinion_about_users_that_are_no_nodes(who: User, reason: str) -> None:
     decision = AUTHORIZER.authorize(asks(who, "list services"))
     assert (decision.is_allowed, decision.reason) == (False, reason)
 
@@ -143,5 +143,5 @@ def test_a_trusted_node_reads_everything_that_it_can_name() -> None:
 def test_rules_of_nodes_cannot_be_listed() -> None:
     held = AUTHORIZER.rules_for(NODE, "web")
     assert (held.rules, held.is_incomplete) == ((), True)
-    assert held.faults == ("node authorizer does not support user rule resolution",)
+    assert held.errors == ("node authorizer does not support user rule resolution",)
     assert not AUTHORIZER.rules_for(user("anna"), "web").is_incomplete
