@@ -1,4 +1,4 @@
-"""ARCHITECTURE.md describes the packages and stays short; the glossary fits on a screen; decisions have all their parts."""
+"""ARCHITECTURE.md covers the packages and is short; the glossary fits on a screen; decisions have all their parts."""
 
 from __future__ import annotations
 
