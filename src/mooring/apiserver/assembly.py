@@ -7,6 +7,7 @@ The order is: bootstrap the store, start the followers with its contents, then a
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -22,7 +23,8 @@ from mooring.apiserver.access.authorization import AuthorizerChain
 from mooring.apiserver.access.default_roles import node_rules
 from mooring.apiserver.access.device_guard import DeviceGuard
 from mooring.apiserver.access.guard import RoleGuard
-from mooring.apiserver.access.node_rules import NodeAuthorizer, everything_is_related
+from mooring.apiserver.access.node_graph import GRAPH_KINDS, NodeGraph
+from mooring.apiserver.access.node_rules import NodeAuthorizer
 from mooring.apiserver.access.rbac import RoleAuthorizer
 from mooring.apiserver.access.service_account_tokens import ServiceAccountTokens
 from mooring.apiserver.access.signed_tokens import TokenSigner
@@ -89,7 +91,8 @@ async def open_api_server(store: Store, clock: Clock, entropy: Entropy, settings
         tokens,
         is_anonymous_allowed=settings.is_anonymous_allowed,
     )
-    authorizer = AuthorizerChain(NodeAuthorizer(node_rules(), everything_is_related), roles)
+    node_graph = NodeGraph()
+    authorizer = AuthorizerChain(NodeAuthorizer(node_rules(), node_graph.is_related), roles)
     services = _Services(ServiceAllocator(await lookup.list(kinds.SERVICE), entropy.fork("services")), shelf)
     shapes = Shapes()
     ledger = OwnStatus(shelf, resources, shapes.of)
@@ -117,6 +120,7 @@ async def open_api_server(store: Store, clock: Clock, entropy: Entropy, settings
         lookup=lookup,
         authenticator=authenticator,
         authorizer=authorizer,
+        node_graph=node_graph,
         account_tokens=tokens,
         peek=_Peek(store).find,
         kubelets=(kubelets := KubeletLogs(settings.make_kubelet_tls)),
@@ -127,7 +131,27 @@ async def open_api_server(store: Store, clock: Clock, entropy: Entropy, settings
         await follow(store, (kinds.CUSTOM_RESOURCE_DEFINITION,), CustomKinds(resources), group)
         await follow(store, (kinds.CUSTOM_RESOURCE_DEFINITION,), establisher, group)
         group.start_background(establisher.run(), name="establish custom kinds")
+        node_graph.fill_with(_GraphFiller(store, node_graph, group).wait)
         yield api_server
+
+
+class _GraphFiller:
+    """Follows the objects of the node graph from the first time on that somebody waits for it."""
+
+    def __init__(self, store: Store, graph: NodeGraph, group: TaskGroup) -> None:
+        self._store = store
+        self._graph = graph
+        self._group = group
+        self._missing = list(GRAPH_KINDS)
+        self._lock = asyncio.Lock()
+
+    async def wait(self) -> None:
+        if not self._missing:
+            return
+        async with self._lock:
+            while self._missing:  # a failed or cancelled attempt goes on with the kind that it could not list
+                await follow(self._store, (self._missing[0],), self._graph, self._group)
+                del self._missing[0]
 
 
 class Shapes:

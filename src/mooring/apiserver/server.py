@@ -14,6 +14,7 @@ from mooring.api.document import Document
 from mooring.api.schema.tables import struct_named, struct_of_kind
 from mooring.apiserver.access.authentication import Authenticator
 from mooring.apiserver.access.authorization import Authorizer
+from mooring.apiserver.access.node_graph import NodeGraph
 from mooring.apiserver.access.service_account_tokens import Lookup as Peek
 from mooring.apiserver.access.service_account_tokens import ServiceAccountTokens
 from mooring.apiserver.admission.promise import Lookup
@@ -64,6 +65,7 @@ class ApiServer:
     lookup: Lookup
     authenticator: Authenticator
     authorizer: Authorizer
+    node_graph: NodeGraph
     account_tokens: ServiceAccountTokens
     peek: Peek
     """Objects by plural, namespace and name, as far as this process knows them, without waiting."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from mooring.apiserver.access.default_roles import node_rules
-from mooring.apiserver.access.node_rules import NodeAuthorizer, everything_is_related
+from mooring.apiserver.access.node_rules import NodeAuthorizer
 from mooring.apiserver.access.users import User
 from tests.apiserver.access.builders import asks, user
 
@@ -133,11 +133,6 @@ def test_a_node_lists_what_is_on_it(resource: str) -> None:
 def test_no_opinion_about_users_that_are_no_nodes(who: User, reason: str) -> None:
     decision = AUTHORIZER.authorize(asks(who, "list services"))
     assert (decision.is_allowed, decision.reason) == (False, reason)
-
-
-def test_a_trusted_node_reads_everything_that_it_can_name() -> None:
-    trusting = NodeAuthorizer(node_rules(), everything_is_related)
-    assert trusting.authorize(asks(NODE, "get secrets other in web")).is_allowed
 
 
 def test_rules_of_nodes_cannot_be_listed() -> None:

@@ -1,14 +1,12 @@
-"""Nodes: what a kubelet may do, and with which objects.
+"""The node authorizer: what a kubelet may do.
 
-Comes in   requests of users named `system:node:NAME` in the group `system:nodes`
-Goes out   a decision: yes, or no opinion with a reason
+Input: requests of users named `system:node:NAME` in the group `system:nodes`. Output: allowed, or no opinion and why.
 
- 1. A node reads its own Node object, writes its own lease and CSINode, and lists the pods that are bound to it.
- 2. A node reads secrets, config maps, claims, volumes and pods one by one, and only those that it has something to do
-    with. Who knows that is given: `is_related(node, resource, namespace, name)`.
- 3. Everything else is judged by the rules of the default cluster role `system:node`, which is bound to nobody.
- 4. What a node may write into an object that it may write is none of our business: admission looks at objects, and we
-    look at requests.
+1. A node reads its own Node, writes its own Lease and CSINode, and lists the pods that are bound to it.
+2. A node reads secrets, config maps, claims, volumes and pods one by one, and only those that are related to it
+   (`node_graph`).
+3. The default cluster role `system:node`, which is bound to no user, allows the rest.
+4. The content of what a node writes is checked by the admission plugin NodeRestriction.
 """
 
 from __future__ import annotations
@@ -26,11 +24,6 @@ IsRelated = Callable[[str, str, str, str], bool]
 """Whether a node, by name, has something to do with an object, by resource, namespace and name."""
 
 _Authorize = Callable[["NodeAuthorizer", str, Attributes], Decision]
-
-
-def everything_is_related(node: str, resource: str, namespace: str, name: str) -> bool:
-    """For a cluster that trusts its nodes: they may read any secret, as long as they know its name."""
-    return True
 
 
 class NodeAuthorizer:

@@ -22,7 +22,7 @@ from mooring.apiserver.access.authorization import require
 from mooring.apiserver.access.impersonation import Impersonation, wanted_user
 from mooring.apiserver.access.request import Attributes, path_attributes
 from mooring.apiserver.access.review_selectors import FieldSelectorError, parse_field_equalities
-from mooring.apiserver.access.users import User, anonymous
+from mooring.apiserver.access.users import NODES_GROUP, User, anonymous
 from mooring.apiserver.call import Call
 from mooring.apiserver.http.address import Address, read_address
 from mooring.apiserver.http.custom_address import is_custom_address
@@ -140,6 +140,8 @@ class RequestHandler:
         if wanted is not None:
             user = self._impersonation.impersonated(wanted, attributes)
             attributes = replace(attributes, user=user)
+        if NODES_GROUP in user.groups:
+            await self._api_server.node_graph.wait_filled()
         require(self._api_server.authorizer, attributes)
         if address.path.startswith("//"):
             return self._response(request, page_not_found())

@@ -14,7 +14,7 @@ from mooring.api.document import Document
 from mooring.api.kinds import Kind
 from mooring.api.schema.tables import struct_of_kind
 from mooring.apiserver.access import reviews
-from mooring.apiserver.access.users import User
+from mooring.apiserver.access.users import NODES_GROUP, User
 from mooring.apiserver.apply.managers import UPDATE, manager_id
 from mooring.apiserver.apply.struct_shape import struct_shape
 from mooring.apiserver.apply.update import stamp
@@ -64,6 +64,8 @@ class VirtualResources:
         data = await incoming.body()
         review = self._api_server.read_other(call, data, incoming.content_type, kind.api_version, kind.kind)
         _stamp(kind, review, call)
+        if NODES_GROUP in (review.get("spec") or {}).get("groups", ()) or NODES_GROUP in user.groups:
+            await self._api_server.node_graph.wait_filled()
         return with_warnings(json_reply(201, self._reviewed(kind, review, address, user)), call.warnings)
 
     def _reviewed(self, kind: Kind, review: Document, address: Address, user: User) -> Document:
