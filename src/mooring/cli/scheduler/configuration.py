@@ -1,11 +1,11 @@
-"""The configuration that the flags of `mooring scheduler` amount to.
+"""The scheduler configuration from flags and files.
 
-Comes in   flags, and which of them were given; the files that they name
-Goes out   a `SchedulerConfiguration`, and the registry of plugins that it may use; or `InputError`
+Input: flags, and which of them were given. Output: a `SchedulerConfiguration` and the registry of plugins; or
+`InputError`.
 
-    --config FILE              the file; flags about leader election win over it, deprecated flags are ignored
+    --config FILE              the file; flags of leader election override it, deprecated flags are ignored
     --policy-config-file FILE  an older Policy, if there is no --config; then flags as without a file
-    neither                    kube-scheduler's defaults, and every flag
+    neither                    the defaults of kube-scheduler, and every flag
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def configuration_of(flags: Mapping[str, FlagValue], given: frozenset[str]) -> t
 
 
 def write_configuration(configuration: SchedulerConfiguration, file: str) -> None:
-    """As YAML, keys in the order of the alphabet. Raises `InputError`."""
+    """Writes YAML with sorted keys. Raises `InputError`."""
     text = yaml.safe_dump(encode_configuration(configuration), sort_keys=True, allow_unicode=True)
     try:
         Path(file).write_text(text, encoding="utf-8")
