@@ -1,4 +1,4 @@
-"""Issuing a token for a service account, for whoever asks: over HTTP or from inside.
+"""Issue a token for a service account, for HTTP and loopback clients.
 
 Comes in   a TokenRequest for an account
 Goes out   the request with its token; or a `StatusError`

@@ -1,9 +1,9 @@
-"""Resources inside of resources: they have a kind, an apiVersion and metadata of their own.
+"""Embedded resources: values with a kind, an apiVersion and metadata (`x-kubernetes-embedded-resource`).
 
-Comes in   an object whose schema has `x-kubernetes-embedded-resource` somewhere
-Goes out   the same with canonical metadata there; errors; paths of fields that metadata does not have
+Input: a custom object and its schema. Output: the object with canonical metadata in embedded resources; field errors;
+paths of unknown metadata fields.
 
- 1. The root of a custom object is handled by everybody else: metadata is decoded before this room is entered.
+1. The metadata of the object itself is decoded earlier and is not handled here.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class EmbeddedResourceError(Exception):
 
 
 def coerce_embedded(value: Any, schema: Schema | None, path: str = "", *, is_resource: bool = False) -> list[str]:
-    """Make embedded metadata canonical; what it does not have is dropped and told. Raises `EmbeddedResourceError`."""
+    """Make embedded metadata canonical. Returns unknown fields. Raises `EmbeddedResourceError`."""
     if schema is None or not (is_resource or schema.is_embedded or schema.has_embedded_below):
         return []
     unknown: list[str] = []

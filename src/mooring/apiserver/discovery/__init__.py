@@ -1,1 +1,1 @@
-"""Discovery: what the server serves, told to clients."""
+"""Discovery: the groups, versions and resources that the server serves."""

@@ -1,9 +1,8 @@
-"""Resources that store nothing: reviews, which answer a question, and bindings, which change a pod.
+"""Resources that are not stored: reviews, and bindings.
 
-Comes in   a POST to such a resource
-Goes out   its answer
+Input: a POST to such a resource. Output: its reply.
 
- 1. A review is answered and forgotten. It still says who wrote which field of it, as everything does that is created.
+1. A review has managedFields, as every created object.
 """
 
 from __future__ import annotations
