@@ -35,11 +35,10 @@ from mooring.apiserver.registry.pod_log import open_log, read_log_options
 from mooring.apiserver.registry.refusals import no_such_thing
 from mooring.apiserver.registry.update import Changed
 from mooring.apiserver.resources import Resource
-from mooring.apiserver.server import ApiServer
+from mooring.apiserver.server import ApiServer, issue_token
 from mooring.apiserver.storage.errors import not_found
 from mooring.apiserver.storage.stored_form import decoded
 from mooring.apiserver.strategy import Strategy
-from mooring.apiserver.tokens import issue_token
 from mooring.apiserver.wire.decode import decode_options, read_patch
 from mooring.client.errors import BadRequestError, NotFoundError, StatusError
 from mooring.client.interface import Listing, PatchForm, Selection

@@ -18,7 +18,7 @@ import msgspec
 
 from mooring import __version__
 from mooring.api.document import Document
-from mooring.apiserver.discovery.documents import AGGREGATED_KIND, AGGREGATED_VERSION, Discovery
+from mooring.apiserver.discovery import AGGREGATED_KIND, AGGREGATED_VERSION, Discovery
 from mooring.apiserver.http.address import Address
 from mooring.apiserver.http.metrics import CONTENT_TYPE, RequestMetrics
 from mooring.apiserver.http.query import Query

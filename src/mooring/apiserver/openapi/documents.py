@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import msgspec
 
 from mooring.api.document import Document
-from mooring.apiserver.discovery.documents import VIRTUAL_KINDS, Discovery
+from mooring.apiserver.discovery import VIRTUAL_KINDS, Discovery
 from mooring.apiserver.openapi.writing import ROOTS, second_document, third_document, third_plain_document
 from mooring.apiserver.resources import Resource, ResourceTable
 

@@ -1,1 +1,0 @@
-"""Discovery: the groups, versions and resources that the server serves."""
