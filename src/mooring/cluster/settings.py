@@ -56,7 +56,7 @@ class ClusterSettings:
     runtime: str = SIMULATED
     node_lease_s: int = 40
     """Duration of the leases of nodes, which are renewed four times in that time."""
-    lives: str = ""
+    stages: str = ""
     """What pods do on simulated nodes, in the language of `kubelet.lives_file`."""
     parts: PartSettings = field(default_factory=PartSettings)
     limits: RequestLimits = field(default_factory=RequestLimits)

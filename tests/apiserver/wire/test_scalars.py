@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from datetime import datetime
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mooring.apiserver.wire import scalars
 from mooring.apiserver.wire.json_text import NumberText
@@ -11,6 +16,7 @@ from mooring.apiserver.wire.scalars import (
     Irregular,
     ScalarError,
     TimeFormatError,
+    _parsed,
     canonical_micro_time,
     canonical_time,
 )
@@ -33,7 +39,25 @@ MICRO = "2006-01-02T15:04:05.000000Z07:00"
 )
 def test_a_time_is_canonical(text: str, expected: str | None) -> None:
     assert canonical_time(text) == expected
-    assert canonical_time(text) == expected  # from memory
+    assert expected is None or canonical_time(expected) == expected
+
+
+@given(st.datetimes(), st.sampled_from(["Z", "+00:00", "-01:30", ""]), st.integers(0, 9))
+def test_a_canonical_text_stays_and_others_are_read_by_the_rules_of_go(
+    moment: datetime, zone: str, fraction_digits: int
+) -> None:
+    """The short way for canonical texts gives what reading the text gives."""
+    text = moment.isoformat(timespec="seconds")
+    text += f".{moment.microsecond:09d}"[: fraction_digits + 1] if fraction_digits else ""
+    for canonical, layout, is_micro in ((canonical_time, TIME, False), (canonical_micro_time, MICRO, True)):
+        try:
+            read, micro = _parsed(text + zone, layout, is_micro=is_micro)
+        except TimeFormatError as error:
+            with pytest.raises(TimeFormatError, match=re.escape(str(error))):
+                canonical(text + zone)
+            continue
+        fraction = f".{micro:06d}" if is_micro else ""
+        assert canonical(text + zone) == (None if read is None else f"{read.isoformat()}{fraction}Z")
 
 
 @pytest.mark.parametrize(

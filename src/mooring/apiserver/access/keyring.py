@@ -24,7 +24,6 @@ import contextlib
 import os
 import re
 import ssl
-import tempfile
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -54,6 +53,7 @@ from mooring.apiserver.access.certificates import (
     parse_key,
 )
 from mooring.kit.clock import Clock
+from mooring.kit.temporary_directory import temporary_directory
 
 OWNER_ONLY = 0o600
 _DIRECTORY_OWNER_ONLY = 0o700
@@ -154,8 +154,8 @@ class Keyring:
 @contextlib.contextmanager
 def ephemeral_keyring(clock: Clock) -> Iterator[Keyring]:
     """A keyring for one run. OpenSSL reads keys from files only, so there are some until the run ends."""
-    with tempfile.TemporaryDirectory(prefix="mooring-keys-") as directory:
-        yield Keyring(Path(directory), clock)
+    with temporary_directory("mooring-keys-") as directory:
+        yield Keyring(directory, clock)
 
 
 def write_privately(path: Path, content: bytes) -> None:

@@ -23,12 +23,7 @@ from mooring.apiserver.wire.json_text import NumberText
 LAYOUT_TIME = "2006-01-02T15:04:05Z07:00"
 LAYOUT_MICRO_TIME = "2006-01-02T15:04:05.000000Z07:00"
 
-TIMES_CACHED_MAX = 4_096
-"""Heartbeats and leases write many different times: a small memory serves an object that comes again."""
-
 _DAYS_OF_MONTH = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
-
-_times: Memory[str, str] = Memory(TIMES_CACHED_MAX)
 
 
 class TimeFormatError(Exception):
@@ -37,18 +32,29 @@ class TimeFormatError(Exception):
 
 def canonical_time(text: str) -> str | None:
     """To the second, in UTC; None for the zero time. Raises `TimeFormatError`."""
-    if len(text) == 20 and (known := _times.get(text)) is not None:
-        return known
+    if _is_canonical(text, "seconds"):
+        return text
     moment, _ = _parsed(text, LAYOUT_TIME, is_micro=False)
-    if moment is None:
-        return None
-    return _times.keep(text, f"{moment.isoformat()}Z")
+    return None if moment is None else f"{moment.isoformat()}Z"
 
 
 def canonical_micro_time(text: str) -> str | None:
     """To the microsecond, in UTC; None for the zero time. Raises `TimeFormatError`."""
+    if _is_canonical(text, "microseconds"):
+        return text
     moment, micro = _parsed(text, LAYOUT_MICRO_TIME, is_micro=True)
     return None if moment is None else f"{moment.isoformat()}.{micro:06d}Z"
+
+
+def _is_canonical(text: str, precision: str) -> bool:
+    """Whether a text is a time as this module writes it, after the year 1: then no rule of Go changes it."""
+    if not text.endswith("Z"):
+        return False
+    try:
+        moment = datetime.fromisoformat(text[:-1])
+    except ValueError:
+        return False
+    return moment.year > 1 and moment.isoformat(timespec=precision) == text[:-1]
 
 
 def _parsed(text: str, layout: str, *, is_micro: bool) -> tuple[datetime | None, int]:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 
+import pytest
+from msgspec.structs import replace
+
+from mooring.api.views.pod import Container, Pod, ResourceRequirements
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run
 from mooring.scheduler.binding.assumed_pods import AssumedPods
 from mooring.scheduler.binding.cycle import Binding, Stage
-from mooring.scheduler.debug_pages import (
-    UNKNOWN_POD,
-    cache_page,
-    pod_page,
-    queue_page,
-)
 from mooring.scheduler.framework.waiting_pods import WaitingPods
+from mooring.scheduler.pages import UNKNOWN_POD, cache_page, pod_page, pod_resources_text, queue_page, unit_of
 from mooring.scheduler.queue.queue import SchedulingQueue
 from tests.builders import node, pod
 from tests.scheduler.harness import engine_of
@@ -27,14 +26,14 @@ def test_the_queue() -> None:
         engine = engine_of(node("n1"))
         profiles = {name: cycle.profile for name, cycle in engine.cycles.items()}
         queue = SchedulingQueue(profiles, clock=clock)
-        for view in (pod("refused", priority=7), pod("ready"), pod("gated", gates=["wait"])):
+        for view in (pod("rejected", priority=7), pod("ready"), pod("gated", gates=["wait"])):
             queue.add(engine.record(view))
         entry = queue.pop()
         assert entry is not None
         queue.requeue(entry, frozenset(("NodeResourcesFit",)))
-        told = queue_page(queue, {}, WaitingPods(), clock)
-        json.dumps(told)
-        assert told["counts"] == {
+        reported = queue_page(queue, {}, WaitingPods(), clock)
+        json.dumps(reported)
+        assert reported["counts"] == {
             "active": 1,
             "backoff": 0,
             "unschedulable": 1,
@@ -42,13 +41,13 @@ def test_the_queue() -> None:
             "inFlight": 0,
             "binding": 0,
         }
-        pods = told["pods"]
+        pods = reported["pods"]
         assert isinstance(pods, list)
         by_name = {each["pod"]: each for each in pods}
-        assert by_name["default/refused"]["state"] == "unschedulable"
-        assert by_name["default/refused"]["rejectedBy"] == ["NodeResourcesFit"]
-        assert by_name["default/refused"]["retriedAtTheLatest"] == "2026-01-01T00:05:00.000000Z"
-        assert by_name["default/refused"]["priority"] == 7
+        assert by_name["default/rejected"]["state"] == "unschedulable"
+        assert by_name["default/rejected"]["rejectedBy"] == ["NodeResourcesFit"]
+        assert by_name["default/rejected"]["retriedAtTheLatest"] == "2026-01-01T00:05:00.000000Z"
+        assert by_name["default/rejected"]["priority"] == 7
         assert by_name["default/gated"]["gatedBy"] == "SchedulingGates"
         assert by_name["default/ready"]["state"] == "active"
         assert pod_page("default/ready", queue, {}, WaitingPods(), engine.columns, clock)["shown"] == 1
@@ -66,9 +65,9 @@ def test_a_pod_can_be_asked_wherever_it_is() -> None:
         queue, waiting, running = SchedulingQueue(profiles, clock=clock), WaitingPods(), dict[str, Binding]()
 
         def asked(key: str) -> dict[str, object]:
-            told = pod_page(key, queue, running, waiting, engine.columns, clock)
-            json.dumps(told)
-            pods = told["pods"]
+            reported = pod_page(key, queue, running, waiting, engine.columns, clock)
+            json.dumps(reported)
+            pods = reported["pods"]
             assert isinstance(pods, list)
             (row,) = pods
             picked = {name: row[name] for name in ("state", "stage", "node", "waitsFor") if name in row}
@@ -117,10 +116,10 @@ def _counts(
 
 def test_the_cache() -> None:
     engine = engine_of(node("n1", cpu=4), node("n2", cpu=2), pod("a", cpu="500m", on="n1"), pod("b", on="n1"))
-    told = cache_page(engine.columns, AssumedPods(None))
-    json.dumps(told)
-    assert told["counts"] == {"nodes": 2, "pods": 2, "assumedPods": 0}
-    nodes = told["nodes"]
+    reported = cache_page(engine.columns, AssumedPods(None))
+    json.dumps(reported)
+    assert reported["counts"] == {"nodes": 2, "pods": 2, "assumedPods": 0}
+    nodes = reported["nodes"]
     assert isinstance(nodes, list)
     first, second = nodes
     assert (first["node"], first["pods"], first["requested"]) == ("n1", 2, {"cpuMilli": 500, "pods": 2})
@@ -129,3 +128,68 @@ def test_the_cache() -> None:
     chosen = cache_page(engine.columns, AssumedPods(None), node="n1")["nodes"]
     assert isinstance(chosen, list)
     assert [each["podNames"] for each in chosen] == [["default/a", "default/b"]]
+
+
+def container(*, requests: dict[str, str], limits: dict[str, str], **fields: str) -> Container:
+    return Container(name="c", resources=ResourceRequirements(requests=requests, limits=limits), **fields)  # type: ignore[arg-type]
+
+
+def made(*containers: Container, init: tuple[Container, ...] = (), overhead: dict[str, str] | None = None) -> Pod:
+    view = pod("web", on="n1")
+    spec = replace(view.spec, containers=containers, init_containers=init, overhead=overhead or {}, priority=5)
+    return replace(view, spec=spec)
+
+
+@pytest.mark.parametrize(
+    ("view", "requests", "limits"),
+    [
+        pytest.param(
+            made(container(requests={"cpu": "500m", "memory": "1Gi"}, limits={"cpu": "2"})),
+            {"cpu": 0.5, "memory": 2**30},
+            {"cpu": 2.0},
+            id="what one container says",
+        ),
+        pytest.param(
+            made(
+                container(requests={"cpu": "1"}, limits={"cpu": "1"}),
+                init=(container(requests={"cpu": "3"}, limits={"cpu": "4"}),),
+            ),
+            {"cpu": 3.0},
+            {"cpu": 4.0},
+            id="the most at any time",
+        ),
+        pytest.param(
+            made(container(requests={"cpu": "1"}, limits={"cpu": "1"}), overhead={"cpu": "250m", "memory": "1Gi"}),
+            {"cpu": 1.25, "memory": 2**30},
+            {"cpu": 1.25},
+            id="overhead counts for limits only where there is one",
+        ),
+        pytest.param(made(container(requests={"cpu": "0"}, limits={})), {}, {}, id="nothing"),
+    ],
+)
+def test_amounts(view: Pod, requests: dict[str, float], limits: dict[str, float]) -> None:
+    engine = engine_of(node("n1"), view)
+    said = pod_resources_text(engine.columns.pods.values()).decode()
+    found: dict[str, dict[str, float]] = {"request": {}, "limit": {}}
+    for line in said.splitlines():
+        if line.startswith("kube_pod_resource_"):
+            head, _, value = line.rpartition(" ")
+            kind = head.removeprefix("kube_pod_resource_").partition("{")[0]
+            found[kind][head.partition('resource="')[2].partition('"')[0]] = float(value)
+            assert 'namespace="default",node="n1",pod="web",priority="5"' in head
+    assert found == {"request": requests, "limit": limits}
+
+
+@pytest.mark.parametrize(
+    ("resource", "unit"),
+    [
+        ("cpu", "cores"),
+        ("memory", "bytes"),
+        ("ephemeral-storage", "bytes"),
+        ("hugepages-2Mi", "bytes"),
+        ("attachable-volumes-csi-x", "integer"),
+        ("example.com/gpu", ""),
+    ],
+)
+def test_units(resource: str, unit: str) -> None:
+    assert unit_of(resource) == unit

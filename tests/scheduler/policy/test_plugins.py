@@ -9,12 +9,18 @@ from hypothesis import strategies as st
 from mooring.api.views.node import Node
 from mooring.scheduler.config import ConfigurationError
 from mooring.scheduler.framework.events import ActionType, ClusterEvent, EventResource
-from mooring.scheduler.framework.plugin import SKIP
+from mooring.scheduler.framework.plugin import SKIP, Score
 from mooring.scheduler.framework.status import Code
-from mooring.scheduler.policy.node_label import NodeLabel
+from mooring.scheduler.plugins.node_resources_fit import FitScoreState, NodeResourcesFit
+from mooring.scheduler.policy.plugins import (
+    NodeLabel,
+    NodeResourcesLeastAllocated,
+    NodeResourcesMostAllocated,
+    RequestedToCapacityRatio,
+)
 from tests.builders import node, pod
-from tests.scheduler.config.builders import Written, plugins, with_profile
-from tests.scheduler.harness import decide, engine_of, plugin_of, refused_by, scored_by
+from tests.scheduler.config.builders import Written, plugins, with_arguments, with_profile
+from tests.scheduler.harness import decide, engine_of, plugin_of, rejected_by, scored_by
 
 SAID = ("node(s) didn't have the requested labels",)
 NODES = (
@@ -31,7 +37,7 @@ def profile(**arguments: list[str]) -> Written:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "refusing"),
+    ("arguments", "rejecting"),
     [
         pytest.param({"presentLabels": ["disk"]}, ["plain", "leaving"], id="a label that must be there"),
         pytest.param({"absentLabels": ["retiring"]}, ["leaving", "both"], id="a label that must not be there"),
@@ -43,9 +49,9 @@ def profile(**arguments: list[str]) -> Written:
         pytest.param({"presentLabels": ["nobody/has-it"]}, [each.metadata.name for each in NODES], id="nobody has it"),
     ],
 )
-def test_labels_that_decide(arguments: dict[str, list[str]], refusing: list[str]) -> None:
+def test_labels_that_decide(arguments: dict[str, list[str]], rejecting: list[str]) -> None:
     engine = engine_of(*NODES, config=profile(**arguments))
-    assert refused_by(engine, NodeLabel, pod()) == dict.fromkeys(refusing, SAID)
+    assert rejected_by(engine, NodeLabel, pod()) == dict.fromkeys(rejecting, SAID)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +79,7 @@ def test_labels_that_are_liked(arguments: dict[str, list[str]], scores: list[int
 
 def test_without_arguments_it_has_nothing_to_say() -> None:
     engine = engine_of(*NODES, config=profile())
-    assert refused_by(engine, NodeLabel, pod()) is SKIP
+    assert rejected_by(engine, NodeLabel, pod()) is SKIP
     assert scored_by(engine, NodeLabel, pod()) is SKIP
 
 
@@ -118,10 +124,10 @@ def test_answers_that_are_kept_follow_the_labels() -> None:
         pytest.param({"absentLabels": "a"}, 'absentLabels: expected a list, found the text "a"', id="not a list"),
     ],
 )
-def test_arguments_that_are_refused(arguments: dict[str, list[str]], complaint: str) -> None:
-    with pytest.raises(ConfigurationError) as refused:
+def test_arguments_that_are_rejected(arguments: dict[str, list[str]], complaint: str) -> None:
+    with pytest.raises(ConfigurationError) as rejected:
         engine_of(config=profile(**arguments))
-    assert str(refused.value) == f'initializing plugin "NodeLabel": {complaint}'
+    assert str(rejected.value) == f'initializing plugin "NodeLabel": {complaint}'
 
 
 def test_a_node_with_other_labels_can_help() -> None:
@@ -139,7 +145,7 @@ some_keys = st.lists(st.sampled_from(KEYS), max_size=3)
 some_nodes = st.lists(st.dictionaries(st.sampled_from(KEYS), st.sampled_from(("", "x")), max_size=3), max_size=6)
 
 
-def expected_refusal(view: Node, present: list[str], absent: list[str]) -> bool:
+def expected_rejection(view: Node, present: list[str], absent: list[str]) -> bool:
     for label in present:
         if label not in view.metadata.labels:
             return True
@@ -167,10 +173,103 @@ def test_it_says_what_the_rule_says(nodes: list[dict[str, str]], present: list[s
         "absentLabelsPreference": absent,
     }
     engine = engine_of(*views, config=profile(**arguments))
-    refused, scored = refused_by(engine, NodeLabel, pod()), scored_by(engine, NodeLabel, pod())
+    rejected, scored = rejected_by(engine, NodeLabel, pod()), scored_by(engine, NodeLabel, pod())
     if not present and not absent:
-        assert refused is SKIP
+        assert rejected is SKIP
         assert scored is SKIP
         return
-    assert refused == {v.metadata.name: SAID for v in views if expected_refusal(v, present, absent)}
+    assert rejected == {v.metadata.name: SAID for v in views if expected_rejection(v, present, absent)}
     assert scored == {v.metadata.name: expected_score(v, present, absent) for v in views}
+
+
+CLUSTER = (
+    node("empty", cpu=8, memory="16Gi"),
+    node("busy", cpu=8, memory="16Gi"),
+    node("lopsided", cpu=4, memory="32Gi"),
+    pod("on-busy", cpu=5, memory="6Gi", on="busy"),
+    pod("on-lopsided", cpu="3500m", memory="1Gi", on="lopsided"),
+)
+WANTED = pod(cpu=2, memory="3Gi")
+RISING = [{"utilization": 0, "score": 0}, {"utilization": 70, "score": 10}, {"utilization": 100, "score": 4}]
+CPU_COUNTS_MORE = [{"name": "cpu", "weight": 3}, {"name": "memory", "weight": 1}]
+
+
+def named(plugin: str, **arguments: object) -> Written:
+    enabled = {"multiPoint": {"enabled": plugins(plugin)}}
+    return with_profile(plugins=enabled, pluginConfig=[{"name": plugin, "args": arguments}])
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments", "strategy"),
+    [
+        pytest.param(NodeResourcesLeastAllocated, {}, {"type": "LeastAllocated"}, id="free nodes first"),
+        pytest.param(NodeResourcesMostAllocated, {}, {"type": "MostAllocated"}, id="full nodes first"),
+        pytest.param(
+            NodeResourcesLeastAllocated,
+            {"resources": CPU_COUNTS_MORE},
+            {"type": "LeastAllocated", "resources": CPU_COUNTS_MORE},
+            id="resources with weights",
+        ),
+        pytest.param(
+            RequestedToCapacityRatio,
+            {"shape": RISING},
+            {"type": "RequestedToCapacityRatio", "requestedToCapacityRatio": {"shape": RISING}},
+            id="a shape",
+        ),
+    ],
+)
+def test_they_score_as_node_resources_fit_does(
+    kind: type[Score[FitScoreState]], arguments: Written, strategy: Written
+) -> None:
+    alone = engine_of(*CLUSTER, config=named(kind.name, **arguments))
+    fit = engine_of(*CLUSTER, config=with_arguments("NodeResourcesFit", {"scoringStrategy": strategy}))
+    scores = scored_by(alone, kind, WANTED)
+    assert scores == scored_by(fit, NodeResourcesFit, WANTED)
+    assert isinstance(scores, dict)
+    assert len(set(scores.values())) == len(scores)
+    plugin, record = plugin_of(alone, kind), alone.record(WANTED)
+    assert isinstance(plugin, NodeResourcesLeastAllocated | NodeResourcesMostAllocated | RequestedToCapacityRatio)
+    rows = alone.columns.rows_named(scores)
+    state = plugin.pre_score(record, rows)
+    assert [plugin.score_row(state, row) for row in rows.tolist()] == [
+        scores[alone.columns.node_names[row]] for row in rows.tolist()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("plugin", "arguments", "complaint"),
+    [
+        pytest.param(
+            "RequestedToCapacityRatio",
+            {},
+            'initializing plugin "RequestedToCapacityRatio": args.shape: Required value: at least one point must be '
+            "specified",
+            id="no shape",
+        ),
+        pytest.param(
+            "NodeResourcesMostAllocated",
+            {"shape": RISING},
+            'initializing plugin "NodeResourcesMostAllocated": args.shape: Forbidden: only RequestedToCapacityRatio '
+            "has one",
+            id="a shape for one that has none",
+        ),
+        pytest.param(
+            "NodeResourcesLeastAllocated",
+            {"resources": [{"name": "cpu", "weight": 101}]},
+            'initializing plugin "NodeResourcesLeastAllocated": args.resources[0].weight: Invalid value: 101: resource '
+            "weight of cpu not in valid range (0, 100]",
+            id="too large a weight",
+        ),
+        pytest.param(
+            "NodeResourcesLeastAllocated",
+            {"resource": []},
+            'initializing plugin "NodeResourcesLeastAllocated": strict decoding error: unknown field "resource"; did '
+            'you mean "resources"?',
+            id="a misspelt field",
+        ),
+    ],
+)
+def test_arguments_that_are_rejected_by_strategies(plugin: str, arguments: Written, complaint: str) -> None:
+    with pytest.raises(ConfigurationError) as rejected:
+        engine_of(config=named(plugin, **arguments))
+    assert [problem.text for problem in rejected.value.problems] == [complaint]

@@ -1,4 +1,6 @@
-"""Strict decoding tells everything that is wrong, and where."""
+"""Strict decoding reports everything that is wrong, and where."""
+
+from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Annotated
@@ -7,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.scheduler.config.decode import StrictDecoder
-from mooring.scheduler.config.types import Int32, Int64, Meaning, OrDefault, Seconds, Settings
+from mooring.scheduler.config.codec import StrictDecoder, encode_configuration
+from mooring.scheduler.config.load import load_configuration
+from mooring.scheduler.config.types import API_VERSION, KIND, Int32, Int64, Meaning, OrDefault, Seconds, Settings
 
 
 class Lamp(Settings):
@@ -139,11 +142,11 @@ def test_absence_has_a_meaning(data: object, ship: Ship) -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_told(data: object, complaint: str) -> None:
+def test_what_is_wrong_is_reported(data: object, complaint: str) -> None:
     assert problems_of(data) == [complaint]
 
 
-def test_everything_is_told_in_the_order_of_the_file() -> None:
+def test_everything_is_reported_in_the_order_of_the_file() -> None:
     assert problems_of({"zzz": 1, "crew": "many", "lamps": [{"watts": "x"}, {"wats": 1}]}) == [
         'strict decoding error: unknown field "zzz"; expected one of "berth", "bestLamp", "crew", "flagOf", '
         '"isMoored", "knots", "lamps", "name", "papers", "watchS"',
@@ -191,3 +194,111 @@ def test_any_data_gives_a_ship_or_problems(data: object) -> None:
     ship, problems = decoded(data)
     assert isinstance(ship, Ship)
     assert all(problems)
+
+
+HEAD = {"apiVersion": API_VERSION, "kind": KIND}
+SHAPE = [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]
+FULL = {
+    **HEAD,
+    "clientConnection": {"kubeconfig": "/etc/config", "qps": 12.5},
+    "leaderElection": {"leaderElect": False, "leaseDuration": "1m30s"},
+    "percentageOfNodesToScore": 40,
+    "delayCacheUntilActive": True,
+    "extenders": [
+        {
+            "urlPrefix": "http://127.0.0.1:9/x",
+            "filterVerb": "f",
+            "weight": 3,
+            "enableHTTPS": True,
+            "tlsConfig": {"caData": "aGVsbG8="},
+            "httpTimeout": "1500ms",
+            "managedResources": [{"name": "a/b", "ignoredByScheduler": True}, {"name": "a/c"}],
+        }
+    ],
+    "profiles": [
+        {
+            "schedulerName": "a",
+            "percentageOfNodesToScore": 50,
+            "plugins": {"score": {"disabled": [{"name": "*"}], "enabled": [{"name": "ImageLocality", "weight": 7}]}},
+            "pluginConfig": [
+                {"name": "Mine", "args": {"free": ["form"]}},
+                {
+                    "name": "NodeAffinity",
+                    "args": {
+                        "addedAffinity": {
+                            "requiredDuringSchedulingIgnoredDuringExecution": {
+                                "nodeSelectorTerms": [
+                                    {"matchExpressions": [{"key": "k", "operator": "In", "values": ["v"]}]}
+                                ]
+                            }
+                        }
+                    },
+                },
+                {
+                    "name": "NodeResourcesFit",
+                    "args": {
+                        "scoringStrategy": {
+                            "type": "RequestedToCapacityRatio",
+                            "resources": [{"name": "cpu", "weight": 1}],
+                            "requestedToCapacityRatio": {"shape": SHAPE},
+                        }
+                    },
+                },
+            ],
+        },
+        {"schedulerName": "b"},
+    ],
+}
+
+
+@pytest.mark.parametrize("data", [None, HEAD, FULL], ids=["nothing", "the defaults", "everything"])
+def test_it_is_read_back_to_the_same(data: object) -> None:
+    configuration = load_configuration(data)
+    assert load_configuration(encode_configuration(configuration)) == configuration
+
+
+def test_what_is_shown_and_what_is_not() -> None:
+    reported = encode_configuration(load_configuration(None))
+    assert reported["leaderElection"] == {
+        "leaderElect": True,
+        "leaseDuration": "15s",
+        "renewDeadline": "10s",
+        "retryPeriod": "2s",
+        "resourceLock": "leases",
+        "resourceName": "kube-scheduler",
+        "resourceNamespace": "kube-system",
+    }
+    assert reported["clientConnection"] == {
+        "kubeconfig": "",
+        "acceptContentTypes": "",
+        "contentType": "application/vnd.kubernetes.protobuf",
+        "qps": 50,
+        "burst": 100,
+    }
+    assert set(reported) == {
+        "apiVersion",
+        "kind",
+        "parallelism",
+        "leaderElection",
+        "clientConnection",
+        "enableProfiling",
+        "enableContentionProfiling",
+        "podInitialBackoffSeconds",
+        "podMaxBackoffSeconds",
+        "profiles",
+    }
+
+
+def test_extenders_and_arguments_are_reported_as_they_were_written() -> None:
+    reported = encode_configuration(load_configuration(FULL))
+    assert reported["extenders"] == [
+        {**FULL["extenders"][0], "httpTimeout": "1.5s"}  # type: ignore[index]  # as Go prints it
+    ]
+    profiles = reported["profiles"]
+    assert isinstance(profiles, list)
+    arguments = {entry["name"]: entry.get("args") for entry in profiles[0]["pluginConfig"]}
+    assert arguments["Mine"] == {"free": ["form"]}
+    assert arguments["NodeAffinity"]["kind"] == "NodeAffinityArgs"
+    written = FULL["profiles"][0]["pluginConfig"]  # type: ignore[index]
+    assert arguments["NodeAffinity"]["addedAffinity"] == written[1]["args"]["addedAffinity"]
+    assert arguments["NodeResourcesFit"]["scoringStrategy"] == written[2]["args"]["scoringStrategy"]

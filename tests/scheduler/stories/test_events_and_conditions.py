@@ -1,4 +1,4 @@
-"""What users are told of a pod: conditions, events and nominations, each once, whole, and never too late."""
+"""What users are notified of a pod: conditions, events and nominations, each once, whole, and never too late."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ def test_the_time_of_the_transition_stays_while_only_the_message_changes() -> No
         before = await since()
         await world.create(node("n2", cpu=1, taints=["gone:NoSchedule"]))
         await world.settle(400)
-        told = await world.condition("big")
-        assert told is not None
-        assert told[2].startswith("0/2 nodes are available")
+        reported = await world.condition("big")
+        assert reported is not None
+        assert reported[2].startswith("0/2 nodes are available")
         assert await since() == before
 
     play(story)
@@ -79,9 +79,9 @@ def test_a_long_message_is_whole_in_the_condition_and_shortened_in_the_event() -
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=1), pod("web", cpu=1))
         await world.settle()
-        told = await world.condition("web")
-        assert told is not None
-        assert text in told[2]
+        reported = await world.condition("web")
+        assert reported is not None
+        assert text in reported[2]
         ((_, _, note),) = (await world.events("FailedScheduling"))[:1]
         assert len(note.encode()) == 1024
         assert note.endswith(" ...")
@@ -112,7 +112,7 @@ def test_an_error_of_the_cycle_is_a_scheduler_error() -> None:
     "outcome", [Outcome.BROKEN, Outcome.REQUEST_LOST, Outcome.ANSWER_LOST], ids=lambda outcome: outcome.name
 )
 def test_a_status_that_is_written_late_does_not_contradict_what_happened_since(outcome: Outcome) -> None:
-    """The patch about the refusal goes wrong a few times; meanwhile the pod is bound."""
+    """The patch about the rejection goes wrong a few times; meanwhile the pod is bound."""
 
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=1), pod("filler", cpu=1))
@@ -129,7 +129,7 @@ def test_a_status_that_is_written_late_does_not_contradict_what_happened_since(o
     play(story, through=faulty(trouble))
 
 
-def test_where_a_pod_is_going_is_not_told_after_it_has_arrived() -> None:
+def test_where_a_pod_is_going_is_not_reported_after_it_has_arrived() -> None:
     """Writing the expected node takes longer than Permit and the binding."""
 
     class Brief(Permit):

@@ -1,7 +1,7 @@
-"""Strict decoding of plain data into a configuration type.
+"""Decode plain data into a configuration type, strictly, and encode a configuration as the data of a file.
 
-Takes dictionaries and lists, as a YAML or JSON parser returns them, and a type. Returns a value of that type;
-problems are added to the decoder's list, and decoding continues.
+`StrictDecoder` takes dictionaries and lists, as a YAML or JSON parser returns them, and a type. It returns a value of
+that type; problems are added to the decoder's list, and decoding continues.
 
 1. An unknown field is a problem, never ignored: a misspelt setting that silently has no effect causes outages.
 2. No value is converted: "5" is not 5, and true is not 1.
@@ -10,7 +10,17 @@ problems are added to the decoder's list, and decoding continues.
    A value with problems must not be used.
 
 msgspec's own decoder is not used because it stops at the first problem and its messages differ from Kubernetes'.
+
+`encode_configuration` takes a `SchedulerConfiguration` with every default, for `/configz` and `--write-config-to`. It
+returns the data of a `KubeSchedulerConfiguration` v1, which `load` reads back to the same configuration.
+
+5. The fields are those that kube-scheduler writes: it omits empty values, but not zeros that have a meaning, and it
+   writes every field of `leaderElection` and `clientConnection`.
+6. `percentageOfNodesToScore` is omitted if the configuration does not set it. kube-scheduler writes its default, 0,
+   which is not the default here: reading it back would change the scheduler's decisions.
 """
+
+from __future__ import annotations
 
 import base64
 import binascii
@@ -22,10 +32,26 @@ from typing import Annotated, TypeVar, Union, get_args, get_origin
 
 import msgspec
 
-from mooring.api.durations import parse_duration
+from mooring.api.durations import format_duration, parse_duration
 from mooring.api.field_errors import quoted
-from mooring.scheduler.config.problems import Problem, child
-from mooring.scheduler.config.types import INT32, IntegerRange, Meaning
+from mooring.scheduler.config.types import (
+    API_VERSION,
+    INT32,
+    KIND,
+    ClientConnectionConfiguration,
+    Extender,
+    ExtenderManagedResource,
+    ExtenderTLSConfig,
+    IntegerRange,
+    LeaderElectionConfiguration,
+    Meaning,
+    Plugin,
+    PluginConfig,
+    Problem,
+    SchedulerConfiguration,
+    Settings,
+    child,
+)
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -218,3 +244,81 @@ def _described(found: object) -> str:
             return "a list"
         case _:
             return f"a {type(found).__name__}"
+
+
+_SHOWN_WHOLE = (LeaderElectionConfiguration, ClientConnectionConfiguration, Plugin)
+_WITHOUT_ZEROES = (Extender, ExtenderManagedResource, ExtenderTLSConfig)
+_WITHOUT_FALSE = ("delayCacheUntilActive",)
+
+
+def encode_configuration(configuration: SchedulerConfiguration) -> dict[str, object]:
+    """The data of a file."""
+    return {"apiVersion": API_VERSION, "kind": KIND, **_encoded(configuration)}
+
+
+def _encoded(settings: Settings) -> dict[str, object]:
+    if isinstance(settings, PluginConfig):
+        return _plugin_config(settings)
+    found: dict[str, object] = {}
+    for field in msgspec.structs.fields(settings):
+        value = getattr(settings, field.name)
+        if _is_shown(settings, field.encode_name, value):
+            found[field.encode_name] = _value(value, is_duration=_is_duration(field.type))
+    return found
+
+
+def _plugin_config(config: PluginConfig) -> dict[str, object]:
+    match config.args:
+        case None:
+            return {"name": config.name}
+        case Settings() as arguments:
+            typed = {"kind": f"{config.name}Args", "apiVersion": API_VERSION, **_encoded(arguments)}
+            return {"name": config.name, "args": typed}
+        case raw:
+            return {"name": config.name, "args": dict(raw)}
+
+
+def _is_shown(settings: Settings, name: str, value: object) -> bool:
+    if value is None:
+        return False
+    if isinstance(settings, _SHOWN_WHOLE):
+        return True
+    if isinstance(value, bool | int | float):
+        return bool(value) or not (isinstance(settings, _WITHOUT_ZEROES) or name in _WITHOUT_FALSE)
+    return not isinstance(value, str | bytes | tuple) or len(value) > 0
+
+
+def _value(value: object, *, is_duration: bool = False) -> object:
+    if is_duration:
+        assert isinstance(value, float | int), f"{value!r} is no number of seconds"
+        return format_duration(value)
+    match value:
+        case Settings():
+            return _encoded(value)
+        case tuple() | list():
+            return [_value(item) for item in value]
+        case float() if value.is_integer():
+            return int(value)
+        case msgspec.Struct() | bytes():
+            return _without_empty(msgspec.to_builtins(value))
+        case _:
+            return value
+
+
+def _without_empty(value: object) -> object:
+    """A part of an API object, without empty values."""
+    match value:
+        case Mapping():
+            encoded = {key: _without_empty(item) for key, item in value.items()}
+            return {key: item for key, item in encoded.items() if item not in (None, "", [], {})}
+        case list() | tuple():
+            return [_without_empty(item) for item in value]
+        case _:
+            return value
+
+
+def _is_duration(wanted: object) -> bool:
+    if get_origin(wanted) is not Annotated:
+        return False
+    bare, *marks = get_args(wanted)
+    return Meaning.DURATION in marks or _is_duration(bare)

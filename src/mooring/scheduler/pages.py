@@ -1,23 +1,34 @@
-"""The data of the debug pages /debug/queue and /debug/cache.
+"""The data of the pages /debug/queue, /debug/cache and /metrics/resources.
 
-Inputs   the queue, the running bindings, the columns
-Outputs  JSON data that shows why a pod waits and what a node holds
+The debug pages show as JSON why a pod waits and what a node holds. /metrics/resources shows the requests and limits of
+each pod, as two gauges in Prometheus' text format.
 
  1. The functions only read and never await: a page shows one moment.
- 2. The page of one pod always has an entry: a pod that has left the queue may wait for a volume for ten minutes, and is
-    still pending for its owner.
+ 2. The debug page of one pod always has an entry: a pod that has left the queue may wait for a volume for ten minutes,
+    and is still pending for its owner.
+ 3. /metrics/resources has no pods that have finished, and no pending pods of other schedulers: the scheduler does not
+    hold them. kube-scheduler shows the latter.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
+from msgspec.structs import replace
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from mooring.api.quantity import NANO, quantity_nano
+from mooring.api.resources import RequestRules, pod_requests_nano
+from mooring.api.views.pod import Container, Pod
 from mooring.kit.clock import Clock, format_rfc3339_micro
 from mooring.scheduler.binding.assumed_pods import AssumedPods
 from mooring.scheduler.binding.cycle import Binding, Stage
 from mooring.scheduler.cache.columns import Columns
+from mooring.scheduler.cache.pods import PerSignature, PodInfo, PodSignature
 from mooring.scheduler.cache.resources import CPU_NON_ZERO, MEMORY_NON_ZERO
 from mooring.scheduler.framework.waiting_pods import WaitingPods
 from mooring.scheduler.queue.queue import SchedulingQueue
@@ -166,3 +177,79 @@ def _amounts(columns: Columns, amounts: list[int]) -> dict[str, int]:
 def _wall(now_s: float, clock: Clock) -> str:
     """A time of the clock as a timestamp."""
     return format_rfc3339_micro(clock.wall_s() - clock.now_s() + now_s)
+
+
+LABELS = ("namespace", "pod", "node", "scheduler", "priority", "resource", "unit")
+_BYTES = ("memory", "storage", "ephemeral-storage")
+
+Amounts = Mapping[str, float]
+
+
+def pod_resources_text(pods: Iterable[PodInfo]) -> bytes:
+    """The text of the page."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_PodResources(pods))
+    return generate_latest(registry)
+
+
+class _PodResources(Collector):
+    def __init__(self, pods: Iterable[PodInfo]) -> None:
+        self._pods = pods
+
+    def describe(self) -> Iterator[Metric]:
+        return iter(())
+
+    def collect(self) -> Iterator[Metric]:
+        limits = GaugeMetricFamily("kube_pod_resource_limit", "What a pod may use at most, by resource.", labels=LABELS)
+        requests = GaugeMetricFamily("kube_pod_resource_request", "What a pod requests, by resource.", labels=LABELS)
+        for pod in self._pods:
+            requested, limited = _requests_and_limits(pod.signature)
+            spec = pod.signature.spec
+            priority = str(spec.priority) if spec.priority is not None else ""
+            labels = (pod.namespace, pod.name, pod.node_name, spec.scheduler_name, priority)
+            for family, amounts in ((requests, requested), (limits, limited)):
+                for resource, amount in amounts.items():
+                    family.add_metric((*labels, resource, unit_of(resource)), amount)
+        yield limits
+        yield requests
+
+
+def unit_of(resource: str) -> str:
+    if resource == "cpu":
+        return "cores"
+    if resource in _BYTES or resource.startswith("hugepages-"):
+        return "bytes"
+    return "integer" if resource.startswith("attachable-volumes-") else ""
+
+
+@PerSignature
+def _requests_and_limits(signature: PodSignature) -> tuple[Amounts, Amounts]:
+    pod = signature.view
+    return _in_units(pod_requests_nano(pod, RequestRules())), _in_units(_limits_nano(pod))
+
+
+def _in_units(amounts_nano: Mapping[str, int]) -> Amounts:
+    return {name: amount / NANO for name, amount in sorted(amounts_nano.items()) if amount}
+
+
+def _limits_nano(pod: Pod) -> dict[str, int]:
+    """Limits add up like requests, but overhead counts only for resources with a limit."""
+    spec = pod.spec
+    limited = replace(
+        pod,
+        spec=replace(
+            spec,
+            containers=tuple(_with_limits(container) for container in spec.containers),
+            init_containers=tuple(_with_limits(container) for container in spec.init_containers),
+            resources=None if spec.resources is None else replace(spec.resources, requests=spec.resources.limits),
+        ),
+    )
+    limits = pod_requests_nano(limited, RequestRules(counts_overhead=False))
+    for name, amount in spec.overhead.items():
+        if limits.get(name):
+            limits[name] += quantity_nano(amount)
+    return limits
+
+
+def _with_limits(container: Container) -> Container:
+    return replace(container, resources=replace(container.resources, requests=container.resources.limits))
