@@ -7,7 +7,7 @@ from functools import cache
 import msgspec
 import pytest
 
-from mooring.apiserver.discovery.documents import Discovery
+from mooring.apiserver.discovery import Discovery
 from mooring.apiserver.http.plain_paths import discovery_reply, openapi_reply
 from mooring.apiserver.http.reply import Reply
 from mooring.apiserver.http.request import Incoming, RequestLimits
