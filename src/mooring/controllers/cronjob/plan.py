@@ -142,10 +142,6 @@ def excess_jobs(jobs: Sequence[Job], limit: int | None) -> list[Job]:
     return by_age[: len(jobs) - limit]
 
 
-def _oldest_first(job: Job) -> tuple[bool, str, str]:
-    return job.status.start_time is None, job.status.start_time or "", job.metadata.name
-
-
 def _stamp(wall_s: float, zone: ZoneInfo) -> str:
     text = datetime.fromtimestamp(int(wall_s), zone).isoformat()
     return f"{text.removesuffix('+00:00')}Z" if text.endswith("+00:00") else text

@@ -199,9 +199,6 @@ class GarbageCollectorController(Controller):
     async def sync(self, key: str) -> Outcome:
         return DONE  # the queues contain graph nodes instead of keys
 
-    def statistics(self) -> dict[str, float]:
-        return {"graph_size": len(self._graph), "custom_kinds": len(self._custom_watches)}
-
     # -------------------------------------------------------------------------------------------- informers
 
     def _follow(self, kind: Kind, informer: Informer[ApiObject]) -> None:
