@@ -130,13 +130,13 @@ def play(story: Callable[[WritesFixture], Awaitable[None]], *faults: Fault) -> N
 
 def test_a_write_is_waited_for() -> None:
     async def story(fixture: WritesFixture) -> None:
-        assert await fixture.writes.are_written_seen("web")
+        assert await fixture.writes.are_met("web")
         raw = await fixture.create("web-1")
         assert fixture.writes.answered("web", raw).metadata.name == "web-1"
-        assert not await fixture.writes.are_written_seen("web")
-        assert await fixture.writes.are_written_seen("another")
+        assert not await fixture.writes.are_met("web")
+        assert await fixture.writes.are_met("another")
         fixture.see(raw)
-        assert await fixture.writes.are_written_seen("web")
+        assert await fixture.writes.are_met("web")
 
     play(story)
 
@@ -145,7 +145,7 @@ def test_what_is_forgotten_is_not_waited_for() -> None:
     async def story(fixture: WritesFixture) -> None:
         fixture.writes.answered("web", await fixture.create("web-1"))
         fixture.writes.forget("web")
-        assert await fixture.writes.are_written_seen("web")
+        assert await fixture.writes.are_met("web")
 
     play(story)
 
@@ -154,9 +154,9 @@ def test_a_write_without_an_answer_is_asked_for_and_then_waited_for() -> None:
     async def story(fixture: WritesFixture) -> None:
         raw = await fixture.create("web-1")
         fixture.writes.failed("web", "default", "web-1", NO_ANSWER)
-        assert not await fixture.writes.are_written_seen("web")
+        assert not await fixture.writes.are_met("web")
         fixture.see(raw)
-        assert await fixture.writes.are_written_seen("web")
+        assert await fixture.writes.are_met("web")
         assert [request.verb for request in fixture.client.requests] == ["create", "get"]
 
     play(story)
@@ -172,7 +172,7 @@ def test_a_write_without_an_answer_is_asked_for_and_then_waited_for() -> None:
 def test_a_write_that_was_not_carried_out_holds_nobody_up(error: ClientError, verbs: list[str]) -> None:
     async def story(fixture: WritesFixture) -> None:
         fixture.writes.failed("web", "default", "web-1", error)
-        assert await fixture.writes.are_written_seen("web")
+        assert await fixture.writes.are_met("web")
         assert [request.verb for request in fixture.client.requests] == verbs
 
     play(story)
@@ -182,7 +182,7 @@ def test_who_cannot_be_asked_is_asked_again() -> None:
     async def story(fixture: WritesFixture) -> None:
         fixture.writes.failed("web", "default", "web-1", NO_ANSWER)
         with pytest.raises(ServerError):
-            await fixture.writes.are_written_seen("web")
-        assert await fixture.writes.are_written_seen("web")
+            await fixture.writes.are_met("web")
+        assert await fixture.writes.are_met("web")
 
     play(story, Fault("get", Outcome.BROKEN))

@@ -136,7 +136,7 @@ class DeploymentController(OwnerController[Deployment]):
             self._write_expectations.forget(key)
             return DONE
         try:
-            return await self._sync(stored) if await self._write_expectations.are_written_seen(key) else Later(RESYNC_S)
+            return await self._sync(stored) if await self._write_expectations.are_met(key) else Later(RESYNC_S)
         except ConflictError as error:
             # Normal while others write: the next sync reads the newer version. Conflicts do not count as failures.
             return Failed(str(error), logging.DEBUG)

@@ -120,7 +120,7 @@ class JobController(PodOwnerController[Job]):
             self._recorder.event(job, "Warning", "UnknownCompletionMode", message)
             return DONE
         try:
-            if not await self._write_expectations.are_written_seen(key):
+            if not await self._write_expectations.are_met(key):
                 return Later(BATCH_S)
             failure = await self._sync_job(key, job)
         except (AdoptionError, ClientError, LabelSelectorError) as error:
