@@ -49,6 +49,8 @@ class _MetadataOnly(ApiObject):
 
 
 class ResourceQuotaController(Controller):
+    """Keys are ResourceQuotas."""
+
     name: ClassVar[str] = "resourcequota-controller"
 
     def __init__(self, context: ControllerContext) -> None:

@@ -69,6 +69,8 @@ class _CronJobSync:
 
 
 class CronJobController(Controller):
+    """Keys are CronJobs."""
+
     name = "cronjob-controller"
 
     def __init__(self, context: ControllerContext) -> None:

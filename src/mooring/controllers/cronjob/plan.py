@@ -44,6 +44,8 @@ class ImpossibleScheduleError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Recent:
+    """The most recent schedule time."""
+
     earliest_s: float
     """Earlier times do not count."""
     at_s: float | None

@@ -58,6 +58,8 @@ PodsByNode: TypeAlias = dict[str, list[Pod]]
 
 
 class DaemonSetController(PodOwnerController[DaemonSet]):
+    """Keys are DaemonSets."""
+
     name: ClassVar[str] = "daemonset-controller"
     view = DaemonSet
 

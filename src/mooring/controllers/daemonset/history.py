@@ -47,6 +47,8 @@ class HistoryError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class DaemonSetHistory:
+    """The revisions of one DaemonSet."""
+
     hashed: str
     """Hash of the present template, as in the labels of pods."""
     old: Sequence[ControllerRevision]

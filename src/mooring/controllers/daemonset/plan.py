@@ -34,6 +34,8 @@ FORGOTTEN_AFTER_S = 2 * FAILED_BACKOFF.max_s
 
 @dataclass(slots=True)
 class DaemonSetPlan:
+    """Pods to create and delete in one sync."""
+
     nodes: list[str] = field(default_factory=list)
     """Nodes that get a pod."""
     to_delete: list[Pod] = field(default_factory=list)
@@ -286,6 +288,8 @@ def _new_and_old(state: DaemonSetSync, pods: Sequence[Pod]) -> tuple[Pod | None,
 
 
 class FailedPodsBackoff:
+    """Backoff of failed pods, by DaemonSet, generation and node."""
+
     def __init__(self) -> None:
         self._by_key: dict[str, tuple[int, float]] = {}  # number of failures and time of the last one, oldest first
 

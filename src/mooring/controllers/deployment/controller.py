@@ -108,6 +108,8 @@ class _DeploymentSync:
 
 
 class DeploymentController(OwnerController[Deployment]):
+    """Keys are Deployments."""
+
     name: ClassVar[str] = "deployment-controller"
     view = Deployment
 

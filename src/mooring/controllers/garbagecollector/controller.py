@@ -165,6 +165,8 @@ class GarbageClient:
 
 
 class GarbageCollectorController(Controller):
+    """Two queues of graph nodes: to delete and to orphan."""
+
     name: ClassVar[str] = "garbage-collector-controller"
 
     def __init__(self, context: ControllerContext) -> None:

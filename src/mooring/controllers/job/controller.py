@@ -72,6 +72,8 @@ class _JobSync:
 
 
 class JobController(PodOwnerController[Job]):
+    """Keys are Jobs."""
+
     name: ClassVar[str] = "job-controller"
     view = Job
 

@@ -231,6 +231,8 @@ class _SetController(PodOwnerController[AnySet]):
 
 
 class ReplicaSetController(_SetController):
+    """Keys are ReplicaSets."""
+
     name: ClassVar[str] = "replicaset-controller"
     view = ReplicaSet
 
@@ -240,6 +242,8 @@ class ReplicaSetController(_SetController):
 
 
 class ReplicationControllerController(_SetController):
+    """Keys are ReplicationControllers."""
+
     name: ClassVar[str] = "replicationcontroller-controller"
     view = ReplicationController
     component: ClassVar[str] = "replication-controller"

@@ -32,6 +32,8 @@ AnySet: TypeAlias = ReplicaSet | ReplicationController
 
 @dataclass(frozen=True, slots=True)
 class CreateReplicas:
+    """Create pods."""
+
     count: int
 
 

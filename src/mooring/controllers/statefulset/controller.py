@@ -57,6 +57,8 @@ logger = logging.getLogger(__name__)
 
 
 class StatefulSetController(PodOwnerController[StatefulSet]):
+    """Keys are StatefulSets."""
+
     name: ClassVar[str] = "statefulset-controller"
     view = StatefulSet
 

@@ -42,6 +42,8 @@ from mooring.controllers.statefulset.members import revision_of
 
 @dataclass(frozen=True, slots=True)
 class StatefulSetHistory:
+    """The revisions of one StatefulSet."""
+
     current: ControllerRevision
     update: ControllerRevision
     collision_count: int

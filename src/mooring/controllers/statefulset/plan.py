@@ -48,6 +48,8 @@ class CreateMember:
 
 @dataclass(frozen=True, slots=True)
 class DeleteMember:
+    """Delete a pod."""
+
     pod: Pod
 
 
@@ -60,11 +62,15 @@ class EnsureClaims:
 
 @dataclass(frozen=True, slots=True)
 class CorrectMember:
+    """Restore identity, storage and claims of a pod."""
+
     pod: Pod
 
 
 @dataclass(frozen=True, slots=True)
 class CorrectClaims:
+    """Set the owners of a pod's claims."""
+
     pod: Pod
 
 
