@@ -1,10 +1,19 @@
-"""Well-known label and annotation keys of Kubernetes."""
+"""Constants of Kubernetes: label and annotation keys, namespaces, groups, pod phases."""
 
 from __future__ import annotations
 
 HOSTNAME = "kubernetes.io/hostname"
+OS_LABEL = "kubernetes.io/os"
+ARCH_LABEL = "kubernetes.io/arch"
 ZONE = "topology.kubernetes.io/zone"
 REGION = "topology.kubernetes.io/region"
+
+NODE_LEASE_NAMESPACE = "kube-node-lease"
+MASTERS_GROUP = "system:masters"
+
+PENDING, RUNNING, SUCCEEDED, FAILED = "Pending", "Running", "Succeeded", "Failed"
+TERMINAL_PHASES = (SUCCEEDED, FAILED)
+"""Phases of a pod that never runs again."""
 
 MIRROR_POD_ANNOTATION = "kubernetes.io/config.mirror"
 
@@ -17,8 +26,8 @@ KUBELET_LABELS = frozenset(
         "failure-domain.beta.kubernetes.io/region",
         "node.kubernetes.io/instance-type",
         "beta.kubernetes.io/instance-type",
-        "kubernetes.io/os",
-        "kubernetes.io/arch",
+        OS_LABEL,
+        ARCH_LABEL,
         "beta.kubernetes.io/os",
         "beta.kubernetes.io/arch",
     )

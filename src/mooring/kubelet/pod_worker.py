@@ -21,13 +21,12 @@ from enum import Enum
 
 from mooring.api.document import Document
 from mooring.api.resources import fit_filter_requests
+from mooring.api.well_known import FAILED, PENDING, TERMINAL_PHASES
 from mooring.kit.clock import Clock, format_rfc3339, parse_rfc3339
 from mooring.kubelet.container_record import ContainerRecord, container_records, containers_of, restore_records
 from mooring.kubelet.node_state import NodeState
 from mooring.kubelet.pod_actions import compute_pod_actions, count_restart, start_error_waiting
 from mooring.kubelet.pod_status import (
-    FAILED,
-    TERMINAL_PHASES,
     PodFacts,
     phase_of,
     rejected_status,
@@ -91,7 +90,7 @@ class PodWorker:
         self._resizing = PodResize(services.runtime, services.record_event)
         self._address = ""
         self._start_time = ""
-        self._phase = pod.status.phase or "Pending"
+        self._phase = pod.status.phase or PENDING
         self._reason_and_message = ("", "")
         self._is_rejected = False
         self._stop_requested: frozenset[str] = frozenset()
