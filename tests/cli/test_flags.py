@@ -1,4 +1,4 @@
-"""Values of flags, as Kubernetes reads and shows them."""
+"""Flag values as Kubernetes reads and shows them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Virtual time jumps to the next alarm, in an order that is always the same, and says so when it cannot."""
+"""Virtual time jumps to the next timer in a reproducible order; deadlocks and livelocks are errors."""
 
 import asyncio
 import math

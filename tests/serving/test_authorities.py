@@ -1,4 +1,4 @@
-"""Whose certificates are trusted: files, the cluster, neither."""
+"""Trusted authorities from files and from the cluster."""
 
 from __future__ import annotations
 

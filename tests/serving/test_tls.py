@@ -1,4 +1,4 @@
-"""What can be asked of the TLS of the secure port."""
+"""TLS settings of the secure port."""
 
 from __future__ import annotations
 

@@ -191,7 +191,7 @@ class NodeState:
         if before is None or before.status.allocatable != view.status.allocatable:
             self.allocatable = node_allocatable(view)
 
-    # ---------------------------------------------------------------------------------------------- resources
+    # Resources
 
     def rejection(self, pod: KubeletPod, requests: Mapping[str, int]) -> Rejection | None:
         """Why a pod with these requests cannot be admitted."""
@@ -227,7 +227,7 @@ class NodeState:
             self.used[name] -= amount
         return True
 
-    # ---------------------------------------------------------------------------------------------- addresses
+    # Addresses
 
     def new_address(self) -> str:
         if self._addresses_free:

@@ -88,11 +88,11 @@ def node_labels(node: NodeState, settings: KubeletSettings) -> dict[str, str]:
 def node_status(node: NodeState, settings: KubeletSettings, wall_s: float) -> Document:
     """The complete status of a node."""
     now = format_rfc3339(wall_s)
-    amounts = node_amounts(settings)
+    resources = node_resources(settings)
     return {
         "addresses": [{"type": "InternalIP", "address": node.host_ip}, {"type": "Hostname", "address": node.name}],
-        "allocatable": amounts,
-        "capacity": amounts,
+        "allocatable": resources,
+        "capacity": resources,
         "conditions": [
             {
                 "type": type,
@@ -109,7 +109,7 @@ def node_status(node: NodeState, settings: KubeletSettings, wall_s: float) -> Do
     }
 
 
-def node_amounts(settings: KubeletSettings) -> dict[str, str]:
+def node_resources(settings: KubeletSettings) -> dict[str, str]:
     shape = settings.shape
     return {
         "cpu": shape.cpu,

@@ -14,7 +14,7 @@ from mooring.kit.loop import run_real
 from mooring.store.interface import Record, StoreBusy, StoreError
 from mooring.store.memory import MemoryStore
 from tests.apiserver.http.served import ADMIN_TOKEN, Served, served
-from tests.serving.http.listening import get
+from tests.serving.http.loopback import get
 from tests.waiting import LIMIT_S
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"

@@ -12,7 +12,7 @@ from mooring.apiserver.http.reply import Reply
 from mooring.apiserver.http.request import Incoming
 from mooring.apiserver.openapi.documents import OpenApi
 from mooring.apiserver.resources import ResourceTable, built_in_resources
-from tests.serving.http.heard import request
+from tests.serving.http.parsed_requests import request
 
 NODE = "/openapi/v3/apis/node.k8s.io/v1"
 

@@ -1,4 +1,4 @@
-"""gRPC's health check, with a server that speaks just enough of HTTP/2, on loopback."""
+"""The gRPC probe, against a minimal HTTP/2 server on loopback."""
 
 from __future__ import annotations
 

@@ -167,7 +167,7 @@ def _settled(pod: Pod) -> PodExplanation:
     )
 
 
-# --- finding the pod --------------------------------------------------------------------------------------------
+# Finding the pod
 
 
 def _chosen(wanted: str, cluster: ClusterInput, namespace: str) -> Pod:
@@ -205,7 +205,7 @@ def _pods(pods: list[Pod]) -> str:
     return f"there are {', '.join(keys[:MATCHES_SHOWN_MAX])}{f' and {left} more' if left > 0 else ''}"
 
 
-# --- the configuration ------------------------------------------------------------------------------------------
+# The configuration
 
 
 def _engine(request: ExplainRequest, now_s: float, note: Note) -> Engine:

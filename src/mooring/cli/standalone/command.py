@@ -231,7 +231,7 @@ def controllers(names: str, root_ca_file: Path | None, **flags: Any) -> None:
     They create the pods of Deployments and other workloads, detect lost nodes, and collect garbage.
     """
     with loading():
-        from mooring.cli.standalone import run  # imports the world: not for `mooring --help`
+        from mooring.cli.standalone import run  # imports the controllers and kubelets: not for `mooring --help`
 
         end_loading()
 
@@ -287,7 +287,7 @@ def nodes(
     The nodes are simulated, with the resources below; or they are this machine (--runtime process).
     """
     with loading():
-        from mooring.cli.standalone import run  # imports the world: not for `mooring --help`
+        from mooring.cli.standalone import run  # imports the controllers and kubelets: not for `mooring --help`
 
         end_loading()
 
