@@ -27,10 +27,9 @@ from mooring import __version__
 from mooring.client.election.elector import LeaderElector
 from mooring.kit.clock import Clock
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.config.encode import encode_configuration
+from mooring.scheduler.config.codec import encode_configuration
 from mooring.scheduler.config.types import SchedulerConfiguration
-from mooring.scheduler.debug_pages import cache_page, pod_page, queue_page
-from mooring.scheduler.reporting.pod_resources import pod_resources_text
+from mooring.scheduler.pages import cache_page, pod_page, pod_resources_text, queue_page
 from mooring.scheduler.scheduler import Scheduler
 from mooring.serving.endpoints import Check, configuration_page, flags_page, health_pages, status_page
 from mooring.serving.pages import PageRequest, PageResponse, as_json, text

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mooring.apiserver.access.users import MASTERS_GROUP, User
-from mooring.apiserver.http.limits import RequestLimits
+from mooring.apiserver.http.request import RequestLimits
 from mooring.controllers.settings import ControllerSettings
 
 DEFAULT_PORT = 6_443

@@ -16,8 +16,8 @@ from types import TracebackType
 from typing import Self
 
 from mooring.apiserver.http.handler import RequestHandler
-from mooring.apiserver.http.limits import RequestLimits
 from mooring.apiserver.http.reply import error_reply
+from mooring.apiserver.http.request import RequestLimits
 from mooring.apiserver.registry.refusals import method_not_allowed
 from mooring.serving.http.listener import Listener, plain_error_response
 from mooring.serving.http.parser import HttpLimits, ParseFailure

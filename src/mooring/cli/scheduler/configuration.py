@@ -21,9 +21,8 @@ from mooring.api.yaml import YamlDocument, YamlError, load_document
 from mooring.cli.errors import InputError, Problem, input_error
 from mooring.cli.flags import FlagValue
 from mooring.scheduler.catalogue import default_registry
-from mooring.scheduler.config.encode import encode_configuration
-from mooring.scheduler.config.problems import ConfigurationError
-from mooring.scheduler.config.types import SchedulerConfiguration
+from mooring.scheduler.config.codec import encode_configuration
+from mooring.scheduler.config.types import ConfigurationError, SchedulerConfiguration
 from mooring.scheduler.config.validation import validate
 from mooring.scheduler.framework.loading import PluginFileError, enabled_if_unmentioned, installed_plugins, plugins_from
 from mooring.scheduler.framework.registry import BadPluginError, Registry

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mooring.apiserver.access.token_file import TokenFileError, parse_token_file
+from mooring.apiserver.access.authentication import TokenFileError, parse_token_file
 from mooring.apiserver.access.users import User
 from mooring.cli.errors import InputError, Problem, input_error
 from mooring.cluster.beside import processes_for
@@ -116,7 +116,7 @@ def _scheduler_configuration(path: Path | None) -> object | None:
     if path is None:
         return None
     from mooring.cli.scheduler.configuration import read_configuration  # imports the scheduler
-    from mooring.scheduler.config.problems import ConfigurationError
+    from mooring.scheduler.config.types import ConfigurationError
     from mooring.scheduler.engine import Engine
     from mooring.scheduler.policy import load_configuration_or_policy
 
