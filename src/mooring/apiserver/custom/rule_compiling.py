@@ -22,8 +22,8 @@ from mooring.api.cel.environment import FUNCTIONS, Environment
 from mooring.api.cel.errors import NOWHERE, ProgramFailure, Source
 from mooring.api.cel.estimates import Path, worst_cost
 from mooring.api.cel.parser import NESTED_TOO_DEEPLY, parse
-from mooring.api.cel.syntax import Identifier, Node, descendants
-from mooring.api.cel.types import BOOL, STRING, CelType, Kind
+from mooring.api.cel.syntax import Identifier, SyntaxNode, descendants
+from mooring.api.cel.types import BOOL, STRING, CelType, TypeKind
 from mooring.api.document import Document
 from mooring.apiserver.custom.field_paths import FieldPathError, read_field_path
 from mooring.apiserver.custom.schema import Schema, noted
@@ -122,7 +122,7 @@ def _below(declared: Declared, name: str) -> Declared | None:
         case "@items" | "@values":
             return declared.element
         case "@keys":
-            return Declared(types.STRING) if declared.type.kind is Kind.MAP else None
+            return Declared(types.STRING) if declared.type.kind is TypeKind.MAP else None
         case _:
             return declared.fields.get(name)
 
@@ -171,7 +171,7 @@ def _object_type(schema: Schema, name: str) -> Declared:
             found[cel_name] = declared
         if field_name in needed and held.default is None:
             bytes_min += len(field_name.encode()) + declared.bytes_min + 4
-    return Declared(CelType(Kind.STRUCT, name), 0, bytes_min, fields=found)
+    return Declared(CelType(TypeKind.STRUCT, name), 0, bytes_min, fields=found)
 
 
 def _text_type(raw: dict[str, Any]) -> Declared:
@@ -199,7 +199,7 @@ def _length_max(raw: dict[str, Any], otherwise: int) -> int:
 
 
 def _collect_fields(declared: Declared, fields: dict[str, dict[str, CelType]]) -> None:
-    if declared.type.kind is Kind.STRUCT:
+    if declared.type.kind is TypeKind.STRUCT:
         fields[declared.type.name] = {name: held.type for name, held in declared.fields.items()}
         for held in declared.fields.values():
             _collect_fields(held, fields)
@@ -249,7 +249,7 @@ class _CompilationError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Expression:
-    tree: Node
+    tree: SyntaxNode
     program: Program
     cost_max: int
 
