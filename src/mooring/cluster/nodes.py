@@ -1,7 +1,7 @@
-"""Nodes that run pods for real: a fleet whose containers are commands of this machine.
+"""Nodes of the process runtime: kubelets whose containers are commands of this machine.
 
 Comes in   a client, where to keep the pods, how many nodes this machine is to be
-Goes out   a `Fleet`; alone, one that also serves its logs to an API server somewhere else
+Goes out   `Kubelets`; standalone, one that also serves its logs to an API server somewhere else
 
 It is imported only when it is asked for: simulated nodes need nothing of it.
 """
@@ -59,7 +59,7 @@ async def run_process_nodes(
     started: list[Kubelets] = []
 
     async def logs(question: PageRequest) -> PageResponse:
-        # What the node says of its port has to be known before there is a fleet.
+        # What the node says of its port has to be known before the kubelets start.
         return await container_logs_page(question, client, started[0]) if started else not_found()
 
     async with open_secure_port(port, {PATH: logs}, clock, entropy.fork("port")) as number:
