@@ -7,7 +7,6 @@
     registered           which kinds kube-apiserver knows, and what it says of others
     canonical            what Go's decoding and encoding makes of an object: the form that everybody behind us has
     scalars              quantities, times, bytes: single values with a form of their own
-    go_times             times, read and refused as Go does
     json_schema_values   what may be a schema or something else, in definitions of custom kinds
     examine              what is wrong with an object's types and fields, in Go's words
     unstructured         the same for the result of a strategic merge patch, which Go decodes another way
