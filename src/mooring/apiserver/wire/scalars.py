@@ -26,35 +26,46 @@ LAYOUT_MICRO_TIME = "2006-01-02T15:04:05.000000Z07:00"
 _DAYS_OF_MONTH = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
+TIMES_CACHED_MAX = 4_096
+"""Times to the second, which repeat: the conditions of an object are often of one second."""
+
+_times: Memory[str, str] = Memory(TIMES_CACHED_MAX)
+
+
 class TimeFormatError(Exception):
     """A text that is no time; the message is Go's."""
 
 
 def canonical_time(text: str) -> str | None:
     """To the second, in UTC; None for the zero time. Raises `TimeFormatError`."""
-    if _is_canonical(text, "seconds"):
-        return text
+    if len(text) == 20 and (known := _times.get(text)) is not None:
+        return known
     moment, _ = _parsed(text, LAYOUT_TIME, is_micro=False)
-    return None if moment is None else f"{moment.isoformat()}Z"
+    if moment is None:
+        return None
+    return _times.keep(text, f"{moment.isoformat()}Z")
 
 
 def canonical_micro_time(text: str) -> str | None:
     """To the microsecond, in UTC; None for the zero time. Raises `TimeFormatError`."""
-    if _is_canonical(text, "microseconds"):
+    if _is_canonical_micro_time(text):
         return text
     moment, micro = _parsed(text, LAYOUT_MICRO_TIME, is_micro=True)
     return None if moment is None else f"{moment.isoformat()}.{micro:06d}Z"
 
 
-def _is_canonical(text: str, precision: str) -> bool:
-    """Whether a text is a time as this module writes it, after the year 1: then no rule of Go changes it."""
+def _is_canonical_micro_time(text: str) -> bool:
+    """Whether a text is a time as this module writes it, after the year 1: then no rule of Go changes it.
+
+    A lease has a new time with each renewal, which a cache of texts would never hold.
+    """
     if not text.endswith("Z"):
         return False
     try:
         moment = datetime.fromisoformat(text[:-1])
     except ValueError:
         return False
-    return moment.year > 1 and moment.isoformat(timespec=precision) == text[:-1]
+    return moment.year > 1 and moment.isoformat(timespec="microseconds") == text[:-1]
 
 
 def _parsed(text: str, layout: str, *, is_micro: bool) -> tuple[datetime | None, int]:
