@@ -37,9 +37,10 @@ from mooring.client.errors import AlreadyExistsError
 from mooring.client.http.tls import unverified_tls
 from mooring.client.interface import Client
 from mooring.cluster.announcement import ANNOUNCER, Advertised, advertised_address, announce, keep_announced
-from mooring.cluster.settings import COMPONENTS, ClusterSettings
+from mooring.cluster.settings import COMPONENT_NAMES, COMPONENTS, ClusterSettings
 from mooring.cluster.stores import KEYS_FOLDER, open_store
-from mooring.cluster.ways_in import component_client
+from mooring.cluster.ways_in import component_client, component_user
+from mooring.cluster.worker import WorkerAccess, new_tokens
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
@@ -81,9 +82,11 @@ async def run_cluster(
         async with open_store(settings.data_directory, settings.store_url, clock) as store:
             if fill is not None:
                 await _check_empty(store, settings)
+            worker_tokens = new_tokens(settings.control_plane()) if settings.processes > 1 else {}
+            users = {token: component_user(COMPONENT_NAMES[name]) for name, token in worker_tokens.items()}
             desk_settings = Settings(
                 keys.token_key(),
-                settings.tokens(),
+                {**settings.tokens(), **users},
                 settings.is_anonymous_allowed,
                 make_kubelet_tls=lambda: _kubelet_tls(keys),
                 disabled_admission_plugins=settings.admission_plugins_off(),
@@ -107,7 +110,10 @@ async def run_cluster(
                             await fill(desk)
                         group.start_background(keep_announced(client, clock, advertised), name="announcement")
                         names = [name for name in COMPONENTS if settings.runs(name)]
-                        group.start_background(_run_components(settings, desk, clock, entropy), name="components")
+                        worker = WorkerAccess(door, settings.limits, worker_tokens) if worker_tokens else None
+                        group.start_background(
+                            _run_components(settings, desk, clock, entropy, worker), name="components"
+                        )
                         yield RunningCluster(server.url, settings.kubeconfig, desk, door, ("apiserver", *names))
 
 
@@ -135,14 +141,16 @@ async def _make_default_accounts(client: Client) -> None:
             await client.create(SERVICE_ACCOUNT, namespace, account)
 
 
-async def _run_components(settings: ClusterSettings, desk: Desk, clock: Clock, entropy: Entropy) -> None:
+async def _run_components(
+    settings: ClusterSettings, desk: Desk, clock: Clock, entropy: Entropy, worker: WorkerAccess | None
+) -> None:
     # They import numpy and half of the package: in a thread, while the server already answers.
-    here = ("mooring.cluster.parts",) if settings.processes == 1 else ()
+    here = ("mooring.cluster.parts",) if worker is None else ()
     for name in (*here, "mooring.cluster.components"):
         await asyncio.get_running_loop().run_in_executor(None, import_module, name)
     from mooring.cluster.components import run_components
 
-    await run_components(settings, desk, clock, entropy)
+    await run_components(settings, desk, clock, entropy, worker)
 
 
 @contextmanager

@@ -11,10 +11,10 @@ Goes out   nothing: they run until they are cancelled
 from __future__ import annotations
 
 from mooring.apiserver.desk import Desk
-from mooring.cluster.beside import run_beside
-from mooring.cluster.settings import PROCESS, ClusterSettings
+from mooring.cluster.settings import COMPONENT_NAMES, PROCESS, ClusterSettings
 from mooring.cluster.stores import PODS_FOLDER
 from mooring.cluster.ways_in import component_client
+from mooring.cluster.worker import WorkerAccess, run_worker
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
@@ -23,20 +23,20 @@ from mooring.kubelet.settings import FleetSettings
 
 ZONES = ("zone-a", "zone-b", "zone-c")
 """Where simulated nodes stand, in turn."""
-NAMES = {"scheduler": "kube-scheduler", "controllers": "kube-controller-manager"}
-"""What the parts are called in Kubernetes."""
 
 
-async def run_components(settings: ClusterSettings, desk: Desk, clock: Clock, entropy: Entropy) -> None:
-    """Run everything that was not left out."""
-    clients = {part: component_client(desk, name) for part, name in NAMES.items() if settings.runs(part)}
+async def run_components(
+    settings: ClusterSettings, desk: Desk, clock: Clock, entropy: Entropy, worker: WorkerAccess | None = None
+) -> None:
+    """Run everything that was not left out: in this process, or in the worker process what that one has a token for."""
     async with TaskGroup("components") as group:
-        if clients and settings.processes > 1:
-            group.start(run_beside(settings.parts, clients, clock, entropy), name="beside")
+        if worker is not None:
+            group.start(run_worker(settings.parts, worker, clock, entropy), name="worker process")
         else:
             from mooring.cluster.parts import PARTS  # brings in what is not needed where they run elsewhere
 
-            for part, client in clients.items():
+            for part in settings.control_plane():
+                client = component_client(desk, COMPONENT_NAMES[part])
                 group.start(PARTS[part](settings.parts, client, clock, entropy), name=part)
         if settings.runs("nodes"):
             fleet = _fleet(settings, desk, clock, entropy)

@@ -7,6 +7,10 @@ from mooring.apiserver.desk import Desk
 from mooring.apiserver.loopback import LoopbackClient
 
 
+def component_user(name: str) -> User:
+    """The user of a component, under the name that it has in Kubernetes."""
+    return User(f"system:{name}", groups=("system:authenticated", "system:masters"))
+
+
 def component_client(desk: Desk, name: str) -> LoopbackClient:
-    """The client of a component, under the name that it has in Kubernetes."""
-    return LoopbackClient(desk, User(f"system:{name}", groups=("system:authenticated", "system:masters")), name)
+    return LoopbackClient(desk, component_user(name), name)

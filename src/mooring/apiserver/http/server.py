@@ -12,6 +12,7 @@ Goes out   a running server; at its end every open request is answered or cut of
 from __future__ import annotations
 
 import ssl
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -64,6 +65,18 @@ class ApiServer:
     ) -> None:
         self._door.end_lasting()
         await self._listener.__aexit__(kind, error, trace)
+
+
+def unix_listener(door: Door, limits: DoorLimits, path: Path) -> Listener:
+    """Listens for the same requests on a Unix socket, without TLS, while inside of an `async with`."""
+    return Listener(
+        door.answer,
+        door.clock,
+        unix_path=str(path),
+        limits=HttpLimits(field_bytes_max=limits.header_bytes_max),
+        refusal_words=_refusal_words,
+        on_failure=door.on_failure,
+    )
 
 
 def _refusal_words(refusal: Refusal) -> Response:

@@ -12,8 +12,7 @@ from mooring.api.yaml import YamlDocument, YamlError, load_document
 from mooring.apiserver.access.token_file import TokenFileError, parse_token_file
 from mooring.apiserver.access.users import User
 from mooring.cli.problems import InputError, Problem, input_error
-from mooring.cluster.beside import processes_for
-from mooring.cluster.settings import ClusterSettings, PartSettings
+from mooring.cluster.settings import ClusterSettings, PartSettings, processes_for
 from mooring.controllers.settings import ControllerSettings, SettingError
 from mooring.kit.entropy import system_entropy
 
