@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from mooring.cli import running_alone
 from mooring.cli.main import main
-from mooring.cluster.alone import LeaseTerms
+from mooring.cluster.standalone import LeaseTerms
 from mooring.controllers.settings import ControllerSettings
 
 PATIENT = LeaseTerms("kube-controller-manager", "kube-system", 15.0, 10.0, 2.0)

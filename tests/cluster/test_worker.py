@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from mooring.cluster import worker
-from mooring.cluster.settings import TWO_PROCESSES_NODES_MIN, PartSettings, processes_for
+from mooring.cluster.settings import TWO_PROCESSES_NODES_MIN, ControlPlaneSettings, processes_for
 from mooring.cluster.worker import WorkerSettingsError, keep_running, new_tokens
 from mooring.cluster.worker_messages import StartMessage
 from mooring.controllers.settings import AT_HOME
@@ -112,7 +112,7 @@ class TestWorkerThatDoesNotStart:
         assert caplog.messages == [f"{failed}; it is started again in {delay_s} s" for delay_s in (1, 2, 4, 8)]
 
     def test_a_worker_that_rejects_its_settings_is_not_started_again(self, capfd: pytest.CaptureFixture[str]) -> None:
-        settings = PartSettings(enabled_controllers=("nosuch",))
+        settings = ControlPlaneSettings(enabled_controllers=("nosuch",))
         with pytest.raises(WorkerSettingsError, match=r"the worker process \(controllers\) rejects its settings"):
             run_real(keep_running(message("controllers", settings), SystemClock()))
         assert capfd.readouterr().err.startswith("mooring: there is no controller 'nosuch'; there are ")
@@ -120,7 +120,9 @@ class TestWorkerThatDoesNotStart:
 
 class TestStartMessage:
     def test_it_can_be_pickled(self) -> None:
-        sent = message("scheduler", PartSettings({"profiles": [{"schedulerName": "mine"}]}, AT_HOME, ("*", "-job")))
+        sent = message(
+            "scheduler", ControlPlaneSettings({"profiles": [{"schedulerName": "mine"}]}, AT_HOME, ("*", "-job"))
+        )
         assert pickle.loads(pickle.dumps(sent)) == sent
 
     def test_its_repr_shows_no_token(self) -> None:
@@ -149,8 +151,8 @@ class TestNumberOfProcesses:
         assert processes_for(nodes) == wanted
 
 
-def message(component: str, settings: PartSettings | None = None) -> StartMessage:
-    return StartMessage(settings or PartSettings(), 7, "/4:root", 30, "/nowhere.sock", new_tokens([component]))
+def message(component: str, settings: ControlPlaneSettings | None = None) -> StartMessage:
+    return StartMessage(settings or ControlPlaneSettings(), 7, "/4:root", 30, "/nowhere.sock", new_tokens([component]))
 
 
 def deploy(up: Up, name: str, replicas: int) -> None:

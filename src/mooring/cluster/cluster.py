@@ -36,10 +36,10 @@ from mooring.apiserver.http.server import ApiServer
 from mooring.client.errors import AlreadyExistsError
 from mooring.client.http.tls import unverified_tls
 from mooring.client.interface import Client
-from mooring.cluster.announcement import ANNOUNCER, Advertised, advertised_address, announce, keep_announced
+from mooring.cluster.component_client import component_client, component_user
+from mooring.cluster.kubernetes_service import API_SERVER, AdvertisedServer, advertised_address, keep_published, publish
 from mooring.cluster.settings import COMPONENT_NAMES, COMPONENTS, ClusterSettings
 from mooring.cluster.stores import KEYS_FOLDER, open_store
-from mooring.cluster.ways_in import component_client, component_user
 from mooring.cluster.worker import WorkerAccess, new_tokens
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
@@ -82,7 +82,7 @@ async def run_cluster(
         async with open_store(settings.data_directory, settings.store_url, clock) as store:
             if fill is not None:
                 await _check_empty(store, settings)
-            worker_tokens = new_tokens(settings.control_plane()) if settings.processes > 1 else {}
+            worker_tokens = new_tokens(settings.control_plane_components()) if settings.processes > 1 else {}
             users = {token: component_user(COMPONENT_NAMES[name]) for name, token in worker_tokens.items()}
             desk_settings = Settings(
                 keys.token_key(),
@@ -92,23 +92,23 @@ async def run_cluster(
                 disabled_admission_plugins=settings.admission_plugins_off(),
             )
             authority_pem = keys.authority().certificate_pem.decode("ascii")
-            settings = replace(settings, parts=replace(settings.parts, root_ca_pem=authority_pem))
+            settings = replace(settings, control_plane=replace(settings.control_plane, root_ca_pem=authority_pem))
             async with open_desk(store, clock, entropy.fork("apiserver"), desk_settings) as desk:
                 door = Door(desk, settings.limits)
                 address = advertised_address(settings.host)
                 bound = () if settings.host in EVERY_ADDRESS else (settings.host,)
                 tls = keys.server_tls([*bound, *((address,) if address else ())])
                 if settings.creates_default_accounts() and fill is None:  # a dump has its own
-                    await _make_default_accounts(component_client(desk, ANNOUNCER))
+                    await _make_default_accounts(component_client(desk, API_SERVER))
                 async with ApiServer(door, settings.limits, host=settings.host, port=settings.port, tls=tls) as server:
                     _write_kubeconfig(settings, keys, server.url)
                     async with TaskGroup("cluster") as group:
-                        client = component_client(desk, ANNOUNCER)
-                        advertised = Advertised(address, server.port, authority_pem, not settings.store_url)
+                        client = component_client(desk, API_SERVER)
+                        advertised = AdvertisedServer(address, server.port, authority_pem, not settings.store_url)
                         if fill is not None:
-                            await announce(client, advertised)
+                            await publish(client, advertised)
                             await fill(desk)
-                        group.start_background(keep_announced(client, clock, advertised), name="announcement")
+                        group.start_background(keep_published(client, clock, advertised), name="Service kubernetes")
                         names = [name for name in COMPONENTS if settings.runs(name)]
                         worker = WorkerAccess(door, settings.limits, worker_tokens) if worker_tokens else None
                         group.start_background(
@@ -145,7 +145,7 @@ async def _run_components(
     settings: ClusterSettings, desk: Desk, clock: Clock, entropy: Entropy, worker: WorkerAccess | None
 ) -> None:
     # They import numpy and half of the package: in a thread, while the server already answers.
-    here = ("mooring.cluster.parts",) if worker is None else ()
+    here = ("mooring.cluster.control_plane",) if worker is None else ()
     for name in (*here, "mooring.cluster.components"):
         await asyncio.get_running_loop().run_in_executor(None, import_module, name)
     from mooring.cluster.components import run_components

@@ -11,9 +11,9 @@ Goes out   nothing: they run until they are cancelled
 from __future__ import annotations
 
 from mooring.apiserver.desk import Desk
+from mooring.cluster.component_client import component_client
 from mooring.cluster.settings import COMPONENT_NAMES, PROCESS, ClusterSettings
 from mooring.cluster.stores import PODS_FOLDER
-from mooring.cluster.ways_in import component_client
 from mooring.cluster.worker import WorkerAccess, run_worker
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
@@ -31,13 +31,15 @@ async def run_components(
     """Run everything that was not left out: in this process, or in the worker process what that one has a token for."""
     async with TaskGroup("components") as group:
         if worker is not None:
-            group.start(run_worker(settings.parts, worker, clock, entropy), name="worker process")
+            group.start(run_worker(settings.control_plane, worker, clock, entropy), name="worker process")
         else:
-            from mooring.cluster.parts import PARTS  # brings in what is not needed where they run elsewhere
+            from mooring.cluster.control_plane import (
+                CONTROL_PLANE,  # brings in what is not needed where they run elsewhere
+            )
 
-            for part in settings.control_plane():
+            for part in settings.control_plane_components():
                 client = component_client(desk, COMPONENT_NAMES[part])
-                group.start(PARTS[part](settings.parts, client, clock, entropy), name=part)
+                group.start(CONTROL_PLANE[part](settings.control_plane, client, clock, entropy), name=part)
         if settings.runs("nodes"):
             fleet = _fleet(settings, desk, clock, entropy)
             desk.logs = fleet

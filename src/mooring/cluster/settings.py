@@ -36,7 +36,7 @@ def processes_for(nodes: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class PartSettings:
+class ControlPlaneSettings:
     """Settings of the scheduler and the controllers, in whichever process they run."""
 
     scheduler_configuration: object | None = None
@@ -73,7 +73,7 @@ class ClusterSettings:
     """Duration of the leases of nodes, which are renewed four times in that time."""
     lives: str = ""
     """What pods do on simulated nodes, in the language of `kubelet.lives_file`."""
-    parts: PartSettings = field(default_factory=PartSettings)
+    control_plane: ControlPlaneSettings = field(default_factory=ControlPlaneSettings)
     limits: DoorLimits = field(default_factory=DoorLimits)
     processes: int = 1
     """With 2, the scheduler and the controllers have a process of their own."""
@@ -83,7 +83,7 @@ class ClusterSettings:
         is_there = component != "nodes" or self.nodes > 0 or self.runtime == SIMULATED
         return is_there and component not in self.without
 
-    def control_plane(self) -> list[str]:
+    def control_plane_components(self) -> list[str]:
         """The components that may run in a worker process."""
         return [component for component in COMPONENT_NAMES if self.runs(component)]
 

@@ -35,7 +35,7 @@ import mooring
 from mooring.apiserver.http.door import Door
 from mooring.apiserver.http.limits import DoorLimits
 from mooring.apiserver.http.server import unix_listener
-from mooring.cluster.settings import PartSettings
+from mooring.cluster.settings import ControlPlaneSettings
 from mooring.cluster.worker_messages import EXIT_INVALID_SETTINGS, STOP, StartMessage
 from mooring.kit.backoff import Backoff
 from mooring.kit.clock import Clock
@@ -70,7 +70,7 @@ def new_tokens(components: Iterable[str]) -> dict[str, str]:
     return {component: Fernet.generate_key().decode("ascii") for component in components}
 
 
-async def run_worker(settings: PartSettings, access: WorkerAccess, clock: Clock, entropy: Entropy) -> None:
+async def run_worker(settings: ControlPlaneSettings, access: WorkerAccess, clock: Clock, entropy: Entropy) -> None:
     """Run the components of `access.tokens` in a worker until cancelled. Raises `WorkerSettingsError`."""
     # Not in the data directory: the path of a Unix socket has at most 107 bytes.
     with TemporaryDirectory(prefix="mooring-worker-") as folder:

@@ -10,7 +10,7 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from mooring.cluster.settings import PartSettings
+from mooring.cluster.settings import ControlPlaneSettings
 
 STOP = b"s"
 EXIT_INVALID_SETTINGS = 3
@@ -23,7 +23,7 @@ _LENGTH_BYTES = 4
 class StartMessage:
     """Everything that the worker needs to know."""
 
-    settings: PartSettings
+    settings: ControlPlaneSettings
     seed: int
     entropy_name: str
     log_level: int

@@ -17,7 +17,7 @@ from contextlib import AsyncExitStack
 
 from mooring.client.http.client import HttpClient, HttpLimits
 from mooring.client.http.connection import UNIX, Connection, FixedCredentials, Identity, bearer
-from mooring.cluster.parts import PARTS
+from mooring.cluster.control_plane import CONTROL_PLANE
 from mooring.cluster.settings import COMPONENT_NAMES, LOG_FORMAT
 from mooring.cluster.worker_messages import EXIT_ABANDONED, EXIT_INVALID_SETTINGS, StartMessage, receive_start
 from mooring.controllers.settings import SettingError
@@ -62,7 +62,9 @@ async def _run(message: StartMessage, control: socket.socket) -> None:
                     product=COMPONENT_NAMES[component],
                 )
                 await stack.enter_async_context(client)
-                group.start_background(PARTS[component](message.settings, client, clock, entropy), name=component)
+                group.start_background(
+                    CONTROL_PLANE[component](message.settings, client, clock, entropy), name=component
+                )
             end_loading()
             await stop.wait()
 

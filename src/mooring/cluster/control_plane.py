@@ -9,22 +9,22 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from mooring.client.interface import Client
-from mooring.cluster.settings import PartSettings
+from mooring.cluster.settings import ControlPlaneSettings
 from mooring.controllers.manager import ControllerManager
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.scheduler.policy import load_configuration_or_policy
 from mooring.scheduler.scheduler import Scheduler
 
-Part = Callable[[PartSettings, Client, Clock, Entropy], Coroutine[Any, Any, None]]
+Component = Callable[[ControlPlaneSettings, Client, Clock, Entropy], Coroutine[Any, Any, None]]
 
 
-async def run_scheduler(settings: PartSettings, client: Client, clock: Clock, entropy: Entropy) -> None:
+async def run_scheduler(settings: ControlPlaneSettings, client: Client, clock: Clock, entropy: Entropy) -> None:
     configuration = load_configuration_or_policy(settings.scheduler_configuration)
     await Scheduler(client, configuration, clock=clock, entropy=entropy.fork("scheduler")).run()
 
 
-async def run_controllers(settings: PartSettings, client: Client, clock: Clock, entropy: Entropy) -> None:
+async def run_controllers(settings: ControlPlaneSettings, client: Client, clock: Clock, entropy: Entropy) -> None:
     chance = entropy.fork("controllers")
     manager = ControllerManager(
         client,
@@ -37,5 +37,5 @@ async def run_controllers(settings: PartSettings, client: Client, clock: Clock, 
     await manager.run()
 
 
-PARTS: Mapping[str, Part] = {"scheduler": run_scheduler, "controllers": run_controllers}
+CONTROL_PLANE: Mapping[str, Component] = {"scheduler": run_scheduler, "controllers": run_controllers}
 """By the names that `--without` has for them."""

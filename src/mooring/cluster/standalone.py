@@ -41,7 +41,7 @@ class LeaseTerms:
         return ElectionSettings(self.namespace, self.name, identity, self.lease_s, self.renew_deadline_s, self.retry_s)
 
 
-async def run_alone(
+async def run_standalone(
     connection: Connection,
     component: str,
     work: Work,

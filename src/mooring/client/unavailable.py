@@ -12,7 +12,7 @@ from mooring.client.errors import NoAnswerError
 from mooring.client.interface import EVERYTHING, Deletion, JsonObject, Listing, PatchForm, Selection, Watch
 
 
-class AbsentClient:
+class UnavailableClient:
     """Implements `Client` by refusing every request."""
 
     async def get(self, kind: Kind, namespace: str, name: str) -> bytes:

@@ -30,7 +30,7 @@ from mooring.kit.host_address import host_address
 
 AUTHORITIES = ("kube-system", "extension-apiserver-authentication")
 AUTHORITY_KEY = "client-ca-file"
-ANNOUNCER = "kube-apiserver"
+API_SERVER = "kube-apiserver"
 SERVICE_NAME = ("default", "kubernetes")
 RECONCILE_S = 10.0
 
@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Advertised:
+class AdvertisedServer:
     """How others reach an API server."""
 
     address: str
@@ -64,7 +64,7 @@ def advertised_address(host: str) -> str:
     return ""
 
 
-async def announce(client: Client, server: Advertised, *, is_start: bool = True) -> None:
+async def publish(client: Client, server: AdvertisedServer, *, is_start: bool = True) -> None:
     """Write what is missing or wrong."""
     try:
         await _write(client, SERVICE, SERVICE_NAME, lambda found: api_service(server, found, is_start=is_start))
@@ -78,12 +78,12 @@ async def announce(client: Client, server: Advertised, *, is_start: bool = True)
         log.warning("the API server could not announce itself: %s", error)
 
 
-async def keep_announced(client: Client, clock: Clock, server: Advertised) -> None:
+async def keep_published(client: Client, clock: Clock, server: AdvertisedServer) -> None:
     """Announce the server now and every `RECONCILE_S`, until cancelled."""
-    await announce(client, server)
+    await publish(client, server)
     while True:
         await clock.wait(RECONCILE_S)
-        await announce(client, server, is_start=False)
+        await publish(client, server, is_start=False)
 
 
 async def _write(client: Client, kind: Kind, key: tuple[str, str], wanted: Wanted) -> None:
@@ -108,7 +108,7 @@ async def _write_once(client: Client, kind: Kind, key: tuple[str, str], wanted: 
 # --- the objects ------------------------------------------------------------------------------------------------------
 
 
-def api_service(server: Advertised, found: Document | None, *, is_start: bool) -> Document:
+def api_service(server: AdvertisedServer, found: Document | None, *, is_start: bool) -> Document:
     """The Service of the API server; it has the first address of all."""
     namespace, name = SERVICE_NAME
     ports = [{"name": "https", "protocol": "TCP", "port": 443, "targetPort": server.port}]
@@ -132,7 +132,7 @@ def api_service(server: Advertised, found: Document | None, *, is_start: bool) -
     }
 
 
-def api_endpoints(server: Advertised, found: Document | None, *, is_start: bool) -> Document:
+def api_endpoints(server: AdvertisedServer, found: Document | None, *, is_start: bool) -> Document:
     subsets = (found or {}).get("subsets") or []
     before = subsets[0] if len(subsets) == 1 else {}
     addresses = _addresses(server, [one["ip"] for one in before.get("addresses") or ()])
@@ -145,7 +145,7 @@ def api_endpoints(server: Advertised, found: Document | None, *, is_start: bool)
     return _changed(ENDPOINTS, found, labels, {"subsets": [subset]})
 
 
-def api_endpoint_slice(server: Advertised, found: Document | None, *, is_start: bool) -> Document:
+def api_endpoint_slice(server: AdvertisedServer, found: Document | None, *, is_start: bool) -> Document:
     before = found or {}
     addresses = _addresses(server, [each for one in before.get("endpoints") or () for each in one["addresses"]])
     ports = before.get("ports")
@@ -159,7 +159,7 @@ def api_endpoint_slice(server: Advertised, found: Document | None, *, is_start: 
     return _changed(ENDPOINT_SLICE, found, {"kubernetes.io/service-name": SERVICE_NAME[1]}, fields)
 
 
-def _addresses(server: Advertised, before: Sequence[str]) -> list[str]:
+def _addresses(server: AdvertisedServer, before: Sequence[str]) -> list[str]:
     return [server.address] if server.is_alone else sorted({*before, server.address})
 
 
@@ -170,7 +170,7 @@ def _changed(kind: Kind, found: Document | None, labels: Document, fields: Docum
     return {**head, "metadata": {**metadata, "labels": labels}, **fields}
 
 
-def authorities(server: Advertised, found: Document | None) -> Document:
+def authorities(server: AdvertisedServer, found: Document | None) -> Document:
     """The ConfigMap from which other components learn which client certificates to trust."""
     namespace, name = AUTHORITIES
     if found is None:
