@@ -22,7 +22,7 @@ STAMP_DEV := $(VENV)/.stamp-dev
 # Only trees that hold Python: mypy refuses a folder without any.
 TREES := $(foreach tree,src tests examples tools bench,$(if $(shell find $(tree) -name '*.py' -print -quit 2>/dev/null),$(tree)))
 
-.PHONY: help up test lint types layers tests fuzz bench map clean
+.PHONY: help up test lint types layers tests wheel fuzz bench map clean
 
 help:  ## show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -45,6 +45,9 @@ layers: $(STAMP_DEV)  ## import-linter: knowledge flows one way
 tests: $(STAMP_DEV)  ## pytest, on two cores
 	@tools/ensure_etcd.sh
 	@$(BIN)/python -m pytest -q -n 2 --dist worksteal
+
+wheel: $(STAMP_DEV)  ## build the wheel, and use it outside the tree on Python 3.11, 3.12 and 3.13
+	@tools/check_wheel.sh
 
 fuzz: $(STAMP_DEV)  ## a hundred thousand bad requests to the API server; SEED=N to have a run again, COUNT=N for fewer
 	@$(BIN)/python -m tests.apiserver.http.fuzzer $(or $(COUNT),100000) $(SEED)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from mooring.api.kinds import POD, SERVICE_ACCOUNT
-from mooring.apiserver.desk import Desk
 from mooring.apiserver.loopback import LoopbackClient
+from mooring.apiserver.server import ApiServer
 from mooring.client.errors import NotFoundError
 from mooring.client.interface import JsonObject
-from tests.apiserver.desks import with_desk
+from tests.apiserver.servers import with_api_server
 from tests.client.objects import at, read
 
 
@@ -23,7 +23,7 @@ def request(pod_uid: str) -> JsonObject:
 
 
 def test_a_pod_gets_a_token_of_its_account() -> None:
-    async def scenario(desk: Desk, client: LoopbackClient) -> None:
+    async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
         await client.create(SERVICE_ACCOUNT, "default", {"metadata": {"name": "robot"}})
         container = {"name": "main", "image": "registry.k8s.io/pause:3.9"}
         spec = {"serviceAccountName": "robot", "containers": [container]}
@@ -32,12 +32,12 @@ def test_a_pod_gets_a_token_of_its_account() -> None:
         assert str(at(answer, "status.token")).count(".") == 2
         assert at(answer, "status.expirationTimestamp")
 
-    with_desk(scenario)
+    with_api_server(scenario)
 
 
-def test_nobody_has_a_token_of_an_account_that_is_not_there() -> None:
-    async def scenario(desk: Desk, client: LoopbackClient) -> None:
+def test_no_token_for_a_missing_service_account() -> None:
+    async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
         with pytest.raises(NotFoundError, match='serviceaccounts "nobody" not found'):
             await client.request_token("default", "nobody", request(""))
 
-    with_desk(scenario)
+    with_api_server(scenario)

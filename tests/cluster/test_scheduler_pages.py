@@ -17,7 +17,7 @@ from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
 from mooring.scheduler.config.load import load_configuration
 from mooring.scheduler.scheduler import Scheduler
-from mooring.serving.answers import Answer, Question
+from mooring.serving.pages import Answer, Question
 from mooring.serving.server import Page
 from mooring.store.memory import MemoryStore
 from tests.fakes.raw_client import RawClient

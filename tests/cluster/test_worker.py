@@ -17,7 +17,7 @@ from mooring.cluster import worker
 from mooring.cluster.settings import TWO_PROCESSES_NODES_MIN, ControlPlaneSettings, processes_for
 from mooring.cluster.worker import WorkerSettingsError, keep_running, new_tokens
 from mooring.cluster.worker_messages import StartMessage
-from mooring.controllers.settings import AT_HOME
+from mooring.controllers.settings import IN_PROCESS_DEFAULTS
 from mooring.kit.clock import SystemClock, VirtualClock
 from mooring.kit.loop import run, run_real
 from mooring.kit.tasks import TaskGroup
@@ -121,7 +121,8 @@ class TestWorkerThatDoesNotStart:
 class TestStartMessage:
     def test_it_can_be_pickled(self) -> None:
         sent = message(
-            "scheduler", ControlPlaneSettings({"profiles": [{"schedulerName": "mine"}]}, AT_HOME, ("*", "-job"))
+            "scheduler",
+            ControlPlaneSettings({"profiles": [{"schedulerName": "mine"}]}, IN_PROCESS_DEFAULTS, ("*", "-job")),
         )
         assert pickle.loads(pickle.dumps(sent)) == sent
 

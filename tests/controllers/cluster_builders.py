@@ -8,7 +8,7 @@ from typing import Any
 from mooring.api.document import Document
 from mooring.api.kinds import CONFIG_MAP, LEASE, NODE
 from mooring.client.errors import NotFoundError
-from mooring.controllers.node_lifecycle import LEASE_NAMESPACE
+from mooring.controllers.node.lifecycle import LEASE_NAMESPACE
 from mooring.kit.clock import format_rfc3339, format_rfc3339_micro
 from tests.controllers.world import NAMESPACE, World
 

@@ -8,7 +8,8 @@ import pytest
 
 from mooring.client.errors import Cause, ForbiddenError, NotFoundError, ServerError
 from mooring.client.events.recorder import EventKey, EventRecorder
-from mooring.controllers.pod_control import PodControl, PodControlError, is_namespace_terminating, pod_of_template
+from mooring.controllers.documents import is_namespace_terminating
+from mooring.controllers.pod_control import PodControl, PodControlError, pod_of_template
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
@@ -120,7 +121,7 @@ def test_batches_grow_until_one_fails(count: int, fails_at: int | None, attempts
             raise ForbiddenError("no")
 
     async def story(stage: Stage) -> None:
-        done, error = await stage.control.create_many(count, create_one)
+        done, error = await stage.control.slow_start_batch(count, create_one)
         assert (len(tried), done, error is not None) == (attempts, succeeded, fails_at is not None)
 
     play(story)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from mooring.kubelet.lives_builtin import BUILTIN_LIVES
-from mooring.kubelet.lives_file import STAGE_FIELDS, read_lives
+from mooring.kubelet.simulated.stage_file import BUILTIN_LIVES, STAGE_FIELDS, read_lives
 from tests.docs.pages import page
 
 PAGE = page("docs/kubelets.md")

@@ -7,7 +7,7 @@ import re
 import pytest
 import yaml
 
-from mooring.cli.scheduler_flags import FLAGS, all_flags
+from mooring.cli.scheduler.flags import FLAGS, all_flags
 from mooring.cluster.scheduler_pages import LISTED
 from mooring.scheduler.config.load import load_configuration
 from tests.docs.pages import ROOT

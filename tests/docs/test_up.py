@@ -6,7 +6,7 @@ from dataclasses import fields
 
 import click
 
-from mooring.apiserver.http.limits import DoorLimits
+from mooring.apiserver.http.limits import RequestLimits
 from mooring.cli.up.command import up
 from mooring.controllers.settings import ControllerSettings, flag_names, settings_of_flags
 from tests.docs.pages import page
@@ -31,4 +31,4 @@ def test_every_flag_of_the_controllers_has_its_default() -> None:
 
 
 def test_every_limit_is_explained() -> None:
-    assert names_under("Limits") == [each.name for each in fields(DoorLimits) if each.name != "retry_after_s"]
+    assert names_under("Limits") == [each.name for each in fields(RequestLimits) if each.name != "retry_after_s"]

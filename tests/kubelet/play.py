@@ -23,7 +23,7 @@ from mooring.kit.clock import Clock, VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
-from mooring.kubelet.fleet import Fleet
+from mooring.kubelet.kubelets import Fleet
 from mooring.kubelet.settings import FleetSettings
 from mooring.kubelet.views import KubeletPod
 from mooring.store.memory import MemoryStore

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from mooring.api.decode import convert_as
-from mooring.kubelet.environment.found import Place
-from mooring.kubelet.whole_views import WholeContainer, WholePod
+from mooring.kubelet.environment.references import Place
+from mooring.kubelet.full_views import WholeContainer, WholePod
 from tests.kubelet.play import Body, container, pod
 
 PLACE = Place("10.0.0.7", "172.16.0.1", {"cpu": "4", "memory": "8Gi", "ephemeral-storage": "10Gi"})

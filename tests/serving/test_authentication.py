@@ -9,7 +9,7 @@ import pytest
 from mooring.client.interface import Client
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run
-from mooring.serving.authentication import ANONYMOUS, Authenticator, Caller, ProxyRules, Trust
+from mooring.serving.authentication import ANONYMOUS, KEPT_MAX, Authenticator, Caller, ProxyRules, Remembered, Trust
 from tests.serving.callers import Authority, Reviewer
 
 CLIENTS, PROXIES, STRANGERS = Authority("clients"), Authority("proxies"), Authority("strangers")
@@ -18,6 +18,30 @@ TRUST = Trust((CLIENTS.certificate,), (PROXIES.certificate,), RULES)
 JANE: dict[str, object] = {"username": "jane", "uid": "7", "groups": ["dev"], "extra": {"k": ["v"]}}
 SAYS_JANE = {"x-remote-user": ["jane"], "x-remote-group": ["dev", "ops"], "x-remote-extra-a%2fb": ["c"]}
 EVERYBODY = "system:authenticated"
+
+
+def test_an_answer_is_good_for_its_time_and_no_longer() -> None:
+    clock = VirtualClock()
+
+    async def main() -> None:
+        remembered: Remembered[str, int | None] = Remembered(clock)
+        assert remembered.get("a") == (False, None)
+        remembered.keep("a", None, 10.0)
+        assert remembered.get("a") == (True, None)
+        await clock.wait(10.0)
+        assert remembered.get("a") == (False, None)
+        remembered.keep("a", 2, 10.0)
+        assert remembered.get("a") == (True, 2)
+
+    run(main(), clock)
+
+
+def test_the_oldest_makes_room() -> None:
+    remembered: Remembered[int, int] = Remembered(VirtualClock())
+    for number in range(KEPT_MAX + 1):
+        remembered.keep(number, number, 1.0)
+    assert remembered.get(0) == (False, None)
+    assert remembered.get(1) == (True, 1)
 
 
 @pytest.mark.parametrize(

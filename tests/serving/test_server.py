@@ -15,10 +15,10 @@ import pytest
 from mooring.client.interface import Client
 from mooring.kit.clock import SystemClock
 from mooring.kit.loop import run_real
-from mooring.serving.answers import Answer, Question, text
 from mooring.serving.authentication import Authenticator, Trust
 from mooring.serving.authorization import AllowedPaths, Authorizer
 from mooring.serving.http.listener import PortTakenError
+from mooring.serving.pages import Answer, Question, text
 from mooring.serving.profiling import Profiler
 from mooring.serving.server import Page, SecureServer
 from mooring.serving.tls import ServingTls, serving_context, trust

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from mooring.serving.self_signed import self_signed
-from mooring.serving.tls import ServingTls, ServingTlsError, serving_context
+from mooring.serving.tls import ServingTls, ServingTlsError, self_signed, serving_context
 
 NOW_S = 1_767_225_600.0
 

@@ -24,7 +24,7 @@ from mooring.controllers.settings import ControllerSettings
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
-from mooring.kubelet.fleet import Fleet
+from mooring.kubelet.kubelets import Fleet
 from mooring.kubelet.settings import FleetSettings
 from mooring.scheduler.config.load import load_configuration
 from mooring.scheduler.scheduler import Scheduler

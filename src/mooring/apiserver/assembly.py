@@ -1,12 +1,13 @@
 """Assembles an API server from a store and settings.
 
-Input: a store, a clock, entropy, keys, tokens. Output: a `Desk` that answers requests, with its followers running.
+Input: a store, a clock, entropy, keys, tokens. Output: an `ApiServer` that answers requests, and its followers.
 
 The order is: bootstrap the store, start the followers with its contents, then answer.
 """
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -22,7 +23,8 @@ from mooring.apiserver.access.authorization import AuthorizerChain
 from mooring.apiserver.access.default_roles import node_rules
 from mooring.apiserver.access.device_guard import DeviceGuard
 from mooring.apiserver.access.guard import RoleGuard
-from mooring.apiserver.access.node_rules import NodeAuthorizer, everything_is_related
+from mooring.apiserver.access.node_graph import GRAPH_KINDS, NodeGraph
+from mooring.apiserver.access.node_rules import NodeAuthorizer
 from mooring.apiserver.access.rbac import RoleAuthorizer
 from mooring.apiserver.access.service_account_tokens import ServiceAccountTokens
 from mooring.apiserver.access.signed_tokens import TokenSigner
@@ -36,7 +38,6 @@ from mooring.apiserver.bootstrap import bootstrap
 from mooring.apiserver.call import Call
 from mooring.apiserver.custom.establishing import Establisher
 from mooring.apiserver.custom.kinds import CustomKinds
-from mooring.apiserver.desk import Desk
 from mooring.apiserver.followers import follow
 from mooring.apiserver.kinds.service.allocation import ServiceAllocator
 from mooring.apiserver.kubelets.logs import KubeletLogs
@@ -46,6 +47,7 @@ from mooring.apiserver.registry.parts import NOTHING_RESERVED, Parts, Reservatio
 from mooring.apiserver.registry.reading import Reader
 from mooring.apiserver.registry.shelf import Shelf, document_of
 from mooring.apiserver.resources import Resource, ResourceTable, built_in_resources
+from mooring.apiserver.server import ApiServer
 from mooring.apiserver.storage.storage import Storage
 from mooring.client.http.tls import unverified_tls
 from mooring.kit.clock import Clock
@@ -72,8 +74,8 @@ class Settings:
 
 
 @asynccontextmanager
-async def open_desk(store: Store, clock: Clock, entropy: Entropy, settings: Settings) -> AsyncIterator[Desk]:
-    """A desk that answers while the block lasts. Raises `UnknownPluginError`."""
+async def open_api_server(store: Store, clock: Clock, entropy: Entropy, settings: Settings) -> AsyncIterator[ApiServer]:
+    """An API server that runs while the block runs. Raises `UnknownPluginError`."""
     shelf, lookup = Shelf(store), StoreLookup(store)
     is_new = await store.revision() == EMPTY_REVISION
     await bootstrap(shelf, clock, entropy.fork("bootstrap"))
@@ -89,7 +91,8 @@ async def open_desk(store: Store, clock: Clock, entropy: Entropy, settings: Sett
         tokens,
         is_anonymous_allowed=settings.is_anonymous_allowed,
     )
-    authorizer = AuthorizerChain(NodeAuthorizer(node_rules(), everything_is_related), roles)
+    node_graph = NodeGraph()
+    authorizer = AuthorizerChain(NodeAuthorizer(node_rules(), node_graph.is_related), roles)
     services = _Services(ServiceAllocator(await lookup.list(kinds.SERVICE), entropy.fork("services")), shelf)
     shapes = Shapes()
     ledger = OwnStatus(shelf, resources, shapes.of)
@@ -106,7 +109,7 @@ async def open_desk(store: Store, clock: Clock, entropy: Entropy, settings: Sett
         released=services.released,
     )
     storage = Storage(store, bookmark_s=settings.bookmark_s)
-    desk = Desk(
+    api_server = ApiServer(
         store=store,
         clock=clock,
         entropy=entropy,
@@ -117,17 +120,38 @@ async def open_desk(store: Store, clock: Clock, entropy: Entropy, settings: Sett
         lookup=lookup,
         authenticator=authenticator,
         authorizer=authorizer,
+        node_graph=node_graph,
         account_tokens=tokens,
         peek=_Peek(store).find,
         kubelets=(kubelets := KubeletLogs(settings.make_kubelet_tls)),
     )
     async with kubelets, TaskGroup("apiserver") as group:
         await follow(store, _ROLES, _RoleFollower(roles), group)
-        establisher = Establisher(parts, desk.reader, ledger, clock)
+        establisher = Establisher(parts, api_server.reader, ledger, clock)
         await follow(store, (kinds.CUSTOM_RESOURCE_DEFINITION,), CustomKinds(resources), group)
         await follow(store, (kinds.CUSTOM_RESOURCE_DEFINITION,), establisher, group)
         group.start_background(establisher.run(), name="establish custom kinds")
-        yield desk
+        node_graph.fill_with(_GraphFiller(store, node_graph, group).wait)
+        yield api_server
+
+
+class _GraphFiller:
+    """Follows the objects of the node graph from the first time on that somebody waits for it."""
+
+    def __init__(self, store: Store, graph: NodeGraph, group: TaskGroup) -> None:
+        self._store = store
+        self._graph = graph
+        self._group = group
+        self._missing = list(GRAPH_KINDS)
+        self._lock = asyncio.Lock()
+
+    async def wait(self) -> None:
+        if not self._missing:
+            return
+        async with self._lock:
+            while self._missing:  # a failed or cancelled attempt goes on with the kind that it could not list
+                await follow(self._store, (self._missing[0],), self._graph, self._group)
+                del self._missing[0]
 
 
 class Shapes:

@@ -56,7 +56,7 @@ class Strategy:
     allows_unconditional_update: ClassVar[bool] = True
     """Whether a PUT without a resourceVersion replaces the stored object."""
     dependents: ClassVar[Dependents] = Dependents.DELETE
-    refuses_odd_finalizers: ClassVar[bool] = True
+    validates_finalizer_names: ClassVar[bool] = True
     """Whether a finalizer without a domain must be one of Kubernetes. A few kinds do not check."""
     reset_fields: ClassVar[Sequence[tuple[str, ...]]] = ()
     """Paths that a write ignores, so that it does not make the client their manager."""
@@ -127,7 +127,7 @@ class Strategy:
         """Field errors of the metadata."""
         metadata, stored = obj["metadata"], old["metadata"] if old is not None else NOTHING_STORED
         errors = validate_object_meta(metadata, self.kind.is_namespaced, self.name_errors, "metadata", stored)
-        if self.refuses_odd_finalizers and "finalizers" in metadata:
+        if self.validates_finalizer_names and "finalizers" in metadata:
             errors += validate_known_finalizers(metadata["finalizers"], "metadata.finalizers")
         return errors
 
@@ -161,7 +161,7 @@ class Strategy:
         """Field errors of a change of metadata."""
         metadata = obj["metadata"]
         errors = validate_object_meta_update(metadata, old["metadata"], "metadata")
-        if self.refuses_odd_finalizers and "finalizers" in metadata:
+        if self.validates_finalizer_names and "finalizers" in metadata:
             errors += validate_known_finalizers(metadata["finalizers"], "metadata.finalizers")
         return errors
 

@@ -14,18 +14,33 @@ import sys
 from typing import Any
 
 import click
+from click.shell_completion import get_completion_class
 
 from mooring import __version__
-from mooring.cli.alone import controllers, nodes
+from mooring.cli.errors import InputError
 from mooring.cli.explain.command import explain
-from mooring.cli.problems import InputError
-from mooring.cli.scheduler import scheduler
-from mooring.cli.shell_completion import completion
+from mooring.cli.scheduler.command import scheduler
+from mooring.cli.standalone.command import controllers, nodes
 from mooring.cli.up.command import up
 
+VARIABLE = "_MOORING_COMPLETE"
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141
+
+
+@click.command("completion", short_help="Print a completion script for a shell.")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(ctx: click.Context, shell: str) -> None:
+    """Prints a script; source it, and the Tab key knows commands, flags and files.
+
+    \b
+      source <(mooring completion bash)
+    """
+    found = get_completion_class(shell)
+    assert found is not None, f"the library knows no {shell}"
+    click.echo(found(ctx.find_root().command, {}, "mooring", VARIABLE).source(), nl=False)
 
 
 class Command(click.Group):

@@ -28,11 +28,11 @@ from mooring.apiserver.access.kubeconfig_file import (
     write_kubeconfig,
 )
 from mooring.apiserver.admission.table import UnknownPluginError
-from mooring.apiserver.assembly import Settings, open_desk
+from mooring.apiserver.assembly import Settings, open_api_server
 from mooring.apiserver.bootstrap import NAMESPACES
-from mooring.apiserver.desk import Desk
-from mooring.apiserver.http.door import Door
-from mooring.apiserver.http.server import ApiServer
+from mooring.apiserver.http.handler import RequestHandler
+from mooring.apiserver.http.server import HttpServer
+from mooring.apiserver.server import ApiServer
 from mooring.client.errors import AlreadyExistsError
 from mooring.client.http.tls import unverified_tls
 from mooring.client.interface import Client
@@ -56,7 +56,7 @@ class ClusterError(Exception):
     """The cluster cannot start; the text says in one line what to do."""
 
 
-Fill = Callable[[Desk], Awaitable[None]]
+Fill = Callable[[ApiServer], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +65,8 @@ class RunningCluster:
 
     url: str
     kubeconfig: Path | None
-    desk: Desk
-    door: Door
+    api_server: ApiServer
+    handler: RequestHandler
     components: tuple[str, ...]
 
 
@@ -84,7 +84,7 @@ async def run_cluster(
                 await _check_empty(store, settings)
             worker_tokens = new_tokens(settings.control_plane_components()) if settings.processes > 1 else {}
             users = {token: component_user(COMPONENT_NAMES[name]) for name, token in worker_tokens.items()}
-            desk_settings = Settings(
+            server_settings = Settings(
                 keys.token_key(),
                 {**settings.tokens(), **users},
                 settings.is_anonymous_allowed,
@@ -93,28 +93,32 @@ async def run_cluster(
             )
             authority_pem = keys.authority().certificate_pem.decode("ascii")
             settings = replace(settings, control_plane=replace(settings.control_plane, root_ca_pem=authority_pem))
-            async with open_desk(store, clock, entropy.fork("apiserver"), desk_settings) as desk:
-                door = Door(desk, settings.limits)
+            async with open_api_server(store, clock, entropy.fork("apiserver"), server_settings) as api_server:
+                handler = RequestHandler(api_server, settings.limits)
                 address = advertised_address(settings.host)
                 bound = () if settings.host in EVERY_ADDRESS else (settings.host,)
                 tls = keys.server_tls([*bound, *((address,) if address else ())])
                 if settings.creates_default_accounts() and fill is None:  # a dump has its own
-                    await _make_default_accounts(component_client(desk, API_SERVER))
-                async with ApiServer(door, settings.limits, host=settings.host, port=settings.port, tls=tls) as server:
+                    await _make_default_accounts(component_client(api_server, API_SERVER))
+                async with HttpServer(
+                    handler, settings.limits, host=settings.host, port=settings.port, tls=tls
+                ) as server:
                     _write_kubeconfig(settings, keys, server.url)
                     async with TaskGroup("cluster") as group:
-                        client = component_client(desk, API_SERVER)
+                        client = component_client(api_server, API_SERVER)
                         advertised = AdvertisedServer(address, server.port, authority_pem, not settings.store_url)
                         if fill is not None:
                             await publish(client, advertised)
-                            await fill(desk)
+                            await fill(api_server)
                         group.start_background(keep_published(client, clock, advertised), name="Service kubernetes")
                         names = [name for name in COMPONENTS if settings.runs(name)]
-                        worker = WorkerAccess(door, settings.limits, worker_tokens) if worker_tokens else None
+                        worker = WorkerAccess(handler, settings.limits, worker_tokens) if worker_tokens else None
                         group.start_background(
-                            _run_components(settings, desk, clock, entropy, worker), name="components"
+                            _run_components(settings, api_server, clock, entropy, worker), name="components"
                         )
-                        yield RunningCluster(server.url, settings.kubeconfig, desk, door, ("apiserver", *names))
+                        yield RunningCluster(
+                            server.url, settings.kubeconfig, api_server, handler, ("apiserver", *names)
+                        )
 
 
 async def _check_empty(store: Store, settings: ClusterSettings) -> None:
@@ -142,7 +146,7 @@ async def _make_default_accounts(client: Client) -> None:
 
 
 async def _run_components(
-    settings: ClusterSettings, desk: Desk, clock: Clock, entropy: Entropy, worker: WorkerAccess | None
+    settings: ClusterSettings, api_server: ApiServer, clock: Clock, entropy: Entropy, worker: WorkerAccess | None
 ) -> None:
     # They import numpy and half of the package: in a thread, while the server already answers.
     here = ("mooring.cluster.control_plane",) if worker is None else ()
@@ -150,7 +154,7 @@ async def _run_components(
         await asyncio.get_running_loop().run_in_executor(None, import_module, name)
     from mooring.cluster.components import run_components
 
-    await run_components(settings, desk, clock, entropy, worker)
+    await run_components(settings, api_server, clock, entropy, worker)
 
 
 @contextmanager

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mooring.apiserver.access.users import User
-from mooring.apiserver.desk import Desk
 from mooring.apiserver.loopback import LoopbackClient
+from mooring.apiserver.server import ApiServer
 
 
 def component_user(name: str) -> User:
@@ -12,5 +12,5 @@ def component_user(name: str) -> User:
     return User(f"system:{name}", groups=("system:authenticated", "system:masters"))
 
 
-def component_client(desk: Desk, name: str) -> LoopbackClient:
-    return LoopbackClient(desk, component_user(name), name)
+def component_client(api_server: ApiServer, name: str) -> LoopbackClient:
+    return LoopbackClient(api_server, component_user(name), name)

@@ -1,6 +1,6 @@
 """What runs beside the API server: the scheduler, the controllers, the nodes.
 
-Comes in   what was asked for, and the desk
+Comes in   what was asked for, and the api_server
 Goes out   nothing: they run until they are cancelled
 
  1. Each has a way in of its own, with its own name: what it writes is told apart.
@@ -10,7 +10,7 @@ Goes out   nothing: they run until they are cancelled
 
 from __future__ import annotations
 
-from mooring.apiserver.desk import Desk
+from mooring.apiserver.server import ApiServer
 from mooring.cluster.component_client import component_client
 from mooring.cluster.settings import COMPONENT_NAMES, PROCESS, ClusterSettings
 from mooring.cluster.stores import PODS_FOLDER
@@ -18,7 +18,7 @@ from mooring.cluster.worker import WorkerAccess, run_worker
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
-from mooring.kubelet.fleet import Fleet
+from mooring.kubelet.kubelets import Fleet
 from mooring.kubelet.settings import FleetSettings
 
 ZONES = ("zone-a", "zone-b", "zone-c")
@@ -26,7 +26,7 @@ ZONES = ("zone-a", "zone-b", "zone-c")
 
 
 async def run_components(
-    settings: ClusterSettings, desk: Desk, clock: Clock, entropy: Entropy, worker: WorkerAccess | None = None
+    settings: ClusterSettings, api_server: ApiServer, clock: Clock, entropy: Entropy, worker: WorkerAccess | None = None
 ) -> None:
     """Run everything that was not left out: in this process, or in the worker process what that one has a token for."""
     async with TaskGroup("components") as group:
@@ -38,16 +38,16 @@ async def run_components(
             )
 
             for part in settings.control_plane_components():
-                client = component_client(desk, COMPONENT_NAMES[part])
+                client = component_client(api_server, COMPONENT_NAMES[part])
                 group.start(CONTROL_PLANE[part](settings.control_plane, client, clock, entropy), name=part)
         if settings.runs("nodes"):
-            fleet = _fleet(settings, desk, clock, entropy)
-            desk.logs = fleet
+            fleet = _fleet(settings, api_server, clock, entropy)
+            api_server.logs = fleet
             group.start(fleet.run(), name="nodes")
 
 
-def _fleet(settings: ClusterSettings, desk: Desk, clock: Clock, entropy: Entropy) -> Fleet:
-    client = component_client(desk, "kubelet")
+def _fleet(settings: ClusterSettings, api_server: ApiServer, clock: Clock, entropy: Entropy) -> Fleet:
+    client = component_client(api_server, "kubelet")
     if settings.runtime != PROCESS:
         simulated = FleetSettings(
             count=settings.nodes, zones=ZONES, lease_s=settings.node_lease_s, lives=settings.lives

@@ -16,13 +16,12 @@ from mooring.client.interface import Client
 from mooring.cluster.secure_port import SecurePort, open_secure_port
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
-from mooring.kubelet.fleet import Fleet
-from mooring.kubelet.host import host_facts
-from mooring.kubelet.log_page import PATH, log_page
+from mooring.kubelet.container_logs import PATH, log_page
+from mooring.kubelet.kubelets import Fleet
 from mooring.kubelet.processes.runtime import ProcessRuntime, ProcessSettings
-from mooring.kubelet.settings import FleetSettings, host_settings
-from mooring.serving.answers import Answer, Question, not_found
+from mooring.kubelet.settings import FleetSettings, host_facts, host_settings
 from mooring.serving.authorization import of_node
+from mooring.serving.pages import Answer, Question, not_found
 from mooring.serving.tls import ServingTls
 
 EVERYWHERE = "0.0.0.0"

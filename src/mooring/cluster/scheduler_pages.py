@@ -32,9 +32,8 @@ from mooring.scheduler.config.types import SchedulerConfiguration
 from mooring.scheduler.debug_pages import cache_page, pod_page, queue_page
 from mooring.scheduler.reporting.pod_resources import pod_resources_text
 from mooring.scheduler.scheduler import Scheduler
-from mooring.serving.answers import Answer, Question, as_json, text
-from mooring.serving.health import Check, health_pages
-from mooring.serving.pages import configuration_page, flags_page, status_page
+from mooring.serving.endpoints import Check, configuration_page, flags_page, health_pages, status_page
+from mooring.serving.pages import Answer, Question, as_json, text
 from mooring.serving.profiling import Profiler
 from mooring.serving.server import Page
 

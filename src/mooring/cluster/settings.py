@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mooring.apiserver.access.users import MASTERS_GROUP, User
-from mooring.apiserver.http.limits import DoorLimits
+from mooring.apiserver.http.limits import RequestLimits
 from mooring.controllers.settings import ControllerSettings
 
 DEFAULT_PORT = 6_443
@@ -74,7 +74,7 @@ class ClusterSettings:
     lives: str = ""
     """What pods do on simulated nodes, in the language of `kubelet.lives_file`."""
     control_plane: ControlPlaneSettings = field(default_factory=ControlPlaneSettings)
-    limits: DoorLimits = field(default_factory=DoorLimits)
+    limits: RequestLimits = field(default_factory=RequestLimits)
     processes: int = 1
     """With 2, the scheduler and the controllers have a process of their own."""
 

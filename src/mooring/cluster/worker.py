@@ -32,8 +32,8 @@ from tempfile import TemporaryDirectory
 from cryptography.fernet import Fernet
 
 import mooring
-from mooring.apiserver.http.door import Door
-from mooring.apiserver.http.limits import DoorLimits
+from mooring.apiserver.http.handler import RequestHandler
+from mooring.apiserver.http.limits import RequestLimits
 from mooring.apiserver.http.server import unix_listener
 from mooring.cluster.settings import ControlPlaneSettings
 from mooring.cluster.worker_messages import EXIT_INVALID_SETTINGS, STOP, StartMessage
@@ -59,8 +59,8 @@ class WorkerSettingsError(Exception):
 class WorkerAccess:
     """How the worker reaches the API server of this process."""
 
-    door: Door
-    limits: DoorLimits
+    handler: RequestHandler
+    limits: RequestLimits
     tokens: Mapping[str, str] = field(repr=False)
     """The token of each component that runs in the worker."""
 
@@ -77,7 +77,7 @@ async def run_worker(settings: ControlPlaneSettings, access: WorkerAccess, clock
         path = Path(folder) / "api.sock"
         level = logging.getLogger().getEffectiveLevel()
         message = StartMessage(settings, entropy.seed, entropy.name, level, str(path), access.tokens)
-        async with unix_listener(access.door, access.limits, path):
+        async with unix_listener(access.handler, access.limits, path):
             await keep_running(message, clock)
 
 

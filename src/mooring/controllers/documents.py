@@ -14,7 +14,10 @@ import msgspec
 from mooring.api.document import Document
 from mooring.api.kinds import kind_of_view
 from mooring.api.views.meta import ApiObject, KeptWhole, ObjectMeta
+from mooring.client.errors import StatusError
 from mooring.client.interface import Client
+
+NAMESPACE_TERMINATING = "NamespaceTerminating"
 
 _decode = msgspec.json.Decoder(dict[str, object]).decode
 
@@ -42,6 +45,11 @@ def owner_reference(owner: ApiObject) -> Document:
     }
 
 
-def is_going(metadata: ObjectMeta) -> bool:
+def is_being_deleted(metadata: ObjectMeta) -> bool:
     """Whether somebody has asked for its deletion."""
     return metadata.deletion_timestamp is not None
+
+
+def is_namespace_terminating(error: Exception) -> bool:
+    """Whether it was refused because its namespace goes away: nothing can be made there any more."""
+    return isinstance(error, StatusError) and any(cause.reason == NAMESPACE_TERMINATING for cause in error.causes)

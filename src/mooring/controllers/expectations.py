@@ -6,7 +6,7 @@ Goes out   whether the informers show everything that was asked for, so that cou
  1. As long as something is expected, nobody is created or deleted: the copy is older than our own requests.
  2. Deletions are expected by key, because one pod is told as going several times.
  3. A pod that came and went while a watch was away is never told. So creations count as seen, too, when the informer is
-    as new as the last of them. Nobody is woken by that: who still expects something looks again after `LOOK_AGAIN_S`.
+    as new as the last of them. Nobody is woken by that: who still expects something looks again after `RESYNC_S`.
     (The original waits for five minutes, and then for any event at all.)
  4. An expectation that is older than `EXPECTED_S_MAX` is given up: a lost event must not stop a controller for ever.
 """
@@ -14,11 +14,19 @@ Goes out   whether the informers show everything that was asked for, so that cou
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Generic
 
+from mooring.api.decode import decode_as
+from mooring.api.kinds import Kind
+from mooring.client.cache.informer import Informer
+from mooring.client.cache.lister import AnyObject
+from mooring.client.errors import ClientError, NotFoundError
+from mooring.client.interface import Client
 from mooring.kit.clock import Clock
 
 EXPECTED_S_MAX = 300.0
-LOOK_AGAIN_S = 5.0
+RESYNC_S = 5.0
 
 
 class _Expected:
@@ -95,3 +103,42 @@ class Expectations:
             return True
         # Versions that are no numbers cannot be compared; then only being told counts.
         return expected.unanswered <= 0 and expected.newest.isdecimal() and self._has_seen(expected.newest)
+
+
+class WriteExpectations(Generic[AnyObject]):
+    """By the key of the object whose parts are written."""
+
+    def __init__(self, client: Client, kind: Kind, view: type[AnyObject], informer: Informer[AnyObject]) -> None:
+        self._client = client
+        self._kind = kind
+        self._view = view
+        self._informer = informer
+        self._revisions: dict[str, str] = {}
+        self._unanswered: dict[str, dict[tuple[str, str], None]] = {}
+
+    def answered(self, key: str, raw: bytes) -> AnyObject:
+        """A part as the API has it now, after a write."""
+        written = decode_as(self._view, raw)
+        self._revisions[key] = written.metadata.resource_version
+        return written
+
+    def failed(self, key: str, namespace: str, name: str, error: ClientError) -> None:
+        """A write of a part came to an error; perhaps it was carried out all the same."""
+        if error.is_outcome_unknown:
+            self._unanswered.setdefault(key, {})[namespace, name] = None
+
+    async def are_written_seen(self, key: str) -> bool:
+        """Raises `ClientError` where a part had to be asked for and did not answer."""
+        unanswered = self._unanswered.get(key, {})
+        for namespace, name in list(unanswered):
+            with suppress(NotFoundError):
+                self.answered(key, await self._client.get(self._kind, namespace, name))
+            del unanswered[namespace, name]
+        if not self._informer.has_seen(self._revisions.get(key, "")):
+            return False
+        self.forget(key)
+        return True
+
+    def forget(self, key: str) -> None:
+        self._revisions.pop(key, None)
+        self._unanswered.pop(key, None)

@@ -14,10 +14,9 @@ import logging
 from collections.abc import Sequence
 
 from mooring.client.interface import Client
-from mooring.controllers.frame import Controller, Workshop
-from mooring.controllers.names import enabled_names
+from mooring.controllers.context import Controller, ControllerContext
 from mooring.controllers.settings import ControllerSettings
-from mooring.controllers.table import CONTROLLERS
+from mooring.controllers.table import CONTROLLERS, enabled_names
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
@@ -42,9 +41,9 @@ class ControllerManager:
         root_ca_pem: str = "",
     ) -> None:
         """`enabled` as kube-controller-manager's `--controllers`: names, `*` for all, `-name` for all but that one."""
-        self.workshop = Workshop(client, clock, entropy, settings or ControllerSettings(), root_ca_pem)
+        self.context = ControllerContext(client, clock, entropy, settings or ControllerSettings(), root_ca_pem)
         self.controllers: Sequence[Controller] = [
-            CONTROLLERS[name](self.workshop) for name in enabled_names(enabled, tuple(CONTROLLERS))
+            CONTROLLERS[name](self.context) for name in enabled_names(enabled, tuple(CONTROLLERS))
         ]
         self._working = asyncio.Event()
         self._stopping = asyncio.Event()
@@ -52,9 +51,9 @@ class ControllerManager:
     async def run(self) -> None:
         """Until `stop`, or until it is cancelled."""
         async with TaskGroup("controllers") as group:
-            self.workshop.events.start(group)
-            self.workshop.informers.start(group)
-            await self.workshop.informers.wait_all_synced()
+            self.context.events.start(group)
+            self.context.informers.start(group)
+            await self.context.informers.wait_all_synced()
             for controller in self.controllers:
                 controller.start(group)
             logger.info("%d controllers are at work", len(self.controllers))
@@ -78,6 +77,6 @@ class ControllerManager:
     async def _wait_events_written(self) -> None:
         try:
             async with asyncio.timeout(STOP_S_MAX):
-                await self.workshop.events.wait_written()
+                await self.context.events.wait_written()
         except TimeoutError:
             logger.warning("some events were not written: the API server does not answer")

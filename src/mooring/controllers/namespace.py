@@ -12,6 +12,8 @@ Goes out   everything in the namespace deleted; its conditions; its finalizer ta
 from __future__ import annotations
 
 import logging
+from collections import Counter
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import msgspec
@@ -26,14 +28,24 @@ from mooring.api.views.workloads import Namespace
 from mooring.client.errors import ClientError, ConflictError, NotFoundError
 from mooring.client.interface import Deletion, Propagation, Selection
 from mooring.client.workqueue import WorkQueue
-from mooring.controllers.frame import DONE, Controller, Failed, Later, Outcome, Workshop
-from mooring.controllers.namespace_conditions import Emptying, conditions_after
+from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Later, Outcome
 from mooring.controllers.pods import FINISHED_PHASES
 from mooring.controllers.served_kinds import ServedKinds
 from mooring.kit.backoff import Backoff
 from mooring.kit.clock import format_rfc3339, parse_rfc3339
 from mooring.kit.tasks import run_bounded
 
+_CONDITIONS_WHEN_EMPTY = (
+    ("NamespaceDeletionDiscoveryFailure", "ResourcesDiscovered", "All resources successfully discovered"),
+    ("NamespaceDeletionGroupVersionParsingFailure", "ParsedGroupVersions", "All legacy kube types successfully parsed"),
+    (
+        "NamespaceDeletionContentFailure",
+        "ContentDeleted",
+        "All content successfully deleted, may be waiting on finalization",
+    ),
+    ("NamespaceContentRemaining", "ContentRemoved", "All content successfully removed"),
+    ("NamespaceFinalizersRemaining", "ContentHasNoFinalizers", "All content-preserving finalizers finished"),
+)
 DELAY_S = 5.0
 FINALIZER = "kubernetes"
 FINALIZER_ESTIMATE_S = 15
@@ -41,25 +53,76 @@ FINALIZER_ESTIMATE_S = 15
 DELETIONS_AT_ONCE = 32
 PAGE_SIZE = 500
 BACKOFF = Backoff(initial_s=0.005, max_s=60.0)
-
 logger = logging.getLogger(__name__)
-
 _decode = msgspec.json.Decoder(dict[str, object]).decode
 
 
-class _LeftBehind(Exception):
+@dataclass(slots=True)
+class ContentDeletion:
+    """How far a namespace has been emptied."""
+
+    errors: list[str] = field(default_factory=list)
+    remaining: dict[Kind, int] = field(default_factory=dict)
+    finalizers: Counter[str] = field(default_factory=Counter)
+    estimate_s: int = 0
+    """How long the rest will take, as far as can be told."""
+
+
+def conditions_after(
+    conditions: list[Document], deletion: ContentDeletion, now: str, *, with_totals: bool
+) -> list[Document]:
+    """The conditions of a namespace; the very list that was given if nothing changes. `with_totals`: what remains."""
+    problems = _problems(deletion, with_totals)
+    result = [dict(condition) for condition in conditions]
+    for type, reason, message in _CONDITIONS_WHEN_EMPTY:
+        status = "False"
+        if type in problems:
+            status, (reason, message) = "True", problems[type]
+        new = {"type": type, "status": status, "reason": reason, "message": message}
+        old = next((condition for condition in result if condition.get("type") == type), None)
+        if old is None:
+            result.append({**new, "lastTransitionTime": now})
+        else:
+            if old.get("status") != status:
+                old["lastTransitionTime"] = now
+            old.update(new)
+    return result if result != conditions else conditions
+
+
+def _problems(deletion: ContentDeletion, with_totals: bool) -> dict[str, tuple[str, str]]:
+    problems = {}
+    if deletion.errors:
+        count, errors = len(deletion.errors), ", ".join(sorted(deletion.errors))
+        message = f"Failed to delete all resource types, {count} remaining: {errors}"
+        problems["NamespaceDeletionContentFailure"] = ("ContentDeletionFailed", message)
+    if with_totals and deletion.remaining:
+        found = sorted(
+            f"{kind.plural}.{kind.group} has {count} resource instances" for kind, count in deletion.remaining.items()
+        )
+        problems["NamespaceContentRemaining"] = (
+            "SomeResourcesRemain",
+            f"Some resources are remaining: {', '.join(found)}",
+        )
+    if with_totals and deletion.finalizers:
+        held = sorted(f"{finalizer} in {count} resource instances" for finalizer, count in deletion.finalizers.items())
+        message = f"Some content in the namespace has finalizers remaining: {', '.join(held)}"
+        problems["NamespaceFinalizersRemaining"] = ("SomeFinalizersRemain", message)
+    return problems
+
+
+class _ContentRemainsError(Exception):
     """Objects are still there although they were deleted."""
 
 
 class NamespaceController(Controller):
     name: ClassVar[str] = "namespace-controller"
 
-    def __init__(self, workshop: Workshop) -> None:
-        super().__init__(workshop)
-        self.workers = workshop.settings.concurrent_namespace_syncs
-        self.queue = WorkQueue(self.name, self.clock, workshop.entropy.fork(self.name), backoff=BACKOFF)
-        self._kinds = ServedKinds(self.name, workshop.informers.informer(CustomResourceDefinition))
-        namespaces = workshop.informers.informer(Namespace)
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
+        self.workers = context.settings.concurrent_namespace_syncs
+        self.queue = WorkQueue(self.name, self.clock, context.entropy.fork(self.name), backoff=BACKOFF)
+        self._kinds = ServedKinds(self.name, context.informers.informer(CustomResourceDefinition))
+        namespaces = context.informers.informer(Namespace)
         namespaces.add_handler(self.name, on_add=self._on_added, on_update=self._on_updated)
 
     def _on_added(self, namespace: Namespace, is_initial: bool) -> None:
@@ -73,14 +136,14 @@ class NamespaceController(Controller):
 
     async def sync(self, key: str) -> Outcome:
         try:
-            namespace = await self._marked(key)
+            namespace = await self._mark_terminating(key)
             if namespace is None:
                 return DONE
-            emptying = await self._empty(namespace)
-            if emptying.errors:
-                return Failed(", ".join(emptying.errors))
-            if emptying.estimate_s > 0:
-                return Later(emptying.estimate_s // 2 + 1)
+            deletion = await self._delete_content(namespace)
+            if deletion.errors:
+                return Failed(", ".join(deletion.errors))
+            if deletion.estimate_s > 0:
+                return Later(deletion.estimate_s // 2 + 1)
             await self._finalize(key, namespace["metadata"]["uid"])
         except NotFoundError:
             return DONE
@@ -88,7 +151,7 @@ class NamespaceController(Controller):
             return Failed(str(error))
         return DONE
 
-    async def _marked(self, name: str) -> Document | None:
+    async def _mark_terminating(self, name: str) -> Document | None:
         """The namespace, known to be terminating; None if there is nothing to do."""
         while True:
             namespace = await self._read(name)
@@ -123,18 +186,18 @@ class NamespaceController(Controller):
 
     # ------------------------------------------------------------------------------------------- its content
 
-    async def _empty(self, namespace: Document) -> Emptying:
-        emptying = Emptying()
-        await self._empty_kind(POD, namespace, emptying)
-        has_pods = POD in emptying.remaining
+    async def _delete_content(self, namespace: Document) -> ContentDeletion:
+        deletion = ContentDeletion()
+        await self._delete_kind(POD, namespace, deletion)
+        has_pods = POD in deletion.remaining
         if not has_pods:
             for kind in [*self._kinds.built_in(), *self._kinds.custom()]:
                 if kind.is_namespaced and kind is not POD:
-                    await self._empty_kind(kind, namespace, emptying)
-        await self._write_conditions(namespace, emptying, with_totals=not has_pods)
-        return emptying
+                    await self._delete_kind(kind, namespace, deletion)
+        await self._write_conditions(namespace, deletion, with_totals=not has_pods)
+        return deletion
 
-    async def _empty_kind(self, kind: Kind, namespace: Document, emptying: Emptying) -> None:
+    async def _delete_kind(self, kind: Kind, namespace: Document, deletion: ContentDeletion) -> None:
         name = namespace["metadata"]["name"]
         estimate_s = 0
         try:
@@ -142,27 +205,27 @@ class NamespaceController(Controller):
                 estimate_s = await self._grace_s(name, parse_rfc3339(namespace["metadata"]["deletionTimestamp"]))
             left = await self._delete_all(kind, name)
             if left:
-                estimate_s = self._count_left(kind, name, left, estimate_s, emptying)
+                estimate_s = self._estimate_s(kind, name, left, estimate_s, deletion)
             else:
                 estimate_s = 0
-        except (ClientError, _LeftBehind) as error:
-            emptying.errors.append(str(error))
-        emptying.estimate_s = max(emptying.estimate_s, estimate_s)
+        except (ClientError, _ContentRemainsError) as error:
+            deletion.errors.append(str(error))
+        deletion.estimate_s = max(deletion.estimate_s, estimate_s)
 
-    def _count_left(
-        self, kind: Kind, namespace: str, left: list[ObjectMeta], estimate_s: int, emptying: Emptying
+    def _estimate_s(
+        self, kind: Kind, namespace: str, left: list[ObjectMeta], estimate_s: int, deletion: ContentDeletion
     ) -> int:
-        """How long they may still take. Raises `_LeftBehind` if there is no reason why they are still there."""
-        emptying.remaining[kind] = len(left)
+        """How long they may still take. Raises `_ContentRemainsError` if nothing explains why they remain."""
+        deletion.remaining[kind] = len(left)
         finalizers = [finalizer for metadata in left for finalizer in metadata.finalizers]
-        emptying.finalizers.update(finalizers)
+        deletion.finalizers.update(finalizers)
         if estimate_s:
             return estimate_s
         if finalizers:
             return FINALIZER_ESTIMATE_S
         version = kind.api_version.rpartition("/")[2]
         where = f"{kind.group}/{version}, Resource={kind.plural}"
-        raise _LeftBehind(f"unexpected items still remain in namespace: {namespace} for gvr: {where}")
+        raise _ContentRemainsError(f"unexpected items still remain in namespace: {namespace} for gvr: {where}")
 
     async def _delete_all(self, kind: Kind, namespace: str) -> list[ObjectMeta]:
         """What is left after everything of a kind was deleted."""
@@ -209,11 +272,11 @@ class NamespaceController(Controller):
         )
         return grace_s if self.clock.wall_s() - deleted_s < grace_s else 0
 
-    async def _write_conditions(self, namespace: Document, emptying: Emptying, *, with_totals: bool) -> None:
+    async def _write_conditions(self, namespace: Document, deletion: ContentDeletion, *, with_totals: bool) -> None:
         status: Document = namespace["status"]
         before: list[Document] = status.get("conditions") or []
         now = format_rfc3339(self.clock.wall_s())
-        after = conditions_after(before, emptying, now, with_totals=with_totals)
+        after = conditions_after(before, deletion, now, with_totals=with_totals)
         if after is before:
             return
         body = {**namespace, "status": {**status, "conditions": after}}

@@ -20,10 +20,10 @@ from mooring.api.document import Document
 from mooring.api.kinds import POD
 from mooring.api.views.base import View
 from mooring.api.views.meta import ApiObject
-from mooring.client.errors import ClientError, NotFoundError, StatusError
+from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.events.recorder import EventRecorder
 from mooring.client.interface import Client
-from mooring.controllers.documents import owner_reference
+from mooring.controllers.documents import is_namespace_terminating, owner_reference
 from mooring.kit.clock import Clock
 from mooring.kit.tasks import run_bounded
 
@@ -31,7 +31,6 @@ REQUESTS_AT_ONCE = 32
 CREATIONS_IN_A_ROW = 16
 BATCH_INITIAL = 1
 
-NAMESPACE_TERMINATING = "NamespaceTerminating"
 
 _Item = TypeVar("_Item")
 
@@ -97,7 +96,7 @@ class PodControl:
             raise PodControlError(f"unable to delete pods: {error}") from error
         self._recorder.event(owner, "Normal", "SuccessfulDelete", f"Deleted pod: {name}")
 
-    async def create_many(
+    async def slow_start_batch(
         self, count: int, create_one: Callable[[int], Awaitable[None]]
     ) -> tuple[int, Exception | None]:
         """How many calls succeeded, and the first error, if there was one. The calls are numbered."""
@@ -132,8 +131,3 @@ class PodControl:
         else:
             errors = await run_bounded(run_one, items, limit=REQUESTS_AT_ONCE, name="pod control")
         return [error for error in errors if error is not None]
-
-
-def is_namespace_terminating(error: Exception) -> bool:
-    """Whether it was refused because its namespace goes away: nothing can be made there any more."""
-    return isinstance(error, StatusError) and any(cause.reason == NAMESPACE_TERMINATING for cause in error.causes)

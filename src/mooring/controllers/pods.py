@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 
 from mooring.api.labels import LabelMatcher
 from mooring.api.ownership import controller_of
+from mooring.api.storage import claim_named_by
 from mooring.api.views.meta import ApiObject, Condition
 from mooring.api.views.pod import Pod
 from mooring.client.cache.informer import Informer
@@ -20,16 +21,16 @@ from mooring.client.cache.lister import AnyObject, Lister
 from mooring.kit.clock import parse_rfc3339
 
 FINISHED_PHASES = ("Succeeded", "Failed")
-
 BY_CONTROLLER = "controller uid"
 """The index of pods (or other objects) by the uid of the owner that controls them; orphans by their namespace."""
 BY_ORPHAN_LABEL = "label of an orphan"
 """The index of objects that nobody controls by namespace and each of their labels."""
 BY_NODE = "node name"
+BY_CLAIM = "claims of a pod"
 
 
 def add_controller_index(informer: Informer[AnyObject]) -> None:
-    """Objects by the uid of their controller; those without one are found by `orphans_like`."""
+    """Objects by the uid of their controller; those without one are found by `matching_orphans`."""
     informer.add_index(BY_CONTROLLER, controller_index)
     informer.add_index(BY_ORPHAN_LABEL, orphan_label_index)
 
@@ -41,14 +42,14 @@ def add_node_index(informer: Informer[Pod]) -> None:
 
 def controller_index(view: ApiObject) -> Iterable[str]:
     reference = controller_of(view.metadata)
-    return (reference.uid if reference is not None else orphans_of(view.metadata.namespace),)
+    return (reference.uid if reference is not None else orphan_key(view.metadata.namespace),)
 
 
 def node_index(pod: Pod) -> Iterable[str]:
     return (pod.spec.node_name,) if pod.spec.node_name else ()
 
 
-def orphans_of(namespace: str) -> str:
+def orphan_key(namespace: str) -> str:
     """Where the index by controller keeps those whom nobody controls. No uid looks like that."""
     return f"orphans in {namespace}"
 
@@ -60,10 +61,10 @@ def orphan_label_index(view: ApiObject) -> Iterable[str]:
     return [_orphan_label(metadata.namespace, key, value) for key, value in metadata.labels.items()]
 
 
-def orphans_like(lister: Lister[AnyObject], namespace: str, selector: LabelMatcher) -> Sequence[AnyObject]:
+def matching_orphans(lister: Lister[AnyObject], namespace: str, selector: LabelMatcher) -> Sequence[AnyObject]:
     """Objects whom nobody controls and whom a selector may match: few, even among thousands of strangers."""
     if not selector.equality_pairs:
-        return lister.by_index(BY_CONTROLLER, orphans_of(namespace))
+        return lister.by_index(BY_CONTROLLER, orphan_key(namespace))
     return lister.by_index(BY_ORPHAN_LABEL, _orphan_label(namespace, *selector.equality_pairs[0]))
 
 
@@ -121,3 +122,17 @@ def next_availability_s(pods: Iterable[Pod], min_ready_s: int, counted_at_s: flo
     """After how long the next of the pods that were not available when they were counted will be."""
     waits = [wait for pod in pods if (wait := available_in_s(pod, min_ready_s, counted_at_s)) is not None]
     return max(0.0, min(waits) - (now_s - counted_at_s)) if waits else None
+
+
+def add_claim_index(informer: Informer[Pod]) -> None:
+    """Pods by the keys of their claims."""
+    informer.add_index(BY_CLAIM, claim_keys)
+
+
+def claim_keys(pod: Pod) -> Iterable[str]:
+    """The keys of the claims that a pod uses, or will once they are made for it."""
+    if not pod.spec.volumes:
+        return ()
+    metadata = pod.metadata
+    names = (claim_named_by(volume, metadata.name) for volume in pod.spec.volumes)
+    return [f"{metadata.namespace}/{name}" for name in names if name]

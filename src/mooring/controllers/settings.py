@@ -68,8 +68,10 @@ class ControllerSettings:
     enable_garbage_collector: bool = True
 
 
-AS_IN_KUBERNETES = ControllerSettings()
-AT_HOME = ControllerSettings(concurrent_deployment_syncs=30, concurrent_replicaset_syncs=30, concurrent_rc_syncs=30)
+KUBERNETES_DEFAULTS = ControllerSettings()
+IN_PROCESS_DEFAULTS = ControllerSettings(
+    concurrent_deployment_syncs=30, concurrent_replicaset_syncs=30, concurrent_rc_syncs=30
+)
 """In the cluster of our own API server: a worker is a task that mostly waits until its write is on the disk. The more
 writes wait together, the fewer commits they take."""
 
@@ -84,7 +86,9 @@ def is_switch(name: str) -> bool:
     return isinstance(getattr(ControllerSettings(), name), bool)
 
 
-def settings_of_flags(flags: Mapping[str, str], defaults: ControllerSettings = AS_IN_KUBERNETES) -> ControllerSettings:
+def settings_of_flags(
+    flags: Mapping[str, str], defaults: ControllerSettings = KUBERNETES_DEFAULTS
+) -> ControllerSettings:
     """Settings from flags and their values as text. Raises `SettingError`."""
     known = flag_names()
     chosen: dict[str, object] = {}

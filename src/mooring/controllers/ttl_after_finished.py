@@ -15,7 +15,7 @@ from mooring.api.kinds import JOB
 from mooring.api.views.batch import Job
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.interface import Deletion, Propagation
-from mooring.controllers.frame import DONE, Controller, Failed, Later, Outcome, Workshop, split_key
+from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Later, Outcome, split_key
 from mooring.kit.clock import parse_rfc3339
 
 _FINISHED_TYPES = ("Complete", "Failed")
@@ -24,10 +24,10 @@ _FINISHED_TYPES = ("Complete", "Failed")
 class TtlAfterFinishedController(Controller):
     name: ClassVar[str] = "ttl-after-finished-controller"
 
-    def __init__(self, workshop: Workshop) -> None:
-        super().__init__(workshop)
-        self.workers = workshop.settings.concurrent_ttl_after_finished_syncs
-        self._jobs = workshop.informers.informer(Job)
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
+        self.workers = context.settings.concurrent_ttl_after_finished_syncs
+        self._jobs = context.informers.informer(Job)
         self._jobs.add_handler(self.name, on_add=self._on_added, on_update=self._on_updated)
 
     async def sync(self, key: str) -> Outcome:

@@ -17,14 +17,18 @@ Why not asyncio's own group: it keeps its tasks in a set and cancels them in the
 the fifth rule; and it has no background tasks.
 """
 
+from __future__ import annotations
+
 import asyncio
+from collections import deque
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeAlias, TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+Job: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,3 +202,65 @@ async def run_bounded(
         for worker in range(min(limit, len(waiting))):
             group.start(work_on_the_next(), name=str(worker))
     return [results[index] for index in range(len(results))]
+
+
+@dataclass(frozen=True, slots=True)
+class PoolStatistics:
+    running: int
+    waiting: int
+    started: int
+    running_max: int
+
+
+class WorkerPool:
+    """Runs jobs in a task group, a limited number at a time."""
+
+    def __init__(self, name: str, limit: int) -> None:
+        assert limit > 0, f"pool {name!r} may run nothing with a limit of {limit}"
+        self.limit = limit
+        self._group: TaskGroup | None = None
+        self._name = name
+        self._jobs: deque[Job] = deque()
+        self._workers = 0
+        self._idle = 0
+        self._running = 0
+        self._running_max = 0
+        self._started = 0
+
+    def open(self, group: TaskGroup) -> None:
+        """Start to run jobs, as tasks of this group."""
+        self._group = group
+        if self._jobs:
+            self._start_worker()
+
+    def start(self, job: Job) -> None:
+        """Queue a job. Never waits."""
+        self._jobs.append(job)
+        self._start_worker()
+
+    def statistics(self) -> PoolStatistics:
+        return PoolStatistics(self._running, len(self._jobs), self._started, self._running_max)
+
+    async def _work(self) -> None:
+        self._idle -= 1
+        try:
+            while self._jobs:
+                job = self._jobs.popleft()
+                self._running += 1
+                self._started += 1
+                self._running_max = max(self._running_max, self._running)
+                if self._jobs:
+                    self._start_worker()  # if this job waits, another worker continues with the queue
+                try:
+                    await job()
+                finally:
+                    self._running -= 1
+        finally:
+            self._workers -= 1
+
+    def _start_worker(self) -> None:
+        # A worker that was started and has not run yet will take this job.
+        if not self._idle and self._workers < self.limit and self._group is not None:
+            self._idle += 1
+            self._workers += 1
+            self._group.start(self._work(), name=f"{self._name}-{self._workers}")

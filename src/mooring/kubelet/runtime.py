@@ -28,9 +28,9 @@ from typing import Protocol, TypeAlias
 
 from mooring.api.views.base import RawQuantity
 from mooring.client.interface import Client
-from mooring.kit.clock import Clock
+from mooring.kit.clock import Clock, parse_rfc3339
 from mooring.kit.entropy import Entropy
-from mooring.kubelet.alarms import Alarms
+from mooring.kubelet.timers import Alarms
 from mooring.kubelet.views import KubeletContainer, KubeletPod
 
 START_ERROR = "StartError"
@@ -105,6 +105,38 @@ class LogRequest(Protocol):
 
     @property
     def limit_bytes(self) -> int | None: ...
+
+
+class Selection:
+    """Which lines are young enough, and how many bytes there is room for."""
+
+    def __init__(self, request: LogRequest, clock: Clock) -> None:
+        self._since_s = _since_s(request, clock)
+        self._bytes_left = request.limit_bytes
+
+    @property
+    def is_exhausted(self) -> bool:
+        return self._bytes_left == 0
+
+    def is_too_old(self, wall_s: float) -> bool:
+        return wall_s < self._since_s
+
+    @property
+    def has_since(self) -> bool:
+        return self._since_s > 0.0
+
+    def cut(self, written: bytes) -> bytes:
+        """As much of it as is wanted."""
+        if self._bytes_left is not None:
+            written = written[: self._bytes_left]
+            self._bytes_left -= len(written)
+        return written
+
+
+def _since_s(request: LogRequest, clock: Clock) -> float:
+    if request.since_s is not None:
+        return clock.wall_s() - request.since_s
+    return parse_rfc3339(request.since_time) if request.since_time else 0.0
 
 
 class Runtime(Protocol):

@@ -23,8 +23,7 @@ from mooring.api.kinds import POD
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.interface import Client, Deletion, PatchForm
 from mooring.kit.clock import Clock, format_rfc3339
-from mooring.kit.tasks import run_bounded
-from mooring.kit.worker_pool import WorkerPool
+from mooring.kit.tasks import WorkerPool, run_bounded
 from mooring.scheduler.binding.cycle import Binding
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.decision import PreemptionPlan

@@ -36,8 +36,7 @@ from mooring.client.interface import Client
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.memory import settle_memory
-from mooring.kit.tasks import TaskGroup
-from mooring.kit.worker_pool import WorkerPool
+from mooring.kit.tasks import TaskGroup, WorkerPool
 from mooring.scheduler.binding.assumed_pods import AssumedPods, ExpiredPodChecker
 from mooring.scheduler.binding.cycle import BindingCycle
 from mooring.scheduler.cache.columns import Columns

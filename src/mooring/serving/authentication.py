@@ -16,10 +16,10 @@ Goes out   a `Caller`; or None: it has shown something that nobody vouches for
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any
+from typing import Any, Generic, TypeVar
 from urllib.parse import unquote
 
 import msgspec
@@ -31,14 +31,38 @@ from mooring.api.kinds import Kind
 from mooring.client.errors import ClientError
 from mooring.client.interface import Client
 from mooring.kit.clock import Clock
-from mooring.serving.remembered import Remembered
 
+KEPT_MAX = 4_096
+
+Key = TypeVar("Key", bound=Hashable)
+Kept = TypeVar("Kept")
 AUTHENTICATED = "system:authenticated"
 UNAUTHENTICATED = "system:unauthenticated"
 
 _TOKEN_REVIEW = Kind("authentication.k8s.io/v1", "TokenReview", "tokenreviews", is_namespaced=False)
 
 logger = logging.getLogger(__name__)
+
+
+class Remembered(Generic[Key, Kept]):
+    """Answers by what was asked."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._answers: dict[Key, tuple[float, Kept]] = {}
+
+    def get(self, key: Key) -> tuple[bool, Kept | None]:
+        """Whether there is an answer, and which."""
+        found = self._answers.get(key)
+        if found is None or found[0] <= self._clock.now_s():
+            return False, None
+        return True, found[1]
+
+    def keep(self, key: Key, answer: Kept, for_s: float) -> None:
+        self._answers.pop(key, None)
+        if len(self._answers) >= KEPT_MAX:
+            del self._answers[next(iter(self._answers))]
+        self._answers[key] = (self._clock.now_s() + for_s, answer)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,7 @@ from mooring.api.kinds import Kind
 from mooring.client.errors import ClientError
 from mooring.client.interface import Client
 from mooring.kit.clock import Clock
-from mooring.serving.authentication import Caller
-from mooring.serving.remembered import Remembered
+from mooring.serving.authentication import Caller, Remembered
 
 MASTERS = "system:masters"
 _REVIEW = Kind("authorization.k8s.io/v1", "SubjectAccessReview", "subjectaccessreviews", is_namespaced=False)

@@ -1,47 +1,94 @@
-"""Pages about the process itself: its flags, how long it runs, its configuration.
+"""Answers: what is sent back, as values.
 
-Comes in   flags as text, a version, times
-Goes out   the answers of /flagz, /statusz and /configz
+Comes in   what a page has to say, or why a request is refused
+Goes out   `Answer`: a code, a content type and a body, as kube-scheduler words them
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
 
-from mooring.serving.answers import Answer, as_json, text
-
-_WARNING = (
-    "Warning: This endpoint is not meant to be machine parseable, has no formatting compatibility guarantees and is "
-    "for debugging purposes only."
-)
+TEXT = "text/plain; charset=utf-8"
+JSON = "application/json"
+BINARY = "application/octet-stream"
 
 
-def flags_page(component: str, flags: Mapping[str, str]) -> Answer:
-    """Every flag with its value, in the order of the names."""
-    lines = [f"{name}={value}" for name, value in sorted(flags.items())]
-    return text(f"\n{component} flagz\n{_WARNING}\n" + "\n".join(lines) + "\n")
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a request is answered with."""
+
+    body: bytes
+    code: int = 200
+    content_type: str = TEXT
+    file_name: str = ""
+    """For downloads."""
+    stream: AsyncIterator[bytes] | None = None
+    """Instead of a body: what comes when it comes."""
 
 
-def status_page(
-    component: str, *, started_wall_s: float, up_s: float, version: str, emulates: str, paths: Sequence[str]
-) -> Answer:
-    """When it started, for how long it runs, and what it is."""
-    started = datetime.fromtimestamp(started_wall_s, UTC).strftime("%a %b %e %H:%M:%S UTC %Y")
-    minutes, seconds = divmod(int(up_s), 60)
-    hours, minutes = divmod(minutes, 60)
-    python = ".".join(str(part) for part in sys.version_info[:3])
-    lines = [
-        f"Started= {started}",
-        f"Up= {hours} hr {minutes:02d} min {seconds:02d} sec",
-        f"Python version= {python}",
-        f"Binary version= {version}",
-        f"Emulation version= {emulates}",
-        f"Paths= {' '.join(sorted(paths))}",
-    ]
-    return text(f"\n{component} statusz\n{_WARNING}\n\n" + "\n".join(lines) + "\n")
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A request, as far as pages read it."""
+
+    method: str
+    path: str
+    query: dict[str, list[str]]
+    accept: str = ""
+    body: bytes = b""
+
+    def has(self, name: str) -> bool:
+        return name in self.query
+
+    def number(self, name: str, default: float) -> float:
+        """A number of the query; the default if it is absent or none."""
+        try:
+            return float(self.query[name][0])
+        except (KeyError, IndexError, ValueError):
+            return default
 
 
-def configuration_page(configuration: Mapping[str, object]) -> Answer:
-    return as_json({"componentconfig": configuration})
+def text(content: str, code: int = 200) -> Answer:
+    return Answer(content.encode(), code)
+
+
+def as_json(content: object) -> Answer:
+    return Answer(json.dumps(content, ensure_ascii=False).encode(), content_type=JSON)
+
+
+def not_found() -> Answer:
+    return text("404 page not found\n", 404)
+
+
+def unauthorized() -> Answer:
+    return _status("Unauthorized", "Unauthorized", 401)
+
+
+def forbidden(user: str, verb: str, path: str, reason: str = "") -> Answer:
+    message = f'forbidden: User "{_harmless(user)}" cannot {_harmless(verb)} path "{_harmless(path)}"'
+    return _status(f"{message}: {reason}" if reason else message, "Forbidden", 403, details={})
+
+
+def failed(message: str) -> Answer:
+    return _status(f"Internal error occurred: {message}", "InternalError", 500)
+
+
+def _status(message: str, reason: str, code: int, details: object | None = None) -> Answer:
+    status: dict[str, object] = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": message,
+        "reason": reason,
+    }
+    if details is not None:
+        status["details"] = details
+    status["code"] = code
+    return Answer(json.dumps(status, indent=2).encode(), code, JSON)
+
+
+def _harmless(text: str) -> str:
+    """As Kubernetes: nothing that a browser might take for markup."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

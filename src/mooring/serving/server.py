@@ -23,14 +23,13 @@ from typing import Self
 from urllib.parse import unquote
 
 from mooring.kit.clock import Clock
-from mooring.serving.answers import Answer, Question, failed, forbidden, not_found, text, unauthorized
 from mooring.serving.authentication import Authenticator
 from mooring.serving.authorization import Authorizer
 from mooring.serving.http.body import BodyTooLargeError
 from mooring.serving.http.listener import Listener
 from mooring.serving.http.request import Request
-from mooring.serving.http.response import Headers, Response
-from mooring.serving.http.stream import Stream
+from mooring.serving.http.response import Headers, Response, Stream
+from mooring.serving.pages import Answer, Question, failed, forbidden, not_found, text, unauthorized
 
 BODY_BYTES_MAX = 64 * 1024
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.api.patching.errors import BAD_REQUEST, UNPROCESSABLE, JsonDict, PatchError
-from mooring.api.patching.json_patch import STEPS_MAX, apply_json_patch
+from mooring.api.patching.json_patch import OPERATIONS_MAX, apply_json_patch
 
 POD: JsonDict = {
     "metadata": {"name": "web", "labels": {"app": "web", "a/b": "1", "a~b": "2"}},
@@ -190,7 +190,7 @@ def test_a_step_that_does_not_apply(step: JsonDict, message: str) -> None:
             id="a step that is a text",
         ),
         pytest.param(
-            [expect("/a", None)] * (STEPS_MAX + 1),
+            [expect("/a", None)] * (OPERATIONS_MAX + 1),
             "The allowed maximum operations in a JSON patch is 10000, got 10001",
             413,
             id="too many steps",
@@ -207,6 +207,33 @@ def test_what_is_no_json_patch(patch: object, message: str, code: int) -> None:
     with pytest.raises(PatchError) as caught:
         apply_json_patch(POD, patch)
     assert (str(caught.value), caught.value.code) == (message, code)
+
+
+def test_copies_may_not_exceed_a_total_size() -> None:
+    document: JsonDict = {"data": {"a": "x" * 1000}}
+    doubling = [copied("/data", f"/data/copy-{number}") for number in range(60)]
+    with pytest.raises(PatchError) as caught:
+        apply_json_patch(document, doubling)
+    assert caught.value.code == UNPROCESSABLE
+    assert "exceeding the limit 3145728" in str(caught.value)
+
+
+def test_copies_below_the_total_size_are_made() -> None:
+    document: JsonDict = {"data": {"a": "x" * 1000}}
+    patch = [copied("/data/a", f"/data/copy-{number}") for number in range(3000)]
+    assert len(apply_json_patch(document, patch)["data"]) == 3001  # type: ignore[arg-type]
+
+
+def test_a_container_is_copied_once_however_many_operations_change_it() -> None:
+    class CountingList(list[object]):
+        copies = 0
+
+        def copy(self) -> list[object]:
+            type(self).copies += 1
+            return list(self)
+
+    apply_json_patch({"items": CountingList([0] * 100)}, [replace(f"/items/{number}", 1) for number in range(100)])
+    assert CountingList.copies == 1
 
 
 paths = st.sampled_from(["/a", "/b", "/a/x", "/a/0", "/a/-", "/b/x/y", "/b/1"])

@@ -22,7 +22,7 @@ from mooring.apiserver.access.certificates import (
     make_client_certificate,
     new_key,
 )
-from mooring.apiserver.access.service_account_tokens import TokenRefusedError
+from mooring.apiserver.access.service_account_tokens import InvalidTokenError
 from mooring.apiserver.access.token_file import FixedTokens
 from mooring.apiserver.access.users import User
 from mooring.client.errors import UnauthorizedError
@@ -71,16 +71,16 @@ CN, ORG = NameOID.COMMON_NAME, NameOID.ORGANIZATION_NAME
         pytest.param("Bearer  secret", "system:anonymous", ("system:unauthenticated",), id="two spaces"),
     ],
 )
-def test_a_header_is_somebodys(authorization: str | None, name: str, groups: tuple[str, ...]) -> None:
+def test_authorization_headers(authorization: str | None, name: str, groups: tuple[str, ...]) -> None:
     user = _authenticator().authenticate(None, authorization)
     assert (user.name, user.groups) == (name, groups)
 
 
 @pytest.mark.parametrize("authorization", ["Bearer wrong", "Bearer a.b.c"])
-def test_a_wrong_token_is_refused_even_where_strangers_are_welcome(authorization: str) -> None:
-    with pytest.raises(UnauthorizedError) as refused:
+def test_a_wrong_token_is_rejected_even_if_anonymous_requests_are_allowed(authorization: str) -> None:
+    with pytest.raises(UnauthorizedError) as rejected:
         _authenticator().authenticate(None, authorization)
-    assert (refused.value.message, refused.value.code, refused.value.reason) == ("Unauthorized", 401, "Unauthorized")
+    assert (rejected.value.message, rejected.value.code, rejected.value.reason) == ("Unauthorized", 401, "Unauthorized")
 
 
 @pytest.mark.parametrize("authorization", [None, "Basic YTpi", "Bearer "])
@@ -124,7 +124,7 @@ def test_an_odd_certificate(attributes: list[tuple[x509.ObjectIdentifier, str]],
     assert (user.name, user.uid) == (name, uid)
 
 
-def test_a_certificate_with_two_uids_is_refused() -> None:
+def test_a_certificate_with_two_uids_is_rejected() -> None:
     with pytest.raises(UnauthorizedError):
         _authenticator().authenticate(_odd_certificate((CN, "a"), (UID, "1"), (UID, "2")), None)
 
@@ -156,14 +156,14 @@ def test_a_proof_is_for_an_audience() -> None:
     anna = User("anna", "1", ("devs", "system:authenticated"))
     assert authenticator.audiences == (ISSUER,)
     assert authenticator.proof_of("secret", (ISSUER, "vault")) == Proof(anna, (ISSUER,))
-    with pytest.raises(TokenRefusedError, match=r"^invalid bearer token$"):
+    with pytest.raises(InvalidTokenError, match=r"^invalid bearer token$"):
         authenticator.proof_of("secret", ("vault",))
 
 
-def test_a_refused_token_says_why_to_whoever_reviews_it() -> None:
+def test_a_token_review_reports_why_a_token_is_invalid() -> None:
     cluster = Cluster()
     token = cluster.tokens.issue(cluster.account, lifetime_s=600, audiences=[ISSUER])
     cluster.clock.advance_to(10_000)
-    with pytest.raises(TokenRefusedError) as refused:
+    with pytest.raises(InvalidTokenError) as rejected:
         _authenticator(cluster).proof_of(token, (ISSUER,))
-    assert str(refused.value) == "[invalid bearer token, service account token has expired]"
+    assert str(rejected.value) == "[invalid bearer token, service account token has expired]"

@@ -62,7 +62,7 @@ def test_other_hosts_and_other_groups_make_a_new_certificate(tmp_path: Path) -> 
     assert keyring.client(Identity("anna", ("ops",))).certificate != anna
 
 
-def test_nobody_else_can_read_it(tmp_path: Path) -> None:
+def test_only_the_owner_can_read_the_files(tmp_path: Path) -> None:
     directory = tmp_path / "new" / "keys"
     keyring = _keyring(directory)
     keyring.server()
@@ -94,12 +94,12 @@ def test_what_cannot_be_read_is_left_alone(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["../anna", "a/b", "", ".hidden"])
-def test_a_name_that_is_no_file_name_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_name_that_is_no_file_name_is_rejected(tmp_path: Path, name: str) -> None:
     with pytest.raises(KeyringError, match="cannot be the name of a file"):
         _keyring(tmp_path).client(Identity(name))
 
 
-def test_a_place_that_is_no_directory_is_refused(tmp_path: Path) -> None:
+def test_a_place_that_is_no_directory_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(KeyringError, match="cannot keep certificates in"):
         _keyring(tmp_path / "file")
@@ -177,7 +177,7 @@ def test_a_client_may_show_nothing(tmp_path: Path) -> None:
     assert shaken.getpeercert(binary_form=True) is None
 
 
-def test_a_certificate_that_we_have_not_signed_is_refused(tmp_path: Path) -> None:
+def test_a_certificate_that_we_have_not_signed_is_rejected(tmp_path: Path) -> None:
     keyring, strangers = Keyring(tmp_path / "keys", SystemClock()), Keyring(tmp_path / "other", SystemClock())
     client = _client_tls(strangers, tmp_path, ADMIN)
     client.load_verify_locations(cadata=keyring.authority().certificate_pem.decode())

@@ -83,7 +83,7 @@ def test_anybody_elses_file_is_left_alone(tmp_path: Path, content: str) -> None:
     assert yaml.safe_load(path.read_text()) == OURS
 
 
-def test_a_place_where_nothing_can_be_written_is_told(tmp_path: Path) -> None:
+def test_a_path_that_is_not_writable_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(KubeconfigError, match="cannot write the kubeconfig"):
         write_kubeconfig(tmp_path / "file" / "config", OURS)

@@ -169,7 +169,7 @@ def test_a_no_says_what_is_missing(documents: list[Document], who: User, request
     assert (decision.is_allowed, decision.reason) == (False, reason)
 
 
-def test_a_missing_role_does_not_matter_to_those_who_are_allowed() -> None:
+def test_a_missing_role_is_ignored_if_another_rule_allows() -> None:
     roles = authorizer(
         CLUSTER_READER,
         binding("User anna", to="ClusterRole missing", name="a"),
@@ -260,7 +260,7 @@ def test_the_rules_of_a_user_are_those_of_all_bindings() -> None:
     )
     held = roles.rules_for(user("anna", "devs"), "web")
     assert [rule.resources for rule in held.rules] == [("pods",), ("secrets",)]
-    assert held.faults == ('role.rbac.authorization.k8s.io "missing" not found',)
+    assert held.errors == ('role.rbac.authorization.k8s.io "missing" not found',)
     assert [rule.resources for rule in roles.rules_for(user("anna", "devs"), "").rules] == [("pods",)]
 
 

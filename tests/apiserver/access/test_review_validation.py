@@ -1,4 +1,4 @@
-"""A review that asks for nothing, or for too much, is refused with every fault."""
+"""Validation of access reviews reports every error."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_sound_review(spec: Document) -> None:
 
 
 @pytest.mark.parametrize(
-    ("review", "faults"),
+    ("review", "errors"),
     [
         pytest.param(
             {"spec": {}},
@@ -92,23 +92,23 @@ def test_a_sound_review(spec: Document) -> None:
         ),
     ],
 )
-def test_faults_of_a_review(review: Document, faults: str) -> None:
-    with pytest.raises(InvalidError) as refused:
+def test_errors_of_a_review(review: Document, errors: str) -> None:
+    with pytest.raises(InvalidError) as rejected:
         check_review(review, is_about_others=True)
-    assert refused.value.message == HEAD + faults
-    assert refused.value.details == {"group": "authorization.k8s.io"}
-    assert len(refused.value.causes) == faults.count("value: ") + faults.count("Forbidden: ")
+    assert rejected.value.message == HEAD + errors
+    assert rejected.value.details == {"group": "authorization.k8s.io"}
+    assert len(rejected.value.causes) == errors.count("value: ") + errors.count("Forbidden: ")
 
 
 def test_a_review_of_oneself_needs_no_user() -> None:
     check_review({"spec": {"resourceAttributes": POD}}, is_about_others=False)
-    with pytest.raises(InvalidError) as refused:
+    with pytest.raises(InvalidError) as rejected:
         check_review({"spec": {}}, is_about_others=False)
-    assert [cause.field for cause in refused.value.causes] == ["spec.resourceAttributes"]
+    assert [cause.field for cause in rejected.value.causes] == ["spec.resourceAttributes"]
 
 
 @pytest.mark.parametrize(
-    ("metadata", "spec", "faults"),
+    ("metadata", "spec", "errors"),
     [
         pytest.param(
             {"namespace": "web"},
@@ -131,10 +131,10 @@ def test_a_review_of_oneself_needs_no_user() -> None:
         ),
     ],
 )
-def test_faults_of_a_local_review(metadata: Document, spec: Document, faults: str) -> None:
-    with pytest.raises(InvalidError) as refused:
+def test_errors_of_a_local_review(metadata: Document, spec: Document, errors: str) -> None:
+    with pytest.raises(InvalidError) as rejected:
         check_local_review({"metadata": metadata, "spec": spec})
-    assert refused.value.message == HEAD + faults
+    assert rejected.value.message == HEAD + errors
 
 
 def test_a_sound_local_review() -> None:

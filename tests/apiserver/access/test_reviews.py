@@ -140,7 +140,7 @@ def test_what_may_i() -> None:
         ),
     ],
 )
-def test_who_am_i(who: User, info: Document) -> None:
+def test_self_subject_review(who: User, info: Document) -> None:
     assert self_subject_review(who, VirtualClock()) == {
         "kind": "SelfSubjectReview",
         "apiVersion": "authentication.k8s.io/v1",

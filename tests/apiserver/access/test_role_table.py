@@ -1,4 +1,4 @@
-"""Tables of roles are written in words, and become objects."""
+"""Tables of roles become role objects."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def test_a_line_is_a_rule() -> None:
     assert may_get("/a /b/*") == {"verbs": ["get"], "nonResourceURLs": ["/a", "/b/*"]}
 
 
-def test_objects_belong_to_whoever_gets_them() -> None:
+def test_documents_are_copies() -> None:
     rules = (may("get", "core", "pods"),)
     role_object("ClusterRole", "r", rules)["rules"][0]["verbs"].append("list")
     assert rules[0]["verbs"] == ["get"]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from mooring.apiserver.access.certificates import new_key
-from mooring.apiserver.access.service_account_tokens import BoundObject, ServiceAccountTokens, TokenRefusedError
+from mooring.apiserver.access.service_account_tokens import BoundObject, InvalidTokenError, ServiceAccountTokens
 from mooring.apiserver.access.signed_tokens import TokenSigner, unverified_part
 from mooring.kit.clock import format_rfc3339
 from mooring.kit.entropy import Entropy
@@ -20,7 +20,7 @@ def _issued(cluster: Cluster, bound: BoundObject | None = None, audiences: tuple
     return cluster.tokens.issue(cluster.account, lifetime_s=600, audiences=audiences, bound=bound)
 
 
-def test_a_token_says_who_and_for_how_long() -> None:
+def test_the_claims_of_a_token() -> None:
     cluster = Cluster()
     claims = unverified_part(_issued(cluster), 1)
     assert claims is not None
@@ -87,7 +87,7 @@ INVALIDATED = "service account token has been invalidated"
 
 
 @pytest.mark.parametrize(
-    ("bound", "what_happens", "refusal"),
+    ("bound", "what_happens", "raised"),
     [
         pytest.param(None, _nothing, "", id="nothing"),
         pytest.param(None, _after(600), "", id="it ends"),
@@ -138,7 +138,7 @@ INVALIDATED = "service account token has been invalidated"
     ],
 )
 def test_a_token_is_good_until(
-    bound: BoundObject | None, what_happens: Callable[[Cluster], object], refusal: str
+    bound: BoundObject | None, what_happens: Callable[[Cluster], object], raised: str
 ) -> None:
     cluster = Cluster()
     cluster.add("pods", "web", "p", "uid-p")
@@ -147,18 +147,18 @@ def test_a_token_is_good_until(
     token = _issued(cluster, bound)
     assert cluster.tokens.authenticate(token, [ISSUER]) is not None
     what_happens(cluster)
-    if not refusal:
+    if not raised:
         assert cluster.tokens.authenticate(token, [ISSUER]) is not None
         return
-    with pytest.raises(TokenRefusedError) as refused:
+    with pytest.raises(InvalidTokenError) as rejected:
         cluster.tokens.authenticate(token, [ISSUER])
-    assert str(refused.value) == refusal
+    assert str(rejected.value) == raised
 
 
-def test_a_token_from_the_future_is_refused() -> None:
+def test_a_token_from_the_future_is_rejected() -> None:
     cluster, later = Cluster(), Cluster()
     later.clock.advance_to(120)
-    with pytest.raises(TokenRefusedError, match=r"^service account token is not valid yet$"):
+    with pytest.raises(InvalidTokenError, match=r"^service account token is not valid yet$"):
         cluster.tokens.authenticate(_issued(later), [ISSUER])
 
 
@@ -179,18 +179,18 @@ def test_a_token_is_for_an_audience(
     assert found[1] == accepted
 
 
-def test_a_token_for_others_is_refused() -> None:
+def test_a_token_for_others_is_rejected() -> None:
     cluster = Cluster()
-    with pytest.raises(TokenRefusedError) as refused:
+    with pytest.raises(InvalidTokenError) as rejected:
         cluster.tokens.authenticate(_issued(cluster, audiences=("vault",)), [ISSUER])
-    assert str(refused.value) == f'token audiences ["vault"] is invalid for the target audiences ["{ISSUER}"]'
+    assert str(rejected.value) == f'token audiences ["vault"] is invalid for the target audiences ["{ISSUER}"]'
 
 
-def test_a_forged_token_is_refused_and_a_foreign_one_is_not_ours_to_judge() -> None:
+def test_a_forged_token_is_rejected_and_a_token_of_another_issuer_is_ignored() -> None:
     cluster = Cluster()
     strangers = TokenSigner(new_key())
     forger = ServiceAccountTokens(strangers, cluster.clock, Entropy(1), cluster.lookup)
-    with pytest.raises(TokenRefusedError, match="invalid signature, no keys found"):
+    with pytest.raises(InvalidTokenError, match="invalid signature, no keys found"):
         cluster.tokens.authenticate(forger.issue(cluster.account, lifetime_s=600, audiences=[ISSUER]), [ISSUER])
     foreign = ServiceAccountTokens(strangers, cluster.clock, Entropy(1), cluster.lookup, issuer="https://else")
     token = foreign.issue(cluster.account, lifetime_s=600, audiences=[ISSUER])

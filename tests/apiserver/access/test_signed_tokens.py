@@ -54,7 +54,7 @@ def _with_other_claims() -> str:
         pytest.param("", id="nothing"),
     ],
 )
-def test_what_was_not_signed_is_refused(token: str) -> None:
+def test_unsigned_tokens_are_rejected(token: str) -> None:
     with pytest.raises(BadSignatureError):
         SIGNER.verified_claims(token)
 
@@ -87,6 +87,6 @@ def test_good_tokens_are_remembered_up_to_a_limit(monkeypatch: pytest.MonkeyPatc
     assert len(signer._good) <= 3
 
 
-def test_a_key_on_another_curve_is_refused() -> None:
+def test_a_key_on_another_curve_is_rejected() -> None:
     with pytest.raises(AssertionError, match="wants a key on P-256"):
         TokenSigner(ec.generate_private_key(ec.SECP384R1()))

@@ -46,14 +46,14 @@ def test_a_file_names_users(text: str, users: dict[str, User]) -> None:
         ),
     ],
 )
-def test_a_bad_file_is_refused_by_line_and_without_secrets(text: str, message: str) -> None:
-    with pytest.raises(TokenFileError) as refused:
+def test_a_bad_file_is_rejected_by_line_and_without_secrets(text: str, message: str) -> None:
+    with pytest.raises(TokenFileError) as rejected:
         parse_token_file(text, "tokens.csv")
-    assert str(refused.value) == message
-    assert "sec" not in str(refused.value)
+    assert str(rejected.value) == message
+    assert "sec" not in str(rejected.value)
 
 
-def test_what_is_odd_is_told_by_line(caplog: pytest.LogCaptureFixture) -> None:
+def test_warnings_name_the_line(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         parse_token_file("secret,anna,1\nsecret,bob,2\n,eve,3\n", "tokens.csv")
     assert [record.getMessage() for record in caplog.records] == [
@@ -62,7 +62,7 @@ def test_what_is_odd_is_told_by_line(caplog: pytest.LogCaptureFixture) -> None:
     ]
 
 
-def test_a_token_is_somebodys_or_nobodys() -> None:
+def test_known_and_unknown_tokens() -> None:
     tokens = FixedTokens({"secret": ADMIN})
     assert tokens.user_of("secret") == User("admin", "admin", ("system:masters", "system:authenticated"))
     assert tokens.user_of("Secret") is None

@@ -1,4 +1,4 @@
-"""How conflicts are told."""
+"""Messages of apply conflicts."""
 
 from __future__ import annotations
 

@@ -26,6 +26,6 @@ def test_is_read(json: object, found: object) -> None:
 
 
 @pytest.mark.parametrize("json", ["text", [], {"f:a": "text"}, {"data": {}}])
-def test_is_refused(json: object) -> None:
+def test_is_rejected(json: object) -> None:
     with pytest.raises(ElementError):
         read_fields(json)

@@ -83,12 +83,12 @@ def test_entries_have_an_order(one: dict[str, Any], other: dict[str, Any]) -> No
         ({"fieldsV1": {"data": {}}}, "error decoding set: missing colon: data"),
     ],
 )
-def test_what_nobody_could_have_written_is_refused(changes: dict[str, Any], problem: str) -> None:
+def test_invalid_managed_fields(changes: dict[str, Any], problem: str) -> None:
     with pytest.raises(EntryError, match=problem):
         given_managers([entry(**changes)])
 
 
-def test_one_who_applies_keeps_his_entry_in_another_version() -> None:
+def test_an_applier_keeps_its_entry_in_another_version() -> None:
     assert manager_id("anna", APPLY, "v1", "") == manager_id("anna", APPLY, "v2", "")
     assert manager_id("anna", UPDATE, "v1", "") != manager_id("anna", UPDATE, "v2", "")
     assert manager_id("", UPDATE, "v1", "").name == "unknown"
@@ -125,6 +125,6 @@ def test_appliers_are_not_counted() -> None:
     assert len(capped(managers)) == UPDATERS_MAX + 1
 
 
-def test_nobody_owns_what_only_the_server_writes() -> None:
+def test_fields_of_the_server_have_no_manager() -> None:
     owned = fields("apiVersion", "kind", "metadata", "metadata name", "metadata uid", "metadata labels a", "data")
     assert shown(manageable(owned)) == [".data", ".metadata.labels.a"]

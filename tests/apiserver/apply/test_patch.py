@@ -109,10 +109,10 @@ def test_the_first_apply_records_what_was_there() -> None:
         ),
     ],
 )
-def test_what_is_refused(document: Document, error: type[StatusError], message: str) -> None:
-    with pytest.raises(error) as refusal:
+def test_what_is_rejected(document: Document, error: type[StatusError], message: str) -> None:
+    with pytest.raises(error) as raised:
         applied(CONFIG_MAP, None, document, "anna")
-    assert refusal.value.message == message
+    assert raised.value.message == message
 
 
 def test_what_cannot_be_read_into_its_type() -> None:
@@ -139,7 +139,7 @@ def test_others_do_not() -> None:
         applied(CONFIG_MAP, by_client(a="1"), config_map({"a": "2"}), "anna")
 
 
-def test_nor_from_those_who_changed_it_since() -> None:
+def test_conflict_with_a_manager_that_updated_the_field() -> None:
     live = by_client(a="1", b="1")
     live = updated(CONFIG_MAP, live, {**live, "data": {"a": "1", "b": "x"}}, "bob")
     with pytest.raises(ConflictError, match=r'1 conflict: conflict with "bob" using v1: \.data\.b'):

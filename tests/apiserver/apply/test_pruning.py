@@ -70,7 +70,7 @@ def test_what_was_applied_in_a_forgotten_version_stays() -> None:
     assert pruned(THING, THING_VERSION, thing(text="a"), {}, last, {}) == thing(text="a")
 
 
-def test_a_struct_in_which_nobody_owns_anything_goes() -> None:
+def test_a_struct_without_owned_fields_is_removed() -> None:
     last = Entry(THING_VERSION, fields("spec text"), MONDAY)
     left = pruned(THING, THING_VERSION, thing(text="a", count=1), {}, last, {})
     assert "spec" not in left

@@ -51,19 +51,19 @@ def test_the_scale_shows_the_managers_of_the_replicas() -> None:
     ]
 
 
-def test_who_scales_takes_the_replicas() -> None:
+def test_a_scale_takes_ownership_of_the_replicas() -> None:
     found = {"metadata": {"managedFields": scaled([CREATOR], "bob")}}
     assert owners(found) == {"anna Update": [".spec.paused"], "bob Update scale": [".spec.replicas"]}
 
 
-def test_his_entry_has_no_time() -> None:
+def test_the_entry_has_no_time() -> None:
     assert [("time" in found, found["manager"]) for found in scaled([CREATOR], "bob")] == [
         (False, "bob"),
         (True, "anna"),
     ]
 
 
-def test_one_who_applied_the_scale_keeps_his_entry() -> None:
+def test_an_applier_of_the_scale_keeps_its_entry() -> None:
     live = scale(1, scale_entries([APPLIER], PATHS))
     wanted = {"apiVersion": SCALE_VERSION, "kind": "Scale", "metadata": {"name": "d"}, "spec": {"replicas": 3}}
     new = apply_as(

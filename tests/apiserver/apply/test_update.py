@@ -24,7 +24,7 @@ from tests.apiserver.apply.builders import (
 )
 
 
-def test_a_creator_owns_what_he_wrote() -> None:
+def test_a_create_owns_its_fields() -> None:
     new = config_map({"a": "1"}, labels={"l": "1"})
     stamp_update(CONFIG_MAP, None, new, call("anna"), ())
     assert new["metadata"]["managedFields"] == [
@@ -39,7 +39,7 @@ def test_a_creator_owns_what_he_wrote() -> None:
     ]
 
 
-def test_a_writer_takes_over_what_he_changes() -> None:
+def test_an_update_owns_the_changed_fields() -> None:
     live = created(CONFIG_MAP, config_map({"a": "1", "b": "2"}), "anna")
     new = updated(CONFIG_MAP, live, config_map({"a": "1", "b": "3", "c": "4"}), "bob")
     assert owners(new) == {"anna Update": [".data", ".data.a"], "bob Update": [".data.b", ".data.c"]}
@@ -53,13 +53,13 @@ def test_the_same_writer_has_one_entry() -> None:
     assert times(new) == {"anna": TUESDAY}
 
 
-def test_who_changes_nothing_owns_nothing() -> None:
+def test_an_update_without_changes_owns_nothing() -> None:
     live = created(CONFIG_MAP, config_map({"a": "1"}), "anna")
     new = updated(CONFIG_MAP, live, config_map({"a": "1"}), "bob")
     assert new["metadata"]["managedFields"] == live["metadata"]["managedFields"]
 
 
-def test_who_owns_nothing_any_more_has_no_entry() -> None:
+def test_a_manager_without_fields_has_no_entry() -> None:
     live = created(CONFIG_MAP, config_map({"a": "1"}), "anna")
     assert owners(updated(CONFIG_MAP, live, config_map(), "bob")) == {}
 

@@ -51,7 +51,7 @@ def test_a_body_is_pruned_defaulted_and_warned_of() -> None:
         ),
     ],
 )
-def test_refusals(body: Document, message: str) -> None:
+def test_errors(body: Document, message: str) -> None:
     with pytest.raises(BadRequestError) as caught:
         read(body, call(FieldValidation.STRICT))
     assert caught.value.message == message
@@ -64,6 +64,6 @@ def test_another_kind_is_left_alone() -> None:
 def test_the_result_of_a_patch_is_pruned() -> None:
     reading = BODIES.read_document(widget(spec={"size": 1, "frob": 1}))
     assert reading.document["spec"] == {"size": 1}
-    assert reading.strict_faults == ('unknown field "spec.frob"',)
+    assert reading.strict_errors == ('unknown field "spec.frob"',)
     with pytest.raises(DecodingError, match="Object 'Kind' is missing in"):
         BODIES.read_document({"apiVersion": "example.com/v1", "metadata": {"name": "a"}})

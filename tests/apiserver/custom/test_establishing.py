@@ -38,7 +38,7 @@ async def until(server: Served, path: str, status: int) -> Document:
             code, body = await ask(server, "GET", path)
             if code == status:
                 return body if isinstance(body, dict) else {}
-            await server.desk.clock.wait(0.01)
+            await server.api_server.clock.wait(0.01)
 
 
 def test_a_definition_is_established_used_and_cleaned_up() -> None:
@@ -69,7 +69,7 @@ def test_a_definition_is_established_used_and_cleaned_up() -> None:
     ]
 
 
-def test_names_that_are_given_back_go_to_whoever_wants_them() -> None:
+def test_released_names_are_accepted_for_another_definition() -> None:
     async def play() -> tuple[int, str]:
         async with served() as server:
             await ask(server, "POST", DEFINITIONS, plain())
@@ -79,7 +79,7 @@ def test_names_that_are_given_back_go_to_whoever_wants_them() -> None:
             other["spec"]["names"] = {"plural": "gadgets", "kind": "Widget"}
             await ask(server, "POST", DEFINITIONS, other)
             gadgets = WIDGETS.replace("widgets", "gadgets")
-            await server.desk.clock.wait(0.05)
+            await server.api_server.clock.wait(0.05)
             before, _ = await ask(server, "GET", gadgets)
             await ask(server, "DELETE", f"{DEFINITIONS}/widgets.example.com")
             return before, (await until(server, gadgets, 200))["kind"]

@@ -25,7 +25,7 @@ def test_kinds_come_change_and_go() -> None:
     assert served(table) == []
 
 
-def test_what_nobody_can_see_changes_nothing() -> None:
+def test_changes_without_effect_on_clients() -> None:
     table = ResourceTable()
     custom = CustomKinds(table)
     custom.put(CUSTOM_RESOURCE_DEFINITION, definition())

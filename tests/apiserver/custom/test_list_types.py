@@ -46,4 +46,4 @@ SCHEMA = read_schema(
     ],
 )
 def test_lists(value: Any, messages: list[str]) -> None:
-    assert [fault.message for fault in validate_list_type(value, SCHEMA)] == messages
+    assert [error.message for error in validate_list_type(value, SCHEMA)] == messages

@@ -60,7 +60,7 @@ def test_taken_names_are_not(taken: TakenNames, reason: str, message: str) -> No
     assert (established["status"], established["reason"]) == ("False", "NotAccepted")
 
 
-def test_short_names_that_are_taken_are_told_together() -> None:
+def test_all_conflicting_short_names_are_reported_together() -> None:
     fresh = definition(accepted=False)
     fresh["spec"]["names"]["shortNames"] = ["w", "x", "y"]
     status = named_status(fresh, TakenNames(resources={"w", "x"}), NOW)

@@ -9,7 +9,7 @@ from mooring.apiserver.custom.number_rules import NumberRules, is_whole, number_
 
 
 @pytest.mark.parametrize(
-    ("raw", "type_name", "value", "words"),
+    ("raw", "type_name", "value", "message"),
     [
         pytest.param({"minimum": 1}, "integer", 0, ["a in body should be greater than or equal to 1"], id="too small"),
         pytest.param(
@@ -51,13 +51,13 @@ from mooring.apiserver.custom.number_rules import NumberRules, is_whole, number_
         ),
     ],
 )
-def test_numbers(raw: Document, type_name: str, value: float, words: list[str]) -> None:
-    assert [found[0] for found in NumberRules(raw, type_name, "").findings(value, "a")] == words
+def test_numbers(raw: Document, type_name: str, value: float, message: list[str]) -> None:
+    assert [found[0] for found in NumberRules(raw, type_name, "").findings(value, "a")] == message
 
 
 def test_numbers_of_32_bits() -> None:
     found = list(NumberRules({}, "integer", "int32").findings(2**31, "a"))
-    assert [words for words, _, _ in found] == ["Checked value must be of type integer with format int32 in a"]
+    assert [message for message, _, _ in found] == ["Checked value must be of type integer with format int32 in a"]
 
 
 @pytest.mark.parametrize(

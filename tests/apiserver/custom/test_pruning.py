@@ -1,4 +1,4 @@
-"""Fields that a schema does not have are dropped and told."""
+"""Fields that a schema does not have are dropped and reported."""
 
 from __future__ import annotations
 

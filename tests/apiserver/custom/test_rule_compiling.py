@@ -1,4 +1,4 @@
-"""Rules are compiled, or told what is wrong with them."""
+"""Compilation of CEL rules, and its errors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def compiled(rule: str | Document) -> CompiledRule:
 
 
 @pytest.mark.parametrize(
-    ("rule", "fault"),
+    ("rule", "error"),
     [
         pytest.param("self.a > 1", "", id="fine"),
         pytest.param("self.a", "cel expression must evaluate to a bool", id="no answer"),
@@ -50,14 +50,14 @@ def compiled(rule: str | Document) -> CompiledRule:
         ),
     ],
 )
-def test_rules(rule: str, fault: str) -> None:
+def test_rules(rule: str, error: str) -> None:
     found = compiled(rule)
-    assert found.fault == fault
-    assert (found.program is None) is bool(fault)
+    assert found.error == error
+    assert (found.program is None) is bool(error)
 
 
 @pytest.mark.parametrize(
-    ("message", "fault"),
+    ("message", "error"),
     [
         pytest.param("'a'", "", id="fine"),
         pytest.param("self.a", "messageExpression must evaluate to a string", id="no text"),
@@ -68,8 +68,8 @@ def test_rules(rule: str, fault: str) -> None:
         ),
     ],
 )
-def test_messages(message: str, fault: str) -> None:
-    assert compiled({"rule": "self.a > 1", "messageExpression": message}).message_fault == fault
+def test_messages(message: str, error: str) -> None:
+    assert compiled({"rule": "self.a > 1", "messageExpression": message}).message_error == error
 
 
 def test_what_a_rule_says_of_the_old_value() -> None:
@@ -79,7 +79,7 @@ def test_what_a_rule_says_of_the_old_value() -> None:
     assert (optional.uses_old, optional.is_old_optional) == (True, True)
 
 
-def test_where_a_fault_is_told() -> None:
+def test_the_path_of_an_error() -> None:
     assert compiled({"rule": "self.a > 1", "fieldPath": ".b"}).field_path == "b"
 
 

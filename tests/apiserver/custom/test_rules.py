@@ -1,4 +1,4 @@
-"""What CEL rules say about an object, in the words of kube-apiserver v1.36.4."""
+"""Errors of CEL rules about an object, with the messages of kube-apiserver v1.36.4."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TEXT: Document = {"type": "string"}
 def messages(schema: Document, obj: Any, old: Any = None) -> list[str]:
     rules = rules_of(read_schema(schema))
     assert rules is not None
-    return [fault.message for fault in rules.check(obj, old, None).faults]
+    return [error.message for error in rules.check(obj, old, None).errors]
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_rules_are_found_wherever_they_stand() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rule", "old", "is_refused"),
+    ("rule", "old", "is_rejected"),
     [
         pytest.param("self >= oldSelf", None, False, id="nothing to compare with"),
         pytest.param("self >= oldSelf", 5, True, id="it shrinks"),
@@ -101,9 +101,9 @@ def test_rules_are_found_wherever_they_stand() -> None:
         pytest.param({"rule": "oldSelf.hasValue()", "optionalOldSelf": True}, 1, False, id="but there is one"),
     ],
 )
-def test_transitions(rule: str | Document, old: Any, is_refused: bool) -> None:
+def test_transitions(rule: str | Document, old: Any, is_rejected: bool) -> None:
     before = None if old is None else {"a": old}
-    assert bool(messages(fields(a=ruled(NUMBER, rule)), {"a": 2}, before)) is is_refused
+    assert bool(messages(fields(a=ruled(NUMBER, rule)), {"a": 2}, before)) is is_rejected
 
 
 def test_items_of_a_map_are_compared_by_their_keys() -> None:
@@ -120,7 +120,7 @@ def test_what_was_wrong_before_and_did_not_change_is_a_warning() -> None:
     assert rules is not None
     old, new = {"a": 0}, {"a": 0, "b": 1}
     result = rules.check(new, old, Pair(new, old, schema))
-    assert (result.faults, result.warnings) == ([], ["a: Invalid value: 0: failed rule: self > 1"])
+    assert (result.errors, result.warnings) == ([], ["a: Invalid value: 0: failed rule: self > 1"])
 
 
 def test_an_expensive_rule_ends_the_asking() -> None:

@@ -32,7 +32,7 @@ def _notes(schema: Schema, name: str) -> bool:
     return bool(getattr(schema, f"has_{name}_below"))
 
 
-def test_all_schemas_inside_are_found_wherever_they_stand() -> None:
+def test_all_nested_schemas_are_found() -> None:
     raw = fields(a={"anyOf": [{"pattern": "x"}], "not": {"enum": [1]}}, b={"additionalProperties": {"format": "f"}})
     assert len(list(schemas_in(raw))) == 6
     assert any_schema(raw, lambda schema: schema.get("format") == "f")

@@ -37,7 +37,7 @@ def stored(**rest: Any) -> Document:
 
 
 def messages(obj: Document) -> list[str]:
-    return [fault.message for fault in STRATEGY.validate(obj, call())]
+    return [error.message for error in STRATEGY.validate(obj, call())]
 
 
 def test_creating_drops_the_status() -> None:
@@ -73,7 +73,7 @@ def test_validation(spec: Document, found: list[str]) -> None:
     assert messages(widget(spec=spec)) == found
 
 
-def test_another_kind_is_refused_under_its_own_name() -> None:
+def test_another_kind_is_rejected_under_its_own_name() -> None:
     with pytest.raises(InvalidError) as caught:
         messages({**widget(), "kind": "Gadget"})
     assert caught.value.message == 'Gadget.example.com "a" is invalid: kind: Invalid value: "Gadget": must be Widget'
@@ -107,10 +107,10 @@ def test_writing_the_status_changes_nothing_else() -> None:
     assert STATUS.ignored_fields == (("metadata",), ("spec",))
 
 
-def test_faults_of_a_status_are_told_below_it() -> None:
-    faults = STATUS.validate_update(stored(status={"phase": 1}), stored(), call())
+def test_errors_of_a_status_are_below_it() -> None:
+    errors = STATUS.validate_update(stored(status={"phase": 1}), stored(), call())
     assert (
-        faults[0].message == 'status.phase: Invalid value: "integer": phase in body must be of type string: "integer"'
+        errors[0].message == 'status.phase: Invalid value: "integer": phase in body must be of type string: "integer"'
     )
 
 

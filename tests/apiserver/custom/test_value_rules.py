@@ -1,4 +1,4 @@
-"""Values are checked against their schema, in the words of kube-apiserver v1.36.4."""
+"""Values are validated against their schema, with the messages of kube-apiserver v1.36.4."""
 
 from __future__ import annotations
 
@@ -156,25 +156,25 @@ NEEDS_X_OR_Y = {"type": "object", "anyOf": [{"required": ["x"]}, {"required": ["
 )
 def test_values(held: Document, value: Any, messages: list[str]) -> None:
     rules = ValueRules(fields(spec=held))
-    assert [fault.message for fault in validate_value(rules, {"spec": value})] == messages
+    assert [error.message for error in validate_value(rules, {"spec": value})] == messages
 
 
 def test_the_closest_of_several_alternatives_tells_what_is_wrong() -> None:
     near = {"required": ["a"], "properties": {"a": {"maximum": 1}}}
     rules = ValueRules({**fields(a={"type": "integer"}), "anyOf": [{"required": ["z"]}, near]})
-    assert [fault.message for fault in validate_value(rules, {"a": 5})] == [
+    assert [error.message for error in validate_value(rules, {"a": 5})] == [
         '<nil>: Invalid value: "": "" must validate at least one schema (anyOf)',
         "a: Invalid value: 5: a in body should be less than or equal to 1",
     ]
 
 
-def test_faults_of_a_part_are_told_below_its_path() -> None:
+def test_errors_of_a_part_are_below_its_path() -> None:
     rules = ValueRules(fields(q={"type": "integer"}))
-    faults = validate_value(rules, {"q": "x"}, "status")
-    assert [fault.message for fault in faults] == [
+    errors = validate_value(rules, {"q": "x"}, "status")
+    assert [error.message for error in errors] == [
         'status.q: Invalid value: "string": q in body must be of type integer: "string"'
     ]
-    assert [fault.field for fault in validate_value(rules, 1, "status")] == ["status"]
+    assert [error.field for error in validate_value(rules, 1, "status")] == ["status"]
 
 
 @pytest.mark.parametrize(
@@ -196,14 +196,14 @@ def test_what_was_wrong_before_may_stay(old: Document, new: Document, is_let_pas
 @pytest.mark.parametrize("pattern", ["a*a*a*b", "a+b", "(a+)+b"])
 def test_a_pattern_takes_linear_time(pattern: str) -> None:
     rules = ValueRules({"type": "string", "pattern": pattern})
-    (fault,) = validate_value(rules, "a" * 900_000)
-    assert f"in body should match '{pattern}'" in fault.detail
+    (error,) = validate_value(rules, "a" * 900_000)
+    assert f"in body should match '{pattern}'" in error.detail
 
 
 def test_the_patterns_of_an_object_do_a_bounded_amount_of_work() -> None:
     rules = ValueRules({"type": "array", "items": {"type": "string", "pattern": "a.{900}c"}})
-    faults = validate_value(rules, ["ab" * 500] * 1_000)
-    assert [fault.detail for fault in (faults[0], faults[-1])] == [
+    errors = validate_value(rules, ["ab" * 500] * 1_000)
+    assert [error.detail for error in (errors[0], errors[-1])] == [
         "[0] in body should match 'a.{900}c'",
         "[999] in body is too long to be matched against 'a.{900}c'",
     ]

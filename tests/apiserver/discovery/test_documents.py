@@ -112,7 +112,7 @@ def test_events_lie_in_the_store_as_core_has_them() -> None:
     assert found["resources"][0]["storageVersionHash"] == "r2yiGXH7wu8="
 
 
-def test_custom_kinds_are_told_with_group_and_version() -> None:
+def test_custom_kinds_have_group_and_version() -> None:
     found = discovery(custom("v2")).resource_list("example.com/v2")
     assert found is not None
     widgets, status, scale = found["resources"]
@@ -176,7 +176,7 @@ def test_aggregated() -> None:
     }
 
 
-def test_everything_is_told_anew_when_a_kind_comes_or_goes() -> None:
+def test_discovery_changes_when_a_kind_is_added_or_removed() -> None:
     table = ResourceTable(built_in_resources())
     seen = Discovery(table)
     before = seen.aggregated(is_core=False)

@@ -1,4 +1,4 @@
-"""Addresses of custom objects: what is refused there, as kube-apiserver v1.36.4 refuses it."""
+"""Paths of custom objects that kube-apiserver v1.36.4 rejects."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_addresses(method: str, path: str, is_there: bool) -> None:
         ),
     ],
 )
-def test_refusals(method: str, path: str, kind: type[StatusError], message: str) -> None:
+def test_errors(method: str, path: str, kind: type[StatusError], message: str) -> None:
     with pytest.raises(kind) as caught:
         leads(method, path)
     assert caught.value.message == message

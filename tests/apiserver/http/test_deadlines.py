@@ -37,7 +37,7 @@ async def _worked(deadlines: Deadlines, clock: VirtualClock, seconds: float) -> 
         pytest.param(7.6, 100.0, "cut off at 75", id="too slow, begun just after a look"),
     ],
 )
-def test_who_takes_too_long_is_cut_off(begin_s: float, seconds: float, end: str) -> None:
+def test_a_request_beyond_its_deadline_is_cancelled(begin_s: float, seconds: float, end: str) -> None:
     clock = VirtualClock()
 
     async def story() -> None:

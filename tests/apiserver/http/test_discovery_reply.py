@@ -7,7 +7,7 @@ import pytest
 
 from mooring.apiserver.discovery.documents import Discovery
 from mooring.apiserver.http.discovery_reply import discovery_reply
-from mooring.apiserver.http.limits import DoorLimits
+from mooring.apiserver.http.limits import RequestLimits
 from mooring.apiserver.http.reply import Reply
 from mooring.apiserver.http.request import Incoming
 from mooring.apiserver.resources import ResourceTable, built_in_resources
@@ -27,7 +27,7 @@ def discovery() -> Discovery:
 def ask(path: str, accept: str = JSON, method: str = "GET", **headers: str) -> Reply:
     asked = request(method, path, {"Accept": accept, "User-Agent": "test", "Host": "h:1", **headers})
     parts = [part for part in path.partition("?")[0].split("/") if part]
-    return discovery_reply(discovery(), parts, Incoming(asked, DoorLimits()))
+    return discovery_reply(discovery(), parts, Incoming(asked, RequestLimits()))
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_what_is_not_there(path: str, is_status: bool) -> None:
         ("/apis/apps/v1", "text/html", "406: Not Acceptable"),
     ],
 )
-def test_types_that_nobody_writes(path: str, accept: str, message: str) -> None:
+def test_media_types_that_are_not_produced(path: str, accept: str, message: str) -> None:
     with pytest.raises(StatusError, match=message) as caught:
         ask(path, accept)
     assert caught.value.code == 406

@@ -190,7 +190,7 @@ def test_what_is_watched_whole_goes_out_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("is_first", [pytest.param(True, id="the first"), pytest.param(False, id="another")])
-def test_columns_are_told_with_the_first_row(is_first: bool) -> None:
+def test_columns_come_with_the_first_row(is_first: bool) -> None:
     table = read(replace(PLAIN, form=Form.TABLE).watched(CONFIG_MAPS, ONE, is_first=is_first))
     assert table["columnDefinitions"] == (list(COLUMNS) if is_first else None)
     assert table["metadata"] == {"resourceVersion": "7"}

@@ -10,7 +10,7 @@ import aiohttp
 import msgspec
 import pytest
 
-from mooring.apiserver.http.limits import DoorLimits
+from mooring.apiserver.http.limits import RequestLimits
 from mooring.kit.clock import SystemClock
 from mooring.kit.loop import run_real
 from mooring.kit.tasks import TaskGroup, run_bounded
@@ -25,11 +25,11 @@ HEAD = f"Host: a\r\nAuthorization: Bearer {ADMIN_TOKEN}\r\nContent-Type: applica
 Story = Callable[[Served], Coroutine[Any, Any, None]]
 
 
-def play(story: Story, limits: DoorLimits, store: MemoryStore | None = None) -> None:
+def play(story: Story, limits: RequestLimits, store: MemoryStore | None = None) -> None:
     async def playing() -> None:
         async with asyncio.timeout(LIMIT_S), served(limits, store=store) as api:
             await story(api)
-            assert api.door.failures == 0
+            assert api.handler.failures == 0
 
     run_real(playing())
 
@@ -55,7 +55,7 @@ def test_a_body_that_is_too_long_is_413() -> None:
         assert document["message"] == "Request entity too large: limit is 5000"
         assert await api.create_config_map("after") == 201
 
-    play(story, DoorLimits(body_bytes_max=5_000))
+    play(story, RequestLimits(body_bytes_max=5_000))
 
 
 def test_a_body_in_pieces_that_is_too_long_is_413() -> None:
@@ -67,7 +67,7 @@ def test_a_body_in_pieces_that_is_too_long_is_413() -> None:
         async with api.session.post(api.url(CONFIG_MAPS), data=pieces()) as response:
             assert (response.status, (await response.json())["code"]) == (413, 413)
 
-    play(story, DoorLimits(body_bytes_max=5_000))
+    play(story, RequestLimits(body_bytes_max=5_000))
 
 
 @pytest.mark.parametrize(
@@ -90,13 +90,13 @@ def test_a_body_in_pieces_that_is_too_long_is_413() -> None:
         pytest.param("FROB /version HTTP/1.1\r\nHost: a\r\n", b"405", id="a method that nobody knows"),
     ],
 )
-def test_a_bad_head_is_refused_and_the_next_client_is_served(head: str, code: bytes) -> None:
+def test_a_bad_head_is_rejected_and_the_next_client_is_served(head: str, code: bytes) -> None:
     async def story(api: Served) -> None:
         answer = await raw(api, head + "Connection: close\r\n\r\n")
         assert answer[:12] in (b"HTTP/1.1 " + code, b"HTTP/1.0 " + code), answer[:200]
         assert await api.create_config_map("after") == 201
 
-    play(story, DoorLimits())
+    play(story, RequestLimits())
 
 
 # ------------------------------------------------------------------------------------------------------ counts
@@ -107,7 +107,7 @@ def test_more_requests_than_fit_are_429_with_a_time_to_come_back() -> None:
         body = b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"slow"}}'
         reader, writer = await asyncio.open_connection("127.0.0.1", api.server.port)
         writer.write(f"POST {CONFIG_MAPS} HTTP/1.1\r\n{HEAD}Content-Length: {len(body)}\r\n\r\n".encode() + body[:10])
-        await until(lambda: api.door.requests_open == 1)
+        await until(lambda: api.handler.requests_open == 1)
         async with api.session.get(api.url("/api/v1/namespaces")) as response:
             document = await response.json()
         assert (response.status, response.headers["Retry-After"]) == (429, "1")
@@ -122,22 +122,22 @@ def test_more_requests_than_fit_are_429_with_a_time_to_come_back() -> None:
         async with api.session.get(api.url("/livez")) as response:
             assert response.status == 200
 
-    play(story, DoorLimits(requests_max=1))
+    play(story, RequestLimits(requests_max=1))
 
 
 def test_more_watches_than_fit_are_429_with_a_time_to_come_back() -> None:
     async def story(api: Served) -> None:
         first = await api.session.get(api.url(CONFIG_MAPS + "?watch=1"))
-        await until(lambda: api.door.watches_open == 1)
+        await until(lambda: api.handler.watches_open == 1)
         async with api.session.get(api.url(CONFIG_MAPS + "?watch=1")) as second:
             assert (second.status, second.headers["Retry-After"]) == (429, "1")
         first.close()
-        await until(lambda: api.door.watches_open == 0)
+        await until(lambda: api.handler.watches_open == 0)
         third = await api.session.get(api.url(CONFIG_MAPS + "?watch=1"))
         assert third.status == 200
         third.close()
 
-    play(story, DoorLimits(watches_max=1))
+    play(story, RequestLimits(watches_max=1))
 
 
 def test_a_request_that_takes_too_long_is_504() -> None:
@@ -150,7 +150,7 @@ def test_a_request_that_takes_too_long_is_504() -> None:
         assert b"Timeout: request did not complete within the allotted timeout" in text
         writer.close()
 
-    play(story, DoorLimits(request_s_max=0.1))
+    play(story, RequestLimits(request_s_max=0.1))
 
 
 # ----------------------------------------------------------------------------------------------------- watches
@@ -159,7 +159,7 @@ def test_a_request_that_takes_too_long_is_504() -> None:
 def test_a_watch_that_is_behind_by_more_than_the_store_remembers_hears_410() -> None:
     async def story(api: Served) -> None:
         watch = await api.session.get(api.url(CONFIG_MAPS + "?watch=1&resourceVersion=0"), read_bufsize=1_024)
-        await until(lambda: api.door.watches_open == 1)
+        await until(lambda: api.handler.watches_open == 1)
         for number in range(60):
             assert await api.create_config_map(f"large-{number}", {"text": "x" * 200_000}) == 201
         lines = (await watch.read()).splitlines()
@@ -167,13 +167,13 @@ def test_a_watch_that_is_behind_by_more_than_the_store_remembers_hears_410() -> 
         assert (last["type"], last["object"]["code"], last["object"]["reason"]) == ("ERROR", 410, "Expired")
         assert 0 < len(lines) - 1 < 60
 
-    play(story, DoorLimits(), MemoryStore(buffer_max=10, changes_max=20))
+    play(story, RequestLimits(), MemoryStore(buffer_max=10, changes_max=20))
 
 
 def test_a_watch_that_is_behind_by_less_goes_on_where_it_stood() -> None:
     async def story(api: Served) -> None:
         watch = await api.session.get(api.url(CONFIG_MAPS + "?watch=1&resourceVersion=0"), read_bufsize=1_024)
-        await until(lambda: api.door.watches_open == 1)
+        await until(lambda: api.handler.watches_open == 1)
         for number in range(60):
             assert await api.create_config_map(f"large-{number}", {"text": "x" * 200_000}) == 201
         names: list[str] = []
@@ -184,7 +184,7 @@ def test_a_watch_that_is_behind_by_less_goes_on_where_it_stood() -> None:
         assert [name for name in names if name.startswith("large-")] == [f"large-{number}" for number in range(60)]
         watch.close()
 
-    play(story, DoorLimits(), MemoryStore(buffer_max=10))
+    play(story, RequestLimits(), MemoryStore(buffer_max=10))
 
 
 def test_two_hundred_watches_see_every_change_in_its_order() -> None:
@@ -200,24 +200,24 @@ def test_two_hundred_watches_see_every_change_in_its_order() -> None:
         return b"".join(parts)
 
     async def story(api: Served) -> None:
-        url = api.url(CONFIG_MAPS + f"?watch=1&resourceVersion={await api.desk.store.revision()}")
+        url = api.url(CONFIG_MAPS + f"?watch=1&resourceVersion={await api.api_server.store.revision()}")
         opened = await run_bounded(lambda _: _opened(api, url), range(watches), limit=20, name="opening")
-        await until(lambda: api.door.watches_open == watches)
+        await until(lambda: api.handler.watches_open == watches)
         async with TaskGroup("watches") as group:
             tasks = [group.start(read(response), name=f"{number}") for number, response in enumerate(opened)]
             for number in range(changes):
                 assert await api.create_config_map(f"map-{number}") == 201
             assert await api.create_config_map("the-last") == 201
-        told = {task.result() for task in tasks}
-        assert len(told) == 1
-        events = [msgspec.json.decode(line) for line in told.pop().splitlines()]
+        shown = {task.result() for task in tasks}
+        assert len(shown) == 1
+        events = [msgspec.json.decode(line) for line in shown.pop().splitlines()]
         assert [event["type"] for event in events] == ["ADDED"] * (changes + 1)
         names = [event["object"]["metadata"]["name"] for event in events]
         assert names == [*(f"map-{number}" for number in range(changes)), "the-last"]
         revisions = [int(event["object"]["metadata"]["resourceVersion"]) for event in events]
         assert revisions == sorted(set(revisions))
 
-    play(story, DoorLimits())
+    play(story, RequestLimits())
 
 
 async def _opened(api: Served, url: str) -> aiohttp.ClientResponse:

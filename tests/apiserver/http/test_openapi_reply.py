@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from mooring.apiserver.discovery.documents import Discovery
-from mooring.apiserver.http.limits import DoorLimits
+from mooring.apiserver.http.limits import RequestLimits
 from mooring.apiserver.http.openapi_reply import openapi_reply
 from mooring.apiserver.http.reply import Reply
 from mooring.apiserver.http.request import Incoming
@@ -25,7 +25,7 @@ def openapi() -> OpenApi:
 
 def ask(path: str, accept: str = "application/json", **headers: str) -> Reply:
     asked = request("GET", path, {"Accept": accept, **headers})
-    return openapi_reply(openapi(), path.partition("?")[0], Incoming(asked, DoorLimits()))
+    return openapi_reply(openapi(), path.partition("?")[0], Incoming(asked, RequestLimits()))
 
 
 def digest() -> str:

@@ -1,4 +1,4 @@
-"""Watches: what their clients are told, in which order, and how they end."""
+"""Watches: the events that clients get, their order, and how watches end."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ METADATA = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
 Line = dict[str, Any]
 
 
-class Told:
+class Watching:
     """A watch, and a cluster in which something happens."""
 
     def __init__(self, api: Served) -> None:
@@ -41,7 +41,7 @@ class Told:
             return document
 
     async def revision(self) -> str:
-        return str(await self.api.desk.store.revision())
+        return str(await self.api.api_server.store.revision())
 
     @asynccontextmanager
     async def watch(self, query: str, accept: str = "application/json") -> AsyncIterator[aiohttp.ClientResponse]:
@@ -51,13 +51,13 @@ class Told:
             yield response
 
 
-def play(story: Callable[[Told], Awaitable[None]]) -> None:
+def play(story: Callable[[Watching], Awaitable[None]]) -> None:
     async def playing() -> None:
         async with asyncio.timeout(LIMIT_S), served() as api:
-            told = Told(api)
-            await told.write("POST", "old", data={"x": "1"}, metadata={"labels": {"app": "web"}})
-            await story(told)
-            assert api.door.failures == 0
+            shown = Watching(api)
+            await shown.write("POST", "old", data={"x": "1"}, metadata={"labels": {"app": "web"}})
+            await story(shown)
+            assert api.handler.failures == 0
 
     run_real(playing())
 
@@ -71,7 +71,7 @@ async def rest_of(response: aiohttp.ClientResponse) -> list[Line]:
     return [json.loads(line) for line in (await response.read()).splitlines()]
 
 
-def words(lines: Sequence[Line]) -> list[str]:
+def expected_message(lines: Sequence[Line]) -> list[str]:
     return [f"{line['type']} {line['object']['metadata'].get('name', '')}".strip() for line in lines]
 
 
@@ -99,10 +99,10 @@ def words(lines: Sequence[Line]) -> list[str]:
     ],
 )
 def test_what_comes_before_the_changes(query: str, first: list[str]) -> None:
-    async def story(told: Told) -> None:
-        async with told.watch(query.replace("NOW", await told.revision())) as response:
-            assert words(await lines_of(response, len(first))) == first
-            created = await told.write("POST", "old-2", metadata={"labels": {"app": "web"}})
+    async def story(shown: Watching) -> None:
+        async with shown.watch(query.replace("NOW", await shown.revision())) as response:
+            assert expected_message(await lines_of(response, len(first))) == first
+            created = await shown.write("POST", "old-2", metadata={"labels": {"app": "web"}})
             if "Selector" not in query:
                 (line,) = await lines_of(response, 1)
                 assert line == {"type": "ADDED", "object": created}
@@ -111,9 +111,9 @@ def test_what_comes_before_the_changes(query: str, first: list[str]) -> None:
 
 
 def test_the_end_of_the_present_state_is_marked() -> None:
-    async def story(told: Told) -> None:
+    async def story(shown: Watching) -> None:
         query = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
-        async with told.watch(query) as response:
+        async with shown.watch(query) as response:
             _, mark = await lines_of(response, 2)
         assert mark == {
             "type": "BOOKMARK",
@@ -121,7 +121,7 @@ def test_the_end_of_the_present_state_is_marked() -> None:
                 "kind": "ConfigMap",
                 "apiVersion": "v1",
                 "metadata": {
-                    "resourceVersion": await told.revision(),
+                    "resourceVersion": await shown.revision(),
                     "annotations": {"k8s.io/initial-events-end": "true"},
                 },
             },
@@ -133,12 +133,12 @@ def test_the_end_of_the_present_state_is_marked() -> None:
 # ------------------------------------------------------------------------------------------------- the changes
 
 
-async def life_of_one(told: Told) -> None:
-    await told.write("POST", "one", metadata={"labels": {"app": "web"}})
-    await told.write("PATCH", "one", data={"x": "2"})
-    await told.write("PATCH", "one", metadata={"labels": {"app": "db"}})
-    await told.write("PATCH", "one", metadata={"labels": {"app": "web"}})
-    await told.write("DELETE", "one")
+async def life_of_one(shown: Watching) -> None:
+    await shown.write("POST", "one", metadata={"labels": {"app": "web"}})
+    await shown.write("PATCH", "one", data={"x": "2"})
+    await shown.write("PATCH", "one", metadata={"labels": {"app": "db"}})
+    await shown.write("PATCH", "one", metadata={"labels": {"app": "web"}})
+    await shown.write("DELETE", "one")
 
 
 @pytest.mark.parametrize(
@@ -155,33 +155,33 @@ async def life_of_one(told: Told) -> None:
     ],
 )
 def test_a_life_as_watches_tell_it(query: str, heard: list[str]) -> None:
-    async def story(told: Told) -> None:
-        since = await told.revision()
-        await life_of_one(told)
+    async def story(shown: Watching) -> None:
+        since = await shown.revision()
+        await life_of_one(shown)
         query_since = f"resourceVersion={since}&{query}"
-        async with told.watch(query_since) as one, told.watch(query_since) as another:
+        async with shown.watch(query_since) as one, shown.watch(query_since) as another:
             lines = await lines_of(one, len(heard))
             assert await lines_of(another, len(heard)) == lines
-        assert words(lines) == heard
+        assert expected_message(lines) == heard
         revisions = [int(line["object"]["metadata"]["resourceVersion"]) for line in lines]
         assert revisions == sorted(set(revisions))
 
     play(story)
 
 
-def test_those_who_ask_the_same_are_told_the_same_wherever_they_came_in() -> None:
-    async def story(told: Told) -> None:
-        since = f"resourceVersion={await told.revision()}"
-        async with told.watch(since) as first:
-            await told.write("POST", "one")
+def test_watches_with_the_same_query_get_the_same_events() -> None:
+    async def story(shown: Watching) -> None:
+        since = f"resourceVersion={await shown.revision()}"
+        async with shown.watch(since) as first:
+            await shown.write("POST", "one")
             before = await lines_of(first, 1)
-            async with told.watch(since) as second, told.watch(f"resourceVersion={await told.revision()}") as third:
-                await told.write("POST", "two")
-                await told.write("DELETE", "one")
+            async with shown.watch(since) as second, shown.watch(f"resourceVersion={await shown.revision()}") as third:
+                await shown.write("POST", "two")
+                await shown.write("DELETE", "one")
                 heard = await lines_of(first, 2)
                 assert await lines_of(second, 3) == before + heard
                 assert await lines_of(third, 2) == heard
-                assert words(before + heard) == ["ADDED one", "ADDED two", "DELETED one"]
+                assert expected_message(before + heard) == ["ADDED one", "ADDED two", "DELETED one"]
 
     play(story)
 
@@ -198,10 +198,10 @@ def test_those_who_ask_the_same_are_told_the_same_wherever_they_came_in() -> Non
     ],
 )
 def test_the_form_of_an_object(accept: str, kind: str) -> None:
-    async def story(told: Told) -> None:
-        async with told.watch("allowWatchBookmarks=true", accept) as response:
+    async def story(shown: Watching) -> None:
+        async with shown.watch("allowWatchBookmarks=true", accept) as response:
             lines = await lines_of(response, 2)
-            await told.write("POST", "one")
+            await shown.write("POST", "one")
             lines += await lines_of(response, 1)
         assert [line["object"]["kind"] for line in lines] == [kind] * 3
         assert [line["type"] for line in lines] == ["ADDED", "BOOKMARK", "ADDED"]
@@ -210,10 +210,10 @@ def test_the_form_of_an_object(accept: str, kind: str) -> None:
 
 
 def test_only_the_first_row_of_a_table_says_what_its_columns_are() -> None:
-    async def story(told: Told) -> None:
-        async with told.watch(f"resourceVersion={await told.revision()}", TABLE) as response:
+    async def story(shown: Watching) -> None:
+        async with shown.watch(f"resourceVersion={await shown.revision()}", TABLE) as response:
             for name in ("one", "two", "three"):
-                await told.write("POST", name)
+                await shown.write("POST", name)
             tables = [line["object"] for line in await lines_of(response, 3)]
         assert [bool(table["columnDefinitions"]) for table in tables] == [True, False, False]
         assert [table["rows"][0]["cells"][0] for table in tables] == ["one", "two", "three"]
@@ -225,30 +225,30 @@ def test_only_the_first_row_of_a_table_says_what_its_columns_are() -> None:
 
 
 def test_a_watch_ends_in_order_when_its_time_is_over() -> None:
-    async def story(told: Told) -> None:
-        async with told.watch(f"resourceVersion={await told.revision()}&timeoutSeconds=1") as response:
+    async def story(shown: Watching) -> None:
+        async with shown.watch(f"resourceVersion={await shown.revision()}&timeoutSeconds=1") as response:
             assert await rest_of(response) == []
-        assert told.api.door.watches_open == 0
+        assert shown.api.handler.watches_open == 0
 
     play(story)
 
 
-def test_what_is_to_come_is_waited_for_without_a_word() -> None:
-    async def story(told: Told) -> None:
-        async with told.watch("resourceVersion=9999999&timeoutSeconds=1") as response:
-            await told.write("POST", "one")
+def test_a_watch_from_a_future_version_waits() -> None:
+    async def story(shown: Watching) -> None:
+        async with shown.watch("resourceVersion=9999999&timeoutSeconds=1") as response:
+            await shown.write("POST", "one")
             assert await rest_of(response) == []
 
     play(story)
 
 
-def test_who_comes_from_a_forgotten_past_is_told_so_and_has_to_list_again() -> None:
-    async def story(told: Told) -> None:
-        since = await told.revision()
-        await told.write("POST", "one")
-        await told.write("POST", "two")
-        await told.api.desk.store.compact(await told.api.desk.store.revision())
-        async with told.watch(f"resourceVersion={since}") as response:
+def test_a_watch_from_a_compacted_version_ends_with_410() -> None:
+    async def story(shown: Watching) -> None:
+        since = await shown.revision()
+        await shown.write("POST", "one")
+        await shown.write("POST", "two")
+        await shown.api.api_server.store.compact(await shown.api.api_server.store.revision())
+        async with shown.watch(f"resourceVersion={since}") as response:
             (line,) = await rest_of(response)
         assert line["type"] == "ERROR"
         assert (line["object"]["code"], line["object"]["reason"]) == (410, "Expired")
@@ -258,7 +258,7 @@ def test_who_comes_from_a_forgotten_past_is_told_so_and_has_to_list_again() -> N
 
 BAD_LABELS = "found '==', expected: !, identifier, or 'end of string'"
 BAD_FIELD = '"spec.x" is not a known field selector: only "metadata.name", "metadata.namespace"'
-REFUSALS: Mapping[str, tuple[int, str]] = {
+ERRORS: Mapping[str, tuple[int, str]] = {
     "resourceVersion=x": (500, 'resourceVersion: Invalid value: "x"'),
     "labelSelector===": (400, BAD_LABELS),
     "labelSelector===&resourceVersion=x": (400, BAD_LABELS),
@@ -270,15 +270,15 @@ REFUSALS: Mapping[str, tuple[int, str]] = {
     "sendInitialEvents=true&fieldSelector=spec.x%3D1": (422, "sendInitialEvents requires setting"),
     "resourceVersionMatch=Exact&resourceVersion=1": (422, "resourceVersionMatch is forbidden for watch unless"),
 }
-"""By what is asked for. Of two faults the one is told that kube-apiserver finds first."""
+"""By parameter. Of two errors, the one is reported that kube-apiserver finds first."""
 
 
-@pytest.mark.parametrize("query", REFUSALS)
-def test_what_cannot_be_watched_is_refused_before_anything_is_sent(query: str) -> None:
-    code, message = REFUSALS[query]
+@pytest.mark.parametrize("query", ERRORS)
+def test_an_invalid_watch_fails_before_the_response_starts(query: str) -> None:
+    code, message = ERRORS[query]
 
-    async def story(told: Told) -> None:
-        async with told.api.session.get(told.api.url(f"{CONFIG_MAPS}?watch=1&{query}")) as response:
+    async def story(shown: Watching) -> None:
+        async with shown.api.session.get(shown.api.url(f"{CONFIG_MAPS}?watch=1&{query}")) as response:
             document = await response.json()
         assert (response.status, document["kind"]) == (code, "Status")
         assert message in document["message"]

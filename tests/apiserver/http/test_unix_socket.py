@@ -11,9 +11,9 @@ import pytest
 
 from mooring.api.kinds import POD
 from mooring.apiserver.access.users import MASTERS_GROUP, User
-from mooring.apiserver.assembly import Settings, open_desk
-from mooring.apiserver.http.door import Door
-from mooring.apiserver.http.limits import DoorLimits
+from mooring.apiserver.assembly import Settings, open_api_server
+from mooring.apiserver.http.handler import RequestHandler
+from mooring.apiserver.http.limits import RequestLimits
 from mooring.apiserver.http.server import unix_listener
 from mooring.client.errors import NoAnswerError, UnauthorizedError
 from mooring.client.http.client import HttpClient, HttpLimits
@@ -23,7 +23,7 @@ from mooring.kit.clock import SystemClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run_real
 from mooring.store.memory import MemoryStore
-from tests.apiserver.desks import TOKEN_KEY
+from tests.apiserver.servers import TOKEN_KEY
 from tests.client.contract import ClientContract
 from tests.client.contract_play import NS, Play, Scenario
 from tests.client.objects import at, pod, read
@@ -38,12 +38,12 @@ def play_over_socket(scenario: Scenario, token: str = TOKEN) -> None:
     settings = Settings(TOKEN_KEY, users, disabled_admission_plugins=frozenset(("ServiceAccount",)))
 
     async def play() -> None:
-        clock, limits = SystemClock(), DoorLimits()
+        clock, limits = SystemClock(), RequestLimits()
         with TemporaryDirectory() as folder:
             path = Path(folder) / "api.sock"
             async with (
-                open_desk(MemoryStore(), clock, Entropy(1), settings) as desk,
-                unix_listener(Door(desk, limits), limits, path),
+                open_api_server(MemoryStore(), clock, Entropy(1), settings) as api_server,
+                unix_listener(RequestHandler(api_server, limits), limits, path),
                 HttpClient(
                     Connection(f"{UNIX}{path}", credentials=FixedCredentials(Identity(bearer(token)))),
                     clock,

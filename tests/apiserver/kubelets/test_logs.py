@@ -76,7 +76,7 @@ def test_a_log_is_read_with_our_certificate(tmp_path: Path) -> None:
     assert asked == [("/containerLogs/ns/web/a?tailLines=2", subject)]
 
 
-def test_a_followed_log_comes_as_it_is_written_and_the_kubelet_notices_who_goes(tmp_path: Path) -> None:
+def test_a_followed_log_is_streamed_until_the_client_disconnects(tmp_path: Path) -> None:
     server, client = keys(tmp_path)
 
     async def main() -> None:
@@ -124,7 +124,7 @@ def test_a_kubelet_that_breaks_off_ends_the_log(tmp_path: Path) -> None:
     assert run_real(main()) == b"one\n"
 
 
-def test_what_a_kubelet_refuses(tmp_path: Path) -> None:
+def test_error_responses_of_a_kubelet(tmp_path: Path) -> None:
     server, client = keys(tmp_path)
 
     async def page(request: web.BaseRequest) -> web.StreamResponse:
@@ -138,7 +138,7 @@ def test_what_a_kubelet_refuses(tmp_path: Path) -> None:
     run_real(main())
 
 
-def refusal(port_of: Callable[[], Awaitable[int]], host: str) -> str:
+def raised(port_of: Callable[[], Awaitable[int]], host: str) -> str:
     async def main() -> str:
         async with KubeletLogs(unverified_tls) as logs:
             port = await port_of()
@@ -167,13 +167,13 @@ async def nobody() -> int:
     ],
     ids=["nobody listens", "nobody listens on version 6", "no such host"],
 )
-def test_nobody_answers(host: str, why: str) -> None:
+def test_an_unreachable_kubelet(host: str, why: str) -> None:
     shown = f"[{host}]" if ":" in host else host
     where = f'Get "https://{shown}:PORT/containerLogs/ns/web/a?follow=true": '
-    assert refusal(nobody, host).startswith(where + why)
+    assert raised(nobody, host).startswith(where + why)
 
 
-def test_somebody_else_answers() -> None:
+def test_a_server_without_tls_answers() -> None:
     async def page(request: web.BaseRequest) -> web.StreamResponse:
         return web.Response(text="hello")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.apiserver.kubelets.words import redirected, refused
+from mooring.apiserver.kubelets.words import error_of_response, redirected
 
 
 @pytest.mark.parametrize(
@@ -23,13 +23,13 @@ from mooring.apiserver.kubelets.words import redirected, refused
         ),
     ],
 )
-def test_a_kubelet_refuses(code: int, body: bytes, reason: str, message: str) -> None:
-    error = refused(code, body, "web")
+def test_error_responses(code: int, body: bytes, reason: str, message: str) -> None:
+    error = error_of_response(code, body, "web")
     assert (error.code, error.reason, error.message) == (code, reason, message)
 
 
-def test_what_it_is_about_is_told() -> None:
-    error = refused(404, b"no", "web")
+def test_the_details_name_the_pod() -> None:
+    error = error_of_response(404, b"no", "web")
     assert (error.details, error.causes) == ({"name": "web", "kind": "pods/log"}, ())
 
 

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from mooring.api.document import Document
 from mooring.api.kinds import LEASE, LIMIT_RANGE, POD, RESOURCE_QUOTA
-from mooring.apiserver.desk import Desk
 from mooring.apiserver.loopback import LoopbackClient
+from mooring.apiserver.server import ApiServer
 from mooring.client.errors import NotFoundError, StatusError
 from mooring.client.interface import PatchForm
 from mooring.kit.clock import format_rfc3339_micro
-from tests.apiserver.desks import with_desk
 from tests.apiserver.pod_strategies import NAMES, PODS, VALID
+from tests.apiserver.servers import with_api_server
 from tests.client.objects import read
 
 NS, LEASES = "default", "kube-node-lease"
@@ -58,7 +58,7 @@ async def one_by_one(client: LoopbackClient, template: Document, names: Sequence
 def outcomes(template: Document, names: Sequence[str], policies: Sequence[str], *, is_batch: bool) -> list[object]:
     found: list[object] = []
 
-    async def scenario(desk: Desk, client: LoopbackClient) -> None:
+    async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
         if "limits" in policies:
             await client.create(LIMIT_RANGE, NS, LIMITS)
         if "quota" in policies:
@@ -73,7 +73,7 @@ def outcomes(template: Document, names: Sequence[str], policies: Sequence[str], 
                 assert await client.get(POD, NS, name["name"]) == each
         found.append(len((await client.list(POD)).items))
 
-    with_desk(scenario)
+    with_api_server(scenario)
     return found
 
 
@@ -93,13 +93,13 @@ def test_create_many_equals_create_in_a_loop(
 
 @pytest.mark.parametrize("count", [1, 100])
 def test_every_pod_gets_a_name_and_a_uid_of_its_own(count: int) -> None:
-    async def scenario(desk: Desk, client: LoopbackClient) -> None:
+    async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
         template = {**VALID, "metadata": {"generateName": "web-"}}
         made: Any = [read(each) for each in await client.create_many(POD, NS, template, [""] * count) if each]  # type: ignore[arg-type]
         for field in ("name", "uid", "resourceVersion"):
             assert len({pod["metadata"][field] for pod in made}) == count
 
-    with_desk(scenario)
+    with_api_server(scenario)
 
 
 def lease(name: str) -> Document:
@@ -113,13 +113,13 @@ def test_renewing_leases_equals_patching_them(renew_time_s: float, is_managed_by
     found: dict[bool, list[object]] = {}
     for is_batch in (True, False):
 
-        async def scenario(desk: Desk, client: LoopbackClient, is_batch: bool = is_batch) -> None:
+        async def scenario(api_server: ApiServer, client: LoopbackClient, is_batch: bool = is_batch) -> None:
             for name in ("a", "b"):
                 await client.create(LEASE, LEASES, lease(name))
             if is_managed_by_another:
                 labels = {"metadata": {"labels": {"x": "y"}}}
                 await client.patch(LEASE, LEASES, "a", labels, form=PatchForm.MERGE)
-            await desk.clock.wait(10.0)
+            await api_server.clock.wait(10.0)
             patch = {"spec": {"renewTime": format_rfc3339_micro(renew_time_s)}}
             if is_batch:
                 assert await client.renew_leases(LEASES, ["a", "b"], renew_time_s) == [None, None]
@@ -131,15 +131,15 @@ def test_renewing_leases_equals_patching_them(renew_time_s: float, is_managed_by
                 del each["metadata"]["uid"]
             found[is_batch] = [msgspec.json.encode(each) for each in stored]
 
-        with_desk(scenario)
+        with_api_server(scenario)
     assert found[True] == found[False]
 
 
 def test_a_missing_lease_does_not_stop_the_others() -> None:
-    async def scenario(desk: Desk, client: LoopbackClient) -> None:
+    async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
         await client.create(LEASE, LEASES, lease("a"))
         missing, renewed = await client.renew_leases(LEASES, ["missing", "a"], 1_800_000_000.0)
         assert isinstance(missing, NotFoundError)
         assert renewed is None
 
-    with_desk(scenario)
+    with_api_server(scenario)

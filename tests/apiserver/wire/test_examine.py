@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from mooring.api.schema.tables import struct_named
-from mooring.apiserver.wire.examine import STRICT_FAULTS_MAX, DecodingError, examine, repeated_fields
+from mooring.apiserver.wire.examine import STRICT_ERRORS_MAX, DecodingError, examine, repeated_fields
 from mooring.apiserver.wire.json_text import parse_carefully
 
 CANNOT = "json: cannot unmarshal"
@@ -20,7 +20,7 @@ def container(**fields: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("raw", "fault"),
+    ("raw", "error"),
     [
         ({"metadata": "x"}, f"{CANNOT} string into Go struct field Pod.metadata of type v1.ObjectMeta"),
         ({"metadata": {"uid": 5}}, f"{CANNOT} number into Go struct field ObjectMeta.metadata.uid of type types.UID"),
@@ -68,14 +68,14 @@ def container(**fields: Any) -> Any:
     ],
     ids=lambda value: repr(value)[:50],
 )
-def test_a_wrong_type_is_told_with_its_path(raw: Any, fault: str) -> None:
+def test_a_wrong_type_has_a_path(raw: Any, error: str) -> None:
     with pytest.raises(DecodingError) as raised:
         examine(struct_named("core", "Pod"), raw)
-    assert str(raised.value) == fault
+    assert str(raised.value) == error
 
 
 @pytest.mark.parametrize(
-    ("raw", "fault"),
+    ("raw", "error"),
     [
         pytest.param(
             {"metadata": {"name": 5, "generation": "x"}},
@@ -99,10 +99,10 @@ def test_a_wrong_type_is_told_with_its_path(raw: Any, fault: str) -> None:
         ),
     ],
 )
-def test_which_fault_wins(raw: Any, fault: str) -> None:
+def test_which_error_is_reported(raw: Any, error: str) -> None:
     with pytest.raises(DecodingError) as raised:
         examine(struct_named("core", "ConfigMap"), raw)
-    assert str(raised.value) == fault
+    assert str(raised.value) == error
 
 
 def test_numbers_are_quoted_as_they_were_written() -> None:
@@ -112,7 +112,7 @@ def test_numbers_are_quoted_as_they_were_written() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "faults"),
+    ("text", "errors"),
     [
         pytest.param(
             '{"kind":"a","kind":"b","metadata":{"foo":1,"foo":2,"labels":{"x":"1","x":"2","x":"3"}},"data":null,"data":{}}',
@@ -140,16 +140,16 @@ def test_numbers_are_quoted_as_they_were_written() -> None:
         ),
     ],
 )
-def test_unknown_and_repeated_fields_are_strict_faults(text: str, faults: list[str]) -> None:
-    assert examine(struct_named("core", "ConfigMap"), parse_carefully(text.encode())) == faults
+def test_unknown_and_repeated_fields_are_strict_errors(text: str, errors: list[str]) -> None:
+    assert examine(struct_named("core", "ConfigMap"), parse_carefully(text.encode())) == errors
 
 
-def test_there_is_an_end_to_strict_faults() -> None:
-    raw = {f"f{index}": 1 for index in range(STRICT_FAULTS_MAX + 5)}
-    assert len(examine(struct_named("core", "ConfigMap"), raw)) == STRICT_FAULTS_MAX
+def test_the_maximum_of_strict_errors() -> None:
+    raw = {f"f{index}": 1 for index in range(STRICT_ERRORS_MAX + 5)}
+    assert len(examine(struct_named("core", "ConfigMap"), raw)) == STRICT_ERRORS_MAX
 
 
-def test_a_path_can_be_put_before_strict_faults() -> None:
+def test_a_path_can_be_put_before_strict_errors() -> None:
     assert examine(struct_named("meta", "ObjectMeta"), {"foo": 1}, "metadata") == ['unknown field "metadata.foo"']
 
 
@@ -167,7 +167,7 @@ def schema(**fields: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("raw", "fault"),
+    ("raw", "error"),
     [
         (
             schema(items={"externalDocs": {"url": 5}}),
@@ -183,7 +183,7 @@ def schema(**fields: Any) -> Any:
     ],
     ids=["a schema in items", "neither schema nor bool", "a number among names"],
 )
-def test_schemas_in_schemas_have_decoders_of_their_own(raw: Any, fault: str) -> None:
+def test_schemas_in_schemas_have_decoders_of_their_own(raw: Any, error: str) -> None:
     with pytest.raises(DecodingError) as raised:
         examine(struct_named("apiextensions", "CustomResourceDefinition"), raw)
-    assert str(raised.value) == fault
+    assert str(raised.value) == error

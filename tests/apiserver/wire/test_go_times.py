@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.apiserver.wire.go_times import TimeFault, canonical_micro_time, canonical_time
+from mooring.apiserver.wire.go_times import TimeFormatError, canonical_micro_time, canonical_time
 
 TIME = "2006-01-02T15:04:05Z07:00"
 MICRO = "2006-01-02T15:04:05.000000Z07:00"
@@ -26,7 +26,7 @@ def test_a_time_is_canonical(text: str, expected: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "fault"),
+    ("text", "error"),
     [
         pytest.param("x", f'parsing time "x" as "{TIME}": cannot parse "x" as "2006"', id="no year"),
         pytest.param("2020", f'parsing time "2020" as "{TIME}": cannot parse "" as "-"', id="nothing but a year"),
@@ -53,10 +53,10 @@ def test_a_time_is_canonical(text: str, expected: str | None) -> None:
         ),
     ],
 )
-def test_what_is_no_time_is_refused_in_the_words_of_go(text: str, fault: str) -> None:
-    with pytest.raises(TimeFault) as raised:
+def test_invalid_times_have_the_message_of_go(text: str, error: str) -> None:
+    with pytest.raises(TimeFormatError) as raised:
         canonical_time(text)
-    assert str(raised.value) == fault
+    assert str(raised.value) == error
 
 
 @pytest.mark.parametrize(
@@ -80,6 +80,6 @@ def test_a_micro_time_is_canonical(text: str, expected: str | None) -> None:
     ],
 )
 def test_a_micro_time_needs_six_digits(text: str, rest: str, element: str) -> None:
-    with pytest.raises(TimeFault) as raised:
+    with pytest.raises(TimeFormatError) as raised:
         canonical_micro_time(text)
     assert str(raised.value) == f'parsing time "{text}" as "{MICRO}": cannot parse "{rest}" as "{element}"'

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from mooring.apiserver.wire.identity import Identity, IdentityFault, identity_of
+from mooring.apiserver.wire.identity import Identity, IdentityError, identity_of
 from mooring.apiserver.wire.json_text import parse_carefully
 
 PREFIX = "couldn't get version/kind; json parse error: json: cannot unmarshal"
@@ -32,7 +32,7 @@ def test_the_last_claim_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("raw", "fault"),
+    ("raw", "error"),
     [
         ({"kind": 5}, f"{PREFIX} number into Go struct field .kind of type string"),
         ({"apiVersion": []}, f"{PREFIX} array into Go struct field .apiVersion of type string"),
@@ -41,14 +41,14 @@ def test_the_last_claim_counts() -> None:
     ],
     ids=repr,
 )
-def test_what_makes_no_sense_is_refused(raw: Any, fault: str) -> None:
-    with pytest.raises(IdentityFault) as raised:
+def test_bodies_without_a_kind(raw: Any, error: str) -> None:
+    with pytest.raises(IdentityError) as raised:
         identity_of(raw, "apps/v1", "Deployment", b"text")
-    assert str(raised.value) == fault
+    assert str(raised.value) == error
 
 
 def test_only_objects_are_something() -> None:
-    with pytest.raises(IdentityFault, match="cannot unmarshal array into Go value of type struct"):
+    with pytest.raises(IdentityError, match="cannot unmarshal array into Go value of type struct"):
         identity_of([], "v1", "Pod", b"[]")
 
 

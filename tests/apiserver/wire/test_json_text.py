@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.apiserver.wire.json_syntax import SyntaxFault
+from mooring.apiserver.wire.json_syntax import BodySyntaxError
 from mooring.apiserver.wire.json_text import NumberText, Pairs, has_repeated_keys, parse_carefully, plain, repeats_keys
 
 
@@ -42,8 +42,8 @@ def test_what_is_no_text_is_replaced(data: bytes, expected: str) -> None:
     assert plain(parse_carefully(data)) == expected
 
 
-def test_bad_syntax_is_told() -> None:
-    with pytest.raises(SyntaxFault, match="unexpected end of JSON input"):
+def test_syntax_errors() -> None:
+    with pytest.raises(BodySyntaxError, match="unexpected end of JSON input"):
         parse_carefully(b"{")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from mooring.apiserver.wire.json_syntax import SyntaxFault
+from mooring.apiserver.wire.json_syntax import BodySyntaxError
 from mooring.apiserver.wire.nesting import NESTING_MAX, check_nesting
 
 
@@ -30,5 +30,5 @@ def test_what_is_allowed(data: bytes) -> None:
     ],
 )
 def test_what_is_not(data: bytes) -> None:
-    with pytest.raises(SyntaxFault, match="exceeded max depth of 200"):
+    with pytest.raises(BodySyntaxError, match="exceeded max depth of 200"):
         check_nesting(data, msgspec.json.decode(data))

@@ -30,7 +30,7 @@ def test_patches(form: PatchForm, data: bytes, content: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("form", "data", "words"),
+    ("form", "data", "expected_message"),
     [
         pytest.param(PatchForm.MERGE, b"null", "Invalid JSON Patch", id="nothing, as a merge patch"),
         pytest.param(
@@ -48,7 +48,7 @@ def test_patches(form: PatchForm, data: bytes, content: object) -> None:
         pytest.param(PatchForm.STRATEGIC, b"", "unexpected end of JSON input", id="no text"),
     ],
 )
-def test_what_is_no_patch(form: PatchForm, data: bytes, words: str) -> None:
-    with pytest.raises(BadRequestError) as refusal:
+def test_what_is_no_patch(form: PatchForm, data: bytes, expected_message: str) -> None:
+    with pytest.raises(BadRequestError) as raised:
         read_patch(data, form, CALL)
-    assert refusal.value.message == words
+    assert raised.value.message == expected_message

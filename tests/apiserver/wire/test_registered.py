@@ -52,7 +52,7 @@ def test_go_keeps_each_kind_in_a_package(group: str, kind: str, package: str) ->
     assert registered.go_package(group, kind) == package
 
 
-def test_the_words() -> None:
+def test_messages() -> None:
     assert registered.not_registered("v2", "Pod", LEGACY_SCHEME) == (
         'no kind "Pod" is registered for version "v2" in scheme "pkg/api/legacyscheme/scheme.go:30"'
     )

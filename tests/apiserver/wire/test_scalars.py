@@ -4,7 +4,7 @@ import pytest
 
 from mooring.apiserver.wire import scalars
 from mooring.apiserver.wire.json_text import NumberText
-from mooring.apiserver.wire.scalars import BytesFault, Irregular, ScalarFault
+from mooring.apiserver.wire.scalars import BytesError, Irregular, ScalarError
 
 FORMAT = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 
@@ -36,7 +36,7 @@ def test_a_quantity_is_canonical_in_its_format(raw: object, expected: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("raw", "fault"),
+    ("raw", "error"),
     [
         pytest.param("", FORMAT, id="nothing"),
         pytest.param("1 0", FORMAT, id="a space inside"),
@@ -47,10 +47,10 @@ def test_a_quantity_is_canonical_in_its_format(raw: object, expected: str) -> No
         pytest.param("1e", "unable to parse quantity's suffix", id="an exponent without a number"),
     ],
 )
-def test_what_is_no_quantity_is_refused(raw: object, fault: str) -> None:
-    with pytest.raises(ScalarFault) as raised:
+def test_invalid_quantities(raw: object, error: str) -> None:
+    with pytest.raises(ScalarError) as raised:
         scalars.quantity(raw)
-    assert str(raised.value) == fault
+    assert str(raised.value) == error
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_bytes_are_written_anew(text: str, expected: str) -> None:
     ],
 )
 def test_go_says_where_base64_ends(text: str, position: int) -> None:
-    with pytest.raises(BytesFault) as raised:
+    with pytest.raises(BytesError) as raised:
         scalars.base64_bytes(text)
     assert str(raised.value) == f"illegal base64 data at input byte {position}"
 

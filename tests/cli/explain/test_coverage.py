@@ -12,7 +12,7 @@ from mooring.cli.explain.data import as_data
 from mooring.cli.explain.report import Report
 from mooring.cli.explain.run import ExplainRequest, run_explain
 from mooring.cli.explain.text import as_lines
-from mooring.cli.layout import Paper
+from mooring.cli.terminal import Paper
 from mooring.kit.clock import VirtualClock
 
 NODES = """

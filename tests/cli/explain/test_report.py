@@ -9,7 +9,7 @@ import pytest
 from mooring.cli.explain.data import as_data
 from mooring.cli.explain.report import Outcome, PodExplanation, Report
 from mooring.cli.explain.text import as_lines
-from mooring.cli.layout import Paper
+from mooring.cli.terminal import Paper
 from tests.builders import node, pod
 from tests.cli.explain.test_decide import explained
 

@@ -21,7 +21,7 @@ from mooring.cli.explain.report import (
     Victim,
 )
 from mooring.cli.explain.text import HEADINGS, as_lines, heading_of
-from mooring.cli.layout import Paper
+from mooring.cli.terminal import Paper
 from mooring.scheduler.catalogue import BUILT_IN
 from mooring.scheduler.framework.obstacle import Obstacle, ObstacleKind
 from mooring.scheduler.framework.plugin import Score

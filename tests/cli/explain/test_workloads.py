@@ -12,11 +12,11 @@ from mooring.api.decode import decode
 from mooring.api.views.meta import ApiObject
 from mooring.api.views.storage import PersistentVolumeClaim
 from mooring.api.views.workloads import ReplicaSet
+from mooring.cli.errors import InputError
 from mooring.cli.explain import workloads
 from mooring.cli.explain.cluster_input import ClusterInput, complete
-from mooring.cli.kinds import WORKLOADS
-from mooring.cli.manifests import Found
-from mooring.cli.problems import InputError
+from mooring.cli.manifests.kinds import WORKLOADS
+from mooring.cli.manifests.read import Found
 from mooring.kit.entropy import Entropy
 from tests.builders import node
 

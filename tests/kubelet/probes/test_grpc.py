@@ -8,8 +8,8 @@ from contextlib import suppress
 import pytest
 
 from mooring.kit.loop import run_real
-from mooring.kubelet.probes.answers import Answer, Outcome
 from mooring.kubelet.probes.grpc import ask_grpc
+from mooring.kubelet.probes.handlers import Answer, Outcome
 from tests.ports import silent_port
 from tests.waiting import LIMIT_S
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from mooring.kubelet.full_views import WholeProbe
 from mooring.kubelet.probes.health import (
     Health,
     ProbeKind,
@@ -14,7 +15,6 @@ from mooring.kubelet.probes.health import (
     kill_grace_s,
     kill_message,
 )
-from mooring.kubelet.whole_views import WholeProbe
 from tests.kubelet.whole import container_with, pod_with
 
 READY, STARTED, NOTHING = Health(True, True), Health(False, True), Health(False, False)

@@ -21,14 +21,13 @@ from mooring.kit.clock import SystemClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run_real
 from mooring.kit.tasks import TaskGroup
-from mooring.kubelet.fleet import Fleet
-from mooring.kubelet.host import HostFacts
+from mooring.kubelet.kubelets import Fleet
 from mooring.kubelet.processes.runtime import ProcessRuntime, ProcessSettings
-from mooring.kubelet.settings import host_settings
+from mooring.kubelet.settings import HostFacts, host_settings
 from mooring.store.memory import MemoryStore
 from tests.fakes.raw_client import RawClient
 from tests.kubelet.play import Body, Play, container, pod
-from tests.kubelet.test_logs import Asked
+from tests.kubelet.simulated.test_runtime import Asked
 from tests.waiting import LIMIT_S
 
 LOOK_S = 0.05

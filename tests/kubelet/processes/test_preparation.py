@@ -10,20 +10,39 @@ import pytest
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
-from mooring.kubelet.environment.lookup import Lookup
+from mooring.kubelet.environment.references import Lookup
+from mooring.kubelet.full_views import WholePod
 from mooring.kubelet.processes.cgroups import Cgroups
 from mooring.kubelet.processes.directories import PodDirectories
-from mooring.kubelet.processes.preparation import NotReadyError, Preparation, Prepared
+from mooring.kubelet.processes.preparation import NotReadyError, Preparation, Prepared, why_not_as
 from mooring.kubelet.runtime import Waiting
-from mooring.kubelet.volumes.entry_command import MountAbility
-from mooring.kubelet.volumes.keeper import Volumes
-from mooring.kubelet.whole_views import WholePod
+from mooring.kubelet.volumes.manager import Volumes
+from mooring.kubelet.volumes.mounts import MountAbility
 from mooring.store.memory import MemoryStore
 from tests.fakes.raw_client import RawClient
 from tests.kubelet.whole import PLACE, pod_with
 
 SCRATCH: dict[str, Any] = {"volumes": [{"name": "s", "emptyDir": {}}]}
 MOUNTED = [{"name": "s", "mountPath": "/scratch"}]
+
+
+@pytest.mark.parametrize(
+    ("of_pod", "of_container", "user", "word"),
+    [
+        pytest.param({}, {}, 0, "", id="nobody minds"),
+        pytest.param({"runAsUser": 7}, {}, 7, "", id="as whom we are"),
+        pytest.param({"runAsUser": 7}, {}, 8, "as user 7", id="as somebody else"),
+        pytest.param({"runAsUser": 7}, {"runAsUser": 8}, 8, "", id="the container counts before the pod"),
+        pytest.param({"runAsNonRoot": True}, {}, 8, "", id="not as root, and we are not"),
+        pytest.param({"runAsNonRoot": True}, {}, 0, "runAsNonRoot", id="not as root, but we are"),
+        pytest.param({"runAsNonRoot": True}, {"runAsNonRoot": False}, 0, "", id="the container does not mind"),
+    ],
+)
+def test_why_not(of_pod: dict[str, Any], of_container: dict[str, Any], user: int, word: str) -> None:
+    pod = pod_with({"securityContext": of_pod}, securityContext=of_container)
+    why = why_not_as(user, pod, pod.spec.containers[0])
+    assert word in why
+    assert bool(why) == bool(word)
 
 
 def prepared(folder: Path, pod: WholePod, ability: MountAbility = MountAbility.NONE, attempts: int = 1) -> Prepared:

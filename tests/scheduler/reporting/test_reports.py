@@ -17,7 +17,7 @@ from mooring.client.events.recorder import EventKey, EventRecorder
 from mooring.client.unavailable import UnavailableClient
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
-from mooring.kit.worker_pool import WorkerPool
+from mooring.kit.tasks import WorkerPool
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.status import Status

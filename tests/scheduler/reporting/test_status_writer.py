@@ -12,8 +12,7 @@ from mooring.api.views.pod import Pod
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
-from mooring.kit.tasks import TaskGroup
-from mooring.kit.worker_pool import WorkerPool
+from mooring.kit.tasks import TaskGroup, WorkerPool
 from mooring.scheduler.reporting.status_writer import TRIES_MAX, StatusWriter
 from tests.builders import pod
 from tests.client.faulty import Fault, FaultyClient, Outcome, Request, Script

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mooring.serving.http.limits import HttpLimits
-from mooring.serving.http.reader import Refusal, RequestReader
+from mooring.serving.http.parser import HttpLimits, Refusal, RequestReader
 from mooring.serving.http.request import Request
 
 

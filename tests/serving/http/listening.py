@@ -10,8 +10,8 @@ from typing import Any, Self
 
 from mooring.kit.clock import SystemClock
 from mooring.kit.loop import run_real
-from mooring.serving.http.limits import HttpLimits
 from mooring.serving.http.listener import Handler, Listener
+from mooring.serving.http.parser import HttpLimits
 from tests.waiting import LIMIT_S
 
 CLOCK = SystemClock()

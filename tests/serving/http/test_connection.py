@@ -11,8 +11,8 @@ import pytest
 
 from mooring.serving.http.body import BodyTooLargeError
 from mooring.serving.http.connection import Connection
-from mooring.serving.http.limits import HttpLimits
 from mooring.serving.http.listener import Listener
+from mooring.serving.http.parser import HttpLimits
 from mooring.serving.http.request import Request
 from mooring.serving.http.response import Response
 from tests.serving.http.listening import CLOCK, QUICK, Client, get, listening, play, post

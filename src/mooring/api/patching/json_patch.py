@@ -1,25 +1,34 @@
-"""JSON patches: a list of steps (RFC 6902).
+"""JSON patch (RFC 6902).
 
-Comes in   an object and the steps: add, remove, replace, move, copy, test
-Goes out   a new object, with all steps done; or a `PatchError`, and none is done
+Input: an object and a list of operations (add, remove, replace, move, copy, test). Output: a new object with all
+operations applied, or a `PatchError` and no change.
 
-It does what kube-apiserver v1.36 does, where that differs from the RFC too:
- 1. `replace` of a field that is not there adds it; `copy` of one that is not there writes null; `test` of one that is
-    not there holds if the wanted value is null or absent.
- 2. A negative index counts from the end of a list, and `-` is the place behind its end for `add` alone.
- 3. What stands before the first `/` of a path does not matter.
- 4. 1 and 1.0 are different values to `test`.
+The behaviour is that of kube-apiserver v1.36, also where it differs from the RFC:
+ 1. `replace` of a missing field adds it; `copy` of a missing field writes null; `test` of a missing field passes if the
+    expected value is null or absent.
+ 2. A negative index counts from the end of a list. `-` is the place behind the last item, for `add` only.
+ 3. The text before the first `/` of a path is ignored.
+ 4. `test` distinguishes 1 and 1.0.
+ 5. `copy` operations may copy COPIED_BYTES_MAX in total. Without that limit twenty copies of a document into itself
+    grow it a million times.
+
+Cost: linear in the size of the object and of the patch, because each container is copied at most once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TypeAlias, cast
+
+import msgspec
 
 from mooring.api.patching.errors import BAD_REQUEST, UNPROCESSABLE, JsonDict, PatchError, cannot_decode
 
-STEPS_MAX = 10_000
-"""As many as kube-apiserver takes; with more it answers 413."""
+OPERATIONS_MAX = 10_000
+"""kube-apiserver's limit. A longer patch is answered with 413."""
+
+COPIED_BYTES_MAX = 3 * 1024 * 1024
+"""kube-apiserver's limit for what all `copy` operations of a patch copy, as JSON. Beyond it the answer is 422."""
 
 Container: TypeAlias = "JsonDict | list[object]"
 
@@ -30,162 +39,178 @@ _INVALID_INDEX = "invalid index referenced"
 
 
 def apply_json_patch(current: Mapping[str, object], patch: object) -> JsonDict:
-    """`current` after all steps of `patch`."""
-    document: object = dict(current)
-    for step in _steps(patch):
-        name = step.get("op")
-        action = _ACTIONS.get(name) if isinstance(name, str) else None
-        if action is None:
-            raise _refused(f"Unexpected kind: {name if isinstance(name, str) else 'unknown'}")
-        document = action(cast(Container, document), step)
-    if not isinstance(document, dict):
-        raise cannot_decode(document, "map[string]interface {}")
-    return cast(JsonDict, document)
+    """Return `current` after all operations of `patch`. Neither argument changes."""
+    return _PatchedDocument(current).apply(_operations(patch))
 
 
-def _steps(patch: object) -> list[JsonDict]:
+def _operations(patch: object) -> list[JsonDict]:
     if not isinstance(patch, list):
         error = cannot_decode(patch, "[]handlers.jsonPatchOp")
         raise PatchError(f"error decoding patch: {error.message}", BAD_REQUEST)
-    for step in patch:
-        if not isinstance(step, dict):
-            error = cannot_decode(step, "handlers.jsonPatchOp")
+    for operation in patch:
+        if not isinstance(operation, dict):
+            error = cannot_decode(operation, "handlers.jsonPatchOp")
             raise PatchError(f"error decoding patch: {error.message}", BAD_REQUEST)
-    if len(patch) > STEPS_MAX:
-        text = f"The allowed maximum operations in a JSON patch is {STEPS_MAX}, got {len(patch)}"
+    if len(patch) > OPERATIONS_MAX:
+        text = f"The allowed maximum operations in a JSON patch is {OPERATIONS_MAX}, got {len(patch)}"
         raise PatchError(text, _TOO_LARGE)
     return patch
 
 
-# --- the steps, each from a document of our own to the next ------------------------------------------------------
+class _PatchedDocument:
+    """A document that operations change in place. Containers of the original are copied before their first change."""
 
+    def __init__(self, original: Mapping[str, object]) -> None:
+        self._root: Container = dict(original)
+        self._owned: set[int] = set()  # ids of copies made here. All are newer than the original and the patch.
+        self._copied_bytes = 0
 
-def _add(document: Container, step: JsonDict) -> Container:
-    path = _text_of(step, "path", "add operation failed to decode path: missing value")
-    where, key = _place(document, path)
-    if where is None:
-        raise _refused(f'add operation does not apply: doc is missing path: "{path}": {_MISSING}')
-    _insert(where, key, step.get("value"), f"error in add for path: '{path}': ")
-    return document
+    def apply(self, operations: list[JsonDict]) -> JsonDict:
+        for operation in operations:
+            match operation.get("op"):
+                case "add":
+                    self._add(operation)
+                case "remove":
+                    self._remove(operation)
+                case "replace":
+                    self._replace(operation)
+                case "move":
+                    self._move(operation)
+                case "copy":
+                    self._copy(operation)
+                case "test":
+                    self._test(operation)
+                case name:
+                    raise _rejected(f"Unexpected kind: {name if isinstance(name, str) else 'unknown'}")
+        if not isinstance(self._root, dict):
+            raise cannot_decode(self._root, "map[string]interface {}")
+        return self._root
 
-
-def _remove(document: Container, step: JsonDict) -> Container:
-    path = _text_of(step, "path", "remove operation failed to decode path: missing value")
-    where, key = _place(document, path)
-    if where is None:
-        raise _refused(f'remove operation does not apply: doc is missing path: "{path}": {_MISSING}')
-    _take_out(where, key, f"error in remove for path: '{path}': ")
-    return document
-
-
-def _replace(document: Container, step: JsonDict) -> Container:
-    path = _text_of(
-        step, "path", "replace operation failed to decode path: operation missing path field: missing value"
-    )
-    value = step.get("value")
-    if path == "":
-        if not isinstance(value, dict | list):
-            raise _refused("replace operation value must be object or array: %!w(<nil>)")
-        return value.copy()
-    where, key = _place(document, path)
-    if where is None:
-        raise _refused(f"replace operation does not apply: doc is missing path: {path}: {_MISSING}")
-    if isinstance(where, dict):
-        where[key] = value
-        return document
-    try:
-        where[_index(where, key)] = value
-    except PatchError:
-        raise _refused(f"replace operation does not apply: doc is missing key: {path}: {_MISSING}") from None
-    return document
-
-
-def _move(document: Container, step: JsonDict) -> Container:
-    source = _text_of(
-        step, "from", "move operation failed to decode from: operation, missing from field: missing value"
-    )
-    where, key = _place(document, source)
-    if where is None:
-        raise _refused(f"move operation does not apply: doc is missing from path: {source}: {_MISSING}")
-    value = _take_out(where, key, f"error in move for path: '{key}': ")
-    path = _text_of(step, "path", "move operation failed to decode path: operation missing path field: missing value")
-    where, key = _place(document, path)
-    if where is None:
-        raise _refused(f"move operation does not apply: doc is missing destination path: {path}: {_MISSING}")
-    _insert(where, key, value, f"error in move for path: '{path}': ")
-    return document
-
-
-def _copy(document: Container, step: JsonDict) -> Container:
-    source = _text_of(
-        step, "from", "copy operation failed to decode from: operation, missing from field: missing value"
-    )
-    where, key = _place(document, source)
-    if where is None:
-        raise _refused(f"copy operation does not apply: doc is missing from path: {source}: {_MISSING}")
-    value = _value_at(where, key, f"error in copy for from: '{source}': ")
-    path = _text_of(step, "path", "copy operation failed to decode path: missing value")
-    where, key = _place(document, path)
-    if where is None:
-        raise _refused(f"copy operation does not apply: doc is missing destination path: {path}: {_MISSING}")
-    # The same value in two places is safe: whoever changes something below copies the way to it first.
-    _insert(where, key, value, "error while adding value during copy: ")
-    return document
-
-
-def _test(document: Container, step: JsonDict) -> Container:
-    path = _text_of(step, "path", "test operation failed to decode path: operation missing path field: missing value")
-    wanted = step.get("value")
-    if path == "":
-        found: object = document
-    else:
-        where, key = _place(document, path)
+    def _add(self, operation: JsonDict) -> None:
+        path = _text_of(operation, "path", "add operation failed to decode path: missing value")
+        where, key = self._container_at(path)
         if where is None:
-            raise _refused(f"test operation does not apply: is missing path: {path}: {_MISSING}")
-        found = _value_at(where, key, f"error in test for path: '{path}': ")
-    if not _is_same(found, wanted):
-        raise _refused(f"testing value {path} failed: {_TEST_FAILED}")
-    return document
+            raise _rejected(f'add operation does not apply: doc is missing path: "{path}": {_MISSING}')
+        _insert(where, key, operation.get("value"), f"error in add for path: '{path}': ")
 
+    def _remove(self, operation: JsonDict) -> None:
+        path = _text_of(operation, "path", "remove operation failed to decode path: missing value")
+        where, key = self._container_at(path)
+        if where is None:
+            raise _rejected(f'remove operation does not apply: doc is missing path: "{path}": {_MISSING}')
+        _take_out(where, key, f"error in remove for path: '{path}': ")
 
-_ACTIONS: Mapping[str, Callable[[Container, JsonDict], Container]] = {
-    "add": _add,
-    "remove": _remove,
-    "replace": _replace,
-    "move": _move,
-    "copy": _copy,
-    "test": _test,
-}
-
-
-# --- places ------------------------------------------------------------------------------------------------------
-
-
-def _place(document: Container, path: str) -> tuple[Container | None, str]:
-    """The container that a path leads into, and the key there. The way to it is copied, so that it may be changed."""
-    tokens = path.split("/")
-    if len(tokens) < 2:
-        return None, ""
-    where = document
-    for token in tokens[1:-1]:
-        step = _decoded(token)
-        try:
-            inner = _value_at(where, step, "")
-        except PatchError:
-            return None, ""
-        if not isinstance(inner, dict | list):
-            return None, ""
-        own: Container = inner.copy()
+    def _replace(self, operation: JsonDict) -> None:
+        path = _text_of(
+            operation, "path", "replace operation failed to decode path: operation missing path field: missing value"
+        )
+        value = operation.get("value")
+        if path == "":
+            if not isinstance(value, dict | list):
+                raise _rejected("replace operation value must be object or array: %!w(<nil>)")
+            self._root = value.copy()
+            return
+        where, key = self._container_at(path)
+        if where is None:
+            raise _rejected(f"replace operation does not apply: doc is missing path: {path}: {_MISSING}")
         if isinstance(where, dict):
-            where[step] = own
+            where[key] = value
+            return
+        try:
+            where[_index(where, key)] = value
+        except PatchError:
+            raise _rejected(f"replace operation does not apply: doc is missing key: {path}: {_MISSING}") from None
+
+    def _move(self, operation: JsonDict) -> None:
+        source = _text_of(
+            operation, "from", "move operation failed to decode from: operation, missing from field: missing value"
+        )
+        where, key = self._container_at(source)
+        if where is None:
+            raise _rejected(f"move operation does not apply: doc is missing from path: {source}: {_MISSING}")
+        value = _take_out(where, key, f"error in move for path: '{key}': ")
+        path = _text_of(
+            operation, "path", "move operation failed to decode path: operation missing path field: missing value"
+        )
+        where, key = self._container_at(path)
+        if where is None:
+            raise _rejected(f"move operation does not apply: doc is missing destination path: {path}: {_MISSING}")
+        _insert(where, key, value, f"error in move for path: '{path}': ")
+
+    def _copy(self, operation: JsonDict) -> None:
+        source = _text_of(
+            operation, "from", "copy operation failed to decode from: operation, missing from field: missing value"
+        )
+        where, key = self._container_at(source)
+        if where is None:
+            raise _rejected(f"copy operation does not apply: doc is missing from path: {source}: {_MISSING}")
+        value = _value_at(where, key, f"error in copy for from: '{source}': ")
+        path = _text_of(operation, "path", "copy operation failed to decode path: missing value")
+        where, key = self._container_at(path)
+        if where is None:
+            raise _rejected(f"copy operation does not apply: doc is missing destination path: {path}: {_MISSING}")
+        _insert(where, key, self._copy_within_limit(value), "error while adding value during copy: ")
+
+    def _test(self, operation: JsonDict) -> None:
+        path = _text_of(
+            operation, "path", "test operation failed to decode path: operation missing path field: missing value"
+        )
+        wanted = operation.get("value")
+        if path == "":
+            found: object = self._root
         else:
-            where[_index(where, step)] = own
-        where = own
-    return where, _decoded(tokens[-1])
+            where, key = self._container_at(path)
+            if where is None:
+                raise _rejected(f"test operation does not apply: is missing path: {path}: {_MISSING}")
+            found = _value_at(where, key, f"error in test for path: '{path}': ")
+        if not _is_same(found, wanted):
+            raise _rejected(f"testing value {path} failed: {_TEST_FAILED}")
+
+    def _container_at(self, path: str) -> tuple[Container | None, str]:
+        """Find the container that a path leads into, and the key in it. The containers on the way are made our own."""
+        tokens = path.split("/")
+        if len(tokens) < 2:
+            return None, ""
+        where = self._root
+        for token in tokens[1:-1]:
+            key = _decoded(token)
+            try:
+                inner = _value_at(where, key, "")
+            except PatchError:
+                return None, ""
+            if not isinstance(inner, dict | list):
+                return None, ""
+            if id(inner) not in self._owned:
+                inner = cast(Container, inner.copy())
+                self._owned.add(id(inner))
+                if isinstance(where, dict):
+                    where[key] = inner
+                else:
+                    where[_index(where, key)] = inner
+            where = inner
+        return where, _decoded(tokens[-1])
+
+    def _copy_within_limit(self, value: object) -> object:
+        if value is not None:
+            self._copied_bytes += len(msgspec.json.encode(value))
+        if self._copied_bytes > COPIED_BYTES_MAX:
+            raise _rejected(
+                "Unable to complete the copy, the accumulated size increase of copy is "
+                f"{self._copied_bytes}, exceeding the limit {COPIED_BYTES_MAX}"
+            )
+        return _copied(value)
 
 
 def _decoded(token: str) -> str:
     return token.replace("~1", "/").replace("~0", "~") if "~" in token else token
+
+
+def _copied(value: object) -> object:
+    if isinstance(value, dict):
+        return {name: _copied(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_copied(inner) for inner in value]
+    return value
 
 
 def _value_at(where: Container, key: str, blame: str) -> object:
@@ -208,7 +233,7 @@ def _take_out(where: Container, key: str, blame: str) -> object:
     if isinstance(where, list):
         return where.pop(_index(where, key, blame))
     if key not in where:
-        raise _refused(blame + f"Unable to remove nonexistent key: {key}: {_MISSING}")
+        raise _rejected(blame + f"Unable to remove nonexistent key: {key}: {_MISSING}")
     return where.pop(key)
 
 
@@ -219,27 +244,24 @@ def _index(where: list[object], key: str, blame: str = "") -> int:
 def _number(key: str, blame: str) -> int:
     digits = key[1:] if key[:1] in ("+", "-") else key
     if not (digits.isascii() and digits.isdigit()):
-        raise _refused(blame + f'strconv.Atoi: parsing "{key}": invalid syntax')
+        raise _rejected(blame + f'strconv.Atoi: parsing "{key}": invalid syntax')
     return int(key)
 
 
 def _within(number: int, size: int, blame: str) -> int:
     if not -size <= number < size:
-        raise _refused(blame + f"Unable to access invalid index: {number}: {_INVALID_INDEX}")
+        raise _rejected(blame + f"Unable to access invalid index: {number}: {_INVALID_INDEX}")
     return number + size if number < 0 else number
 
 
-# --- words and comparisons ---------------------------------------------------------------------------------------
-
-
-def _refused(text: str) -> PatchError:
+def _rejected(text: str) -> PatchError:
     return PatchError(text, UNPROCESSABLE)
 
 
-def _text_of(step: JsonDict, field: str, refusal: str) -> str:
-    value = step.get(field)
+def _text_of(operation: JsonDict, field: str, message: str) -> str:
+    value = operation.get(field)
     if not isinstance(value, str):
-        raise _refused(refusal)
+        raise _rejected(message)
     return value
 
 

@@ -27,7 +27,7 @@ from cryptography import x509
 from cryptography.x509.oid import NameOID
 
 from mooring.api.memory import Memory
-from mooring.apiserver.access.service_account_tokens import ServiceAccountTokens, TokenRefusedError
+from mooring.apiserver.access.service_account_tokens import InvalidTokenError, ServiceAccountTokens
 from mooring.apiserver.access.token_file import FixedTokens
 from mooring.apiserver.access.users import CREDENTIAL_KEY, User, anonymous, authenticated
 from mooring.client.errors import UnauthorizedError
@@ -84,14 +84,14 @@ class Authenticator:
         if token is not None:
             try:
                 return self.proof_of(token, self.audiences).user
-            except TokenRefusedError:
+            except InvalidTokenError:
                 raise UnauthorizedError("Unauthorized") from None
         if self._is_anonymous_allowed:
             return anonymous()
         raise UnauthorizedError("Unauthorized")
 
     def proof_of(self, token: str, audiences: Sequence[str]) -> Proof:
-        """Who shows this token to one of these audiences. Raises `TokenRefusedError`."""
+        """Who shows this token to one of these audiences. Raises `InvalidTokenError`."""
         user = self._fixed_tokens.user_of(token)
         if user is not None:
             # A fixed token is meant for us, so it proves something to others only as far as they are us.
@@ -100,10 +100,10 @@ class Authenticator:
                 return Proof(user, shared)
         try:
             found = self._account_tokens.authenticate(token, audiences)
-        except TokenRefusedError as error:
-            raise TokenRefusedError(f"[{INVALID_TOKEN}, {error}]") from None
+        except InvalidTokenError as error:
+            raise InvalidTokenError(f"[{INVALID_TOKEN}, {error}]") from None
         if found is None:
-            raise TokenRefusedError(INVALID_TOKEN)
+            raise InvalidTokenError(INVALID_TOKEN)
         user, accepted = found
         return Proof(authenticated(user), accepted)
 

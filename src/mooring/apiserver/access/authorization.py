@@ -35,7 +35,7 @@ class HeldRules:
     """Everything that a user may do in a namespace, and what could not be found out."""
 
     rules: tuple[Rule, ...]
-    faults: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
     is_incomplete: bool = False
 
 
@@ -71,7 +71,7 @@ class AuthorizerChain:
         held = [authorizer.rules_for(user, namespace) for authorizer in self._authorizers]
         return HeldRules(
             tuple(rule for each in held for rule in each.rules),
-            tuple(fault for each in held for fault in each.faults),
+            tuple(error for each in held for error in each.errors),
             any(each.is_incomplete for each in held),
         )
 

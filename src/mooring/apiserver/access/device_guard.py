@@ -1,7 +1,7 @@
 """The guard of devices: who may look into devices that others use, who may give devices away, who may report on them.
 
 Comes in   a claim of devices or a template of claims that somebody is about to write
-Goes out   nothing; what is wrong is left with the call, and told first of all faults
+Goes out   nothing; what is wrong is left with the call, and told first of all errors
 
  1. Access as an administrator is for claims in namespaces that a label marks for it.
  2. Who writes the status needs a further right for each part: the allocation and its users are the scheduler's
@@ -52,18 +52,18 @@ class DeviceGuard(Admission):
         if attempt.old is None:
             spec = obj["spec"]["spec"] if call.kind is kinds.RESOURCE_CLAIM_TEMPLATE else obj["spec"]
             path = _admin_request(spec)
-            call.prior_errors = await _admin_faults(path, call.namespace, lookup)
+            call.prior_errors = await _validate_admin_access(path, call.namespace, lookup)
             return
         changed: Document = {"status": dict(obj.get("status") or {})}
         drop_reports_on_lost_devices(changed, attempt.old)
         status, old_status = changed["status"], attempt.old.get("status") or {}
         path = "" if _admin_result(old_status) else _admin_result(status)
-        call.prior_errors = await _admin_faults(path, call.namespace, lookup)
-        call.prior_errors += self._binding_faults(call, status, old_status)
+        call.prior_errors = await _validate_admin_access(path, call.namespace, lookup)
+        call.prior_errors += self._validate_binding(call, status, old_status)
         if status.get("allocation") is not None:
-            call.prior_errors += self._reports_faults(call, status, old_status)
+            call.prior_errors += self._validate_reports(call, status, old_status)
 
-    def _binding_faults(self, call: Call, status: Document, old: Document) -> list[FieldError]:
+    def _validate_binding(self, call: Call, status: Document, old: Document) -> list[FieldError]:
         is_same = means_the_same(status.get("allocation"), old.get("allocation"), "resource", "AllocationResult")
         if is_same and (status.get("reservedFor") or []) == (old.get("reservedFor") or []):
             return []
@@ -74,19 +74,19 @@ class DeviceGuard(Admission):
         detail = f"changing status.allocation or status.reservedFor requires {needed}: {refusal}"
         return [forbidden_field("status.allocation", detail)]
 
-    def _reports_faults(self, call: Call, status: Document, old: Document) -> list[FieldError]:
+    def _validate_reports(self, call: Call, status: Document, old: Document) -> list[FieldError]:
         verbs = [f"{_ANYWHERE}{call.verb}"]
         if _runs_on(call.user, _allocated_node(status)):
             verbs.insert(0, f"{_ON_THE_NODE}{call.verb}")
-        faults = []
+        errors = []
         for driver in _drivers_that_report(status, old):
             refusals = [self._refusal(_attributes(call, verb, "driver", call.namespace, driver)) for verb in verbs]
             if all(refusals):
                 needed = f'resource="resourceclaims/driver", verb="[{" ".join(verbs)}]" permission'
-                faults.append(
+                errors.append(
                     forbidden_field("status.devices", f"changing status.devices requires {needed}: {refusals[0]}")
                 )
-        return faults
+        return errors
 
     def _refusal(self, attributes: Attributes) -> str:
         decision = self._authorizer.authorize(attributes)
@@ -109,7 +109,7 @@ def _attributes(call: Call, verb: str, subresource: str, namespace: str, name: s
 # --- administrators -----------------------------------------------------------------------------------------------
 
 
-async def _admin_faults(path: str, namespace: str, lookup: Lookup) -> list[FieldError]:
+async def _validate_admin_access(path: str, namespace: str, lookup: Lookup) -> list[FieldError]:
     if not path:
         return []
     found = await lookup.get(kinds.NAMESPACE, "", namespace)

@@ -122,14 +122,14 @@ def _lack(request: Attributes, wanted: Iterable[Rule], roles: Roles) -> str:
         f"user {quoted(user.name)} (groups={listed(user.groups)}) "
         "is attempting to grant RBAC permissions not currently held:\n" + "\n".join(lines)
     )
-    faults = [_as_storage_says(fault, request.resource) for fault in held.faults]
-    return f"{text}; resolution errors: [{aggregated(faults)}]" if faults else text
+    errors = [_as_storage_says(error, request.resource) for error in held.errors]
+    return f"{text}; resolution errors: [{aggregated(errors)}]" if errors else text
 
 
-def _as_storage_says(fault: str, resource: str) -> str:
+def _as_storage_says(error: str, resource: str) -> str:
     """Authorizers miss a `role.rbac…`; storage, which is asked here, misses the resource that the request is for."""
-    kind, dot, rest = fault.partition(".")
-    return f"{resource}{dot}{rest}" if kind in ("role", "clusterrole") else fault
+    kind, dot, rest = error.partition(".")
+    return f"{resource}{dot}{rest}" if kind in ("role", "clusterrole") else error
 
 
 def _changes_only_ownership(new: Document, old: Document) -> bool:

@@ -154,17 +154,17 @@ def ephemeral_keyring(clock: Clock) -> Iterator[Keyring]:
 
 def write_privately(path: Path, content: bytes) -> None:
     """Writes a file that only its owner can read, at once or not at all."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, OWNER_ONLY)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, OWNER_ONLY)
     try:
         with os.fdopen(descriptor, "wb") as file:
             os.fchmod(descriptor, OWNER_ONLY)  # left over from before, it might be readable by others
             file.write(content)
             file.flush()
             os.fsync(descriptor)
-        os.replace(beside, path)
+        os.replace(temporary, path)
     except BaseException:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 

@@ -88,7 +88,7 @@ class _Grants:
     """What a user holds in a namespace: each binding's rules, with the binding's printed form."""
 
     held: tuple[tuple[str, tuple[Rule, ...]], ...]
-    faults: tuple[str, ...]
+    errors: tuple[str, ...]
     candidates: Memory[tuple[str, str, str], tuple[tuple[str, Rule], ...]] = field(
         default_factory=lambda: Memory(REMEMBERED_QUESTIONS_MAX)
     )
@@ -157,12 +157,12 @@ class RoleAuthorizer:
                 for rule in rules:
                     if rule.allows_path(attributes.verb, attributes.path):
                         return Decision(True, f"RBAC: allowed by {source}")
-        return Decision(False, f"RBAC: {aggregated(grants.faults)}") if grants.faults else NO_OPINION
+        return Decision(False, f"RBAC: {aggregated(grants.errors)}") if grants.errors else NO_OPINION
 
     def rules_for(self, user: User, namespace: str) -> HeldRules:
         """Every rule that a user holds in a namespace; with an empty one, those that they hold everywhere."""
         grants = self._grants_of(user, namespace)
-        return HeldRules(tuple(rule for _, rules in grants.held for rule in rules), grants.faults)
+        return HeldRules(tuple(rule for _, rules in grants.held for rule in rules), grants.errors)
 
     def rules_of_reference(self, reference: RoleReference, namespace: str) -> tuple[Rule, ...]:
         """The rules of the role that a binding in that namespace names. Raises `MissingRoleError`."""
@@ -184,15 +184,15 @@ class RoleAuthorizer:
 
     def _find_grants(self, user: User, namespace: str) -> _Grants:
         keys = (_user_key(user.name), *(_group_key(group) for group in user.groups))
-        held, faults = [], []
+        held, errors = [], []
         for binding in self._bindings_of(keys, namespace):
             try:
                 rules = self.rules_of_reference(binding.role, binding.namespace)
             except (MissingRoleError, UnknownReferenceKindError) as error:
-                faults.append(str(error))
+                errors.append(str(error))
             else:
                 held.append((binding.printed_for(keys), rules))
-        return _Grants(tuple(held), tuple(faults))
+        return _Grants(tuple(held), tuple(errors))
 
     def _bindings_of(self, keys: tuple[str, ...], namespace: str) -> Iterator[_Binding]:
         for place in ("", namespace) if namespace else ("",):

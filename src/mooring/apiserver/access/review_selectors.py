@@ -4,7 +4,7 @@ Comes in   the `fieldSelector` and the `labelSelector` of a review's resource at
 Goes out   the fields that must equal something, for authorizers to look at; and what of it could not be understood
 
  1. What cannot be understood is left out and said: the question gets broader, so nobody is allowed more by it.
- 2. Of labels only the faults count, because no authorizer here looks at them.
+ 2. Of labels only the errors count, because no authorizer here looks at them.
 """
 
 from __future__ import annotations

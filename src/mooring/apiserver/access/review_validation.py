@@ -1,10 +1,10 @@
 """What an access review must look like.
 
 Comes in   the spec and the metadata of a review
-Goes out   nothing; or an `InvalidError` with every fault, in Kubernetes' words and order
+Goes out   nothing; or an `InvalidError` with every error, in Kubernetes' words and order
 
  1. The error names no kind: the original has forgotten it by then.
- 2. An operator that nobody knows is no fault here. It may come from a newer client, and leaving a requirement out only
+ 2. An operator that nobody knows is no error here. It may come from a newer client, and leaving a requirement out only
     makes the question broader, and the answer stricter.
 """
 
@@ -25,30 +25,30 @@ _METADATA_ORDER = ("name", "generateName", "namespace", "selfLink", "uid", "reso
 
 def check_review(document: Document, *, is_about_others: bool) -> None:
     """A SubjectAccessReview (about others) or a SelfSubjectAccessReview."""
-    faults = list(_spec_faults(document, is_about_others=is_about_others))
-    faults += _metadata_faults(document, allowed=("managedFields",), rule="must be empty")
-    _raise(faults)
+    errors = list(_validate_review_spec(document, is_about_others=is_about_others))
+    errors += _validate_review_metadata(document, allowed=("managedFields",), rule="must be empty")
+    _raise(errors)
 
 
 def check_local_review(document: Document) -> None:
     """A LocalSubjectAccessReview, which stays in its namespace."""
-    faults = list(_spec_faults(document, is_about_others=True))
+    errors = list(_validate_review_spec(document, is_about_others=True))
     allowed = ("namespace", "managedFields")
-    faults += _metadata_faults(document, allowed=allowed, rule="must be empty except for namespace")
+    errors += _validate_review_metadata(document, allowed=allowed, rule="must be empty except for namespace")
     spec = document.get("spec") or {}
     resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     namespace = (document.get("metadata") or {}).get("namespace") or ""
     if resource is not None and (resource.get("namespace") or "") != namespace:
         found = quoted(resource.get("namespace") or "")
-        faults.append(_invalid("spec.resourceAttributes.namespace", found, "must match metadata.namespace"))
+        errors.append(_invalid("spec.resourceAttributes.namespace", found, "must match metadata.namespace"))
     if path is not None:
-        faults.append(
+        errors.append(
             _invalid("spec.nonResourceAttributes", _go_path_attributes(path), "disallowed on this kind of request")
         )
-    _raise(faults)
+    _raise(errors)
 
 
-def _spec_faults(document: Document, *, is_about_others: bool) -> Iterator[Cause]:
+def _validate_review_spec(document: Document, *, is_about_others: bool) -> Iterator[Cause]:
     spec = document.get("spec") or {}
     resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if resource is not None and path is not None:
@@ -62,10 +62,10 @@ def _spec_faults(document: Document, *, is_about_others: bool) -> Iterator[Cause
     if resource is not None:
         for field in ("fieldSelector", "labelSelector"):
             if resource.get(field) is not None:
-                yield from _selector_faults(resource[field], field, f"spec.resourceAttributes.{field}")
+                yield from _validate_selector(resource[field], field, f"spec.resourceAttributes.{field}")
 
 
-def _selector_faults(selector: Document, kind: str, path: str) -> Iterator[Cause]:
+def _validate_selector(selector: Document, kind: str, path: str) -> Iterator[Cause]:
     raw, requirements = selector.get("rawSelector") or "", selector.get("requirements") or []
     if raw and requirements:
         yield _invalid(f"{path}.rawSelector", quoted(raw), "may not specified at the same time as requirements")
@@ -76,12 +76,12 @@ def _selector_faults(selector: Document, kind: str, path: str) -> Iterator[Cause
         place = f"{path}.requirements[{index}]"
         if kind == "fieldSelector" and not requirement.get("key"):
             yield Cause("FieldValueRequired", "Required value: must be specified", f"{place}.key")
-        yield from _values_faults(requirement, place)
+        yield from _validate_values(requirement, place)
         if kind == "labelSelector":
-            yield from _label_faults(requirement, place)
+            yield from _validate_label(requirement, place)
 
 
-def _values_faults(requirement: Document, place: str) -> Iterator[Cause]:
+def _validate_values(requirement: Document, place: str) -> Iterator[Cause]:
     operator, has_values = requirement.get("operator"), bool(requirement.get("values"))
     if operator in ("In", "NotIn") and not has_values:
         rule = "must be specified when `operator` is 'In' or 'NotIn'"
@@ -91,7 +91,7 @@ def _values_faults(requirement: Document, place: str) -> Iterator[Cause]:
         yield Cause("FieldValueForbidden", f"Forbidden: {rule}", f"{place}.values")
 
 
-def _label_faults(requirement: Document, place: str) -> Iterator[Cause]:
+def _validate_label(requirement: Document, place: str) -> Iterator[Cause]:
     key = requirement.get("key") or ""
     for rule in label_key_errors(key):
         yield _invalid(f"{place}.key", quoted(key), rule)
@@ -100,7 +100,7 @@ def _label_faults(requirement: Document, place: str) -> Iterator[Cause]:
             yield _invalid(f"{place}.values[{index}]", quoted(value), rule)
 
 
-def _metadata_faults(document: Document, *, allowed: tuple[str, ...], rule: str) -> list[Cause]:
+def _validate_review_metadata(document: Document, *, allowed: tuple[str, ...], rule: str) -> list[Cause]:
     metadata = {key: value for key, value in (document.get("metadata") or {}).items() if value}
     if all(key in allowed for key in metadata):
         return []
@@ -119,9 +119,9 @@ def _invalid(field: str, found: str, rule: str) -> Cause:
     return Cause("FieldValueInvalid", f"Invalid value: {found}: {rule}", field)
 
 
-def _raise(faults: list[Cause]) -> None:
-    if faults:
-        text = aggregated(f"{fault.field}: {fault.message}" for fault in faults)
+def _raise(errors: list[Cause]) -> None:
+    if errors:
+        text = aggregated(f"{error.field}: {error.message}" for error in errors)
         raise InvalidError(
-            f'.{AUTHORIZATION_GROUP} "" is invalid: {text}', causes=faults, details={"group": AUTHORIZATION_GROUP}
+            f'.{AUTHORIZATION_GROUP} "" is invalid: {text}', causes=errors, details={"group": AUTHORIZATION_GROUP}
         )

@@ -19,7 +19,7 @@ from mooring.apiserver.access.request import Attributes, path_attributes
 from mooring.apiserver.access.review_selectors import selected
 from mooring.apiserver.access.review_validation import AUTHORIZATION_GROUP, check_local_review, check_review
 from mooring.apiserver.access.rules import document_of
-from mooring.apiserver.access.service_account_tokens import TokenRefusedError
+from mooring.apiserver.access.service_account_tokens import InvalidTokenError
 from mooring.apiserver.access.users import User
 from mooring.client.errors import BadRequestError
 from mooring.kit.clock import Clock, format_rfc3339
@@ -63,8 +63,8 @@ def self_subject_rules_review(review: Document, user: User, authorizer: Authoriz
             status["resourceRules"].append(written)
         if urls:
             status["nonResourceRules"].append({"verbs": written["verbs"], "nonResourceURLs": urls})
-    if held.faults:
-        status["evaluationError"] = aggregated(held.faults)
+    if held.errors:
+        status["evaluationError"] = aggregated(held.errors)
     return {
         "kind": "SelfSubjectRulesReview",
         "apiVersion": f"{AUTHORIZATION_GROUP}/v1",
@@ -92,7 +92,7 @@ def token_review(review: Document, authenticator: Authenticator) -> Document:
         raise BadRequestError("token is required for TokenReview in authentication")
     try:
         proof = authenticator.proof_of(token, spec.get("audiences") or authenticator.audiences)
-    except TokenRefusedError as error:
+    except InvalidTokenError as error:
         return {**review, "status": {"user": {}, "error": str(error)}}
     status = {"authenticated": True, "user": user_info(proof.user), "audiences": list(proof.audiences)}
     return {**review, "status": status}

@@ -1,6 +1,6 @@
 """How the tables of default roles are written: one line for each rule.
 
-Comes in   words with spaces between them: `may("get list", "core apps", "pods deployments")`
+Comes in   names with spaces between them: `may("get list", "core apps", "pods deployments")`
 Goes out   rules and objects as they stand in the store
 
  1. `core` is the API group without a name.
@@ -49,7 +49,7 @@ def role_object(kind: str, name: str, rules: Rules, namespace: str = "") -> Docu
         "apiVersion": RBAC_VERSION,
         "metadata": _metadata(name, namespace),
         # Copied, because a document belongs to whoever gets it, and the tables belong to everybody.
-        "rules": [{field: list(words) for field, words in rule.items()} for rule in rules] or None,
+        "rules": [{field: list(values) for field, values in rule.items()} for rule in rules] or None,
     }
 
 

@@ -38,7 +38,7 @@ Lookup = Callable[[str, str, str], Document | None]
 """The object of a resource (plural), a namespace (or none) and a name, as far as we know."""
 
 
-class TokenRefusedError(Exception):
+class InvalidTokenError(Exception):
     """A token is ours to judge, and not accepted. The text is told in token reviews, and to nobody else."""
 
 
@@ -105,18 +105,18 @@ class ServiceAccountTokens:
     def authenticate(self, token: str, audiences: Sequence[str]) -> tuple[User, tuple[str, ...]] | None:
         """The user behind a token, and for which of the audiences it is meant.
 
-        None when it is not one of ours at all. Raises `TokenRefusedError`.
+        None when it is not one of ours at all. Raises `InvalidTokenError`.
         """
         if not self._signer.knows(token) and (unverified_part(token, 1) or {}).get("iss") != self.issuer:
             return None
         try:
             claims = self._signer.verified_claims(token)
         except BadSignatureError as error:
-            raise TokenRefusedError(str(error)) from None
+            raise InvalidTokenError(str(error)) from None
         meant_for = _texts(claims.get("aud")) or self.audiences
         accepted = tuple(audience for audience in meant_for if audience in audiences)
         if not accepted:
-            raise TokenRefusedError(
+            raise InvalidTokenError(
                 f"token audiences {listed(meant_for)} is invalid for the target audiences {listed(audiences)}"
             )
         self._check_times(claims)
@@ -141,11 +141,11 @@ class ServiceAccountTokens:
     def _check_times(self, claims: Document) -> None:
         now_s = self._clock.wall_s()
         if now_s + LEEWAY_S < claims["nbf"]:
-            raise TokenRefusedError("service account token is not valid yet")
+            raise InvalidTokenError("service account token is not valid yet")
         if now_s - LEEWAY_S > claims["exp"]:
-            raise TokenRefusedError("service account token has expired")
+            raise InvalidTokenError("service account token has expired")
         if now_s + LEEWAY_S < claims["iat"]:
-            raise TokenRefusedError("service account token is issued in the future")
+            raise InvalidTokenError("service account token is issued in the future")
 
     def _check_objects(self, about: Document) -> None:
         namespace, account = about["namespace"], about["serviceaccount"]
@@ -160,24 +160,24 @@ class ServiceAccountTokens:
     def _check_account(self, namespace: str, reference: Document) -> None:
         found = self._lookup("serviceaccounts", namespace, reference["name"])
         if found is None:
-            raise TokenRefusedError(f'serviceaccounts "{reference["name"]}" not found')
+            raise InvalidTokenError(f'serviceaccounts "{reference["name"]}" not found')
         uid = found["metadata"].get("uid")
         if uid != reference["uid"]:
-            raise TokenRefusedError(f"service account UID ({uid}) does not match claim ({reference['uid']})")
+            raise InvalidTokenError(f"service account UID ({uid}) does not match claim ({reference['uid']})")
         if self._is_long_deleted(found):
-            raise TokenRefusedError(f"service account {namespace}/{reference['name']} has been deleted")
+            raise InvalidTokenError(f"service account {namespace}/{reference['name']} has been deleted")
 
     def _check_bound(self, resource: str, namespace: str, reference: Document) -> None:
         found = self._lookup(resource, namespace, reference["name"])
         if found is None:
-            raise TokenRefusedError("service account token has been invalidated")
+            raise InvalidTokenError("service account token has been invalidated")
         uid, noun = found["metadata"].get("uid"), resource[:-1]
         if uid != reference["uid"]:
-            raise TokenRefusedError(
+            raise InvalidTokenError(
                 f"{noun} UID ({uid}) does not match service account {noun} ref claim ({reference['uid']})"
             )
         if self._is_long_deleted(found):
-            raise TokenRefusedError("service account token has been invalidated")
+            raise InvalidTokenError("service account token has been invalidated")
 
     def _is_long_deleted(self, found: Document) -> bool:
         deleted = found["metadata"].get("deletionTimestamp")

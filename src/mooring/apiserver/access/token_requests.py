@@ -145,10 +145,10 @@ def _is_for_an_old_pod(
     return bound is not None and bound.kind == "Pod" and lifetime_s == POD_LIFETIME_S and is_for_us
 
 
-def _invalid(name: str, field: str, fault: str) -> InvalidError:
-    body = fault.removeprefix(f"{field}: ")
+def _invalid(name: str, field: str, error: str) -> InvalidError:
+    body = error.removeprefix(f"{field}: ")
     return InvalidError(
-        f'{_KIND}.{_GROUP} "{name}" is invalid: {fault}',
+        f'{_KIND}.{_GROUP} "{name}" is invalid: {error}',
         causes=(Cause("FieldValueInvalid", body, field),),
         details={key: value for key, value in (("name", name), ("group", _GROUP), ("kind", _KIND)) if value},
     )

@@ -18,6 +18,8 @@ from collections.abc import Iterator
 
 from mooring.api.document import Document
 from mooring.api.kinds import POD, SERVICE_ACCOUNT, Kind
+from mooring.api.pod_references import secret_names
+from mooring.api.well_known import MIRROR_POD_ANNOTATION
 from mooring.apiserver.admission.forbidding import refused
 from mooring.apiserver.admission.owning import own_items, own_part
 from mooring.apiserver.admission.promise import Admission, Attempt, Lookup
@@ -37,14 +39,11 @@ TOKEN_VOLUME_PREFIX = "kube-api-access-"
 ROOT_CA_CONFIG_MAP = "kube-root-ca.crt"
 
 _EPHEMERAL_CONTAINERS = "ephemeralcontainers"
-_MIRROR = "kubernetes.io/config.mirror"
 _ENFORCE_MOUNTABLE_SECRETS = "kubernetes.io/enforce-mountable-secrets"
 _TRUE = frozenset(("1", "t", "T", "true", "TRUE", "True"))
 """What Go's ParseBool takes for true."""
 _CONTAINERS = {"initContainers": "init container", "containers": "container"}
 _EPHEMERAL = {"ephemeralContainers": "ephemeral container"}
-_SECRET_REFERENCES = ("cephfs", "cinder", "flexVolume", "iscsi", "rbd", "scaleIO", "storageos")
-"""Volume sources that name a secret in `secretRef`."""
 
 
 class ServiceAccount(Admission):
@@ -202,36 +201,16 @@ def _not_allowed(account: Document, what: str, kind: str = "secret") -> str:
 
 
 def _is_mirror(pod: Document) -> bool:
-    return _MIRROR in (pod["metadata"].get("annotations") or {})
+    return MIRROR_POD_ANNOTATION in (pod["metadata"].get("annotations") or {})
 
 
 def _reason_to_reject_mirror(spec: Document) -> str:
     if spec.get("serviceAccountName"):
         return "a mirror pod may not reference service accounts"
-    if any(_secret_names(spec)):
+    if any(secret_names(spec)):
         return "a mirror pod may not reference secrets"
     volumes = spec.get("volumes") or ()
     sources = (source for one in volumes for source in (one.get("projected") or {}).get("sources") or ())
     if any(source.get("serviceAccountToken") is not None for source in sources):
         return "a mirror pod may not use ServiceAccountToken volume projections"
     return ""
-
-
-def _secret_names(spec: Document) -> Iterator[str]:
-    """The secrets that a pod names, wherever it can name one; some are empty."""
-    for one in spec.get("imagePullSecrets") or ():
-        yield one.get("name", "")
-    for field in (*_CONTAINERS, *_EPHEMERAL):
-        for container in spec.get(field) or ():
-            for source in container.get("envFrom") or ():
-                yield (source.get("secretRef") or {}).get("name", "")
-            for variable in container.get("env") or ():
-                yield ((variable.get("valueFrom") or {}).get("secretKeyRef") or {}).get("name", "")
-    for volume in spec.get("volumes") or ():
-        for projected in (volume.get("projected") or {}).get("sources") or ():
-            yield (projected.get("secret") or {}).get("name", "")
-        for field in ("azureFile", "secret"):
-            yield (volume.get(field) or {}).get("secretName", "")
-        for field in _SECRET_REFERENCES:
-            yield ((volume.get(field) or {}).get("secretRef") or {}).get("name", "")
-        yield ((volume.get("csi") or {}).get("nodePublishSecretRef") or {}).get("name", "")

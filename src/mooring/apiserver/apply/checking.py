@@ -1,7 +1,7 @@
 """What is wrong with a document that somebody applies, before it is merged.
 
 Comes in   a document as it was sent, and the grain that it should fit
-Goes out   faults in words, each with the path where it is
+Goes out   errors in words, each with the path where it is
 
  1. Unlike updates, applied documents may not have two items with the same keys.
  2. A list stops at its first item without keys, a map at its first unknown field: nothing below can be said.
@@ -43,7 +43,7 @@ def misfits(grain: Grain, value: Any) -> Sequence[Misfit]:
     return NONE if value is None else _misfit(grain, value)
 
 
-def in_words(found: Sequence[Misfit]) -> str:
+def misfits_text(found: Sequence[Misfit]) -> str:
     """All of them in one text."""
     return str(found[0]) if len(found) == 1 else "\n".join(["errors:", *(f"  {misfit}" for misfit in found)])
 

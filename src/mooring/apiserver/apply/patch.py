@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import Any
 
 from mooring.api.document import Document
-from mooring.apiserver.apply.checking import in_words, misfits
+from mooring.apiserver.apply.checking import misfits, misfits_text
 from mooring.apiserver.apply.conflicts import conflict_error
 from mooring.apiserver.apply.field_set import FieldSet, difference
 from mooring.apiserver.apply.filters import Ignored, kept
@@ -133,7 +133,7 @@ class _Applier:
         wanted = applied if live is None else self._wanted(live, applied, managers, last)
         changes = Changes(self._shape, self._api_version, live or self._shape.empty, wanted, self._ignored)
         if not is_forced:
-            self._refuse_conflicts(live, managers, changes)
+            self._raise_conflicts(live, managers, changes)
         give_up(managers, changes, self._key)
         if live is None or live != wanted or (self._shape.may_change and not is_same(live, wanted)):
             if self._key in managers:
@@ -149,7 +149,7 @@ class _Applier:
             raise ServerError(f"failed to merge config: {error}", reason="") from None
         return pruned(self._shape, self._api_version, together, managers, last, managers[self._key].fields)
 
-    def _refuse_conflicts(self, live: Document | None, managers: Managers, changes: Changes) -> None:
+    def _raise_conflicts(self, live: Document | None, managers: Managers, changes: Changes) -> None:
         found = conflicts(managers, changes, self._key)
         if found and self._key.name == KUBECTL and live is not None:
             allowed = applied_by_client(self._shape, self._api_version, live)
@@ -184,7 +184,7 @@ def _check(shape: Shape, applied: Document) -> None:
     found = misfits(shape.root, applied)
     if found:
         raise ServerError(
-            f"failed to create typed patch object ({_shown_object(applied)}): {in_words(found)}", reason=""
+            f"failed to create typed patch object ({_shown_object(applied)}): {misfits_text(found)}", reason=""
         )
 
 

@@ -28,9 +28,9 @@ KEY = "k:"
 VALUE = "v:"
 INDEX = "i:"
 
-ORDERS_KEPT_MAX = 16_384
-TEXTS_KEPT_MAX = 16_384
-_texts: Memory[str, str] = Memory(TEXTS_KEPT_MAX)
+ORDERS_CACHED_MAX = 16_384
+TEXTS_CACHED_MAX = 16_384
+_texts: Memory[str, str] = Memory(TEXTS_CACHED_MAX)
 """Texts as JSON: the same names come again and again."""
 
 _encode = msgspec.json.encode
@@ -135,7 +135,7 @@ def _shown_value(value: object) -> str:
             return str(value)
 
 
-@lru_cache(maxsize=ORDERS_KEPT_MAX)
+@lru_cache(maxsize=ORDERS_CACHED_MAX)
 def _order(element: str) -> tuple[Any, ...]:
     match element[:2]:
         case "f:":

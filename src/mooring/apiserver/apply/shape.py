@@ -21,13 +21,13 @@ from mooring.api.document import Document
 from mooring.api.memory import Memory
 from mooring.api.schema.model import ListKind
 
-PLANS_KEPT_MAX = 1024
+PLANS_CACHED_MAX = 1024
 """For each struct."""
 
-ELEMENTS_KEPT_MAX = 4096
+ELEMENTS_CACHED_MAX = 4096
 """For each list."""
 
-OWNERSHIPS_KEPT_MAX = 128
+OWNERSHIPS_CACHED_MAX = 128
 """For each kind."""
 
 
@@ -54,7 +54,7 @@ class ListGrain:
     def __post_init__(self) -> None:
         self.sorted_keys = tuple(sorted(self.keys))
         self.only_key = self.keys[0] if len(self.keys) == 1 else None
-        self.elements = Memory(ELEMENTS_KEPT_MAX)
+        self.elements = Memory(ELEMENTS_CACHED_MAX)
 
 
 @dataclass(slots=True, eq=False)
@@ -68,7 +68,7 @@ class MapGrain:
     """Of entries without a name of their own; None if there may be none."""
     defaults: dict[str, object] = field(default_factory=dict)
     """What an absent field means where it is the key of a list item."""
-    plans: Memory[tuple[str, ...], Any] = field(default_factory=lambda: Memory(PLANS_KEPT_MAX))
+    plans: Memory[tuple[str, ...], Any] = field(default_factory=lambda: Memory(PLANS_CACHED_MAX))
     """How `typed` walks through a struct with just these fields; its own notes."""
 
 
@@ -126,7 +126,9 @@ class Shape:
     other_versions: Mapping[str, Grain] = field(default_factory=dict)
     """The same kind in other versions, by apiVersion. Their documents differ in nothing but the apiVersion."""
 
-    ownerships: Memory[tuple[object, ...], dict[str, Any]] = field(default_factory=lambda: Memory(OWNERSHIPS_KEPT_MAX))
+    ownerships: Memory[tuple[object, ...], dict[str, Any]] = field(
+        default_factory=lambda: Memory(OWNERSHIPS_CACHED_MAX)
+    )
     """What the creator of an object owns, by its outline: notes of `creation`."""
     is_blank_when_empty: bool = field(init=False)
     """Whether `empty` holds nothing but empty values, apart from what the kind is called."""

@@ -93,11 +93,11 @@ def grain_of_struct(struct: Struct, is_atomic: bool | None = None) -> Grain:
     found = _grains.get((struct, whole))
     if found is not None:
         return found
-    twin = _grains.get((struct, not whole))
-    fields = twin.map.fields if twin is not None and twin.map is not None else {}
-    defaults = twin.map.defaults if twin is not None and twin.map is not None else {}
+    counterpart = _grains.get((struct, not whole))
+    fields = counterpart.map.fields if counterpart is not None and counterpart.map is not None else {}
+    defaults = counterpart.map.defaults if counterpart is not None and counterpart.map is not None else {}
     grain = _grains[struct, whole] = Grain(map=MapGrain(whole, fields, None, defaults))
-    if twin is None:
+    if counterpart is None:
         _fill(struct, fields, defaults)
     return grain
 

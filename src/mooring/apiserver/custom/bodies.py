@@ -3,7 +3,7 @@
 Comes in   bytes and their content type, or the result of a patch
 Goes out   a document that the registry can take
 
-    decoded (`wire.custom_bodies`) · pruned · embedded metadata made canonical · strict faults told · defaulted ·
+    decoded (`wire.custom_bodies`) · pruned · embedded metadata made canonical · strict errors told · defaulted ·
     is it the version of the address?
 
  1. What claims to be of another version is pruned by the schema of that one, and refused in the end.
@@ -18,7 +18,7 @@ from mooring.api.document import Document
 from mooring.api.kinds import Kind
 from mooring.apiserver.call import Call
 from mooring.apiserver.custom.defaulting import fill_defaults
-from mooring.apiserver.custom.metadata import EmbeddedFault, coerce_embedded
+from mooring.apiserver.custom.metadata import EmbeddedResourceError, coerce_embedded
 from mooring.apiserver.custom.pruning import prune, prune_nulls
 from mooring.apiserver.custom.schema import Schema
 from mooring.apiserver.registry.refusals import internal
@@ -27,8 +27,8 @@ from mooring.apiserver.validation.fields import go_json
 from mooring.apiserver.wire.custom_bodies import custom_metadata, decode_custom, read_numbers
 from mooring.apiserver.wire.decode import cannot_be_handled
 from mooring.apiserver.wire.examine import DecodingError
-from mooring.apiserver.wire.identity import IdentityFault, identity_of
-from mooring.apiserver.wire.strict import warn_or_refuse
+from mooring.apiserver.wire.identity import IdentityError, identity_of
+from mooring.apiserver.wire.strict import apply_field_validation
 from mooring.client.errors import BadRequestError
 
 _NO_VERSION = ".apiVersion accessor error: <nil> is of the type <nil>, expected string"
@@ -50,11 +50,11 @@ class CustomBodies:
             raise BadRequestError(cannot_be_handled(body.identity, self._kind, _NO_VERSION))
         try:
             unknown = self.fitted(document)
-        except EmbeddedFault as error:
+        except EmbeddedResourceError as error:
             raise BadRequestError(cannot_be_handled(body.identity, self._kind, str(error))) from None
-        refusal = warn_or_refuse([*body.repeated, *body.unknown_metadata, *unknown], call)
-        if refusal is not None:
-            raise BadRequestError(cannot_be_handled(body.identity, self._kind, refusal))
+        strict_error = apply_field_validation([*body.repeated, *body.unknown_metadata, *unknown], call)
+        if strict_error is not None:
+            raise BadRequestError(cannot_be_handled(body.identity, self._kind, strict_error))
         if document.get("kind") == self._kind.kind:
             fill_defaults(document, self._schemas.get(document.get("apiVersion", "")))
         body.check_version(self._kind)
@@ -63,8 +63,8 @@ class CustomBodies:
     def read_document(self, plain: Document) -> Reading:
         try:
             identity = identity_of(plain, "", "", b"")
-        except IdentityFault as fault:
-            raise DecodingError(str(fault)) from None
+        except IdentityError as error:
+            raise DecodingError(str(error)) from None
         if not identity.kind:
             raise DecodingError(f"Object 'Kind' is missing in '{go_json(plain)}'")
         if not identity.api_version:
@@ -74,7 +74,7 @@ class CustomBodies:
         document["metadata"] = metadata
         try:
             unknown += self.fitted(document)
-        except EmbeddedFault as error:
+        except EmbeddedResourceError as error:
             raise DecodingError(str(error)) from None
         return Reading(document, tuple(unknown))
 

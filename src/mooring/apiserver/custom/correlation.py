@@ -4,7 +4,7 @@ Comes in   a new and an old value, and their schema
 Goes out   pairs for the fields and items of both; whether nothing changed
 
  1. Fields go by their name; items of a list only if it is a map, by its keys. Everything else has no old value.
- 2. A pair that did not change may break rules that came later: its faults are let pass ("ratcheting").
+ 2. A pair that did not change may break rules that came later: its errors are let pass ("ratcheting").
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """List types: lists that are sets, and lists that are maps, hold nothing twice.
 
 Comes in   an object and its schema
-Goes out   a fault for each item that comes a second time; the third one is not told
+Goes out   an error for each item that comes a second time; the third one is not told
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ _encode = msgspec.json.Encoder(order="sorted").encode
 def validate_list_type(value: Any, schema: Schema | None, path: str = "") -> list[FieldError]:
     if schema is None or not (schema.has_list_types_below or schema.list_type in ("set", "map")):
         return []
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     if isinstance(value, dict):
         for name, inner in value.items():
             held = schema.properties.get(name)
             if schema.additional is not None:
-                faults += validate_list_type(inner, schema.additional, f"{path}[{name}]")
+                errors += validate_list_type(inner, schema.additional, f"{path}[{name}]")
             if held is not None:
-                faults += validate_list_type(inner, held, f"{path}.{name}" if path else name)
+                errors += validate_list_type(inner, held, f"{path}.{name}" if path else name)
     elif isinstance(value, list):
         match schema.list_type:
             case "set":
-                faults += [duplicate(f"{path}[{index}]", value[index]) for index in _repeated(value)]
+                errors += [duplicate(f"{path}[{index}]", value[index]) for index in _repeated(value)]
             case "map":
-                faults += _validate_map(value, schema, path)
+                errors += _validate_map(value, schema, path)
         for index, item in enumerate(value):
-            faults += validate_list_type(item, schema.items, f"{path}[{index}]")
-    return faults
+            errors += validate_list_type(item, schema.items, f"{path}[{index}]")
+    return errors
 
 
 def _validate_map(items: list[Any], schema: Schema, path: str) -> list[FieldError]:

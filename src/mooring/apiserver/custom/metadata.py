@@ -1,7 +1,7 @@
 """Resources inside of resources: they have a kind, an apiVersion and metadata of their own.
 
 Comes in   an object whose schema has `x-kubernetes-embedded-resource` somewhere
-Goes out   the same with canonical metadata there; faults; paths of fields that metadata does not have
+Goes out   the same with canonical metadata there; errors; paths of fields that metadata does not have
 
  1. The root of a custom object is handled by everybody else: metadata is decoded before this room is entered.
 """
@@ -21,16 +21,16 @@ from mooring.apiserver.wire.examine import DecodingError
 _STAND_IN_NAME = "fakename"
 
 
-class EmbeddedFault(Exception):
+class EmbeddedResourceError(Exception):
     """Metadata that cannot be read."""
 
-    def __init__(self, fault: FieldError) -> None:
-        super().__init__(fault.message)
-        self.fault = fault
+    def __init__(self, error: FieldError) -> None:
+        super().__init__(error.message)
+        self.error = error
 
 
 def coerce_embedded(value: Any, schema: Schema | None, path: str = "", *, is_resource: bool = False) -> list[str]:
-    """Make embedded metadata canonical; what it does not have is dropped and told. Raises `EmbeddedFault`."""
+    """Make embedded metadata canonical; what it does not have is dropped and told. Raises `EmbeddedResourceError`."""
     if schema is None or not (is_resource or schema.is_embedded or schema.has_embedded_below):
         return []
     unknown: list[str] = []
@@ -56,55 +56,55 @@ def validate_embedded(
     """What is wrong with resources inside of an object."""
     if schema is None or not (is_resource or schema.is_embedded or schema.has_embedded_below):
         return []
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     if isinstance(value, dict):
         if is_resource or schema.is_embedded:
-            faults += _validate_resource(value, path)
+            errors += _validate_resource(value, path)
         for name, inner in value.items():
             held = schema.properties.get(name)
             if held is not None:
-                faults += validate_embedded(inner, held, f"{path}.{name}" if path else name)
+                errors += validate_embedded(inner, held, f"{path}.{name}" if path else name)
             elif schema.has_additional:
-                faults += validate_embedded(inner, schema.additional, f"{path}[{name}]")
+                errors += validate_embedded(inner, schema.additional, f"{path}[{name}]")
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            faults += validate_embedded(item, schema.items, f"{path}[{index}]")
-    return faults
+            errors += validate_embedded(item, schema.items, f"{path}[{index}]")
+    return errors
 
 
 def _coerced(resource: Document, path: str) -> list[str]:
     prefix = f"{path}." if path else ""
     for name in ("apiVersion", "kind"):
         if name in resource and not isinstance(resource[name], str):
-            raise EmbeddedFault(invalid(f"{prefix}{name}", resource[name], "must be a string"))
+            raise EmbeddedResourceError(invalid(f"{prefix}{name}", resource[name], "must be a string"))
     if "metadata" not in resource:
         return []
     try:
         metadata, unknown = custom_metadata(resource["metadata"])
     except DecodingError as error:
-        raise EmbeddedFault(invalid(f"{prefix}metadata", resource["metadata"], str(error))) from None
+        raise EmbeddedResourceError(invalid(f"{prefix}metadata", resource["metadata"], str(error))) from None
     resource["metadata"] = metadata
     return [f"{prefix}{text.removeprefix('unknown field ').strip(chr(34))}" for text in unknown]
 
 
 def _validate_resource(resource: Document, path: str) -> list[FieldError]:
     prefix = f"{path}." if path else ""
-    faults = [required(f"{prefix}{name}") for name in ("apiVersion", "kind") if name not in resource]
+    errors = [required(f"{prefix}{name}") for name in ("apiVersion", "kind") if name not in resource]
     for name, value in resource.items():
         match name:
             case "apiVersion" | "kind" if not isinstance(value, str):
-                faults.append(invalid(f"{prefix}{name}", value, "must be a string"))
+                errors.append(invalid(f"{prefix}{name}", value, "must be a string"))
             case "apiVersion" | "kind" if not value:
-                faults.append(invalid(f"{prefix}{name}", value, "must not be empty"))
+                errors.append(invalid(f"{prefix}{name}", value, "must not be empty"))
             case "apiVersion" if value.count("/") > 1:
-                faults.append(invalid(f"{prefix}apiVersion", value, f"unexpected GroupVersion string: {value}"))
+                errors.append(invalid(f"{prefix}apiVersion", value, f"unexpected GroupVersion string: {value}"))
             case "kind":
                 wrong = dns_1035_label_errors(value.lower())
                 if wrong:
                     why = f"may have mixed case, but should otherwise match: {','.join(wrong)}"
-                    faults.append(invalid(f"{prefix}kind", value, why))
+                    errors.append(invalid(f"{prefix}kind", value, why))
             case "metadata" if isinstance(value, dict):
                 named = value if value.get("name") else {**value, "name": _STAND_IN_NAME}
                 is_namespaced = bool(value.get("namespace"))
-                faults += validate_object_meta(named, is_namespaced, name_is_path_segment, f"{prefix}metadata")
-    return faults
+                errors += validate_object_meta(named, is_namespaced, name_is_path_segment, f"{prefix}metadata")
+    return errors

@@ -75,28 +75,28 @@ def _decided(wanted: Document, accepted: Document, taken: TakenNames) -> tuple[D
     names = dict(accepted)
     conflict: Document | None = None
 
-    def refuse(reason: str, message: str) -> None:
+    def reject(reason: str, message: str) -> None:
         nonlocal conflict
         conflict = condition("NamesAccepted", is_met=False, reason=reason, message=message)
 
     for name, used in (("plural", taken.resources), ("singular", taken.resources)):
-        fault = _in_use(wanted.get(name, ""), accepted.get(name, ""), used)
-        if fault:
-            refuse(f"{name.capitalize()}Conflict", fault)
+        error = _in_use(wanted.get(name, ""), accepted.get(name, ""), used)
+        if error:
+            reject(f"{name.capitalize()}Conflict", error)
         else:
             _set(names, name, wanted.get(name))
     if wanted.get("shortNames") != accepted.get("shortNames"):
         own = accepted.get("shortNames") or ()
-        faults = [_in_use(name, "", taken.resources) for name in wanted.get("shortNames") or () if name not in own]
-        faults = list(dict.fromkeys(fault for fault in faults if fault))
-        if faults:
-            refuse("ShortNamesConflict", faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]")
+        errors = [_in_use(name, "", taken.resources) for name in wanted.get("shortNames") or () if name not in own]
+        errors = list(dict.fromkeys(error for error in errors if error))
+        if errors:
+            reject("ShortNamesConflict", errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
         else:
             _set(names, "shortNames", wanted.get("shortNames"))
     for name, reason in (("kind", "KindConflict"), ("listKind", "ListKindConflict")):
-        fault = _in_use(wanted.get(name, ""), accepted.get(name, ""), taken.kinds)
-        if fault:
-            refuse(reason, fault)
+        error = _in_use(wanted.get(name, ""), accepted.get(name, ""), taken.kinds)
+        if error:
+            reject(reason, error)
         else:
             _set(names, name, wanted.get(name))
     _set(names, "categories", wanted.get("categories"))

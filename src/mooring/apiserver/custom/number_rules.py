@@ -1,10 +1,10 @@
 """Number rules: bounds, multiples and ranges of the numbers in a custom object.
 
 Comes in   what a schema says of a number; a number
-Goes out   what is wrong with it: words, path and the way to a fault
+Goes out   what is wrong with it: message, path, and a function that makes the field error
 
  1. Whole numbers are compared with whole bounds: a bound is cut off first, as Go does.
- 2. A bound that a value of the type could not have is a fault of the object, too: nobody looks at it before.
+ 2. A bound that a value of the type could not have is an error of the object, too: nobody looks at it before.
 """
 
 from __future__ import annotations
@@ -45,21 +45,21 @@ class NumberRules:
             yield from self._out_of_range(self._minimum, "Minimum boundary", path)
             bound = _bound(value, self._minimum)
             if value < bound or (self._is_above and value == bound):
-                words = "should be greater than" if self._is_above else "should be greater than or equal to"
-                yield _wrong(f"{path} in body {words} {number_text(bound)}", path, value)
+                message = "should be greater than" if self._is_above else "should be greater than or equal to"
+                yield _wrong(f"{path} in body {message} {number_text(bound)}", path, value)
         if self._maximum is not None:
             yield from self._out_of_range(self._maximum, "Maximum boundary", path)
             bound = _bound(value, self._maximum)
             if value > bound or (self._is_below and value == bound):
-                words = "should be less than" if self._is_below else "should be less than or equal to"
-                yield _wrong(f"{path} in body {words} {number_text(bound)}", path, value)
+                message = "should be less than" if self._is_below else "should be less than or equal to"
+                yield _wrong(f"{path} in body {message} {number_text(bound)}", path, value)
 
     def _out_of_range(self, value: int | float, called: str, path: str) -> Iterator[Found]:
         if self._fits(value):
             return
         form = f"with format {self._format}" if self._format else "(default format)"
-        words = f"{called} value must be of type {self._type} {form} in {path}"
-        yield words, NO_PATH, lambda field: invalid(field, "", words)
+        message = f"{called} value must be of type {self._type} {form} in {path}"
+        yield message, NO_PATH, lambda field: invalid(field, "", message)
 
     def _fits(self, value: int | float) -> bool:
         if self._type == "integer":
@@ -71,8 +71,8 @@ class NumberRules:
         if isinstance(value, int):
             factor = int(factor)
         if factor <= 0:
-            words = f"factor MultipleOf declared for {path} must be positive: {number_text(factor)}"
-            yield _wrong(words, path, factor)
+            message = f"factor MultipleOf declared for {path} must be positive: {number_text(factor)}"
+            yield _wrong(message, path, factor)
         elif not _is_multiple(value, factor):
             yield _wrong(f"{path} in body should be a multiple of {number_text(factor)}", path, value)
 
@@ -112,6 +112,6 @@ def _is_multiple(value: int | float, factor: int | float) -> bool:
     return whole != 0 and abs(quotient - whole) / (abs(quotient) + abs(whole)) < _ROUNDING_ERROR_MAX
 
 
-def _wrong(words: str, path: str, value: int | float) -> Found:
+def _wrong(message: str, path: str, value: int | float) -> Found:
     shown = value if isinstance(value, int) else Verbatim(number_text(value))
-    return words, path, lambda field: invalid(field, shown, words)
+    return message, path, lambda field: invalid(field, shown, message)

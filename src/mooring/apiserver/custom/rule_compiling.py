@@ -31,11 +31,11 @@ class CompiledRule:
 
     rule: Document
     program: Program | None = None
-    fault: str = ""
+    error: str = ""
     uses_old: bool = False
     cost_max: int = 0
     message: Program | None = None
-    message_fault: str = ""
+    message_error: str = ""
     message_cost_max: int = 0
     field_path: str = ""
     """The path of the error, relative to the value."""
@@ -61,7 +61,7 @@ def cardinality_max(declared: Declared) -> int:
     return REQUEST_BYTES_MAX // (declared.bytes_min + 1)
 
 
-class _Fault(Exception):
+class _CompilationError(Exception):
     """The expression does not compile."""
 
 
@@ -78,26 +78,26 @@ def _compiled(schema: Schema, rule: Document, environment: Environment, declared
         return CompiledRule(rule)
     try:
         found = _expression(text, environment, declared, BOOL, "cel expression must evaluate to a bool", "")
-    except _Fault as fault:
-        return CompiledRule(rule, fault=str(fault))
+    except _CompilationError as error:
+        return CompiledRule(rule, error=str(error))
     uses_old = any(isinstance(node, Identifier) and node.name == OLD_SELF for node in descendants(found.tree))
     message: _Expression | None = None
-    message_fault = ""
+    message_error = ""
     if rule.get("messageExpression"):
         wanted = "messageExpression must evaluate to a string"
         try:
             message = _expression(
                 rule["messageExpression"], environment, declared, STRING, wanted, "messageExpression "
             )
-        except _Fault as fault:
-            message_fault = str(fault)
+        except _CompilationError as error:
+            message_error = str(error)
     return CompiledRule(
         rule,
         found.program,
         uses_old=uses_old,
         cost_max=found.cost_max,
         message=message.program if message is not None else None,
-        message_fault=message_fault,
+        message_error=message_error,
         message_cost_max=message.cost_max if message is not None else 0,
         field_path=_field_path(rule.get("fieldPath", ""), schema),
     )
@@ -114,16 +114,16 @@ def _expression(
         if not source.errors:
             validate(tree, source, environment)
         if source.errors:
-            raise _Fault(f"{called}compilation failed: {source.error_report()}")
+            raise _CompilationError(f"{called}compilation failed: {source.error_report()}")
         if tree.type != wanted:
-            raise _Fault(otherwise)
+            raise _CompilationError(otherwise)
         program = compile_tree(tree, environment, True, (SELF, OLD_SELF))
     except RecursionError:
         source.errors.clear()
         source.report(NOWHERE, NESTED_TOO_DEEPLY)
-        raise _Fault(f"{called}compilation failed: {source.error_report()}") from None
+        raise _CompilationError(f"{called}compilation failed: {source.error_report()}") from None
     except ProgramFailure as failure:
-        raise _Fault(f"{called or 'program '}instantiation failed: {failure}") from None
+        raise _CompilationError(f"{called or 'program '}instantiation failed: {failure}") from None
     return _Expression(tree, program, worst_cost(tree, lambda path: size_at(declared, path)))
 
 

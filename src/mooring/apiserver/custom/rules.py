@@ -47,7 +47,7 @@ def rules_of(schema: Schema, *, is_root: bool = True) -> SchemaRules | None:
 
 @dataclass(slots=True)
 class RuleResult:
-    faults: list[FieldError] = field(default_factory=list)
+    errors: list[FieldError] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     budget: int = BUDGET
 
@@ -157,8 +157,8 @@ class _Check:
         old_seen = cel_value(old, node.schema, is_root=node.is_root) if old is not None else None
         for compiled in node.rules:
             if compiled.program is None:
-                if compiled.fault:
-                    self._result.faults.append(self._at(node, path, f"rule compile error: {compiled.fault}"))
+                if compiled.error:
+                    self._result.errors.append(self._at(node, path, f"rule compile error: {compiled.error}"))
                 continue
             if compiled.uses_old and old is None and not compiled.is_old_optional:
                 continue
@@ -166,7 +166,7 @@ class _Check:
             if compiled.is_old_optional:
                 before = Optional(old_seen) if old is not None else NONE
             if not self._holds(node, compiled, compiled.program, (seen, before), path):
-                self._refuse(node, compiled, value, (seen, before), path, pair)
+                self._add_error(node, compiled, value, (seen, before), path, pair)
 
     def _holds(
         self, node: _Node, compiled: CompiledRule, program: Program, values: tuple[Value, Value], path: str
@@ -189,12 +189,12 @@ class _Check:
             if str(failure).startswith(NO_SUCH_OVERLOAD):
                 signature = "call arguments did not match a supported operator, function or macro signature for rule"
                 why = f"'{failure}': {signature}: {shown}"
-            self._result.faults.append(self._at(node, path, why))
+            self._result.errors.append(self._at(node, path, why))
             return True
         self._spend(meter, node, path)
         return answer is True
 
-    def _refuse(
+    def _add_error(
         self,
         node: _Node,
         compiled: CompiledRule,
@@ -207,13 +207,13 @@ class _Check:
         if compiled.field_path:
             place = f"{path}.{compiled.field_path}" if path else compiled.field_path
         detail = self._message(compiled, values) or _message_or_default(compiled.rule)
-        told: object = NO_VALUE if node.schema.type in ("object", "array") else value
+        shown: object = NO_VALUE if node.schema.type in ("object", "array") else value
         kind = _REASONS.get(compiled.rule.get("reason") or "", FieldErrorType.INVALID)
-        fault = FieldError(kind, place or NO_PATH, "" if kind is FieldErrorType.DUPLICATE else detail, told)
+        error = FieldError(kind, place or NO_PATH, "" if kind is FieldErrorType.DUPLICATE else detail, shown)
         if pair is not None and pair.is_same and not compiled.uses_old:
-            self._result.warnings.append(fault.message)
+            self._result.warnings.append(error.message)
         else:
-            self._result.faults.append(fault)
+            self._result.errors.append(error)
 
     def _message(self, compiled: CompiledRule, values: tuple[Value, Value]) -> str:
         """The result of `messageExpression`; empty if there is none that can be shown."""
@@ -236,8 +236,8 @@ class _Check:
     def _at(self, node: _Node, path: str, detail: str) -> FieldError:
         return invalid(path or NO_PATH, node.schema.type, detail)
 
-    def _stop(self, fault: FieldError) -> NoReturn:
-        self._result.faults.append(fault)
+    def _stop(self, error: FieldError) -> NoReturn:
+        self._result.errors.append(error)
         raise _OutOfBudget
 
 

@@ -42,13 +42,13 @@ def validate_wanted(obj: Document, paths: ScalePaths) -> list[FieldError]:
 
 
 def validate_actual(obj: Document, paths: ScalePaths) -> list[FieldError]:
-    faults = _validate_count(obj, paths.actual)
+    errors = _validate_count(obj, paths.actual)
     if paths.selector:
         try:
             _text_at(obj, paths.selector)
         except _WrongType as error:
-            faults.append(invalid(paths.selector, "", str(error)))
-    return faults
+            errors.append(invalid(paths.selector, "", str(error)))
+    return errors
 
 
 class _WrongType(Exception):

@@ -19,7 +19,7 @@ from mooring.apiserver.custom.bodies import CustomBodies
 from mooring.apiserver.custom.conditions import is_served, is_true
 from mooring.apiserver.custom.defaulting import fill_defaults
 from mooring.apiserver.custom.deprecation import deprecation_warning
-from mooring.apiserver.custom.metadata import EmbeddedFault
+from mooring.apiserver.custom.metadata import EmbeddedResourceError
 from mooring.apiserver.custom.scaling import scale_rules
 from mooring.apiserver.custom.schema import Schema
 from mooring.apiserver.custom.strategy import CustomStrategy
@@ -134,7 +134,7 @@ def _outward(
             if stored["apiVersion"] != api_version:
                 stored["apiVersion"] = api_version
                 reader.fitted(stored)
-        except EmbeddedFault:
+        except EmbeddedResourceError:
             stored["apiVersion"] = api_version  # it was accepted once, and can still be read and deleted
         return stored
 

@@ -1,10 +1,10 @@
 """How the objects of a custom kind behave.
 
 Comes in   documents that were pruned and defaulted; the old document on an update
-Goes out   the same documents, prepared; faults; warnings
+Goes out   the same documents, prepared; errors; warnings
 
  1. `generation` counts the changes of everything but metadata, and but the status where that is a subresource.
- 2. CEL rules are asked only when everything else is as it should be; that they were not is a fault of its own.
+ 2. CEL rules are asked only when everything else is as it should be; that they were not is an error of its own.
  3. Nothing is created while the definition is being deleted.
 """
 
@@ -54,7 +54,7 @@ class CustomStrategy(Strategy):
     """Writing whole objects."""
 
     allows_unconditional_update = False
-    refuses_odd_finalizers = False
+    validates_finalizer_names = False
 
     def __init__(
         self, kind: Kind, version: CustomVersion, *, is_terminating: bool = False, stored: Stored | None = None
@@ -90,12 +90,12 @@ class CustomStrategy(Strategy):
 
     def validate(self, obj: Document, call: Call) -> list[FieldError]:
         self._check_kind(obj)
-        faults = self.validate_meta(obj)
-        faults += validate_value(self.version.values, obj)
-        faults += self._scale_faults(obj)
-        faults += validate_embedded(obj, self.version.schema)
-        faults += validate_list_type(obj, self.version.schema)
-        return faults + validate_rule(self.version, faults, obj, None, None, call)
+        errors = self.validate_meta(obj)
+        errors += validate_value(self.version.values, obj)
+        errors += self._validate_scale(obj)
+        errors += validate_embedded(obj, self.version.schema)
+        errors += validate_list_type(obj, self.version.schema)
+        return errors + validate_rule(self.version, errors, obj, None, None, call)
 
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
         return finalizer_warnings(obj["metadata"], None)
@@ -109,17 +109,17 @@ class CustomStrategy(Strategy):
     def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
         self._check_kind(obj)
         schema, pair = self.version.schema, Pair(obj, old, self.version.schema)
-        faults = validate_object_meta_update(obj["metadata"], old["metadata"], "metadata")
-        faults += validate_value(self.version.values, obj, "", pair)
-        faults += self._scale_faults(obj)
-        faults += validate_embedded(obj, schema)
-        faults += _validate_new_list_type(obj, old, self.version)
-        return faults + validate_rule(self.version, faults, obj, old, pair, call)
+        errors = validate_object_meta_update(obj["metadata"], old["metadata"], "metadata")
+        errors += validate_value(self.version.values, obj, "", pair)
+        errors += self._validate_scale(obj)
+        errors += validate_embedded(obj, schema)
+        errors += _validate_new_list_type(obj, old, self.version)
+        return errors + validate_rule(self.version, errors, obj, old, pair, call)
 
     def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
         return finalizer_warnings(obj["metadata"], old["metadata"])
 
-    def _scale_faults(self, obj: Document) -> list[FieldError]:
+    def _validate_scale(self, obj: Document) -> list[FieldError]:
         paths = self.version.scale
         return [] if paths is None else validate_wanted(obj, paths) + validate_actual(obj, paths)
 
@@ -169,13 +169,13 @@ class CustomStatusStrategy(Strategy):
         check_kind(self.kind, obj)
         version = self.version
         pair = Pair(obj, old, version.schema)
-        faults = validate_object_meta_update(obj["metadata"], old["metadata"], "metadata")
+        errors = validate_object_meta_update(obj["metadata"], old["metadata"], "metadata")
         if "status" in obj and version.status_values is not None:
-            faults += validate_value(version.status_values, obj["status"], "status", pair.field("status"))
+            errors += validate_value(version.status_values, obj["status"], "status", pair.field("status"))
         if version.scale is not None:
-            faults += validate_actual(obj, version.scale)
-        faults += _validate_new_list_type(obj, old, version)
-        return faults + validate_rule(version, faults, obj, old, pair, call)
+            errors += validate_actual(obj, version.scale)
+        errors += _validate_new_list_type(obj, old, version)
+        return errors + validate_rule(version, errors, obj, old, pair, call)
 
 
 def settle(obj: Document, stored: Stored | None) -> None:
@@ -193,18 +193,18 @@ def settle(obj: Document, stored: Stored | None) -> None:
 
 def check_kind(kind: Kind, obj: Document) -> None:
     """Refuses an object of another kind, under the name that it gives itself."""
-    faults = []
+    errors = []
     if obj.get("kind") != kind.kind:
-        faults.append(invalid("kind", obj.get("kind", ""), f"must be {kind.kind}"))
+        errors.append(invalid("kind", obj.get("kind", ""), f"must be {kind.kind}"))
     if obj.get("apiVersion") != kind.api_version:
-        faults.append(invalid("apiVersion", obj.get("apiVersion", ""), f"must be {kind.api_version}"))
-    if faults:
-        _refuse(obj, faults)
+        errors.append(invalid("apiVersion", obj.get("apiVersion", ""), f"must be {kind.api_version}"))
+    if errors:
+        _raise_invalid(obj, errors)
 
 
-def _refuse(obj: Document, faults: list[FieldError]) -> NoReturn:
+def _raise_invalid(obj: Document, errors: list[FieldError]) -> NoReturn:
     group = obj.get("apiVersion", "").rpartition("/")[0]
-    raise invalid_object(obj.get("kind", ""), group, obj["metadata"].get("name", ""), faults)
+    raise invalid_object(obj.get("kind", ""), group, obj["metadata"].get("name", ""), errors)
 
 
 def validate_rule(
@@ -213,17 +213,17 @@ def validate_rule(
     """What the CEL rules find, if nothing else is in their way."""
     if version.rules is None:
         return []
-    if any(fault.kind in _BLOCKING for fault in known):
+    if any(error.kind in _BLOCKING for error in known):
         return [FieldError(FieldErrorType.INVALID, NO_PATH, _UNCHECKED, None)]
     result = version.rules.check(obj, old, pair)
     for text in result.warnings:
         call.warn(text)
-    return result.faults
+    return result.errors
 
 
 def _validate_new_list_type(obj: Document, old: Document, version: CustomVersion) -> list[FieldError]:
-    faults = validate_list_type(obj, version.schema)
-    return faults if faults and not validate_list_type(old, version.schema) else []
+    errors = validate_list_type(obj, version.schema)
+    return errors if errors and not validate_list_type(old, version.schema) else []
 
 
 def _without_metadata(obj: Document) -> Document:

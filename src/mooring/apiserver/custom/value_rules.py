@@ -34,12 +34,12 @@ from mooring.apiserver.validation.fields import (
 
 
 class Finding(NamedTuple):
-    """One thing that is wrong; its words tell it from others."""
+    """One violation. Two findings with the same message are one."""
 
-    words: str
+    message: str
     path: str
-    fault: Callable[[str], FieldError]
-    """From the path of the field to the fault."""
+    error: Callable[[str], FieldError]
+    """From the path of the field to the error."""
 
 
 class Found(NamedTuple):
@@ -54,9 +54,9 @@ def validate_value(rules: ValueRules, value: Any, path: str = "", pair: Pair | N
 
 def _placed(finding: Finding, path: str) -> FieldError:
     if finding.path == NO_PATH:
-        return finding.fault(path or NO_PATH)
+        return finding.error(path or NO_PATH)
     own = finding.path.removeprefix(".")
-    return finding.fault(f"{path}.{own}" if path and own else own or path or NO_PATH)
+    return finding.error(f"{path}.{own}" if path and own else own or path or NO_PATH)
 
 
 class ValueRules:
@@ -102,8 +102,8 @@ class ValueRules:
                 matches += self._check_text(value, path, findings, budget)
             elif isinstance(value, int | float) and not isinstance(value, bool):
                 matches += 2
-                for words, place, fault in self._numbers.findings(value, path):
-                    _add(findings, Finding(words, place, fault))
+                for message, place, error in self._numbers.findings(value, path):
+                    _add(findings, Finding(message, place, error))
             elif isinstance(value, list):
                 matches += self._check_items(value, path, findings, pair, budget) + 1
             self._check_enum(value, path, findings)
@@ -142,18 +142,18 @@ class ValueRules:
     def _check_enum(self, value: Any, path: str, findings: list[Finding]) -> None:
         if self._enum and not any(_is_choice(value, choice) for choice in self._enum):
             choices = [choice if isinstance(choice, str) else go_json(choice) for choice in self._enum]
-            words = f"{path} in body should be one of {choices}"
-            _add(findings, Finding(words, path, lambda field: not_supported(field, value, choices)))
+            message = f"{path} in body should be one of {choices}"
+            _add(findings, Finding(message, path, lambda field: not_supported(field, value, choices)))
 
     def _check_text(self, value: str, path: str, findings: list[Finding], budget: PatternBudget) -> int:
-        length, words = len(value), ""
+        length, message = len(value), ""
         if self._length_max is not None and length > self._length_max:
             length_max: int = self._length_max
-            words = f"{path} in body should be at most {length_max} chars long"
-            _add(findings, Finding(words, path, lambda field: too_long(field, length_max)))
+            message = f"{path} in body should be at most {length_max} chars long"
+            _add(findings, Finding(message, path, lambda field: too_long(field, length_max)))
         elif self._length_min is not None and length < self._length_min:
-            words = f"{path} in body should be at least {self._length_min} chars long"
-            _add(findings, _plain(words, path, value))
+            message = f"{path} in body should be at least {self._length_min} chars long"
+            _add(findings, _plain(message, path, value))
         elif self._pattern:
             self._check_pattern(value, path, findings, budget)
         if self._format_check is None:
@@ -186,12 +186,12 @@ class ValueRules:
                 matches += _merge(findings, inner)
         count = len(items)
         if self._count_min is not None and count < self._count_min:
-            words = f"{path} in body should have at least {self._count_min} items"
-            _add(findings, _plain(words, path, count))
+            message = f"{path} in body should have at least {self._count_min} items"
+            _add(findings, _plain(message, path, count))
         if self._count_max is not None and count > self._count_max:
             count_max: int = self._count_max
-            words = f"{path} in body should have at most {count_max} items"
-            _add(findings, Finding(words, path, lambda field: too_many(field, count, count_max)))
+            message = f"{path} in body should have at most {count_max} items"
+            _add(findings, Finding(message, path, lambda field: too_many(field, count, count_max)))
         if self._is_unique and any(same_json(one, other) for i, one in enumerate(items) for other in items[:i]):
             _add(findings, _plain(f"{path} in body shouldn't contain duplicates", path, ""))
         return matches
@@ -201,12 +201,12 @@ class ValueRules:
     ) -> int:
         matches, count = 0, len(fields)
         if self._fields_min is not None and count < self._fields_min:
-            words = f"{path} in body should have at least {self._fields_min} properties"
-            _add(findings, _plain(words, path, count))
+            message = f"{path} in body should have at least {self._fields_min} properties"
+            _add(findings, _plain(message, path, count))
         if self._fields_max is not None and count > self._fields_max:
             fields_max: int = self._fields_max
-            words = f"{path} in body should have at most {fields_max} properties"
-            _add(findings, Finding(words, path, lambda field: too_many(field, count, fields_max)))
+            message = f"{path} in body should have at most {fields_max} properties"
+            _add(findings, Finding(message, path, lambda field: too_many(field, count, fields_max)))
         if self._is_closed:
             for name in fields:
                 if name not in self._properties:
@@ -314,21 +314,21 @@ def _is_choice(value: Any, choice: Any) -> bool:
 
 
 def _wrong_type(path: str, wanted: str, found: str) -> Finding:
-    words = f"{path} in body must be of type {wanted}: {quoted(found)}"
-    return Finding(words, path, lambda field: type_invalid(field, found, words))
+    message = f"{path} in body must be of type {wanted}: {quoted(found)}"
+    return Finding(message, path, lambda field: type_invalid(field, found, message))
 
 
-def _plain(words: str, path: str, value: object) -> Finding:
-    return Finding(words, path, lambda field: invalid(field, value, words))
+def _plain(message: str, path: str, value: object) -> Finding:
+    return Finding(message, path, lambda field: invalid(field, value, message))
 
 
-def _nowhere(words: str) -> Finding:
+def _nowhere(message: str) -> Finding:
     """Something that is wrong with no field in particular."""
-    return Finding(words, NO_PATH, lambda field: invalid(field, "", words))
+    return Finding(message, NO_PATH, lambda field: invalid(field, "", message))
 
 
 def _add(findings: list[Finding], finding: Finding) -> None:
-    if all(known.words != finding.words for known in findings):
+    if all(known.message != finding.message for known in findings):
         findings.append(finding)
 
 

@@ -19,7 +19,7 @@ from urllib.parse import unquote
 
 from mooring.api.memory import Memory
 
-ADDRESSES_KEPT_MAX = 1_024
+ADDRESSES_CACHED_MAX = 1_024
 
 _VERBS = {"POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _NAMESPACE_SUBRESOURCES = ("status", "finalize")
@@ -57,7 +57,7 @@ def read_address(method: str, path: str, *, is_watch: bool) -> Address:
     return _read.get(question) or _read.keep(question, _address(method, path, is_watch))
 
 
-_read: Memory[tuple[str, str, bool], Address] = Memory(ADDRESSES_KEPT_MAX)
+_read: Memory[tuple[str, str, bool], Address] = Memory(ADDRESSES_CACHED_MAX)
 
 
 def _address(method: str, path: str, is_watch: bool) -> Address:

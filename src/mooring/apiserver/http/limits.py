@@ -1,4 +1,4 @@
-"""Limits of the door: what one request, and all of them together, may ask for.
+"""Limits of the handler: what one request, and all of them together, may ask for.
 
 Each has a name, a default, and an answer when it is reached.
 """
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class DoorLimits:
-    """What the door lets in."""
+class RequestLimits:
+    """What the handler lets in."""
 
     body_bytes_max: int = 3 * 1024 * 1024
     """Answer beyond it: 413, as kube-apiserver's limit for a body."""

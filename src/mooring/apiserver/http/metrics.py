@@ -1,4 +1,4 @@
-"""Metrics: what the door counts, under kube-apiserver's names.
+"""Metrics: what the handler counts, under kube-apiserver's names.
 
 Comes in   each request when it is answered, each watch when it begins and ends
 Goes out   `/metrics`, in the text form of Prometheus
@@ -43,8 +43,8 @@ _COMPONENT = "apiserver"
 Series = tuple[str, ...]
 
 
-class DoorMetrics:
-    """Counts for one door."""
+class RequestMetrics:
+    """Counts for one handler."""
 
     def __init__(self, is_served: Callable[[str, str, str], bool]) -> None:
         """`is_served` tells whether there is such an API version, resource and subresource."""

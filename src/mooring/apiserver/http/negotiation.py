@@ -10,20 +10,22 @@ from dataclasses import replace
 
 import msgspec
 
-from mooring.apiserver.desk import Desk
 from mooring.apiserver.http.forms import Form, Included, Rendering
 from mooring.apiserver.http.reply import Reply, error_reply, status_document
 from mooring.apiserver.http.request import Incoming
 from mooring.apiserver.registry.refusals import invalid_object
+from mooring.apiserver.server import ApiServer
 from mooring.apiserver.validation.fields import not_supported
-from mooring.apiserver.wire.media import YAML, check_producible, is_pretty, negotiate, negotiate_refusal
+from mooring.apiserver.wire.media import YAML, check_producible, is_pretty, negotiate, negotiate_error
 from mooring.apiserver.wire.yaml_writing import written_yaml
 from mooring.client.errors import StatusError
 
 WATCHED = ("application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch")
 
 
-def negotiated(desk: Desk, incoming: Incoming, *, is_watch: bool = False, is_list: bool = False) -> Rendering:
+def negotiated(
+    api_server: ApiServer, incoming: Incoming, *, is_watch: bool = False, is_list: bool = False
+) -> Rendering:
     """The form that the client wants. Raises a 406."""
     accept = incoming.header(b"accept")
     check_producible(accept, PRODUCED_WATCHABLE if is_watch or is_list else PRODUCED)
@@ -36,7 +38,7 @@ def negotiated(desk: Desk, incoming: Incoming, *, is_watch: bool = False, is_lis
             included = _included(incoming.query.text("includeObject"))
     pretty = incoming.query.texts("pretty")
     return Rendering(
-        now_s=desk.clock.wall_s(),
+        now_s=api_server.clock.wall_s(),
         form=form,
         version=wanted.conversion.api_version if wanted.conversion is not None else "meta.k8s.io/v1",
         is_yaml=wanted.content_type == YAML,
@@ -46,9 +48,9 @@ def negotiated(desk: Desk, incoming: Incoming, *, is_watch: bool = False, is_lis
     )
 
 
-def refused(incoming: Incoming, error: StatusError) -> Reply:
+def negotiated_error(incoming: Incoming, error: StatusError) -> Reply:
     """A refusal, as the client wants to read it."""
-    wanted = negotiate_refusal(incoming.header(b"accept"))
+    wanted = negotiate_error(incoming.header(b"accept"))
     reply = error_reply(error)
     if wanted.content_type == YAML:
         return replace(reply, body=written_yaml(status_document(error)), content_type=YAML)
@@ -65,8 +67,8 @@ def _included(text: str) -> Included:
     try:
         return Included(text or "Metadata")
     except ValueError:
-        fault = not_supported("includeObject", text, ("Metadata", "None", "Object", ""))
-        raise _bad_table_options(fault.message) from None
+        error = not_supported("includeObject", text, ("Metadata", "None", "Object", ""))
+        raise _bad_table_options(error.message) from None
 
 
 def _bad_table_options(text: str) -> StatusError:

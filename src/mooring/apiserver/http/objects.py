@@ -17,7 +17,6 @@ from mooring.api.kinds import Kind
 from mooring.api.schema.tables import struct_named, struct_of_kind
 from mooring.apiserver.apply.scale import SCALE_VERSION
 from mooring.apiserver.call import Call
-from mooring.apiserver.desk import Desk
 from mooring.apiserver.http.forms import Rendering
 from mooring.apiserver.http.query import EXACT, Query, check_list_options
 from mooring.apiserver.http.reply import Reply
@@ -29,6 +28,7 @@ from mooring.apiserver.registry import patches, put, scale
 from mooring.apiserver.registry.delete_options import checked_delete_options
 from mooring.apiserver.registry.update import Changed
 from mooring.apiserver.resources import Resource
+from mooring.apiserver.server import ApiServer
 from mooring.apiserver.storage.stored_form import decoded
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.wire.decode import decode_options
@@ -45,15 +45,15 @@ _SCALES = Resource(_SCALE, Strategy(_SCALE), struct_of_kind(SCALE_VERSION, "Scal
 class Objects:
     """Carries out the verbs."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, api_server: ApiServer) -> None:
+        self._api_server = api_server
 
     # ---------------------------------------------------------------------------------------------- reading
 
     async def get(self, resource: Resource, call: Call, incoming: Incoming, rendering: Rendering) -> Reply:
         incoming.query.check_export()
         revision = incoming.query.text("resourceVersion")
-        raw = await self._desk.reader.get(resource, call.namespace, call.name, revision)
+        raw = await self._api_server.reader.get(resource, call.namespace, call.name, revision)
         if call.subresource == "scale":
             assert resource.scale is not None, f"{resource.kind} has no scale"
             shown = resource.scale.shown or resource.scale.scale_of
@@ -66,7 +66,7 @@ class Objects:
     async def _listing(self, resource: Resource, call: Call, query: Query) -> Listing:
         options = query.list_options()
         check_list_options(options)
-        return await self._desk.reader.list(
+        return await self._api_server.reader.list(
             resource,
             Selection(call.namespace, options.labels, options.fields),
             limit=options.limit,
@@ -80,11 +80,11 @@ class Objects:
     async def create(self, resource: Resource, call: Call, incoming: Incoming, rendering: Rendering) -> Reply:
         call = with_write_options(call, incoming, "CreateOptions")
         data = await incoming.body()
-        read = self._desk.body_reader(resource, call, data, incoming.content_type)
+        read = self._api_server.body_reader(resource, call, data, incoming.content_type)
         obj = read()
         if not resource.kind.is_namespaced and not call.name:
             call = replace(call, name=obj["metadata"].get("name", ""))
-        created = await creating.create(self._desk.parts, resource, call, obj)
+        created = await creating.create(self._api_server.parts, resource, call, obj)
         if created.answer is not None and rendering.is_plain:
             return rendering.stored(201, resource, created.answer)
         return rendering.written(201, resource, created.document)
@@ -94,13 +94,13 @@ class Objects:
         if call.subresource == "scale":
             return await self._update_scale(resource, call, incoming, rendering)
         data = await incoming.body()
-        read = self._desk.body_reader(resource, call, data, incoming.content_type)
-        return _changed(rendering, resource, await put.put(self._desk.parts, resource, call, read))
+        read = self._api_server.body_reader(resource, call, data, incoming.content_type)
+        return _changed(rendering, resource, await put.put(self._api_server.parts, resource, call, read))
 
     async def _update_scale(self, resource: Resource, call: Call, incoming: Incoming, rendering: Rendering) -> Reply:
         data = await incoming.body()
-        wanted = self._desk.read_other(call, data, incoming.content_type, SCALE_VERSION, "Scale")
-        return rendering.written(200, _SCALES, await scale.put_scale(self._desk.parts, resource, call, wanted))
+        wanted = self._api_server.read_other(call, data, incoming.content_type, SCALE_VERSION, "Scale")
+        return rendering.written(200, _SCALES, await scale.put_scale(self._api_server.parts, resource, call, wanted))
 
     async def patch(self, resource: Resource, call: Call, incoming: Incoming, rendering: Rendering) -> Reply:
         form = _PATCH_FORMS.get(incoming.content_type)
@@ -111,21 +111,21 @@ class Objects:
             wanted = read_patch(await incoming.body(), form, call)
         except BadRequestError:
             if form is not PatchForm.APPLY:  # what is not there cannot be patched badly
-                await self._desk.reader.get(resource, call.namespace, call.name, "")
+                await self._api_server.reader.get(resource, call.namespace, call.name, "")
             raise
         if call.subresource == "scale":
-            read_scale = self._desk.other_document_reader(SCALE_VERSION, "Scale")
-            scaled = await scale.patch_scale(self._desk.parts, resource, call, wanted, read_scale)
+            read_scale = self._api_server.other_document_reader(SCALE_VERSION, "Scale")
+            scaled = await scale.patch_scale(self._api_server.parts, resource, call, wanted, read_scale)
             return rendering.written(200, _SCALES, scaled)
-        read = self._desk.document_reader(resource, form)
-        return _changed(rendering, resource, await patches.patch(self._desk.parts, resource, call, wanted, read))
+        read = self._api_server.document_reader(resource, form)
+        return _changed(rendering, resource, await patches.patch(self._api_server.parts, resource, call, wanted, read))
 
     # ---------------------------------------------------------------------------------------------- deleting
 
     async def delete(self, resource: Resource, call: Call, incoming: Incoming, rendering: Rendering) -> Reply:
         options, is_dry_run = await self._delete_options(incoming)
         call = replace(call, is_dry_run=is_dry_run)
-        deleted = await deleting.delete(self._desk.parts, resource, call, options)
+        deleted = await deleting.delete(self._api_server.parts, resource, call, options)
         is_accepted = not deleted.is_gone and options.orphans is False
         code = 202 if is_accepted else 200
         if deleted.document.get("kind") == "Status":
@@ -142,7 +142,7 @@ class Objects:
             metadata = cast(Document, decoded(raw))["metadata"]
             one = replace(call, name=metadata["name"], namespace=metadata.get("namespace", ""))
             try:
-                await deleting.delete(self._desk.parts, resource, one, options)
+                await deleting.delete(self._api_server.parts, resource, one, options)
             except NotFoundError:
                 continue
         return rendering.listing(resource, listing)

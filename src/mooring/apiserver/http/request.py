@@ -9,14 +9,14 @@ from __future__ import annotations
 from functools import lru_cache
 
 from mooring.apiserver.http.address import Address
-from mooring.apiserver.http.limits import DoorLimits
+from mooring.apiserver.http.limits import RequestLimits
 from mooring.apiserver.http.query import Query
 from mooring.client.errors import StatusError
 from mooring.serving.http.body import BodyTooLargeError
 from mooring.serving.http.request import Request
 
 MANAGER_BYTES_MAX = 128
-MANAGERS_KEPT_MAX = 256
+MANAGERS_CACHED_MAX = 256
 
 
 class Incoming:
@@ -24,7 +24,7 @@ class Incoming:
 
     __slots__ = ("_limits", "_request", "address", "query")
 
-    def __init__(self, request: Request, limits: DoorLimits) -> None:
+    def __init__(self, request: Request, limits: RequestLimits) -> None:
         self._request = request
         self._limits = limits
         self.query = Query(request.query)
@@ -77,7 +77,7 @@ class Incoming:
             ) from None
 
 
-@lru_cache(maxsize=MANAGERS_KEPT_MAX)
+@lru_cache(maxsize=MANAGERS_CACHED_MAX)
 def _manager(agent: str) -> str:
     printable = "".join(character for character in agent.partition("/")[0] if character.isprintable())
     return printable.encode()[:MANAGER_BYTES_MAX].decode(errors="ignore")

@@ -1,6 +1,6 @@
 """The server: listening for requests, and ending in order.
 
-Comes in   a door, an address to listen on, certificates
+Comes in   a handler, an address to listen on, certificates
 Goes out   a running server; at its end every open request is answered or cut off, watches first
 
  1. Loopback is listened on unless somebody says otherwise.
@@ -16,34 +16,39 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from mooring.apiserver.http.door import Door
-from mooring.apiserver.http.limits import DoorLimits
+from mooring.apiserver.http.handler import RequestHandler
+from mooring.apiserver.http.limits import RequestLimits
 from mooring.apiserver.http.reply import error_reply
 from mooring.apiserver.registry.refusals import method_not_allowed
-from mooring.serving.http.limits import HttpLimits
 from mooring.serving.http.listener import Listener, plain_words
-from mooring.serving.http.reader import Refusal
+from mooring.serving.http.parser import HttpLimits, Refusal
 from mooring.serving.http.response import Response
 
 
-class ApiServer:
+class HttpServer:
     """Listens while inside of an `async with`. Raises `PortTakenError`."""
 
     def __init__(
-        self, door: Door, limits: DoorLimits, *, host: str = "127.0.0.1", port: int = 0, tls: ssl.SSLContext | None
+        self,
+        handler: RequestHandler,
+        limits: RequestLimits,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        tls: ssl.SSLContext | None,
     ) -> None:
-        self._door = door
+        self._handler = handler
         self._host = host
         self._is_secure = tls is not None
         self._listener = Listener(
-            door.answer,
-            door.clock,
+            handler.answer,
+            handler.clock,
             host=host,
             port=port,
             tls=tls,
             limits=HttpLimits(field_bytes_max=limits.header_bytes_max),
             refusal_words=_refusal_words,
-            on_failure=door.on_failure,
+            on_failure=handler.on_failure,
             shares_address=True,
         )
 
@@ -63,19 +68,19 @@ class ApiServer:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._door.end_lasting()
+        self._handler.end_long_running()
         await self._listener.__aexit__(kind, error, trace)
 
 
-def unix_listener(door: Door, limits: DoorLimits, path: Path) -> Listener:
+def unix_listener(handler: RequestHandler, limits: RequestLimits, path: Path) -> Listener:
     """Listens for the same requests on a Unix socket, without TLS, while inside of an `async with`."""
     return Listener(
-        door.answer,
-        door.clock,
+        handler.answer,
+        handler.clock,
         unix_path=str(path),
         limits=HttpLimits(field_bytes_max=limits.header_bytes_max),
         refusal_words=_refusal_words,
-        on_failure=door.on_failure,
+        on_failure=handler.on_failure,
     )
 
 

@@ -6,8 +6,8 @@ Goes out   the present state first where it is asked for, then every change, and
  1. Without a resourceVersion, or from `0`, the present state comes first as ADDED.
  2. With `sendInitialEvents` a bookmark marks where the present state ends.
  3. A watch that cannot go on says so in its last line (ERROR) and ends. Its client lists again.
- 4. Watches that ask the same question are told by one feed, with bytes that are made once: `feeds`. A watch is alone
-    only until it has caught up with its feed, and as long as it falls behind it.
+ 4. Watches with the same query share one broadcast, which encodes each change once (`broadcasts`). A watch reads the
+    store itself until it has caught up with the broadcast, and while it is behind it.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ import msgspec
 
 from mooring.api.memory import Memory
 from mooring.apiserver.call import Call
-from mooring.apiserver.desk import Desk
-from mooring.apiserver.http.feeds import Feeds, Listener, place_after, place_of
+from mooring.apiserver.http.broadcasts import Broadcasts, Listener, place_after, place_of
 from mooring.apiserver.http.forms import Form, Rendering
-from mooring.apiserver.http.lasting import Lasting, LastingAnswers
-from mooring.apiserver.http.limits import DoorLimits
+from mooring.apiserver.http.limits import RequestLimits
+from mooring.apiserver.http.long_running import LongRunningRequest, LongRunningRequests
 from mooring.apiserver.http.query import ListOptions, check_list_options
 from mooring.apiserver.http.reply import JSON, NOT_CACHED, status_document
 from mooring.apiserver.registry.reading import watch_revision
 from mooring.apiserver.resources import Resource
+from mooring.apiserver.server import ApiServer
 from mooring.client.errors import StatusError
 from mooring.client.interface import Change, Selection, Watch, WatchEvent
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.serving.http.request import Request
-from mooring.serving.http.stream import Stream
+from mooring.serving.http.response import Stream
 
-LINES_KEPT_MAX = 1_024
+LINES_CACHED_MAX = 1_024
 """Lines with tables or metadata that are kept for the next watch that tells the same change in the same second."""
 
 _encode = msgspec.json.Encoder().encode
@@ -47,13 +47,15 @@ _INITIAL_EVENTS_END = b'"annotations":{"k8s.io/initial-events-end":"true"}'
 class Streams:
     """Serves watches."""
 
-    def __init__(self, desk: Desk, limits: DoorLimits, answers: LastingAnswers, entropy: Entropy) -> None:
-        self._desk = desk
+    def __init__(
+        self, api_server: ApiServer, limits: RequestLimits, answers: LongRunningRequests, entropy: Entropy
+    ) -> None:
+        self._api_server = api_server
         self._answers = answers
         self._limits = limits
         self._entropy = entropy
-        self._feeds = Feeds(desk.clock)
-        self._kept: Memory[tuple[object, ...], bytes] = Memory(LINES_KEPT_MAX)
+        self._broadcasts = Broadcasts(api_server.clock)
+        self._line_cache: Memory[tuple[object, ...], bytes] = Memory(LINES_CACHED_MAX)
 
     async def watch(
         self,
@@ -66,15 +68,17 @@ class Streams:
         """Serve one watch to its end. Raises `StatusError` as long as nothing is sent."""
         check_list_options(options)
         selection = Selection(call.namespace, options.labels, options.fields)
-        self._desk.reader.checked(resource, selection)
+        self._api_server.reader.checked(resource, selection)
         since = watch_revision(options.revision)
         wants_state = options.initial_events is True or (options.initial_events is None and since == 0)
         timeout_s = self._timeout_s(options)
         stream = request.stream(200, JSON, NOT_CACHED)
-        async with self._answers.lasting(request, stream, timeout_s) as lasting:
-            question = _Question(resource, selection, options.bookmarks, rendering)
-            lines = _Lines(question, self._desk.clock, self._kept)
-            await _Told(self._desk, self._feeds, question, lines, lasting).run(since, wants_state, options)
+        async with self._answers.long_running(request, stream, timeout_s) as long_running:
+            query = _WatchQuery(resource, selection, options.bookmarks, rendering)
+            lines = _Lines(query, self._api_server.clock, self._line_cache)
+            await _WatchRequest(self._api_server, self._broadcasts, query, lines, long_running).run(
+                since, wants_state, options
+            )
         stream.finish()
         return stream
 
@@ -85,7 +89,7 @@ class Streams:
 
 
 @dataclass(frozen=True, slots=True)
-class _Question:
+class _WatchQuery:
     """What a watch asks for. Watches with the same `key` get the same lines."""
 
     resource: Resource
@@ -103,73 +107,73 @@ class _Question:
         return *self.form, self.selection, self.has_bookmarks
 
 
-class _Told:
+class _WatchRequest:
     """One watch while it runs."""
 
     def __init__(
         self,
-        desk: Desk,
-        feeds: Feeds,
-        question: _Question,
+        api_server: ApiServer,
+        broadcasts: Broadcasts,
+        query: _WatchQuery,
         lines: _Lines,
-        lasting: Lasting,
+        long_running: LongRunningRequest,
     ) -> None:
-        self._desk = desk
-        self._feeds = feeds
-        self._question = question
+        self._api_server = api_server
+        self._broadcasts = broadcasts
+        self._query = query
         self._lines = lines
-        self._lasting = lasting
+        self._long_running = long_running
         # The first row of a table is not what others get: it says what the columns are.
-        self._is_special = question.rendering.form is Form.TABLE
+        self._is_special = query.rendering.form is Form.TABLE
 
     async def run(self, since: int, wants_state: bool, options: ListOptions) -> None:
         try:
             if wants_state:
                 since = await self._send_state(options)
             elif not since:
-                since = await self._desk.store.revision()
-            elif since > await self._desk.store.revision():
+                since = await self._api_server.store.revision()
+            elif since > await self._api_server.store.revision():
                 # From the future: there is nothing to tell, and no error either.
                 await asyncio.Event().wait()
             await self._send_changes(since)
         except StatusError as error:
             line = _encode({"type": "ERROR", "object": status_document(error)})
-            await self._lasting.write(line + b"\n")
+            await self._long_running.write(line + b"\n")
 
     async def _send_state(self, options: ListOptions) -> int:
-        question = self._question
-        listing = await self._desk.reader.list(
-            question.resource, question.selection, limit=0, continue_token="", revision="", is_exact=None
+        query = self._query
+        listing = await self._api_server.reader.list(
+            query.resource, query.selection, limit=0, continue_token="", revision="", is_exact=None
         )
         lines = [self._line(Change.ADDED, raw) for raw in listing.items]
         if options.bookmarks and options.initial_events:
             lines.append(self._lines.bookmark(int(listing.revision), _INITIAL_EVENTS_END))
         if lines:
-            await self._lasting.write(b"".join(lines))
+            await self._long_running.write(b"".join(lines))
         return int(listing.revision)
 
     async def _send_changes(self, since: int) -> None:
-        key = self._question.key
-        listener = Listener(self._lasting, place_after(since))
+        key = self._query.key
+        listener = Listener(self._long_running, place_after(since))
         while True:
-            if self._is_special or not self._feeds.takes(key, listener.place):
-                await self._send_alone(key, listener)
-            await self._feeds.tell(key, listener, self._watch_since, self._lines.of_event)
+            if self._is_special or not self._broadcasts.takes(key, listener.place):
+                await self._send_until_caught_up(key, listener)
+            await self._broadcasts.tell(key, listener, self._watch_since, self._lines.of_event)
 
-    async def _send_alone(self, key: Hashable, listener: Listener) -> None:
-        """Until a feed can go on from here."""
+    async def _send_until_caught_up(self, key: Hashable, listener: Listener) -> None:
+        """Until a broadcast can go on from here."""
         async with self._watch_since(listener.place // 2) as watch:
             while batch := await watch.next_batch():
                 lines = [self._event_line(event) for event in batch]
-                await self._lasting.write(b"".join(lines))
+                await self._long_running.write(b"".join(lines))
                 listener.place = place_of(batch[-1])
-                if not self._is_special and self._feeds.takes(key, listener.place):
+                if not self._is_special and self._broadcasts.takes(key, listener.place):
                     return
 
     def _watch_since(self, since: int) -> Watch:
-        question = self._question
-        return self._desk.reader.watch(
-            question.resource, question.selection, since=since, bookmarks=question.has_bookmarks
+        query = self._query
+        return self._api_server.reader.watch(
+            query.resource, query.selection, since=since, bookmarks=query.has_bookmarks
         )
 
     def _event_line(self, event: WatchEvent) -> bytes:
@@ -187,12 +191,12 @@ class _Told:
 class _Lines:
     """The lines of watches that want objects in the same form."""
 
-    def __init__(self, question: _Question, clock: Clock, kept: Memory[tuple[object, ...], bytes]) -> None:
-        self._resource = question.resource
-        self._rendering = question.rendering
-        self._form = question.form
+    def __init__(self, query: _WatchQuery, clock: Clock, line_cache: Memory[tuple[object, ...], bytes]) -> None:
+        self._resource = query.resource
+        self._rendering = query.rendering
+        self._form = query.form
         self._clock = clock
-        self._kept = kept
+        self._line_cache = line_cache
 
     def of_event(self, event: WatchEvent) -> bytes:
         """One event, for whoever has seen others before."""
@@ -202,7 +206,7 @@ class _Lines:
             return self.of(event.change, event.raw)
         # A table says how old an object is, in seconds.
         key = (*self._form, event.revision, event.change, int(self._clock.wall_s()))
-        return self._kept.get(key) or self._kept.keep(key, self.of(event.change, self.formed(event.raw)))
+        return self._line_cache.get(key) or self._line_cache.keep(key, self.of(event.change, self.formed(event.raw)))
 
     def of(self, change: Change, formed: bytes) -> bytes:
         return b'{"type":"%b","object":%b}\n' % (_NAMES[change], formed)

@@ -51,8 +51,8 @@ def default_csi_driver(obj: Document) -> None:
 
 def validate_csi_driver(spec: Document, path: str) -> list[FieldError]:
     errors = [
-        required(f"{path}.{told}")
-        for field, told in (
+        required(f"{path}.{shown}")
+        for field, shown in (
             ("attachRequired", "attachedRequired"),
             ("podInfoOnMount", "podInfoOnMount"),
             ("storageCapacity", "storageCapacity"),

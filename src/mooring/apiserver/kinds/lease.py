@@ -52,7 +52,7 @@ class LeaseStrategy(Strategy):
     table = LEASE_TABLE
     allows_create_on_update = True
     allows_unconditional_update = False
-    refuses_odd_finalizers = False
+    validates_finalizer_names = False
     shares_parts = True
 
     def prepare_for_create(self, obj: Document, call: Call) -> None:

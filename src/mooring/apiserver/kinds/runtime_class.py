@@ -65,7 +65,7 @@ class RuntimeClassStrategy(Strategy):
     table = RUNTIME_CLASS_TABLE
     allows_create_on_update = True
     allows_unconditional_update = False
-    refuses_odd_finalizers = False
+    validates_finalizer_names = False
 
     def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
         return validate_runtime_class(obj)

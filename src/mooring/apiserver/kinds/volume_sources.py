@@ -110,23 +110,23 @@ def _validate_git_repo(source: Document, path: str) -> list[FieldError]:
 
 
 def _validate_disk(field: str) -> Callable[[Document, str], list[FieldError]]:
-    def faults_of(source: Document, path: str) -> list[FieldError]:
+    def validate(source: Document, path: str) -> list[FieldError]:
         errors = [] if source.get(field) else [required(f"{path}.{field}")]
         partition = source.get("partition", 0)
         if not 0 <= partition <= 255:
             errors.append(invalid(f"{path}.partition", partition, range_rule(1, 255)))
         return errors
 
-    return faults_of
+    return validate
 
 
 def _needs(*fields: str) -> Callable[[Document, str], list[FieldError]]:
     """A source with fields that must be there, and no other rule."""
 
-    def faults_of(source: Document, path: str) -> list[FieldError]:
+    def validate(source: Document, path: str) -> list[FieldError]:
         return [required(f"{path}.{field}") for field in fields if not source.get(field)]
 
-    return faults_of
+    return validate
 
 
 def _validate_nfs(source: Document, path: str) -> list[FieldError]:

@@ -22,14 +22,14 @@ from typing import Self
 
 from mooring.api.document import Document
 from mooring.apiserver.kubelets.location import log_location
-from mooring.apiserver.kubelets.words import redirected, refused, unreachable
+from mooring.apiserver.kubelets.words import error_of_response, redirected, unreachable
 from mooring.apiserver.registry.pod_log import LogOptions
 from mooring.client.http.dial import exchange_error_text
 from mooring.client.http.exchange import HttpUrl, open_get
 from mooring.client.http.transport import HttpStream
 
 CONNECT_S_MAX = 30.0
-REFUSAL_BYTES_MAX = 50_000
+ERROR_BYTES_MAX = 50_000
 
 _HEADERS = (("Accept", "*/*"), ("Connection", "close"))
 
@@ -61,7 +61,7 @@ class KubeletLogs:
         try:
             if 300 <= stream.code < 400:
                 raise redirected(location)
-            raise refused(stream.code, await stream.read_first(REFUSAL_BYTES_MAX), pod["metadata"]["name"])
+            raise error_of_response(stream.code, await stream.read_first(ERROR_BYTES_MAX), pod["metadata"]["name"])
         finally:
             stream.close()
 

@@ -21,7 +21,7 @@ def redirected(location: str) -> StatusError:
     return plain_error(f'Get "{location}": redirects forbidden')
 
 
-def refused(code: int, body: bytes, pod: str) -> StatusError:
+def error_of_response(code: int, body: bytes, pod: str) -> StatusError:
     """The error for a kubelet's answer that is not a log."""
     text = body.decode(errors="replace")
     if code == 500:

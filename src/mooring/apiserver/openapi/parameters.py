@@ -84,6 +84,6 @@ def type_of(name: str) -> str:
     return "boolean" if name in _FLAGS else "string"
 
 
-def told_name(name: str) -> str:
+def shown_name(name: str) -> str:
     """As clients write it."""
     return "path" if name == "pathQuery" else name

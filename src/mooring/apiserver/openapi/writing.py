@@ -31,7 +31,7 @@ from mooring.apiserver.openapi.operations import (
     tag,
     virtual_path,
 )
-from mooring.apiserver.openapi.parameters import IN_PATH, told_name, type_of
+from mooring.apiserver.openapi.parameters import IN_PATH, shown_name, type_of
 from mooring.apiserver.openapi.plain_paths import ROOTS, plain_path
 from mooring.apiserver.openapi.schemas import Schemas, group_version_kind
 from mooring.apiserver.openapi.special import META
@@ -185,14 +185,14 @@ class _Writer:
         if not self._dialect.is_third:
             self.parameters[name] = None
             return {"$ref": f"#/parameters/{name}"}
-        made: Document = {"name": told_name(name), "in": "path" if name in IN_PATH else "query"}
+        made: Document = {"name": shown_name(name), "in": "path" if name in IN_PATH else "query"}
         if name in IN_PATH:
             made["required"] = True
         return {**made, "schema": {"type": type_of(name), "uniqueItems": True}}
 
 
 def _second_parameter(name: str) -> Document:
-    made: Document = {"uniqueItems": True, "type": type_of(name), "name": told_name(name)}
+    made: Document = {"uniqueItems": True, "type": type_of(name), "name": shown_name(name)}
     return {**made, "in": "path", "required": True} if name in IN_PATH else {**made, "in": "query"}
 
 

@@ -63,7 +63,7 @@ class _Reader:
         steps: list[Step] = []
         while self._at < len(self._text):
             is_below = bool(steps) and steps[-1] is _below
-            step = self._field() if is_below and self._is_at_word() else self._step()
+            step = self._field() if is_below and self._is_at_name() else self._step()
             if step is _below and is_below:
                 raise JsonPathError("invalid multiple recursive descent")
             if step is not None:
@@ -92,7 +92,7 @@ class _Reader:
                 self._at -= 1
                 return self._constant(rest)
 
-    def _is_at_word(self) -> bool:
+    def _is_at_name(self) -> bool:
         return self._text[self._at].isalnum() or self._text[self._at] == "_"
 
     def _field(self) -> Step:
@@ -107,13 +107,13 @@ class _Reader:
         if number is not None:
             self._at += number.end()
             return _constant(_number(number[0]))
-        if not self._is_at_word():
+        if not self._is_at_name():
             raise JsonPathError(f"unrecognized character in action: {rest[0]!r}")
         start = self._at
         while self._at < len(self._text) and self._text[self._at] not in _TERMINATORS:
             self._at += 1
         word = self._text[start : self._at]
-        return _constant(word == "true") if word in ("true", "false") else _unknown_word(word)
+        return _constant(word == "true") if word in ("true", "false") else _unknown_name(word)
 
     def _quoted(self, quote: str) -> str:
         start = self._at
@@ -181,7 +181,7 @@ def _constant(constant: object) -> Step:
     return lambda values: [constant]
 
 
-def _unknown_word(word: str) -> Step:
+def _unknown_name(word: str) -> Step:
     """A path with such a word parses, but its evaluation fails."""
 
     def refuse(values: list[Any]) -> list[Any]:

@@ -53,7 +53,7 @@ _NOTHING: Mapping[str, Any] = {}
 def canonical(struct: Struct, raw: object, dropped: Dropped, known: Mapping[str, Any] = _NOTHING) -> Document:
     """The canonical form of an object. Names of unknown fields are added to `dropped`.
 
-    Raises `Irregular` where a value has the wrong type, and `ScalarFault` where a text has no meaning.
+    Raises `Irregular` where a value has the wrong type, and `ScalarError` where a text has no meaning.
     """
     document = struct_change(struct)({} if raw is None else raw, dropped, known)
     metadata = raw.get("metadata") if isinstance(raw, dict) else None

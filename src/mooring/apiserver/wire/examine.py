@@ -1,14 +1,14 @@
 """What is wrong with an object's types and fields: told as Go's JSON decoder tells it.
 
 Comes in   a value of JSON (best from `json_text`, which has repeated keys and numbers as written) and its `Struct`
-Goes out   the strict faults (`unknown field "spec.foo"`), in the order of the text; `DecodingError` for a wrong type
+Goes out   the strict errors (`unknown field "spec.foo"`), in the order of the text; `DecodingError` for a wrong type
 
  1. A value of a wrong type is remembered, the first one, and decoding goes on. A type with a decoder of its own
     (quantities, times, int-or-string) ends it at once, and its complaint wins over a remembered one.
- 2. Two paths are kept. Strict faults have indices and keys of maps in them (`spec.containers[0].foo`); type errors
+ 2. Two paths are kept. Strict errors have indices and keys of maps in them (`spec.containers[0].foo`); type errors
     have neither, but the name of the struct around and the names of inlined structs (`Volume.spec.volumes.
     VolumeSource.emptyDir`). That is what users see from kube-apiserver.
- 3. Strict faults are told once each, at most 100 of them.
+ 3. Strict errors are told once each, at most 100 of them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mooring.apiserver.wire.go_names import go_name, go_name_of_field, go_name_o
 from mooring.apiserver.wire.json_schema_values import NOT_A_SCHEMA, SCHEMA_VALUES
 from mooring.apiserver.wire.json_text import NumberText, Pairs
 
-STRICT_FAULTS_MAX = 100
+STRICT_ERRORS_MAX = 100
 
 _NAMES = ListOf(Scalar(Basic.STRING, "string"))
 
@@ -190,18 +190,18 @@ class _Examiner:
             return
         try:
             scalars.bytes_of_base64(raw)
-        except scalars.BytesFault as fault:
-            self.remembered = self.remembered or str(fault)
+        except scalars.BytesError as error:
+            self.remembered = self.remembered or str(error)
 
     def _ending(self, read: object, raw: object, name: str) -> None:
         """A type with a decoder of its own: its complaint is the last word."""
         assert callable(read)
         try:
             read(raw)
-        except scalars.ScalarFault as fault:
-            raise DecodingError(str(fault)) from fault
-        except scalars.Irregular as fault:
-            raise DecodingError(self._mismatch_text(raw, name, with_number=name == "int32")) from fault
+        except scalars.ScalarError as error:
+            raise DecodingError(str(error)) from error
+        except scalars.Irregular as error:
+            raise DecodingError(self._mismatch_text(raw, name, with_number=name == "int32")) from error
 
     # ------------------------------------------------------------------------------------------- schemas in schemas
 
@@ -211,15 +211,15 @@ class _Examiner:
             if raw is not None and not isinstance(raw, dict):
                 self._mismatch(raw, name)
             for value in raw.values() if isinstance(raw, dict) else ():
-                self._inside(schema if isinstance(value, dict) else _NAMES, value)
+                self._examine_nested(schema if isinstance(value, dict) else _NAMES, value)
         elif isinstance(raw, dict):
-            self._inside(schema, raw)
+            self._examine_nested(schema, raw)
         elif key == "items":
-            self._inside(ListOf(schema), raw)
+            self._examine_nested(ListOf(schema), raw)
         elif raw is not None and not isinstance(raw, bool):
             raise DecodingError(NOT_A_SCHEMA)
 
-    def _inside(self, kind: Type, raw: object) -> None:
+    def _examine_nested(self, kind: Type, raw: object) -> None:
         if not isinstance(raw, dict | list):
             return
         inner = _Examiner()
@@ -249,7 +249,7 @@ class _Examiner:
         self._steps = steps
 
     def _note(self, sort: str, key: str) -> None:
-        if len(self.strict) < STRICT_FAULTS_MAX:
+        if len(self.strict) < STRICT_ERRORS_MAX:
             self.strict[f"{sort} field {quoted(f'{self._steps}.{key}' if self._steps else key)}"] = None
 
     def _mismatch(self, raw: object, name: str, *, with_number: bool = False) -> None:

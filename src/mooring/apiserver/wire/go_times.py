@@ -1,7 +1,7 @@
 """Times and durations, read and refused as Go does.
 
 Comes in   the texts of Time, MicroTime and Duration fields
-Goes out   the same in canonical form, or `TimeFault` with the words of Go's time package
+Goes out   the same in canonical form, or `TimeFormatError` with the words of Go's time package
 
  1. A Time is written to the second, a MicroTime to the microsecond, both in UTC.
  2. The zero time (the first instant of the year 1) is Go's way to say nothing: it is written as null.
@@ -25,12 +25,12 @@ _DAYS_OF_MONTH = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _times: Memory[str, str] = Memory(TEXTS_REMEMBERED_MAX)
 
 
-class TimeFault(Exception):
+class TimeFormatError(Exception):
     """A text that is no time; the message is Go's."""
 
 
 def canonical_time(text: str) -> str | None:
-    """To the second, in UTC; None for the zero time. Raises `TimeFault`."""
+    """To the second, in UTC; None for the zero time. Raises `TimeFormatError`."""
     if len(text) == 20 and (known := _times.get(text)) is not None:
         return known
     moment, _ = _parsed(text, LAYOUT_TIME, is_micro=False)
@@ -40,7 +40,7 @@ def canonical_time(text: str) -> str | None:
 
 
 def canonical_micro_time(text: str) -> str | None:
-    """To the microsecond, in UTC; None for the zero time. Raises `TimeFault`."""
+    """To the microsecond, in UTC; None for the zero time. Raises `TimeFormatError`."""
     moment, micro = _parsed(text, LAYOUT_MICRO_TIME, is_micro=True)
     return None if moment is None else f"{moment.isoformat()}.{micro:06d}Z"
 
@@ -101,7 +101,7 @@ class _Reader:
     def number(self, element: str, digits: int) -> int:
         found = self._rest[:digits]
         if len(found) < digits or not (found.isascii() and found.isdigit()):
-            self._refuse(element)
+            self._fail(element)
         self._rest = self._rest[digits:]
         return int(found)
 
@@ -111,13 +111,13 @@ class _Reader:
 
     def literal(self, expected: str) -> None:
         if not self._rest.startswith(expected):
-            self._refuse(expected)
+            self._fail(expected)
         self._rest = self._rest[1:]
 
     def fraction(self, is_micro: bool) -> int:
         if is_micro:
             if len(self._rest) < 7 or self._rest[0] not in ".," or not _is_digits(self._rest[1:7]):
-                self._refuse(".000000")
+                self._fail(".000000")
             found, self._rest = self._rest[1:7], self._rest[7:]
             return int(found)
         # A fraction after the seconds is taken although the layout has none: Go's rule, for every layout.
@@ -134,7 +134,7 @@ class _Reader:
             self._rest = rest[1:]
             return None
         if len(rest) < 6 or rest[0] not in "+-" or rest[3] != ":" or not _is_digits(rest[1:3] + rest[4:6]):
-            self._refuse("Z07:00")
+            self._fail("Z07:00")
         hours, minutes = int(rest[1:3]), int(rest[4:6])
         if hours > 24:
             self.out_of_range("time zone offset hour")
@@ -146,13 +146,13 @@ class _Reader:
 
     def end(self) -> None:
         if self._rest:
-            raise TimeFault(f"parsing time {_quoted(self._text)}: extra text: {_quoted(self._rest)}")
+            raise TimeFormatError(f"parsing time {_quoted(self._text)}: extra text: {_quoted(self._rest)}")
 
     def out_of_range(self, what: str) -> None:
-        raise TimeFault(f"parsing time {_quoted(self._text)}: {what} out of range")
+        raise TimeFormatError(f"parsing time {_quoted(self._text)}: {what} out of range")
 
-    def _refuse(self, element: str) -> None:
-        raise TimeFault(
+    def _fail(self, element: str) -> None:
+        raise TimeFormatError(
             f"parsing time {_quoted(self._text)} as {_quoted(self._layout)}: "
             f"cannot parse {_quoted(self._rest)} as {_quoted(element)}"
         )

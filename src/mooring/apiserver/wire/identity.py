@@ -1,7 +1,7 @@
 """Identity: what a body says it is.
 
 Comes in   a decoded body, and what its address would take it for
-Goes out   its apiVersion and kind, or `IdentityFault` in kube-apiserver's words
+Goes out   its apiVersion and kind, or `IdentityError` in kube-apiserver's words
 
  1. What is absent is taken from the address, kind and version each for itself.
  2. Go reads these two fields, and only these, without regard to upper and lower case. The last one counts.
@@ -34,7 +34,7 @@ class Identity:
         return self.api_version.rpartition("/")[2]
 
 
-class IdentityFault(Exception):
+class IdentityError(Exception):
     """A body that does not say properly what it is. `identity` is as much of it as could be read."""
 
     def __init__(self, text: str, identity: Identity | None = None) -> None:
@@ -47,7 +47,7 @@ def identity_of(raw: Any, api_version: str, kind: str, data: bytes) -> Identity:
     if raw is None:
         return Identity(api_version, kind)
     if not isinstance(raw, dict):
-        raise IdentityFault(f"{_NO_IDENTITY}{_json_type(raw)} into Go value of type {_GO_TYPE}")
+        raise IdentityError(f"{_NO_IDENTITY}{_json_type(raw)} into Go value of type {_GO_TYPE}")
     found_version, found_kind = _claims(raw)
     if found_version == api_version and found_kind == kind:
         return Identity(api_version, kind)
@@ -56,7 +56,7 @@ def identity_of(raw: Any, api_version: str, kind: str, data: bytes) -> Identity:
 
 def _claims(raw: dict[str, Any]) -> tuple[str, str]:
     claims = {"apiversion": "", "kind": ""}
-    fault: IdentityFault | None = None
+    error: IdentityError | None = None
     for key, value in raw.pairs if isinstance(raw, Pairs) else raw.items():
         length = len(key)
         if length != 4 and length != 10:
@@ -66,11 +66,11 @@ def _claims(raw: dict[str, Any]) -> tuple[str, str]:
             continue
         if isinstance(value, str):
             claims[name] = value
-        elif fault is None:
+        elif error is None:
             field = "apiVersion" if name == "apiversion" else "kind"
-            fault = IdentityFault(f"{_NO_IDENTITY}{_json_type(value)} into Go struct field .{field} of type string")
-    if fault is not None:
-        raise fault
+            error = IdentityError(f"{_NO_IDENTITY}{_json_type(value)} into Go struct field .{field} of type string")
+    if error is not None:
+        raise error
     return claims["apiversion"], claims["kind"]
 
 
@@ -79,7 +79,7 @@ def with_defaults(claimed: str, kind: str, api_version: str, data: bytes) -> Ide
     if claimed in ("", "/"):
         return Identity(api_version, kind)
     if claimed.count("/") > 1:
-        raise IdentityFault(f"unexpected GroupVersion string: {claimed}")
+        raise IdentityError(f"unexpected GroupVersion string: {claimed}")
     group, slash, version = claimed.partition("/")
     if not slash:
         group, version = "", claimed
@@ -89,7 +89,7 @@ def with_defaults(claimed: str, kind: str, api_version: str, data: bytes) -> Ide
     identity = Identity(f"{group}/{version}" if group else version, kind)
     if not version:
         text = data.decode("utf-8", "replace")
-        raise IdentityFault(f"Object 'apiVersion' is missing in '{text}'", identity)
+        raise IdentityError(f"Object 'apiVersion' is missing in '{text}'", identity)
     return identity
 
 

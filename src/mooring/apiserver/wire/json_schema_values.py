@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from mooring.apiserver.wire.scalars import Irregular, ScalarFault
+from mooring.apiserver.wire.scalars import Irregular, ScalarError
 
 NOT_A_SCHEMA = "boolean or JSON schema expected"
 
@@ -36,7 +36,7 @@ def _schema_or_bool(schema: _Schema) -> _Schema:
             return raw
         if isinstance(raw, dict):
             return schema(raw, [])
-        raise ScalarFault(NOT_A_SCHEMA)
+        raise ScalarError(NOT_A_SCHEMA)
 
     return change
 

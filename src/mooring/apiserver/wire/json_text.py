@@ -1,7 +1,7 @@
 """JSON as Go reads it, where the quick way is not enough.
 
-Comes in   a body whose bytes are not plain JSON as we would write it, or which has faults
-Goes out   `Pairs` with every key in the order of the text, numbers as they were written, or a `SyntaxFault`
+Comes in   a body whose bytes are not plain JSON as we would write it, or which has errors
+Goes out   `Pairs` with every key in the order of the text, numbers as they were written, or a `BodySyntaxError`
 
  1. A key may come twice: Go merges the second object into the first, and a strict server says so. Python keeps the
     last one.
@@ -16,7 +16,7 @@ import json
 import re
 from typing import Any, NoReturn
 
-from mooring.apiserver.wire.json_syntax import SyntaxFault, syntax_fault
+from mooring.apiserver.wire.json_syntax import BodySyntaxError, json_syntax_error
 from mooring.apiserver.wire.nesting import NESTING_MAX, check_nesting
 
 REPLACEMENT = "\ufffd"
@@ -55,17 +55,17 @@ class Pairs(dict[str, Any]):
 
 
 def parse_carefully(data: bytes, *, is_json: bool = False) -> object:
-    """The value of a JSON text, with `Pairs` for objects. Raises `SyntaxFault`, unless it is known to be JSON."""
-    fault = None if is_json else syntax_fault(data)
-    if fault is not None:
-        raise SyntaxFault(fault)
+    """The value of a JSON text, with `Pairs` for objects. Raises `BodySyntaxError`, unless it is known to be JSON."""
+    message = None if is_json else json_syntax_error(data)
+    if message is not None:
+        raise BodySyntaxError(message)
     text = data.decode("utf-8", _HANDLER)
     if "\\ud" in text or "\\uD" in text:
         text = _ESCAPE.sub(_without_half_pairs, text)
     try:
         value = _DECODER.decode(text)
     except RecursionError as error:
-        raise SyntaxFault(f"exceeded max depth of {NESTING_MAX}") from error
+        raise BodySyntaxError(f"exceeded max depth of {NESTING_MAX}") from error
     check_nesting(data, value)
     return value
 
@@ -121,7 +121,7 @@ def _each_byte_replaced(error: UnicodeError) -> tuple[str, int]:
     return REPLACEMENT * (error.end - error.start), error.end
 
 
-def _refuse_constant(name: str) -> NoReturn:
+def _reject_constant(name: str) -> NoReturn:
     raise AssertionError(f"the syntax check lets no {name} through")
 
 
@@ -152,7 +152,7 @@ _DECODER = json.JSONDecoder(
     object_pairs_hook=Pairs,
     parse_float=NumberText,
     parse_int=_integer,
-    parse_constant=_refuse_constant,
+    parse_constant=_reject_constant,
     strict=False,
 )
 _REPEATED_KEY_FINDER = json.JSONDecoder(object_pairs_hook=_without_repeated_keys, parse_int=_integer, strict=False)

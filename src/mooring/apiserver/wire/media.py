@@ -141,7 +141,7 @@ def negotiate_discovery(accept: str) -> tuple[str, bool]:
     raise NotAcceptableError(_only(SUPPORTED))
 
 
-def negotiate_refusal(accept: str) -> Wanted:
+def negotiate_error(accept: str) -> Wanted:
     """How a refusal is written: as wanted if possible, otherwise as JSON for people, but never hidden behind a 406."""
     try:
         return negotiate(accept, converts=False)

@@ -1,7 +1,7 @@
 """Nesting: how deep a body may be.
 
 Comes in   a body as bytes, and as it was read
-Goes out   a `SyntaxFault` if it is too deep
+Goes out   a `BodySyntaxError` if it is too deep
 
  1. Go allows 10,000 levels. Everybody behind us recurses, Python's stack has room for 1,000 calls, and no kind is that
     deep: so we allow fewer.
@@ -10,13 +10,13 @@ Goes out   a `SyntaxFault` if it is too deep
 
 from __future__ import annotations
 
-from mooring.apiserver.wire.json_syntax import SyntaxFault
+from mooring.apiserver.wire.json_syntax import BodySyntaxError
 
 NESTING_MAX = 200
 
 
 def check_nesting(data: bytes, value: object) -> None:
-    """Raises `SyntaxFault` if a value that was read from these bytes has too many levels."""
+    """Raises `BodySyntaxError` if a value that was read from these bytes has too many levels."""
     if data.count(b"{") + data.count(b"[") <= NESTING_MAX:
         return
     level = [value]
@@ -24,7 +24,7 @@ def check_nesting(data: bytes, value: object) -> None:
         level = [item for holder in level for item in _held(holder) if isinstance(item, dict | list)]
         if not level:
             return
-    raise SyntaxFault(f"exceeded max depth of {NESTING_MAX}")
+    raise BodySyntaxError(f"exceeded max depth of {NESTING_MAX}")
 
 
 def _held(holder: object) -> list[object]:

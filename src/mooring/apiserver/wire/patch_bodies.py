@@ -1,9 +1,9 @@
-"""Bodies of patches: from bytes to a patch, with Go's words for what cannot be read.
+"""Bodies of patches: from bytes to a patch, with Go's messages for what cannot be read.
 
 Comes in   the bytes of a PATCH, and the form that its content type names
 Goes out   a `Patch`; or a 400
 
- 1. Keys that come twice in a patch are strict faults of the patch, told before those of its result.
+ 1. Keys that come twice in a patch are strict errors of the patch, told before those of its result.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import msgspec
 from mooring.apiserver.call import Call, FieldValidation
 from mooring.apiserver.registry.patches import Patch
 from mooring.apiserver.wire.examine import repeated_fields
-from mooring.apiserver.wire.json_syntax import SyntaxFault
+from mooring.apiserver.wire.json_syntax import BodySyntaxError
 from mooring.apiserver.wire.json_text import has_repeated_keys, parse_carefully, plain
 from mooring.apiserver.wire.nesting import check_nesting
 from mooring.apiserver.wire.yaml_text import parse_yaml
@@ -32,9 +32,9 @@ def read_patch(data: bytes, form: PatchForm, call: Call) -> Patch:
         return _read_apply(data, call)
     is_strategic = form is PatchForm.STRATEGIC
     try:
-        content, faults = _read_json(data)
-    except SyntaxFault as fault:
-        raise BadRequestError(str(fault) if is_strategic else f"error decoding patch: {fault}") from None
+        content, errors = _read_json(data)
+    except BodySyntaxError as error:
+        raise BadRequestError(str(error) if is_strategic else f"error decoding patch: {error}") from None
     wanted = list if form is PatchForm.JSON else dict
     if content is None:
         if form is PatchForm.MERGE:
@@ -45,9 +45,9 @@ def read_patch(data: bytes, form: PatchForm, call: Call) -> Patch:
         text = f"json: cannot unmarshal {_json_type(content)} into Go value of type {name}"
         raise BadRequestError(text if is_strategic else f"error decoding patch: {text}")
     if form is PatchForm.JSON:
-        faults = [f"json patch {fault}" for fault in faults]
-        faults += _strange_step_fields(content)
-    return Patch(form, content, tuple(faults) if call.field_validation is not FieldValidation.IGNORE else ())
+        errors = [f"json patch {error}" for error in errors]
+        errors += _strange_step_fields(content)
+    return Patch(form, content, tuple(errors) if call.field_validation is not FieldValidation.IGNORE else ())
 
 
 def _read_json(data: bytes) -> tuple[object, list[str]]:
@@ -64,18 +64,18 @@ def _read_json(data: bytes) -> tuple[object, list[str]]:
 
 def _read_apply(data: bytes, call: Call) -> Patch:
     try:
-        content, faults = parse_yaml(data)
-    except SyntaxFault as fault:
-        raise BadRequestError(f"error decoding YAML: error converting YAML to JSON: {fault}") from None
+        content, errors = parse_yaml(data)
+    except BodySyntaxError as error:
+        raise BadRequestError(f"error decoding YAML: error converting YAML to JSON: {error}") from None
     if content is None:
         content = {}
     if not isinstance(content, dict):
         text = f"json: cannot unmarshal {_json_type(content)} into Go value of type {_OBJECT}"
         raise BadRequestError(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {text}")
-    if faults and call.field_validation is FieldValidation.STRICT:
-        words = "error converting YAML to JSON: " + faults[0]
-        raise BadRequestError(f"error strict decoding YAML: {words}")
-    return Patch(PatchForm.APPLY, content, tuple(faults))
+    if errors and call.field_validation is FieldValidation.STRICT:
+        message = "error converting YAML to JSON: " + errors[0]
+        raise BadRequestError(f"error strict decoding YAML: {message}")
+    return Patch(PatchForm.APPLY, content, tuple(errors))
 
 
 def _strange_step_fields(steps: object) -> list[str]:

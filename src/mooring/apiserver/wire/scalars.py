@@ -1,7 +1,7 @@
 """Scalars with a form of their own: quantities, times, bytes, int-or-string.
 
 Comes in   a value as it stands in JSON
-Goes out   the value as Go writes it; `ScalarFault` with Go's words, or `Irregular` if the JSON type is wrong
+Goes out   the value as Go writes it; `ScalarError` with Go's words, or `Irregular` if the JSON type is wrong
 
  1. A quantity keeps its format and is canonical within it: 0.5 is 500m, 1024Mi is 1Gi, 1e3 stays.
  2. `Irregular` carries no text: `examine` finds the words, because they need the path.
@@ -14,7 +14,7 @@ import binascii
 from mooring.api.errors import QuantityError
 from mooring.api.memory import Memory
 from mooring.api.quantity import parse_quantity
-from mooring.apiserver.wire.go_times import TimeFault, canonical_micro_time, canonical_time
+from mooring.apiserver.wire.go_times import TimeFormatError, canonical_micro_time, canonical_time
 from mooring.apiserver.wire.json_text import NumberText
 
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
@@ -33,11 +33,11 @@ class Irregular(Exception):
     """A value of another JSON type than its field has."""
 
 
-class ScalarFault(Exception):
+class ScalarError(Exception):
     """A text that is not what its field wants; the message is Go's, and ends the decoding."""
 
 
-class BytesFault(ScalarFault):
+class BytesError(ScalarError):
     """Text that is no base64. Go remembers it and goes on decoding."""
 
 
@@ -51,7 +51,7 @@ def quantity(raw: object) -> str:
     if isinstance(raw, NumberText):
         return _canonical_quantity(raw.text)
     if isinstance(raw, bool) or not isinstance(raw, int | float):
-        raise ScalarFault(_FORMAT_WRONG)
+        raise ScalarError(_FORMAT_WRONG)
     return _canonical_quantity(repr(raw))
 
 
@@ -61,8 +61,8 @@ def _canonical_quantity(text: str) -> str:
     except QuantityError as error:
         complaint = str(error)
         if "regular expression" in complaint:
-            raise ScalarFault(_FORMAT_WRONG) from error
-        raise ScalarFault(_SUFFIX_WRONG if "suffix" in complaint else _NUMERIC_WRONG) from error
+            raise ScalarError(_FORMAT_WRONG) from error
+        raise ScalarError(_SUFFIX_WRONG if "suffix" in complaint else _NUMERIC_WRONG) from error
 
 
 def time(raw: object) -> str | None:
@@ -73,8 +73,8 @@ def time(raw: object) -> str | None:
         raise Irregular
     try:
         return canonical_time(raw)
-    except TimeFault as fault:
-        raise ScalarFault(str(fault)) from fault
+    except TimeFormatError as error:
+        raise ScalarError(str(error)) from error
 
 
 def micro_time(raw: object) -> str | None:
@@ -85,8 +85,8 @@ def micro_time(raw: object) -> str | None:
         raise Irregular
     try:
         return canonical_micro_time(raw)
-    except TimeFault as fault:
-        raise ScalarFault(str(fault)) from fault
+    except TimeFormatError as error:
+        raise ScalarError(str(error)) from error
 
 
 def int_or_string(raw: object) -> int | str:
@@ -138,16 +138,16 @@ def bytes_of_base64(text: str) -> bytes:
     except ValueError:  # binascii.Error, or letters that are not ASCII
         pass
     data = text.encode("utf-8", "replace")
-    fault = _base64_fault(data)
-    if fault is not None:
-        raise BytesFault(f"illegal base64 data at input byte {fault}")
+    error = _base64_error(data)
+    if error is not None:
+        raise BytesError(f"illegal base64 data at input byte {error}")
     return binascii.a2b_base64(data.translate(None, b"\r\n"), strict_mode=True)
 
 
 _BASE64_LETTERS = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
 
 
-def _base64_fault(data: bytes) -> int | None:
+def _base64_error(data: bytes) -> int | None:
     """Where Go stops reading, or None. Letters come in groups of four, the last of which may be padded."""
     letters_in_group = 0
     position = 0
@@ -161,11 +161,11 @@ def _base64_fault(data: bytes) -> int | None:
         elif letter != ord("="):
             return position - 1
         else:
-            return _padding_fault(data, position, letters_in_group)
+            return _padding_error(data, position, letters_in_group)
     return None if letters_in_group == 0 else position - letters_in_group
 
 
-def _padding_fault(data: bytes, position: int, letters_in_group: int) -> int | None:
+def _padding_error(data: bytes, position: int, letters_in_group: int) -> int | None:
     if letters_in_group < 2:
         return position - 1
     if letters_in_group == 2:

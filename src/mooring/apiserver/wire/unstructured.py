@@ -88,15 +88,15 @@ def _scalar(kind: Scalar, raw: object, name: str) -> None:
     basic = kind.basic
     if basic is Basic.STRING:
         if not isinstance(raw, str):
-            _refuse(raw, name, "string", is_convertible=type(raw) is int)
+            _raise_type_error(raw, name, "string", is_convertible=type(raw) is int)
     elif basic is Basic.BOOL:
         if not isinstance(raw, bool):
-            _refuse(raw, name, "bool", is_convertible=False)
+            _raise_type_error(raw, name, "bool", is_convertible=False)
     elif basic in _NUMBER_KINDS:
         is_number = isinstance(raw, int | float) and not isinstance(raw, bool)
         is_whole = is_number and (basic is Basic.FLOAT64 or float(raw).is_integer())  # type: ignore[arg-type]
         if not is_whole:
-            _refuse(raw, name, _NUMBER_KINDS[basic], is_convertible=is_number)
+            _raise_type_error(raw, name, _NUMBER_KINDS[basic], is_convertible=is_number)
     elif basic is Basic.BYTES:
         _bytes(raw)
     elif basic in _OWN_DECODERS:
@@ -117,12 +117,12 @@ def _own(basic: Basic, raw: object) -> None:
         raw = int(raw)
     try:
         read(raw)
-    except scalars.ScalarFault as fault:
-        raise DecodingError(str(fault)) from fault
-    except scalars.Irregular as fault:
+    except scalars.ScalarError as error:
+        raise DecodingError(str(error)) from error
+    except scalars.Irregular as error:
         number = f"number {raw!r}" if name == "int32" else "number"
         found = {"string": "string", "bool": "bool", "slice": "array", "map": "object"}.get(_go_kind(raw), number)
-        raise DecodingError(f"json: cannot unmarshal {found} into Go value of type {name}") from fault
+        raise DecodingError(f"json: cannot unmarshal {found} into Go value of type {name}") from error
 
 
 def _bytes(raw: object) -> None:
@@ -132,11 +132,11 @@ def _bytes(raw: object) -> None:
         raise DecodingError(f"cannot restore slice from {_go_kind(raw)}")
     try:
         scalars.bytes_of_base64(raw)
-    except scalars.BytesFault as fault:
-        raise DecodingError(f"error decoding from json: {fault}") from fault
+    except scalars.BytesError as error:
+        raise DecodingError(f"error decoding from json: {error}") from error
 
 
-def _refuse(raw: object, name: str, kind: str, *, is_convertible: bool) -> None:
+def _raise_type_error(raw: object, name: str, kind: str, *, is_convertible: bool) -> None:
     if is_convertible:
         raise DecodingError(f"cannot convert {_go_kind(raw)} to {name}")
     raise DecodingError(f"unrecognized type: {kind}")

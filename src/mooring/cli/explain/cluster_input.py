@@ -38,9 +38,9 @@ from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod, PodResourceClaimStatus
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim
 from mooring.api.views.workloads import Deployment, Namespace, PriorityClass
-from mooring.cli.kinds import WORKLOADS
-from mooring.cli.manifests import Found, PlainObject
-from mooring.cli.problems import InputError, Problem
+from mooring.cli.errors import InputError, Problem
+from mooring.cli.manifests.kinds import WORKLOADS
+from mooring.cli.manifests.read import Found, PlainObject
 from mooring.client.errors import StatusError
 from mooring.kit.entropy import Entropy
 
@@ -237,7 +237,7 @@ class _Assembly:
 
     def _create_volume_claims(self, owner: Pod, volumes: Mapping[str, Document]) -> None:
         """Does what the ephemeral volume controller would do. Raises `StatusError`."""
-        from mooring.controllers.ephemeral_volume import claim_of  # imports the controllers
+        from mooring.controllers.volume.ephemeral import claim_of  # imports the controllers
 
         assert self._server is not None, f"pod {owner.key} is new"
         namespace = owner.metadata.namespace
@@ -250,7 +250,7 @@ class _Assembly:
 
     def _with_device_claims(self, pod: Pod, owner: Pod) -> Pod:
         """Does what the resource claim controller would do. Raises `StatusError`."""
-        from mooring.controllers.resource_claim_plan import template_claim
+        from mooring.controllers.resourceclaim.plan import template_claim
 
         assert self._server is not None, f"pod {owner.key} is new"
         statuses = list(pod.status.resource_claim_statuses)

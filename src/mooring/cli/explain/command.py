@@ -17,7 +17,7 @@ import click
 
 if TYPE_CHECKING:
     from mooring.cli.explain.report import Report
-    from mooring.cli.layout import Paper
+    from mooring.cli.terminal import Paper
 
 EXIT_UNSCHEDULABLE = 1
 NODES_DEFAULT = 5
@@ -167,7 +167,7 @@ def _print(report: Report, output: str) -> None:
 
 
 def _paper() -> Paper:
-    from mooring.cli.layout import Paper
+    from mooring.cli.terminal import Paper
 
     width = min(max(shutil.get_terminal_size((80, 24)).columns, WIDTH_MIN), WIDTH_MAX)
     coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"

@@ -23,9 +23,9 @@ from mooring.api.views.meta import ApiObject, KeptWhole
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import PriorityClass
+from mooring.cli.errors import InputError, input_error
 from mooring.cli.explain.coverage import Supplied
-from mooring.cli.problems import InputError, input_error
-from mooring.cli.progress import Meter
+from mooring.cli.terminal import Meter
 from mooring.client.errors import ClientError, ExpiredError, ForbiddenError, NotFoundError
 from mooring.client.http.client import PAGE_SIZE, HttpClient, HttpLimits, collection_path
 from mooring.client.http.connection import Connection

@@ -17,15 +17,15 @@ from mooring.api.views.meta import ApiObject
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Deployment, ReplicaSet
 from mooring.api.yaml import YamlDocument, YamlError, load_document
+from mooring.cli.errors import InputError, Problem, input_error
 from mooring.cli.explain.cluster_input import FINISHED, ClusterInput, complete, skipped_note
 from mooring.cli.explain.coverage import Coverage, Supplied, plural
 from mooring.cli.explain.decide import Explainer
 from mooring.cli.explain.live import LiveCluster, connect, read_cluster
 from mooring.cli.explain.report import Outcome, PodExplanation, Report
-from mooring.cli.kinds import WORKLOADS
-from mooring.cli.manifests import Manifests, Source, find_sources, read_manifests
-from mooring.cli.problems import InputError, Problem, input_error
-from mooring.cli.progress import Meter
+from mooring.cli.manifests.kinds import WORKLOADS
+from mooring.cli.manifests.read import Manifests, Source, find_sources, read_manifests
+from mooring.cli.terminal import Meter
 from mooring.kit.clock import Clock, SystemClock, VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.scheduler.catalogue import default_registry

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from mooring.cli.explain.report import Outcome, PodExplanation, Preemption, Report, ScoreRow, Scores, Victim
-from mooring.cli.layout import Paper, cut_both, cut_middle, listed_names, told_apart, wrapped
+from mooring.cli.terminal import Paper, cut_both, cut_middle, listed_names, told_apart, wrapped
 
 HEADINGS: Mapping[str, str] = {
     "NodeResourcesFit": "fit",

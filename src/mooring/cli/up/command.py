@@ -12,10 +12,10 @@ from typing import Any
 
 import click
 
-from mooring.cli.problems import InputError, Problem
+from mooring.cli.errors import InputError, Problem
 from mooring.controllers.settings import (
-    AS_IN_KUBERNETES,
-    AT_HOME,
+    IN_PROCESS_DEFAULTS,
+    KUBERNETES_DEFAULTS,
     ControllerSettings,
     SettingError,
     flag_names,
@@ -182,7 +182,7 @@ def up(
                     _names(disable_admission_plugins) if disable_admission_plugins is not None else None
                 ),
                 scheduler_file=config,
-                controllers=controller_settings(controller_flags, AT_HOME),
+                controllers=controller_settings(controller_flags, IN_PROCESS_DEFAULTS),
                 enabled_controllers=tuple(name.strip() for name in controllers.split(",") if name.strip()),
                 processes=processes,
                 manifests=manifests,
@@ -193,7 +193,7 @@ def up(
 
 
 def controller_settings(
-    flags: Mapping[str, str | None], defaults: ControllerSettings = AS_IN_KUBERNETES
+    flags: Mapping[str, str | None], defaults: ControllerSettings = KUBERNETES_DEFAULTS
 ) -> ControllerSettings:
     """Settings from the flags that were given. Raises `InputError`."""
     names = {field: flag for flag, field in flag_names().items()}

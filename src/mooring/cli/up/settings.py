@@ -11,7 +11,7 @@ from pathlib import Path
 from mooring.api.yaml import YamlDocument, YamlError, load_document
 from mooring.apiserver.access.token_file import TokenFileError, parse_token_file
 from mooring.apiserver.access.users import User
-from mooring.cli.problems import InputError, Problem, input_error
+from mooring.cli.errors import InputError, Problem, input_error
 from mooring.cluster.settings import ClusterSettings, ControlPlaneSettings, processes_for
 from mooring.controllers.settings import ControllerSettings, SettingError
 from mooring.kit.entropy import system_entropy
@@ -83,8 +83,7 @@ def cluster_settings(options: UpOptions, nodes_cloned: int) -> ClusterSettings:
 def _check_controllers(names: tuple[str, ...]) -> None:
     if names == ("*",):
         return  # the usual case, which need not import the controllers now
-    from mooring.controllers.names import check_names
-    from mooring.controllers.table import CONTROLLERS
+    from mooring.controllers.table import CONTROLLERS, check_names
 
     try:
         check_names(names, tuple(CONTROLLERS))
@@ -95,7 +94,7 @@ def _check_controllers(names: tuple[str, ...]) -> None:
 def _lives(file: Path | None) -> str:
     if file is None:
         return ""
-    from mooring.cli.running_alone import checked_lives  # imports the kubelet
+    from mooring.cli.standalone.run import checked_lives  # imports the kubelet
 
     return checked_lives(file)
 

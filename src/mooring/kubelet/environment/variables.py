@@ -12,15 +12,78 @@ Later ones win: what every process here has < services < envFrom, in its order <
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 
-from mooring.kubelet.environment.expansion import expanded
-from mooring.kubelet.environment.field_values import field_value, resource_value
-from mooring.kubelet.environment.found import ContainerConfigError, Found, Place
-from mooring.kubelet.environment.service_variables import service_variables
-from mooring.kubelet.whole_views import Variable, VariablesSource, WholeContainer, WholePod
+from mooring.api.views.workloads import Service
+from mooring.kubelet.environment.downward_api import field_value, resource_value
+from mooring.kubelet.environment.references import ContainerConfigError, Found, Place
+from mooring.kubelet.full_views import Variable, VariablesSource, WholeContainer, WholePod
 
+_NO_ADDRESS = ("", "None")
 HOSTNAME_LENGTH_MAX = 63
+
+
+def expanded(text: str, variables: Mapping[str, str]) -> str:
+    """With the variables that are known; the others stay as they are written."""
+    return expanded_by(text, lambda name: variables.get(name, f"$({name})"))
+
+
+def expanded_by(text: str, value_of: Callable[[str], str]) -> str:
+    """With whatever `value_of` says of each name."""
+    if "$" not in text:
+        return text
+    parts: list[str] = []
+    cursor = 0
+    while (dollar := text.find("$", cursor)) >= 0 and dollar + 1 < len(text):
+        parts.append(text[cursor:dollar])
+        following = text[dollar + 1]
+        closer = text.find(")", dollar + 2) if following == "(" else -1
+        if closer >= 0:
+            parts.append(value_of(text[dollar + 2 : closer]))
+            cursor = closer + 1
+        else:
+            parts.append("$" if following == "$" else f"${following}")
+            cursor = dollar + 2
+    parts.append(text[cursor:])
+    return "".join(parts)
+
+
+def service_variables(services: Iterable[Service]) -> dict[str, str]:
+    """What a container is told of the services."""
+    variables: dict[str, str] = {}
+    for service in services:
+        if service.spec.cluster_ip in _NO_ADDRESS or not service.spec.ports:
+            continue
+        prefix = _variable_name(service.metadata.name)
+        variables[f"{prefix}_SERVICE_HOST"] = service.spec.cluster_ip
+        variables[f"{prefix}_SERVICE_PORT"] = str(service.spec.ports[0].port)
+        for port in service.spec.ports:
+            if port.name:
+                variables[f"{prefix}_SERVICE_PORT_{_variable_name(port.name)}"] = str(port.port)
+        variables |= _links(service, prefix)
+    return variables
+
+
+def _links(service: Service, prefix: str) -> dict[str, str]:
+    """As Docker told linked containers of each other; the first port also without its number."""
+    variables: dict[str, str] = {}
+    address = service.spec.cluster_ip
+    host = f"[{address}]" if ":" in address else address
+    for index, port in enumerate(service.spec.ports):
+        protocol = port.protocol or "TCP"
+        url = f"{protocol.lower()}://{host}:{port.port}"
+        if index == 0:
+            variables[f"{prefix}_PORT"] = url
+        name = f"{prefix}_PORT_{port.port}_{protocol.upper()}"
+        variables[name] = url
+        variables[f"{name}_PROTO"] = protocol.lower()
+        variables[f"{name}_PORT"] = str(port.port)
+        variables[f"{name}_ADDR"] = address
+    return variables
+
+
+def _variable_name(name: str) -> str:
+    return name.replace("-", "_").upper()
 
 
 def environment_of(

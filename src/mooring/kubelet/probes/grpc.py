@@ -16,9 +16,8 @@ from __future__ import annotations
 import asyncio
 import struct
 
-from mooring.kubelet.durations import format_whole_duration
-from mooring.kubelet.probes.answers import Answer, Outcome, failure
-from mooring.kubelet.probes.sockets import address_of
+from mooring.api.durations import format_duration
+from mooring.kubelet.probes.handlers import Answer, Outcome, address_of, failure
 
 FRAME_BYTES_MAX = 16384
 HEALTH_NAMES = ("UNKNOWN", "SERVING", "NOT_SERVING", "SERVICE_UNKNOWN")
@@ -36,7 +35,7 @@ class _NoHealthError(Exception):
 
 async def ask_grpc(host: str, port: int, service: str, timeout_s: float) -> Answer:
     """Whether a service says that it serves."""
-    address, within = address_of(host, port), format_whole_duration(timeout_s)
+    address, within = address_of(host, port), format_duration(int(timeout_s))
     writer: asyncio.StreamWriter | None = None
     try:
         async with asyncio.timeout(timeout_s):

@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from mooring.kubelet.whole_views import WholeContainer, WholePod, WholeProbe
+from mooring.kubelet.full_views import WholeContainer, WholePod, WholeProbe
 
 GRACE_S = 30.0
 """Of a pod that names none; the API server writes it into every pod."""

@@ -17,25 +17,29 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from mooring.kit.clock import Clock
 from mooring.kit.tasks import TaskGroup
-from mooring.kubelet.alarms import Alarms
-from mooring.kubelet.probes.commands import CommandError, CommandResult, CommandTimeout
+from mooring.kubelet.full_views import HTTPGetAction, LifecycleHandler, WholeContainer, WholePod
+from mooring.kubelet.probes.handlers import CommandError, CommandResult, CommandTimeout, Outcome, ProbeFault, ask_http
 from mooring.kubelet.probes.health import Health, first_health
-from mooring.kubelet.probes.keeper import Prober
+from mooring.kubelet.probes.prober import Prober, port_number
 from mooring.kubelet.processes.directories import PodDirectories
-from mooring.kubelet.processes.hooks import HookError, run_hook
 from mooring.kubelet.processes.preparation import NotReadyError, Preparation, Prepared
-from mooring.kubelet.processes.shim_client import Report, ShimProcess
-from mooring.kubelet.processes.termination import termination_message
+from mooring.kubelet.processes.shim.client import Report, ShimProcess
 from mooring.kubelet.runtime import START_ERROR, ContainerState, Exited, Role, Running, Waiting
+from mooring.kubelet.timers import Alarms
 from mooring.kubelet.views import KubeletPod
-from mooring.kubelet.whole_views import LifecycleHandler, WholeContainer, WholePod
 
+MESSAGE_BYTES_MAX = 4096
+LOG_BYTES_MAX = 2048
+LOG_LINES_MAX = 80
+_TAIL_BYTES = 64 * 1024
+FALLBACK_POLICY = "FallbackToLogsOnError"
 RETRY_S_MIN = 0.5
 RETRY_S_MAX = 10.0
 POST_START_S_MAX = 600.0
@@ -44,6 +48,82 @@ START_ERROR_CODE = 128
 KILLED_CODE = 137
 
 logger = logging.getLogger(__name__)
+
+
+def termination_message(file: Path, log: Path, policy: str, code: int) -> str:
+    """What the status tells of the end."""
+    message = _head(file)
+    if message or code == 0 or policy != FALLBACK_POLICY:
+        return message.decode(errors="replace")
+    return _log_tail(log).decode(errors="replace")
+
+
+def _head(file: Path) -> bytes:
+    try:
+        with file.open("rb") as opened:
+            return opened.read(MESSAGE_BYTES_MAX)
+    except OSError:
+        return b""
+
+
+def _log_tail(log: Path) -> bytes:
+    try:
+        with log.open("rb") as opened:
+            size = opened.seek(0, 2)
+            opened.seek(max(0, size - _TAIL_BYTES))
+            lines = opened.read().split(b"\n")
+    except OSError:
+        return b""
+    # The first may be the rest of a line, and the last is empty.
+    whole = lines[1 if size > _TAIL_BYTES else 0 : -1][-LOG_LINES_MAX:]
+    texts = [line.split(b" ", 3) for line in whole]
+    said = b"".join(parts[3] + (b"\n" if parts[2] == b"F" else b"") for parts in texts if len(parts) == 4)
+    return said[-LOG_BYTES_MAX:]
+
+
+class HookError(Exception):
+    """It did not go well."""
+
+
+RunCommand = Callable[[tuple[str, ...], float], Awaitable[CommandResult]]
+
+
+async def run_hook(
+    handler: LifecycleHandler,
+    container: WholeContainer,
+    address: str,
+    run_command: RunCommand,
+    clock: Clock,
+    s_max: float,
+) -> None:
+    """Do what it says, for `s_max` at most. Raises `HookError`."""
+    if handler.exec is not None:
+        await _run(handler.exec.command, run_command, s_max)
+    elif handler.sleep is not None:
+        await clock.wait(min(float(handler.sleep.seconds), s_max))
+    elif handler.http_get is not None:
+        await _get(handler.http_get, container, address, s_max)
+
+
+async def _get(action: HTTPGetAction, container: WholeContainer, address: str, s_max: float) -> None:
+    try:
+        answer = await ask_http(action, action.host or address, port_number(action.port, container), s_max)
+    except ProbeFault as fault:
+        raise HookError(str(fault)) from None
+    if answer.outcome is Outcome.FAILURE:
+        raise HookError(answer.text)
+
+
+async def _run(command: tuple[str, ...], run_command: RunCommand, s_max: float) -> None:
+    try:
+        result = await run_command(command, s_max)
+    except CommandTimeout:
+        raise HookError(f"the command took longer than {s_max:g} s") from None
+    except CommandError as error:
+        raise HookError(str(error)) from None
+    if result.code:
+        said = result.output.decode(errors="replace")
+        raise HookError(f"command terminated with exit code {result.code}: {said}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from mooring.kit.clock import Clock, parse_rfc3339
-from mooring.kubelet.logs import Selection
-from mooring.kubelet.processes.shim_log import LOG_FILES_MAX
-from mooring.kubelet.runtime import LogRequest
+from mooring.kubelet.processes.shim.log import LOG_FILES_MAX
+from mooring.kubelet.runtime import LogRequest, Selection
 
 FOLLOW_S = 0.1
 """How often a follower looks for more."""

@@ -15,28 +15,38 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mooring.client.errors import ClientError
-from mooring.kubelet.environment.found import ContainerConfigError, Place
-from mooring.kubelet.environment.lookup import Lookup
+from mooring.kubelet.environment.references import ContainerConfigError, Lookup, Place
 from mooring.kubelet.environment.variables import argv_of, environment_of
+from mooring.kubelet.full_views import WholeContainer, WholePod
 from mooring.kubelet.processes.cgroups import Cgroups
 from mooring.kubelet.processes.directories import PodDirectories
-from mooring.kubelet.processes.identity import why_not_as
-from mooring.kubelet.processes.leftovers import OWNER_VARIABLE
-from mooring.kubelet.processes.shim_client import ERROR_DESCRIPTOR, Wanted, wanted_of
+from mooring.kubelet.processes.shim.client import ERROR_DESCRIPTOR, Wanted, wanted_of
+from mooring.kubelet.processes.stale_processes import OWNER_VARIABLE
 from mooring.kubelet.runtime import Waiting
 from mooring.kubelet.views import KubeletContainer
-from mooring.kubelet.volumes.entry_command import MountAbility, entry_command
-from mooring.kubelet.volumes.files import VolumeError
-from mooring.kubelet.volumes.keeper import Volumes
-from mooring.kubelet.volumes.mounts import Mount, unmountable_message, volume_variables
-from mooring.kubelet.whole_views import WholeContainer, WholePod
+from mooring.kubelet.volumes.manager import Volumes
+from mooring.kubelet.volumes.mounts import Mount, MountAbility, entry_command, unmountable_message, volume_variables
+from mooring.kubelet.volumes.projected_files import VolumeError
 
+ROOT = 0
 TERMINATION_VARIABLE = "MOORING_TERMINATION_LOG"
 """Where a container can write its last words, also where nothing can be mounted at the path that the pod names."""
 DEFAULT_TERMINATION_PATH = "/dev/termination-log"
 _HANDED_DOWN = ("PATH", "HOME", "LANG", "TZ")
 """What containers have of mooring's own environment. The rest is nobody's business: tokens, for instance."""
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+def why_not_as(user: int, pod: WholePod, container: WholeContainer) -> str:
+    """Empty if it may run as that user. What the container says counts before what the pod says."""
+    own, whole = container.security_context, pod.spec.security_context
+    wanted = own.run_as_user if own.run_as_user is not None else whole.run_as_user
+    is_root_forbidden = own.run_as_non_root if own.run_as_non_root is not None else whole.run_as_non_root
+    if wanted is not None and wanted != user:
+        return f"container {container.name} wants to run as user {wanted}, and the process runtime runs as user {user}"
+    if is_root_forbidden and user == ROOT:
+        return f"container {container.name} has runAsNonRoot, and the process runtime runs as root"
+    return ""
 
 
 class NotReadyError(Exception):

@@ -22,24 +22,22 @@ from pathlib import Path
 
 from mooring.kit.clock import Clock
 from mooring.kit.tasks import TaskGroup, run_bounded
-from mooring.kubelet.environment.found import Place
-from mooring.kubelet.environment.lookup import Lookup
-from mooring.kubelet.host import HostFacts
-from mooring.kubelet.probes.asking import ProbeAsker
-from mooring.kubelet.probes.commands import CommandError, CommandResult
+from mooring.kubelet.environment.references import Lookup, Place
+from mooring.kubelet.full_views import WholeContainer, WholePod
+from mooring.kubelet.probes.handlers import CommandError, CommandResult
 from mooring.kubelet.probes.health import Health
-from mooring.kubelet.probes.keeper import Prober
+from mooring.kubelet.probes.prober import ProbeAsker, Prober
 from mooring.kubelet.processes.cgroups import Cgroups, find_cgroups
 from mooring.kubelet.processes.container import Household, ProcessContainer
 from mooring.kubelet.processes.directories import PodDirectories, abandoned_directories
-from mooring.kubelet.processes.leftovers import clear_leftovers
 from mooring.kubelet.processes.log_files import LogFileReader
 from mooring.kubelet.processes.preparation import Preparation
+from mooring.kubelet.processes.stale_processes import clear_leftovers
 from mooring.kubelet.runtime import ContainerState, Exited, LogRequest, Needs, Role, Running
+from mooring.kubelet.settings import HostFacts
 from mooring.kubelet.views import KubeletContainer, KubeletPod
-from mooring.kubelet.volumes.ability import mount_ability
-from mooring.kubelet.volumes.keeper import Volumes
-from mooring.kubelet.whole_views import WholeContainer, WholePod
+from mooring.kubelet.volumes.manager import Volumes
+from mooring.kubelet.volumes.mounts import mount_ability
 
 END_S_MAX = 3.0
 """How long containers have when mooring is ended. Their pods' graces may be longer, but somebody waits."""

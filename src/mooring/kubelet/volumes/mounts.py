@@ -9,15 +9,25 @@ Goes out   `Mount`s; or a `ContainerConfigError`
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 
-from mooring.kubelet.environment.expansion import expanded_by
-from mooring.kubelet.environment.found import ContainerConfigError
-from mooring.kubelet.whole_views import WholeContainer, WholeMount, WholePod, WholeVolume
+from mooring.kubelet.environment.references import ContainerConfigError
+from mooring.kubelet.environment.variables import expanded_by
+from mooring.kubelet.full_views import WholeContainer, WholeMount, WholePod, WholeVolume
+from mooring.kubelet.volumes import entrypoint
 
 VARIABLE_PREFIX = "MOORING_VOLUME_"
+# Isolated from the variables of the container, and without the packages that are installed here: those take longer
+# to find than everything else.
+_PYTHON = (sys.executable, "-I", "-S", "-X", "utf8")
+TRY_S_MAX = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,3 +125,59 @@ def _below(volume: Path, sub_path: str, mount: WholeMount, container: WholeConta
     except OSError:
         raise refusal from None
     return path
+
+
+class MountAbility(Enum):
+    """How a process gets mounts of its own."""
+
+    NONE = entrypoint.NONE
+    ROOT = entrypoint.ROOT
+    USER_NAMESPACE = entrypoint.USER_NAMESPACE
+
+
+def entry_command(
+    argv: Sequence[str],
+    *,
+    mounts: Sequence[Mount] = (),
+    ability: MountAbility,
+    directory: str,
+    error_fd: int,
+    joins_pid: int = 0,
+) -> list[str]:
+    """What to run instead of `argv`: with the pipe `error_fd` open, on which it says why it cannot.
+
+    With `joins_pid`, where that process is: `mounts` are its.
+    """
+    options = {
+        "mounts": [(mount.source, mount.target, mount.is_read_only) for mount in mounts],
+        "ability": ability.value,
+        "directory": directory,
+        "errors": error_fd,
+        "joins": joins_pid,
+    }
+    return [*_PYTHON, entrypoint.__file__, json.dumps(options), *argv]
+
+
+def mount_ability() -> MountAbility:
+    """What works here: a mount is made, in a process that ends at once. Takes a moment, and blocks."""
+    for ability in (MountAbility.ROOT, MountAbility.USER_NAMESPACE):
+        if ability is MountAbility.ROOT and os.geteuid() != 0:
+            continue
+        if _works(ability):
+            return ability
+    return MountAbility.NONE
+
+
+def _works(ability: MountAbility) -> bool:
+    reading, writing = os.pipe()
+    try:
+        # At a path that is nowhere, so that the making of mount points is tried as well.
+        mounts = [Mount("try", "/", "/.mooring-try/below")]
+        command = entry_command(["true"], mounts=mounts, ability=ability, directory="/", error_fd=writing)
+        ended = subprocess.run(command, pass_fds=(writing,), timeout=TRY_S_MAX, check=False, capture_output=True)
+        return ended.returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    finally:
+        os.close(reading)
+        os.close(writing)

@@ -37,7 +37,7 @@ from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.interface import Client
 from mooring.kit.backoff import Backoff
 from mooring.kit.clock import Clock
-from mooring.kit.worker_pool import WorkerPool
+from mooring.kit.tasks import WorkerPool
 from mooring.scheduler.binding.assumed_pods import AssumedPod, AssumedPods, AssumedPodState
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.engine import Engine

@@ -20,7 +20,7 @@ from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.interface import Client, PatchForm
 from mooring.kit.backoff import Backoff
 from mooring.kit.clock import Clock, format_rfc3339
-from mooring.kit.worker_pool import WorkerPool
+from mooring.kit.tasks import WorkerPool
 
 logger = logging.getLogger(__name__)
 

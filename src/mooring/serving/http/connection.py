@@ -26,10 +26,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
 from mooring.serving.http.body import BrokenBodyError
-from mooring.serving.http.reader import Refusal, RequestReader
+from mooring.serving.http.parser import Refusal, RequestReader
 from mooring.serving.http.request import Request
-from mooring.serving.http.response import Headers, Response, closing_line, head_beginning
-from mooring.serving.http.stream import Stream
+from mooring.serving.http.response import Headers, Response, Stream, closing_line, head_beginning
 
 if TYPE_CHECKING:
     from mooring.serving.http.listener import Listener

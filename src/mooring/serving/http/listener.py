@@ -25,11 +25,9 @@ from typing import Any, Self
 from mooring.kit.clock import Clock
 from mooring.kit.tasks import TaskGroup
 from mooring.serving.http.connection import Connection
-from mooring.serving.http.limits import HttpLimits
-from mooring.serving.http.reader import Refusal
+from mooring.serving.http.parser import HttpLimits, Refusal
 from mooring.serving.http.request import Request
-from mooring.serving.http.response import Dates, Response
-from mooring.serving.http.stream import Stream
+from mooring.serving.http.response import Dates, Response, Stream
 
 BACKLOG = 1_024
 EVERYWHERE = ("", "0.0.0.0", "::")

@@ -21,7 +21,7 @@ from mooring.serving.http.body import Body
 
 if TYPE_CHECKING:
     from mooring.serving.http.connection import Connection
-    from mooring.serving.http.stream import Stream
+    from mooring.serving.http.response import Stream
 
 QUERIES_KEPT_MAX = 256
 _UNREADABLE = re.compile(r";|%(?![0-9A-Fa-f]{2})")

@@ -12,8 +12,12 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from functools import lru_cache
 from http import HTTPStatus
+from typing import TYPE_CHECKING
 
 from mooring.kit.clock import Clock
+
+if TYPE_CHECKING:
+    from mooring.serving.http.connection import Connection
 
 HEADS_KEPT_MAX = 512
 TEXT = "text/plain; charset=utf-8"
@@ -23,6 +27,7 @@ _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 Headers = tuple[tuple[str, str], ...]
+_LAST_CHUNK = b"0\r\n\r\n"
 
 
 class Response:
@@ -92,3 +97,47 @@ def _phrase(code: int) -> str:
 
 def _one_line(text: str) -> str:
     return text.replace("\r", " ").replace("\n", " ")
+
+
+class Stream:
+    """One answer that goes on."""
+
+    __slots__ = ("_connection", "_is_chunked", "_is_head_only", "code")
+
+    def __init__(self, connection: Connection, code: int, *, is_chunked: bool, is_head_only: bool = False) -> None:
+        self._connection = connection
+        self._is_chunked = is_chunked
+        self._is_head_only = is_head_only
+        self.code = code
+
+    async def write(self, piece: bytes) -> None:
+        """Send a piece, when the client can take it. Raises `ConnectionError` if he is gone."""
+        if not self.write_nowait(framed(piece)):
+            await self.wait_drained()
+
+    def write_nowait(self, chunk: bytes) -> bool:
+        """Send a chunk that is framed already. False if the client is full or gone: then `wait_drained`."""
+        connection = self._connection
+        if not connection.is_open:
+            return False
+        if not self._is_head_only:
+            connection.write(chunk if self._is_chunked else _unframed(chunk))
+        return not connection.must_wait
+
+    async def wait_drained(self) -> None:
+        """Until the client can take more. Raises `ConnectionError` if he is gone."""
+        await self._connection.wait_drained()
+
+    def finish(self) -> None:
+        """There is no more."""
+        if self._is_chunked and not self._is_head_only and self._connection.is_open:
+            self._connection.write(_LAST_CHUNK)
+
+
+def framed(piece: bytes) -> bytes:
+    """A chunk, as HTTP/1.1 writes it. An empty one would be the last: it is nothing at all."""
+    return b"%x\r\n%b\r\n" % (len(piece), piece) if piece else b""
+
+
+def _unframed(chunk: bytes) -> bytes:
+    return chunk.partition(b"\r\n")[2][:-2]

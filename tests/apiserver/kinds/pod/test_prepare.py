@@ -8,7 +8,7 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.apiserver.kinds.pod.prepare import (
-    binding_refusal,
+    binding_error,
     bound_pod,
     drop_disabled_spec_fields,
     drop_disabled_status_fields,
@@ -122,7 +122,7 @@ def test_targets(target: Document, errors: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "metadata", "refusal"),
+    ("spec", "metadata", "raised"),
     [
         pytest.param({}, {}, "", id="a free pod"),
         pytest.param({"nodeName": "n1"}, {}, 'pod p is already assigned to node "n1"', id="one that has a node"),
@@ -137,8 +137,8 @@ def test_targets(target: Document, errors: list[str]) -> None:
         ),
     ],
 )
-def test_refusals(spec: Document, metadata: Document, refusal: str) -> None:
-    assert binding_refusal(changed(stored(pod()), spec, metadata)) == refusal
+def test_errors(spec: Document, metadata: Document, raised: str) -> None:
+    assert binding_error(changed(stored(pod()), spec, metadata)) == raised
 
 
 def test_a_bound_pod_has_its_node_and_what_the_binding_brings() -> None:

@@ -165,7 +165,7 @@ def validate_binding(binding: Document) -> list[FieldError]:
     return errors if target.get("name") else [*errors, required("target.name")]
 
 
-def binding_refusal(pod: Document) -> str:
+def binding_error(pod: Document) -> str:
     """Why a pod cannot be bound; empty if it can."""
     name, spec = pod["metadata"]["name"], pod["spec"]
     if pod["metadata"].get("deletionTimestamp"):

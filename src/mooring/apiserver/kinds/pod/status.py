@@ -92,8 +92,8 @@ def validate_extended_claim(status: Document | None, spec: Document) -> list[Fie
             errors.append(invalid(f"{here}.resourceName", resource, detail))
         errors += [invalid(f"{path}.requestName", request, text) for text in dns_label_errors(request)]
         if (container, resource, request) in seen:
-            told = (("containerName", container), ("resourceName", resource), ("requestName", request))
-            errors += [duplicate(f"{here}.{field}", value) for field, value in told]
+            shown = (("containerName", container), ("resourceName", resource), ("requestName", request))
+            errors += [duplicate(f"{here}.{field}", value) for field, value in shown]
         seen.add((container, resource, request))
     if not claim:
         return [*errors, required(f"{path}.resourceClaimName")]

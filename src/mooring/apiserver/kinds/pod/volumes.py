@@ -70,7 +70,7 @@ _ORDER = (
     "image",
 )
 _VOLUME_KINDS = frozenset(_ORDER)
-_TOLD_OTHERWISE = {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}
+_SHOWN_NAMES = {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}
 """How a second source is called in its error, where that is not its name: kube-apiserver misspells two."""
 _LOOKED_AT_OTHERWISE = {"gcePersistentDisk": "persistentDisk"}
 
@@ -87,8 +87,8 @@ def validate_template_metadata(metadata: Document, path: str) -> list[FieldError
     errors += validate_labels(metadata.get("labels") or {}, f"{path}.labels")
     for field in struct_named("meta", "ObjectMeta").fields:
         if field not in ("annotations", "labels") and metadata.get(field):
-            told = "uID" if field == "uid" else field
-            errors.append(forbidden(f"{path}.{told}", "cannot be set"))
+            shown = "uID" if field == "uid" else field
+            errors.append(forbidden(f"{path}.{shown}", "cannot be set"))
     return errors
 
 
@@ -181,9 +181,9 @@ def _validate_downward(projection: Document, taken: set[str], here: str, path: s
     return errors
 
 
-def _validate_clashes(file: str, told: str, taken: set[str], path: str) -> list[FieldError]:
+def _validate_clashes(file: str, shown: str, taken: set[str], path: str) -> list[FieldError]:
     if file and file in taken:
-        return [invalid(path, told, "conflicting duplicate paths")]
+        return [invalid(path, shown, "conflicting duplicate paths")]
     taken.add(file)
     return []
 
@@ -250,8 +250,8 @@ def _validate_volume_source(
         if source is None:
             continue
         if is_given:
-            told = _TOLD_OTHERWISE.get(kind, kind)
-            errors.append(forbidden(f"{path}.{told}", "may not specify more than 1 volume type"))
+            shown = _SHOWN_NAMES.get(kind, kind)
+            errors.append(forbidden(f"{path}.{shown}", "may not specify more than 1 volume type"))
         else:
             is_given = True
             here = f"{path}.{_LOOKED_AT_OTHERWISE.get(kind, kind)}"

@@ -1,0 +1,144 @@
+"""Node health: whether a node has been heard of lately, and what is to be said about it if not.
+
+Comes in   a node, its lease, what was known of it at the last look, the time
+Goes out   a `HealthUpdate`: what is known now, and the conditions that must be written
+
+ 1. A node is heard of when the heartbeat of its Ready condition changes or its lease is renewed. When, is our own
+    clock's time of noticing: the clocks of nodes may be wrong.
+ 2. A node that never had a Ready condition is given the start-up grace period from its creation on, others the grace
+    period of the monitor from when they were last heard of.
+ 3. After that Ready, MemoryPressure, DiskPressure and PIDPressure become Unknown, once. NetworkUnavailable is somebody
+    else's.
+
+Decides only. Behaves as kube-controller-manager down to a quirk: after a new heartbeat the lease is forgotten, so
+that the next look counts it as renewed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mooring.api.document import Document
+from mooring.api.views.leases import Lease
+from mooring.api.views.node import Node, NodeCondition
+from mooring.controllers.conditions import find_condition
+from mooring.kit.clock import parse_rfc3339
+
+READY = "Ready"
+TRUE, FALSE, UNKNOWN = "True", "False", "Unknown"
+MICRO_TIME_LENGTH = len("2026-01-01T00:00:00.000000Z")
+MONITORED_CONDITIONS = (READY, "MemoryPressure", "DiskPressure", "PIDPressure")
+
+
+@dataclass(frozen=True, slots=True)
+class GracePeriods:
+    monitor_s: float
+    startup_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class NodeHealth:
+    """What is known of a node."""
+
+    last_seen_s: float
+    """When it was heard of last, in seconds of our clock that count from 1970 but never go back."""
+    ready: NodeCondition | None
+    """Its Ready condition, as it was when it was looked at."""
+    lease: Lease | None = None
+
+    @property
+    def is_ready(self) -> bool:
+        return self.ready is not None and self.ready.status == TRUE
+
+
+@dataclass(frozen=True, slots=True)
+class HealthUpdate:
+    """What a look at a node came to."""
+
+    health: NodeHealth
+    was_ready: bool
+    """Whether the node itself still claimed to be ready."""
+    ready_status: str | None
+    """What its Ready condition says, after the conditions were written; None if it has none."""
+    unhealthy_after_s: float
+    """When it will count as silent, if it is not heard of until then."""
+    conditions: list[Document]
+    """To be written; empty if nothing changes."""
+
+
+def evaluate_health(
+    node: Node, lease: Lease | None, known: NodeHealth | None, periods: GracePeriods, *, now_s: float, stamp: str
+) -> HealthUpdate:
+    """What becomes of a node's health. `stamp` is the time that conditions carry."""
+    ready = find_condition(node.status.conditions, READY)
+    health, grace_s = _last_seen(node, ready, known, periods, now_s)
+    known_lease = known.lease if known is not None else None
+    if lease is not None and is_renewed(known_lease, lease):
+        health = NodeHealth(now_s, health.ready, lease)
+    was_ready = ready is not None and ready.status == TRUE
+    ready_status = ready.status if ready is not None else None
+    unhealthy_after_s = health.last_seen_s + grace_s
+    if now_s <= unhealthy_after_s:
+        return HealthUpdate(health, was_ready, ready_status, unhealthy_after_s, [])
+    conditions = [] if ready_status == UNKNOWN else _unknown_conditions(node, stamp)
+    if conditions:
+        written = NodeCondition(
+            type=READY,
+            status=UNKNOWN,
+            last_heartbeat_time=ready.last_heartbeat_time if ready is not None else node.metadata.creation_timestamp,
+            last_transition_time=stamp,
+        )
+        health = NodeHealth(health.last_seen_s, written, lease)
+    return HealthUpdate(health, was_ready, UNKNOWN, unhealthy_after_s, conditions)
+
+
+def is_renewed(known: Lease | None, lease: Lease) -> bool:
+    if known is None:
+        return True
+    before, after = known.spec.renew_time, lease.spec.renew_time
+    if before is None or after is None or before == after:
+        return False
+    if len(before) == len(after) == MICRO_TIME_LENGTH and before[-1] == after[-1] == "Z":
+        return before < after  # written alike, as kubelets do: the order of the texts is that of the times
+    return parse_rfc3339(before) < parse_rfc3339(after)
+
+
+def _last_seen(
+    node: Node, ready: NodeCondition | None, known: NodeHealth | None, periods: GracePeriods, now_s: float
+) -> tuple[NodeHealth, float]:
+    """What is known after a look at its conditions, and how long it may be silent."""
+    if ready is None:
+        created = node.metadata.creation_timestamp
+        last_seen_s = known.last_seen_s if known is not None else parse_rfc3339(created) if created else now_s
+        return NodeHealth(last_seen_s, None, known.lease if known is not None else None), periods.startup_s
+    if known is None or known.ready is None or known.ready.last_heartbeat_time != ready.last_heartbeat_time:
+        return NodeHealth(now_s, ready), periods.monitor_s
+    return known, periods.monitor_s
+
+
+def _unknown_conditions(node: Node, now: str) -> list[Document]:
+    changed: list[Document] = []
+    for type in MONITORED_CONDITIONS:
+        condition = find_condition(node.status.conditions, type)
+        if condition is None:
+            changed.append(
+                {
+                    "type": type,
+                    "status": UNKNOWN,
+                    "reason": "NodeStatusNeverUpdated",
+                    "message": "Kubelet never posted node status.",
+                    "lastHeartbeatTime": node.metadata.creation_timestamp,
+                    "lastTransitionTime": now,
+                }
+            )
+        elif condition.status != UNKNOWN:
+            changed.append(
+                {
+                    "type": type,
+                    "status": UNKNOWN,
+                    "reason": "NodeStatusUnknown",
+                    "message": "Kubelet stopped posting node status.",
+                    "lastTransitionTime": now,
+                }
+            )
+    return changed

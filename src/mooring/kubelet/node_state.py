@@ -1,0 +1,248 @@
+"""One node: its pods, its addresses, and what is taken of it.
+
+Comes in   the node as the API has it; pods that come and go
+Goes out   what the other pods take, for `admission`; free addresses
+
+ 1. What is taken is the sum over the pods that were admitted and are not over.
+ 2. An address belongs to one pod at a time. Nodes have ranges of their own.
+ 3. A silent node hears nothing and says nothing; its containers go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from mooring.api.nodeselector import required_node_affinity
+from mooring.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_extended_resource
+from mooring.api.resources import node_allocatable
+from mooring.api.tolerations import is_tolerated
+from mooring.api.views.node import Node
+from mooring.kubelet.views import KubeletPod
+
+OPERATING_SYSTEM = "linux"
+_OS_LABEL = "kubernetes.io/os"
+_ANY_ADDRESSES = ("", "0.0.0.0")
+
+HostPort: TypeAlias = tuple[str, int, str]
+"""Protocol, port, address."""
+ADDRESSES_PER_NODE = 256
+INTERNAL_IP = "InternalIP"
+_NODE_NETWORK = (172 << 24) | (16 << 16)
+_NODE_NETWORK_SIZE = 1 << 20
+_POD_NETWORK = 10 << 24
+_POD_NETWORK_SIZE = 1 << 24
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    reason: str
+    message: str
+
+
+class Room(NamedTuple):
+    """What a node has, and what is taken of it."""
+
+    allocatable: Mapping[str, int]
+    used: Mapping[str, int]
+    pods: int
+    ports: Sequence[HostPort] = ()
+
+
+def refusal_of(pod: KubeletPod, requests: Mapping[str, int], node: Node, room: Room) -> Refusal | None:
+    """Why a pod that requests so much cannot run on its node, beside what the others take there."""
+    if pod.metadata.labels.get(_OS_LABEL, OPERATING_SYSTEM) != node.metadata.labels.get(_OS_LABEL, OPERATING_SYSTEM):
+        text = "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label"
+        return Refusal("PodOSSelectorNodeLabelDoesNotMatch", text)
+    if pod.spec.os is not None and pod.spec.os.name != OPERATING_SYSTEM:
+        return Refusal("PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS")
+    return (
+        lacking_resource(requests, room)
+        or _wrong_node(pod, node)
+        or _taken_port(pod, room.ports)
+        or _evicting_taint(pod, node)
+    )
+
+
+def lacking_resource(requests: Mapping[str, int], room: Room) -> Refusal | None:
+    """The first resource of which the node has not enough."""
+    allocatable, used = room.allocatable, room.used
+    capacity = allocatable.get(PODS, 0)
+    if room.pods + 1 > capacity:
+        return _out_of(PODS, 1, room.pods, capacity)
+    lacking = [name for name, wanted in requests.items() if wanted and _is_lacking(name, wanted, room)]
+    if not lacking:
+        return None
+    name = next((name for name in (CPU, MEMORY, EPHEMERAL_STORAGE) if name in lacking), lacking[0])
+    return _out_of(name, requests[name], used.get(name, 0), allocatable.get(name, 0))
+
+
+def host_ports_of(pod: KubeletPod) -> tuple[HostPort, ...]:
+    """The ports of the node that a pod takes."""
+    staying = [container for container in pod.spec.init_containers if container.restart_policy == "Always"]
+    return tuple(
+        (port.protocol or "TCP", port.host_port, port.host_ip)
+        for container in (*staying, *pod.spec.containers)
+        for port in container.ports
+        if port.host_port > 0
+    )
+
+
+def _is_lacking(name: str, wanted: int, room: Room) -> bool:
+    capacity = room.allocatable.get(name)
+    if capacity is None and is_extended_resource(name):
+        return False
+    return wanted > (capacity or 0) - room.used.get(name, 0)
+
+
+def _out_of(name: str, requested: int, used: int, capacity: int) -> Refusal:
+    text = f"Node didn't have enough resource: {name}, requested: {requested}, used: {used}, capacity: {capacity}"
+    return Refusal(f"OutOf{name}", text)
+
+
+def _wrong_node(pod: KubeletPod, node: Node) -> Refusal | None:
+    if not pod.spec.node_selector and pod.spec.affinity is None:
+        return None
+    if required_node_affinity(pod).matches(node.metadata.labels, node.metadata.name):
+        return None
+    return _failed("NodeAffinity", "node(s) didn't match Pod's node affinity/selector")
+
+
+def _taken_port(pod: KubeletPod, ports: Sequence[HostPort]) -> Refusal | None:
+    if ports and any(_collide(mine, other) for other in ports for mine in host_ports_of(pod)):
+        return _failed("NodePorts", "node(s) didn't have free ports for the requested pod ports")
+    return None
+
+
+def _evicting_taint(pod: KubeletPod, node: Node) -> Refusal | None:
+    for taint in node.spec.taints:
+        if taint.effect == "NoExecute" and not is_tolerated(taint, pod.spec.tolerations):
+            return _failed("TaintToleration", "node(s) had taints that the pod didn't tolerate")
+    return None
+
+
+def _failed(predicate: str, why: str) -> Refusal:
+    return Refusal(predicate, f"Predicate {predicate} failed: {why}")
+
+
+def _collide(mine: HostPort, other: HostPort) -> bool:
+    if mine[:2] != other[:2]:
+        return False
+    return mine[2] == other[2] or mine[2] in _ANY_ADDRESSES or other[2] in _ANY_ADDRESSES
+
+
+class FleetNode:
+    """A place where pods run, simulated or for real."""
+
+    __slots__ = (
+        "_addresses_free",
+        "_addresses_made",
+        "_admitted",
+        "_ports",
+        "allocatable",
+        "host_ip",
+        "index",
+        "is_registered",
+        "is_silenced",
+        "latest",
+        "name",
+        "used",
+        "view",
+        "worked_on",
+    )
+
+    def __init__(self, name: str, index: int, address: str = "") -> None:
+        self.name = name
+        self.index = index
+        self.host_ip = address or node_address(index)
+        self.view: Node | None = None
+        """As the API has it; None while it does not."""
+        self.allocatable: Mapping[str, int] = {}
+        self.is_registered = False
+        """Whether the API has ever had it: who deletes a node does not want it back."""
+        self.is_silenced = False
+        self.latest: dict[str, KubeletPod] = {}
+        """Its pods, as the API told them last, by uid."""
+        self.worked_on: dict[str, None] = {}
+        """The uids of the pods that have a worker."""
+        self.used: dict[str, int] = {}
+        self._admitted: dict[str, Mapping[str, int]] = {}
+        self._ports: dict[str, tuple[HostPort, ...]] = {}
+        """Of those pods that take any."""
+        self._addresses_made = 1  # the first of a range is the gateway's
+        self._addresses_free: list[str] = []
+
+    @property
+    def pods(self) -> int:
+        """How many are admitted and not over."""
+        return len(self._admitted)
+
+    def see(self, view: Node | None) -> None:
+        """The API has it so; or not any more."""
+        before, self.view = self.view, view
+        if view is None:
+            return
+        self.is_registered = True
+        # An adopted node has an address already, and its pods have it in their statuses.
+        addresses = (each.address for each in view.status.addresses if each.type == INTERNAL_IP)
+        self.host_ip = next(addresses, self.host_ip)
+        if before is None or before.status.allocatable != view.status.allocatable:
+            self.allocatable = node_allocatable(view)
+
+    # ---------------------------------------------------------------------------------------------- resources
+
+    def refusal(self, pod: KubeletPod, requests: Mapping[str, int]) -> Refusal | None:
+        """Why a pod that requests so much cannot run here."""
+        assert self.view is not None, f"node {self.name} is not known to the API"
+        ports = [port for taken in self._ports.values() for port in taken] if self._ports else ()
+        return refusal_of(pod, requests, self.view, Room(self.allocatable, self.used, len(self._admitted), ports))
+
+    def lacking(self, pod: KubeletPod, requests: Mapping[str, int]) -> Refusal | None:
+        """What is missing for a pod that is here already and requests another amount."""
+        own = self._admitted.get(pod.metadata.uid, {})
+        used = {name: amount - own.get(name, 0) for name, amount in self.used.items()}
+        return lacking_resource(requests, Room(self.allocatable, used, self.pods - 1))
+
+    def take(self, pod: KubeletPod, requests: Mapping[str, int]) -> None:
+        """Count a pod, with what it requests; instead of what was counted for it before."""
+        uid = pod.metadata.uid
+        self.release(uid)
+        self._admitted[uid] = requests
+        if ports := host_ports_of(pod):
+            self._ports[uid] = ports
+        for name, amount in requests.items():
+            self.used[name] = self.used.get(name, 0) + amount
+
+    def release(self, uid: str) -> bool:
+        """Count it no more; says whether it was counted."""
+        taken = self._admitted.pop(uid, None)
+        if taken is None:
+            return False
+        self._ports.pop(uid, None)
+        for name, amount in taken.items():
+            self.used[name] -= amount
+        return True
+
+    # ---------------------------------------------------------------------------------------------- addresses
+
+    def new_address(self) -> str:
+        if self._addresses_free:
+            return self._addresses_free.pop()
+        self._addresses_made += 1
+        return pod_address(self.index, self._addresses_made)
+
+    def give_back(self, address: str) -> None:
+        self._addresses_free.append(address)
+
+
+def node_address(index: int) -> str:
+    return _dotted(_NODE_NETWORK + (index + 1) % _NODE_NETWORK_SIZE)
+
+
+def pod_address(index: int, number: int) -> str:
+    return _dotted(_POD_NETWORK + (index * ADDRESSES_PER_NODE + number) % _POD_NETWORK_SIZE)
+
+
+def _dotted(address: int) -> str:
+    return f"{address >> 24}.{address >> 16 & 255}.{address >> 8 & 255}.{address & 255}"

@@ -1,0 +1,187 @@
+"""Lives are read from YAML; what is wrong is said in words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from mooring.kubelet.runtime import Role
+from mooring.kubelet.settings import FleetSettings
+from mooring.kubelet.simulated.stage_file import BUILTIN_LIVES, LivesError, load_lives, read_lives
+from mooring.kubelet.simulated.stages import Branch, Match, Shown, Stage, Stop, stage_duration_s
+from tests.kubelet.play import Body, Play, container, played, pod, view
+
+FILES = sorted((Path(__file__).parent / "golden").glob("*.yaml"))
+FLAKY = """
+lives:
+  - name: flaky
+    match: {labels: {app: "web-*"}, role: container, ownerKind: ReplicaSet, restartPolicy: Always, image: "*/web:*"}
+    stages:
+      - {name: creating, state: waiting, for: 200ms, jitter: 1s}
+      - name: serving
+        state: running
+        started: false
+        for: 1m
+        grows: 2
+        forMax: 1h
+        forAnnotation: example.com/for
+        next: [{stage: serving, weight: 3}, {stage: creating}]
+        failureRate: 0.2
+        failure: crashed
+        log: [hello]
+      - {name: crashed, state: terminated, exitCode: 3, signal: 9, reason: Boom, message: "{pod} broke", next: serving}
+    stop: {for: 5s, jitter: 1s, exitCode: 143}
+"""
+
+
+def timeline_of(golden: Body) -> list[str]:
+    lines: list[str] = []
+
+    async def story(play: Play) -> None:
+        await play.create(golden["pod"])
+        lines.extend(await play.timeline(golden["pod"]["metadata"]["name"], stage_duration_s(golden["until"])))
+
+    lives = yaml.safe_dump({"lives": golden["lives"]}) if "lives" in golden else ""
+    played(story, FleetSettings(count=1, lives=lives))
+    return lines
+
+
+@pytest.mark.parametrize("path", [pytest.param(path, id=path.stem) for path in FILES])
+def test_a_life_is_as_it_was_written_down(path: Path) -> None:
+    golden: Body = yaml.safe_load(path.read_text())
+    assert timeline_of(golden) == golden["timeline"]
+
+
+def test_every_life_that_is_built_in_has_been_written_down() -> None:
+    names = {life.name for life in read_lives(BUILTIN_LIVES)}
+    assert names <= {path.stem for path in FILES}
+
+
+def test_every_field_of_a_life_is_read() -> None:
+    (life,) = read_lives(FLAKY)
+    assert (life.name, [*life.stages], life.first.name) == ("flaky", ["creating", "serving", "crashed"], "creating")
+    assert life.stages["creating"] == Stage(
+        "creating", Shown.WAITING, "ContainerCreating", for_s=0.2, jitter_s=1.0, ways=(Branch("serving"),)
+    )
+    serving = life.stages["serving"]
+    assert [(branch.stage, round(branch.weight, 3)) for branch in serving.ways] == [
+        ("serving", 0.6),
+        ("creating", 0.2),
+        ("crashed", 0.2),
+    ]
+    assert (serving.is_started, serving.is_ready, serving.for_s, serving.growth, serving.for_s_max) == (
+        *(False, True),
+        *(60.0, 2.0, 3600.0),
+    )
+    assert (serving.for_annotation, serving.log) == ("example.com/for", ("hello",))
+    crashed = life.stages["crashed"]
+    assert (crashed.exit_code, crashed.signal, crashed.reason, crashed.message) == (3, 9, "Boom", "{pod} broke")
+    assert life.stop == Stop(5.0, 1.0, 143)
+    assert life.match == Match(
+        labels={"app": "web-*"},
+        role=Role.CONTAINER,
+        owner_kind="ReplicaSet",
+        restart_policy="Always",
+        image="*/web:*",
+    )
+
+
+def one(stage: str) -> str:
+    return f"lives: [{{name: x, stages: [{stage}]}}]"
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        pytest.param("lives: 3", "lives is 3; wanted a list", id="lives are no list"),
+        pytest.param("lifes: []", "'lifes' is not known here; known are lives", id="a field is misspelt"),
+        pytest.param("lives: [{stages: []}]", "name is None; wanted a text", id="no name"),
+        pytest.param("lives: [{name: x}]", "a life needs at least one stage", id="no stages"),
+        pytest.param(one("{name: a, state: running}, {name: a, state: running}"), "same name", id="a stage twice"),
+        pytest.param(one("{name: a, state: sleeping}"), "state is 'sleeping'; wanted one of", id="no such state"),
+        pytest.param(one("{name: a, state: running, for: soon}"), "'soon' is not a duration", id="no duration"),
+        pytest.param(one("{name: a, state: running, for: 1s}"), "none follows: say where with `next`", id="no way"),
+        pytest.param(one("{name: a, state: running, for: 1s, next: b}"), "leads to 'b'; there are a", id="no stage"),
+        pytest.param(one("{name: a, state: terminated, for: 1s}"), "take `for` away", id="an end with a time"),
+        pytest.param(one("{name: a, state: running, ready: 1}"), "ready is 1; wanted true or false", id="no flag"),
+        pytest.param(one("{name: a, state: running, exitCode: x}"), "exitCode is 'x'; wanted a number", id="no number"),
+        pytest.param(
+            one("{name: a, state: running, for: 1s, next: a, failureRate: 0.5}"), "belong together", id="half a failure"
+        ),
+        pytest.param(
+            one("{name: a, state: running, for: 1s, next: a, failureRate: 2, failure: a}"),
+            "failureRate is 2; wanted a number from 0 to 1",
+            id="more failures than runs",
+        ),
+        pytest.param(
+            one("{name: a, state: running, for: 1s, failureRate: 0.5, failure: a}"),
+            "say with `next` what follows otherwise",
+            id="a failure and nothing else",
+        ),
+        pytest.param(
+            one("{name: a, state: running, for: 1s, next: [{stage: a, weight: -1}]}"),
+            "weight is -1; wanted 0 or more",
+            id="a negative weight",
+        ),
+        pytest.param(
+            one("{name: a, state: running, for: 1s, next: [{stage: a, weight: 0}], failureRate: 0.5, failure: a}"),
+            "no stage has a weight; wanted at least one above 0",
+            id="weights of nothing",
+        ),
+        pytest.param(
+            "lives: [{name: x, stages: [{name: a, state: running}]}, {name: x, stages: [{name: a, state: running}]}]",
+            "life 'x' is described twice",
+            id="a life twice",
+        ),
+    ],
+)
+def test_what_is_wrong_is_said(text: str, complaint: str) -> None:
+    with pytest.raises(LivesError) as caught:
+        read_lives(text)
+    assert complaint in str(caught.value)
+
+
+def test_own_lives_go_before_those_that_are_built_in() -> None:
+    own = "lives: [{name: service, match: {role: container}, stages: [{name: slow, state: waiting}]}]"
+    one_pod = view(pod())
+    assert load_lives(own).of(one_pod, one_pod.spec.containers[0], Role.CONTAINER).first.name == "slow"
+    assert load_lives().of(one_pod, one_pod.spec.containers[0], Role.CONTAINER).first.name == "creating"
+
+
+@pytest.mark.parametrize(
+    ("body", "role", "life"),
+    [
+        pytest.param(pod(), Role.CONTAINER, "service", id="a container serves"),
+        pytest.param(pod(restartPolicy="Never"), Role.CONTAINER, "service", id="also one that is never restarted"),
+        pytest.param(pod(owner="Job"), Role.CONTAINER, "job", id="of a Job, it works and is done"),
+        pytest.param(pod(), Role.INIT, "init", id="an init container is done"),
+        pytest.param(pod(owner="Job"), Role.SIDECAR, "service", id="a sidecar serves, also beside a job"),
+        pytest.param(pod(), Role.EPHEMERAL, "service", id="so does a container to look around with"),
+        pytest.param(pod(life="crash-loop"), Role.CONTAINER, "crash-loop", id="the pod's annotation names a life"),
+        pytest.param(pod(life="crash-loop"), Role.INIT, "init", id="which is not that of its init containers"),
+        pytest.param(
+            pod(life="crash-loop", annotations={"life.mooring.dev/main": "fails"}),
+            Role.CONTAINER,
+            "fails",
+            id="the annotation for the container goes first",
+        ),
+        pytest.param(
+            pod(annotations={"life.mooring.dev/main": "fails"}), Role.INIT, "fails", id="and counts for all roles"
+        ),
+        pytest.param(pod(labels={"app": "flaky-1"}), Role.CONTAINER, "wanted", id="labels that match"),
+        pytest.param(pod(labels={"app": "web"}), Role.CONTAINER, "service", id="labels that do not match"),
+    ],
+)
+def test_which_life_a_container_has(body: dict[str, object], role: Role, life: str) -> None:
+    own = 'lives: [{name: wanted, match: {labels: {app: "flaky-*"}}, stages: [{name: any, state: running}]}]'
+    one_pod = view(body)
+    assert load_lives(own).of(one_pod, one_pod.spec.containers[0], role).name == life
+
+
+def test_a_life_that_nobody_knows_is_told_as_trouble() -> None:
+    one_pod = view(pod(life="imagined", containers=[container()]))
+    stage = load_lives().of(one_pod, one_pod.spec.containers[0], Role.CONTAINER).first
+    assert (stage.shown, stage.reason) == (Shown.WAITING, "CreateContainerConfigError")
+    assert stage.message.startswith("no life is called 'imagined'; known are config-error, crash-loop")

@@ -1,0 +1,179 @@
+"""What to start next, what to wait for, and when nothing will run any more."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.kubelet.container_record import Slot, slots_of
+from mooring.kubelet.pod_actions import backed_off, count_restart, crash_loop, never_ran, plan_of, should_restart
+from mooring.kubelet.runtime import START_ERROR, ContainerState, Exited, Running, Waiting
+from mooring.kubelet.views import KubeletPod
+from tests.kubelet.play import Body, container, pod, view
+
+NOW_S = 1_000.0
+RUNS = Running(900.0)
+RUNS_COMING_UP = Running(900.0, is_ready=False, is_started=False)
+DONE = Exited(0, 900.0, 990.0)
+FAILED = Exited(1, 900.0, 990.0)
+JUST_FAILED = Exited(1, 900.0, 999.5)
+
+INIT = [container("one"), container("two")]
+SIDECAR = [container("proxy", restartPolicy="Always"), container("two")]
+
+
+def planned(body: Body, states: dict[str, ContainerState]) -> tuple[list[str], list[str], bool]:
+    one = view(body)
+    slots = slots_with(one, states)
+    plan = plan_of(one, slots.values(), NOW_S)
+    return [s.container.name for s in plan.start], [h.slot.container.name for h in plan.held], plan.is_through
+
+
+def slots_with(one: KubeletPod, states: dict[str, ContainerState]) -> dict[str, Slot]:
+    slots = slots_of(one.spec)
+    for name, state in states.items():
+        slots[name].state, slots[name].attempt = state, 0
+    return slots
+
+
+@pytest.mark.parametrize(
+    ("body", "states", "start", "held", "is_through"),
+    [
+        pytest.param(pod(), {}, ["main"], [], False, id="a new pod starts"),
+        pytest.param(
+            pod(containers=[container("a"), container("b")]), {}, ["a", "b"], [], False, id="all containers at once"
+        ),
+        pytest.param(pod(), {"main": RUNS}, [], [], False, id="what runs is left alone"),
+        pytest.param(pod(), {"main": JUST_FAILED}, [], ["main"], False, id="an end is seen a second later"),
+        pytest.param(pod(), {"main": FAILED}, ["main"], [], False, id="then it is started again"),
+        pytest.param(pod(), {"main": DONE}, ["main"], [], False, id="Always: after a success too"),
+        pytest.param(pod(restartPolicy="OnFailure"), {"main": DONE}, [], [], True, id="OnFailure: not then"),
+        pytest.param(pod(restartPolicy="OnFailure"), {"main": FAILED}, ["main"], [], False, id="OnFailure: a failure"),
+        pytest.param(pod(restartPolicy="Never"), {"main": FAILED}, [], [], True, id="Never: never"),
+        pytest.param(
+            pod(restartPolicy="Never", containers=[container("a"), container("b")]),
+            {"a": FAILED, "b": RUNS},
+            *([], [], False),
+            id="Never: the others go on",
+        ),
+        pytest.param(pod(initContainers=INIT), {}, ["one"], [], False, id="init containers one after the other"),
+        pytest.param(pod(initContainers=INIT), {"one": RUNS}, [], [], False, id="each to its end"),
+        pytest.param(pod(initContainers=INIT), {"one": DONE}, ["two"], [], False, id="then the next"),
+        pytest.param(pod(initContainers=INIT), {"one": DONE, "two": DONE}, ["main"], [], False, id="then the pod"),
+        pytest.param(pod(initContainers=INIT), {"one": FAILED}, ["one"], [], False, id="a failed one again"),
+        pytest.param(
+            pod(initContainers=INIT, restartPolicy="Never"), {"one": FAILED}, [], [], True, id="or the pod is through"
+        ),
+        pytest.param(pod(initContainers=SIDECAR), {}, ["proxy"], [], False, id="a sidecar in its turn"),
+        pytest.param(pod(initContainers=SIDECAR), {"proxy": RUNS_COMING_UP}, [], [], False, id="waited for"),
+        pytest.param(pod(initContainers=SIDECAR), {"proxy": RUNS}, ["two"], [], False, id="until it has come up"),
+        pytest.param(
+            pod(initContainers=SIDECAR, restartPolicy="Never"),
+            {"proxy": FAILED, "two": DONE, "main": RUNS},
+            *(["proxy"], [], False),
+            id="a sidecar is always started again",
+        ),
+        pytest.param(
+            pod(initContainers=SIDECAR, restartPolicy="Never"),
+            {"proxy": RUNS, "two": DONE, "main": DONE},
+            *([], [], True),
+            id="a sidecar keeps no pod from being through",
+        ),
+        pytest.param(
+            pod(initContainers=INIT), {"one": DONE, "two": DONE, "main": FAILED}, ["main"], [], False, id="never back"
+        ),
+        pytest.param(
+            pod(ephemeralContainers=[container("shell")]), {"main": RUNS}, ["shell"], [], False, id="one to look around"
+        ),
+        pytest.param(
+            pod(ephemeralContainers=[container("shell")]), {"main": RUNS, "shell": DONE}, [], [], False, id="once only"
+        ),
+    ],
+)
+def test_what_is_done_next(
+    body: Body, states: dict[str, ContainerState], start: list[str], held: list[str], is_through: bool
+) -> None:
+    assert planned(body, states) == (start, held, is_through)
+
+
+RULES = [{"action": "Restart", "exitCodes": {"operator": "In", "values": [42]}}]
+OTHERS = [{"action": "Restart", "exitCodes": {"operator": "NotIn", "values": [42]}}]
+
+
+@pytest.mark.parametrize(
+    ("policy", "own", "code", "is_restarted"),
+    [
+        ("Always", {}, 0, True),
+        ("OnFailure", {}, 0, False),
+        ("OnFailure", {}, 1, True),
+        ("Never", {}, 1, False),
+        ("Always", {"restartPolicy": "Never"}, 1, False),
+        ("Never", {"restartPolicy": "OnFailure"}, 1, True),
+        ("Never", {"restartPolicy": "OnFailure"}, 0, False),
+        ("Never", {"restartPolicy": "Never", "restartPolicyRules": RULES}, 42, True),
+        ("Never", {"restartPolicy": "Never", "restartPolicyRules": RULES}, 1, False),
+        ("Never", {"restartPolicy": "Never", "restartPolicyRules": OTHERS}, 1, True),
+        ("Never", {"restartPolicy": "Never", "restartPolicyRules": OTHERS}, 42, False),
+        ("Always", {"restartPolicy": "Never", "restartPolicyRules": RULES}, 1, False),
+    ],
+)
+def test_who_is_started_again(policy: str, own: Body, code: int, is_restarted: bool) -> None:
+    one = view(pod(restartPolicy=policy, containers=[container(**own)]))
+    assert should_restart(one.spec.containers[0], one.spec, code) is is_restarted
+
+
+def test_the_wait_doubles_from_10_to_300_seconds_and_counts_from_the_end() -> None:
+    slot = slots_of(view(pod()).spec)["main"]
+    waits = []
+    now_s = 0.0
+    for _ in range(8):
+        slot.state = Exited(1, now_s, now_s + 1.0)
+        now_s += 2.0
+        free_s = backed_off(slot, now_s)
+        waits.append(max(0.0, free_s - slot.state.finished_s) if slot.backoff_s else 0.0)
+        now_s = max(now_s, free_s)
+        count_restart(slot, now_s)
+    assert waits == [0.0, 10.0, 20.0, 40.0, 80.0, 160.0, 300.0, 300.0]
+
+
+@pytest.mark.parametrize(("ran_s", "wait_s"), [(599.0, 80.0), (601.0, 10.0)])
+def test_a_run_of_more_than_ten_minutes_makes_the_next_wait_the_first_again(ran_s: float, wait_s: float) -> None:
+    slot = slots_of(view(pod()).spec)["main"]
+    slot.backoff_s, slot.backoff_since_s = 40.0, 1_000.0
+    slot.state = Exited(1, 1_000.0, 1_000.0 + ran_s)
+    count_restart(slot, 1_000.0 + ran_s + 40.0)
+    assert slot.backoff_s == wait_s
+
+
+def test_a_wait_is_told_in_the_kubelets_words() -> None:
+    one = view(pod("web"), uid="u-1")
+    slot = slots_of(one.spec)["main"]
+    slot.backoff_s = 80.0
+    assert crash_loop(slot, one) == Waiting(
+        "CrashLoopBackOff", "back-off 1m20s restarting failed container=main pod=web_default(u-1)"
+    )
+
+
+def test_who_waits_is_held_until_then_and_tells_why() -> None:
+    one = view(pod())
+    slots = slots_with(one, {"main": FAILED})
+    slots["main"].backoff_s, slots["main"].backoff_since_s = 20.0, 980.0
+    (held,) = plan_of(one, slots.values(), NOW_S).held
+    assert held.until_s == 1_010.0
+    assert held.shown is not None
+    assert held.shown.reason == "CrashLoopBackOff"
+
+
+@pytest.mark.parametrize(
+    ("policy", "state", "shown"),
+    [
+        pytest.param(
+            "Always", Exited(128, 0.0, 9.0, START_ERROR, "why"), Waiting("RunContainerError", "why"), id="again"
+        ),
+        pytest.param("Never", Exited(128, 0.0, 9.0, START_ERROR, "why"), None, id="it is not tried again"),
+        pytest.param("Always", Exited(128, 0.0, 9.0, "Error", "why"), None, id="it ran"),
+    ],
+)
+def test_what_is_told_of_who_could_not_be_started(policy: str, state: Exited, shown: Waiting | None) -> None:
+    one = view(pod(restartPolicy=policy))
+    (slot,) = slots_with(one, {"main": state}).values()
+    assert never_ran(slot, one) == shown
