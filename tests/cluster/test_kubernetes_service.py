@@ -42,19 +42,19 @@ def test_the_service_has_the_first_address_and_the_port_of_the_server() -> None:
 
 
 @pytest.mark.parametrize(
-    ("announced", "told"),
+    ("authorities", "published"),
     [
         pytest.param([OURS], OURS, id="one server tells its authority"),
         pytest.param([OURS, OURS], OURS, id="a server that starts again tells nothing new"),
         pytest.param([THEIRS, OURS], THEIRS + OURS, id="two servers on one store tell both"),
     ],
 )
-def test_who_signs_clients_is_told_once(announced: list[str], told: str) -> None:
+def test_each_authority_is_published_once(authorities: list[str], published: str) -> None:
     async def play(api_server: ApiServer, client: LoopbackClient) -> None:
-        for authority_pem in announced:
+        for authority_pem in authorities:
             await publish(client, replace(SERVER, authority_pem=authority_pem))
         found = await client.get(CONFIG_MAP, "kube-system", "extension-apiserver-authentication")
-        assert msgspec.json.decode(found)["data"] == {"client-ca-file": told}
+        assert msgspec.json.decode(found)["data"] == {"client-ca-file": published}
 
     with_api_server(play)
 
@@ -70,7 +70,7 @@ def test_a_write_that_fails_is_a_line_in_the_log(
         await publish(client, SERVER)
 
     with_api_server(play)
-    assert "the API server could not announce itself: the store is away" in caplog.text
+    assert "the Service kubernetes could not be written: the store is away" in caplog.text
 
 
 # --- endpoints --------------------------------------------------------------------------------------------------------
@@ -92,7 +92,7 @@ def test_the_endpoints_are_the_server() -> None:
     with_api_server(play)
 
 
-def test_a_second_announcement_writes_nothing() -> None:
+def test_an_unchanged_server_writes_nothing() -> None:
     async def play(api_server: ApiServer, client: LoopbackClient) -> None:
         await publish(client, SERVER)
         revision = await api_server.store.revision()
@@ -128,8 +128,8 @@ def test_servers_that_share_a_store_are_all_endpoints() -> None:
 @pytest.mark.parametrize("kind", [SERVICE, ENDPOINTS, ENDPOINT_SLICE], ids=lambda kind: kind.plural)
 def test_what_is_deleted_comes_back(kind: Kind) -> None:
     async def play(api_server: ApiServer, client: LoopbackClient) -> None:
-        async with TaskGroup("announcement") as group:
-            group.start_background(keep_published(client, api_server.clock, SERVER), name="announcement")
+        async with TaskGroup("reconciler") as group:
+            group.start_background(keep_published(client, api_server.clock, SERVER), name="reconciler")
             await api_server.clock.wait(1.0)
             await client.delete(kind, "default", "kubernetes")
             await api_server.clock.wait(10.0)

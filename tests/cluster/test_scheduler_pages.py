@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 
 from mooring.api.kinds import NODE, POD
 from mooring.client.election.elector import ElectionSettings, LeaderElector
-from mooring.cluster.scheduler_pages import Insight, scheduler_pages
+from mooring.cluster.scheduler_pages import PageSources, scheduler_pages
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
@@ -55,7 +55,7 @@ class Play:
         election = ElectionSettings("kube-system", "kube-scheduler", "me")
         self.elector = LeaderElector(self.client, election, clock=clock, entropy=Entropy(3))
         self.pages: dict[str, Page] = scheduler_pages(
-            Insight(
+            PageSources(
                 name="kube-scheduler",
                 scheduler=self.scheduler,
                 elector=self.elector,

@@ -1,6 +1,6 @@
 """Runs a control plane: store, API server, scheduler, controllers, nodes.
 
-Input: settings, a clock, entropy. Output: a running cluster. Its parts stop in order, the last started first.
+Input: settings, a clock, entropy. Output: a running cluster. Its components stop in order, the last started first.
 
  1. The cluster is up when the API server answers `/readyz` with 200: the store is read, roles and defaults exist.
  2. The scheduler and the other components use a `LoopbackClient`: they write like any client, without the network.
@@ -38,14 +38,14 @@ from mooring.client.http.tls import unverified_tls
 from mooring.client.interface import Client
 from mooring.cluster.component_client import component_client, component_user
 from mooring.cluster.kubernetes_service import API_SERVER, AdvertisedServer, advertised_address, keep_published, publish
-from mooring.cluster.settings import COMPONENT_NAMES, COMPONENTS, ClusterSettings
-from mooring.cluster.stores import KEYS_FOLDER, open_store
+from mooring.cluster.settings import COMPONENT_NAMES, COMPONENTS, KEYS_FOLDER, STORE_FOLDER, ClusterSettings
 from mooring.cluster.worker import WorkerAccess, new_tokens
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
 from mooring.serving.http.listener import PortTakenError
 from mooring.store.interface import Store, StoreError
+from mooring.store.memory import MemoryStore
 
 EVERY_ADDRESS = ("", "0.0.0.0", "::")
 
@@ -78,8 +78,8 @@ async def run_cluster(
 
     Raises `ClusterError`.
     """
-    with _in_words(), _keyring(settings, clock) as keys:
-        async with open_store(settings.data_directory, settings.store_url, clock) as store:
+    with _cluster_errors(), _keyring(settings, clock) as keys:
+        async with _open_store(settings.data_directory, settings.store_url, clock) as store:
             if fill is not None:
                 await _check_empty(store, settings)
             worker_tokens = new_tokens(settings.control_plane_components()) if settings.processes > 1 else {}
@@ -121,6 +121,24 @@ async def run_cluster(
                         )
 
 
+@asynccontextmanager
+async def _open_store(directory: Path | None, url: str, clock: Clock) -> AsyncIterator[Store]:
+    """An etcd, a file, or memory; open while the block lasts. Raises `StoreError`."""
+    if url:
+        from mooring.store.etcd.settings import EtcdLimits
+        from mooring.store.etcd.store import EtcdStore
+
+        async with await EtcdStore.open(url, clock, EtcdLimits()) as etcd:
+            yield etcd
+    elif directory is not None:
+        from mooring.store.sqlite.store import SqliteStore
+
+        async with await SqliteStore.open(directory / STORE_FOLDER, clock) as file:
+            yield file
+    else:
+        yield MemoryStore()
+
+
 async def _check_empty(store: Store, settings: ClusterSettings) -> None:
     if (await store.list(REGISTRY, limit=1)).records:
         place = settings.store_url or settings.data_directory
@@ -148,7 +166,7 @@ async def _make_default_accounts(client: Client) -> None:
 async def _run_components(
     settings: ClusterSettings, api_server: ApiServer, clock: Clock, entropy: Entropy, worker: WorkerAccess | None
 ) -> None:
-    # They import numpy and half of the package: in a thread, while the server already answers.
+    # The modules import numpy and half of the package: in a thread, while the server already answers.
     here = ("mooring.cluster.control_plane",) if worker is None else ()
     for name in (*here, "mooring.cluster.components"):
         await asyncio.get_running_loop().run_in_executor(None, import_module, name)
@@ -188,7 +206,7 @@ def _reachable(url: str) -> str:
 
 
 @contextmanager
-def _in_words() -> Iterator[None]:
+def _cluster_errors() -> Iterator[None]:
     try:
         yield
     except (PortTakenError, KeyringError, KubeconfigError, StoreError, UnknownPluginError) as error:

@@ -1,19 +1,15 @@
-"""What runs beside the API server: the scheduler, the controllers, the nodes.
+"""The components of a cluster that run with its API server: scheduler, controllers, nodes.
 
-Comes in   what was asked for, and the api_server
-Goes out   nothing: they run until they are cancelled
-
- 1. Each has a way in of its own, with its own name: what it writes is told apart.
- 2. Where a second process was asked for, the scheduler and the controllers have it, and pipes lead there. The nodes
-    stay: the API server asks them for the logs of their pods.
+1. Each component has a client of its own, under the name that it has in Kubernetes.
+2. With a worker process, the scheduler and the controllers run there. The nodes stay in this process, because the API
+   server reads the logs of their pods.
 """
 
 from __future__ import annotations
 
 from mooring.apiserver.server import ApiServer
 from mooring.cluster.component_client import component_client
-from mooring.cluster.settings import COMPONENT_NAMES, PROCESS, ClusterSettings
-from mooring.cluster.stores import PODS_FOLDER
+from mooring.cluster.settings import COMPONENT_NAMES, PODS_FOLDER, PROCESS, ClusterSettings
 from mooring.cluster.worker import WorkerAccess, run_worker
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
@@ -22,24 +18,22 @@ from mooring.kubelet.kubelets import Fleet
 from mooring.kubelet.settings import FleetSettings
 
 ZONES = ("zone-a", "zone-b", "zone-c")
-"""Where simulated nodes stand, in turn."""
+"""The zones of simulated nodes, in turn."""
 
 
 async def run_components(
     settings: ClusterSettings, api_server: ApiServer, clock: Clock, entropy: Entropy, worker: WorkerAccess | None = None
 ) -> None:
-    """Run everything that was not left out: in this process, or in the worker process what that one has a token for."""
+    """Run all enabled components until cancelled. With `worker`, the control plane runs in the worker process."""
     async with TaskGroup("components") as group:
         if worker is not None:
             group.start(run_worker(settings.control_plane, worker, clock, entropy), name="worker process")
         else:
-            from mooring.cluster.control_plane import (
-                CONTROL_PLANE,  # brings in what is not needed where they run elsewhere
-            )
+            from mooring.cluster.control_plane import CONTROL_PLANE  # numpy and half of the package
 
-            for part in settings.control_plane_components():
-                client = component_client(api_server, COMPONENT_NAMES[part])
-                group.start(CONTROL_PLANE[part](settings.control_plane, client, clock, entropy), name=part)
+            for component in settings.control_plane_components():
+                client = component_client(api_server, COMPONENT_NAMES[component])
+                group.start(CONTROL_PLANE[component](settings.control_plane, client, clock, entropy), name=component)
         if settings.runs("nodes"):
             fleet = _fleet(settings, api_server, clock, entropy)
             api_server.logs = fleet
@@ -53,7 +47,7 @@ def _fleet(settings: ClusterSettings, api_server: ApiServer, clock: Clock, entro
             count=settings.nodes, zones=ZONES, lease_s=settings.node_lease_s, lives=settings.lives
         )
         return Fleet(client, clock, entropy.fork("nodes"), simulated)
-    from mooring.cluster.nodes import process_fleet  # brings in what simulated nodes have no use for
+    from mooring.cluster.nodes import process_fleet  # simulated nodes do not need it
 
     directory = settings.data_directory / PODS_FOLDER if settings.data_directory is not None else None
     return process_fleet(client, clock, entropy.fork("nodes"), directory, settings.nodes)

@@ -1,6 +1,7 @@
-"""The components that need only a client: the scheduler and the controllers.
+"""The scheduler and the controllers of a cluster: components that need only a client.
 
-Input: settings, a client, a clock, entropy. They run until cancelled, in the process of the API server or in another.
+Input: settings, a client, a clock, entropy. They run until cancelled, in the process of the API server or in the worker
+process.
 """
 
 from __future__ import annotations

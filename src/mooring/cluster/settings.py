@@ -16,6 +16,8 @@ SIMULATED, PROCESS = "simulated", "process"
 """What pods are on our nodes."""
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 """The log format of all processes of a cluster."""
+STORE_FOLDER, KEYS_FOLDER, PODS_FOLDER = "store", "keys", "pods"
+"""Folders of the data directory."""
 SERVICE_ACCOUNT_PLUGIN = "ServiceAccount"
 COMPONENTS = ("scheduler", "controllers", "nodes")
 """Components that run beside the API server unless `without` names them."""
