@@ -7,7 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.cli.terminal import PATIENCE_S, Meter, Paper, cut_both, cut_middle, listed_names, told_apart, wrapped
+from mooring.cli.terminal import (
+    PATIENCE_S,
+    ProgressBar,
+    Terminal,
+    cut_both,
+    cut_middle,
+    listed_names,
+    shortened_names,
+    wrapped,
+)
 from mooring.kit.clock import VirtualClock
 
 
@@ -37,12 +46,12 @@ def test_a_long_text_loses_its_middle(text: str, width: int, cut: str) -> None:
     ],
 )
 def test_names_lose_what_they_have_in_common(names: list[str], width: int, shown: list[str]) -> None:
-    assert told_apart(names, width) == shown
+    assert shortened_names(names, width) == shown
 
 
 @given(st.lists(st.text("ab.-", min_size=1, max_size=12), min_size=1, max_size=5), st.integers(1, 14))
 def test_names_never_take_more_than_their_width(names: list[str], width: int) -> None:
-    assert all(len(name) <= width for name in told_apart(names, width))
+    assert all(len(name) <= width for name in shortened_names(names, width))
 
 
 @pytest.mark.parametrize(
@@ -84,11 +93,11 @@ def test_wrapped_lines_put_together_are_the_text(words: list[str], width: int) -
 
 
 def test_only_coloured_paper_is_painted() -> None:
-    assert Paper(80).paint("x", colour="red", bold=True) == "x"
-    assert Paper(80, coloured=True).paint("x", colour="red") == "\x1b[31mx\x1b[0m"
+    assert Terminal(80).paint("x", colour="red", bold=True) == "x"
+    assert Terminal(80, coloured=True).paint("x", colour="red") == "\x1b[31mx\x1b[0m"
 
 
-class Terminal(io.StringIO):
+class FakeTerminal(io.StringIO):
     def isatty(self) -> bool:
         return True
 
@@ -104,11 +113,11 @@ class Terminal(io.StringIO):
 def test_a_bar_is_drawn_only_where_somebody_waits(
     is_terminal: bool, elapsed_s: float, drawn: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    screen = Terminal() if is_terminal else io.StringIO()
+    screen = FakeTerminal() if is_terminal else io.StringIO()
     monkeypatch.setattr(sys, "stderr", screen)
     monkeypatch.setenv("TERM", "xterm")
     clock = VirtualClock()
-    with Meter("reading", 100, clock) as meter:
+    with ProgressBar("reading", 100, clock) as meter:
         meter.advance(10)
         clock.advance_to(elapsed_s)
         meter.advance(40)
@@ -117,11 +126,11 @@ def test_a_bar_is_drawn_only_where_somebody_waits(
 
 
 def test_the_total_may_grow_while_work_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    screen = Terminal()
+    screen = FakeTerminal()
     monkeypatch.setattr(sys, "stderr", screen)
     monkeypatch.setenv("TERM", "xterm")
     clock = VirtualClock()
-    with Meter("reading", 0, clock) as meter:
+    with ProgressBar("reading", 0, clock) as meter:
         meter.expect(100)
         clock.advance_to(PATIENCE_S + 1)
         meter.advance(50)
@@ -131,10 +140,10 @@ def test_the_total_may_grow_while_work_goes_on(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_nothing_to_do_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    screen = Terminal()
+    screen = FakeTerminal()
     monkeypatch.setattr(sys, "stderr", screen)
     clock = VirtualClock()
-    with Meter("deciding", 0, clock) as meter:
+    with ProgressBar("deciding", 0, clock) as meter:
         clock.advance_to(9)
         meter.advance(1)
     assert screen.getvalue() == ""

@@ -19,7 +19,7 @@ from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
 from mooring.scheduler.config.load import load_configuration
 from mooring.scheduler.scheduler import Scheduler
-from mooring.serving.pages import Answer, Question
+from mooring.serving.pages import PageRequest, PageResponse
 from mooring.serving.server import Page
 from tests.apiserver.servers import open_loopback_client
 
@@ -79,9 +79,9 @@ class Play:
             )
         )
 
-    def ask(self, path: str, method: str, body: bytes = b"", query: dict[str, list[str]] | None = None) -> Answer:
-        answer = self.pages[path](Question(method, path, query or {}, body=body))
-        assert isinstance(answer, Answer)
+    def ask(self, path: str, method: str, body: bytes = b"", query: dict[str, list[str]] | None = None) -> PageResponse:
+        answer = self.pages[path](PageRequest(method, path, query or {}, body=body))
+        assert isinstance(answer, PageResponse)
         return answer
 
     def says(self, path: str, **query: str) -> str:

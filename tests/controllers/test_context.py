@@ -46,8 +46,9 @@ def test_a_controller_hears_every_key_and_stops_when_it_is_told_to() -> None:
     run(main(), clock)
 
 
-def test_there_is_one_tally_for_all() -> None:
+def test_all_controllers_share_the_pod_indexes() -> None:
     shared = context(VirtualClock())
+    assert shared.pod_groups() is shared.pod_groups()
     assert shared.pod_counts() is shared.pod_counts()
 
 

@@ -9,6 +9,7 @@ import pytest
 from mooring.client.errors import Cause, ForbiddenError, NotFoundError, ServerError
 from mooring.client.events.recorder import EventKey, EventRecorder
 from mooring.controllers.documents import is_namespace_terminating
+from mooring.controllers.expectations import Expectations
 from mooring.controllers.pod_control import PodControl, PodControlError, pod_of_template
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
@@ -25,7 +26,8 @@ class Stage:
     def __init__(self, clock: VirtualClock, *faults: Fault) -> None:
         self.told: list[tuple[str, str, str]] = []
         self.client = FaultyClient(RawClient(MemoryStore(), clock, Entropy(1)), clock, Script(*faults))
-        self.control = PodControl(self.client, EventRecorder(self._tell, "test"), clock)
+        self.expectations = Expectations(clock, lambda revision: True)
+        self.control = PodControl(self.client, EventRecorder(self._tell, "test"), clock, self.expectations)
 
     def _tell(self, key: EventKey, note: str) -> None:
         self.told.append((key[5].name, key[2], note))

@@ -13,7 +13,7 @@ from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Service
 from mooring.client.cache.informer import Informer
 from mooring.client.interface import Change
-from mooring.controllers.pod_indexes import PodCountIndex, SelectorIndex, is_healthy_pod, pod_groups
+from mooring.controllers.pod_indexes import PodCountIndex, PodGroupIndex, SelectorIndex, is_healthy_pod, labels_key
 from mooring.controllers.pods import is_active, is_ready, is_terminating
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run
@@ -49,7 +49,7 @@ def walked(informer: Informer[Pod], owner: str) -> dict[object, tuple[int, int, 
         references = pod.metadata.owner_references
         if not references or references[0].uid != owner:
             continue
-        key = tuple(pod.metadata.labels.items())
+        key = labels_key(pod.metadata.labels)
         every, active, ready, terminating = found.get(key, (0, 0, 0, 0))
         is_counted = is_active(pod)
         found[key] = (
@@ -80,8 +80,7 @@ def test_it_counts_as_if_it_looked_at_each(changes: list[tuple[Change, Pod]]) ->
 def test_whatever_happens_to_pods_the_groups_know_them(happenings: list[tuple[Pod, bool]], asked_after: int) -> None:
     async def main() -> None:
         informer: Informer[Pod] = Informer("pods")
-        groups = pod_groups(informer)
-        assert pod_groups(informer) is groups, "all who ask share one"
+        groups = PodGroupIndex(informer)
         informer.replace([], "0")
         for number, (pod, is_deleted) in enumerate(happenings, start=1):
             pod = replace(pod, metadata=replace(pod.metadata, resource_version=str(number)))
@@ -104,7 +103,7 @@ def test_whatever_happens_to_pods_the_groups_know_them(happenings: list[tuple[Po
 def test_who_selects_nobody_makes_nobody_be_followed() -> None:
     async def main() -> None:
         informer: Informer[Pod] = Informer("pods")
-        groups = pod_groups(informer)
+        groups = PodGroupIndex(informer)
         informer.replace([pod_view("a", labels={"app": "web"})], "1")
         assert groups.selected("default", NOTHING) == []
         assert groups.statistics() == {"namespaces": 0, "groups": 0}
@@ -142,5 +141,29 @@ def test_the_answer_follows_the_selectors() -> None:
         informer.apply(Change.ADDED, at(5, "db", selector={"tier": "front"}))
         informer.apply(Change.ADDED, at(6, "new"))
         assert selecting.keys(POD) == ("default/db", "default/new")
+
+    run(main(), VirtualClock())
+
+
+def test_the_order_of_labels_does_not_matter() -> None:
+    """An update that only reorders the labels must not leave counts behind."""
+
+    def labelled(version: int, *, is_reordered: bool) -> Pod:
+        labels = {"a": "1", "b": "2"} if not is_reordered else {"b": "2", "a": "1"}
+        pod = pod_view("p", phase="Running", ready_for_s=10, labels=labels, owner="uid-a")
+        return replace(pod, metadata=replace(pod.metadata, resource_version=str(version)))
+
+    async def main() -> None:
+        informer: Informer[Pod] = Informer("pods")
+        counts, groups = PodCountIndex(informer), PodGroupIndex(informer)
+        informer.replace([], "0")
+        groups.of("default")
+        informer.apply(Change.ADDED, labelled(1, is_reordered=False))
+        informer.apply(Change.MODIFIED, labelled(2, is_reordered=True))
+        assert [group.healthy for group in groups.of("default")] == [1]
+        informer.apply(Change.DELETED, labelled(3, is_reordered=True))
+        assert informer.statistics()["handler_failures"] == 0
+        assert [*groups.of("default")] == []
+        assert counts.of("uid-a") == {}
 
     run(main(), VirtualClock())

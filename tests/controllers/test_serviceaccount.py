@@ -6,8 +6,9 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import CONFIG_MAP, SERVICE_ACCOUNT
+from mooring.api.well_known import DESCRIPTION_ANNOTATION, ROOT_CA_CONFIG_MAP
 from mooring.client.interface import Deletion, PatchForm
-from mooring.controllers.serviceaccount import DESCRIPTION, DESCRIPTION_ANNOTATION, NAME
+from mooring.controllers.serviceaccount import DESCRIPTION
 from tests.controllers.world import World, play
 
 PEM = "-----BEGIN CERTIFICATE-----\nours\n-----END CERTIFICATE-----\n"
@@ -46,7 +47,7 @@ def test_a_namespace_that_goes_gets_none() -> None:
 async def published(world: World) -> dict[str, Document]:
     """The ConfigMaps of that name, by namespace."""
     found = await world.list(CONFIG_MAP)
-    return {each["metadata"]["namespace"]: each for each in found if each["metadata"]["name"] == NAME}
+    return {each["metadata"]["namespace"]: each for each in found if each["metadata"]["name"] == ROOT_CA_CONFIG_MAP}
 
 
 async def start(world: World) -> None:
@@ -79,7 +80,9 @@ def test_a_change_is_reverted(patch: Document) -> None:
         await start(world)
         mine: Document = {"labels": {"mine": "yes"}}
         metadata = {**patch.get("metadata", {}), **mine}
-        await world.client.patch(CONFIG_MAP, "one", NAME, {**patch, "metadata": metadata}, form=PatchForm.MERGE)
+        await world.client.patch(
+            CONFIG_MAP, "one", ROOT_CA_CONFIG_MAP, {**patch, "metadata": metadata}, form=PatchForm.MERGE
+        )
         await world.settle()
         found = (await published(world))["one"]
         assert found["data"] == {"ca.crt": PEM}
@@ -92,7 +95,7 @@ def test_a_change_is_reverted(patch: Document) -> None:
 def test_a_deleted_one_is_created_again() -> None:
     async def story(world: World) -> None:
         await start(world)
-        await world.client.delete(CONFIG_MAP, "one", NAME)
+        await world.client.delete(CONFIG_MAP, "one", ROOT_CA_CONFIG_MAP)
         await world.settle()
         assert sorted(await published(world)) == ["one", "two"]
 

@@ -39,7 +39,7 @@ def test_a_controller_that_nobody_knows_is_refused(typed: str) -> None:
 
 def test_a_controller_that_is_wanted_and_not_here_is_told(caplog: pytest.LogCaptureFixture) -> None:
     assert enabled_names(["*", "bootstrapsigner", "-nodeipam"], KNOWN) == list(KNOWN)
-    assert caplog.messages == ["the controller bootstrap-signer-controller is not here, and is passed over"]
+    assert caplog.messages == ["controller bootstrap-signer-controller is not implemented and is skipped"]
 
 
 def test_no_controller_is_both_here_and_not_here() -> None:

@@ -15,7 +15,7 @@ from mooring.kit.entropy import Entropy
 from mooring.scheduler.catalogue import default_registry
 from mooring.scheduler.config import ConfigurationError, load_configuration
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.framework.adapter import REASONS_TOLD_MAX
+from mooring.scheduler.framework.adapter import REASONS_REPORTED_MAX
 from mooring.scheduler.framework.loading import PluginFileError, enabled_if_unmentioned, load_plugins, plugins_from
 from mooring.scheduler.framework.node_plugins import FilterPlugin, NodeInfo, NodePlugin, ScorePlugin, Status
 from mooring.scheduler.framework.registry import POINTS, SERVICES, BadPluginError
@@ -78,7 +78,7 @@ def test_the_results_of_a_filter() -> None:
 
 
 def test_how_many_reasons_are_distinguished() -> None:
-    assert f"One attempt distinguishes {REASONS_TOLD_MAX} reasons per plugin" in GUIDE.prose.replace("\n", " ")
+    assert f"One attempt distinguishes {REASONS_REPORTED_MAX} reasons per plugin" in GUIDE.prose.replace("\n", " ")
 
 
 # --- the examples -----------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from mooring.scheduler.engine import Engine
 from mooring.scheduler.policy import load_configuration_or_policy
 from mooring.scheduler.policy.arguments import NodeLabelArgs, ServiceAffinityArgs
 from mooring.scheduler.policy.conversion import ALWAYS
-from mooring.scheduler.policy.names import (
+from mooring.scheduler.policy.types import (
     DEFAULT_PREDICATES,
     DEFAULT_PRIORITIES,
     MANDATORY_PREDICATES,
@@ -23,8 +23,11 @@ from mooring.scheduler.policy.names import (
     PRIORITIES,
     STRATEGIES,
     STRATEGY_PLUGINS,
+    WEIGHT_MAX,
+    Policy,
+    PredicateArgument,
+    PriorityArgument,
 )
-from mooring.scheduler.policy.types import WEIGHT_MAX, Policy, PredicateArgument, PriorityArgument
 from tests.docs.pages import page
 
 PAGE = page("docs/policy.md")

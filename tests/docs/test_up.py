@@ -6,7 +6,7 @@ from dataclasses import fields
 
 import click
 
-from mooring.apiserver.http.limits import RequestLimits
+from mooring.apiserver.http.request import RequestLimits
 from mooring.cli.up.command import up
 from mooring.controllers.settings import ControllerSettings, flag_names, settings_of_flags
 from tests.docs.pages import page

@@ -23,8 +23,8 @@ from mooring.kit.clock import Clock, VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
-from mooring.kubelet.kubelets import Fleet
-from mooring.kubelet.settings import FleetSettings
+from mooring.kubelet.kubelets import Kubelets
+from mooring.kubelet.settings import KubeletSettings
 from mooring.kubelet.views import KubeletPod
 from mooring.store.memory import MemoryStore
 from tests.fakes.raw_client import RawClient
@@ -35,14 +35,14 @@ REGISTERED_S = 1.0
 _STATUS_LISTS = ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses")
 
 
-def pod(name: str = "web", *, on: str = "node-0", life: str = "", **changes: Any) -> Body:
+def pod(name: str = "web", *, on: str = "node-0", stage_set: str = "", **changes: Any) -> Body:
     """A pod on a node. `changes` go to its spec; those called labels, annotations and owners to its metadata."""
     metadata: Body = {"name": name, "namespace": "default"}
     for field in ("labels", "annotations"):
         if field in changes:
             metadata[field] = dict(changes.pop(field))
-    if life:
-        metadata.setdefault("annotations", {})["mooring.dev/life"] = life
+    if stage_set:
+        metadata.setdefault("annotations", {})["mooring.dev/stages"] = stage_set
     if "owner" in changes:
         kind = changes.pop("owner")
         owner = {"apiVersion": "batch/v1", "kind": kind, "name": "owner", "uid": "owner-uid", "controller": True}
@@ -93,7 +93,7 @@ def _container_word(status: Body) -> str:
 class Play:
     """What a story can do and see."""
 
-    def __init__(self, client: Client, clock: Clock, fleet: Fleet) -> None:
+    def __init__(self, client: Client, clock: Clock, fleet: Kubelets) -> None:
         self.client = client
         self.clock = clock
         self.fleet = fleet
@@ -151,7 +151,7 @@ Story = Callable[[Play], Awaitable[None]]
 
 def played(
     story: Story,
-    settings: FleetSettings | None = None,
+    settings: KubeletSettings | None = None,
     *,
     seed: int = 1,
     through: Callable[[RawClient, VirtualClock], Client] | None = None,
@@ -162,7 +162,9 @@ def played(
     async def main() -> None:
         client = RawClient(MemoryStore(), clock, Entropy(seed))
         fleets_client = through(client, clock) if through is not None else client
-        fleet = Fleet(fleets_client, clock, Entropy(seed), settings if settings is not None else FleetSettings(count=2))
+        fleet = Kubelets(
+            fleets_client, clock, Entropy(seed), settings if settings is not None else KubeletSettings(count=2)
+        )
         async with TaskGroup("play") as group:
             running = group.start(fleet.run(), name="fleet")
             await clock.wait(REGISTERED_S)

@@ -12,9 +12,9 @@ from mooring.client.errors import BadRequestError
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
-from mooring.kubelet.container_logs import AskedLog, asked_log, log_page, logged_attempt, why_no_log
+from mooring.kubelet.container_logs import LogOptions, container_logs_page, log_attempt, log_error, log_options
 from mooring.kubelet.runtime import LogRequest
-from mooring.serving.pages import Question
+from mooring.serving.pages import PageRequest
 from mooring.store.memory import MemoryStore
 from tests.fakes.raw_client import RawClient
 from tests.kubelet.play import Body, container, pod
@@ -55,11 +55,11 @@ def waits(reason: str) -> Body:
 def test_why_there_is_no_log(state: Body, last: Body, is_previous: bool, why: str) -> None:
     status = {"containerStatuses": [{"name": "main", "state": state, "lastState": last}]}
     body = {"metadata": {"name": "web"}, "status": status}
-    assert why_no_log(body, "main", is_previous=is_previous) == why
+    assert log_error(body, "main", is_previous=is_previous) == why
 
 
 def test_a_container_of_which_nothing_was_told() -> None:
-    assert why_no_log({"metadata": {"name": "web"}}, "main", is_previous=False) == f"{WHO} is not available"
+    assert log_error({"metadata": {"name": "web"}}, "main", is_previous=False) == f"{WHO} is not available"
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_a_container_of_which_nothing_was_told() -> None:
 )
 def test_whose_log_is_meant(state: Body, is_previous: bool, attempt: int) -> None:
     status = {"containerStatuses": [{"name": "main", "state": state, "restartCount": 3}]}
-    assert logged_attempt({"metadata": {"name": "web"}, "status": status}, "main", is_previous=is_previous) == attempt
+    assert log_attempt({"metadata": {"name": "web"}, "status": status}, "main", is_previous=is_previous) == attempt
 
 
 class Kubelets:
@@ -102,7 +102,7 @@ def answered(path: str) -> tuple[int, str]:
         both = [container(), container("waiting")]
         await client.create(POD, "default", pod("web", containers=both))
         await client.create(POD, "default", pod("elsewhere", on="node-9"))
-        answer = await log_page(Question("GET", path, {}), client, Kubelets())
+        answer = await container_logs_page(PageRequest("GET", path, {}), client, Kubelets())
         body = answer.body
         if answer.stream is not None:
             body = b"".join([part async for part in answer.stream])
@@ -129,19 +129,21 @@ def test_what_is_answered(path: str, code: int, said: str) -> None:
 @pytest.mark.parametrize(
     ("query", "asked"),
     [
-        pytest.param({}, AskedLog(), id="everything"),
-        pytest.param({"follow": ["true"], "previous": ["1"]}, AskedLog(follows=True, is_previous=True), id="flags"),
-        pytest.param({"timestamps": ["false"]}, AskedLog(), id="a flag that is not set"),
+        pytest.param({}, LogOptions(), id="everything"),
+        pytest.param({"follow": ["true"], "previous": ["1"]}, LogOptions(follows=True, is_previous=True), id="flags"),
+        pytest.param({"timestamps": ["false"]}, LogOptions(), id="a flag that is not set"),
         pytest.param(
             {"tailLines": ["0"], "limitBytes": ["9"], "sinceSeconds": ["7"]},
-            AskedLog(tail_lines=0, limit_bytes=9, since_s=7),
+            LogOptions(tail_lines=0, limit_bytes=9, since_s=7),
             id="numbers",
         ),
-        pytest.param({"sinceTime": ["2026-01-01T00:00:00Z"]}, AskedLog(since_time="2026-01-01T00:00:00Z"), id="a time"),
+        pytest.param(
+            {"sinceTime": ["2026-01-01T00:00:00Z"]}, LogOptions(since_time="2026-01-01T00:00:00Z"), id="a time"
+        ),
     ],
 )
-def test_what_is_asked_for(query: dict[str, list[str]], asked: AskedLog) -> None:
-    assert asked_log(Question("GET", "/", query)) == asked
+def test_what_is_asked_for(query: dict[str, list[str]], asked: LogOptions) -> None:
+    assert log_options(PageRequest("GET", "/", query)) == asked
 
 
 @pytest.mark.parametrize(
@@ -151,4 +153,4 @@ def test_what_is_asked_for(query: dict[str, list[str]], asked: AskedLog) -> None
 )
 def test_what_cannot_be_asked_for(query: dict[str, list[str]]) -> None:
     with pytest.raises(BadRequestError):
-        asked_log(Question("GET", "/", query))
+        log_options(PageRequest("GET", "/", query))

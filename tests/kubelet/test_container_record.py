@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.kubelet.container_record import recall, slots_of
+from mooring.kubelet.container_record import container_records, restore_records
 from mooring.kubelet.runtime import ContainerState, Exited, Role, Running, Waiting
 from tests.kubelet.play import Body, container, pod, view
 
@@ -24,7 +24,7 @@ def test_every_container_has_a_slot_those_that_go_first_in_front() -> None:
             ephemeralContainers=[container("shell")],
         )
     )
-    assert {name: slot.role for name, slot in slots_of(one.spec).items()} == {
+    assert {name: record.role for name, record in container_records(one.spec).items()} == {
         "init": Role.INIT,
         "proxy": Role.SIDECAR,
         "a": Role.CONTAINER,
@@ -60,10 +60,10 @@ def test_every_container_has_a_slot_those_that_go_first_in_front() -> None:
 )
 def test_what_was_told_is_recalled(told: Body, state: ContainerState | None, last: Exited | None, attempt: int) -> None:
     one = view({**pod(), "status": {"containerStatuses": [{"name": "main", **told}]}})
-    slots = slots_of(one.spec)
-    recall(slots, one)
-    slot = slots["main"]
-    assert (slot.state, slot.last, slot.attempt) == (state, last, attempt)
+    records = container_records(one.spec)
+    restore_records(records, one)
+    record = records["main"]
+    assert (record.state, record.last, record.attempt) == (state, last, attempt)
 
 
 @pytest.mark.parametrize(
@@ -78,6 +78,6 @@ def test_what_was_told_is_recalled(told: Body, state: ContainerState | None, las
     ],
 )
 def test_a_container_is_under_way(state: ContainerState | None, is_starting: bool, is_so: bool) -> None:
-    slot = slots_of(view(pod()).spec)["main"]
-    slot.state, slot.is_starting = state, is_starting
-    assert slot.is_under_way is is_so
+    record = container_records(view(pod()).spec)["main"]
+    record.state, record.is_starting = state, is_starting
+    assert record.is_active is is_so

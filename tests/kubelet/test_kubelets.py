@@ -15,9 +15,9 @@ from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
-from mooring.kubelet.kubelets import Fleet, NodeIntake, PodIntake
-from mooring.kubelet.settings import FleetSettings
-from mooring.kubelet.status_manager import Echoes
+from mooring.kubelet.kubelets import Kubelets, NodeSink, PodSink
+from mooring.kubelet.settings import KubeletSettings
+from mooring.kubelet.status_manager import OwnWrites
 from mooring.kubelet.views import KubeletPod
 from mooring.store.memory import MemoryStore
 from tests.fakes.raw_client import RawClient
@@ -67,7 +67,7 @@ def node(name: str) -> Node:
 
 def test_pods_come_the_oldest_first_and_those_without_a_node_not_at_all() -> None:
     hearer = Hearer()
-    PodIntake(hearer, Echoes()).replace([born("young", 9), born("old", 1), born("homeless", 0, on="")], "1")
+    PodSink(hearer, OwnWrites()).replace([born("young", 9), born("old", 1), born("homeless", 0, on="")], "1")
     assert hearer.heard == ["old", "young"]
 
 
@@ -80,19 +80,19 @@ def test_pods_come_the_oldest_first_and_those_without_a_node_not_at_all() -> Non
     ],
 )
 def test_what_is_not_even_read(node_name: str, revision: str, is_wanted: bool) -> None:
-    echoes = Echoes()
+    echoes = OwnWrites()
     echoes.expect("8")
     body = pod("a", on=node_name)
     if not node_name:
         del body["spec"]["nodeName"]
     body["metadata"]["resourceVersion"] = revision
     event = HttpEvent(Change.MODIFIED, msgspec.json.encode(body))
-    assert PodIntake(Hearer(), echoes).is_wanted(event) is is_wanted
+    assert PodSink(Hearer(), echoes).is_wanted(event) is is_wanted
 
 
 def test_changes_are_handed_on() -> None:
     hearer = Hearer()
-    intake = PodIntake(hearer, Echoes())
+    intake = PodSink(hearer, OwnWrites())
     intake.apply(Change.ADDED, born("homeless", 1, on=""))
     intake.apply(Change.ADDED, born("a", 1))
     intake.apply(Change.MODIFIED, born("a", 1))
@@ -102,7 +102,7 @@ def test_changes_are_handed_on() -> None:
 
 def test_who_is_missing_after_a_break_is_gone() -> None:
     hearer = Hearer()
-    pods, nodes = PodIntake(hearer, Echoes()), NodeIntake(hearer)
+    pods, nodes = PodSink(hearer, OwnWrites()), NodeSink(hearer)
     pods.replace([born("a", 1), born("b", 2)], "1")
     nodes.replace([node("x"), node("y")], "1")
     hearer.heard.clear()
@@ -136,7 +136,7 @@ def test_all_nodes_register_and_have_a_lease() -> None:
         assert play.fleet.node_names == tuple(f"sim-{number}" for number in range(7))
         assert ready_of(await play.node("sim-3")) == "True"
 
-    played(story, FleetSettings(count=7, name_prefix="sim-"))
+    played(story, KubeletSettings(count=7, name_prefix="sim-"))
 
 
 def test_a_node_that_is_there_already_is_taken_over() -> None:
@@ -147,7 +147,7 @@ def test_a_node_that_is_there_already_is_taken_over() -> None:
         body = {"metadata": {"name": "node-0", "labels": {"mine": "yes"}}}
         await client.create(NODE, "", body)
         async with TaskGroup("test") as group:
-            task = group.start(Fleet(client, clock, Entropy(1), FleetSettings(count=1)).run(), name="fleet")
+            task = group.start(Kubelets(client, clock, Entropy(1), KubeletSettings(count=1)).run(), name="fleet")
             await clock.wait(5.0)
             task.cancel()
         node: Body = msgspec.json.decode(await client.get(NODE, "", "node-0"))
@@ -161,7 +161,7 @@ def test_a_node_that_is_there_already_is_taken_over() -> None:
 def test_a_silent_node_says_nothing_and_its_pods_go_on() -> None:
     async def story(play: Play) -> None:
         await play.create(pod("web", on="node-0"))
-        await play.create(pod("boom", on="node-0", life="crash-loop"))
+        await play.create(pod("boom", on="node-0", stage_set="crash-loop"))
         await play.wait(0.5)
         play.fleet.silence("node-0")
         before = await renewed(play, "node-0"), await play.line("boom")
@@ -251,7 +251,7 @@ def test_a_node_can_join_later() -> None:
         await play.create(pod("web", on="late"))
         await play.wait(1.0)
         assert await play.line("web") == "Running ready main=running"
-        with pytest.raises(KeyError, match="node 'nobody' is none of this fleet"):
+        with pytest.raises(KeyError, match="node 'nobody' does not belong to this process"):
             play.fleet.silence("nobody")
 
     played(story)
@@ -259,24 +259,24 @@ def test_a_node_can_join_later() -> None:
 
 def test_a_fleet_that_starts_anew_goes_on_where_the_other_stopped() -> None:
     clock = VirtualClock()
-    settings = FleetSettings(count=2)
+    settings = KubeletSettings(count=2)
 
     async def main() -> None:
         client = RawClient(MemoryStore(), clock, Entropy(1))
-        play = Play(client, clock, Fleet(client, clock, Entropy(1), settings))
+        play = Play(client, clock, Kubelets(client, clock, Entropy(1), settings))
         async with TaskGroup("first") as group:
             task = group.start(play.fleet.run(), name="fleet")
             await clock.wait(1.0)
             await play.create(pod("web"))
-            await play.create(pod("boom", life="crash-loop"))
-            await play.create(pod("once", life="fails", restartPolicy="Never"))
+            await play.create(pod("boom", stage_set="crash-loop"))
+            await play.create(pod("once", stage_set="fails", restartPolicy="Never"))
             await clock.wait(20.0)
             task.cancel()
         web = await play.status("web")
         assert await play.line("boom") == "Running main=waiting:CrashLoopBackOff*2"
         await play.create(pod("new"))
         await play.delete("web")
-        play.fleet = Fleet(client, clock, Entropy(2), settings)
+        play.fleet = Kubelets(client, clock, Entropy(2), settings)
         async with TaskGroup("second") as group:
             task = group.start(play.fleet.run(), name="fleet")
             await clock.wait(0.05)
@@ -299,7 +299,7 @@ def test_a_fleet_that_starts_anew_contradicts_who_says_that_its_pods_are_not_rea
     async def main() -> None:
         client = RawClient(MemoryStore(), clock, Entropy(1))
         for seed in (1, 2):
-            play = Play(client, clock, Fleet(client, clock, Entropy(seed), FleetSettings(count=1)))
+            play = Play(client, clock, Kubelets(client, clock, Entropy(seed), KubeletSettings(count=1)))
             async with TaskGroup("fleet") as group:
                 task = group.start(play.fleet.run(), name="fleet")
                 await clock.wait(2.0)
@@ -316,7 +316,7 @@ def test_a_fleet_that_starts_anew_contradicts_who_says_that_its_pods_are_not_rea
 
 def test_events_tell_what_went_wrong() -> None:
     async def story(play: Play) -> None:
-        await play.create(pod("boom", life="crash-loop"))
+        await play.create(pod("boom", stage_set="crash-loop"))
         await play.create(pod("lost", nodeSelector={"zone": "elsewhere"}))
         await play.wait(10.0)
         told: list[Body] = [msgspec.json.decode(raw) for raw in (await play.client.list(CORE_EVENT)).items]
@@ -339,7 +339,7 @@ def test_and_what_went_well_if_that_is_wanted() -> None:
         told: list[Body] = [msgspec.json.decode(raw) for raw in (await play.client.list(CORE_EVENT)).items]
         assert sorted(each["reason"] for each in told) == ["Created", "Killing", "Started"]
 
-    played(story, FleetSettings(count=1, tells_routine_events=True))
+    played(story, KubeletSettings(count=1, records_normal_events=True))
 
 
 def test_logs_are_read_of_this_run_and_of_the_one_before() -> None:
@@ -349,8 +349,8 @@ def test_logs_are_read_of_this_run_and_of_the_one_before() -> None:
 
     async def story(play: Play) -> None:
         await play.create(pod("web"))
-        await play.create(pod("boom", life="crash-loop"))
-        await play.create(pod("stuck", life="image-pull-error"))
+        await play.create(pod("boom", stage_set="crash-loop"))
+        await play.create(pod("stuck", stage_set="image-pull-error"))
         await play.wait(8.0)
         assert await read(play, "web", Asked()) == "main of web serves on node-0\n"
         assert await read(play, "boom", Asked()) == "main starts\nmain panics\n"
@@ -371,7 +371,7 @@ def history_of(seed: int) -> list[bytes]:
     async def story(play: Play) -> None:
         for number in range(20):
             await play.create(
-                pod(f"web-{number}", on=f"node-{number % 2}", life=("", "crash-loop", "flaky")[number % 3])
+                pod(f"web-{number}", on=f"node-{number % 2}", stage_set=("", "crash-loop", "flaky")[number % 3])
             )
         await play.wait(120.0)
         found.extend((await play.client.list(POD)).items)

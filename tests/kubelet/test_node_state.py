@@ -8,14 +8,14 @@ from mooring.api.decode import convert_as
 from mooring.api.resources import fit_filter_requests, node_allocatable
 from mooring.api.views.node import Node
 from mooring.kubelet.node_state import (
-    FleetNode,
     HostPort,
-    Refusal,
-    Room,
+    NodeState,
+    NodeUsage,
+    Rejection,
+    check_admission,
     host_ports_of,
     node_address,
     pod_address,
-    refusal_of,
 )
 from tests.kubelet.play import Body, container, pod, view
 
@@ -36,14 +36,16 @@ def wants(**requests: str) -> Body:
     return pod(containers=[container(resources={"requests": amounts})])
 
 
-def out_of(name: str, requested: int, used: int, capacity: int) -> Refusal:
+def out_of(name: str, requested: int, used: int, capacity: int) -> Rejection:
     text = f"Node didn't have enough resource: {name}, requested: {requested}, used: {used}, capacity: {capacity}"
-    return Refusal(f"OutOf{name}", text)
+    return Rejection(f"OutOf{name}", text)
 
 
-AFFINITY = Refusal("NodeAffinity", "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector")
-PORTS = Refusal("NodePorts", "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports")
-TAINTS = Refusal("TaintToleration", "Predicate TaintToleration failed: node(s) had taints that the pod didn't tolerate")
+AFFINITY = Rejection("NodeAffinity", "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector")
+PORTS = Rejection("NodePorts", "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports")
+TAINTS = Rejection(
+    "TaintToleration", "Predicate TaintToleration failed: node(s) had taints that the pod didn't tolerate"
+)
 TAINTED = node(spec={"taints": [{"key": "maintenance", "effect": "NoExecute"}]})
 ONLY_PREFERRED = node(spec={"taints": [{"key": "maintenance", "effect": "NoSchedule"}]})
 PORT_80 = pod(containers=[container(ports=[{"containerPort": 80, "hostPort": 80}])])
@@ -85,14 +87,14 @@ PORT_80 = pod(containers=[container(ports=[{"containerPort": 80, "hostPort": 80}
             pod(os={"name": "windows"}),
             node(),
             *({}, 0, ()),
-            Refusal("PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS"),
+            Rejection("PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS"),
             id="another operating system",
         ),
         pytest.param(
             pod(labels={"kubernetes.io/os": "windows"}),
             node(),
             *({}, 0, ()),
-            Refusal(
+            Rejection(
                 "PodOSSelectorNodeLabelDoesNotMatch",
                 "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label",
             ),
@@ -101,10 +103,10 @@ PORT_80 = pod(containers=[container(ports=[{"containerPort": 80, "hostPort": 80}
     ],
 )
 def test_who_is_turned_away(
-    body: Body, one: Node, used: dict[str, int], pods: int, ports: list[HostPort], refusal: Refusal | None
+    body: Body, one: Node, used: dict[str, int], pods: int, ports: list[HostPort], refusal: Rejection | None
 ) -> None:
-    room = Room(node_allocatable(one), used, pods, ports)
-    assert refusal_of(view(body), fit_filter_requests(view(body)), one, room) == refusal
+    room = NodeUsage(node_allocatable(one), used, pods, ports)
+    assert check_admission(view(body), fit_filter_requests(view(body)), one, room) == refusal
 
 
 def test_the_host_ports_of_a_pod_are_those_of_who_stays() -> None:
@@ -118,9 +120,11 @@ def test_the_host_ports_of_a_pod_are_those_of_who_stays() -> None:
     assert host_ports_of(view(body)) == (("TCP", 82, ""), ("TCP", 80, ""))
 
 
-def seat() -> FleetNode:
-    node = FleetNode("node-0", 0)
-    node.see(convert_as(Node, {"metadata": {"name": "node-0"}, "status": {"allocatable": {"cpu": "2", "pods": "9"}}}))
+def seat() -> NodeState:
+    node = NodeState("node-0", 0)
+    node.observe(
+        convert_as(Node, {"metadata": {"name": "node-0"}, "status": {"allocatable": {"cpu": "2", "pods": "9"}}})
+    )
     return node
 
 
@@ -131,50 +135,50 @@ def asking(cpu: str) -> dict[str, object]:
 def test_what_is_taken_is_the_sum_over_the_pods() -> None:
     node = seat()
     for uid in ("a", "b"):
-        node.take(view(asking("700m"), uid=uid), {"cpu": 700})
+        node.reserve(view(asking("700m"), uid=uid), {"cpu": 700})
     assert (node.used, node.pods) == ({"cpu": 1400}, 2)
-    assert node.refusal(view(asking("700m"), uid="c"), {"cpu": 700}) is not None
-    node.take(view(asking("100m"), uid="b"), {"cpu": 100})
+    assert node.rejection(view(asking("700m"), uid="c"), {"cpu": 700}) is not None
+    node.reserve(view(asking("100m"), uid="b"), {"cpu": 100})
     assert (node.used, node.pods) == ({"cpu": 800}, 2)
     assert node.release("a")
     assert not node.release("a")
     assert (node.used, node.pods) == ({"cpu": 100}, 1)
-    assert node.refusal(view(asking("700m"), uid="c"), {"cpu": 700}) is None
+    assert node.rejection(view(asking("700m"), uid="c"), {"cpu": 700}) is None
 
 
 def test_a_pod_that_is_here_is_not_in_its_own_way() -> None:
     node = seat()
-    node.take(view(asking("1500m"), uid="a"), {"cpu": 1500})
-    assert node.lacking(view(asking("2"), uid="a"), {"cpu": 2000}) is None
-    assert node.lacking(view(asking("2100m"), uid="a"), {"cpu": 2100}) is not None
+    node.reserve(view(asking("1500m"), uid="a"), {"cpu": 1500})
+    assert node.insufficient(view(asking("2"), uid="a"), {"cpu": 2000}) is None
+    assert node.insufficient(view(asking("2100m"), uid="a"), {"cpu": 2100}) is not None
 
 
 def test_a_port_is_taken_until_its_pod_leaves() -> None:
     node, serving = seat(), pod(containers=[container(ports=[{"containerPort": 80, "hostPort": 80}])])
-    node.take(view(pod(), uid="a"), {})
-    assert node.refusal(view(serving, uid="b"), {}) is None
-    node.take(view(serving, uid="b"), {})
-    refusal = node.refusal(view(serving, uid="c"), {})
+    node.reserve(view(pod(), uid="a"), {})
+    assert node.rejection(view(serving, uid="b"), {}) is None
+    node.reserve(view(serving, uid="b"), {})
+    refusal = node.rejection(view(serving, uid="c"), {})
     assert refusal is not None
     assert refusal.reason == "NodePorts"
     node.release("b")
-    assert node.refusal(view(serving, uid="c"), {}) is None
+    assert node.rejection(view(serving, uid="c"), {}) is None
 
 
 def test_an_address_is_given_again_only_when_it_was_given_back() -> None:
     node = seat()
     first, second = node.new_address(), node.new_address()
     assert (first, second) == ("10.0.0.2", "10.0.0.3")
-    node.give_back(first)
+    node.release_address(first)
     assert [node.new_address(), node.new_address()] == [first, "10.0.0.4"]
 
 
 def test_an_adopted_node_keeps_its_address() -> None:
-    node = FleetNode("node-0", 0)
+    node = NodeState("node-0", 0)
     addresses = [{"type": "Hostname", "address": "n"}, {"type": "InternalIP", "address": "192.168.0.7"}]
-    node.see(convert_as(Node, {"metadata": {"name": "node-0"}, "status": {"addresses": addresses}}))
+    node.observe(convert_as(Node, {"metadata": {"name": "node-0"}, "status": {"addresses": addresses}}))
     assert node.host_ip == "192.168.0.7"
-    node.see(convert_as(Node, {"metadata": {"name": "node-0"}}))
+    node.observe(convert_as(Node, {"metadata": {"name": "node-0"}}))
     assert node.host_ip == "192.168.0.7"
 
 

@@ -13,23 +13,23 @@ from mooring.api.kinds import LEASE, NODE
 from mooring.api.views.node import Node
 from mooring.client.interface import EVERYTHING
 from mooring.kit.clock import VIRTUAL_WALL_S
-from mooring.kubelet.node_state import FleetNode
+from mooring.kubelet.node_state import NodeState
 from mooring.kubelet.node_status import (
     SIMULATED_ANNOTATION,
     heartbeat_patch,
-    is_well,
-    lease_body,
-    node_body,
+    is_healthy,
+    lease_document,
+    node_document,
     renewal_patch,
 )
-from mooring.kubelet.settings import FleetSettings, NodeShape, host_settings
+from mooring.kubelet.settings import KubeletSettings, NodeCapacity, host_settings
 from tests.client.faulty import Fault, FaultyClient, Outcome, Script
 from tests.kubelet.play import Body, Play, played
 from tests.kubelet.processes.real_play import HOST
 
-SETTINGS = FleetSettings(
+SETTINGS = KubeletSettings(
     count=4,
-    shape=NodeShape(cpu="8", memory="16Gi", pods=50, others={"example.com/gpu": "2"}, architecture="arm64"),
+    shape=NodeCapacity(cpu="8", memory="16Gi", pods=50, others={"example.com/gpu": "2"}, architecture="arm64"),
     zones=("a", "b"),
     region="north",
     labels={"pool": "general"},
@@ -38,12 +38,12 @@ STAMP = "2026-01-01T00:00:00Z"
 
 
 def registered(index: int = 1) -> Body:
-    return node_body(FleetNode(f"node-{index}", index), SETTINGS, VIRTUAL_WALL_S)
+    return node_document(NodeState(f"node-{index}", index), SETTINGS, VIRTUAL_WALL_S)
 
 
-def known_as(body: Body) -> FleetNode:
-    node = FleetNode("node-1", 1)
-    node.see(convert_as(Node, {**body, "metadata": {**body["metadata"], "uid": "n-uid"}}))
+def known_as(body: Body) -> NodeState:
+    node = NodeState("node-1", 1)
+    node.observe(convert_as(Node, {**body, "metadata": {**body["metadata"], "uid": "n-uid"}}))
     return node
 
 
@@ -99,7 +99,7 @@ def test_a_node_that_was_taken_for_lost_says_that_it_is_not() -> None:
     body = registered()
     body["status"]["conditions"][3] |= {"status": "Unknown", "reason": "NodeStatusUnknown"}
     node = known_as(body)
-    assert not is_well(node)
+    assert not is_healthy(node)
     assert heartbeat_patch(node, SETTINGS, VIRTUAL_WALL_S)["status"]["conditions"][3] == {
         "type": "Ready",
         "status": "True",
@@ -112,13 +112,13 @@ def test_a_node_that_was_taken_for_lost_says_that_it_is_not() -> None:
 
 def test_a_node_that_somebody_else_made_is_told_whole() -> None:
     node = known_as({"metadata": {"name": "node-1"}})
-    assert not is_well(node)
+    assert not is_healthy(node)
     status = heartbeat_patch(node, SETTINGS, VIRTUAL_WALL_S)["status"]
     assert {"addresses", "allocatable", "capacity", "conditions", "daemonEndpoints", "nodeInfo"} == set(status)
 
 
 def test_a_lease_belongs_to_its_node_and_is_renewed_with_one_field() -> None:
-    body = lease_body(known_as(registered()), SETTINGS, VIRTUAL_WALL_S)
+    body = lease_document(known_as(registered()), SETTINGS, VIRTUAL_WALL_S)
     assert body["metadata"]["ownerReferences"] == [
         {"apiVersion": "v1", "kind": "Node", "name": "node-1", "uid": "n-uid"}
     ]
@@ -138,7 +138,7 @@ def test_the_same_node_is_always_the_same(index: int) -> None:
 
 def test_a_real_node_says_what_its_machine_is() -> None:
     settings = replace(host_settings(HOST, 1), port=4321)
-    status = node_body(FleetNode("here", 0, HOST.address), settings, VIRTUAL_WALL_S)["status"]
+    status = node_document(NodeState("here", 0, HOST.address), settings, VIRTUAL_WALL_S)["status"]
     assert status["addresses"][0] == {"type": "InternalIP", "address": HOST.address}
     assert status["daemonEndpoints"] == {"kubeletEndpoint": {"Port": 4321}}
     assert status["capacity"]["cpu"] == str(HOST.cpus)
@@ -164,7 +164,7 @@ def test_leases_are_renewed_each_ten_seconds_evenly_over_time() -> None:
         for _ in range(2):
             assert await renewals(play) == [10] * 10
 
-    played(story, FleetSettings(count=100))
+    played(story, KubeletSettings(count=100))
 
 
 def test_leases_of_adopted_nodes_are_spread_over_time_too() -> None:
@@ -175,7 +175,7 @@ def test_leases_of_adopted_nodes_are_spread_over_time_too() -> None:
         await play.wait(20.0)
         assert all(5 <= count <= 15 for count in await renewals(play))
 
-    played(story, FleetSettings(count=0))
+    played(story, KubeletSettings(count=0))
 
 
 def test_a_status_is_told_each_five_minutes() -> None:
@@ -190,7 +190,7 @@ def test_a_status_is_told_each_five_minutes() -> None:
         transitions = {(await play.node(name))["status"]["conditions"][3]["lastTransitionTime"] for name in ("node-3",)}
         assert transitions == {"2026-01-01T00:00:00Z"}
 
-    played(story, FleetSettings(count=10))
+    played(story, KubeletSettings(count=10))
 
 
 def test_a_lease_that_somebody_deleted_is_made_again() -> None:

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.kubelet.container_record import Slot, slots_of
-from mooring.kubelet.pod_actions import backed_off, count_restart, crash_loop, never_ran, plan_of, should_restart
+from mooring.kubelet.container_record import ContainerRecord, container_records
+from mooring.kubelet.pod_actions import (
+    compute_pod_actions,
+    count_restart,
+    crash_loop_waiting,
+    restart_allowed_s,
+    should_restart,
+    start_error_waiting,
+)
 from mooring.kubelet.runtime import START_ERROR, ContainerState, Exited, Running, Waiting
 from mooring.kubelet.views import KubeletPod
 from tests.kubelet.play import Body, container, pod, view
@@ -23,20 +30,20 @@ SIDECAR = [container("proxy", restartPolicy="Always"), container("two")]
 
 def planned(body: Body, states: dict[str, ContainerState]) -> tuple[list[str], list[str], bool]:
     one = view(body)
-    slots = slots_with(one, states)
-    plan = plan_of(one, slots.values(), NOW_S)
-    return [s.container.name for s in plan.start], [h.slot.container.name for h in plan.held], plan.is_through
+    records = slots_with(one, states)
+    plan = compute_pod_actions(one, records.values(), NOW_S)
+    return [s.container.name for s in plan.start], [h.record.container.name for h in plan.delayed], plan.is_complete
 
 
-def slots_with(one: KubeletPod, states: dict[str, ContainerState]) -> dict[str, Slot]:
-    slots = slots_of(one.spec)
+def slots_with(one: KubeletPod, states: dict[str, ContainerState]) -> dict[str, ContainerRecord]:
+    records = container_records(one.spec)
     for name, state in states.items():
-        slots[name].state, slots[name].attempt = state, 0
-    return slots
+        records[name].state, records[name].attempt = state, 0
+    return records
 
 
 @pytest.mark.parametrize(
-    ("body", "states", "start", "held", "is_through"),
+    ("body", "states", "start", "delayed", "is_complete"),
     [
         pytest.param(pod(), {}, ["main"], [], False, id="a new pod starts"),
         pytest.param(
@@ -90,9 +97,9 @@ def slots_with(one: KubeletPod, states: dict[str, ContainerState]) -> dict[str, 
     ],
 )
 def test_what_is_done_next(
-    body: Body, states: dict[str, ContainerState], start: list[str], held: list[str], is_through: bool
+    body: Body, states: dict[str, ContainerState], start: list[str], delayed: list[str], is_complete: bool
 ) -> None:
-    assert planned(body, states) == (start, held, is_through)
+    assert planned(body, states) == (start, delayed, is_complete)
 
 
 RULES = [{"action": "Restart", "exitCodes": {"operator": "In", "values": [42]}}]
@@ -122,49 +129,49 @@ def test_who_is_started_again(policy: str, own: Body, code: int, is_restarted: b
 
 
 def test_the_wait_doubles_from_10_to_300_seconds_and_counts_from_the_end() -> None:
-    slot = slots_of(view(pod()).spec)["main"]
+    record = container_records(view(pod()).spec)["main"]
     waits = []
     now_s = 0.0
     for _ in range(8):
-        slot.state = Exited(1, now_s, now_s + 1.0)
+        record.state = Exited(1, now_s, now_s + 1.0)
         now_s += 2.0
-        free_s = backed_off(slot, now_s)
-        waits.append(max(0.0, free_s - slot.state.finished_s) if slot.backoff_s else 0.0)
+        free_s = restart_allowed_s(record, now_s)
+        waits.append(max(0.0, free_s - record.state.finished_s) if record.backoff_s else 0.0)
         now_s = max(now_s, free_s)
-        count_restart(slot, now_s)
+        count_restart(record, now_s)
     assert waits == [0.0, 10.0, 20.0, 40.0, 80.0, 160.0, 300.0, 300.0]
 
 
 @pytest.mark.parametrize(("ran_s", "wait_s"), [(599.0, 80.0), (601.0, 10.0)])
 def test_a_run_of_more_than_ten_minutes_makes_the_next_wait_the_first_again(ran_s: float, wait_s: float) -> None:
-    slot = slots_of(view(pod()).spec)["main"]
-    slot.backoff_s, slot.backoff_since_s = 40.0, 1_000.0
-    slot.state = Exited(1, 1_000.0, 1_000.0 + ran_s)
-    count_restart(slot, 1_000.0 + ran_s + 40.0)
-    assert slot.backoff_s == wait_s
+    record = container_records(view(pod()).spec)["main"]
+    record.backoff_s, record.backoff_since_s = 40.0, 1_000.0
+    record.state = Exited(1, 1_000.0, 1_000.0 + ran_s)
+    count_restart(record, 1_000.0 + ran_s + 40.0)
+    assert record.backoff_s == wait_s
 
 
 def test_a_wait_is_told_in_the_kubelets_words() -> None:
     one = view(pod("web"), uid="u-1")
-    slot = slots_of(one.spec)["main"]
-    slot.backoff_s = 80.0
-    assert crash_loop(slot, one) == Waiting(
+    record = container_records(one.spec)["main"]
+    record.backoff_s = 80.0
+    assert crash_loop_waiting(record, one) == Waiting(
         "CrashLoopBackOff", "back-off 1m20s restarting failed container=main pod=web_default(u-1)"
     )
 
 
 def test_who_waits_is_held_until_then_and_tells_why() -> None:
     one = view(pod())
-    slots = slots_with(one, {"main": FAILED})
-    slots["main"].backoff_s, slots["main"].backoff_since_s = 20.0, 980.0
-    (held,) = plan_of(one, slots.values(), NOW_S).held
-    assert held.until_s == 1_010.0
-    assert held.shown is not None
-    assert held.shown.reason == "CrashLoopBackOff"
+    records = slots_with(one, {"main": FAILED})
+    records["main"].backoff_s, records["main"].backoff_since_s = 20.0, 980.0
+    (delayed,) = compute_pod_actions(one, records.values(), NOW_S).delayed
+    assert delayed.until_s == 1_010.0
+    assert delayed.waiting is not None
+    assert delayed.waiting.reason == "CrashLoopBackOff"
 
 
 @pytest.mark.parametrize(
-    ("policy", "state", "shown"),
+    ("policy", "state", "waiting"),
     [
         pytest.param(
             "Always", Exited(128, 0.0, 9.0, START_ERROR, "why"), Waiting("RunContainerError", "why"), id="again"
@@ -173,7 +180,7 @@ def test_who_waits_is_held_until_then_and_tells_why() -> None:
         pytest.param("Always", Exited(128, 0.0, 9.0, "Error", "why"), None, id="it ran"),
     ],
 )
-def test_what_is_told_of_who_could_not_be_started(policy: str, state: Exited, shown: Waiting | None) -> None:
+def test_what_is_told_of_who_could_not_be_started(policy: str, state: Exited, waiting: Waiting | None) -> None:
     one = view(pod(restartPolicy=policy))
-    (slot,) = slots_with(one, {"main": state}).values()
-    assert never_ran(slot, one) == shown
+    (record,) = slots_with(one, {"main": state}).values()
+    assert start_error_waiting(record, one) == waiting

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mooring.api.views.pod import NO_RESOURCES, ResourceRequirements
-from mooring.kubelet.container_record import Slot, slots_of
+from mooring.kubelet.container_record import ContainerRecord, container_records
 from mooring.kubelet.pod_status import (
     OWN_TYPES,
     PodFacts,
@@ -86,22 +86,24 @@ RESIZE = {"type": "PodResizePending", "status": "True", "lastTransitionTime": "t
 )
 def test_the_phase(body: Body, states: dict[str, ContainerState], phase: str, phase_at_the_end: str) -> None:
     one = view(body)
-    slots = slots_of(one.spec)
+    records = container_records(one.spec)
     for name, state in states.items():
-        slots[name].state = state
-    assert phase_of(one.spec, [*slots.values()], is_ending=False) == phase
-    assert phase_of(one.spec, [*slots.values()], is_ending=True) == phase_at_the_end
+        records[name].state = state
+    assert phase_of(one.spec, [*records.values()], is_ending=False) == phase
+    assert phase_of(one.spec, [*records.values()], is_ending=True) == phase_at_the_end
 
 
-def slot(state: ContainerState | None, attempt: int = 0, role: Role = Role.CONTAINER, **fields: object) -> Slot:
-    one = Slot(KubeletContainer(name="main", image="example.com/web:1"), role)
+def record(
+    state: ContainerState | None, attempt: int = 0, role: Role = Role.CONTAINER, **fields: object
+) -> ContainerRecord:
+    one = ContainerRecord(KubeletContainer(name="main", image="example.com/web:1"), role)
     one.state, one.attempt = state, attempt
     for name, value in fields.items():
         setattr(one, name, value)
     return one
 
 
-def told(one: Slot) -> Body:
+def told(one: ContainerRecord) -> Body:
     return container_status(one, "u", is_initializing=False, resources=NO_RESOURCES)
 
 
@@ -122,76 +124,78 @@ SECOND_TOLD = ended(1, 0, "Completed", "1:10", "2:00")
 @pytest.mark.parametrize(
     ("one", "state", "last", "restarts", "is_ready", "is_started"),
     [
-        pytest.param(slot(None, -1), {"waiting": {"reason": "ContainerCreating"}}, {}, 0, False, False, id="new"),
+        pytest.param(record(None, -1), {"waiting": {"reason": "ContainerCreating"}}, {}, 0, False, False, id="new"),
         pytest.param(
-            slot(Waiting("ErrImagePull", "not found")),
+            record(Waiting("ErrImagePull", "not found")),
             {"waiting": {"reason": "ErrImagePull", "message": "not found"}},
             *({}, 0, False, False),
             id="waiting",
         ),
-        pytest.param(slot(Running(70.0)), {"running": {"startedAt": STARTED}}, {}, 0, True, True, id="running"),
+        pytest.param(record(Running(70.0)), {"running": {"startedAt": STARTED}}, {}, 0, True, True, id="running"),
         pytest.param(
-            slot(Running(70.0, is_ready=False)),
+            record(Running(70.0, is_ready=False)),
             {"running": {"startedAt": STARTED}},
             *({}, 0, False, True),
             id="running, but not ready",
         ),
         pytest.param(
-            slot(Running(70.0, is_started=False)),
+            record(Running(70.0, is_started=False)),
             {"running": {"startedAt": STARTED}},
             *({}, 0, False, False),
             id="running, but not up",
         ),
-        pytest.param(slot(FIRST_END), {"terminated": FIRST_TOLD}, {}, 0, False, False, id="ended"),
+        pytest.param(record(FIRST_END), {"terminated": FIRST_TOLD}, {}, 0, False, False, id="ended"),
         pytest.param(
-            slot(FIRST_END, hold=Waiting("CrashLoopBackOff", "later")),
+            record(FIRST_END, waiting=Waiting("CrashLoopBackOff", "later")),
             {"waiting": {"reason": "CrashLoopBackOff", "message": "later"}},
             {"terminated": FIRST_TOLD},
             *(0, False, False),
             id="ended, and not started again yet",
         ),
         pytest.param(
-            slot(FIRST_END, 1, is_starting=True),
+            record(FIRST_END, 1, is_starting=True),
             {"terminated": FIRST_TOLD},
             *({}, 0, False, False),
             id="ended, and just being started again",
         ),
         pytest.param(
-            slot(Waiting("ErrImagePull"), 1, last=FIRST_END),
+            record(Waiting("ErrImagePull"), 1, last=FIRST_END),
             {"waiting": {"reason": "ErrImagePull"}},
             {"terminated": FIRST_TOLD},
             *(0, False, False),
             id="to run again, and waiting",
         ),
         pytest.param(
-            slot(Running(70.0), 1, last=FIRST_END),
+            record(Running(70.0), 1, last=FIRST_END),
             {"running": {"startedAt": STARTED}},
             {"terminated": FIRST_TOLD},
             *(1, True, True),
             id="running again",
         ),
         pytest.param(
-            slot(SECOND_END, 1, last=FIRST_END),
+            record(SECOND_END, 1, last=FIRST_END),
             {"terminated": SECOND_TOLD},
             {"terminated": FIRST_TOLD},
             *(1, False, False),
             id="ended again",
         ),
         pytest.param(
-            slot(Exited(0, 0.5, 60.0, "Error"), role=Role.INIT),
+            record(Exited(0, 0.5, 60.0, "Error"), role=Role.INIT),
             {"terminated": {**FIRST_TOLD, "exitCode": 0}},
             *({}, 0, True, False),
             id="an init container that is done is ready",
         ),
         pytest.param(
-            slot(Running(70.0), role=Role.INIT),
+            record(Running(70.0), role=Role.INIT),
             {"running": {"startedAt": STARTED}},
             *({}, 0, False, True),
             id="one that runs is not",
         ),
     ],
 )
-def test_the_states(one: Slot, state: Body, last: Body, restarts: int, is_ready: bool, is_started: bool) -> None:
+def test_the_states(
+    one: ContainerRecord, state: Body, last: Body, restarts: int, is_ready: bool, is_started: bool
+) -> None:
     status = told(one)
     assert status["state"] == state
     assert status["lastState"] == last
@@ -199,9 +203,9 @@ def test_the_states(one: Slot, state: Body, last: Body, restarts: int, is_ready:
 
 
 def test_only_what_has_run_has_an_id() -> None:
-    assert "containerID" not in told(slot(Waiting()))
-    assert told(slot(Waiting()))["imageID"] == ""
-    running = told(slot(Running(1.0), 2, last=FIRST_END))
+    assert "containerID" not in told(record(Waiting()))
+    assert told(record(Waiting()))["imageID"] == ""
+    running = told(record(Running(1.0), 2, last=FIRST_END))
     assert running["containerID"] == container_id("u", "main", 2)
     assert running["imageID"] == image_id("example.com/web:1")
 
@@ -221,12 +225,12 @@ def test_an_image_has_an_id_under_its_repository(image: str, repository: str) ->
 
 
 def test_one_that_could_not_be_found_has_neither_times_nor_an_id() -> None:
-    state = told(slot(Exited(137, 0.0, 0.0, "ContainerStatusUnknown", "gone")))["state"]
+    state = told(record(Exited(137, 0.0, 0.0, "ContainerStatusUnknown", "gone")))["state"]
     assert state == {"terminated": {"exitCode": 137, "reason": "ContainerStatusUnknown", "message": "gone"}}
 
 
 def test_amounts_and_mounts_are_told() -> None:
-    one = slot(Running(1.0))
+    one = record(Running(1.0))
     one.container = KubeletContainer(
         name="main",
         image="web",
@@ -247,12 +251,12 @@ def test_amounts_and_mounts_are_told() -> None:
 
 @pytest.mark.parametrize("running", [Running(70.0), Running(70.0, is_ready=False), Running(70.0, is_started=False)])
 def test_a_first_run_is_told_as_any_other_but_for_its_past(running: Running) -> None:
-    first, later = told(slot(running, 1)), told(slot(running, 1, last=FIRST_END))
+    first, later = told(record(running, 1)), told(record(running, 1, last=FIRST_END))
     assert list(first.items()) == list({**later, "lastState": {}}.items())  # in the same order, too
 
 
 def test_a_pod_with_init_containers_initialises() -> None:
-    status = container_status(slot(None, -1), "u", is_initializing=True, resources=NO_RESOURCES)
+    status = container_status(record(None, -1), "u", is_initializing=True, resources=NO_RESOURCES)
     assert status["state"] == {"waiting": {"reason": "PodInitializing"}}
 
 
@@ -261,10 +265,10 @@ def conditions_told(
 ) -> dict[str, Body]:
     known = [{"type": type, "status": status} for type, status in (conditions or {}).items()]
     one = view({**body, "status": {"conditions": known}}, generation=3)
-    slots = slots_of(one.spec)
+    records = container_records(one.spec)
     for name, state in states.items():
-        slots[name].state = state
-    found = conditions_of(one, [*slots.values()], phase, has_sandbox=bool(states))
+        records[name].state = state
+    found = conditions_of(one, [*records.values()], phase, has_sandbox=bool(states))
     assert [each["type"] for each in found] == [*OWN_TYPES]
     assert {each.pop("observedGeneration") for each in found} == {3}
     return {each.pop("type"): each for each in found}
@@ -424,10 +428,10 @@ def test_a_condition_keeps_the_time_of_its_last_change() -> None:
 
 def test_a_whole_status() -> None:
     one = view(pod(initContainers=[container("init")], ephemeralContainers=[container("shell")]), uid="u", generation=2)
-    slots = slots_of(one.spec)
-    slots["main"].state, slots["main"].attempt = Running(1.0), 0
+    records = container_records(one.spec)
+    records["main"].state, records["main"].attempt = Running(1.0), 0
     facts = PodFacts("Running", "172.16.0.1", "10.0.0.2", "t0", has_sandbox=True, resize=[dict(RESIZE)])
-    status = status_of(one, [*slots.values()], facts, {})
+    status = status_of(one, [*records.values()], facts, {})
     assert [(name, len(value)) for name, value in status.items() if isinstance(value, list)] == [
         ("hostIPs", 1),
         ("podIPs", 1),

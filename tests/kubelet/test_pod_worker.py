@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.kubelet.settings import FleetSettings, NodeShape
+from mooring.kubelet.settings import KubeletSettings, NodeCapacity
 from tests.kubelet.play import Body, Play, container, played, pod
 
 SLEEPY = """
-lives:
+stageSets:
   - name: polite
     stages: [{name: serving, state: running}]
     stop: {for: 3s, exitCode: 0}
@@ -18,39 +18,39 @@ lives:
   - name: done-soon
     stages: [{name: working, state: running, for: 2s}, {name: done, state: terminated}]
 """
-SETTINGS = FleetSettings(count=1, lives=SLEEPY, shape=NodeShape(cpu="4"))
+SETTINGS = KubeletSettings(count=1, stages=SLEEPY, shape=NodeCapacity(cpu="4"))
 
 
 @pytest.mark.parametrize(
     ("body", "grace_s", "timeline"),
     [
         pytest.param(
-            pod(life="polite"),
+            pod(stage_set="polite"),
             None,
             ["0.0 Running terminating ready main=running", "3.1 gone"],
             id="it ends when it is asked to",
         ),
         pytest.param(
-            pod(life="deaf", terminationGracePeriodSeconds=5),
+            pod(stage_set="deaf", terminationGracePeriodSeconds=5),
             None,
             ["0.0 Running terminating ready main=running", "5.1 gone"],
             id="or is killed when its time is over",
         ),
         pytest.param(
-            pod(life="deaf"),
+            pod(stage_set="deaf"),
             2,
             ["0.0 Running terminating ready main=running", "2.1 gone"],
             id="which a deletion can shorten",
         ),
-        pytest.param(pod(life="polite"), 0, ["0.0 gone"], id="or take away"),
+        pytest.param(pod(stage_set="polite"), 0, ["0.0 gone"], id="or take away"),
         pytest.param(
-            pod(life="stuck-creating"),
+            pod(stage_set="stuck-creating"),
             None,
             ["0.0 Pending terminating main=waiting:ContainerCreating", "0.1 gone"],
             id="one that never ran has nothing to end",
         ),
         pytest.param(
-            pod(life="polite", initContainers=[container("proxy", restartPolicy="Always")]),
+            pod(stage_set="polite", initContainers=[container("proxy", restartPolicy="Always")]),
             None,
             [
                 "0.0 Running terminating ready proxy=running main=running",
@@ -60,7 +60,10 @@ SETTINGS = FleetSettings(count=1, lives=SLEEPY, shape=NodeShape(cpu="4"))
             id="sidecars end after those that they serve",
         ),
         pytest.param(
-            pod(life="done-soon", restartPolicy="Never"), None, ["0.0 gone"], id="one that is over needs no kubelet"
+            pod(stage_set="done-soon", restartPolicy="Never"),
+            None,
+            ["0.0 gone"],
+            id="one that is over needs no kubelet",
         ),
     ],
 )
@@ -77,7 +80,7 @@ def test_a_deletion(body: Body, grace_s: int | None, timeline: list[str]) -> Non
 
 def test_the_end_is_written_before_the_pod_goes() -> None:
     async def story(play: Play) -> None:
-        body = pod(life="deaf", terminationGracePeriodSeconds=5)
+        body = pod(stage_set="deaf", terminationGracePeriodSeconds=5)
         body["metadata"]["finalizers"] = ["example.com/wait"]
         await play.create(body)
         await play.wait(1.0)
@@ -95,7 +98,7 @@ def test_the_end_is_written_before_the_pod_goes() -> None:
 
 def test_one_that_never_ran_ends_as_failed() -> None:
     async def story(play: Play) -> None:
-        body = pod(life="stuck-creating")
+        body = pod(stage_set="stuck-creating")
         body["metadata"]["finalizers"] = ["example.com/wait"]
         await play.create(body)
         await play.wait(1.0)
@@ -108,7 +111,7 @@ def test_one_that_never_ran_ends_as_failed() -> None:
 
 def test_a_deletion_can_be_hurried() -> None:
     async def story(play: Play) -> None:
-        await play.create(pod(life="deaf", terminationGracePeriodSeconds=60))
+        await play.create(pod(stage_set="deaf", terminationGracePeriodSeconds=60))
         await play.wait(1.0)
         await play.delete("web")
         await play.wait(10.0)
@@ -121,7 +124,7 @@ def test_a_deletion_can_be_hurried() -> None:
 
 def test_a_pod_that_is_active_for_too_long_fails() -> None:
     async def story(play: Play) -> None:
-        await play.create(pod(life="polite", activeDeadlineSeconds=10))
+        await play.create(pod(stage_set="polite", activeDeadlineSeconds=10))
         assert await play.timeline("web", 60.0) == [
             "0.0 new",
             "0.1 Running ready main=running",
@@ -137,7 +140,11 @@ def test_a_pod_that_is_active_for_too_long_fails() -> None:
 def test_sidecars_end_when_the_pod_is_through() -> None:
     async def story(play: Play) -> None:
         await play.create(
-            pod(life="done-soon", restartPolicy="Never", initContainers=[container("proxy", restartPolicy="Always")])
+            pod(
+                stage_set="done-soon",
+                restartPolicy="Never",
+                initContainers=[container("proxy", restartPolicy="Always")],
+            )
         )
         await play.wait(10.0)
         assert await play.line("web") == "Succeeded proxy=terminated:Completed(0) main=terminated:Completed(0)"
@@ -151,7 +158,7 @@ def test_an_init_container_that_fails_for_good_fails_the_pod() -> None:
             pod(
                 restartPolicy="Never",
                 initContainers=[container("proxy", restartPolicy="Always"), container("init")],
-                annotations={"life.mooring.dev/init": "fails"},
+                annotations={"stages.mooring.dev/init": "fails"},
             )
         )
         await play.wait(10.0)
@@ -184,7 +191,7 @@ def test_a_pod_for_which_there_is_no_room_is_turned_away() -> None:
 
 def test_readiness_gates_are_waited_for() -> None:
     async def story(play: Play) -> None:
-        await play.create(pod(life="polite", readinessGates=[{"conditionType": "example.com/lb"}]))
+        await play.create(pod(stage_set="polite", readinessGates=[{"conditionType": "example.com/lb"}]))
         await play.wait(2.0)
         assert await play.line("web") == "Running main=running"
         gate = {"type": "example.com/lb", "status": "True"}
@@ -232,7 +239,7 @@ def test_a_resize_that_asks_for_a_new_run_gets_one() -> None:
     main = container(resources={"requests": {"cpu": "1"}}, resizePolicy=[policy])
 
     async def story(play: Play) -> None:
-        await play.create(pod(containers=[main], life="polite"))
+        await play.create(pod(containers=[main], stage_set="polite"))
         await play.wait(2.0)
         await play.change("web", {"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "2"}}}]}})
         await play.wait(6.0)
@@ -244,7 +251,7 @@ def test_a_resize_that_asks_for_a_new_run_gets_one() -> None:
 
 def test_another_image_is_another_run() -> None:
     async def story(play: Play) -> None:
-        await play.create(pod(life="polite"))
+        await play.create(pod(stage_set="polite"))
         await play.wait(2.0)
         await play.change("web", {"spec": {"containers": [{"name": "main", "image": "example.com/web:2"}]}})
         await play.wait(6.0)
@@ -258,7 +265,7 @@ def test_another_image_is_another_run() -> None:
 
 def test_a_container_to_look_around_with_is_started_beside_the_others() -> None:
     async def story(play: Play) -> None:
-        await play.create(pod(life="polite"))
+        await play.create(pod(stage_set="polite"))
         await play.wait(2.0)
         await play.change("web", {"spec": {"ephemeralContainers": [container("shell")]}})
         await play.wait(2.0)
@@ -269,7 +276,7 @@ def test_a_container_to_look_around_with_is_started_beside_the_others() -> None:
 
 def test_what_somebody_else_says_of_a_condition_is_set_right() -> None:
     async def story(play: Play) -> None:
-        await play.create(pod(life="polite"))
+        await play.create(pod(stage_set="polite"))
         await play.wait(2.0)
         lost = {"type": "Ready", "status": "False", "reason": "NodeNotReady"}
         await play.change("web", {"status": {"conditions": [lost]}}, subresource="status")
@@ -281,7 +288,7 @@ def test_what_somebody_else_says_of_a_condition_is_set_right() -> None:
 
 def test_a_pod_that_somebody_else_declares_over_is_stopped() -> None:
     async def story(play: Play) -> None:
-        await play.create(pod(life="polite"))
+        await play.create(pod(stage_set="polite"))
         await play.wait(2.0)
         await play.change("web", {"status": {"phase": "Failed", "reason": "Evicted"}}, subresource="status")
         await play.wait(5.0)

@@ -9,9 +9,9 @@ import pytest
 
 from mooring.api.decode import convert_as
 from mooring.api.views.node import Node
-from mooring.kubelet.container_record import Slot, slots_of
-from mooring.kubelet.node_state import FleetNode
-from mooring.kubelet.resize import Resizing
+from mooring.kubelet.container_record import ContainerRecord, container_records
+from mooring.kubelet.node_state import NodeState
+from mooring.kubelet.resize import PodResize
 from mooring.kubelet.runtime import Running, Runtime
 from mooring.kubelet.views import KubeletContainer, KubeletPod
 from tests.kubelet.play import Body, container, pod, view
@@ -35,14 +35,14 @@ class Told:
     def __init__(self, refusal: str = "") -> None:
         self.runtime = Amounts(refusal)
         self.events: list[tuple[bool, str, str]] = []
-        self.resizing = Resizing(cast(Runtime, self.runtime), lambda pod, *event: self.events.append(event))
+        self.resizing = PodResize(cast(Runtime, self.runtime), lambda pod, *event: self.events.append(event))
         self.resizing.grant(asking("1"))
 
-    def consider(self, wanted: KubeletPod, node: FleetNode) -> list[Slot]:
-        slots = slots_of(wanted.spec)
-        for slot in slots.values():
-            slot.attempt, slot.state = 3, Running(0.0)
-        return self.resizing.consider(wanted, node, slots.values())
+    def consider(self, wanted: KubeletPod, node: NodeState) -> list[ContainerRecord]:
+        records = container_records(wanted.spec)
+        for record in records.values():
+            record.attempt, record.state = 3, Running(0.0)
+        return self.resizing.consider(wanted, node, records.values())
 
 
 def asking(cpu: str, generation: int = 1, policies: Sequence[Body] = ()) -> KubeletPod:
@@ -50,12 +50,14 @@ def asking(cpu: str, generation: int = 1, policies: Sequence[Body] = ()) -> Kube
     return view(pod(containers=[main]), generation=generation)
 
 
-def node_of_four() -> FleetNode:
+def node_of_four() -> NodeState:
     """Half of it is taken."""
-    node = FleetNode("node-0", 0)
-    node.see(convert_as(Node, {"metadata": {"name": "node-0"}, "status": {"allocatable": {"cpu": "4", "pods": "9"}}}))
-    node.take(asking("1"), {"cpu": 1000})
-    node.take(view(pod("other"), uid="other"), {"cpu": 1000})
+    node = NodeState("node-0", 0)
+    node.observe(
+        convert_as(Node, {"metadata": {"name": "node-0"}, "status": {"allocatable": {"cpu": "4", "pods": "9"}}})
+    )
+    node.reserve(asking("1"), {"cpu": 1000})
+    node.reserve(view(pod("other"), uid="other"), {"cpu": 1000})
     return node
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mooring.kubelet.settings import (
-    FleetSettings,
-    NodeShape,
+    KubeletSettings,
+    NodeCapacity,
     host_facts,
     host_settings,
     memory_kib_of,
@@ -49,15 +49,15 @@ def test_this_machine_has_all_facts() -> None:
 @pytest.mark.parametrize(
     ("wrong", "complaint"),
     [
-        ({"count": -1}, "a fleet of -1 nodes; wanted 0 or more"),
-        ({"lease_s": 0}, "leases of 0 s; wanted 1 or more"),
+        ({"count": -1}, "the number of nodes is -1; wanted 0 or more"),
+        ({"lease_s": 0}, "the lease duration is 0 s; wanted 1 or more"),
         ({"name_prefix": "Node_"}, "nodes would be called 'Node_0'; wanted lower case letters"),
         ({"name_prefix": "-"}, "nodes would be called '-0'; wanted lower case letters"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(wrong: dict[str, object], complaint: str) -> None:
     with pytest.raises(ValueError) as caught:
-        FleetSettings(**wrong)  # type: ignore[arg-type]
+        KubeletSettings(**wrong)  # type: ignore[arg-type]
     assert complaint in str(caught.value)
 
 
@@ -72,19 +72,19 @@ def test_what_cannot_be_meant_is_refused(wrong: dict[str, object], complaint: st
 )
 def test_nodes_offer_amounts(wrong: dict[str, object], complaint: str) -> None:
     with pytest.raises(ValueError) as caught:
-        NodeShape(**wrong)  # type: ignore[arg-type]
+        NodeCapacity(**wrong)  # type: ignore[arg-type]
     assert complaint in str(caught.value)
 
 
 @pytest.mark.parametrize(
     ("settings", "names"),
     [
-        pytest.param(FleetSettings(count=2), ("node-0", "node-1"), id="simulated ones"),
+        pytest.param(KubeletSettings(count=2), ("node-0", "node-1"), id="simulated ones"),
         pytest.param(host_settings(HOST, 1), ("here",), id="this machine"),
         pytest.param(host_settings(HOST, 2), ("here-0", "here-1"), id="this machine, as two"),
     ],
 )
-def test_how_nodes_are_called(settings: FleetSettings, names: tuple[str, ...]) -> None:
+def test_how_nodes_are_called(settings: KubeletSettings, names: tuple[str, ...]) -> None:
     assert settings.node_names() == names
 
 
@@ -98,5 +98,5 @@ def test_what_a_machine_offers(count: int, cpu: str, memory: str) -> None:
 
 
 def test_a_lease_is_renewed_each_quarter_of_its_time() -> None:
-    assert FleetSettings().lease_period_s == 10.0
-    assert FleetSettings(lease_s=2).lease_period_s == 0.5
+    assert KubeletSettings().lease_period_s == 10.0
+    assert KubeletSettings(lease_s=2).lease_period_s == 0.5

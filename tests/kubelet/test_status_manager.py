@@ -40,7 +40,7 @@ def test_another_pod_of_the_same_name_is_left_alone() -> None:
     late = Fault("patch", Outcome.REQUEST_LOST, kind=POD, times=2)
 
     async def story(play: Play) -> None:
-        await play.create(pod("web", life="fails", restartPolicy="Never"))
+        await play.create(pod("web", stage_set="fails", restartPolicy="Never"))
         await play.wait(1.5)
         await play.delete("web", 0)
         await play.create(pod("web", on=""))

@@ -10,16 +10,16 @@ import pytest
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
-from mooring.kubelet.timers import Alarms
-from mooring.kubelet.write_queue import FAILED_S, Outbox
+from mooring.kubelet.timers import Timers
+from mooring.kubelet.write_queue import ERROR_RETRY_S, WriteQueue
 
 Send = Callable[[str], Awaitable[float | None]]
-Use = Callable[[Outbox[str]], Awaitable[None]]
+Use = Callable[[WriteQueue[str]], Awaitable[None]]
 
 
 def sent(clock: VirtualClock, send: Send, use: Use, in_flight_max: int = 2) -> None:
     async def main() -> None:
-        outbox: Outbox[str] = Outbox("letters", send, clock, Alarms(clock), in_flight_max=in_flight_max)
+        outbox: WriteQueue[str] = WriteQueue("letters", send, clock, Timers(clock), in_flight_max=in_flight_max)
         async with TaskGroup("post") as group:
             outbox.start(group)
             await use(outbox)
@@ -33,9 +33,9 @@ def test_a_key_that_waits_is_sent_once_however_often_it_changes() -> None:
     async def send(key: str) -> None:
         letters.append(key)
 
-    async def use(outbox: Outbox[str]) -> None:
+    async def use(outbox: WriteQueue[str]) -> None:
         for key in ("a", "b", "a", "a"):
-            outbox.put(key)
+            outbox.add(key)
         await outbox.wait_empty()
         assert outbox.statistics() == {"waiting": 0, "in_flight": 0, "put": 2, "sent": 2, "failed": 0}
 
@@ -50,11 +50,11 @@ def test_a_key_that_changes_on_its_way_is_sent_again_after_that() -> None:
         letters.append((clock.now_s(), key))
         await clock.wait(1)
 
-    async def use(outbox: Outbox[str]) -> None:
-        outbox.put("a")
+    async def use(outbox: WriteQueue[str]) -> None:
+        outbox.add("a")
         await clock.wait(0.5)
-        outbox.put("a")
-        outbox.put("a")
+        outbox.add("a")
+        outbox.add("a")
         await outbox.wait_empty()
 
     sent(clock, send, use)
@@ -73,9 +73,9 @@ def test_no_more_are_on_their_way_than_allowed() -> None:
         await clock.wait(1)
         running -= 1
 
-    async def use(outbox: Outbox[str]) -> None:
+    async def use(outbox: WriteQueue[str]) -> None:
         for number in range(10):
-            outbox.put(str(number))
+            outbox.add(str(number))
         await outbox.wait_empty()
 
     sent(clock, send, use, in_flight_max=3)
@@ -90,8 +90,8 @@ def test_what_did_not_work_is_tried_again_after_the_time_that_it_says() -> None:
         tries.append(clock.now_s())
         return 2.0 if len(tries) < 3 else None
 
-    async def use(outbox: Outbox[str]) -> None:
-        outbox.put("a")
+    async def use(outbox: WriteQueue[str]) -> None:
+        outbox.add("a")
         await clock.wait(100)
 
     sent(clock, send, use)
@@ -106,11 +106,11 @@ def test_an_unexpected_error_is_logged_and_tried_again(caplog: pytest.LogCapture
         if len(tries) == 1:
             raise RuntimeError("torn paper")
 
-    async def use(outbox: Outbox[str]) -> None:
-        outbox.put("a")
+    async def use(outbox: WriteQueue[str]) -> None:
+        outbox.add("a")
         await clock.wait(100)
 
     with caplog.at_level(logging.ERROR):
         sent(clock, send, use)
-    assert tries == [0.0, FAILED_S]
-    assert "letters: a could not be written" in caplog.text
+    assert tries == [0.0, ERROR_RETRY_S]
+    assert "letters: writing a failed" in caplog.text

@@ -9,7 +9,7 @@ import pytest
 from mooring.client.interface import Client
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run
-from mooring.serving.authentication import ANONYMOUS, KEPT_MAX, Authenticator, Caller, ProxyRules, Remembered, Trust
+from mooring.serving.authentication import ANONYMOUS, KEPT_MAX, Authenticator, Caller, ExpiringCache, ProxyRules, Trust
 from tests.serving.callers import Authority, Reviewer
 
 CLIENTS, PROXIES, STRANGERS = Authority("clients"), Authority("proxies"), Authority("strangers")
@@ -24,7 +24,7 @@ def test_an_answer_is_good_for_its_time_and_no_longer() -> None:
     clock = VirtualClock()
 
     async def main() -> None:
-        remembered: Remembered[str, int | None] = Remembered(clock)
+        remembered: ExpiringCache[str, int | None] = ExpiringCache(clock)
         assert remembered.get("a") == (False, None)
         remembered.keep("a", None, 10.0)
         assert remembered.get("a") == (True, None)
@@ -37,7 +37,7 @@ def test_an_answer_is_good_for_its_time_and_no_longer() -> None:
 
 
 def test_the_oldest_makes_room() -> None:
-    remembered: Remembered[int, int] = Remembered(VirtualClock())
+    remembered: ExpiringCache[int, int] = ExpiringCache(VirtualClock())
     for number in range(KEPT_MAX + 1):
         remembered.keep(number, number, 1.0)
     assert remembered.get(0) == (False, None)
@@ -92,7 +92,7 @@ def test_a_token_is_asked_about_once_in_a_while() -> None:
     clock, reviewer = VirtualClock(), Reviewer({"good": JANE})
 
     async def main() -> None:
-        authenticator = Authenticator(Trust(), cast(Client, reviewer), clock, remembered_s=10.0)
+        authenticator = Authenticator(Trust(), cast(Client, reviewer), clock, cache_s=10.0)
         for token in ("good", "bad"):
             for _ in range(3):
                 await authenticator.caller(None, {"authorization": [f"Bearer {token}"]})

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from mooring.serving.endpoints import Check, configuration_page, flags_page, health_pages, status_page
-from mooring.serving.pages import Question
+from mooring.serving.pages import PageRequest
 
 GOOD: Check = lambda: ""  # noqa: E731
 BAD: Check = lambda: "it hurts"  # noqa: E731
 
 
-def asked(query: dict[str, list[str]] | None = None) -> Question:
-    return Question("GET", "/readyz", query or {})
+def asked(query: dict[str, list[str]] | None = None) -> PageRequest:
+    return PageRequest("GET", "/readyz", query or {})
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from mooring.serving.pages import Answer, Question, failed, forbidden, not_found, unauthorized
+from mooring.serving.pages import PageRequest, PageResponse, failed, forbidden, not_found, unauthorized
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from mooring.serving.pages import Answer, Question, failed, forbidden, not_found
     ],
     ids=["who is it", "may not", "may not, and why", "a bug"],
 )
-def test_a_refusal_is_a_status(answer: Answer, code: int, message: str) -> None:
+def test_a_refusal_is_a_status(answer: PageResponse, code: int, message: str) -> None:
     status = json.loads(answer.body)
     assert (answer.code, status["code"], status["message"], status["kind"]) == (code, code, message, "Status")
 
@@ -36,4 +36,4 @@ def test_what_is_not_there() -> None:
     ("query", "number"), [({}, 30.0), ({"seconds": ["5"]}, 5.0), ({"seconds": ["x"]}, 30.0), ({"seconds": []}, 30.0)]
 )
 def test_numbers_of_a_query(query: dict[str, list[str]], number: float) -> None:
-    assert Question("GET", "/", query).number("seconds", 30.0) == number
+    assert PageRequest("GET", "/", query).number("seconds", 30.0) == number

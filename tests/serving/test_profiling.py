@@ -15,7 +15,7 @@ import pytest
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
-from mooring.serving.pages import Answer, Question
+from mooring.serving.pages import PageRequest, PageResponse
 from mooring.serving.profiling import CPU_S, HEAP_S, PROFILE_S_MAX, Frame, Profile, Profiler, ValueKind, encoded
 
 MAIN = Frame("main", "app.py", 1, 3)
@@ -115,11 +115,11 @@ class Room:
         self.clock = VirtualClock()
         self.pages = Profiler(self.clock).pages()
 
-    async def ask(self, page: str, **query: str) -> Answer:
-        question = Question("GET", f"/debug/pprof/{page}", {name: [value] for name, value in query.items()})
+    async def ask(self, page: str, **query: str) -> PageResponse:
+        question = PageRequest("GET", f"/debug/pprof/{page}", {name: [value] for name, value in query.items()})
         answer = self.pages[question.path](question)
         found = await answer if inspect.isawaitable(answer) else answer
-        assert isinstance(found, Answer)
+        assert isinstance(found, PageResponse)
         return found
 
 
@@ -237,8 +237,8 @@ def test_what_there_is() -> None:
         for name in ("allocs", "cmdline", "goroutine", "heap", "profile"):
             assert f'href="/debug/pprof/{name}"' in index
             assert (await room.ask(name, seconds="0")).code == 200
-        unknown = room.pages["/debug/pprof/"](Question("GET", "/debug/pprof/mutex", {}))
-        assert isinstance(unknown, Answer)
+        unknown = room.pages["/debug/pprof/"](PageRequest("GET", "/debug/pprof/mutex", {}))
+        assert isinstance(unknown, PageResponse)
         assert (unknown.code, unknown.body) == (404, b"Unknown profile\n"), (
             "a page of HTML would be taken for a profile"
         )

@@ -36,9 +36,9 @@ from mooring.kit.clock import Clock, VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
-from mooring.kubelet.kubelets import Fleet
-from mooring.kubelet.settings import FleetSettings, NodeShape
-from mooring.kubelet.simulated.stage_file import load_lives
+from mooring.kubelet.kubelets import Kubelets
+from mooring.kubelet.settings import KubeletSettings, NodeCapacity
+from mooring.kubelet.simulated.stage_file import load_stage_sets
 from mooring.scheduler.catalogue import default_registry
 from mooring.scheduler.config.profiles import expand_profiles
 from mooring.scheduler.engine import Engine
@@ -65,7 +65,7 @@ STAYS_S = 8.0
 CPU_OF_NODE = 2
 """Whole cores, for pods that ask for one. And a half, for those of DaemonSets."""
 
-_LIVES = cache(load_lives)
+_STAGES = cache(load_stage_sets)
 _REGISTRY = default_registry()
 _PLANS = expand_profiles(CONFIGURATION, _REGISTRY.implements)
 
@@ -169,10 +169,10 @@ async def _play(seed: int, cast: Cast, clock: VirtualClock) -> Outcome:
         return outcome
 
 
-def fleet_of(nodes: int) -> FleetSettings:
-    return FleetSettings(
+def fleet_of(nodes: int) -> KubeletSettings:
+    return KubeletSettings(
         count=nodes,
-        shape=NodeShape(cpu=f"{CPU_OF_NODE}500m"),
+        shape=NodeCapacity(cpu=f"{CPU_OF_NODE}500m"),
         lease_s=16,
         pod_writes_in_flight_max=4,
         node_writes_in_flight_max=2,
@@ -235,7 +235,7 @@ def _shared(cast: Cast) -> Iterator[None]:
         patches.enter_context(patch(f"{Engine.__module__}.default_registry", lambda: _REGISTRY))
         patches.enter_context(patch(f"{Engine.__module__}.expand_profiles", lambda *_: dict(_PLANS)))
         patches.enter_context(patch(f"{open_api_server.__module__}.bootstrap", furnish))
-        patches.enter_context(patch(f"{Fleet.__module__}.load_lives", _LIVES))
+        patches.enter_context(patch(f"{Kubelets.__module__}.load_stage_sets", _STAGES))
         patches.enter_context(patch(f"{ServedKinds.__module__}.all_kinds", lambda: iter(cast.watched_kinds())))
         yield
 

@@ -12,23 +12,22 @@ import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from mooring.api import kinds
 from mooring.api.document import Document
 from mooring.api.kinds import Kind
-from mooring.apiserver.access.authentication import Authenticator
+from mooring.apiserver.access.authentication import Authenticator, FixedTokens
 from mooring.apiserver.access.authorization import AuthorizerChain
 from mooring.apiserver.access.default_roles import node_rules
 from mooring.apiserver.access.device_guard import DeviceGuard
-from mooring.apiserver.access.guard import RoleGuard
+from mooring.apiserver.access.escalation import RoleGuard
 from mooring.apiserver.access.node_graph import GRAPH_KINDS, NodeGraph
 from mooring.apiserver.access.node_rules import NodeAuthorizer
 from mooring.apiserver.access.rbac import RoleAuthorizer
-from mooring.apiserver.access.service_account_tokens import ServiceAccountTokens
-from mooring.apiserver.access.signed_tokens import TokenSigner
-from mooring.apiserver.access.token_file import FixedTokens
+from mooring.apiserver.access.service_account_tokens import ServiceAccountTokens, TokenSigner
 from mooring.apiserver.access.users import User
 from mooring.apiserver.admission.chain import Chain
 from mooring.apiserver.admission.table import admission_plugins
@@ -36,11 +35,9 @@ from mooring.apiserver.apply.shape import Shape
 from mooring.apiserver.apply.struct_shape import struct_shape
 from mooring.apiserver.bootstrap import bootstrap
 from mooring.apiserver.call import Call
-from mooring.apiserver.custom.establishing import Establisher
-from mooring.apiserver.custom.kinds import CustomKinds
-from mooring.apiserver.followers import follow
+from mooring.apiserver.custom.establishing import CustomKinds, Establisher
 from mooring.apiserver.kinds.service.allocation import ServiceAllocator
-from mooring.apiserver.kubelets.logs import KubeletLogs
+from mooring.apiserver.kubelet_logs import KubeletLogs
 from mooring.apiserver.registry.lookup import StoreLookup
 from mooring.apiserver.registry.own_status import OwnStatus
 from mooring.apiserver.registry.parts import NOTHING_RESERVED, Parts, Reservation
@@ -53,7 +50,57 @@ from mooring.client.http.tls import unverified_tls
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
-from mooring.store.interface import EMPTY_REVISION, Store, WriteConflict
+from mooring.store.interface import EMPTY_REVISION, Page, RevisionGone, Store, WriteConflict
+
+
+class Follower(Protocol):
+    """Whoever wants to know the objects of a kind."""
+
+    def put(self, kind: Kind, document: Document) -> None: ...
+
+    def remove(self, kind: Kind, document: Document) -> None: ...
+
+
+async def follow(store: Store, kinds: tuple[Kind, ...], follower: Follower, group: TaskGroup) -> None:
+    """Tell a follower all objects of these kinds; when it comes back, the changes are being told."""
+    for kind in kinds:
+        page = await _tell_state(store, kind, follower, {})
+        group.start_background(_tell_changes(store, kind, follower, page), name=f"follow {kind.plural}")
+
+
+async def _tell_state(store: Store, kind: Kind, follower: Follower, known: dict[str, Document]) -> Page:
+    page = await store.list(kind.key_prefix)
+    found: dict[str, Document] = {}
+    for record in page.records:
+        found[record.key] = document_of(kind, record.value, record.revision)
+        follower.put(kind, found[record.key])
+    for key, document in known.items():
+        if key not in found:
+            follower.remove(kind, document)
+    known.clear()
+    known.update(found)
+    return page
+
+
+async def _tell_changes(store: Store, kind: Kind, follower: Follower, page: Page) -> None:
+    known = {record.key: document_of(kind, record.value, record.revision) for record in page.records}
+    since = page.revision
+    while True:
+        try:
+            async with store.watch(kind.key_prefix, since=since) as watch:
+                while True:
+                    for change in await watch.next_batch():
+                        since = change.revision
+                        if change.value is None:
+                            gone = known.pop(change.key, None)
+                            if gone is not None:
+                                follower.remove(kind, gone)
+                            continue
+                        known[change.key] = document_of(kind, change.value, change.revision)
+                        follower.put(kind, known[change.key])
+        except RevisionGone:
+            since = (await _tell_state(store, kind, follower, known)).revision
+
 
 _ROLES = (kinds.CLUSTER_ROLE, kinds.ROLE, kinds.CLUSTER_ROLE_BINDING, kinds.ROLE_BINDING)
 

@@ -6,23 +6,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import cast
 
 import msgspec
 
 from mooring.api.document import Document
-from mooring.api.kinds import LEASE, POD, SERVICE_ACCOUNT, Kind
+from mooring.api.kinds import POD, SERVICE_ACCOUNT, Kind
 from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call, FieldValidation
-from mooring.apiserver.registry import batches, patches, put
 from mooring.apiserver.registry import create as creating
 from mooring.apiserver.registry import delete as deleting
+from mooring.apiserver.registry import patches, put
 from mooring.apiserver.registry.binding import bind
 from mooring.apiserver.server import ApiServer
 from mooring.apiserver.storage.stored_form import stored_form, with_revision
 from mooring.apiserver.tokens import issue_token
-from mooring.client.errors import StatusError
 from mooring.client.interface import (
     EVERYTHING,
     Deletion,
@@ -79,26 +77,6 @@ class LoopbackClient:
         if not is_answer_wanted:
             return b""
         return created.answer or _answer(kind, created.document)
-
-    async def create_many(
-        self, kind: Kind, namespace: str, template: JsonObject, names: Sequence[str]
-    ) -> Sequence[bytes | StatusError]:
-        """Create a pod of the template for each name; an empty name stands for the template's `generateName`."""
-        resource = self._api_server.resources.of_kind(kind)
-        call = self._call("create", kind, namespace)
-        read = self._api_server.body_reader(resource, call, _encode(template), JSON)
-        created = await batches.create_many(self._api_server.parts, resource, call, read, names)
-        return [
-            each if isinstance(each, StatusError) else each.answer or _answer(kind, each.document) for each in created
-        ]
-
-    async def renew_leases(
-        self, namespace: str, names: Sequence[str], renew_time_s: float
-    ) -> Sequence[StatusError | None]:
-        """Set `spec.renewTime` of each lease; the error of each, if there is one."""
-        resource, call = self._api_server.resources.of_kind(LEASE), self._call("patch", LEASE, namespace)
-        renewed = await batches.renew_leases(self._api_server.parts, resource, call, names, renew_time_s)
-        return [each if isinstance(each, StatusError) else None for each in renewed]
 
     async def update(self, kind: Kind, namespace: str, name: str, body: JsonObject, *, subresource: str = "") -> bytes:
         resource = self._api_server.resources.of_kind(kind)

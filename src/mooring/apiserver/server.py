@@ -8,6 +8,7 @@ Input: a store and the configuration. Output: `ApiServer`, which the handlers an
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from mooring.api.document import Document
@@ -20,7 +21,6 @@ from mooring.apiserver.access.service_account_tokens import ServiceAccountTokens
 from mooring.apiserver.admission.promise import Lookup
 from mooring.apiserver.call import Call
 from mooring.apiserver.discovery.documents import Discovery
-from mooring.apiserver.health import Health
 from mooring.apiserver.openapi.documents import OpenApi
 from mooring.apiserver.registry.parts import Parts
 from mooring.apiserver.registry.patches import ReadDocument
@@ -40,13 +40,27 @@ from mooring.apiserver.wire.decode import (
     decode_body,
     patched_strategically,
 )
+from mooring.apiserver.wire.examine import apply_field_validation
 from mooring.apiserver.wire.media import BodyForm, body_form
-from mooring.apiserver.wire.strict import apply_field_validation
 from mooring.client.errors import BadRequestError
 from mooring.client.interface import PatchForm
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.store.interface import Store
+
+Check = Callable[[], bool]
+
+
+@dataclass(slots=True)
+class Health:
+    """The checks; readiness has all of liveness' and its own."""
+
+    live: dict[str, Check] = field(default_factory=lambda: {"ping": lambda: True})
+    ready: dict[str, Check] = field(default_factory=dict)
+
+    def checks(self, path: str) -> dict[str, Check]:
+        return {**self.live, **self.ready} if path == "readyz" else dict(self.live)
+
 
 _EVICTION_VERSIONS = ("policy/v1beta1",)
 

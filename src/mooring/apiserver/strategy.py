@@ -5,8 +5,8 @@ errors; warnings.
 
 The registry calls a strategy in this order, as kube-apiserver does:
 
-    create    default · (managed fields) · (mutating admission) · prepare_for_create · validate · warnings_on_create ·
-              canonicalize · (validating admission)
+    create    default · (managed fields) · (mutating admission) · prepare_for_create · validate_create · canonicalize ·
+              (validating admission)
     update    default · (managed fields) · (mutating admission) · prepare_for_update · validate_update ·
               warnings_on_update · canonicalize · (validating admission)
 
@@ -27,7 +27,7 @@ from typing import ClassVar
 from mooring.api.document import Document
 from mooring.api.kinds import Kind
 from mooring.apiserver.call import Call
-from mooring.apiserver.registry.spec_cache import SpecCache
+from mooring.apiserver.registry.spec_cache import SpecCache, ValidationResult
 from mooring.apiserver.tables.columns import DEFAULT_TABLE, KindTable
 from mooring.apiserver.validation.fields import FieldError
 from mooring.apiserver.validation.metadata import (
@@ -137,6 +137,11 @@ class Strategy:
 
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
         return []
+
+    def validate_create(self, obj: Document, call: Call) -> ValidationResult:
+        """`validate`, and `warnings_on_create` if there are no errors."""
+        errors = self.validate(obj, call)
+        return ValidationResult(errors, () if errors else self.warnings_on_create(obj, call))
 
     # ------------------------------------------------------------------------------------------- update
 

@@ -1,7 +1,6 @@
-"""What is wrong with the input: where, what was found, what was wanted and what to do.
+"""Errors in the input: where, what was found and what was expected.
 
-Comes in   complaints of the readers and checkers
-Goes out   `InputError`, which ends the command with exit code 2 and a line for each problem
+`InputError` ends a command with exit code 2 and one line for each problem.
 """
 
 from __future__ import annotations
@@ -10,12 +9,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 PROBLEMS_SHOWN_MAX = 20
-"""More than so many lines nobody reads; the first ones are what has to be mended first."""
+"""Further problems are counted only."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong. `where` is `FILE:LINE`, a file, or empty."""
+    """One problem. `where` is `FILE:LINE`, a file, or empty."""
 
     where: str
     text: str
@@ -25,7 +24,7 @@ class Problem:
 
 
 class InputError(Exception):
-    """The input cannot be used. The person at the keyboard has to change something."""
+    """The input is invalid."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(dict.fromkeys(problems))

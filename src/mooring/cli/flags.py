@@ -1,10 +1,9 @@
-"""Values of flags as Kubernetes' components write and read them.
+"""Flag values in the format of Kubernetes' components.
 
-Comes in   what was typed after a flag
-Goes out   a value, and its text as kube-scheduler would show it (`/flagz`)
+Input: the text of a flag. Output: its value, and its text as `/flagz` shows it.
 
  1. A switch stands alone or has a value after an equals sign: `--leader-elect`, `--leader-elect=false`.
- 2. A list is separated by commas, and a flag that is given twice adds to it.
+ 2. A list is separated by commas. A repeated flag extends it.
  3. Durations are Go's: `15s`, `1m30s`.
 """
 
@@ -28,11 +27,11 @@ FlagValue = bool | int | float | str | tuple[str, ...]
 if TYPE_CHECKING:
     _ParamType = click.ParamType[FlagValue]
 else:
-    _ParamType = click.ParamType  # older versions of the library cannot be told of what it is
+    _ParamType = click.ParamType  # not generic in older versions of click
 
 
-class Sort(Enum):
-    """What a flag takes; the value is how help calls it."""
+class FlagType(Enum):
+    """The type of a flag; the value is its name in the help."""
 
     SWITCH = "true|false"
     TEXT = "TEXT"
@@ -44,7 +43,7 @@ class Sort(Enum):
     DURATION = "DURATION"
     LIST = "A,B,…"
     PAIRS = "CERTIFICATE,KEY[:NAMES]"
-    """Given as often as wanted; what is between commas belongs together."""
+    """May be repeated; values are not split at commas."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +51,15 @@ class Flag:
     """One flag of a component."""
 
     name: str
-    sort: Sort
+    flag_type: FlagType
     default: FlagValue
     help: str
     short: str = ""
     endings: tuple[str, ...] = ()
-    """What the names of its files end with: a shell offers only those."""
+    """File name endings for shell completion."""
     has_effect: bool = True
-    """Whether it changes anything here. A flag without effect is accepted, so that a manifest of the Kubernetes
-    component works unchanged; it is not in the help, and setting it is logged as a warning."""
+    """A flag without effect is accepted, so that the command line of the Kubernetes component works unchanged. It is
+    not in the help, and setting it logs a warning."""
 
     @property
     def attribute(self) -> str:
@@ -68,72 +67,74 @@ class Flag:
 
 
 class ValueType(_ParamType):
-    """One value of a sort."""
+    """The click type of a flag value."""
 
-    def __init__(self, sort: Sort, endings: tuple[str, ...] = ()) -> None:
-        self.sort = sort
-        self.name = sort.value
+    def __init__(self, flag_type: FlagType, endings: tuple[str, ...] = ()) -> None:
+        self.flag_type = flag_type
+        self.name = flag_type.value
         self._endings = endings
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> FlagValue:
         if not isinstance(value, str):
-            assert isinstance(value, bool | int | float | tuple), f"{value!r} is no value of a flag"
+            assert isinstance(value, bool | int | float | tuple), f"{value!r} is not a flag value"
             return value  # a default
         try:
-            return parse_value(self.sort, value)
+            return parse_value(self.flag_type, value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        match self.sort:
-            case Sort.SWITCH:
+        match self.flag_type:
+            case FlagType.SWITCH:
                 return [CompletionItem(word) for word in ("true", "false") if word.startswith(incomplete)]
-            case Sort.FILE if self._endings:
+            case FlagType.FILE if self._endings:
                 return [CompletionItem(path) for path in _files(incomplete, self._endings)]
-            case Sort.FILE:
+            case FlagType.FILE:
                 return [CompletionItem(incomplete, type="file")]
             case _:
                 return []
 
 
-def parse_value(sort: Sort, text: str) -> FlagValue:
-    """Raises `ValueError` that says what was found and what was wanted."""
-    match sort:
-        case Sort.SWITCH:
+def parse_value(flag_type: FlagType, text: str) -> FlagValue:
+    """Raises `ValueError` with what was found and what was expected."""
+    match flag_type:
+        case FlagType.SWITCH:
             if text in _TRUE or text in _FALSE:
                 return text in _TRUE
             raise ValueError(f"found {text!r}, wanted true or false")
-        case Sort.INTEGER | Sort.PORT:
-            return _integer(text, 65_535 if sort is Sort.PORT else 2**31 - 1, 0 if sort is Sort.PORT else -(2**31))
-        case Sort.NUMBER:
+        case FlagType.INTEGER | FlagType.PORT:
+            return _integer(
+                text, 65_535 if flag_type is FlagType.PORT else 2**31 - 1, 0 if flag_type is FlagType.PORT else -(2**31)
+            )
+        case FlagType.NUMBER:
             try:
                 return float(text)
             except ValueError:
                 raise ValueError(f"found {text!r}, wanted a number") from None
-        case Sort.DURATION:
+        case FlagType.DURATION:
             from mooring.api.durations import parse_duration
 
             return parse_duration(text)
-        case Sort.ADDRESS:
+        case FlagType.ADDRESS:
             if text:
                 ipaddress.ip_address(text)
             return text
-        case Sort.LIST:
+        case FlagType.LIST:
             return tuple(part for part in text.split(",") if part)
-        case Sort.PAIRS:
+        case FlagType.PAIRS:
             return (text,)
-        case Sort.TEXT | Sort.FILE:
+        case FlagType.TEXT | FlagType.FILE:
             return text
 
 
-def shown(sort: Sort, value: FlagValue) -> str:
-    """A value as kube-scheduler shows it."""
+def shown(flag_type: FlagType, value: FlagValue) -> str:
+    """A value as `/flagz` shows it."""
     match value:
         case bool():
             return "true" if value else "false"
         case tuple():
-            return f"[{(';' if sort is Sort.PAIRS else ',').join(value)}]"
-        case float() if sort is Sort.DURATION:
+            return f"[{(';' if flag_type is FlagType.PAIRS else ',').join(value)}]"
+        case float() if flag_type is FlagType.DURATION:
             from mooring.api.durations import format_duration
 
             return format_duration(value)
@@ -144,17 +145,17 @@ def shown(sort: Sort, value: FlagValue) -> str:
 
 
 def option_of(flag: Flag) -> click.Option:
-    """The flag as click knows it."""
+    """The flag as a click option."""
     names = [f"--{flag.name}", flag.attribute]
     if flag.short:
         names.insert(0, f"-{flag.short}")
-    default = shown(flag.sort, flag.default)
-    settings: dict[str, Any] = {"metavar": flag.sort.value, "help": _help(flag, default), "default": flag.default}
-    if flag.sort is Sort.SWITCH:
+    default = shown(flag.flag_type, flag.default)
+    settings: dict[str, Any] = {"metavar": flag.flag_type.value, "help": _help(flag, default), "default": flag.default}
+    if flag.flag_type is FlagType.SWITCH:
         settings |= {"is_flag": False, "flag_value": "true"}
-    if flag.sort in (Sort.LIST, Sort.PAIRS):
+    if flag.flag_type in (FlagType.LIST, FlagType.PAIRS):
         settings |= {"multiple": True, "default": None, "callback": _joined(flag)}
-    return click.Option(names, type=ValueType(flag.sort, flag.endings), hidden=not flag.has_effect, **settings)
+    return click.Option(names, type=ValueType(flag.flag_type, flag.endings), hidden=not flag.has_effect, **settings)
 
 
 def _joined(flag: Flag) -> Any:
@@ -180,7 +181,7 @@ def _integer(text: str, highest: int, lowest: int) -> int:
 
 
 def _files(beginning: str, endings: tuple[str, ...]) -> list[str]:
-    """Folders, and files with one of the endings, whose paths begin so."""
+    """Folders, and files with one of the endings, for completion."""
     head, slash, tail = beginning.rpartition("/")
     try:
         found = sorted(Path(f"{head}{slash}" or ".").iterdir())

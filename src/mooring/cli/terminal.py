@@ -1,9 +1,8 @@
-"""Text in columns: cutting, wrapping, aligning and painting for a terminal of a given width.
+"""Output on a terminal: layout of text, colours, progress bars.
 
-Comes in   texts and a width
-Goes out   lines that are never longer than the width, unless a single word is
-
- 1. Widths are counted before anything is painted: escape sequences take no room.
+1. Lines are not longer than the width, unless a single word is. Colours do not count.
+2. A progress bar appears on standard error if that is a terminal and the work takes longer than `PATIENCE_S`. rich is
+   imported when it appears.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ PATIENCE_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Paper:
-    """What is written on: how wide, and whether in colour."""
+class Terminal:
+    """The width of the output, and whether to use colours."""
 
     width: int
     coloured: bool = False
@@ -40,7 +39,7 @@ class Paper:
 
 
 def cut_middle(text: str, width: int) -> str:
-    """A text that is too long loses its middle: names begin and end with what tells them apart."""
+    """Shortens a text in the middle: names differ at the beginning and the end."""
     if len(text) <= width:
         return text
     if width <= 1:
@@ -51,7 +50,7 @@ def cut_middle(text: str, width: int) -> str:
 
 
 def wrapped(text: str, width: int, *, indent: int, hanging: int | None = None) -> list[str]:
-    """Lines broken at spaces only, so that what is quoted to the letter can be put together again."""
+    """Lines broken at spaces only, so that quoted messages stay intact."""
     return textwrap.wrap(
         text,
         max(width, indent + 20),
@@ -62,8 +61,8 @@ def wrapped(text: str, width: int, *, indent: int, hanging: int | None = None) -
     )
 
 
-def told_apart(names: Sequence[str], width: int) -> list[str]:
-    """Names that are too long lose first what they have in common: their end, then their beginning."""
+def shortened_names(names: Sequence[str], width: int) -> list[str]:
+    """Shortens names by what they have in common: first their end, then their beginning."""
     if all(len(name) <= width for name in names):
         return list(names)
     end = _common_start([name[::-1] for name in names])
@@ -75,7 +74,7 @@ def told_apart(names: Sequence[str], width: int) -> list[str]:
 
 
 def cut_both(first: str, second: str, room: int) -> tuple[str, str]:
-    """Two texts that share a line: the longer one is cut before the other loses more than its half."""
+    """Shortens two texts that share a line, the longer one first."""
     if len(first) + len(second) <= room:
         return first, second
     half = room // 2
@@ -87,7 +86,7 @@ def cut_both(first: str, second: str, room: int) -> tuple[str, str]:
 
 
 def listed_names(names: Sequence[str], width: int) -> str:
-    """`a, b, c`, as many as fit, then `… 12 more`; if none fits, the first one without its middle."""
+    """`a, b, c`, as many as fit, then `… 12 more`."""
     tail = f", {ELLIPSIS} {len(names) - 1} more" if len(names) > 1 else ""
     best = cut_middle(names[0], max(width - len(tail), 1)) + tail if names else ""
     text = ""
@@ -103,15 +102,15 @@ def listed_names(names: Sequence[str], width: int) -> str:
 
 
 def _common_start(names: Sequence[str]) -> int:
-    """How many characters all names begin with; of a single name that says nothing."""
+    """The length of the common prefix; 0 for a single name."""
     if len(names) < 2:
         return 0
-    pairs = zip(min(names), max(names))  # whatever these two share, all between them share too
+    pairs = zip(min(names), max(names))  # all names between these two share their prefix
     return next((at for at, (one, other) in enumerate(pairs) if one != other), min(map(len, names)))
 
 
-class Meter:
-    """Counts towards a total, and shows it once that takes long. Use it as a context manager."""
+class ProgressBar:
+    """Counts towards a total. Use it as a context manager."""
 
     def __init__(self, what: str, total: int, clock: Clock) -> None:
         self._what = what
@@ -122,7 +121,7 @@ class Meter:
         self._done = 0
         self._bar: Progress | None = None
 
-    def __enter__(self) -> Meter:
+    def __enter__(self) -> ProgressBar:
         return self
 
     def __exit__(
@@ -132,7 +131,7 @@ class Meter:
             self._bar.stop()
 
     def expect(self, amount: int) -> None:
-        """There is more to do than was known."""
+        """Increase the total."""
         self._total += amount
         if self._bar is not None:
             self._bar.update(self._bar.task_ids[0], total=self._total)

@@ -20,10 +20,12 @@ from pathlib import Path
 
 from mooring.api.kinds import REGISTRY, SERVICE_ACCOUNT
 from mooring.apiserver.access.certificates import ADMIN, KUBELET_CLIENT
-from mooring.apiserver.access.keyring import Keyring, KeyringError, ephemeral_keyring
-from mooring.apiserver.access.kubeconfig_file import (
+from mooring.apiserver.access.keyring import (
+    Keyring,
+    KeyringError,
     KubeconfigError,
     TokenCredential,
+    ephemeral_keyring,
     kubeconfig_document,
     write_kubeconfig,
 )

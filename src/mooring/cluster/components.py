@@ -14,8 +14,8 @@ from mooring.cluster.worker import WorkerAccess, run_worker
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
-from mooring.kubelet.kubelets import Fleet
-from mooring.kubelet.settings import FleetSettings
+from mooring.kubelet.kubelets import Kubelets
+from mooring.kubelet.settings import KubeletSettings
 
 ZONES = ("zone-a", "zone-b", "zone-c")
 """The zones of simulated nodes, in turn."""
@@ -35,19 +35,19 @@ async def run_components(
                 client = component_client(api_server, COMPONENT_NAMES[component])
                 group.start(CONTROL_PLANE[component](settings.control_plane, client, clock, entropy), name=component)
         if settings.runs("nodes"):
-            fleet = _fleet(settings, api_server, clock, entropy)
-            api_server.logs = fleet
-            group.start(fleet.run(), name="nodes")
+            kubelets = _kubelets(settings, api_server, clock, entropy)
+            api_server.logs = kubelets
+            group.start(kubelets.run(), name="nodes")
 
 
-def _fleet(settings: ClusterSettings, api_server: ApiServer, clock: Clock, entropy: Entropy) -> Fleet:
+def _kubelets(settings: ClusterSettings, api_server: ApiServer, clock: Clock, entropy: Entropy) -> Kubelets:
     client = component_client(api_server, "kubelet")
     if settings.runtime != PROCESS:
-        simulated = FleetSettings(
-            count=settings.nodes, zones=ZONES, lease_s=settings.node_lease_s, lives=settings.lives
+        simulated = KubeletSettings(
+            count=settings.nodes, zones=ZONES, lease_s=settings.node_lease_s, stages=settings.stages
         )
-        return Fleet(client, clock, entropy.fork("nodes"), simulated)
-    from mooring.cluster.nodes import process_fleet  # simulated nodes do not need it
+        return Kubelets(client, clock, entropy.fork("nodes"), simulated)
+    from mooring.cluster.nodes import process_kubelets  # simulated nodes do not need it
 
     directory = settings.data_directory / PODS_FOLDER if settings.data_directory is not None else None
-    return process_fleet(client, clock, entropy.fork("nodes"), directory, settings.nodes)
+    return process_kubelets(client, clock, entropy.fork("nodes"), directory, settings.nodes)

@@ -26,13 +26,12 @@ from mooring import __version__
 from mooring.client.election.elector import LeaderElector
 from mooring.kit.clock import Clock
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.config.encode import encode_configuration
+from mooring.scheduler.config.codec import encode_configuration
 from mooring.scheduler.config.types import SchedulerConfiguration
-from mooring.scheduler.debug_pages import cache_page, pod_page, queue_page
-from mooring.scheduler.reporting.pod_resources import pod_resources_text
+from mooring.scheduler.pages import cache_page, pod_page, pod_resources_text, queue_page
 from mooring.scheduler.scheduler import Scheduler
 from mooring.serving.endpoints import Check, configuration_page, flags_page, health_pages, status_page
-from mooring.serving.pages import Answer, Question, as_json, text
+from mooring.serving.pages import PageRequest, PageResponse, as_json, text
 from mooring.serving.profiling import Profiler
 from mooring.serving.server import Page
 
@@ -63,7 +62,7 @@ def scheduler_pages(sources: PageSources) -> dict[str, Page]:
     started_wall_s, started_s = sources.clock.wall_s(), sources.clock.now_s()
     _add_gauges(sources)
 
-    def statusz(question: Question) -> Answer:
+    def statusz(question: PageRequest) -> PageResponse:
         return status_page(
             sources.name,
             started_wall_s=started_wall_s,
@@ -75,8 +74,8 @@ def scheduler_pages(sources: PageSources) -> dict[str, Page]:
 
     pages: dict[str, Page] = {
         **health_pages(_checks(sources)),
-        "/metrics": lambda question: Answer(_metrics(sources), content_type=METRICS_TYPE),
-        "/metrics/resources": lambda question: Answer(_resources(sources), content_type=METRICS_TYPE),
+        "/metrics": lambda question: PageResponse(_metrics(sources), content_type=METRICS_TYPE),
+        "/metrics/resources": lambda question: PageResponse(_resources(sources), content_type=METRICS_TYPE),
         "/configz": lambda question: configuration_page(encode_configuration(sources.configuration)),
         "/flagz": lambda question: flags_page(sources.name, sources.flags),
         "/statusz": statusz,
@@ -139,7 +138,7 @@ class _Visible(CollectorRegistry):
                 yield metric
 
 
-def _queue(sources: PageSources, pod: str) -> Answer:
+def _queue(sources: PageSources, pod: str) -> PageResponse:
     scheduler = sources.scheduler
     parts = scheduler.queue, scheduler.bindings.running, scheduler.waiting_pods
     if not pod:
@@ -147,7 +146,7 @@ def _queue(sources: PageSources, pod: str) -> Answer:
     return _unreadable(pod) or as_json(pod_page(pod, *parts, scheduler.engine.columns, sources.clock))
 
 
-def _decisions(sources: PageSources, question: Question) -> Answer:
+def _decisions(sources: PageSources, question: PageRequest) -> PageResponse:
     pod, limit = _first(question, "pod"), _first(question, "limit") or "1000"
     if not limit.isdecimal():
         return text(f"limit: found {limit!r}, wanted a number\n", 400)
@@ -155,7 +154,7 @@ def _decisions(sources: PageSources, question: Question) -> Answer:
     return (_unreadable(pod) if pod else None) or as_json(recent(pod=pod, limit=int(limit)))
 
 
-def _unreadable(pod: str) -> Answer | None:
+def _unreadable(pod: str) -> PageResponse | None:
     """An error for a name without a namespace, which would find no pod."""
     return text(f"pod: found {pod!r}, wanted NAMESPACE/NAME\n", 400) if pod.count("/") != 1 else None
 
@@ -170,7 +169,7 @@ def _resources(sources: PageSources) -> bytes:
 
 
 def _verbosity_page(set_verbosity: Callable[[int], None]) -> Page:
-    def page(question: Question) -> Answer:
+    def page(question: PageRequest) -> PageResponse:
         if question.method != "PUT":
             return text("unsupported http method\n", 406)
         wanted = question.body.decode(errors="replace").strip()
@@ -182,6 +181,6 @@ def _verbosity_page(set_verbosity: Callable[[int], None]) -> Page:
     return page
 
 
-def _first(question: Question, name: str) -> str:
+def _first(question: PageRequest, name: str) -> str:
     values = question.query.get(name)
     return values[0] if values else ""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mooring.apiserver.access.users import MASTERS_GROUP, User
-from mooring.apiserver.http.limits import RequestLimits
+from mooring.apiserver.http.request import RequestLimits
 from mooring.controllers.settings import ControllerSettings
 
 DEFAULT_PORT = 6_443
@@ -73,7 +73,7 @@ class ClusterSettings:
     runtime: str = SIMULATED
     node_lease_s: int = 40
     """Duration of the leases of nodes, which are renewed four times in that time."""
-    lives: str = ""
+    stages: str = ""
     """What pods do on simulated nodes, in the language of `kubelet.lives_file`."""
     control_plane: ControlPlaneSettings = field(default_factory=ControlPlaneSettings)
     limits: RequestLimits = field(default_factory=RequestLimits)

@@ -33,7 +33,7 @@ from cryptography.fernet import Fernet
 
 import mooring
 from mooring.apiserver.http.handler import RequestHandler
-from mooring.apiserver.http.limits import RequestLimits
+from mooring.apiserver.http.request import RequestLimits
 from mooring.apiserver.http.server import unix_listener
 from mooring.cluster.settings import ControlPlaneSettings
 from mooring.cluster.worker_messages import EXIT_INVALID_SETTINGS, STOP, StartMessage

@@ -1,10 +1,9 @@
-"""The aggregation of cluster roles: a role that says so has the rules of all roles with certain labels.
+"""The ClusterRole aggregation controller copies the rules of selected roles into aggregated roles.
 
-Comes in   cluster roles, from an informer
-Goes out   the rules of those with an `aggregationRule`
+Inputs: ClusterRoles, from an informer. Outputs: the rules of roles with an `aggregationRule`.
 
- 1. Rules come by the order of the selectors, then of the roles' names; each rule once.
- 2. A change of any role may concern every aggregated one; there are few of those, so all are looked at.
+1. Rules are ordered by selector, then by the name of the role. Each rule occurs once.
+2. A change of any role enqueues every aggregated role: there are few of them.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ class ClusterRoleAggregationController(Controller):
 
 
 def aggregated_rules(role: ClusterRole, roles: Sequence[ClusterRole]) -> list[Rule]:
-    """The rules that a role gathers. Raises `LabelSelectorError`."""
+    """The rules of the roles that a role selects. Raises `LabelSelectorError`."""
     rules: list[Rule] = []
     by_name = sorted(roles, key=lambda each: each.metadata.name)
     for selector in role.aggregation_rule.cluster_role_selectors if role.aggregation_rule is not None else ():

@@ -1,4 +1,7 @@
-"""Conditions in the status of objects: find one, and write one as a document."""
+"""Conditions in the status of objects: find one, and write one as a document.
+
+1. The time of a DisruptionTarget condition that is true already stays: it is when the disruption began.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ def find_condition(conditions: Iterable[AnyCondition], type: str) -> AnyConditio
 
 
 def condition_document(condition: Condition) -> Document:
-    """A condition as it is sent."""
+    """A condition in the form of the API, without empty fields."""
     fields = {
         "type": condition.type,
         "status": condition.status,
@@ -44,7 +47,7 @@ def condition_document(condition: Condition) -> Document:
 
 
 def finished_condition(job: Job) -> JobCondition | None:
-    """The condition that says that a Job has ended; None if it has not."""
+    """The condition of a finished Job, Complete or Failed. None if it is not finished."""
     for condition in job.status.conditions:
         if condition.type in ("Complete", "Failed") and condition.status == "True":
             return condition
@@ -52,7 +55,7 @@ def finished_condition(job: Job) -> JobCondition | None:
 
 
 def disruption_condition(pod: Pod, reason: str, message: str, now: str) -> Document | None:
-    """The condition; None if the pod carries the very same."""
+    """The condition DisruptionTarget for a pod. None if the pod has the same one."""
     since = now
     for condition in pod.status.conditions:
         if condition.type == DISRUPTION_TARGET and condition.status == "True":

@@ -1,15 +1,12 @@
-"""The frame: what every controller is given, and what it has to be.
+"""What a controller gets (`ControllerContext`) and what it implements (`Controller`).
 
-Comes in   a client, time, chance, settings
-Goes out   to each controller a `ControllerContext`; to the manager a `Controller` that can be started
+A controller requests informers and adds handlers when it is constructed. Then the informers start and sync. Then
+`start` is called. Handlers only add keys to a queue. Workers take a key, read the listers, and bring the object
+closer to its desired state.
 
-A controller asks for informers and registers handlers when it is made; then the informers are started and filled; then
-`start` is called. Handlers only put keys into a queue. Workers take a key, look at what the listers hold, and bring the
-world closer to what is wanted.
-
- 1. A handler never waits, so what it sees in a lister is never older than what it was told.
- 2. A key is with one worker at a time, however many there are.
- 3. After each key everybody else gets a turn: on a client that never suspends one controller would starve the others.
+1. A handler never awaits, so the listers are never older than the event.
+2. A key is processed by one worker at a time.
+3. After each key other tasks run: on a client that never suspends, one controller would starve the others.
 """
 
 from __future__ import annotations
@@ -26,7 +23,7 @@ from mooring.client.events.writer import EventWriter
 from mooring.client.interface import Client
 from mooring.client.workers import DONE, Done, Failed, Later, Outcome, run_workers
 from mooring.client.workqueue import WorkQueue
-from mooring.controllers.pod_indexes import PodCountIndex
+from mooring.controllers.pod_indexes import PodCountIndex, PodGroupIndex
 from mooring.controllers.settings import ControllerSettings
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
@@ -44,10 +41,11 @@ class ControllerContext:
     entropy: Entropy
     settings: ControllerSettings = field(default_factory=ControllerSettings)
     root_ca_pem: str = ""
-    """The authority that signs the certificate of the API server."""
+    """The CA certificate of the API server."""
     informers: SharedInformers = field(init=False)
     events: EventWriter = field(init=False)
-    _tallies: list[PodCountIndex] = field(init=False, default_factory=list)
+    _pod_counts: list[PodCountIndex] = field(init=False, default_factory=list)
+    _pod_groups: list[PodGroupIndex] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
         informers = SharedInformers(self.client, self.clock, self.entropy.fork("informers"))
@@ -56,15 +54,20 @@ class ControllerContext:
         object.__setattr__(self, "events", events)
 
     def recorder(self, component: str) -> EventRecorder:
-        """The voice of a controller in events, such as `deployment-controller`."""
+        """A recorder for events of a component, such as `deployment-controller`."""
         return self.events.recorder(component)
 
     def pod_counts(self) -> PodCountIndex:
-        """Pods counted by owner; one counts_by_labels for all who count."""
-        if self._tallies:
-            return self._tallies[0]
-        self._tallies.append(PodCountIndex(self.informers.informer(Pod)))
-        return self._tallies[0]
+        """The shared index of pod counts by owner. Call it before the controller adds its own handlers."""
+        if not self._pod_counts:
+            self._pod_counts.append(PodCountIndex(self.informers.informer(Pod)))
+        return self._pod_counts[0]
+
+    def pod_groups(self) -> PodGroupIndex:
+        """The shared index of pods by namespace, labels and owner. Call it before the controller adds its handlers."""
+        if not self._pod_groups:
+            self._pod_groups.append(PodGroupIndex(self.informers.informer(Pod)))
+        return self._pod_groups[0]
 
     def queue(self, name: str) -> WorkQueue[str]:
         """A queue of keys (`namespace/name`)."""
@@ -72,10 +75,10 @@ class ControllerContext:
 
 
 class Controller(ABC):
-    """One controller. Those that work by the clock rather than by keys override `start` and `stop`."""
+    """One controller. A controller without a queue of keys overrides `start` and `stop`."""
 
     name: ClassVar[str]
-    """As kube-controller-manager calls it: `replicaset-controller`."""
+    """The name in kube-controller-manager, such as `replicaset-controller`."""
 
     workers: int = 1
 
@@ -87,14 +90,14 @@ class Controller(ABC):
 
     @abstractmethod
     async def sync(self, key: str) -> Outcome:
-        """Look at one object, and do the next thing about it."""
+        """Bring one object closer to its desired state."""
 
     def start(self, group: TaskGroup) -> None:
-        """Begin to work, in tasks of the group. The informers are full."""
+        """Start the workers in a task group. The informers are synced."""
         run_workers(self.queue, self._reconcile, workers=self.workers, group=group)
 
     def stop(self) -> None:
-        """Take no more work; tasks that were started end when theirs is done."""
+        """Stop taking keys. The workers end after the keys that they are working on."""
         self.queue.shut_down()
 
     async def _reconcile(self, key: str) -> Outcome:
@@ -104,6 +107,6 @@ class Controller(ABC):
 
 
 def split_key(key: str) -> tuple[str, str]:
-    """Namespace and name; the namespace of a cluster's object is empty."""
+    """Namespace and name. The namespace of a cluster-scoped object is empty."""
     namespace, slash, name = key.rpartition("/")
     return (namespace, name) if slash else ("", key)

@@ -22,7 +22,7 @@ from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
 
 STOP_S_MAX = 10.0
-"""How long the last events may take."""
+"""Maximum time for writing the last events."""
 
 logger = logging.getLogger(__name__)
 
@@ -49,14 +49,14 @@ class ControllerManager:
         self._stopping = asyncio.Event()
 
     async def run(self) -> None:
-        """Until `stop`, or until it is cancelled."""
+        """Run until `stop` or cancellation."""
         async with TaskGroup("controllers") as group:
             self.context.events.start(group)
             self.context.informers.start(group)
             await self.context.informers.wait_all_synced()
             for controller in self.controllers:
                 controller.start(group)
-            logger.info("%d controllers are at work", len(self.controllers))
+            logger.info("%d controllers started", len(self.controllers))
             self._working.set()
             await self._stopping.wait()
             for controller in self.controllers:
@@ -64,14 +64,14 @@ class ControllerManager:
             await self._wait_events_written()
 
     async def wait_working(self) -> None:
-        """Until every controller has begun."""
+        """Wait until every controller has started."""
         await self._working.wait()
 
     def stop(self) -> None:
         self._stopping.set()
 
     def statistics(self) -> dict[str, dict[str, float]]:
-        """By controller: the numbers of its queue."""
+        """Statistics of the queue of each controller."""
         return {controller.name: controller.queue.statistics() for controller in self.controllers}
 
     async def _wait_events_written(self) -> None:
@@ -79,4 +79,4 @@ class ControllerManager:
             async with asyncio.timeout(STOP_S_MAX):
                 await self.context.events.wait_written()
         except TimeoutError:
-            logger.warning("some events were not written: the API server does not answer")
+            logger.warning("some events were not written before the timeout")

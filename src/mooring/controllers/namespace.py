@@ -1,12 +1,13 @@
-"""The namespace controller: empties namespaces that are deleted, and lets them go.
+"""The namespace controller deletes the content of terminating namespaces, then removes their finalizer.
 
-Comes in   namespaces, from an informer; which kinds there are
-Goes out   everything in the namespace deleted; its conditions; its finalizer taken away
+Inputs: namespaces, from an informer; the served kinds. Outputs: all objects of the namespace deleted; its
+conditions; its finalizer removed.
 
- 1. Pods first: while one is left, nothing else is deleted, because a pod may need its secrets to end well.
- 2. It waits a while before it begins, so that every API server has seen that the namespace goes: what is created at the
-    last moment must not be overlooked.
- 3. What is still there after it was deleted is a fault, unless it has finalizers or, for pods, time to end.
+1. Pods are deleted first. Other kinds wait until no pod is left: a pod may need its secrets to terminate.
+2. Deletion starts after `DELAY_S`, so that every API server has seen the termination and no object is created at
+   the last moment.
+3. Objects that remain after their deletion are an error, unless they have finalizers or, for pods, a grace period.
+4. The transition time of a condition changes with its status only.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from mooring.api.views.definitions import CustomResourceDefinition
 from mooring.api.views.meta import ApiObject, ObjectMeta
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Namespace
+from mooring.api.well_known import NAMESPACE_FINALIZER
 from mooring.client.errors import ClientError, ConflictError, NotFoundError
 from mooring.client.interface import Deletion, Propagation, Selection
 from mooring.client.workqueue import WorkQueue
@@ -47,9 +49,8 @@ _CONDITIONS_WHEN_EMPTY = (
     ("NamespaceFinalizersRemaining", "ContentHasNoFinalizers", "All content-preserving finalizers finished"),
 )
 DELAY_S = 5.0
-FINALIZER = "kubernetes"
 FINALIZER_ESTIMATE_S = 15
-"""How long objects with finalizers are given before they are looked at again."""
+"""Time given to finalizers before the next sync."""
 DELETIONS_AT_ONCE = 32
 PAGE_SIZE = 500
 BACKOFF = Backoff(initial_s=0.005, max_s=60.0)
@@ -59,19 +60,19 @@ _decode = msgspec.json.Decoder(dict[str, object]).decode
 
 @dataclass(slots=True)
 class ContentDeletion:
-    """How far a namespace has been emptied."""
+    """The result of deleting the content of a namespace."""
 
     errors: list[str] = field(default_factory=list)
     remaining: dict[Kind, int] = field(default_factory=dict)
     finalizers: Counter[str] = field(default_factory=Counter)
     estimate_s: int = 0
-    """How long the rest will take, as far as can be told."""
+    """Estimated time until the rest is gone."""
 
 
 def conditions_after(
     conditions: list[Document], deletion: ContentDeletion, now: str, *, with_totals: bool
 ) -> list[Document]:
-    """The conditions of a namespace; the very list that was given if nothing changes. `with_totals`: what remains."""
+    """The conditions of a namespace. The same list if nothing changes. `with_totals`: include what remains."""
     problems = _problems(deletion, with_totals)
     result = [dict(condition) for condition in conditions]
     for type, reason, message in _CONDITIONS_WHEN_EMPTY:
@@ -111,7 +112,7 @@ def _problems(deletion: ContentDeletion, with_totals: bool) -> dict[str, tuple[s
 
 
 class _ContentRemainsError(Exception):
-    """Objects are still there although they were deleted."""
+    """Objects remain although they were deleted."""
 
 
 class NamespaceController(Controller):
@@ -132,7 +133,7 @@ class NamespaceController(Controller):
     def _on_updated(self, old: Namespace, new: Namespace) -> None:
         self._on_added(new, False)
 
-    # ------------------------------------------------------------------------------------------ one namespace
+    # ------------------------------------------------------------------------------------------------- sync
 
     async def sync(self, key: str) -> Outcome:
         try:
@@ -152,7 +153,7 @@ class NamespaceController(Controller):
         return DONE
 
     async def _mark_terminating(self, name: str) -> Document | None:
-        """The namespace, known to be terminating; None if there is nothing to do."""
+        """The namespace, with phase Terminating. None if there is nothing to do."""
         while True:
             namespace = await self._read(name)
             if namespace["metadata"].get("deletionTimestamp") is None or not namespace["spec"].get("finalizers"):
@@ -170,7 +171,7 @@ class NamespaceController(Controller):
             namespace = await self._read(name)
             if namespace["metadata"]["uid"] != uid:
                 return
-            others = sorted(each for each in namespace["spec"].get("finalizers") or () if each != FINALIZER)
+            others = sorted(each for each in namespace["spec"].get("finalizers") or () if each != NAMESPACE_FINALIZER)
             namespace["spec"]["finalizers"] = others
             try:
                 await self.client.update(NAMESPACE, "", name, namespace, subresource="finalize")
@@ -184,7 +185,7 @@ class NamespaceController(Controller):
         namespace["status"] = namespace.get("status") or {}
         return namespace
 
-    # ------------------------------------------------------------------------------------------- its content
+    # ---------------------------------------------------------------------------------------------- content
 
     async def _delete_content(self, namespace: Document) -> ContentDeletion:
         deletion = ContentDeletion()
@@ -215,7 +216,8 @@ class NamespaceController(Controller):
     def _estimate_s(
         self, kind: Kind, namespace: str, left: list[ObjectMeta], estimate_s: int, deletion: ContentDeletion
     ) -> int:
-        """How long they may still take. Raises `_ContentRemainsError` if nothing explains why they remain."""
+        """Estimated time until the objects are gone. Raises `_ContentRemainsError` if nothing explains why they
+        remain."""
         deletion.remaining[kind] = len(left)
         finalizers = [finalizer for metadata in left for finalizer in metadata.finalizers]
         deletion.finalizers.update(finalizers)
@@ -228,7 +230,7 @@ class NamespaceController(Controller):
         raise _ContentRemainsError(f"unexpected items still remain in namespace: {namespace} for gvr: {where}")
 
     async def _delete_all(self, kind: Kind, namespace: str) -> list[ObjectMeta]:
-        """What is left after everything of a kind was deleted."""
+        """Delete all objects of a kind. Returns what remains."""
         found = await self._list(kind, namespace)
         if not found:
             return []
@@ -256,14 +258,14 @@ class NamespaceController(Controller):
             try:
                 page = await self.client.list(kind, Selection(namespace), limit=PAGE_SIZE, continue_token=token)
             except NotFoundError:
-                return []  # the kind is not served any more
+                return []  # the kind is no longer served
             found += [decode_as(ApiObject, raw).metadata for raw in page.items]
             token = page.continue_token
             if not token:
                 return found
 
     async def _grace_s(self, namespace: str, deleted_s: float) -> int:
-        """How long the pods have to end; 0 if they had that long already."""
+        """The longest grace period of the pods. 0 if it is over."""
         page = await self.client.list(POD, Selection(namespace))
         pods = [decode_as(Pod, raw) for raw in page.items]
         grace_s = max(
@@ -283,6 +285,4 @@ class NamespaceController(Controller):
         try:
             await self.client.update(NAMESPACE, "", namespace["metadata"]["name"], body, subresource="status")
         except ClientError as error:
-            logger.warning(
-                "the conditions of namespace %s could not be written: %s", namespace["metadata"]["name"], error
-            )
+            logger.warning("failed to write the conditions of namespace %s: %s", namespace["metadata"]["name"], error)

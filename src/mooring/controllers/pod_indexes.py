@@ -1,20 +1,24 @@
-"""The counts_by_labels of pods: how many pods each owner has, in which state, without looking at them one by one.
+"""Indexes over pods that are updated with each event, for owners and selectors of many pods.
 
-Comes in   from the informer of pods: added, updated, deleted
-Goes out   for each controller's uid: its pods counted by their labels and their state
+Inputs: events of the informers of pods, services and budgets. Outputs: counts by owner (`PodCountIndex`), groups by
+labels and owner (`PodGroupIndex`), the objects that select a pod (`SelectorIndex`).
 
-An owner of ten thousand pods hears of forty thousand changes while they start. Counting them all at each would be the
-square of that; here a change moves one pod from one count to another.
+An owner of ten thousand pods gets forty thousand events while they start. Reading all pods at each event would be
+quadratic.
 
- 1. The counts_by_labels says what a walk over the pods of the informer would say. Tests hold it.
- 2. Labels are kept apart because selectors are about them: the pods of a template share theirs, so there are few.
+1. The indexes return what reading all pods would return. Property tests check it.
+2. Labels are part of the keys because selectors match them. The pods of a template share their labels, so there are
+   few keys. The order of labels does not matter.
+3. A healthy pod is ready and not terminating. A finished pod counts as a member until it is deleted, as in
+   kube-controller-manager.
+4. `PodGroupIndex` tracks a namespace from the first read on. Most have neither a budget nor a service.
+5. An invalid selector matches nothing. The controller of its object reports it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Generic, TypeAlias
-from weakref import WeakKeyDictionary
 
 from mooring.api.errors import LabelSelectorError
 from mooring.api.labels import NOTHING, LabelMatcher
@@ -31,8 +35,13 @@ _GroupKey: TypeAlias = tuple[tuple[tuple[str, str], ...], OwnerReference | None]
 LABELS_REMEMBERED_MAX = 16_384
 
 
+def labels_key(labels: Mapping[str, str]) -> LabelsKey:
+    """Labels as a key that does not depend on their order."""
+    return tuple(sorted(labels.items()))
+
+
 class StateCounts:
-    """How many pods of one owner with the same labels are in which state."""
+    """Counts of pods with the same owner and labels."""
 
     __slots__ = ("active", "all", "ready", "terminating")
 
@@ -40,20 +49,20 @@ class StateCounts:
         self.all = 0
         self.active = 0
         self.ready = 0
-        """Of those that are active."""
+        """Active and ready."""
         self.terminating = 0
 
 
 class PodCountIndex:
-    """Listens to an informer; asked by owner."""
+    """Counts pods by owner, labels and state."""
 
     def __init__(self, informer: Informer[Pod]) -> None:
         self._by_owner: dict[str, dict[LabelsKey, StateCounts]] = {}
-        # Registered before any controller's handler, so that a handler sees the counts after the change.
+        # Registered before the handlers of controllers, which must see the counts after the change.
         informer.add_handler("pod counts", on_add=self._on_add, on_update=self._on_update, on_delete=self._on_delete)
 
     def of(self, owner_uid: str) -> Mapping[LabelsKey, StateCounts]:
-        """The counts of an owner's pods, by labels. To be read at once: they change with the next event."""
+        """The counts of an owner's pods, by labels. Valid until the next event."""
         return self._by_owner.get(owner_uid, {})
 
     def _on_add(self, pod: Pod, is_initial: bool) -> None:
@@ -67,7 +76,7 @@ class PodCountIndex:
             and old.metadata.deletion_timestamp == new.metadata.deletion_timestamp
             and old.metadata.owner_references == new.metadata.owner_references
         ):
-            return  # such as one that has been given a node
+            return  # for example, the pod was bound
         self._count(old, -1)
         self._count(new, 1)
 
@@ -82,7 +91,7 @@ class PodCountIndex:
         by_labels = self._by_owner.get(owner.uid)
         if by_labels is None:
             by_labels = self._by_owner[owner.uid] = {}
-        labels = tuple(metadata.labels.items())
+        labels = labels_key(metadata.labels)
         counts = by_labels.get(labels)
         if counts is None:
             counts = by_labels[labels] = StateCounts()
@@ -109,21 +118,21 @@ class PodGroup:
         self.labels = labels
         self.owner = owner
         self.names: dict[str, bool] = {}
-        """Whether each is healthy."""
+        """Whether each pod is healthy, by name."""
         self.healthy = 0
 
 
 class PodGroupIndex:
-    """Listens to an informer; asked by namespace. Use `pod_groups`, so that all who ask share one."""
+    """Groups pods by namespace, labels and owner."""
 
     def __init__(self, informer: Informer[Pod]) -> None:
         self._pods = informer.lister
         self._by_namespace: dict[str, dict[_GroupKey, PodGroup]] = {}
-        # Before the controllers' own handlers, which are to see the groups after the change.
+        # Registered before the handlers of controllers, which must see the groups after the change.
         informer.add_handler("pod groups", on_add=self._on_add, on_update=self._on_update, on_delete=self._take_out)
 
     def of(self, namespace: str) -> Iterable[PodGroup]:
-        """The groups of a namespace. To be read at once: they change with the next event."""
+        """The groups of a namespace. Valid until the next event."""
         if namespace not in self._by_namespace:
             self._by_namespace[namespace] = {}
             for pod in self._pods.list(namespace):
@@ -131,7 +140,7 @@ class PodGroupIndex:
         return self._by_namespace[namespace].values()
 
     def selected(self, namespace: str, selector: LabelMatcher) -> list[PodGroup]:
-        """Those whose pods a selector means."""
+        """The groups that a selector matches."""
         if selector is NOTHING:
             return []
         return [group for group in self.of(namespace) if selector.matches(group.labels)]
@@ -174,27 +183,16 @@ class PodGroupIndex:
             del groups[key]
 
 
-_shared: WeakKeyDictionary[Informer[Pod], PodGroupIndex] = WeakKeyDictionary()
-
-
-def pod_groups(informer: Informer[Pod]) -> PodGroupIndex:
-    """The groups of an informer's pods. To be asked for before the controller's own handlers are registered."""
-    groups = _shared.get(informer)
-    if groups is None:
-        groups = _shared[informer] = PodGroupIndex(informer)
-    return groups
-
-
 def is_healthy_pod(pod: Pod) -> bool:
     return pod.metadata.deletion_timestamp is None and is_ready(pod)
 
 
 def _group_of(pod: Pod) -> _GroupKey:
-    return tuple(pod.metadata.labels.items()), controller_of(pod.metadata)
+    return labels_key(pod.metadata.labels), controller_of(pod.metadata)
 
 
 class SelectorIndex(Generic[AnyObject]):
-    """To be made before the controller's own handlers are registered."""
+    """Finds the objects whose selector matches a pod. Create it before the controller's own handlers."""
 
     def __init__(self, name: str, informer: Informer[AnyObject], selector: Callable[[AnyObject], LabelMatcher]) -> None:
         """`selector` may raise `LabelSelectorError`."""
@@ -211,15 +209,15 @@ class SelectorIndex(Generic[AnyObject]):
         )
 
     def is_any_in(self, namespace: str) -> bool:
-        """Whether somebody there selects pods at all."""
+        """Whether any object of a namespace selects pods."""
         matchers = self._matchers.get(namespace)
         return bool(matchers if matchers is not None else self._matchers_of(namespace))
 
     def keys(self, metadata: ObjectMeta) -> tuple[str, ...]:
-        """The keys of those that select such a pod."""
+        """The keys of the objects that select a pod."""
         if not self.is_any_in(metadata.namespace):
             return ()
-        question = (metadata.namespace, tuple(metadata.labels.items()))
+        question = (metadata.namespace, labels_key(metadata.labels))
         known = self._known.get(question)
         return known if known is not None else self._known.keep(question, self._find(metadata))
 
@@ -228,7 +226,7 @@ class SelectorIndex(Generic[AnyObject]):
         return tuple(key for key, matcher in matchers if matcher.matches(metadata.labels))
 
     def _matchers_of(self, namespace: str) -> tuple[tuple[str, LabelMatcher], ...]:
-        """Those of a namespace that can mean anybody, by key."""
+        """The selectors of a namespace that can match something, by key."""
         known = self._matchers.get(namespace)
         if known is None:
             each_with_its = ((each.key, self._matcher(each)) for each in self._lister.by_index(BY_NAMESPACE, namespace))

@@ -1,15 +1,13 @@
-"""Victims: which pods of a set go first when it has too many.
+"""The order in which the pods of a ReplicaSet are deleted when it has too many.
 
-Comes in   the active pods of a set, and all pods of the sets that have the same owner
-Goes out   the pods to delete
+Inputs: the active pods of a set, and all pods of the sets with the same controller. Outputs: the pods to delete.
 
-In this order: without a node before placed; Pending before Unknown before Running; not ready before ready; a lower
-deletion cost; more related pods on the same node; ready for a shorter time; more restarts; created later. Times are
-compared by the logarithm of their age, and ties of that by uid: otherwise it would always be the youngest node that
-loses its pods.
+Unbound pods come first; then Pending before Unknown before Running; not ready before ready; lower deletion cost;
+more related pods on the node; ready for a shorter time; more restarts; created later. Ages are compared by their
+logarithm, and equal ones by uid: otherwise the youngest node would always lose its pods.
 
-Where times differ within one power of two the uid decides, and where they are equal the next rule does: that is no
-order that a tuple could say, so the last part is a comparison.
+Within one power of two the uid decides, while equal times go on to the next rule. No tuple expresses that order, so
+the last part is a comparison.
 """
 
 from __future__ import annotations
@@ -19,10 +17,9 @@ from collections.abc import Mapping, Sequence
 from functools import cmp_to_key
 
 from mooring.api.views.pod import Pod
+from mooring.api.well_known import POD_DELETION_COST
 from mooring.controllers.pods import is_active, is_ready, ready_condition
 from mooring.kit.clock import TimestampError, parse_rfc3339
-
-DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
 _PHASE_ORDER = {"Pending": 0, "Unknown": 1, "Running": 2}
 _COST_MAX = 2**31 - 1
@@ -30,7 +27,7 @@ _NANOS_PER_S = 1_000_000_000
 
 
 def pods_to_delete(pods: Sequence[Pod], related: Sequence[Pod], count: int, now_s: float) -> list[Pod]:
-    """The `count` pods that go first."""
+    """The first `count` pods in the order of deletion."""
     if count >= len(pods):
         return [*pods]
     on_node: dict[str, int] = {}
@@ -43,8 +40,8 @@ def pods_to_delete(pods: Sequence[Pod], related: Sequence[Pod], count: int, now_
 
 
 def deletion_cost(annotations: Mapping[str, str]) -> int:
-    """What deleting the pod costs, in the eyes of who annotated it; 0 if that is no number."""
-    text = annotations.get(DELETION_COST)
+    """The deletion cost in an annotation. 0 if it is not a valid number."""
+    text = annotations.get(POD_DELETION_COST)
     if text is None or not text or text[0] == "+" or (text[0] == "0" and len(text) > 1):
         return 0
     try:
@@ -55,7 +52,7 @@ def deletion_cost(annotations: Mapping[str, str]) -> int:
 
 
 class _Candidate:
-    """What the comparison reads of a pod, read once."""
+    """The values that are compared, read once."""
 
     __slots__ = ("created_age", "created_s", "first", "pod", "ready_age", "ready_s", "restarts", "uid")
 
@@ -91,7 +88,7 @@ def _compare(one: _Candidate, other: _Candidate) -> int:
 
 
 def _by_age(one: _Candidate, other: _Candidate, one_s: float | None, other_s: float | None, difference: int) -> int:
-    """Of two different times; one that is unknown goes first."""
+    """Compare two different times. An unknown time is first."""
     if one_s is None or other_s is None:
         return -1 if one_s is None else 1
     if difference:
@@ -114,7 +111,7 @@ def _seconds(stamp: str | None) -> float | None:
 
 
 def restarts_of(pod: Pod) -> tuple[int, int]:
-    """The most restarts of one container, and of one sidecar."""
+    """The highest restart count of a container, and of a sidecar."""
     regular = max((status.restart_count for status in pod.status.container_statuses), default=0)
     sidecars = [container.name for container in pod.spec.init_containers if container.restart_policy == "Always"]
     if not sidecars:

@@ -1,11 +1,14 @@
-"""The pod garbage collector: removes pods for which there is no kubelet, and terminated pods above a threshold.
+"""The pod garbage collector deletes pods that no kubelet deletes, and terminated pods above a threshold.
 
-Comes in   pods and nodes, from informers; every `PERIOD_S` a look
-Goes out   pods marked as failed, and deleted at once
+Inputs: pods and nodes, from informers; a pass every `PERIOD_S`. Outputs: pods marked as failed and deleted without
+grace.
 
- 1. A node that is missing is asked for after `QUARANTINE_S` before its pods are deleted: an informer may be late.
- 2. What a look needs is kept as pods change: those that are terminated, those that terminate, and how many name which
-    node. A look at a cluster in good order costs nothing.
+1. Of terminated pods those above the threshold are deleted: evicted ones first, then the oldest, then by name.
+2. A terminating pod on a node that is not ready and has the taint out-of-service is deleted: its kubelet will not
+   do it.
+3. A missing node is read from the API after `QUARANTINE_S` before its pods are deleted: the informer may be behind.
+4. Handlers track terminated and terminating pods and the number of pods per node, so that a pass without garbage
+   costs nothing.
 """
 
 from __future__ import annotations
@@ -18,16 +21,15 @@ from mooring.api.document import Document
 from mooring.api.kinds import NODE, POD
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
+from mooring.api.well_known import TAINT_OUT_OF_SERVICE
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.interface import Deletion, PatchForm
 from mooring.controllers.conditions import disruption_condition, find_condition
 from mooring.controllers.context import DONE, Controller, ControllerContext, Outcome
-from mooring.controllers.node.health import READY, TRUE
 from mooring.controllers.pods import BY_NODE, FINISHED_PHASES, add_node_index
 from mooring.kit.clock import format_rfc3339
 from mooring.kit.tasks import TaskGroup, run_bounded
 
-OUT_OF_SERVICE_KEY = "node.kubernetes.io/out-of-service"
 _LIVING_PHASES = ("Pending", "Running", "Unknown")
 PERIOD_S = 20.0
 QUARANTINE_S = 40.0
@@ -44,27 +46,27 @@ def is_terminating(pod: Pod) -> bool:
 
 
 def surplus(terminated: Iterable[Pod], threshold: int) -> list[Pod]:
-    """Those above the threshold; none if there is no threshold."""
+    """Terminated pods above the threshold. Empty without a threshold."""
     pods = [*terminated]
     count = len(pods) - threshold
     return sorted(pods, key=_age)[:count] if threshold > 0 and count > 0 else []
 
 
 def out_of_service(terminating: Iterable[Pod], node_of: Callable[[str], Node | None]) -> list[Pod]:
-    """Those that go on a node which is out of service."""
+    """Terminating pods on a node that is out of service."""
     lost = [pod for pod in terminating if (node := node_of(pod.spec.node_name)) is not None and _is_lost(node)]
     return sorted(lost, key=_age)
 
 
 def unscheduled(terminating: Iterable[Pod]) -> list[Pod]:
-    """Those that go and have no node, so that no kubelet sees to it."""
+    """Terminating pods without a node: no kubelet deletes them."""
     return [pod for pod in terminating if not pod.spec.node_name]
 
 
 def _is_lost(node: Node) -> bool:
-    ready = find_condition(node.status.conditions, READY)
-    is_ready = ready is not None and ready.status == TRUE
-    return not is_ready and any(taint.key == OUT_OF_SERVICE_KEY for taint in node.spec.taints)
+    ready = find_condition(node.status.conditions, "Ready")
+    is_ready = ready is not None and ready.status == "True"
+    return not is_ready and any(taint.key == TAINT_OUT_OF_SERVICE for taint in node.spec.taints)
 
 
 def _age(pod: Pod) -> tuple[bool, str, str]:
@@ -94,7 +96,7 @@ class PodGarbageController(Controller):
     def start(self, group: TaskGroup) -> None:
         group.start_background(self._collect_periodically(), name=self.name)
 
-    # ------------------------------------------------------------------------------------------- what is heard
+    # ----------------------------------------------------------------------------------------------- events
 
     def _on_pod_added(self, pod: Pod, is_initial: bool) -> None:
         if pod.spec.node_name:
@@ -129,7 +131,7 @@ class PodGarbageController(Controller):
         if not self._pods_on[name]:
             del self._pods_on[name]
 
-    # ------------------------------------------------------------------------------------------------- a look
+    # ----------------------------------------------------------------------------------------------- passes
 
     async def _collect_periodically(self) -> None:
         while True:
@@ -151,7 +153,7 @@ class PodGarbageController(Controller):
         return [pod for key in keys if (pod := self._pods.lister.by_key(key)) is not None]
 
     async def _lost_nodes(self) -> list[str]:
-        """Nodes that pods name and that were missing for long enough, and that the API does not know either."""
+        """Names of nodes that pods refer to, that were missing long enough, and that the API does not have."""
         now_s = self.clock.now_s()
         for name in self._pods_on:
             if name not in self._nodes.lister:
@@ -167,10 +169,10 @@ class PodGarbageController(Controller):
         except NotFoundError:
             return True
         except ClientError as error:
-            logger.warning("whether there is a node %s could not be found out: %s", name, error)
+            logger.warning("failed to read node %s: %s", name, error)
         return False
 
-    # ----------------------------------------------------------------------------------------------- removing
+    # --------------------------------------------------------------------------------------------- removing
 
     async def _remove_all(self, pods: list[Pod]) -> None:
         if pods:
@@ -182,7 +184,7 @@ class PodGarbageController(Controller):
         except NotFoundError:
             pass
         except ClientError as error:
-            logger.warning("pod %s could not be collected: %s", pod.key, error)
+            logger.warning("failed to delete pod %s: %s", pod.key, error)
 
     async def _remove(self, pod: Pod, condition: Document | None) -> None:
         """Raises `ClientError`."""

@@ -1,12 +1,11 @@
-"""The quota controller: counts what each namespace uses, and writes it into its quotas.
+"""The ResourceQuota controller counts the usage of namespaces and writes it into their quotas.
 
-Comes in   quotas, and everything that they limit, from informers
-Goes out   the status of quotas
+Inputs: quotas and the objects that they limit, from informers. Outputs: the status of quotas.
 
- 1. The API server charges a quota when something is created; here is counted anew what became free, and everything now
-    and then. So additions are not listened to.
- 2. Kinds that are only counted are watched from the moment on that a quota names them.
- 3. A charge that comes in between makes our write fail: we look again. What the API server promised is never lost.
+1. The API server charges a quota for each creation. This controller counts again after deletions and periodically,
+   so it has no handlers for creations.
+2. Kinds that are only counted are watched once a quota names them.
+3. A charge during a sync makes the status update fail with a conflict, and the sync is retried. No charge is lost.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ logger = logging.getLogger(__name__)
 
 
 class _MetadataOnly(ApiObject):
-    """All that counting needs."""
+    """The metadata of objects that are only counted."""
 
 
 class ResourceQuotaController(Controller):
@@ -79,7 +78,7 @@ class ResourceQuotaController(Controller):
         super().start(group)
         group.start_background(self._resync_periodically(), name=f"{self.name}: counting all")
 
-    # ---------------------------------------------------------------------------------------------- one quota
+    # ------------------------------------------------------------------------------------------------- sync
 
     async def sync(self, key: str) -> Outcome:
         quota = self._quotas.lister.by_key(key)
@@ -103,7 +102,7 @@ class ResourceQuotaController(Controller):
         return DONE
 
     def _used(self, quota: ResourceQuota) -> dict[str, str]:
-        """By the names that the quota limits, as far as anybody measures them; otherwise as it was."""
+        """The usage of the limited resources. Resources that are not measured keep their value."""
         namespace, now_s = quota.metadata.namespace, self.clock.wall_s()
         scopes = scopes_of(quota.spec)
         totals: dict[str, Quantity] = {}
@@ -158,7 +157,7 @@ class ResourceQuotaController(Controller):
     def _in_namespace(self, informer: Informer[AnyObject], namespace: str) -> Iterable[AnyObject]:
         return informer.lister.by_index(BY_NAMESPACE, namespace)
 
-    # -------------------------------------------------------------------------------------------- what is watched
+    # -------------------------------------------------------------------------------------------- informers
 
     def _watch_measured(
         self,
@@ -166,7 +165,7 @@ class ResourceQuotaController(Controller):
         is_name: Callable[[str], bool],
         frees: Callable[[AnyObject, AnyObject], bool] | None,
     ) -> Informer[AnyObject]:
-        """An informer, whose objects set something free when they go, or by an update that `frees`."""
+        """An informer of a kind that is measured. Deletions, and updates for which `frees` is true, enqueue quotas."""
         informer = self.context.informers.informer(view)
         informer.add_index(BY_NAMESPACE, namespace_of)
 
@@ -186,14 +185,14 @@ class ResourceQuotaController(Controller):
         return is_alive(old, now_s) and not is_alive(new, now_s)
 
     def _replenish(self, namespace: str, is_name: Callable[[str], bool]) -> None:
-        """Something became free: count again what is limited there."""
+        """Enqueue the quotas of a namespace that limit a resource of which something became free."""
         for quota in self._quotas.lister.by_index(BY_NAMESPACE, namespace):
             if any(is_name(name) for name in quota.status.hard):
                 pods = len(self._pods.lister.by_index(BY_NAMESPACE, namespace))
                 self.queue.add_after(quota.key, pods * BATCH_S_PER_OBJECT)
 
     def _is_watched(self, name: str) -> bool:
-        """Whether what a name counts is known. Starts watching, if it is a kind that nobody watches yet."""
+        """Whether the objects of a resource are known. Starts an informer for a kind that has none."""
         if is_pod_name(name) or is_volume_claim_name(name) or name in SERVICE_NAMES:
             return True
         if self._is_device_claim_name(name):
@@ -202,7 +201,7 @@ class ResourceQuotaController(Controller):
             return self._counted[name].has_synced
         kind = kind_counted_as(name)
         if kind is None:
-            return True  # nobody measures that; the quota says nothing about it either
+            return True  # not measured: the quota keeps its value
         informer: Informer[ApiObject] = self.context.informers.informer(kind.view or _MetadataOnly, kind=kind)
         informer.add_index(BY_NAMESPACE, namespace_of)
         informer.add_handler(

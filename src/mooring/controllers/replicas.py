@@ -16,7 +16,7 @@ def replicas_of(workload: ReplicatedWorkload) -> int:
 
 
 def scaled_value(value: IntOrString | None, total: int, *, is_rounded_up: bool) -> int:
-    """A count as it is, a percentage of the total; 0 for what is neither."""
+    """A number, or a percentage of the total. 0 for other values."""
     if value is None:
         return 0
     if isinstance(value, int):

@@ -1,9 +1,10 @@
-"""The service account controller: every namespace has an account named `default`.
+"""Objects that every namespace has: the ServiceAccount `default` and the ConfigMap `kube-root-ca.crt`.
 
-Comes in   namespaces and accounts, from informers
-Goes out   accounts created
+Inputs: namespaces, ServiceAccounts and ConfigMaps, from informers. Outputs: both objects, created or restored. Pods
+verify the API server with the CA certificate in the ConfigMap.
 
- 1. A namespace that goes gets none: it would be deleted at once, and the namespace would wait for it.
+1. A terminating namespace gets neither: its deletion would have to wait for them.
+2. A ConfigMap with other data is restored, and a deleted one is created again.
 """
 
 from __future__ import annotations
@@ -17,15 +18,14 @@ from mooring.api.kinds import CONFIG_MAP, SERVICE_ACCOUNT
 from mooring.api.views.accounts import ServiceAccount
 from mooring.api.views.meta import KeptWhole
 from mooring.api.views.workloads import Namespace
+from mooring.api.well_known import DESCRIPTION_ANNOTATION, ROOT_CA_CONFIG_MAP
 from mooring.client.errors import AlreadyExistsError, ClientError, NotFoundError
 from mooring.client.interface import Selection
 from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Outcome
 from mooring.controllers.documents import document_of, is_namespace_terminating
 
 ACCOUNT = "default"
-NAME = "kube-root-ca.crt"
 KEY = "ca.crt"
-DESCRIPTION_ANNOTATION = "kubernetes.io/description"
 DESCRIPTION = (
     "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the "
     "internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes "
@@ -76,7 +76,7 @@ class RootCaCertificatePublisher(Controller):
     def __init__(self, context: ControllerContext) -> None:
         super().__init__(context)
         self._data = {KEY: context.root_ca_pem}
-        only_ours = Selection(fields=f"metadata.name={NAME}")
+        only_ours = Selection(fields=f"metadata.name={ROOT_CA_CONFIG_MAP}")
         self._config_maps = context.informers.informer(RootCaConfigMap, only_ours)
         self._config_maps.add_handler(
             self.name,
@@ -90,7 +90,7 @@ class RootCaCertificatePublisher(Controller):
         )
 
     async def sync(self, key: str) -> Outcome:
-        found = self._config_maps.lister.get(key, NAME)
+        found = self._config_maps.lister.get(key, ROOT_CA_CONFIG_MAP)
         try:
             if found is None:
                 await self._create(key)
@@ -101,7 +101,11 @@ class RootCaCertificatePublisher(Controller):
         return DONE
 
     async def _create(self, namespace: str) -> None:
-        metadata = {"name": NAME, "namespace": namespace, "annotations": {DESCRIPTION_ANNOTATION: DESCRIPTION}}
+        metadata = {
+            "name": ROOT_CA_CONFIG_MAP,
+            "namespace": namespace,
+            "annotations": {DESCRIPTION_ANNOTATION: DESCRIPTION},
+        }
         config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": self._data}
         try:
             await self.client.create(CONFIG_MAP, namespace, config_map, is_answer_wanted=False)
@@ -116,4 +120,4 @@ class RootCaCertificatePublisher(Controller):
         document["data"] = self._data
         annotations = document["metadata"].get("annotations") or {}
         document["metadata"]["annotations"] = {**annotations, DESCRIPTION_ANNOTATION: DESCRIPTION}
-        await self.client.update(CONFIG_MAP, found.metadata.namespace, NAME, document)
+        await self.client.update(CONFIG_MAP, found.metadata.namespace, ROOT_CA_CONFIG_MAP, document)

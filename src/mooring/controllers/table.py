@@ -1,4 +1,11 @@
-"""Which controllers there are: one line each, in the order in which they are started."""
+"""The controllers, one row each, and the names that `--controllers` accepts.
+
+Inputs: names as given by the user. Outputs: the enabled controllers, in starting order.
+
+1. Flags for kube-controller-manager work here: deprecated names are accepted, and controllers that do not exist
+   here are skipped with a warning. kubeadm's `*,bootstrapsigner,tokencleaner` names two of them.
+2. A name that kube-controller-manager does not have is an error.
+"""
 
 from __future__ import annotations
 
@@ -32,6 +39,7 @@ from mooring.controllers.volume.ephemeral import EphemeralVolumeController
 from mooring.controllers.volume.protection import ClaimProtectionController, VolumeProtectionController
 
 ControllerFactory: TypeAlias = Callable[[ControllerContext], Controller]
+
 _ALL: tuple[type[Controller], ...] = (
     ReplicaSetController,
     ReplicationControllerController,
@@ -59,7 +67,10 @@ _ALL: tuple[type[Controller], ...] = (
     EndpointsController,
     ResourceQuotaController,
 )
+"""In starting order."""
+
 CONTROLLERS: Mapping[str, ControllerFactory] = {controller.name: controller for controller in _ALL}
+
 EVERY = "*"
 OLD_NAMES: Mapping[str, str] = {
     "attachdetach": "persistentvolume-attach-detach-controller",
@@ -130,11 +141,11 @@ NOT_IMPLEMENTED = frozenset(
         "volumeattributesclass-protection-controller",
     )
 )
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 def check_names(typed: Sequence[str], known: Sequence[str]) -> None:
-    """Raises `SettingError` for a name that kube-controller-manager does not know either."""
+    """Raises `SettingError` for a name that kube-controller-manager does not have."""
     for each in typed:
         name = _current_name(each).removeprefix("-")
         if name not in known and name not in NOT_IMPLEMENTED and each != EVERY:
@@ -142,17 +153,17 @@ def check_names(typed: Sequence[str], known: Sequence[str]) -> None:
 
 
 def enabled_names(typed: Sequence[str], known: Sequence[str]) -> Sequence[str]:
-    """The controllers that are meant, in the order of `known`. Raises `SettingError`."""
+    """The enabled controllers, in the order of `known`. Raises `SettingError`."""
     check_names(typed, known)
     asked = [_current_name(each) for each in typed]
     for name in asked:
         if name in NOT_IMPLEMENTED:
-            log.warning("the controller %s is not here, and is passed over", name)
+            logger.warning("controller %s is not implemented and is skipped", name)
     return [name for name in known if _is_enabled(name, asked)]
 
 
 def _is_enabled(name: str, asked: Sequence[str]) -> bool:
-    """What was said first of a controller holds, as in kube-controller-manager."""
+    """The first mention of a controller decides, as in kube-controller-manager."""
     own = next((each for each in asked if each.removeprefix("-") == name), "")
     return own == name if own else EVERY in asked
 

@@ -1,9 +1,8 @@
-"""The TTL controller: deletes Jobs a while after they have finished.
+"""The TTL-after-finished controller deletes Jobs some time after they have finished.
 
-Comes in   Jobs, from an informer
-Goes out   Jobs deleted, their pods before them (foreground)
+Inputs: Jobs, from an informer. Outputs: Jobs deleted in the foreground, after their pods.
 
- 1. What the copy says is asked of the API again before a Job is deleted: its TTL may have been changed just now.
+1. A Job is read from the API before it is deleted: its TTL may have changed.
 """
 
 from __future__ import annotations
@@ -62,13 +61,13 @@ class TtlAfterFinishedController(Controller):
 
 
 def left_s_of(job: Job, now_s: float) -> float | None:
-    """How long a Job is still to be kept; None if it is not for us to delete."""
+    """Seconds until a Job is deleted. None if it has no TTL or is not finished."""
     ttl_s, finished_s = job.spec.ttl_seconds_after_finished, finished_s_of(job)
     return finished_s + ttl_s - now_s if ttl_s is not None and finished_s is not None else None
 
 
 def finished_s_of(job: Job) -> float | None:
-    """When a Job finished that has a TTL and is not going already."""
+    """When a Job with a TTL finished. None if it is not finished, or being deleted."""
     if job.spec.ttl_seconds_after_finished is None or job.metadata.deletion_timestamp is not None:
         return None
     for condition in job.status.conditions:

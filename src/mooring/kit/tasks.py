@@ -1,20 +1,20 @@
-"""Tasks: started only in named groups, and no exception is lost.
-
-Comes in   coroutines, each with a name
-Goes out   their results, or one exception group with everything that went wrong
+"""Tasks in named groups that lose no exception, and worker pools.
 
     async with TaskGroup("kubelet") as group:
         group.start(run_pods(), name="pods")                            # the group waits for it
         group.start_background(report_status(), name="status")          # cancelled when the others are done
 
- 1. The block is left only when every task of the group has ended.
- 2. The first failure cancels the rest and the body; all failures are raised together, each noting its task.
- 3. A background task never keeps the block open: it is cancelled when the body and all other tasks are done.
- 4. A cancellation from outside passes through, after the tasks have ended.
+ 1. The block ends only when every task of the group has ended.
+ 2. The first failure cancels the other tasks and the body; all failures are raised together, each with its task's name.
+ 3. A background task is cancelled when the body and all other tasks are done.
+ 4. A cancellation from outside is raised after the tasks have ended.
  5. Tasks are cancelled in the order in which they were started, so that a run can be replayed.
 
-Why not asyncio's own group: it keeps its tasks in a set and cancels them in the order of their addresses, which breaks
-the fifth rule; and it has no background tasks.
+asyncio's group keeps its tasks in a set, which breaks the fifth rule, and has no background tasks.
+
+A `WorkerPool` runs jobs in a group, at most `limit` at a time, in the order of arrival. Its workers take one job after
+the other, because a task costs as much as a job that does not wait, such as a binding through the loopback client. A
+job must not raise: an exception ends the group.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class TaskGroupStatistics:
 
 
 class TaskGroup:
-    """A place for tasks to live in: they end before it does."""
+    """Tasks that end before the block does."""
 
     def __init__(self, name: str) -> None:
         assert name, "a task group needs a name"
@@ -78,11 +78,11 @@ class TaskGroup:
         return self._start(work, name, is_background=False)
 
     def start_background(self, work: Coroutine[Any, Any, Result], *, name: str) -> asyncio.Task[Result]:
-        """Start a task that serves the others and is cancelled when they are done."""
+        """Start a task that is cancelled when the others are done."""
         return self._start(work, name, is_background=True)
 
     def cancel(self) -> None:
-        """Cancel every task of the group, oldest first, and start no more. The body goes on."""
+        """Cancel all tasks, oldest first, and start no more. The body continues."""
         self._is_winding_up = True
         for task in list(self._running):
             task.cancel()
@@ -95,13 +95,13 @@ class TaskGroup:
             failed=self._failed,
         )
 
-    # ------------------------------------------------------------------------------------ a task's life
+    # Tasks
 
     def _start(self, work: Coroutine[Any, Any, Result], name: str, *, is_background: bool) -> asyncio.Task[Result]:
-        refusal = self._why_not_start(name)
-        if refusal is not None:
-            work.close()  # or Python would warn that it was never awaited
-            raise RuntimeError(refusal)
+        error = self._start_error(name)
+        if error is not None:
+            work.close()  # avoids the warning that it was never awaited
+            raise RuntimeError(error)
         task = asyncio.get_running_loop().create_task(work, name=f"{self.name}/{name}")
         self._running[task] = is_background
         self._foreground_running += not is_background
@@ -109,7 +109,7 @@ class TaskGroup:
         task.add_done_callback(self._on_end)
         return task
 
-    def _why_not_start(self, name: str) -> str | None:
+    def _start_error(self, name: str) -> str | None:
         if not name:
             return f"a task of group {self.name!r} needs a name"
         if self._host is None:
@@ -143,15 +143,15 @@ class TaskGroup:
         self._has_interrupted_host = True
         self._host.cancel()
 
-    # ------------------------------------------------------------------------------- the end of the block
+    # End of the block
 
     def _sort_out(self, error: BaseException | None) -> asyncio.CancelledError | None:
-        """How the body ended: keep its error, and tell our own cancellation of it from somebody else's."""
+        """Keep the error of the body, and distinguish a cancellation by the group from one from outside."""
         assert self._host is not None
         cancellation = error if isinstance(error, asyncio.CancelledError) else None
         if error is not None and cancellation is None:
             self._errors.append(error)
-        # Our own request is taken back whether or not the body noticed it; what is left came from outside.
+        # The request of the group is taken back whether or not the body noticed it; any other came from outside.
         if self._has_interrupted_host and self._host.uncancel() == 0:
             return None
         return cancellation
@@ -177,7 +177,7 @@ class TaskGroup:
             raise outside_cancellation
 
     def _keep_cancellation_pending(self) -> None:
-        # The errors go first, but somebody outside still waits for this task to be cancelled at its next wait.
+        # The errors are raised first; the cancellation from outside takes effect at the next await.
         assert self._host is not None
         if self._host.cancelling():
             self._host.uncancel()
@@ -187,7 +187,7 @@ class TaskGroup:
 async def run_bounded(
     work: Callable[[Item], Coroutine[Any, Any, Result]], items: Iterable[Item], *, limit: int, name: str
 ) -> list[Result]:
-    """`work` for every item, at most `limit` at a time; the results in the order of the items."""
+    """`work` for every item, at most `limit` at a time. Returns the results in the order of the items."""
     assert limit > 0, f"{name!r} may not run anything with a limit of {limit}"
     waiting = list(enumerate(items))
     waiting.reverse()

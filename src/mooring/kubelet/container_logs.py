@@ -1,10 +1,10 @@
-"""The page of logs: `/containerLogs/<namespace>/<pod>/<container>` on a kubelet's port, for the API server.
+"""The endpoint `/containerLogs/<namespace>/<pod>/<container>` of a kubelet's port.
 
-Comes in   a question, with PodLogOptions as its query
-Goes out   the log as it comes; or a sentence and a code, as a kubelet answers
+Input: a request with PodLogOptions as its query. Output: the log as a stream, or an error with the text of kubelet
+v1.36.
 
- 1. Only pods of our nodes have logs here.
- 2. Who may ask was decided before: this page is behind the secure port.
+ 1. Only pods of nodes of this process have logs here.
+ 2. The secure port has authorized the request before.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mooring.client.errors import BadRequestError, NotFoundError
 from mooring.client.interface import Client
 from mooring.kit.clock import TimestampError, parse_rfc3339
 from mooring.kubelet.runtime import LogRequest
-from mooring.serving.pages import Answer, Question, not_found, text
+from mooring.serving.pages import PageRequest, PageResponse, not_found, text
 
 _LISTS = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
 _WAITING = {
@@ -32,43 +32,43 @@ PATH = "/containerLogs/"
 _CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
 
 
-def why_no_log(pod: Document, container: str, *, is_previous: bool) -> str:
-    """Empty if there is one."""
-    name, told = pod["metadata"]["name"], _told(pod, container)
-    who = f'container "{container}" in pod "{name}"'
-    if told is None:
-        return f"{who} is not available"
-    state = told.get("state") or {}
-    last = (told.get("lastState") or {}).get("terminated") or {}
+def log_error(pod: Document, container: str, *, is_previous: bool) -> str:
+    """Why the log cannot be read; empty if it can."""
+    name, reported = pod["metadata"]["name"], _container_status_of(pod, container)
+    subject = f'container "{container}" in pod "{name}"'
+    if reported is None:
+        return f"{subject} is not available"
+    state = reported.get("state") or {}
+    last = (reported.get("lastState") or {}).get("terminated") or {}
     if is_previous:
-        return "" if last.get("containerID") else f"previous terminated {who} not found"
+        return "" if last.get("containerID") else f"previous terminated {subject} not found"
     if state.get("running") is not None:
         return ""
     if state.get("terminated") is not None or last:
         has_id = (state.get("terminated") or {}).get("containerID") or last.get("containerID")
-        return "" if has_id else f"{who} is terminated"
+        return "" if has_id else f"{subject} is terminated"
     reason = (state.get("waiting") or {}).get("reason", "")
-    return f"{who} is waiting to start: {_WAITING.get(reason, reason)}"
+    return f"{subject} is waiting to start: {_WAITING.get(reason, reason)}"
 
 
-def logged_attempt(pod: Document, container: str, *, is_previous: bool) -> int:
-    """Whose log is meant: of the run that the status tells, or of the one before.
+def log_attempt(pod: Document, container: str, *, is_previous: bool) -> int:
+    """The run whose log is meant: the reported one, or the one before (`is_previous`).
 
-    Of a container that waits to be started again both are the run that ended last: so a kubelet has it.
+    While a container waits for its restart, both are the run that ended last, as in a kubelet.
     """
-    told = _told(pod, container) or {}
-    state, attempt = told.get("state") or {}, int(told.get("restartCount", 0))
+    reported = _container_status_of(pod, container) or {}
+    state, attempt = reported.get("state") or {}, int(reported.get("restartCount", 0))
     is_told_of = state.get("running") is not None or state.get("terminated") is not None
     return attempt - 1 if is_previous and is_told_of else attempt
 
 
-def _told(pod: Document, container: str) -> Document | None:
+def _container_status_of(pod: Document, container: str) -> Document | None:
     status = pod.get("status") or {}
     return next((each for field in _LISTS for each in status.get(field) or () if each["name"] == container), None)
 
 
-class Kubelets(Protocol):
-    """Who has the logs."""
+class LogSource(Protocol):
+    """The owner of the containers."""
 
     def has_node(self, name: str) -> bool: ...
 
@@ -76,8 +76,8 @@ class Kubelets(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class AskedLog:
-    """Which part of a log was asked for."""
+class LogOptions:
+    """PodLogOptions of a request."""
 
     follows: bool = False
     is_previous: bool = False
@@ -88,11 +88,11 @@ class AskedLog:
     limit_bytes: int | None = None
 
 
-async def log_page(question: Question, client: Client, kubelets: Kubelets) -> Answer:
-    words = question.path.removeprefix(PATH).split("/")
-    if len(words) != 3 or not all(words):
+async def container_logs_page(request: PageRequest, client: Client, kubelets: LogSource) -> PageResponse:
+    parts = request.path.removeprefix(PATH).split("/")
+    if len(parts) != 3 or not all(parts):
         return not_found()
-    namespace, name, container = words
+    namespace, name, container = parts
     try:
         pod: Document = msgspec.json.decode(await client.get(POD, namespace, name))
     except NotFoundError:
@@ -103,42 +103,42 @@ async def log_page(question: Question, client: Client, kubelets: Kubelets) -> An
     if not any(each["name"] == container for field in _CONTAINERS for each in spec.get(field) or ()):
         return text(f'container "{container}" not found in pod "{name}"\n', 404)
     try:
-        return Answer(b"", stream=await kubelets.logs(pod, container, asked_log(question)))
+        return PageResponse(b"", stream=await kubelets.logs(pod, container, log_options(request)))
     except BadRequestError as error:
         return text(str(error), 400)
 
 
-def asked_log(question: Question) -> AskedLog:
+def log_options(request: PageRequest) -> LogOptions:
     """Raises `BadRequestError`."""
-    since_time = _word(question, "sinceTime") or None
+    since_time = _parameter(request, "sinceTime") or None
     if since_time is not None:
         try:
             parse_rfc3339(since_time)
         except TimestampError as error:
             raise BadRequestError(str(error)) from None
-    return AskedLog(
-        follows=_flag(question, "follow"),
-        is_previous=_flag(question, "previous"),
-        since_s=_number(question, "sinceSeconds", 1),
+    return LogOptions(
+        follows=_flag(request, "follow"),
+        is_previous=_flag(request, "previous"),
+        since_s=_number(request, "sinceSeconds", 1),
         since_time=since_time,
-        has_timestamps=_flag(question, "timestamps"),
-        tail_lines=_number(question, "tailLines", 0),
-        limit_bytes=_number(question, "limitBytes", 1),
+        has_timestamps=_flag(request, "timestamps"),
+        tail_lines=_number(request, "tailLines", 0),
+        limit_bytes=_number(request, "limitBytes", 1),
     )
 
 
-def _word(question: Question, name: str) -> str:
-    return (question.query.get(name) or [""])[0]
+def _parameter(request: PageRequest, name: str) -> str:
+    return (request.query.get(name) or [""])[0]
 
 
-def _flag(question: Question, name: str) -> bool:
-    return _word(question, name) in ("1", "t", "T", "true", "TRUE", "True")
+def _flag(request: PageRequest, name: str) -> bool:
+    return _parameter(request, name) in ("1", "t", "T", "true", "TRUE", "True")
 
 
-def _number(question: Question, name: str, least: int) -> int | None:
-    word = _word(question, name)
-    if not word:
+def _number(request: PageRequest, name: str, least: int) -> int | None:
+    text = _parameter(request, name)
+    if not text:
         return None
-    if not word.isdecimal() or int(word) < least:
-        raise BadRequestError(f"{name}: found {word!r}, wanted a number of at least {least}")
-    return int(word)
+    if not text.isdecimal() or int(text) < least:
+        raise BadRequestError(f"{name}: found {text!r}, wanted a number of at least {least}")
+    return int(text)

@@ -1,10 +1,10 @@
-"""Slots: what a worker knows of each container of its pod.
+"""Container records: what a pod worker knows of each container of its pod.
 
-Comes in   what the runtime tells
-Goes out   values that `plan` decides by, and `container_status` tells
+Input: container states from the runtime, or container statuses that an earlier kubelet wrote. Output: values that
+`pod_actions` and `pod_status` read.
 
- 1. `attempt` is the number of the run that goes on, or that went last; -1 if there was none.
- 2. `last` is how the run before this one ended; `state` may itself be an end.
+ 1. `attempt` is the number of the current or the last run; -1 before the first one.
+ 2. `last` is the end of the run before that; `state` may itself be an end.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _HAVING_RUN = (Running, Exited)
 _UNDER_WAY = (Running, Waiting)
 
 
-class Slot:
+class ContainerRecord:
     """One container of a pod."""
 
     __slots__ = (
@@ -33,13 +33,13 @@ class Slot:
         "backoff_s",
         "backoff_since_s",
         "container",
-        "hold",
         "image",
         "is_restart_wanted",
         "is_starting",
         "last",
         "role",
         "state",
+        "waiting",
     )
 
     def __init__(self, container: KubeletContainer, role: Role) -> None:
@@ -47,14 +47,14 @@ class Slot:
         self.role = role
         self.attempt = NEVER
         self.image = container.image
-        """With which it was started."""
+        """The image that the current run was started with."""
         self.state: ContainerState | None = None
         self.last: Exited | None = None
-        self.hold: Waiting | None = None
-        """Why it is not started again just now."""
+        self.waiting: Waiting | None = None
+        """The waiting state to report while the start is delayed."""
         self.is_starting = False
         self.is_restart_wanted = False
-        """Whether it was ended only to be started anew."""
+        """Whether it was stopped to be started again."""
         self.backoff_s = 0.0
         self.backoff_since_s = 0.0
 
@@ -63,19 +63,19 @@ class Slot:
         return isinstance(self.state, _HAVING_RUN) or self.last is not None
 
     @property
-    def told_attempt(self) -> int:
-        """Which run is told of: one that is only being started is not, but the one before it."""
+    def reported_attempt(self) -> int:
+        """The run to report: while a run is starting, the one before it."""
         is_new = not isinstance(self.state, Running) and (self.is_starting or not isinstance(self.state, Exited))
         return max(0, self.attempt - 1 if is_new else self.attempt)
 
     @property
-    def is_under_way(self) -> bool:
-        """Whether it runs, or was told to."""
+    def is_active(self) -> bool:
+        """Whether it runs or is starting."""
         return self.is_starting or isinstance(self.state, _UNDER_WAY)
 
     @property
-    def is_untouched(self) -> bool:
-        """Whether nothing was ever done about it."""
+    def is_new(self) -> bool:
+        """Whether it was never started."""
         return self.state is None and not self.is_starting
 
     @property
@@ -83,9 +83,9 @@ class Slot:
         return isinstance(self.state, Running)
 
 
-def slots_of(spec: KubeletPodSpec) -> dict[str, Slot]:
-    """Empty slots for all containers of a pod, those that go first in front."""
-    return {container.name: Slot(container, role) for container, role in containers_of(spec)}
+def container_records(spec: KubeletPodSpec) -> dict[str, ContainerRecord]:
+    """New records for all containers of a pod, init containers first."""
+    return {container.name: ContainerRecord(container, role) for container, role in containers_of(spec)}
 
 
 def containers_of(spec: KubeletPodSpec) -> list[tuple[KubeletContainer, Role]]:
@@ -99,44 +99,44 @@ def containers_of(spec: KubeletPodSpec) -> list[tuple[KubeletContainer, Role]]:
     return [*first, *containers, *((container, Role.EPHEMERAL) for container in spec.ephemeral_containers)]
 
 
-def recall(slots: dict[str, Slot], pod: KubeletPod) -> bool:
-    """Fill the slots with what an earlier kubelet told of the containers. Says whether there was such a kubelet."""
+def restore_records(records: dict[str, ContainerRecord], pod: KubeletPod) -> bool:
+    """Fill records from the container statuses that an earlier kubelet wrote. Returns whether there were any."""
     status = pod.status
     everything = (
         *status.init_container_statuses,
         *status.container_statuses,
         *status.ephemeral_container_statuses,
     )
-    for told in everything:
-        slot = slots.get(told.name)
-        if slot is not None:
-            _recall(slot, told)
+    for reported in everything:
+        record = records.get(reported.name)
+        if record is not None:
+            _restore_record(record, reported)
     return bool(everything)
 
 
-def _recall(slot: Slot, told: KubeletContainerStatus) -> None:
-    state, last = told.state, told.last_state.terminated
-    slot.last = _exited(last) if last is not None else None
+def _restore_record(record: ContainerRecord, reported: KubeletContainerStatus) -> None:
+    state, last = reported.state, reported.last_state.terminated
+    record.last = _exited(last) if last is not None else None
     if state.running is not None:
-        slot.state = Running(_seconds(state.running.started_at), told.ready, told.started is not False)
-        slot.attempt = told.restart_count
+        record.state = Running(_seconds(state.running.started_at), reported.ready, reported.started is not False)
+        record.attempt = reported.restart_count
     elif state.terminated is not None:
-        slot.state = _exited(state.terminated)
-        slot.attempt = told.restart_count
+        record.state = _exited(state.terminated)
+        record.attempt = reported.restart_count
     elif last is not None:
-        # It waited to be started again: that its last run has ended is all that matters.
-        slot.state, slot.last = _exited(last), None
-        slot.attempt = told.restart_count
+        # It waited for its restart: only the end of its last run matters.
+        record.state, record.last = _exited(last), None
+        record.attempt = reported.restart_count
 
 
-def _exited(told: TerminatedState) -> Exited:
+def _exited(reported: TerminatedState) -> Exited:
     return Exited(
-        told.exit_code,
-        _seconds(told.started_at),
-        _seconds(told.finished_at),
-        told.reason,
-        told.message,
-        told.signal,
+        reported.exit_code,
+        _seconds(reported.started_at),
+        _seconds(reported.finished_at),
+        reported.reason,
+        reported.message,
+        reported.signal,
     )
 
 

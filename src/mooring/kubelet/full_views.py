@@ -1,14 +1,10 @@
-"""Pods whole: what it takes to really run them, which a simulated kubelet never looks at.
+"""Pods with commands, environments, probes and volume sources, as the process runtime decodes them.
 
-Comes in   `v1` pods, config maps and secrets
-Goes out   `WholePod`, which is a `KubeletPod` with commands, environments, probes and the sources of its volumes
+They are separate classes because simulated kubelets decode every change of thousands of pods and never read these
+fields.
 
-A class of its own, because a fleet of thousands decodes each change of each pod: it does not pay for what only a
-kubelet with real processes reads.
-
- 1. Defaults are those of the API: a probe that says nothing has a period of 10 s and a threshold of 3.
- 2. Absent and empty differ where Kubernetes tells them apart (`value` and `valueFrom` do not: an empty value counts as
-    none).
+ 1. Defaults are those of the API: the period of a probe is 10 s, its failure threshold 3.
+ 2. An empty `value` of a variable counts as absent, as in Kubernetes.
 """
 
 from collections.abc import Mapping
@@ -21,11 +17,11 @@ from mooring.api.views.meta import ApiObject
 from mooring.api.views.volumes import Volume
 from mooring.kubelet.views import KubeletContainer, KubeletPod, KubeletPodSpec, VolumeMount
 
-# ---------------------------------------------------------------------------------------------- where values come from
+# Environment variables
 
 
 class ObjectSource(View):
-    """A whole config map or secret."""
+    """A reference to a ConfigMap or Secret."""
 
     name: str = ""
     optional: bool = False
@@ -73,7 +69,7 @@ class VariablesSource(View):
     secret_ref: ObjectSource | None = None
 
 
-# ------------------------------------------------------------------------------------------- what a container is asked
+# Probes and hooks
 
 
 class ExecAction(View):
@@ -123,7 +119,7 @@ class Lifecycle(View):
     stop_signal: str = ""
 
 
-class WholeProbe(Handler):
+class FullProbe(Handler):
     grpc: GRPCAction | None = None
     initial_delay_seconds: Int32 = 0
     period_seconds: Int32 = 10
@@ -133,7 +129,7 @@ class WholeProbe(Handler):
     termination_grace_period_seconds: Int64 | None = None
 
 
-# ------------------------------------------------------------------------------------------------------------- volumes
+# Volumes
 
 
 class KeyPath(View):
@@ -177,7 +173,7 @@ class ObjectProjection(ObjectSource):
 
 
 class Projection(View):
-    """One of the sources that make up a projected volume."""
+    """One source of a projected volume."""
 
     config_map: ObjectProjection | None = None
     secret: ObjectProjection | None = None
@@ -199,7 +195,7 @@ class HostPathVolume(View):
     type: str = ""
 
 
-class WholeVolume(Volume):
+class FullVolume(Volume):
     config_map: ConfigMapVolume | None = None
     secret: SecretVolume | None = None
     downward_api: DownwardVolume | None = field(default=None, name="downwardAPI")
@@ -208,16 +204,16 @@ class WholeVolume(Volume):
     host_path: HostPathVolume | None = None
 
 
-class WholeMount(VolumeMount):
+class FullMount(VolumeMount):
     sub_path: str = ""
     sub_path_expr: str = ""
 
 
-# ---------------------------------------------------------------------------------------------------------------- pods
+# Pods, ConfigMaps, Secrets
 
 
 class SecurityContext(View):
-    """As far as a process runtime has to refuse it."""
+    """The fields that the process runtime must reject."""
 
     run_as_user: Int64 | None = None
     run_as_non_root: bool | None = None
@@ -226,34 +222,34 @@ class SecurityContext(View):
 NO_SECURITY = SecurityContext()
 
 
-class WholeContainer(KubeletContainer):
+class FullContainer(KubeletContainer):
     command: tuple[str, ...] = ()
     args: tuple[str, ...] = ()
     working_dir: str = ""
     env: tuple[Variable, ...] = ()
     env_from: tuple[VariablesSource, ...] = ()
-    volume_mounts: tuple[WholeMount, ...] = ()
-    liveness_probe: WholeProbe | None = None
-    readiness_probe: WholeProbe | None = None
-    startup_probe: WholeProbe | None = None
+    volume_mounts: tuple[FullMount, ...] = ()
+    liveness_probe: FullProbe | None = None
+    readiness_probe: FullProbe | None = None
+    startup_probe: FullProbe | None = None
     lifecycle: Lifecycle | None = None
     termination_message_path: str = ""
     termination_message_policy: str = ""
     security_context: SecurityContext = NO_SECURITY
 
 
-class WholePodSpec(KubeletPodSpec):
-    containers: tuple[WholeContainer, ...] = ()
-    init_containers: tuple[WholeContainer, ...] = ()
-    ephemeral_containers: tuple[WholeContainer, ...] = ()
-    volumes: tuple[WholeVolume, ...] = ()
+class FullPodSpec(KubeletPodSpec):
+    containers: tuple[FullContainer, ...] = ()
+    init_containers: tuple[FullContainer, ...] = ()
+    ephemeral_containers: tuple[FullContainer, ...] = ()
+    volumes: tuple[FullVolume, ...] = ()
     service_account_name: str = ""
     enable_service_links: bool = True
     security_context: SecurityContext = NO_SECURITY
 
 
-class WholePod(KubeletPod):
-    spec: WholePodSpec = WholePodSpec()
+class FullPod(KubeletPod):
+    spec: FullPodSpec = FullPodSpec()
 
 
 class ConfigMap(ApiObject):

@@ -1,11 +1,12 @@
-"""One node: its pods, its addresses, and what is taken of it.
+"""The state of one node: its pods, resources in use, pod addresses, and the admission of pods.
 
-Comes in   the node as the API has it; pods that come and go
-Goes out   what the other pods take, for `admission`; free addresses
+Input: the Node object; pods that are admitted and removed. Output: whether a pod is admitted; addresses for pods.
 
- 1. What is taken is the sum over the pods that were admitted and are not over.
- 2. An address belongs to one pod at a time. Nodes have ranges of their own.
- 3. A silent node hears nothing and says nothing; its containers go on.
+ 1. Resources in use are the sum over admitted pods that are not terminated.
+ 2. The kubelet checks a new pod again: operating system, resources, node affinity, host ports, NoExecute taints. The
+    first failing check is reported, with reason and message of kubelet v1.36.
+ 3. Extended resources that the node does not list are not checked: a driver or the cluster manages them.
+ 4. Each node has its own address range. An address belongs to one pod at a time.
 """
 
 from __future__ import annotations
@@ -36,13 +37,13 @@ _POD_NETWORK_SIZE = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class Rejection:
     reason: str
     message: str
 
 
-class Room(NamedTuple):
-    """What a node has, and what is taken of it."""
+class NodeUsage(NamedTuple):
+    """The allocatable resources of a node, and what its pods use."""
 
     allocatable: Mapping[str, int]
     used: Mapping[str, int]
@@ -50,36 +51,36 @@ class Room(NamedTuple):
     ports: Sequence[HostPort] = ()
 
 
-def refusal_of(pod: KubeletPod, requests: Mapping[str, int], node: Node, room: Room) -> Refusal | None:
-    """Why a pod that requests so much cannot run on its node, beside what the others take there."""
+def check_admission(pod: KubeletPod, requests: Mapping[str, int], node: Node, room: NodeUsage) -> Rejection | None:
+    """Why the node cannot admit a pod with these requests; None if it can."""
     if pod.metadata.labels.get(_OS_LABEL, OPERATING_SYSTEM) != node.metadata.labels.get(_OS_LABEL, OPERATING_SYSTEM):
         text = "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label"
-        return Refusal("PodOSSelectorNodeLabelDoesNotMatch", text)
+        return Rejection("PodOSSelectorNodeLabelDoesNotMatch", text)
     if pod.spec.os is not None and pod.spec.os.name != OPERATING_SYSTEM:
-        return Refusal("PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS")
+        return Rejection("PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS")
     return (
-        lacking_resource(requests, room)
+        insufficient_resource(requests, room)
         or _wrong_node(pod, node)
         or _taken_port(pod, room.ports)
         or _evicting_taint(pod, node)
     )
 
 
-def lacking_resource(requests: Mapping[str, int], room: Room) -> Refusal | None:
-    """The first resource of which the node has not enough."""
+def insufficient_resource(requests: Mapping[str, int], room: NodeUsage) -> Rejection | None:
+    """The first resource that is insufficient."""
     allocatable, used = room.allocatable, room.used
     capacity = allocatable.get(PODS, 0)
     if room.pods + 1 > capacity:
         return _out_of(PODS, 1, room.pods, capacity)
-    lacking = [name for name, wanted in requests.items() if wanted and _is_lacking(name, wanted, room)]
-    if not lacking:
+    insufficient = [name for name, wanted in requests.items() if wanted and _is_lacking(name, wanted, room)]
+    if not insufficient:
         return None
-    name = next((name for name in (CPU, MEMORY, EPHEMERAL_STORAGE) if name in lacking), lacking[0])
+    name = next((name for name in (CPU, MEMORY, EPHEMERAL_STORAGE) if name in insufficient), insufficient[0])
     return _out_of(name, requests[name], used.get(name, 0), allocatable.get(name, 0))
 
 
 def host_ports_of(pod: KubeletPod) -> tuple[HostPort, ...]:
-    """The ports of the node that a pod takes."""
+    """The host ports of a pod."""
     staying = [container for container in pod.spec.init_containers if container.restart_policy == "Always"]
     return tuple(
         (port.protocol or "TCP", port.host_port, port.host_ip)
@@ -89,19 +90,19 @@ def host_ports_of(pod: KubeletPod) -> tuple[HostPort, ...]:
     )
 
 
-def _is_lacking(name: str, wanted: int, room: Room) -> bool:
+def _is_lacking(name: str, wanted: int, room: NodeUsage) -> bool:
     capacity = room.allocatable.get(name)
     if capacity is None and is_extended_resource(name):
         return False
     return wanted > (capacity or 0) - room.used.get(name, 0)
 
 
-def _out_of(name: str, requested: int, used: int, capacity: int) -> Refusal:
+def _out_of(name: str, requested: int, used: int, capacity: int) -> Rejection:
     text = f"Node didn't have enough resource: {name}, requested: {requested}, used: {used}, capacity: {capacity}"
-    return Refusal(f"OutOf{name}", text)
+    return Rejection(f"OutOf{name}", text)
 
 
-def _wrong_node(pod: KubeletPod, node: Node) -> Refusal | None:
+def _wrong_node(pod: KubeletPod, node: Node) -> Rejection | None:
     if not pod.spec.node_selector and pod.spec.affinity is None:
         return None
     if required_node_affinity(pod).matches(node.metadata.labels, node.metadata.name):
@@ -109,21 +110,21 @@ def _wrong_node(pod: KubeletPod, node: Node) -> Refusal | None:
     return _failed("NodeAffinity", "node(s) didn't match Pod's node affinity/selector")
 
 
-def _taken_port(pod: KubeletPod, ports: Sequence[HostPort]) -> Refusal | None:
+def _taken_port(pod: KubeletPod, ports: Sequence[HostPort]) -> Rejection | None:
     if ports and any(_collide(mine, other) for other in ports for mine in host_ports_of(pod)):
         return _failed("NodePorts", "node(s) didn't have free ports for the requested pod ports")
     return None
 
 
-def _evicting_taint(pod: KubeletPod, node: Node) -> Refusal | None:
+def _evicting_taint(pod: KubeletPod, node: Node) -> Rejection | None:
     for taint in node.spec.taints:
         if taint.effect == "NoExecute" and not is_tolerated(taint, pod.spec.tolerations):
             return _failed("TaintToleration", "node(s) had taints that the pod didn't tolerate")
     return None
 
 
-def _failed(predicate: str, why: str) -> Refusal:
-    return Refusal(predicate, f"Predicate {predicate} failed: {why}")
+def _failed(predicate: str, why: str) -> Rejection:
+    return Rejection(predicate, f"Predicate {predicate} failed: {why}")
 
 
 def _collide(mine: HostPort, other: HostPort) -> bool:
@@ -132,8 +133,8 @@ def _collide(mine: HostPort, other: HostPort) -> bool:
     return mine[2] == other[2] or mine[2] in _ANY_ADDRESSES or other[2] in _ANY_ADDRESSES
 
 
-class FleetNode:
-    """A place where pods run, simulated or for real."""
+class NodeState:
+    """One node, simulated or this machine."""
 
     __slots__ = (
         "_addresses_free",
@@ -144,12 +145,12 @@ class FleetNode:
         "host_ip",
         "index",
         "is_registered",
-        "is_silenced",
-        "latest",
+        "is_silent",
         "name",
+        "pods_by_uid",
         "used",
         "view",
-        "worked_on",
+        "worker_uids",
     )
 
     def __init__(self, name: str, index: int, address: str = "") -> None:
@@ -157,34 +158,34 @@ class FleetNode:
         self.index = index
         self.host_ip = address or node_address(index)
         self.view: Node | None = None
-        """As the API has it; None while it does not."""
+        """The Node object; None if it does not exist."""
         self.allocatable: Mapping[str, int] = {}
         self.is_registered = False
-        """Whether the API has ever had it: who deletes a node does not want it back."""
-        self.is_silenced = False
-        self.latest: dict[str, KubeletPod] = {}
-        """Its pods, as the API told them last, by uid."""
-        self.worked_on: dict[str, None] = {}
-        """The uids of the pods that have a worker."""
+        """Whether the Node object has ever existed. A node that a user deleted is not registered again."""
+        self.is_silent = False
+        self.pods_by_uid: dict[str, KubeletPod] = {}
+        """The latest version of its Pod objects."""
+        self.worker_uids: dict[str, None] = {}
+        """UIDs of pods that have a worker."""
         self.used: dict[str, int] = {}
         self._admitted: dict[str, Mapping[str, int]] = {}
         self._ports: dict[str, tuple[HostPort, ...]] = {}
-        """Of those pods that take any."""
-        self._addresses_made = 1  # the first of a range is the gateway's
+        """Host ports by pod, for pods that use any."""
+        self._addresses_made = 1  # the first address of a range is the gateway
         self._addresses_free: list[str] = []
 
     @property
     def pods(self) -> int:
-        """How many are admitted and not over."""
+        """The number of admitted pods that are not terminated."""
         return len(self._admitted)
 
-    def see(self, view: Node | None) -> None:
-        """The API has it so; or not any more."""
+    def observe(self, view: Node | None) -> None:
+        """The Node object changed, or was deleted (None)."""
         before, self.view = self.view, view
         if view is None:
             return
         self.is_registered = True
-        # An adopted node has an address already, and its pods have it in their statuses.
+        # An adopted node has an address, which the statuses of its pods contain.
         addresses = (each.address for each in view.status.addresses if each.type == INTERNAL_IP)
         self.host_ip = next(addresses, self.host_ip)
         if before is None or before.status.allocatable != view.status.allocatable:
@@ -192,20 +193,22 @@ class FleetNode:
 
     # ---------------------------------------------------------------------------------------------- resources
 
-    def refusal(self, pod: KubeletPod, requests: Mapping[str, int]) -> Refusal | None:
-        """Why a pod that requests so much cannot run here."""
+    def rejection(self, pod: KubeletPod, requests: Mapping[str, int]) -> Rejection | None:
+        """Why a pod with these requests cannot be admitted."""
         assert self.view is not None, f"node {self.name} is not known to the API"
         ports = [port for taken in self._ports.values() for port in taken] if self._ports else ()
-        return refusal_of(pod, requests, self.view, Room(self.allocatable, self.used, len(self._admitted), ports))
+        return check_admission(
+            pod, requests, self.view, NodeUsage(self.allocatable, self.used, len(self._admitted), ports)
+        )
 
-    def lacking(self, pod: KubeletPod, requests: Mapping[str, int]) -> Refusal | None:
-        """What is missing for a pod that is here already and requests another amount."""
+    def insufficient(self, pod: KubeletPod, requests: Mapping[str, int]) -> Rejection | None:
+        """The resource that is insufficient for an admitted pod with new requests."""
         own = self._admitted.get(pod.metadata.uid, {})
         used = {name: amount - own.get(name, 0) for name, amount in self.used.items()}
-        return lacking_resource(requests, Room(self.allocatable, used, self.pods - 1))
+        return insufficient_resource(requests, NodeUsage(self.allocatable, used, self.pods - 1))
 
-    def take(self, pod: KubeletPod, requests: Mapping[str, int]) -> None:
-        """Count a pod, with what it requests; instead of what was counted for it before."""
+    def reserve(self, pod: KubeletPod, requests: Mapping[str, int]) -> None:
+        """Count the requests of a pod, instead of those that were counted before."""
         uid = pod.metadata.uid
         self.release(uid)
         self._admitted[uid] = requests
@@ -215,7 +218,7 @@ class FleetNode:
             self.used[name] = self.used.get(name, 0) + amount
 
     def release(self, uid: str) -> bool:
-        """Count it no more; says whether it was counted."""
+        """Stop counting a pod. Returns whether it was counted."""
         taken = self._admitted.pop(uid, None)
         if taken is None:
             return False
@@ -232,7 +235,7 @@ class FleetNode:
         self._addresses_made += 1
         return pod_address(self.index, self._addresses_made)
 
-    def give_back(self, address: str) -> None:
+    def release_address(self, address: str) -> None:
         self._addresses_free.append(address)
 
 

@@ -1,9 +1,15 @@
-"""What a node says of itself: the Node that a kubelet registers, its status, its Lease.
+"""Node and Lease objects, and the heartbeats of all nodes.
 
-Comes in   the settings of a fleet, the name and number of a node, the time
-Goes out   bodies and patches, as JSON
+Input: settings, nodes that join and leave, the time. Output: Node and Lease documents; renewed leases every
+`lease_period_s`; node statuses every `status_period_s`, and when the stored status is wrong.
 
-Everything that looks like chance (boot id, machine id) is made from the name: the same node has the same, always.
+ 1. Leases are renewed one after another, evenly over the period, so that the API server sees a constant load. One timer
+    serves all nodes, at most every `TICK_S`.
+ 2. A silent node skips its turn and keeps its place.
+ 3. A missing lease is created. A node that was deleted renews no lease.
+ 4. A node whose conditions another client changed (the node lifecycle controller, for example) corrects them within
+    `CORRECTION_S`.
+ 5. Boot id, machine id and system uuid of a simulated node are derived from its name, so they are always the same.
 """
 
 from __future__ import annotations
@@ -18,16 +24,16 @@ from mooring.client.errors import AlreadyExistsError, ClientError, NotFoundError
 from mooring.client.interface import Client, PatchForm
 from mooring.kit.clock import Clock, format_rfc3339, format_rfc3339_micro
 from mooring.kit.tasks import TaskGroup
-from mooring.kubelet.node_state import FleetNode
-from mooring.kubelet.settings import VERSION, FleetSettings, HostFacts
-from mooring.kubelet.timers import Alarms
-from mooring.kubelet.write_queue import Outbox
+from mooring.kubelet.node_state import NodeState
+from mooring.kubelet.settings import VERSION, HostFacts, KubeletSettings
+from mooring.kubelet.timers import Timers
+from mooring.kubelet.write_queue import WriteQueue
 
 LEASE_NAMESPACE = "kube-node-lease"
 SILENT_ANNOTATION = "mooring.dev/silent"
-"""On a Node: "true" silences its kubelet until it is taken away."""
+"""On a Node: "true" silences its kubelet until the annotation is removed."""
 SIMULATED_ANNOTATION = "mooring.dev/simulated"
-"""On a Node that somebody else made: "true" asks the fleet to run its kubelet."""
+"""On a Node that another client created: "true" asks these kubelets to run it."""
 
 RUNTIME_VERSION = "mooring://1.36"
 
@@ -47,8 +53,8 @@ LEASES, STATUSES = "leases", "node statuses"
 logger = logging.getLogger(__name__)
 
 
-def node_body(node: FleetNode, settings: FleetSettings, wall_s: float) -> Document:
-    """The Node that a kubelet registers."""
+def node_document(node: NodeState, settings: KubeletSettings, wall_s: float) -> Document:
+    """The Node object that a kubelet registers."""
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -62,7 +68,7 @@ def node_body(node: FleetNode, settings: FleetSettings, wall_s: float) -> Docume
     }
 
 
-def node_labels(node: FleetNode, settings: FleetSettings) -> dict[str, str]:
+def node_labels(node: NodeState, settings: KubeletSettings) -> dict[str, str]:
     architecture = settings.shape.architecture
     labels = {
         "beta.kubernetes.io/arch": architecture,
@@ -79,8 +85,8 @@ def node_labels(node: FleetNode, settings: FleetSettings) -> dict[str, str]:
     return labels
 
 
-def node_status(node: FleetNode, settings: FleetSettings, wall_s: float) -> Document:
-    """All that a kubelet tells of its node."""
+def node_status(node: NodeState, settings: KubeletSettings, wall_s: float) -> Document:
+    """The complete status of a node."""
     now = format_rfc3339(wall_s)
     amounts = node_amounts(settings)
     return {
@@ -103,7 +109,7 @@ def node_status(node: FleetNode, settings: FleetSettings, wall_s: float) -> Docu
     }
 
 
-def node_amounts(settings: FleetSettings) -> dict[str, str]:
+def node_amounts(settings: KubeletSettings) -> dict[str, str]:
     shape = settings.shape
     return {
         "cpu": shape.cpu,
@@ -116,11 +122,8 @@ def node_amounts(settings: FleetSettings) -> dict[str, str]:
     }
 
 
-def heartbeat_patch(node: FleetNode, settings: FleetSettings, wall_s: float) -> Document:
-    """What a node tells now and then: that it is well, and what it is if the API has never heard of that.
-
-    A condition that somebody else changed meanwhile gets the time of its change back to ours.
-    """
+def heartbeat_patch(node: NodeState, settings: KubeletSettings, wall_s: float) -> Document:
+    """Heartbeat times; the complete status if the stored one is empty; conditions that another client changed."""
     view = node.view
     assert view is not None, f"node {node.name} is not known to the API"
     now = format_rfc3339(wall_s)
@@ -133,20 +136,20 @@ def heartbeat_patch(node: FleetNode, settings: FleetSettings, wall_s: float) -> 
         conditions.append(condition)
     patch: Document = {"status": {"conditions": conditions}}
     if not view.status.allocatable:
-        told = node_status(node, settings, wall_s)
-        patch["status"] = {**told, "conditions": conditions}
+        reported = node_status(node, settings, wall_s)
+        patch["status"] = {**reported, "conditions": conditions}
     return patch
 
 
-def is_well(node: FleetNode) -> bool:
-    """Whether the API has of a node what its kubelet would say."""
+def is_healthy(node: NodeState) -> bool:
+    """Whether the stored status is what the kubelet would write."""
     if node.view is None:
         return False
     known = {condition.type: condition.status for condition in node.view.status.conditions}
     return all(known.get(type) == status for type, status, _, _ in _HEALTHY) and bool(node.view.status.allocatable)
 
 
-def lease_body(node: FleetNode, settings: FleetSettings, wall_s: float) -> Document:
+def lease_document(node: NodeState, settings: KubeletSettings, wall_s: float) -> Document:
     metadata: Document = {"name": node.name, "namespace": LEASE_NAMESPACE}
     if node.view is not None:
         owner = {"apiVersion": "v1", "kind": "Node", "name": node.name, "uid": node.view.metadata.uid}
@@ -164,11 +167,11 @@ def lease_body(node: FleetNode, settings: FleetSettings, wall_s: float) -> Docum
 
 
 def renewal_patch(wall_s: float) -> Document:
-    """The smallest thing that keeps a lease: 5,000 nodes send 500 of them each second."""
+    """The smallest patch that renews a lease: 5,000 nodes send 500 of them per second."""
     return {"spec": {"renewTime": format_rfc3339_micro(wall_s)}}
 
 
-def _node_info(name: str, settings: FleetSettings) -> Document:
+def _node_info(name: str, settings: KubeletSettings) -> Document:
     if settings.host is not None:
         return _host_info(settings.host)
     identity = blake2b(name.encode(), digest_size=16).hexdigest()
@@ -203,70 +206,72 @@ def _host_info(host: HostFacts) -> Document:
 
 
 class Heartbeats:
-    """Of all nodes of a fleet."""
+    """Leases and statuses of all nodes."""
 
     def __init__(
         self,
         client: Client,
         clock: Clock,
-        alarms: Alarms,
-        settings: FleetSettings,
+        timers: Timers,
+        settings: KubeletSettings,
     ) -> None:
         self._client = client
         self._clock = clock
-        self._alarms = alarms
+        self._timers = timers
         self._settings = settings
-        self._nodes: dict[str, FleetNode] = {}
-        self._due: list[tuple[float, int, str, str]] = []  # when, a number that keeps the order, which node, what
+        self._nodes: dict[str, NodeState] = {}
+        self._due: list[tuple[float, int, str, str]] = []  # due time, sequence number, node, LEASES or STATUSES
         self._number = 0
         in_flight_max = settings.node_writes_in_flight_max
-        self._leases: Outbox[str] = Outbox(LEASES, self._renew, clock, alarms, in_flight_max=in_flight_max)
-        self._statuses: Outbox[str] = Outbox(STATUSES, self._tell_status, clock, alarms, in_flight_max=in_flight_max)
+        self._leases: WriteQueue[str] = WriteQueue(LEASES, self._renew, clock, timers, in_flight_max=in_flight_max)
+        self._statuses: WriteQueue[str] = WriteQueue(
+            STATUSES, self._write_status, clock, timers, in_flight_max=in_flight_max
+        )
 
     def start(self, group: TaskGroup) -> None:
         self._leases.start(group)
         self._statuses.start(group)
 
-    def add(self, node: FleetNode) -> None:
-        """From now on, say that it is alive; for the first time at once."""
+    def add(self, node: NodeState) -> None:
+        """Start heartbeats of a node, the first one at once."""
         if node.name in self._nodes:
             return
         self._nodes[node.name] = node
-        self._leases.put(node.name)
-        # Where it stands in the fleet decides when its turn is, not when it came: they all come at once.
+        self._leases.add(node.name)
+        # The turn of a node depends on its index, not on when it was added: all nodes are added at once.
         share, now_s = _share(node.index, self._settings.count), self._clock.now_s()
         for what, period_s in ((LEASES, self._settings.lease_period_s), (STATUSES, self._settings.status_period_s)):
             self._push(now_s + (share * period_s - now_s) % period_s, node.name, what)
-        self._wind()
+        self._schedule()
 
-    def remove(self, node: FleetNode) -> None:
+    def remove(self, node: NodeState) -> None:
         self._nodes.pop(node.name, None)
 
-    def correct(self, node: FleetNode) -> None:
-        """The API believes something else of it: say how it is."""
+    def correct(self, node: NodeState) -> None:
+        """The stored status is wrong: write it soon."""
         if node.name in self._nodes:
-            self._statuses.put_after(node.name, CORRECTION_S)
+            self._statuses.add_after(node.name, CORRECTION_S)
 
-    def wake(self, node: FleetNode) -> None:
-        """It was silent, and is not any more."""
-        self._leases.put(node.name)
-        self._statuses.put(node.name)
+    def wake(self, node: NodeState) -> None:
+        """The node is not silent any more: write lease and status now."""
+        self._leases.add(node.name)
+        self._statuses.add(node.name)
 
     def statistics(self) -> dict[str, dict[str, int]]:
         return {LEASES: self._leases.statistics(), STATUSES: self._statuses.statistics()}
 
-    # -------------------------------------------------------------------------------------------- whose turn
+    # Schedule
 
     def _push(self, due_s: float, name: str, what: str) -> None:
         self._number += 1
         heappush(self._due, (due_s, self._number, name, what))
 
-    def _wind(self) -> None:
+    def _schedule(self) -> None:
         if self._due:
             delay_s = max(TICK_S, self._due[0][0] - self._clock.now_s())
-            self._alarms.set("heartbeats", delay_s, self._ring)
+            self._timers.set("heartbeats", delay_s, self._fire)
 
-    def _ring(self) -> None:
+    def _fire(self) -> None:
         now_s = self._clock.now_s() + TICK_S / 2
         while self._due and self._due[0][0] <= now_s:
             due_s, _, name, what = heappop(self._due)
@@ -275,18 +280,18 @@ class Heartbeats:
                 continue
             is_lease = what == LEASES
             self._push(due_s + self._period_s(is_lease), name, what)
-            if not node.is_silenced:
-                (self._leases if is_lease else self._statuses).put(name)
-        self._wind()
+            if not node.is_silent:
+                (self._leases if is_lease else self._statuses).add(name)
+        self._schedule()
 
     def _period_s(self, is_lease: bool) -> float:
         return self._settings.lease_period_s if is_lease else self._settings.status_period_s
 
-    # ------------------------------------------------------------------------------------------------ telling
+    # Writes
 
     async def _renew(self, name: str) -> float | None:
         node = self._nodes.get(name)
-        if node is None or node.is_silenced:
+        if node is None or node.is_silent:
             return None
         patch = renewal_patch(self._clock.wall_s())
         try:
@@ -297,21 +302,21 @@ class Heartbeats:
             return _retry_s(error, f"the lease of {name}")
         return None
 
-    async def _create_lease(self, node: FleetNode) -> float | None:
-        body = lease_body(node, self._settings, self._clock.wall_s())
+    async def _create_lease(self, node: NodeState) -> float | None:
+        body = lease_document(node, self._settings, self._clock.wall_s())
         try:
             await self._client.create(LEASE, LEASE_NAMESPACE, body, is_answer_wanted=False)
         except AlreadyExistsError:
             return None
         except NotFoundError:
-            return RETRY_S  # the namespace is made by the API server, some time after its start
+            return RETRY_S  # the API server creates the namespace some time after its start
         except ClientError as error:
             return _retry_s(error, f"the lease of {node.name}")
         return None
 
-    async def _tell_status(self, name: str) -> float | None:
+    async def _write_status(self, name: str) -> float | None:
         node = self._nodes.get(name)
-        if node is None or node.is_silenced or node.view is None:
+        if node is None or node.is_silent or node.view is None:
             return None
         patch = heartbeat_patch(node, self._settings, self._clock.wall_s())
         try:
@@ -323,18 +328,18 @@ class Heartbeats:
         return None
 
 
-def needs_correction(node: FleetNode) -> bool:
-    """Whether the API believes of a node what its kubelet would not say."""
-    return not node.is_silenced and node.view is not None and not is_well(node)
+def needs_correction(node: NodeState) -> bool:
+    """Whether the stored status differs from what the kubelet would write."""
+    return not node.is_silent and node.view is not None and not is_healthy(node)
 
 
 def _share(index: int, count: int) -> float:
-    """Where in a period a node has its turn, from 0 to 1. The golden ratio spreads any number of adopted nodes."""
+    """The position of a node in a period, from 0 to 1. The golden ratio spreads any number of adopted nodes."""
     return index / count if index < count else index * GOLDEN_RATIO % 1.0
 
 
 def _retry_s(error: ClientError, what: str) -> float:
     if error.can_help_to_retry:
         return RETRY_S
-    logger.warning("%s is refused: %s", what, error)
+    logger.warning("writing %s failed: %s", what, error)
     return REFUSED_S

@@ -1,18 +1,15 @@
-"""The plan: which containers of a pod to start now, which to wait for, and whether the pod is through.
+"""Pod actions: which containers of a pod to start now, which starts to delay, and whether the pod is complete.
 
-Comes in   a pod, its slots, the time
-Goes out   `Plan`: what to start, what to hold back and until when, whether nothing will run any more
+Input: a pod, its container records, the time. Output: `PodActions`. The counterpart of kubelet's computePodActions.
 
-Init containers run one after the other, each to its success; sidecars from their turn on, and the next one waits only
-until they have come up; then all containers at once.
+Init containers run one after another, each until it succeeds. Sidecars start in their turn; the next container waits
+only until the sidecar has started. Then all containers start together.
 
- 1. A pod that has got as far as its containers never goes back to its init containers.
- 2. A container that failed is started at once the first time. Then it waits, counted from its end: 10 s, doubling to
-    300 s with each further start; a run of more than 600 s makes the next wait the first again. All as the kubelet
-    does it.
- 3. A pod is through when no container will run again: then its sidecars are stopped.
- 4. While all containers of a pod without others are on their way or run, there is nothing to do; while none has been
-    touched, all are to be started. Both are seen at one glance: nearly every look at a pod ends so.
+ 1. A pod whose containers have started never returns to its init containers.
+ 2. A failed container is restarted at once the first time. Then the back-off is 10 s, counted from its end, and
+    doubles up to 300 s with each restart. A run of more than 600 s resets it. All as in the kubelet.
+ 3. A pod is complete when no container will run again: then its sidecars are stopped.
+ 4. Two common cases are decided without computing the rest: all containers run or are starting; none was ever started.
 """
 
 from __future__ import annotations
@@ -21,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from mooring.api.durations import format_duration
-from mooring.kubelet.container_record import Slot
+from mooring.kubelet.container_record import ContainerRecord
 from mooring.kubelet.runtime import START_ERROR, Exited, Role, Running, Waiting
 from mooring.kubelet.views import KubeletContainer, KubeletPod, KubeletPodSpec
 
@@ -29,58 +26,58 @@ BACKOFF_S_INITIAL = 10.0
 BACKOFF_S_MAX = 300.0
 BACKOFF_RESET_S = 2 * BACKOFF_S_MAX
 RESTART_S = 1.0
-"""How long it takes a kubelet to see that a container has ended: it looks once a second."""
+"""The time until a kubelet notices that a container has ended: it relists containers every second."""
 
 ROUNDING_S = 0.001
-"""An alarm may ring that much too early: the wall clock and the loop's do not round alike."""
+"""A timer may fire that much early, because wall clock and loop clock round differently."""
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """Who is not started before that time, by the wall clock; and what is told of it meanwhile, if not how it ended."""
+class DelayedStart:
+    """A start that is delayed until `until_s` (wall clock), and the waiting state to report, if any."""
 
-    slot: Slot
+    record: ContainerRecord
     until_s: float
-    shown: Waiting | None = None
+    waiting: Waiting | None = None
 
 
 @dataclass(slots=True)
-class Plan:
+class PodActions:
     """What to do now."""
 
-    start: list[Slot] = field(default_factory=list)
-    held: list[Held] = field(default_factory=list)
-    is_through: bool = False
-    """Whether the containers have run for the last time."""
+    start: list[ContainerRecord] = field(default_factory=list)
+    delayed: list[DelayedStart] = field(default_factory=list)
+    is_complete: bool = False
+    """Whether no container will run again."""
 
 
-NOTHING = Plan()
-"""Shared: nobody adds to it."""
+NOTHING = PodActions()
+"""Shared; never modified."""
 
 
-def plan_of(pod: KubeletPod, slots: Iterable[Slot], now_s: float) -> Plan:
-    """What to do about a pod that is neither ended nor to end."""
-    spec, every = pod.spec, list(slots)
-    plan = _seen_at_a_glance(every)
+def compute_pod_actions(pod: KubeletPod, records: Iterable[ContainerRecord], now_s: float) -> PodActions:
+    """The actions for a pod that is not terminating."""
+    spec, every = pod.spec, list(records)
+    plan = _common_case(every)
     if plan is not None:
         return plan
-    plan = Plan()
-    containers = [slot for slot in every if slot.role is Role.CONTAINER]
-    first = [slot for slot in every if slot.role in (Role.INIT, Role.SIDECAR)]
-    is_initialized = any(slot.attempt >= 0 for slot in containers)
-    if not _plan_first(plan, pod, first, now_s, is_initialized):
+    plan = PodActions()
+    containers = [record for record in every if record.role is Role.CONTAINER]
+    first = [record for record in every if record.role in (Role.INIT, Role.SIDECAR)]
+    is_initialized = any(record.attempt >= 0 for record in containers)
+    if not _plan_init_containers(plan, pod, first, now_s, is_initialized):
         return plan
-    for slot in containers:
-        _plan_one(plan, pod, slot, now_s)
-    for slot in every:
-        if slot.role is Role.EPHEMERAL and slot.attempt < 0 and not slot.is_starting:
-            plan.start.append(slot)
-    plan.is_through = all(_has_ended(spec, slot) for slot in containers)
+    for record in containers:
+        _plan_container(plan, pod, record, now_s)
+    for record in every:
+        if record.role is Role.EPHEMERAL and record.attempt < 0 and not record.is_starting:
+            plan.start.append(record)
+    plan.is_complete = all(_has_ended(spec, record) for record in containers)
     return plan
 
 
 def should_restart(container: KubeletContainer, spec: KubeletPodSpec, code: int) -> bool:
-    """Whether a container that ended so is started again."""
+    """Whether a container that ended with this exit code is restarted."""
     if container.restart_policy is not None:
         for rule in container.restart_policy_rules:
             codes = rule.exit_codes
@@ -90,88 +87,92 @@ def should_restart(container: KubeletContainer, spec: KubeletPodSpec, code: int)
     return policy == "Always" or (policy == "OnFailure" and code != 0)
 
 
-def backed_off(slot: Slot, now_s: float) -> float:
-    """The time before which a container that has ended is not started again; it may be over."""
-    assert isinstance(slot.state, Exited), f"{slot.container.name} has not ended"
-    finished_s = slot.state.finished_s
-    if not slot.backoff_s or finished_s - slot.backoff_since_s > BACKOFF_RESET_S:
+def restart_allowed_s(record: ContainerRecord, now_s: float) -> float:
+    """The earliest time of a restart; it may be in the past."""
+    assert isinstance(record.state, Exited), f"{record.container.name} has not ended"
+    finished_s = record.state.finished_s
+    if not record.backoff_s or finished_s - record.backoff_since_s > BACKOFF_RESET_S:
         return now_s
-    return finished_s + slot.backoff_s
+    return finished_s + record.backoff_s
 
 
-def count_restart(slot: Slot, now_s: float) -> None:
-    """It is started again: lengthen its next wait."""
-    assert isinstance(slot.state, Exited), f"{slot.container.name} has not ended"
-    is_first = not slot.backoff_s or slot.state.finished_s - slot.backoff_since_s > BACKOFF_RESET_S
-    slot.backoff_s = BACKOFF_S_INITIAL if is_first else min(2 * slot.backoff_s, BACKOFF_S_MAX)
-    slot.backoff_since_s = now_s
+def count_restart(record: ContainerRecord, now_s: float) -> None:
+    """Count a restart: the next back-off is longer."""
+    assert isinstance(record.state, Exited), f"{record.container.name} has not ended"
+    is_first = not record.backoff_s or record.state.finished_s - record.backoff_since_s > BACKOFF_RESET_S
+    record.backoff_s = BACKOFF_S_INITIAL if is_first else min(2 * record.backoff_s, BACKOFF_S_MAX)
+    record.backoff_since_s = now_s
 
 
-def crash_loop(slot: Slot, pod: KubeletPod) -> Waiting:
-    """What is told of a container that waits to be started again."""
+def crash_loop_waiting(record: ContainerRecord, pod: KubeletPod) -> Waiting:
+    """The waiting state CrashLoopBackOff."""
     metadata = pod.metadata
     who = f"{metadata.name}_{metadata.namespace}({metadata.uid})"
-    wait = format_duration(int(slot.backoff_s))
-    return Waiting("CrashLoopBackOff", f"back-off {wait} restarting failed container={slot.container.name} pod={who}")
+    wait = format_duration(int(record.backoff_s))
+    return Waiting("CrashLoopBackOff", f"back-off {wait} restarting failed container={record.container.name} pod={who}")
 
 
-def never_ran(slot: Slot, pod: KubeletPod) -> Waiting | None:
-    """What is told of a container that could not be started and will be tried again: its end is its last state."""
-    state = slot.state
+def start_error_waiting(record: ContainerRecord, pod: KubeletPod) -> Waiting | None:
+    """The waiting state of a container that failed to start and will be retried."""
+    state = record.state
     if not isinstance(state, Exited) or state.reason != START_ERROR:
         return None
-    return Waiting("RunContainerError", state.message) if should_restart(slot.container, pod.spec, state.code) else None
+    return (
+        Waiting("RunContainerError", state.message) if should_restart(record.container, pod.spec, state.code) else None
+    )
 
 
-def _seen_at_a_glance(every: list[Slot]) -> Plan | None:
+def _common_case(every: list[ContainerRecord]) -> PodActions | None:
     are_under_way = are_untouched = bool(every)
-    for slot in every:
-        if slot.role is not Role.CONTAINER:
+    for record in every:
+        if record.role is not Role.CONTAINER:
             return None
-        are_under_way = are_under_way and slot.is_under_way
-        are_untouched = are_untouched and slot.is_untouched
+        are_under_way = are_under_way and record.is_active
+        are_untouched = are_untouched and record.is_new
     if are_under_way:
         return NOTHING
-    return Plan(start=every) if are_untouched else None
+    return PodActions(start=every) if are_untouched else None
 
 
-def _plan_first(plan: Plan, pod: KubeletPod, first: Sequence[Slot], now_s: float, is_initialized: bool) -> bool:
-    """Init containers and sidecars, in their order. Says whether the containers may run."""
-    for slot in first:
-        if slot.role is Role.SIDECAR:
-            _plan_one(plan, pod, slot, now_s)
-            if not is_initialized and not (isinstance(slot.state, Running) and slot.state.is_started):
+def _plan_init_containers(
+    plan: PodActions, pod: KubeletPod, first: Sequence[ContainerRecord], now_s: float, is_initialized: bool
+) -> bool:
+    """Init containers and sidecars, in order. Returns whether the containers may start."""
+    for record in first:
+        if record.role is Role.SIDECAR:
+            _plan_container(plan, pod, record, now_s)
+            if not is_initialized and not (isinstance(record.state, Running) and record.state.is_started):
                 return False
         elif not is_initialized:
-            if isinstance(slot.state, Exited) and slot.state.code == 0:
+            if isinstance(record.state, Exited) and record.state.code == 0:
                 continue
-            if isinstance(slot.state, Exited) and not should_restart(slot.container, pod.spec, slot.state.code):
-                plan.is_through = True
+            if isinstance(record.state, Exited) and not should_restart(record.container, pod.spec, record.state.code):
+                plan.is_complete = True
             else:
-                _plan_one(plan, pod, slot, now_s)
+                _plan_container(plan, pod, record, now_s)
             return False
     return True
 
 
-def _plan_one(plan: Plan, pod: KubeletPod, slot: Slot, now_s: float) -> None:
-    if slot.is_under_way:
+def _plan_container(plan: PodActions, pod: KubeletPod, record: ContainerRecord, now_s: float) -> None:
+    if record.is_active:
         return
-    if not isinstance(slot.state, Exited):
-        plan.start.append(slot)
+    if not isinstance(record.state, Exited):
+        plan.start.append(record)
         return
-    if _has_ended(pod.spec, slot):
+    if _has_ended(pod.spec, record):
         return
-    seen_s = slot.state.finished_s + RESTART_S
-    free_s = backed_off(slot, now_s)
+    seen_s = record.state.finished_s + RESTART_S
+    free_s = restart_allowed_s(record, now_s)
     if now_s < seen_s - ROUNDING_S:
-        plan.held.append(Held(slot, seen_s))
+        plan.delayed.append(DelayedStart(record, seen_s))
     elif now_s < free_s - ROUNDING_S:
-        plan.held.append(Held(slot, free_s, crash_loop(slot, pod)))
+        plan.delayed.append(DelayedStart(record, free_s, crash_loop_waiting(record, pod)))
     else:
-        plan.start.append(slot)
+        plan.start.append(record)
 
 
-def _has_ended(spec: KubeletPodSpec, slot: Slot) -> bool:
-    if not isinstance(slot.state, Exited) or slot.is_starting or slot.is_restart_wanted:
+def _has_ended(spec: KubeletPodSpec, record: ContainerRecord) -> bool:
+    if not isinstance(record.state, Exited) or record.is_starting or record.is_restart_wanted:
         return False
-    return slot.role is not Role.SIDECAR and not should_restart(slot.container, spec, slot.state.code)
+    return record.role is not Role.SIDECAR and not should_restart(record.container, spec, record.state.code)

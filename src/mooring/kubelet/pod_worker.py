@@ -1,15 +1,15 @@
-"""The worker: one pod on its node, from the first sight of it to its end.
+"""The pod worker: one pod on its node, from admission to termination.
 
-Comes in   the pod, whenever the API tells it; what the runtime tells of its containers; alarms
-Goes out   to the runtime: start, stop; to the outbox: "my status changed"
+Input: the Pod object when it changes; container states from the runtime; timers. Output: calls of the runtime (start,
+stop); "the status changed" to the write queue; events.
 
-             admitted              all containers through, deleted, too late
-    new ────────────────> running ───────────────────────────────────────────> stopping ──> over
-     └── turned away, or over already ────────────────────────────────────────────────────────^
+             admitted              all containers complete, deleted, deadline exceeded
+    new ────────────────> RUNNING ────────────────────────────────────────────────────> TERMINATING ──> TERMINATED
+     └── rejected, or already terminal ────────────────────────────────────────────────────────────────────^
 
- 1. What runs and why is decided by `plan`; what is told, by `statuses`. The worker only carries it out.
- 2. A pod that is over never runs again. Its room on the node is free from that moment.
- 3. A pod is deleted from the API only after its end has been written there, and only this very pod (by uid).
+ 1. `pod_actions` decides what to start, `pod_status` what to report. The worker acts.
+ 2. A terminated pod never runs again. Its resources are free from then on.
+ 3. A pod is deleted from the API only after its final status was written, and by its uid.
  4. Containers are stopped before the sidecars that serve them.
 """
 
@@ -22,12 +22,12 @@ from enum import Enum
 from mooring.api.document import Document
 from mooring.api.resources import fit_filter_requests
 from mooring.kit.clock import Clock, format_rfc3339, parse_rfc3339
-from mooring.kubelet.container_record import Slot, containers_of, recall, slots_of
-from mooring.kubelet.node_state import FleetNode
-from mooring.kubelet.pod_actions import count_restart, never_ran, plan_of
+from mooring.kubelet.container_record import ContainerRecord, container_records, containers_of, restore_records
+from mooring.kubelet.node_state import NodeState
+from mooring.kubelet.pod_actions import compute_pod_actions, count_restart, start_error_waiting
 from mooring.kubelet.pod_status import (
     FAILED,
-    OVER,
+    TERMINAL_PHASES,
     PodFacts,
     phase_of,
     rejected_status,
@@ -35,9 +35,9 @@ from mooring.kubelet.pod_status import (
     stamp_conditions,
     status_of,
 )
-from mooring.kubelet.resize import Resizing
+from mooring.kubelet.resize import PodResize
 from mooring.kubelet.runtime import ContainerState, Exited, Role, Running, Runtime, Waiting
-from mooring.kubelet.timers import Alarms
+from mooring.kubelet.timers import Timers
 from mooring.kubelet.views import KubeletPod
 
 DEADLINE_REASON = "DeadlineExceeded"
@@ -49,353 +49,358 @@ UNKNOWN_END = Exited(
 _BEFORE_SANDBOX = ("ContainerCreating", "PodInitializing")
 
 
-class Step(Enum):
+class WorkerState(Enum):
     """How far a pod has come."""
 
     RUNNING = "running"
-    STOPPING = "stopping"
-    OVER = "over"
+    TERMINATING = "terminating"
+    TERMINATED = "terminated"
 
 
 @dataclass(frozen=True, slots=True)
-class Services:
-    """What every worker of a fleet uses."""
+class WorkerContext:
+    """What all pod workers share."""
 
     runtime: Runtime
     clock: Clock
-    alarms: Alarms
-    tell_changed: Callable[[str], None]
-    """The status of the pod with that uid is another now."""
-    tell_event: Callable[[KubeletPod, bool, str, str], None]
-    """Something happened to a pod: is it a warning, its reason and message."""
-    tell_released: Callable[[FleetNode], None]
-    """There is more room on a node."""
+    timers: Timers
+    status_changed: Callable[[str], None]
+    """Called with the uid of a pod whose status changed."""
+    record_event: Callable[[KubeletPod, bool, str, str], None]
+    """Called with a pod, whether the event is a warning, its reason and message."""
+    resources_released: Callable[[NodeState], None]
+    """Called when a pod released resources of a node."""
 
 
 class PodWorker:
     """One pod."""
 
-    def __init__(self, pod: KubeletPod, node: FleetNode, services: Services) -> None:
+    def __init__(self, pod: KubeletPod, node: NodeState, services: WorkerContext) -> None:
         self.pod = pod
         self.node = node
         self.uid = pod.metadata.uid
-        self.step = Step.RUNNING
-        self.written = b""
-        """The status that was written last, at `written_revision`. As JSON: as dictionaries, those of 10,000 pods would
-        keep the garbage collector busy."""
-        self.written_revision = 0
-        self.is_let_go = False
-        """Whether the API was told that it can let go of the pod; others (finalizers) may still hold it there."""
+        self.state = WorkerState.RUNNING
+        self.last_status = b""
+        """The status that was written last, at `last_status_revision`. As JSON: as dictionaries, the statuses of 10,000
+        pods would slow the garbage collector down."""
+        self.last_status_revision = 0
+        self.is_deletion_sent = False
+        """Whether the deletion was sent. Finalizers may keep the object."""
         self._services = services
-        self._slots = slots_of(pod.spec)
-        self._resizing = Resizing(services.runtime, services.tell_event)
+        self._records = container_records(pod.spec)
+        self._resizing = PodResize(services.runtime, services.record_event)
         self._address = ""
         self._start_time = ""
         self._phase = pod.status.phase or "Pending"
-        self._why = ("", "")
+        self._reason_and_message = ("", "")
         self._is_rejected = False
-        self._asked_to_stop: frozenset[str] = frozenset()
-        self._ends_s = 0.0
-        self._is_looking = False
-        self._is_look_wanted = False
+        self._stop_requested: frozenset[str] = frozenset()
+        self._kill_deadline_s = 0.0
+        self._is_syncing = False
+        self._is_sync_requested = False
         self._transitions = {
             condition.type: (condition.status, condition.last_transition_time or "")
             for condition in pod.status.conditions
         }
 
-    # --------------------------------------------------------------------------------------- what the API says
+    # Changes
 
     def begin(self) -> None:
-        """The pod is seen for the first time."""
+        """Admit the pod, or continue what an earlier kubelet started."""
         pod, now_s = self.pod, self._services.clock.wall_s()
         self._start_time = pod.status.start_time or format_rfc3339(now_s)
-        if pod.status.phase in OVER:
-            self._why = (pod.status.reason, pod.status.message)
-            self.step = Step.OVER
-            self._tell_if_to_be_deleted()
+        if pod.status.phase in TERMINAL_PHASES:
+            self._reason_and_message = (pod.status.reason, pod.status.message)
+            self.state = WorkerState.TERMINATED
+            self._request_deletion()
             return
         requests = fit_filter_requests(pod)
-        refusal = self.node.refusal(pod, requests) if not pod.status.start_time else None
-        if refusal is not None:
-            self._reject(refusal.reason, refusal.message)
+        rejection = self.node.rejection(pod, requests) if not pod.status.start_time else None
+        if rejection is not None:
+            self._reject(rejection.reason, rejection.message)
             return
-        self.node.take(pod, requests)
+        self.node.reserve(pod, requests)
         self._resizing.grant(pod)
-        self._address = self.node.host_ip if self._shares_host else pod.status.pod_ip or self.node.new_address()
-        self._take_over()
-        if not self._ends(pod):
+        self._address = self.node.host_ip if self._uses_host_network else pod.status.pod_ip or self.node.new_address()
+        self._restore()
+        if not self._check_termination(pod):
             self.sync()
             if pod.status.start_time:
-                # Somebody may have said otherwise while nobody was here; and only who has written sees what comes.
-                self._services.tell_changed(self.uid)
+                # Another client may have changed the status in the meantime.
+                self._services.status_changed(self.uid)
 
     @property
-    def _shares_host(self) -> bool:
-        """Whether it has no network of its own."""
+    def _uses_host_network(self) -> bool:
+        """Whether the pod has the address of the node."""
         return self.pod.spec.host_network or self._services.runtime.is_real
 
     def update(self, pod: KubeletPod) -> None:
-        """The pod as the API tells it now."""
+        """The Pod object changed."""
         before, self.pod = self.pod, pod
-        if self.step is Step.OVER:
-            self._tell_if_to_be_deleted()
+        if self.state is WorkerState.TERMINATED:
+            self._request_deletion()
             return
-        if self._ends(pod):
+        if self._check_termination(pod):
             return
         if pod.metadata.generation != before.metadata.generation:
-            self._adjust()
-            self._services.tell_changed(self.uid)
+            self._apply_spec()
+            self._services.status_changed(self.uid)
             self.sync()
-        elif self._is_told_otherwise():
-            self._services.tell_changed(self.uid)
+        elif self._is_status_overwritten():
+            self._services.status_changed(self.uid)
 
-    def _ends(self, pod: KubeletPod) -> bool:
-        """Whether the API wants it to end, or takes it for ended; then it is being stopped."""
+    def _check_termination(self, pod: KubeletPod) -> bool:
+        """Start the termination of a deleted or terminal pod. Returns whether it terminates."""
         if pod.metadata.deletion_timestamp is not None:
             self._terminate(float(pod.metadata.deletion_grace_period_seconds or 0))
             return True
-        if pod.status.phase in OVER:
-            # Somebody else says that it is over, and that is never taken back.
-            self._why = (pod.status.reason, pod.status.message)
+        if pod.status.phase in TERMINAL_PHASES:
+            # Another client set a terminal phase, which is final.
+            self._reason_and_message = (pod.status.reason, pod.status.message)
             self._terminate(GRACE_S)
             return True
         return False
 
-    def vanish(self) -> None:
-        """The API has it no more."""
-        self._leave_node()
-        self.step = Step.OVER
+    def remove(self) -> None:
+        """The Pod object was deleted."""
+        self._release_node()
+        self.state = WorkerState.TERMINATED
         self._services.runtime.forget(self.uid)
-        self._services.alarms.cancel(("worker", self.uid))
+        self._services.timers.cancel(("worker", self.uid))
 
     def container_changed(self, name: str, attempt: int, state: ContainerState) -> None:
-        """The runtime tells of a container."""
-        slot = self._slots.get(name)
-        if slot is None or attempt != slot.attempt or self.step is Step.OVER:
+        """The runtime reports the state of a container."""
+        record = self._records.get(name)
+        if record is None or attempt != record.attempt or self.state is WorkerState.TERMINATED:
             return
-        if isinstance(slot.state, Exited):
-            slot.last = slot.state
-        if slot.is_starting and isinstance(state, Running):
-            self._services.tell_event(self.pod, False, "Started", "Container started")
-        slot.state, slot.is_starting = state, False
-        slot.hold = never_ran(slot, self.pod) if isinstance(state, Exited) else None
-        self._services.tell_changed(self.uid)
-        if not self._is_what_is_wanted(slot):
+        if isinstance(record.state, Exited):
+            record.last = record.state
+        if record.is_starting and isinstance(state, Running):
+            self._services.record_event(self.pod, False, "Started", "Container started")
+        record.state, record.is_starting = state, False
+        record.waiting = start_error_waiting(record, self.pod) if isinstance(state, Exited) else None
+        self._services.status_changed(self.uid)
+        if not self._is_what_is_wanted(record):
             self.sync()
 
-    def _is_what_is_wanted(self, slot: Slot) -> bool:
-        """Whether a container has come up for which nobody waits: nothing follows from that."""
-        is_up = slot.role is Role.CONTAINER and slot.is_running
-        return is_up and self.step is Step.RUNNING and self.pod.spec.active_deadline_seconds is None
+    def _is_what_is_wanted(self, record: ContainerRecord) -> bool:
+        """Whether a container has started and no action depends on it."""
+        is_up = record.role is Role.CONTAINER and record.is_running
+        return is_up and self.state is WorkerState.RUNNING and self.pod.spec.active_deadline_seconds is None
 
     def consider_resize(self) -> None:
-        """There is more room on the node."""
-        if self._resizing.pending is not None and self.step is Step.RUNNING:
+        """Resources of the node were released: retry a pending resize."""
+        if self._resizing.pending is not None and self.state is WorkerState.RUNNING:
             self._resize()
-            self._services.tell_changed(self.uid)
+            self._services.status_changed(self.uid)
 
-    # ------------------------------------------------------------------------------------------- what follows
+    # Sync
 
     def sync(self) -> None:
-        """Do what is to be done now, and set the alarm for what is to be done later."""
-        # A runtime may tell at once what came of a start: that is looked at when this look is over.
-        self._is_look_wanted = True
-        if self._is_looking:
+        """Do what is due now, and set the timer for the next action."""
+        # A runtime may report a state during `start`: it is handled after the current pass.
+        self._is_sync_requested = True
+        if self._is_syncing:
             return
-        self._is_looking = True
-        while self._is_look_wanted:
-            self._is_look_wanted = False
-            if self.step is Step.STOPPING:
-                self._go_on_stopping()
-            elif self.step is Step.RUNNING:
-                self._look()
-        self._is_looking = False
+        self._is_syncing = True
+        while self._is_sync_requested:
+            self._is_sync_requested = False
+            if self.state is WorkerState.TERMINATING:
+                self._sync_terminating()
+            elif self.state is WorkerState.RUNNING:
+                self._sync_running()
+        self._is_syncing = False
 
-    def _look(self) -> None:
+    def _sync_running(self) -> None:
         now_s = self._services.clock.wall_s()
         deadline_s = self._deadline_s()
         if deadline_s is not None and now_s >= deadline_s:
-            self._why = (DEADLINE_REASON, DEADLINE_MESSAGE)
-            self._services.tell_event(self.pod, False, DEADLINE_REASON, DEADLINE_MESSAGE)
+            self._reason_and_message = (DEADLINE_REASON, DEADLINE_MESSAGE)
+            self._services.record_event(self.pod, False, DEADLINE_REASON, DEADLINE_MESSAGE)
             self._terminate(self._grace_s())
             return
-        plan = plan_of(self.pod, self._slots.values(), now_s)
-        for held in plan.held:
-            self._hold(held.slot, held.shown)
-        due_s = min((held.until_s for held in plan.held), default=deadline_s)
+        plan = compute_pod_actions(self.pod, self._records.values(), now_s)
+        for delayed in plan.delayed:
+            self._delay_start(delayed.record, delayed.waiting)
+        due_s = min((delayed.until_s for delayed in plan.delayed), default=deadline_s)
         if due_s is not None:
             due_s = min(due_s, deadline_s) if deadline_s is not None else due_s
-            self._services.alarms.set(("worker", self.uid), due_s - now_s, self.sync)
-        for slot in plan.start:
-            self._start(slot, now_s)
-        if plan.is_through:
+            self._services.timers.set(("worker", self.uid), due_s - now_s, self.sync)
+        for record in plan.start:
+            self._start(record, now_s)
+        if plan.is_complete:
             self._terminate(self._grace_s())
 
-    def _start(self, slot: Slot, now_s: float) -> None:
-        if isinstance(slot.state, Exited):
-            count_restart(slot, now_s)
-        slot.attempt += 1
-        slot.hold = None
-        slot.is_starting, slot.is_restart_wanted = True, False
-        slot.image = slot.container.image
-        self._services.tell_event(self.pod, False, "Created", "Container created")
-        self._services.runtime.start(self.pod, slot.container, slot.role, slot.attempt)
+    def _start(self, record: ContainerRecord, now_s: float) -> None:
+        if isinstance(record.state, Exited):
+            count_restart(record, now_s)
+        record.attempt += 1
+        record.waiting = None
+        record.is_starting, record.is_restart_wanted = True, False
+        record.image = record.container.image
+        self._services.record_event(self.pod, False, "Created", "Container created")
+        self._services.runtime.start(self.pod, record.container, record.role, record.attempt)
 
-    def _hold(self, slot: Slot, shown: Waiting | None) -> None:
-        if shown is None or slot.hold == shown:
+    def _delay_start(self, record: ContainerRecord, waiting: Waiting | None) -> None:
+        if waiting is None or record.waiting == waiting:
             return
-        slot.hold = shown
+        record.waiting = waiting
         metadata = self.pod.metadata
         who = f"{metadata.name}_{metadata.namespace}({metadata.uid})"
-        message = f"Back-off restarting failed container {slot.container.name} in pod {who}"
-        self._services.tell_event(self.pod, True, "BackOff", message)
-        self._services.tell_changed(self.uid)
+        message = f"Back-off restarting failed container {record.container.name} in pod {who}"
+        self._services.record_event(self.pod, True, "BackOff", message)
+        self._services.status_changed(self.uid)
 
-    def _adjust(self) -> None:
-        """The spec is another: new containers, other images, other amounts."""
+    def _apply_spec(self) -> None:
+        """The spec changed: new containers, other images, other resources."""
         for container, role in containers_of(self.pod.spec):
-            slot = self._slots.get(container.name)
-            if slot is None:
-                self._slots[container.name] = Slot(container, role)
+            record = self._records.get(container.name)
+            if record is None:
+                self._records[container.name] = ContainerRecord(container, role)
                 continue
-            slot.container = container
-            if container.image != slot.image and slot.is_running and role in (Role.CONTAINER, Role.SIDECAR):
-                self._start_again(slot)
+            record.container = container
+            if container.image != record.image and record.is_running and role in (Role.CONTAINER, Role.SIDECAR):
+                self._start_again(record)
         self._resize()
 
     def _resize(self) -> None:
-        for slot in self._resizing.consider(self.pod, self.node, self._slots.values()):
-            self._start_again(slot)
+        for record in self._resizing.consider(self.pod, self.node, self._records.values()):
+            self._start_again(record)
 
-    def _start_again(self, slot: Slot) -> None:
-        slot.is_restart_wanted = True
-        self._services.runtime.stop(self.uid, slot.container.name, self._grace_s())
+    def _start_again(self, record: ContainerRecord) -> None:
+        record.is_restart_wanted = True
+        self._services.runtime.stop(self.uid, record.container.name, self._grace_s())
 
-    def _take_over(self) -> None:
-        """Go on with what an earlier kubelet began."""
-        if not recall(self._slots, self.pod):
+    def _restore(self) -> None:
+        """Continue with containers that an earlier kubelet started."""
+        if not restore_records(self._records, self.pod):
             return
-        for slot in self._slots.values():
-            if slot.state is not None:
-                self._services.runtime.adopt(self.pod, slot.container, slot.role, slot.attempt, slot.state)
+        for record in self._records.values():
+            if record.state is not None:
+                self._services.runtime.adopt(self.pod, record.container, record.role, record.attempt, record.state)
 
-    # ------------------------------------------------------------------------------------------------ the end
+    # Termination
 
     def _terminate(self, grace_s: float) -> None:
         now_s = self._services.clock.now_s()
-        is_sooner = now_s + grace_s < self._ends_s
-        if self.step is Step.STOPPING and not is_sooner:
+        is_sooner = now_s + grace_s < self._kill_deadline_s
+        if self.state is WorkerState.TERMINATING and not is_sooner:
             return
-        self.step = Step.STOPPING
-        self._ends_s = now_s + grace_s
-        self._asked_to_stop = frozenset()
-        self._services.alarms.cancel(("worker", self.uid))
+        self.state = WorkerState.TERMINATING
+        self._kill_deadline_s = now_s + grace_s
+        self._stop_requested = frozenset()
+        self._services.timers.cancel(("worker", self.uid))
         self.sync()
 
-    def _go_on_stopping(self) -> None:
-        slots = list(self._slots.values())
-        for slot in slots:
-            if slot.is_starting:
-                slot.is_starting = False
-                self._ask_to_stop(slot)
-        running = [slot for slot in slots if slot.is_running]
+    def _sync_terminating(self) -> None:
+        records = list(self._records.values())
+        for record in records:
+            if record.is_starting:
+                record.is_starting = False
+                self._stop_container(record)
+        running = [record for record in records if record.is_running]
         if not running:
             self._end()
             return
-        for slot in [slot for slot in running if slot.role is not Role.SIDECAR] or running:
-            self._ask_to_stop(slot)
+        for record in [record for record in running if record.role is not Role.SIDECAR] or running:
+            self._stop_container(record)
 
-    def _ask_to_stop(self, slot: Slot) -> None:
-        name = slot.container.name
-        if name in self._asked_to_stop:
+    def _stop_container(self, record: ContainerRecord) -> None:
+        name = record.container.name
+        if name in self._stop_requested:
             return
-        self._asked_to_stop |= {name}
-        if slot.is_running:
-            self._services.tell_event(self.pod, False, "Killing", f"Stopping container {name}")
-        grace_s = max(0.0, self._ends_s - self._services.clock.now_s())
+        self._stop_requested |= {name}
+        if record.is_running:
+            self._services.record_event(self.pod, False, "Killing", f"Stopping container {name}")
+        grace_s = max(0.0, self._kill_deadline_s - self._services.clock.now_s())
         self._services.runtime.stop(self.uid, name, grace_s)
 
     def _end(self) -> None:
-        self.step = Step.OVER
+        self.state = WorkerState.TERMINATED
         has_started = not self.pod.spec.init_containers or any(
-            slot.has_run for slot in self._slots.values() if slot.role is Role.CONTAINER
+            record.has_run for record in self._records.values() if record.role is Role.CONTAINER
         )
-        for slot in self._slots.values():
-            if has_started and slot.role is Role.CONTAINER and not isinstance(slot.state, Exited):
-                slot.state = UNKNOWN_END
-        self._leave_node()
-        self._services.tell_changed(self.uid)
+        for record in self._records.values():
+            if has_started and record.role is Role.CONTAINER and not isinstance(record.state, Exited):
+                record.state = UNKNOWN_END
+        self._release_node()
+        self._services.status_changed(self.uid)
 
     def _reject(self, reason: str, message: str) -> None:
         self._is_rejected = True
-        self._why = (reason, message)
-        self.step = Step.OVER
-        self._services.tell_event(self.pod, True, reason, message)
-        self._services.tell_changed(self.uid)
+        self._reason_and_message = (reason, message)
+        self.state = WorkerState.TERMINATED
+        self._services.record_event(self.pod, True, reason, message)
+        self._services.status_changed(self.uid)
 
-    def _leave_node(self) -> None:
-        self._services.alarms.cancel(("worker", self.uid))
+    def _release_node(self) -> None:
+        self._services.timers.cancel(("worker", self.uid))
         if self.node.release(self.uid):
-            if self._address and not self._shares_host:
-                self.node.give_back(self._address)
-            self._services.tell_released(self.node)
+            if self._address and not self._uses_host_network:
+                self.node.release_address(self._address)
+            self._services.resources_released(self.node)
 
-    # ------------------------------------------------------------------------------------------ what is told
+    # Status
 
     @property
-    def is_to_be_deleted(self) -> bool:
-        """Whether the API is to be told that it can let go of it."""
-        return self.step is Step.OVER and self.pod.metadata.deletion_timestamp is not None and not self.is_let_go
+    def needs_deletion(self) -> bool:
+        """Whether to delete the Pod object."""
+        return (
+            self.state is WorkerState.TERMINATED
+            and self.pod.metadata.deletion_timestamp is not None
+            and not self.is_deletion_sent
+        )
 
     def status(self) -> Document:
-        """The status to be written now."""
+        """The status to write now."""
         now = format_rfc3339(self._services.clock.wall_s())
         if self._is_rejected:
-            return rejected_status(self.pod, *self._why, self._start_time)
-        slots = list(self._slots.values())
-        self._phase = self._phase_now(slots)
-        why = self._why if self._phase in OVER else ("", "")
-        has_sandbox = self._has_sandbox(slots)
+            return rejected_status(self.pod, *self._reason_and_message, self._start_time)
+        records = list(self._records.values())
+        self._phase = self._phase_now(records)
+        why = self._reason_and_message if self._phase in TERMINAL_PHASES else ("", "")
+        has_sandbox = self._has_sandbox(records)
         address = self._address if has_sandbox or self.pod.spec.host_network else ""
-        has_sandbox = has_sandbox and self.step is not Step.OVER
+        has_sandbox = has_sandbox and self.state is not WorkerState.TERMINATED
         place = (self.node.host_ip, address, self._start_time)
         facts = PodFacts(self._phase, *place, has_sandbox, *why, resize=self._resizing.conditions)
-        status = status_of(self.pod, slots, facts, self._resizing.allocated)
+        status = status_of(self.pod, records, facts, self._resizing.allocated)
         self._transitions = stamp_conditions(status, self._transitions, now)
         return status
 
-    def _phase_now(self, slots: list[Slot]) -> str:
-        if self._phase in OVER:
+    def _phase_now(self, records: list[ContainerRecord]) -> str:
+        if self._phase in TERMINAL_PHASES:
             return self._phase
-        is_over = self.step is Step.OVER
-        phase = phase_of(self.pod.spec, slots, is_ending=is_over)
+        is_over = self.state is WorkerState.TERMINATED
+        phase = phase_of(self.pod.spec, records, is_ending=is_over)
         if not is_over:
-            # It may have failed for good, but what still runs is first to end.
-            return self._phase if phase in OVER else phase
-        if self.pod.status.phase in OVER:
+            # A terminal phase is reported only when nothing runs any more.
+            return self._phase if phase in TERMINAL_PHASES else phase
+        if self.pod.status.phase in TERMINAL_PHASES:
             return self.pod.status.phase
-        return FAILED if phase not in OVER or self._why[0] else phase
+        return FAILED if phase not in TERMINAL_PHASES or self._reason_and_message[0] else phase
 
-    def _has_sandbox(self, slots: list[Slot]) -> bool:
-        for slot in slots:
-            if slot.has_run or (isinstance(slot.state, Waiting) and slot.state.reason not in _BEFORE_SANDBOX):
+    def _has_sandbox(self, records: list[ContainerRecord]) -> bool:
+        for record in records:
+            if record.has_run or (isinstance(record.state, Waiting) and record.state.reason not in _BEFORE_SANDBOX):
                 return True
         return False
 
-    def _is_told_otherwise(self) -> bool:
-        """Whether somebody else changed a condition of ours: a node that came back was taken for lost."""
-        if not self.written or revision_number(self.pod.metadata.resource_version) < self.written_revision:
+    def _is_status_overwritten(self) -> bool:
+        """Whether another client changed a condition of the kubelet, as the node lifecycle controller does for a lost
+        node."""
+        if not self.last_status or revision_number(self.pod.metadata.resource_version) < self.last_status_revision:
             return False
-        told = {condition.type: condition.status for condition in self.pod.status.conditions}
-        is_otherwise = any(told.get(type) != status for type, (status, _) in self._transitions.items())
+        reported = {condition.type: condition.status for condition in self.pod.status.conditions}
+        is_otherwise = any(reported.get(type) != status for type, (status, _) in self._transitions.items())
         gates = self.pod.spec.readiness_gates
         if is_otherwise:
-            self.written = b""
+            self.last_status = b""
         return is_otherwise or bool(gates)
 
-    def _tell_if_to_be_deleted(self) -> None:
-        if self.is_to_be_deleted:
-            self._services.tell_changed(self.uid)
+    def _request_deletion(self) -> None:
+        if self.needs_deletion:
+            self._services.status_changed(self.uid)
 
     def _deadline_s(self) -> float | None:
         seconds = self.pod.spec.active_deadline_seconds

@@ -1,11 +1,11 @@
-"""The status writer: brings what is true of pods to the API, and lets ended ones go.
+"""The status manager: writes pod statuses to the API, and deletes terminated pods.
 
-Comes in   from the outbox: a pod whose status changed
-Goes out   one patch with what differs; then, for a pod that has ended and is to go, its deletion
+Input: the uid of a pod whose status changed, from the write queue. Output: one patch with the difference; then, for a
+terminated pod with a deletion timestamp, its deletion.
 
- 1. Only this very pod is meant: the patch and the deletion name its uid. Another one of its name is left alone.
- 2. What is not known to the API any more needs no status. A status that breaks a rule is logged, not repeated.
- 3. Nothing is written for a silent node. What changed meanwhile is written when it is heard again.
+ 1. Patch and deletion carry the uid of the pod: another pod of the same name is not affected.
+ 2. A pod that does not exist needs no status. A status that validation rejects is logged, not retried.
+ 3. Nothing is written for a silent node. The changes are written after it wakes.
 """
 
 import logging
@@ -23,9 +23,9 @@ from mooring.kubelet.pod_worker import PodWorker
 
 RETRY_S = 2.0
 REFUSED_S = 30.0
-"""How long to wait after a refusal that the same request will hardly change: we may not write, for instance."""
+"""The delay after an error that a retry will hardly change, such as a missing permission."""
 
-ECHOES_MAX = 10_000
+OWN_WRITES_MAX = 10_000
 _UNKNOWN = object()
 
 logger = logging.getLogger(__name__)
@@ -46,52 +46,52 @@ _decode = msgspec.json.Decoder(Document).decode
 _read_answer = msgspec.json.Decoder(_Answer).decode
 
 
-class Echoes:
-    """The revisions of our own writes, until the watch tells them."""
+class OwnWrites:
+    """Resource versions of status writes whose watch events are still to come."""
 
     def __init__(self) -> None:
         self._revisions: dict[str, None] = {}
 
     def expect(self, revision: str) -> None:
-        if len(self._revisions) >= ECHOES_MAX:
+        if len(self._revisions) >= OWN_WRITES_MAX:
             del self._revisions[next(iter(self._revisions))]
         self._revisions[revision] = None
 
     def take(self, revision: str) -> bool:
-        """Whether that was one of ours."""
+        """Whether this event was caused by a write of the kubelets. Forgets it."""
         return self._revisions.pop(revision, _UNKNOWN) is None
 
 
-class StatusWriter:
-    """For all pods of a fleet."""
+class StatusManager:
+    """Writes the statuses of all pods of the kubelets."""
 
-    def __init__(self, client: Client, workers: Mapping[str, PodWorker], echoes: Echoes) -> None:
+    def __init__(self, client: Client, workers: Mapping[str, PodWorker], own_writes: OwnWrites) -> None:
         self._client = client
         self._workers = workers
-        self._echoes = echoes
+        self._own_writes = own_writes
 
     async def send(self, uid: str) -> float | None:
-        """Write the status of a pod. Returns after how many seconds to try again, if that can help."""
+        """Write the status of a pod. Returns the seconds after which to retry, or None."""
         worker = self._workers.get(uid)
-        if worker is None or worker.node.is_silenced:
+        if worker is None or worker.node.is_silent:
             return None
         try:
             await self._write(worker)
-            if worker.is_to_be_deleted:
+            if worker.needs_deletion:
                 await self._delete(worker)
         except NotFoundError:
             return None
         except InvalidError as error:
-            logger.warning("the status of %s is refused: %s", worker.pod.key, error)
+            logger.warning("writing the status of pod %s failed: %s", worker.pod.key, error)
             return None
         except ClientError as error:
-            # A conflict too: if another pod has its name by now, the watch will say so, and there is nothing to send.
+            # A conflict as well: if another pod has this name, its watch event removes the worker.
             return _retry_s(error, worker)
         return None
 
     async def _write(self, worker: PodWorker) -> None:
         status = worker.status()
-        patch = status_patch(status, _decode(worker.written) if worker.written else {})
+        patch = status_patch(status, _decode(worker.last_status) if worker.last_status else {})
         if not patch:
             return
         metadata = worker.pod.metadata
@@ -99,20 +99,22 @@ class StatusWriter:
         answer = await self._client.patch(
             POD, metadata.namespace, metadata.name, body, form=PatchForm.STRATEGIC, subresource="status"
         )
-        worker.written = _encode(status)
-        told = _read_answer(answer).metadata
-        worker.written_revision = revision_number(told.resource_version)
-        if (told.generation, told.deletion_timestamp) == (metadata.generation, metadata.deletion_timestamp):
-            self._echoes.expect(told.resource_version)  # it tells nothing that the worker has not seen
+        worker.last_status = _encode(status)
+        reported = _read_answer(answer).metadata
+        worker.last_status_revision = revision_number(reported.resource_version)
+        if (reported.generation, reported.deletion_timestamp) == (metadata.generation, metadata.deletion_timestamp):
+            self._own_writes.expect(
+                reported.resource_version
+            )  # the event contains nothing that the worker does not know
 
     async def _delete(self, worker: PodWorker) -> None:
         metadata = worker.pod.metadata
         await self._client.delete(POD, metadata.namespace, metadata.name, Deletion(grace_s=0, uid=metadata.uid))
-        worker.is_let_go = True
+        worker.is_deletion_sent = True
 
 
 def _retry_s(error: ClientError, worker: PodWorker) -> float:
     if error.can_help_to_retry or isinstance(error, ConflictError):
         return max(RETRY_S, (error.retry_after_s or 0.0) if isinstance(error, StatusError) else 0.0)
-    logger.warning("the status of %s is refused: %s", worker.pod.key, error)
+    logger.warning("writing the status of pod %s failed: %s", worker.pod.key, error)
     return REFUSED_S

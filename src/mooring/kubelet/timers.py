@@ -1,14 +1,14 @@
-"""Alarms: everything that is due later, in one heap with one timer.
+"""Timers: calls at a later time, in one heap with one timer of the event loop.
 
-Comes in   keys, each with a delay and what to do then
-Goes out   the calls, in the order of their times; those of the same time in the order in which they were set
+Input: keys, each with a delay and an action. Output: calls in the order of their times; with equal times in the order
+in which they were set.
 
-A fleet waits for a hundred thousand things at once: stages, backoffs, deadlines. A task or a timer for each would cost
-more than what they wait for.
+The kubelets wait for up to a hundred thousand events at once (stages, back-offs, deadlines). A task or a loop timer for
+each would cost more than the action.
 
- 1. A key has one alarm. Setting it again moves it.
- 2. Alarms that are due together are rung together, before anybody else has a turn.
- 3. An action that fails is logged and costs nobody else his alarm.
+ 1. A key has one timer. Setting it again replaces it.
+ 2. Timers that are due together fire together, before other callbacks run.
+ 3. An action that raises is logged and does not affect other timers.
 """
 
 from __future__ import annotations
@@ -26,44 +26,44 @@ logger = logging.getLogger(__name__)
 Action: TypeAlias = Callable[[], None]
 
 
-class _Alarm(NamedTuple):
+class _Timer(NamedTuple):
     due_s: float
     action: Action
 
 
-class Alarms:
-    """One for a fleet. Used on a running loop only."""
+class Timers:
+    """The timers of all kubelets of a process. Used on a running loop only."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._heap: KeyedHeap[Hashable, _Alarm] = KeyedHeap.ordered_by(_due)
+        self._heap: KeyedHeap[Hashable, _Timer] = KeyedHeap.ordered_by(_due)
         self._timer: asyncio.TimerHandle | None = None
         self._timer_due_s = 0.0
-        self._is_ringing = False
+        self._is_firing = False
 
     def __len__(self) -> int:
         return len(self._heap)
 
     def set(self, key: Hashable, delay_s: float, action: Action) -> None:
-        """Call `action` after the delay, and not at any other time that was set for the key before."""
+        """Call `action` after the delay. Replaces an earlier timer of the key."""
         due_s = self._clock.now_s() + max(0.0, delay_s)
-        self._heap.put(key, _Alarm(due_s, action))
+        self._heap.put(key, _Timer(due_s, action))
         if self._timer is None or due_s < self._timer_due_s:
-            self._wind()
+            self._schedule()
 
     def cancel(self, key: Hashable) -> None:
         self._heap.delete(key)
 
     def close(self) -> None:
-        """Ring no more."""
+        """Cancel all timers."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         self._heap = KeyedHeap.ordered_by(_due)
 
-    def _wind(self) -> None:
+    def _schedule(self) -> None:
         earliest = self._heap.peek()
-        if earliest is None or self._is_ringing:
+        if earliest is None or self._is_firing:
             return
         due_s = earliest[1].due_s
         if self._timer is not None:
@@ -72,12 +72,12 @@ class Alarms:
             self._timer.cancel()
         self._timer_due_s = due_s
         delay_s = max(0.0, due_s - self._clock.now_s())
-        self._timer = asyncio.get_running_loop().call_later(delay_s, self._ring)
+        self._timer = asyncio.get_running_loop().call_later(delay_s, self._fire)
 
-    def _ring(self) -> None:
+    def _fire(self) -> None:
         self._timer = None
-        self._is_ringing = True
-        # The alarm's own time counts as come: a clock and a loop may differ by a rounding.
+        self._is_firing = True
+        # The due time counts as reached: clock and loop may differ by a rounding error.
         now_s = max(self._clock.now_s(), self._timer_due_s)
         while (earliest := self._heap.peek()) is not None and earliest[1].due_s <= now_s:
             key, alarm = earliest
@@ -85,10 +85,10 @@ class Alarms:
             try:
                 alarm.action()
             except Exception:
-                logger.exception("what was to be done for %r failed", key)
-        self._is_ringing = False
-        self._wind()
+                logger.exception("the timer action of %r failed", key)
+        self._is_firing = False
+        self._schedule()
 
 
-def _due(alarm: _Alarm) -> float:
+def _due(alarm: _Timer) -> float:
     return alarm.due_s

@@ -1,13 +1,12 @@
-"""The outbox: what is to be written to the API, so many at a time.
+"""A queue of keys to be written to the API, with a limit on requests in flight.
 
-Comes in   keys of what changed (`put`, which never waits)
-Goes out   calls of `send`, which writes what is true of the key at that moment
+Input: keys of changed objects (`add` never waits). Output: calls of `send`, which writes the current state of a key.
 
- 1. A key waits at most once: whatever changes while it waits goes out in one request.
- 2. A key is sent by one at a time. If it changes meanwhile, it is sent again after that.
- 3. `send` answers with the seconds after which it is to be tried again, or None if all is well.
- 4. At most `in_flight_max` are on their way. With a client that never suspends, others get their turn after each
-    `SENT_IN_A_ROW`.
+ 1. A key is queued at most once: changes that happen while it waits are written with one request.
+ 2. A key is sent by one worker at a time. If it changes meanwhile, it is sent again afterwards.
+ 3. `send` returns the seconds after which to retry, or None.
+ 4. At most `in_flight_max` keys are in flight. A worker yields after `WRITES_PER_TURN` keys, because a loopback client
+    never suspends.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from typing import Generic, TypeVar
 
 from mooring.kit.clock import Clock
 from mooring.kit.tasks import TaskGroup
-from mooring.kubelet.timers import Alarms
+from mooring.kubelet.timers import Timers
 
-SENT_IN_A_ROW = 16
-FAILED_S = 5.0
-"""How long a key waits after an error that nobody expected."""
+WRITES_PER_TURN = 16
+ERROR_RETRY_S = 5.0
+"""The delay of a key after an unexpected exception."""
 
 logger = logging.getLogger(__name__)
 
@@ -38,36 +37,36 @@ class _State(Enum):
     CHANGED = "in flight, and changed meanwhile"
 
 
-class Outbox(Generic[Key]):
-    """Keys on their way out."""
+class WriteQueue(Generic[Key]):
+    """Keys that wait to be written."""
 
     def __init__(
         self,
         name: str,
         send: Callable[[Key], Awaitable[float | None]],
         clock: Clock,
-        alarms: Alarms,
+        timers: Timers,
         *,
         in_flight_max: int,
     ) -> None:
-        assert in_flight_max > 0, f"outbox {name!r} with {in_flight_max} hands would never be emptied"
+        assert in_flight_max > 0, f"write queue {name!r} has {in_flight_max} workers"
         self.name = name
         self._send = send
         self._clock = clock
-        self._alarms = alarms
+        self._timers = timers
         self._in_flight_max = in_flight_max
         self._waiting: deque[Key] = deque()
         self._states: dict[Key, _State] = {}
         self._in_flight = 0
         self._idle: deque[asyncio.Future[None]] = deque()
         self._drained: asyncio.Future[None] | None = None
-        self._put = self._sent = self._failed = 0
+        self._added = self._sent = self._failed = 0
 
-    def put(self, key: Key) -> None:
-        """It changed: have it written."""
+    def add(self, key: Key) -> None:
+        """The object of the key changed: write it."""
         state = self._states.get(key)
         if state is None:
-            self._put += 1
+            self._added += 1
             self._states[key] = _State.WAITING
             self._waiting.append(key)
             if self._idle:
@@ -75,16 +74,16 @@ class Outbox(Generic[Key]):
         elif state is not _State.WAITING:
             self._states[key] = _State.CHANGED
 
-    def put_after(self, key: Key, delay_s: float) -> None:
-        self._alarms.set((self.name, key), delay_s, lambda: self.put(key))
+    def add_after(self, key: Key, delay_s: float) -> None:
+        self._timers.set((self.name, key), delay_s, lambda: self.add(key))
 
     def start(self, group: TaskGroup) -> None:
-        """Begin to write, in background tasks of the group."""
+        """Start the workers, as background tasks of the group."""
         for number in range(self._in_flight_max):
             group.start_background(self._work(), name=f"{self.name} {number}")
 
     async def wait_empty(self) -> None:
-        """Until nothing waits and nothing is on its way."""
+        """Wait until nothing is queued or in flight."""
         while self._states:
             if self._drained is None or self._drained.done():
                 self._drained = asyncio.get_running_loop().create_future()
@@ -94,7 +93,7 @@ class Outbox(Generic[Key]):
         return {
             "waiting": len(self._waiting),
             "in_flight": self._in_flight,
-            "put": self._put,
+            "put": self._added,
             "sent": self._sent,
             "failed": self._failed,
         }
@@ -109,27 +108,27 @@ class Outbox(Generic[Key]):
             key = self._waiting.popleft()
             self._states[key] = _State.IN_FLIGHT
             self._in_flight += 1
-            retry_s: float | None = FAILED_S
+            retry_s: float | None = ERROR_RETRY_S
             try:
                 retry_s = await self._send(key)
                 self._sent += 1
             except Exception:
-                logger.exception("%s: %s could not be written", self.name, key)
+                logger.exception("%s: writing %s failed", self.name, key)
             finally:
                 self._in_flight -= 1
                 state = self._states.pop(key)
             self._settle(key, retry_s, state)
             sent += 1
-            if sent % SENT_IN_A_ROW == 0:
+            if sent % WRITES_PER_TURN == 0:
                 await self._clock.wait(0)
 
     def _settle(self, key: Key, retry_s: float | None, state: _State) -> None:
-        """It was sent, or could not be: is it to be sent again?"""
+        """Decide whether the key is sent again."""
         if retry_s is not None:
             self._failed += 1
-            self.put_after(key, retry_s)
+            self.add_after(key, retry_s)
         elif state is _State.CHANGED:
-            self.put(key)
+            self.add(key)
         if not self._states and self._drained is not None and not self._drained.done():
             self._drained.set_result(None)
 

@@ -1,7 +1,8 @@
-"""Pages about the process itself: its flags, how long it runs, its configuration.
+"""Health endpoints (/healthz, /livez, /readyz) and pages about the process (/flagz, /statusz, /configz).
 
-Comes in   flags as text, a version, times
-Goes out   the answers of /flagz, /statusz and /configz
+1. A failing health page names the failing check, not the cause: the page is public. The cause is in the log, and on
+   the page of the check, which is not public.
+2. Texts are those of Kubernetes.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
-from mooring.serving.pages import Answer, Question, as_json, text
+from mooring.serving.pages import PageRequest, PageResponse, as_json, text
 
 Check = Callable[[], str]
-"""What is wrong; empty if nothing is."""
+"""Returns what is wrong, or an empty text."""
 
 logger = logging.getLogger(__name__)
 _WARNING = (
@@ -28,9 +29,9 @@ def ping() -> str:
     return ""
 
 
-def health_pages(pages: Mapping[str, Mapping[str, Check]]) -> dict[str, Callable[[Question], Answer]]:
-    """From the checks of each page (`readyz`) to what is served where. A page without any has `ping`."""
-    served: dict[str, Callable[[Question], Answer]] = {}
+def health_pages(pages: Mapping[str, Mapping[str, Check]]) -> dict[str, Callable[[PageRequest], PageResponse]]:
+    """Pages by path, from the checks of each page (`readyz`). A page without checks has `ping`."""
+    served: dict[str, Callable[[PageRequest], PageResponse]] = {}
     for name, given in pages.items():
         checks = dict(given) or {"ping": ping}
         served[f"/{name}"] = _page(name, checks)
@@ -39,20 +40,20 @@ def health_pages(pages: Mapping[str, Mapping[str, Check]]) -> dict[str, Callable
     return served
 
 
-def _page(name: str, checks: Mapping[str, Check]) -> Callable[[Question], Answer]:
-    return lambda question: health_answer(name, checks, question)
+def _page(name: str, checks: Mapping[str, Check]) -> Callable[[PageRequest], PageResponse]:
+    return lambda request: health_answer(name, checks, request)
 
 
-def _check_page(look: Check) -> Callable[[Question], Answer]:
-    def answer(question: Question) -> Answer:
+def _check_page(look: Check) -> Callable[[PageRequest], PageResponse]:
+    def answer(request: PageRequest) -> PageResponse:
         wrong = look()
         return text(f"internal server error: {wrong}\n", 500) if wrong else text("ok")
 
     return answer
 
 
-def health_answer(name: str, checks: Mapping[str, Check], question: Question) -> Answer:
-    excluded = {each for value in question.query.get("exclude", ()) for each in value.split(",") if each}
+def health_answer(name: str, checks: Mapping[str, Check], request: PageRequest) -> PageResponse:
+    excluded = {each for value in request.query.get("exclude", ()) for each in value.split(",") if each}
     unknown = sorted(excluded - set(checks))
     lines, failures = [], []
     for check, look in checks.items():
@@ -69,21 +70,21 @@ def health_answer(name: str, checks: Mapping[str, Check], question: Question) ->
     if failures:
         logger.info("%s check failed: %s", name, "; ".join(failures))
         return text(f"{''.join(lines)}{name} check failed\n", 500)
-    if not question.has("verbose"):
+    if not request.has("verbose"):
         return text("ok")
     return text(f"{''.join(lines)}{name} check passed\n")
 
 
-def flags_page(component: str, flags: Mapping[str, str]) -> Answer:
-    """Every flag with its value, in the order of the names."""
+def flags_page(component: str, flags: Mapping[str, str]) -> PageResponse:
+    """All flags with their values, sorted by name."""
     lines = [f"{name}={value}" for name, value in sorted(flags.items())]
     return text(f"\n{component} flagz\n{_WARNING}\n" + "\n".join(lines) + "\n")
 
 
 def status_page(
     component: str, *, started_wall_s: float, up_s: float, version: str, emulates: str, paths: Sequence[str]
-) -> Answer:
-    """When it started, for how long it runs, and what it is."""
+) -> PageResponse:
+    """Start time, uptime and versions."""
     started = datetime.fromtimestamp(started_wall_s, UTC).strftime("%a %b %e %H:%M:%S UTC %Y")
     minutes, seconds = divmod(int(up_s), 60)
     hours, minutes = divmod(minutes, 60)
@@ -99,5 +100,5 @@ def status_page(
     return text(f"\n{component} statusz\n{_WARNING}\n\n" + "\n".join(lines) + "\n")
 
 
-def configuration_page(configuration: Mapping[str, object]) -> Answer:
+def configuration_page(configuration: Mapping[str, object]) -> PageResponse:
     return as_json({"componentconfig": configuration})

@@ -1,8 +1,4 @@
-"""Answers: what is sent back, as values.
-
-Comes in   what a page has to say, or why a request is refused
-Goes out   `Answer`: a code, a content type and a body, as kube-scheduler words them
-"""
+"""Requests and responses of pages, and the error responses of Kubernetes."""
 
 from __future__ import annotations
 
@@ -16,8 +12,8 @@ BINARY = "application/octet-stream"
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What a request is answered with."""
+class PageResponse:
+    """The response to a request."""
 
     body: bytes
     code: int = 200
@@ -25,12 +21,12 @@ class Answer:
     file_name: str = ""
     """For downloads."""
     stream: AsyncIterator[bytes] | None = None
-    """Instead of a body: what comes when it comes."""
+    """A body of unknown length, instead of `body`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """A request, as far as pages read it."""
+class PageRequest:
+    """The part of a request that pages read."""
 
     method: str
     path: str
@@ -42,39 +38,39 @@ class Question:
         return name in self.query
 
     def number(self, name: str, default: float) -> float:
-        """A number of the query; the default if it is absent or none."""
+        """A number of the query; the default if it is absent or invalid."""
         try:
             return float(self.query[name][0])
         except (KeyError, IndexError, ValueError):
             return default
 
 
-def text(content: str, code: int = 200) -> Answer:
-    return Answer(content.encode(), code)
+def text(content: str, code: int = 200) -> PageResponse:
+    return PageResponse(content.encode(), code)
 
 
-def as_json(content: object) -> Answer:
-    return Answer(json.dumps(content, ensure_ascii=False).encode(), content_type=JSON)
+def as_json(content: object) -> PageResponse:
+    return PageResponse(json.dumps(content, ensure_ascii=False).encode(), content_type=JSON)
 
 
-def not_found() -> Answer:
+def not_found() -> PageResponse:
     return text("404 page not found\n", 404)
 
 
-def unauthorized() -> Answer:
+def unauthorized() -> PageResponse:
     return _status("Unauthorized", "Unauthorized", 401)
 
 
-def forbidden(user: str, verb: str, path: str, reason: str = "") -> Answer:
+def forbidden(user: str, verb: str, path: str, reason: str = "") -> PageResponse:
     message = f'forbidden: User "{_harmless(user)}" cannot {_harmless(verb)} path "{_harmless(path)}"'
     return _status(f"{message}: {reason}" if reason else message, "Forbidden", 403, details={})
 
 
-def failed(message: str) -> Answer:
+def failed(message: str) -> PageResponse:
     return _status(f"Internal error occurred: {message}", "InternalError", 500)
 
 
-def _status(message: str, reason: str, code: int, details: object | None = None) -> Answer:
+def _status(message: str, reason: str, code: int, details: object | None = None) -> PageResponse:
     status: dict[str, object] = {
         "kind": "Status",
         "apiVersion": "v1",
@@ -86,9 +82,9 @@ def _status(message: str, reason: str, code: int, details: object | None = None)
     if details is not None:
         status["details"] = details
     status["code"] = code
-    return Answer(json.dumps(status, indent=2).encode(), code, JSON)
+    return PageResponse(json.dumps(status, indent=2).encode(), code, JSON)
 
 
 def _harmless(text: str) -> str:
-    """As Kubernetes: nothing that a browser might take for markup."""
+    """Escapes HTML, as Kubernetes does."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

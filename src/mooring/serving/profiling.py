@@ -1,17 +1,17 @@
-"""Profiles of the running process, under the addresses that Go programs have them.
+"""Profiles of the running process, at the paths of Go programs, in pprof format.
 
-    /debug/pprof/                 what there is
-    /debug/pprof/profile          CPU: for `seconds` (30) the stacks of the main thread, weighed by the CPU they took
-    /debug/pprof/heap, allocs     memory: what was allocated within `seconds` (10) and is still there, by stack
-    /debug/pprof/goroutine        the tasks that are alive, and where they wait; as text
-    /debug/pprof/cmdline          how the process was started
+   /debug/pprof/                 index
+   /debug/pprof/profile          CPU: stacks of the main thread for `seconds` (30), weighted by CPU time
+   /debug/pprof/heap, allocs     memory that was allocated within `seconds` (10) and is still in use, by stack
+   /debug/pprof/goroutine        asyncio tasks and where they wait, as text
+   /debug/pprof/cmdline          the command line
 
-Comes in   a question, the clock
-Goes out   profiles that `go tool pprof` and speedscope open
-
- 1. One profile of a kind at a time: a second one is refused.
- 2. Memory is traced only while somebody asks: it makes every allocation several times as dear. Started with
-    PYTHONTRACEMALLOC=16 a process traces all the time, and the profile is of everything that is there.
+1. One profile of a kind at a time: a second request fails.
+2. Memory is traced only during a request, because tracing makes allocations several times as slow. With
+   PYTHONTRACEMALLOC=16 the process traces all the time, and the profile contains everything in use.
+3. The pprof format: samples refer to locations, a location to a function and a line, texts are in one table whose
+   first entry is empty. Stacks are listed leaf first. Field numbers are those of
+   https://github.com/google/pprof/blob/main/proto/profile.proto.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 from mooring.kit.clock import Clock
 from mooring.kit.sampling import main_thread_sampler
-from mooring.serving.pages import BINARY, Answer, Question, text
+from mooring.serving.pages import BINARY, PageRequest, PageResponse, text
 from mooring.serving.server import Page
 
 _NANOS = 1_000_000_000
@@ -38,7 +38,7 @@ TRACE_DEPTH = 16
 
 
 class Frame(NamedTuple):
-    """One step of a stack."""
+    """One frame of a stack."""
 
     function: str
     file: str
@@ -47,12 +47,12 @@ class Frame(NamedTuple):
 
 
 Stack = tuple[Frame, ...]
-"""The leaf first."""
+"""Leaf first."""
 
 
 @dataclass(frozen=True, slots=True)
 class ValueKind:
-    """What a number of a sample means: `cpu` in `nanoseconds`."""
+    """The meaning of a value: `cpu` in `nanoseconds`."""
 
     kind: str
     unit: str
@@ -60,7 +60,7 @@ class ValueKind:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What was found, before it is written."""
+    """A profile before it is encoded."""
 
     kinds: Sequence[ValueKind]
     samples: Mapping[Stack, Sequence[int]]
@@ -72,12 +72,12 @@ class Profile:
 
 
 def encoded(profile: Profile) -> bytes:
-    """The profile as a file."""
+    """The profile as a gzipped protocol buffer."""
     return gzip.compress(_Writer().message(profile), compresslevel=5, mtime=0)
 
 
 class _Writer:
-    """Numbers texts, functions and locations as they come."""
+    """Numbers texts, functions and locations in order of use."""
 
     def __init__(self) -> None:
         self._texts: dict[str, int] = {"": 0}
@@ -99,7 +99,7 @@ class _Writer:
             _number(12, profile.period),
             *(_number(13, self._text(comment)) for comment in profile.comments),
         ]
-        texts = [_nested(6, text.encode()) for text in self._texts]  # last: everything above has added to it
+        texts = [_nested(6, text.encode()) for text in self._texts]  # last, because the parts above add texts
         return b"".join((*parts, *texts, *tail))
 
     def _value_kind(self, kind: ValueKind) -> bytes:
@@ -151,7 +151,7 @@ def _packed(field: int, values: Sequence[int]) -> bytes:
 
 
 class Profiler:
-    """Makes profiles of this process."""
+    """Creates profiles of this process."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -169,7 +169,7 @@ class Profiler:
             "/debug/pprof/cmdline": _command_line,
         }
 
-    async def _cpu(self, question: Question) -> Answer:
+    async def _cpu(self, request: PageRequest) -> PageResponse:
         if self._is_sampling:
             return text("Could not enable CPU profiling: cpu profiling already in use\n", 500)
         self._is_sampling = True
@@ -177,7 +177,7 @@ class Profiler:
         sampler = main_thread_sampler(SAMPLE_EACH_S)
         sampler.start()
         try:
-            await self._clock.wait(_duration_s(question, CPU_S))
+            await self._clock.wait(_duration_s(request, CPU_S))
         finally:
             sampler.stop()
             self._is_sampling = False
@@ -192,9 +192,9 @@ class Profiler:
             started_wall_s=started_wall_s,
             duration_s=self._clock.now_s() - started_s,
         )
-        return Answer(encoded(profile), content_type=BINARY, file_name="profile")
+        return PageResponse(encoded(profile), content_type=BINARY, file_name="profile")
 
-    async def _heap(self, question: Question) -> Answer:
+    async def _heap(self, request: PageRequest) -> PageResponse:
         if self._is_tracing:
             return text("Could not enable memory profiling: it is already in use\n", 500)
         started_wall_s, started_s = self._clock.wall_s(), self._clock.now_s()
@@ -203,7 +203,7 @@ class Profiler:
             self._is_tracing = True
             tracemalloc.start(TRACE_DEPTH)
         try:
-            await self._clock.wait(_duration_s(question, 0.0 if was_tracing else HEAP_S))
+            await self._clock.wait(_duration_s(request, 0.0 if was_tracing else HEAP_S))
             snapshot = tracemalloc.take_snapshot()
         finally:
             if not was_tracing:
@@ -217,18 +217,18 @@ class Profiler:
             started_wall_s=started_wall_s,
             duration_s=self._clock.now_s() - started_s,
         )
-        return Answer(encoded(profile), content_type=BINARY, file_name="heap")
+        return PageResponse(encoded(profile), content_type=BINARY, file_name="heap")
 
 
 def _frame(function: str, file: str, first_line: int, line: int) -> Frame:
-    # pprof takes angle brackets for parameters of C++ templates, and drops them.
+    # pprof treats angle brackets as C++ template parameters and removes them.
     return Frame(function.replace("<", "(").replace(">", ")"), file, first_line, line)
 
 
 def _allocations(snapshot: tracemalloc.Snapshot) -> dict[Stack, list[int]]:
     samples: dict[Stack, list[int]] = {}
     for statistic in snapshot.statistics("traceback"):
-        # Without the names of functions: the tracer keeps files and lines only. So a line stands for its function.
+        # tracemalloc records files and lines only, so each line stands for a function.
         stack = tuple(
             Frame(f"{_short(step.filename)}:{step.lineno}", step.filename, step.lineno, step.lineno)
             for step in reversed(statistic.traceback)
@@ -243,20 +243,20 @@ def _short(file: str) -> str:
     return "/".join(file.split("/")[-2:])
 
 
-def _duration_s(question: Question, default_s: float) -> float:
-    return min(max(question.number("seconds", default_s), 0.0), PROFILE_S_MAX)
+def _duration_s(request: PageRequest, default_s: float) -> float:
+    return min(max(request.number("seconds", default_s), 0.0), PROFILE_S_MAX)
 
 
-def _index(question: Question) -> Answer:
-    if question.path.rstrip("/") != "/debug/pprof":
+def _index(request: PageRequest) -> PageResponse:
+    if request.path.rstrip("/") != "/debug/pprof":
         return text("Unknown profile\n", 404)
     names = ("allocs", "cmdline", "goroutine", "heap", "profile")
     rows = "".join(f'<li><a href="/debug/pprof/{name}">{name}</a></li>' for name in names)
     page = f"<html><head><title>/debug/pprof/</title></head><body><p>Profiles:</p><ul>{rows}</ul></body></html>\n"
-    return Answer(page.encode(), content_type="text/html; charset=utf-8")
+    return PageResponse(page.encode(), content_type="text/html; charset=utf-8")
 
 
-def _tasks(question: Question) -> Answer:
+def _tasks(request: PageRequest) -> PageResponse:
     tasks = sorted(asyncio.all_tasks(), key=lambda task: task.get_name())
     lines = [f"{len(tasks)} tasks"]
     for task in tasks:
@@ -266,5 +266,5 @@ def _tasks(question: Question) -> Answer:
     return text("\n".join(lines) + "\n")
 
 
-def _command_line(question: Question) -> Answer:
+def _command_line(request: PageRequest) -> PageResponse:
     return text("\0".join(sys.argv))

@@ -1,12 +1,12 @@
-"""TLS of the secure port: the certificate that we show, and whose certificates we look at.
+"""TLS of the secure port: the serving certificate and trusted client CAs.
 
-Comes in   files, or none; a minimum version, cipher suites
-Goes out   an `ssl.SSLContext`; authorities can be added to it while it is in use
+Input: files, a minimum version, cipher suites. Output: an `ssl.SSLContext`, to which CAs can be added while it is in
+use.
 
- 1. Without a file there is a certificate that signs itself (`self_signed`).
- 2. A certificate is asked for only when there is an authority that could have signed it. Whoever has none goes on
-    without; one that no authority of ours signed ends the connection.
- 3. HTTP/1.1 is spoken, and TLS from 1.2 on, whatever is asked for below that.
+ 1. Without files the certificate is self-signed; with a directory it is kept there. Clients do not verify it: kubelet
+    probes never do, and Prometheus can be configured not to.
+ 2. Client certificates are requested once there is a client CA. They are optional; an invalid one ends the connection.
+ 3. The protocol is HTTP/1.1. The minimum TLS version is 1.2, whatever is requested.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 LIFETIME_S = 365 * 86_400
 BACKDATED_S = 3_600
-"""How far before its making it is good already, for clients whose clock is behind."""
+"""How long before its creation a certificate is valid, for clients whose clock is behind."""
 _VERSIONS = {
     "": ssl.TLSVersion.TLSv1_2,
     "VersionTLS10": ssl.TLSVersion.TLSv1_2,
@@ -39,7 +39,7 @@ _VERSIONS = {
 
 
 def self_signed(name: str, hosts: Iterable[str], wall_s: float) -> tuple[bytes, bytes]:
-    """A certificate and its key."""
+    """A certificate and its key, PEM."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"{name}@{int(wall_s)}")])
     certificate = (
@@ -60,7 +60,7 @@ def self_signed(name: str, hosts: Iterable[str], wall_s: float) -> tuple[bytes, 
 
 
 def kept_self_signed(directory: Path, name: str, hosts: Iterable[str], wall_s: float) -> tuple[Path, Path]:
-    """The files of a certificate and its key below a directory: those that are there, or new ones."""
+    """The files of a certificate and its key in a directory; created if they do not exist."""
     certificate_file, key_file = directory / f"{name}.crt", directory / f"{name}.key"
     if certificate_file.exists() and key_file.exists():
         return certificate_file, key_file
@@ -85,12 +85,12 @@ def _moment(wall_s: float) -> datetime:
 
 
 class ServingTlsError(ValueError):
-    """A certificate, a version or a cipher that cannot be used. Says which."""
+    """An unusable certificate, version or cipher suite."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServingTls:
-    """What was asked for."""
+    """TLS settings."""
 
     name: str
     hosts: tuple[str, ...] = ("localhost", "127.0.0.1")
@@ -98,7 +98,7 @@ class ServingTls:
     key_file: str = ""
     directory: str = ""
     more: Sequence[str] = ()
-    """Certificates for other names: `CERTIFICATE,KEY`, perhaps with the names after a colon."""
+    """Certificates for other names: `CERTIFICATE,KEY`, optionally with names after a colon."""
     version_min: str = ""
     ciphers: Sequence[str] = ()
 
@@ -109,7 +109,7 @@ def serving_context(asked: ServingTls, wall_s: float) -> ssl.SSLContext:
         known = ", ".join(version for version in _VERSIONS if version)
         raise ServingTlsError(f"--tls-min-version: found {asked.version_min!r}, wanted one of {known}")
     if bool(asked.certificate_file) != bool(asked.key_file):
-        raise ServingTlsError("--tls-cert-file and --tls-private-key-file are of no use without each other")
+        raise ServingTlsError("--tls-cert-file and --tls-private-key-file must be given together")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = _VERSIONS[asked.version_min]
     context.set_alpn_protocols(["http/1.1"])
@@ -120,7 +120,7 @@ def serving_context(asked: ServingTls, wall_s: float) -> ssl.SSLContext:
 
 
 def trust(context: ssl.SSLContext, authorities: bytes) -> None:
-    """From now on clients may show certificates of these authorities, too. Raises `ServingTlsError`."""
+    """Also accept client certificates of these authorities. Raises `ServingTlsError`."""
     try:
         context.load_verify_locations(cadata=authorities.decode())
     except (ssl.SSLError, ValueError) as error:
@@ -136,7 +136,7 @@ def _show(context: ssl.SSLContext, asked: ServingTls, wall_s: float) -> None:
         _load(context, str(certificate_file), str(key_file))
     else:
         certificate, key = self_signed(asked.name, asked.hosts, wall_s)
-        # The library reads from files only; this one is gone when it has been read, and nobody else could open it.
+        # OpenSSL reads from files only. This one is private and removed after it was read.
         with tempfile.NamedTemporaryFile() as file:
             file.write(certificate + key)
             file.flush()
@@ -144,7 +144,7 @@ def _show(context: ssl.SSLContext, asked: ServingTls, wall_s: float) -> None:
 
 
 def _show_by_name(context: ssl.SSLContext, asked: ServingTls) -> None:
-    """Other certificates for those who ask for other names."""
+    """Certificates for other server names (SNI)."""
     if not asked.more:
         return
     by_name: dict[str, ssl.SSLContext] = {}
@@ -195,7 +195,7 @@ def _load(context: ssl.SSLContext, certificate_file: str, key_file: str) -> None
 def _set_ciphers(context: ssl.SSLContext, names: Sequence[str]) -> None:
     wanted = [_openssl_name(name) for name in names if not name.startswith(("TLS_AES_", "TLS_CHACHA20_"))]
     if not wanted:
-        return  # those of TLS 1.3 are always there
+        return  # the suites of TLS 1.3 are always enabled
     try:
         context.set_ciphers(":".join(wanted))
     except ssl.SSLError:
@@ -203,7 +203,7 @@ def _set_ciphers(context: ssl.SSLContext, names: Sequence[str]) -> None:
 
 
 def _openssl_name(name: str) -> str:
-    """`TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256` is `ECDHE-RSA-AES128-GCM-SHA256` to the library."""
+    """`TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256` -> `ECDHE-RSA-AES128-GCM-SHA256`."""
     exchange, _, cipher = name.removeprefix("TLS_").partition("_WITH_")
     cipher = cipher.replace("AES_128", "AES128").replace("AES_256", "AES256").replace("_CBC_", "_")
     cipher = cipher.replace("CHACHA20_POLY1305_SHA256", "CHACHA20_POLY1305")

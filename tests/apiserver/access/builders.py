@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from mooring.api.document import Document
 from mooring.apiserver.access.rbac import RoleAuthorizer
-from mooring.apiserver.access.request import Attributes, path_attributes
+from mooring.apiserver.access.rules import Attributes, path_attributes
 from mooring.apiserver.access.users import User
 
 RBAC = "rbac.authorization.k8s.io"

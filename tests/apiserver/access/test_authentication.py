@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
@@ -9,25 +11,89 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
 from mooring.apiserver.access.authentication import (
+    ADMIN,
     SPACE_WARNING,
     Authenticator,
+    FixedTokens,
     Proof,
+    TokenFileError,
     bearer_token,
+    parse_token_file,
     warning_about,
 )
-from mooring.apiserver.access.certificates import (
-    LIFETIME_S,
-    Identity,
-    make_authority,
-    make_client_certificate,
-    new_key,
-)
+from mooring.apiserver.access.certificates import LIFETIME_S, Identity, make_authority, make_client_certificate, new_key
 from mooring.apiserver.access.service_account_tokens import InvalidTokenError
-from mooring.apiserver.access.token_file import FixedTokens
 from mooring.apiserver.access.users import User
 from mooring.client.errors import UnauthorizedError
 from mooring.kit.clock import VIRTUAL_WALL_S
 from tests.apiserver.access.cluster import ISSUER, Cluster
+
+
+@pytest.mark.parametrize(
+    ("text", "users"),
+    [
+        pytest.param("t,anna,1\n", {"t": User("anna", "1")}, id="without groups"),
+        pytest.param('t,anna,1,"a,b"\n', {"t": User("anna", "1", ("a", "b"))}, id="two groups"),
+        pytest.param("t,anna,1,a,b\n", {"t": User("anna", "1", ("a",))}, id="further columns are ignored"),
+        pytest.param("t,anna,1\n\nu,bob,2", {"t": User("anna", "1"), "u": User("bob", "2")}, id="an empty line"),
+        pytest.param("t,anna,1\r\nu,bob,2\r\n", {"t": User("anna", "1"), "u": User("bob", "2")}, id="from Windows"),
+        pytest.param('"t ""x""",anna,1', {'t "x"': User("anna", "1")}, id="quotes in quotes"),
+        pytest.param("", {}, id="nothing"),
+        pytest.param("t,anna,1\nt,bob,2\n", {"t": User("bob", "2")}, id="of two the later one counts"),
+        pytest.param(",anna,1\nt,bob,2\n", {"t": User("bob", "2")}, id="an empty token is nobody's"),
+    ],
+)
+def test_a_file_names_users(text: str, users: dict[str, User]) -> None:
+    assert parse_token_file(text, "tokens.csv") == users
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        pytest.param(
+            "t,anna,1\nsecret,bob\n",
+            "token file 'tokens.csv', line 2: must have at least 3 columns (token, user name, user uid), found 2",
+            id="too few columns",
+        ),
+        pytest.param(
+            't,anna,1\n\n"sec"ret,bob,2\n',
+            "token file 'tokens.csv', line 3: ',' expected after '\"'",
+            id="a quote in the wrong place",
+        ),
+        pytest.param(
+            '"secret,bob,2\n', "token file 'tokens.csv', line 1: unexpected end of data", id="a quote without an end"
+        ),
+    ],
+)
+def test_a_bad_file_is_rejected_by_line_and_without_secrets(text: str, message: str) -> None:
+    with pytest.raises(TokenFileError) as rejected:
+        parse_token_file(text, "tokens.csv")
+    assert str(rejected.value) == message
+    assert "sec" not in str(rejected.value)
+
+
+def test_warnings_name_the_line(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        parse_token_file("secret,anna,1\nsecret,bob,2\n,eve,3\n", "tokens.csv")
+    assert [record.getMessage() for record in caplog.records] == [
+        "duplicate token in token file 'tokens.csv', line 2",
+        "empty token in token file 'tokens.csv', line 3",
+    ]
+
+
+def test_known_and_unknown_tokens() -> None:
+    tokens = FixedTokens({"secret": ADMIN})
+    assert tokens.user_of("secret") == User("admin", "admin", ("system:masters", "system:authenticated"))
+    assert tokens.user_of("Secret") is None
+    assert tokens.user_of("") is None
+    assert len(tokens) == 1
+
+
+def test_no_token_is_shown() -> None:
+    tokens = FixedTokens({"secret": ADMIN})
+    assert repr(tokens) == "FixedTokens(1)"
+    assert "secret" not in repr(vars(tokens))
+
 
 AUTHORITY = make_authority(VIRTUAL_WALL_S)
 

@@ -15,11 +15,21 @@ from mooring.apiserver.access.authorization import (
     forbidden_object,
     require,
 )
-from mooring.apiserver.access.request import Attributes
-from mooring.apiserver.access.rules import Rule
+from mooring.apiserver.access.rules import Attributes, Rule, path_attributes
 from mooring.apiserver.access.users import User
 from mooring.client.errors import ForbiddenError
 from tests.apiserver.access.builders import asks, user
+
+
+def test_a_subresource_is_named_with_its_resource() -> None:
+    assert Attributes(User("a"), "get", resource="pods", subresource="log").combined_resource == "pods/log"
+    assert Attributes(User("a"), "get", resource="pods").combined_resource == "pods"
+
+
+def test_a_path_is_no_resource() -> None:
+    asked = path_attributes(User("a"), "get", "/healthz")
+    assert (asked.path, asked.is_resource_request, asked.resource) == ("/healthz", False, "")
+
 
 NOTHING_HELD = HeldRules(())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mooring.api.document import Document
-from mooring.apiserver.access.signed_tokens import unverified_part
+from mooring.apiserver.access.service_account_tokens import unverified_part
 from mooring.apiserver.access.token_requests import IssuedToken, requested_token
 from mooring.client.errors import BadRequestError, ConflictError, InvalidError, NotFoundError, StatusError
 from mooring.kit.clock import format_rfc3339

@@ -1,11 +1,35 @@
+""""""
+
 from __future__ import annotations
 
 import pytest
 
 from mooring.api.kinds import SCALE, STATUS, Kind
-from mooring.apiserver.discovery.documents import Discovery
+from mooring.apiserver.discovery.documents import Discovery, groups_in_order, versions_in_order
 from mooring.apiserver.resources import Resource, ResourceTable, built_in_resources
 from mooring.apiserver.strategy import Strategy
+
+
+def test_versions_by_maturity_then_number_then_alphabet() -> None:
+    given = ["foo1", "v1alpha1", "v1", "v11beta2", "v2", "v10", "v10beta3", "v3beta1", "v12alpha1", "foo10", "v0"]
+    assert versions_in_order(given) == [
+        "v10",
+        "v2",
+        "v1",
+        "v11beta2",
+        "v10beta3",
+        "v3beta1",
+        "v12alpha1",
+        "v1alpha1",
+        "foo1",
+        "foo10",
+        "v0",
+    ]
+
+
+def test_built_in_groups_come_first() -> None:
+    given = ["zoo.example.com", "batch", "ant.example.com", "apps", "resource.k8s.io"]
+    assert groups_in_order(given) == ["apps", "batch", "resource.k8s.io", "ant.example.com", "zoo.example.com"]
 
 
 def custom(version: str = "v1", storage_version: str = "v1") -> Resource:

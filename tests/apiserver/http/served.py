@@ -13,7 +13,7 @@ from mooring.apiserver.access.certificates import new_key
 from mooring.apiserver.access.users import MASTERS_GROUP, User
 from mooring.apiserver.assembly import Settings, open_api_server
 from mooring.apiserver.http.handler import RequestHandler
-from mooring.apiserver.http.limits import RequestLimits
+from mooring.apiserver.http.request import RequestLimits
 from mooring.apiserver.http.server import HttpServer
 from mooring.apiserver.server import ApiServer
 from mooring.kit.clock import SystemClock

@@ -10,8 +10,8 @@ from typing import cast
 import aiohttp
 import pytest
 
-from mooring.apiserver.http.limits import RequestLimits
 from mooring.apiserver.http.long_running import LongRunningRequests
+from mooring.apiserver.http.request import RequestLimits
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run, run_real
 from mooring.kit.tasks import TaskGroup

@@ -13,7 +13,7 @@ from mooring.api.kinds import POD
 from mooring.apiserver.access.users import MASTERS_GROUP, User
 from mooring.apiserver.assembly import Settings, open_api_server
 from mooring.apiserver.http.handler import RequestHandler
-from mooring.apiserver.http.limits import RequestLimits
+from mooring.apiserver.http.request import RequestLimits
 from mooring.apiserver.http.server import unix_listener
 from mooring.client.errors import NoAnswerError, UnauthorizedError
 from mooring.client.http.client import HttpClient, HttpLimits

@@ -21,7 +21,7 @@ from mooring.apiserver.kinds.replica_set import ReplicaSetStrategy
 from mooring.apiserver.loopback import LoopbackClient
 from mooring.apiserver.registry import patches, put
 from mooring.apiserver.server import ApiServer
-from mooring.apiserver.wire.patch_bodies import read_patch
+from mooring.apiserver.wire.decode import read_patch
 from mooring.client.errors import StatusError
 from mooring.client.interface import PatchForm
 from mooring.kit.clock import format_rfc3339

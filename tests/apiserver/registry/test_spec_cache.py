@@ -15,7 +15,7 @@ from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call, FieldValidation
 from mooring.apiserver.loopback import LoopbackClient
 from mooring.apiserver.registry.create import create
-from mooring.apiserver.registry.spec_cache import ENTRY_BYTES, SpecCache, SpecInputs, SpecResult, split_body
+from mooring.apiserver.registry.spec_cache import ENTRY_BYTES, SpecCache, SpecInputs, ValidationResult, split_body
 from mooring.apiserver.server import ApiServer
 from mooring.client.errors import StatusError
 from tests.apiserver.pod_strategies import NAMES, PODS
@@ -35,10 +35,10 @@ class NoCache(SpecCache):
     def keep_defaulted(self, received: bytes, field_validation: FieldValidation, spec: Document) -> None:
         pass
 
-    def validated(self, inputs: SpecInputs, validate: object) -> SpecResult:
+    def validated(self, inputs: SpecInputs, validate: object) -> ValidationResult:
         assert callable(validate)
         result = validate(inputs)
-        assert isinstance(result, SpecResult)
+        assert isinstance(result, ValidationResult)
         return result
 
 
@@ -121,9 +121,9 @@ def test_the_oldest_entries_are_dropped() -> None:
 def test_only_valid_specs_are_kept() -> None:
     cache, asked = SpecCache(), []
 
-    def validate(inputs: SpecInputs) -> SpecResult:
+    def validate(inputs: SpecInputs) -> ValidationResult:
         asked.append(inputs.spec)
-        return SpecResult(["wrong"] if inputs.spec["bad"] else (), ["unwise"])  # type: ignore[list-item]
+        return ValidationResult(["wrong"] if inputs.spec["bad"] else (), ["unwise"])  # type: ignore[list-item]
 
     for bad, times in ((True, 2), (False, 1)):
         asked.clear()

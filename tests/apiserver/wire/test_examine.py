@@ -1,12 +1,59 @@
+""""""
+
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
 
+from mooring.api import kinds
 from mooring.api.schema.tables import struct_named
-from mooring.apiserver.wire.examine import STRICT_ERRORS_MAX, DecodingError, examine, repeated_fields
+from mooring.apiserver.access.users import User
+from mooring.apiserver.call import Call, FieldValidation
+from mooring.apiserver.wire.examine import (
+    STRICT_ERRORS_MAX,
+    DecodingError,
+    apply_field_validation,
+    examine,
+    go_name_of_field,
+    go_name_of_item,
+    repeated_fields,
+    warnings,
+)
 from mooring.apiserver.wire.json_text import parse_carefully
+
+
+@pytest.mark.parametrize(
+    ("field", "name"),
+    [
+        ("core.PodSpec.containers", "[]v1.Container"),
+        ("core.PodSpec.nodeSelector", "map[string]string"),
+        ("core.PodSpec.overhead", "v1.ResourceList"),
+        ("core.ConfigMap.binaryData", "map[string][]uint8"),
+        ("core.ObjectReference.uid", "types.UID"),
+        ("node.Overhead.podFixed", "v1.ResourceList"),
+        ("resource.Device.capacity", "map[v1.QualifiedName]v1.DeviceCapacity"),
+        ("resource.DeviceRequestAllocationResult.shareID", "types.UID"),
+        ("resource.AllocatedDeviceStatus.shareID", "string"),
+        ("authentication.UserInfo.extra", "map[string]v1.ExtraValue"),
+        ("apiextensions.JSONSchemaProps.default", "interface {}"),
+    ],
+)
+def test_go_has_a_name_for_every_type(field: str, name: str) -> None:
+    package, struct_name, field_name = field.split(".")
+    struct = struct_named(package, struct_name)
+    assert go_name_of_field(struct, struct.fields[field_name]) == name
+
+
+@pytest.mark.parametrize(
+    ("container", "name"),
+    [("[]types.UID", "types.UID"), ("map[v1.QualifiedName]resource.Quantity", "resource.Quantity")],
+)
+def test_what_is_in_a_container_is_named_by_it(container: str, name: str) -> None:
+    item = struct_named("core", "Pod")
+    assert go_name_of_item(container, item) == name
+    assert go_name_of_item("v1.Named", item) == "v1.Pod"
+
 
 CANNOT = "json: cannot unmarshal"
 
@@ -187,3 +234,30 @@ def test_schemas_in_schemas_have_decoders_of_their_own(raw: Any, error: str) -> 
     with pytest.raises(DecodingError) as raised:
         examine(struct_named("apiextensions", "CustomResourceDefinition"), raw)
     assert str(raised.value) == error
+
+
+ERRORS = ['unknown field "a"', 'duplicate field "b"']
+
+
+@pytest.mark.parametrize(
+    ("validation", "raised", "warned"),
+    [
+        (FieldValidation.IGNORE, None, []),
+        (FieldValidation.WARN, None, ERRORS),
+        (FieldValidation.STRICT, 'strict decoding error: unknown field "a", duplicate field "b"', []),
+    ],
+    ids=lambda value: getattr(value, "value", None),
+)
+def test_field_validation_modes(validation: FieldValidation, raised: str | None, warned: list[str]) -> None:
+    call = Call("create", kinds.POD, User("somebody"), 0.0, "", field_validation=validation)
+    assert apply_field_validation(ERRORS, call) == raised
+    assert call.warnings == warned
+
+
+def test_yaml_errors_contain_several_lines() -> None:
+    error = 'yaml: unmarshal errors:\n  line 3: key "a" already set in map\n  line 5: key "b" already set in map'
+    assert warnings([error, "other"]) == [
+        'line 3: key "a" already set in map',
+        'line 5: key "b" already set in map',
+        "other",
+    ]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from mooring.api.decode import convert
-from mooring.cli.manifests.checks import faults_of
+from mooring.cli.manifests.checks import problems_of
 
 POD: dict[str, Any] = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}
 
@@ -43,7 +43,7 @@ def nested(path: str, value: object) -> Any:
 def test_a_broken_quantity_is_found_wherever_it_stands(kind: str, path: str) -> None:
     api_version, name = kind.split(" ")
     view = convert({"apiVersion": api_version, "kind": name, "metadata": {"name": "x"}, **nested(path, "lots")})
-    faults = list(faults_of(view))
+    faults = list(problems_of(view))
     assert [fault[0] for fault in faults] == [path.replace("|0", "[0]").replace("|", ".")]
     assert faults[0][1].startswith('"lots" is not a quantity')
 
@@ -70,7 +70,7 @@ def test_a_broken_quantity_is_found_wherever_it_stands(kind: str, path: str) -> 
     ],
 )
 def test_other_faults(plain: dict[str, Any], fault: tuple[str, str]) -> None:
-    assert list(faults_of(convert({**POD, **plain}))) == [fault]
+    assert list(problems_of(convert({**POD, **plain}))) == [fault]
 
 
 def test_what_is_right_has_no_faults() -> None:
@@ -79,4 +79,4 @@ def test_what_is_right_has_no_faults() -> None:
         "metadata": {"generateName": "p-", "creationTimestamp": "2026-01-02T15:04:05Z"},
         "spec": {"containers": [{"resources": {"requests": {"cpu": 0.5, "memory": "1e9", "example.com/gpu": 2}}}]},
     }
-    assert list(faults_of(convert(plain))) == []
+    assert list(problems_of(convert(plain))) == []

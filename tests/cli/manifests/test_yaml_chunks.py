@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mooring.api.yaml import load_documents
 from mooring.cli.manifests import yaml_chunks
-from mooring.cli.manifests.yaml_chunks import Chunk, JsonOrigin, TextOrigin, cut_list, documents_of
+from mooring.cli.manifests.yaml_chunks import Chunk, JsonOrigin, TextOrigin, documents_of, split_list
 
 TEXT = """# a comment
 kind: List
@@ -58,7 +58,7 @@ def _everything_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 @pytest.mark.usefixtures("_everything_is_long")
 def test_a_list_is_cut_at_its_items(text: str) -> None:
-    cut = cut_list(Chunk(text, 10))
+    cut = split_list(Chunk(text, 10))
     assert cut is not None
     whole = load_documents(text)[0].data
     assert isinstance(whole, dict)
@@ -80,11 +80,11 @@ def test_a_list_is_cut_at_its_items(text: str) -> None:
 )
 @pytest.mark.usefixtures("_everything_is_long")
 def test_other_things_are_not_cut(text: str) -> None:
-    assert cut_list(Chunk(text, 0)) is None
+    assert split_list(Chunk(text, 0)) is None
 
 
 def test_a_short_list_is_not_cut() -> None:
-    assert cut_list(Chunk("kind: List\nitems:\n- a: 1\n", 0)) is None
+    assert split_list(Chunk("kind: List\nitems:\n- a: 1\n", 0)) is None
 
 
 @given(st.lists(st.sampled_from(["a: 1\n", "---\n", "b:\n- x\n", "\n", "# c\n", "--- # d\n"])))

@@ -34,7 +34,7 @@ def typed(*arguments: str) -> Result:
 
 
 def test_every_flag_of_kube_scheduler_is_there_with_its_default() -> None:
-    ours = {flag.name: shown(flag.sort, flag.default) for flag in all_flags()}
+    ours = {flag.name: shown(flag.flag_type, flag.default) for flag in all_flags()}
     for name, default in (line.split("=", 1) for line in KUBE_SCHEDULER_FLAGS):
         assert ours[name] == default, name
     theirs = {line.partition("=")[0] for line in KUBE_SCHEDULER_FLAGS}

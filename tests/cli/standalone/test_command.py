@@ -55,7 +55,7 @@ class Started:
 
     output: str = ""
     lease: LeaseTerms | None = None
-    options: standalone.AloneOptions | None = None
+    options: standalone.StandaloneOptions | None = None
     settings: ControllerSettings | None = None
 
 
@@ -63,7 +63,7 @@ class Started:
 def started(monkeypatch: pytest.MonkeyPatch) -> Started:
     found = Started()
 
-    def run(options: standalone.AloneOptions, component: str, work: Any, lease: str) -> None:
+    def run(options: standalone.StandaloneOptions, component: str, work: Any, lease: str) -> None:
         found.options, found.lease = options, options.lease(lease)
 
     monkeypatch.setattr(standalone, "_run", run)
@@ -124,16 +124,26 @@ def test_wrong_values_are_refused_in_words(words: tuple[str, ...], said: str) ->
     [
         pytest.param(("--cpu", "many"), "cpu of a node is 'many'; wanted an amount", id="an amount that is none"),
         pytest.param(("--name-prefix", "N"), "nodes would be called 'N0'", id="a name that is none"),
-        pytest.param(("--lives", "{file}"), "{file}: lives[0] (a) stages[0]: 'fo' is not known here", id="a life"),
+        pytest.param(
+            ("--stages", "{file}"), "{file}: stageSets[0] (a) stages[0]: 'fo' is not known here", id="a stage set"
+        ),
     ],
 )
 def test_nodes_that_cannot_be_are_refused_before_anybody_is_asked(
     words: tuple[str, ...], said: str, tmp_path: Path, started: Started
 ) -> None:
-    file = tmp_path / "lives.yaml"
-    file.write_text("lives: [{name: a, stages: [{name: x, state: running, fo: 3s}]}]")
+    file = tmp_path / "stages.yaml"
+    file.write_text("stageSets: [{name: a, stages: [{name: x, state: running, fo: 3s}]}]")
     code, output = typed("nodes", *(word.format(file=file) for word in words))
     assert (code, said.format(file=file) in output, started.options) == (2, True, None), output
+
+
+def test_a_root_ca_file_that_is_not_text_is_refused(tmp_path: Path, started: Started) -> None:
+    file = tmp_path / "ca.crt"
+    file.write_bytes(b"\x30\x82\xff\xfe")
+    code, output = typed("controllers", "--root-ca-file", str(file))
+    assert (code, output) == (2, f"mooring: {file}: is not UTF-8 text; certificates in PEM format are wanted\n")
+    assert started.options is None
 
 
 def test_times_that_contradict_each_other_are_refused(tmp_path: Path) -> None:

@@ -135,12 +135,14 @@ def test_nodes_keep_leases_of_the_length_that_was_asked_for(tmp_path: Path) -> N
 
 
 def test_pods_live_as_the_file_of_lives_says(tmp_path: Path) -> None:
-    lives = tmp_path / "lives.yaml"
+    stages = tmp_path / "stages.yaml"
     ends = "{name: ends, state: terminated, exitCode: 7}"
-    lives.write_text(f"lives: [{{name: short, match: {{labels: {{app: short}}}}, stages: [{ends}]}}]", encoding="utf-8")
+    stages.write_text(
+        f"stageSets: [{{name: short, match: {{labels: {{app: short}}}}, stages: [{ends}]}}]", encoding="utf-8"
+    )
     spec = {"nodeName": "node-0", "restartPolicy": "Never", "containers": [{"name": "c", "image": "a"}]}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "labels": {"app": "short"}}, "spec": spec}
-    flags = ("--nodes", "1", "--lives", str(lives), "--without", "scheduler,controllers")
+    flags = ("--nodes", "1", "--stages", str(stages), "--without", "scheduler,controllers")
     with running(tmp_path, "--ephemeral", *flags) as up:
         assert up.ask("POST", "/api/v1/namespaces/default/pods", pod).code == 201
 
@@ -363,7 +365,10 @@ def test_it_ends_in_order(number: signal.Signals, tmp_path: Path) -> None:
         idle.close()
 
 
-def test_the_second_time_it_ends_at_once(tmp_path: Path) -> None:
+def test_the_second_time_it_ends_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
     with running(tmp_path, "--ephemeral", *WITHOUT_OTHERS) as up:
         # A request that never ends makes the first time take a while.
         raw = up.tls().wrap_socket(socket.create_connection(("127.0.0.1", up.port)), server_hostname="127.0.0.1")
@@ -375,6 +380,7 @@ def test_the_second_time_it_ends_at_once(tmp_path: Path) -> None:
         assert up.end(signal.SIGINT) == -signal.SIGINT
         assert "Traceback" not in up.log()
         raw.close()
+    assert list(temporary.iterdir()) == [], "keys and kubeconfig are removed"
 
 
 def test_it_ends_although_nobody_reads_what_it_says(tmp_path: Path) -> None:
@@ -453,9 +459,9 @@ def _file_for_a_directory(folder: Path) -> tuple[str, ...]:
     return ("--port", "0", "--data-dir", str(folder / "file"))
 
 
-def _unreadable_lives(folder: Path) -> tuple[str, ...]:
-    (folder / "lives.yaml").write_text("lives: [{name: a, stages: []}]", encoding="utf-8")
-    return ("--ephemeral", "--port", "0", "--lives", str(folder / "lives.yaml"))
+def _unreadable_stages(folder: Path) -> tuple[str, ...]:
+    (folder / "stages.yaml").write_text("stageSets: [{name: a, stages: []}]", encoding="utf-8")
+    return ("--ephemeral", "--port", "0", "--stages", str(folder / "stages.yaml"))
 
 
 def _unreadable_directory(folder: Path) -> tuple[str, ...]:
@@ -495,7 +501,7 @@ def _address_of_somebody_else(folder: Path) -> tuple[str, ...]:
     ("prepare", "words"),
     [
         pytest.param(_file_for_a_directory, "file", id="a file where a directory should be"),
-        pytest.param(_unreadable_lives, "a life needs at least one stage", id="a file of lives that says nothing"),
+        pytest.param(_unreadable_stages, "a stage set needs at least one stage", id="a stage set without stages"),
         pytest.param(_unreadable_directory, "/proc/nowhere", id="a directory that cannot be written"),
         pytest.param(_damaged_file, "damaged", id="a damaged file"),
         pytest.param(_bad_token_file, "bad.csv", id="a bad token file"),

@@ -14,7 +14,7 @@ from mooring.controllers.daemonset.plan import (
     FORGOTTEN_AFTER_S,
     FailedPodsBackoff,
     Plan,
-    Target,
+    SyncState,
     count_status,
     is_same_status,
     plan_nodes,
@@ -39,8 +39,8 @@ def daemon(name: str, revision: str, *, ready: bool, **parts: Any) -> Pod:
     return pod_view(name, labels={"controller-revision-hash": revision}, ready_for_s=60 if ready else None, **parts)
 
 
-def target(fits: Mapping[str, Fit], **parts: Any) -> Target:
-    return Target(daemon_set_view(**parts), fits, "new", NOW_S)
+def state(fits: Mapping[str, Fit], **parts: Any) -> SyncState:
+    return SyncState(daemon_set_view(**parts), fits, "new", NOW_S)
 
 
 def events(plan: Plan) -> tuple[list[str], list[str]]:
@@ -66,7 +66,7 @@ def events(plan: Plan) -> tuple[list[str], list[str]]:
 )
 def test_one_node(fit: Fit, pods: Sequence[Pod] | None, expected: tuple[list[str], list[str]]) -> None:
     by_node = {"n1": pods} if pods is not None else {}
-    assert events(plan_nodes(target({"n1": fit}), by_node, lambda node: 0.0)) == expected
+    assert events(plan_nodes(state({"n1": fit}), by_node, lambda node: 0.0)) == expected
 
 
 @pytest.mark.parametrize(
@@ -81,12 +81,12 @@ def test_one_node(fit: Fit, pods: Sequence[Pod] | None, expected: tuple[list[str
 )
 def test_one_node_while_surging(pods: Sequence[Pod], expected: tuple[list[str], list[str]]) -> None:
     update = {"maxSurge": 1, "maxUnavailable": 0}
-    assert events(plan_nodes(target({"n1": RUNS}, update=update), {"n1": pods}, lambda node: 0.0)) == expected
+    assert events(plan_nodes(state({"n1": RUNS}, update=update), {"n1": pods}, lambda node: 0.0)) == expected
 
 
 def test_failed_pods_wait_and_are_told() -> None:
     by_node = {"n1": [new("a", phase="Failed")], "n2": [new("b", phase="Failed", on="n2")]}
-    plan = plan_nodes(target({"n1": RUNS, "n2": RUNS}), by_node, lambda node: 4.0 if node == "n2" else 0.0)
+    plan = plan_nodes(state({"n1": RUNS, "n2": RUNS}), by_node, lambda node: 4.0 if node == "n2" else 0.0)
     assert (events(plan)[1], plan.later_s, plan.failed_on) == (["a"], 4.0, ["n1"])
     message = "Found failed daemon pod default/a on node n1, will try to kill it"
     assert plan.events == [("Warning", "FailedDaemonPod", message)]
@@ -94,7 +94,7 @@ def test_failed_pods_wait_and_are_told() -> None:
 
 def test_a_pod_for_a_node_that_is_not_there_goes() -> None:
     by_node = {"gone": [new("a", on=""), new("b", on="gone")]}
-    assert events(plan_nodes(target({}), by_node, lambda node: 0.0)) == ([], ["a"])
+    assert events(plan_nodes(state({}), by_node, lambda node: 0.0)) == ([], ["a"])
 
 
 def nodes(count: int, fit: Fit = RUNS) -> dict[str, Fit]:
@@ -119,8 +119,8 @@ def nodes(count: int, fit: Fit = RUNS) -> dict[str, Fit]:
 )
 def test_replacing(unavailable: int | str, pods: Sequence[Sequence[Pod]], expected: list[str]) -> None:
     by_node = {f"n{number}": each for number, each in enumerate(pods, 1) if each}
-    wanted = target(nodes(len(pods)), update={"maxUnavailable": unavailable, "maxSurge": 0})
-    assert events(plan_update(wanted, by_node)) == ([], expected)
+    daemon_set = state(nodes(len(pods)), update={"maxUnavailable": unavailable, "maxSurge": 0})
+    assert events(plan_update(daemon_set, by_node)) == ([], expected)
 
 
 @pytest.mark.parametrize(
@@ -147,13 +147,13 @@ def test_surging(
     surge: int | str, fits: dict[str, Fit], pods: Sequence[Sequence[Pod]], expected: tuple[list[str], list[str]]
 ) -> None:
     by_node = {f"n{number}": each for number, each in enumerate(pods, 1)}
-    assert events(plan_update(target(fits, update={"maxSurge": surge, "maxUnavailable": 0}), by_node)) == expected
+    assert events(plan_update(state(fits, update={"maxSurge": surge, "maxUnavailable": 0}), by_node)) == expected
 
 
 def test_the_counts() -> None:
     fits = {"n1": RUNS, "n2": RUNS, "n3": RUNS, "n4": STAYS, "n5": LEAVES}
     by_node = {"n1": [new("a")], "n2": [old("b", ready=False)], "n4": [old("c")]}
-    status = count_status(target(fits), by_node)
+    status = count_status(state(fits), by_node)
     assert (status.desired_number_scheduled, status.current_number_scheduled, status.number_misscheduled) == (3, 2, 1)
     assert (status.number_ready, status.number_available, status.number_unavailable) == (1, 1, 2)
     assert status.updated_number_scheduled == 1
@@ -162,11 +162,11 @@ def test_the_counts() -> None:
 def test_each_failure_doubles_the_wait() -> None:
     backoff = FailedPodsBackoff()
     assert backoff.wait_s("n1", 0.0) == 0.0
-    backoff.note("n1", 0.0)
+    backoff.record("n1", 0.0)
     assert backoff.wait_s("n1", 0.5) == 1.0
     assert backoff.wait_s("n2", 0.5) == 0.0
     assert backoff.wait_s("n1", 1.0) == 0.0
-    backoff.note("n1", 1.0)
+    backoff.record("n1", 1.0)
     assert backoff.wait_s("n1", 2.9) == 2.0
     assert backoff.wait_s("n1", 3.0) == 0.0
 
@@ -174,10 +174,10 @@ def test_each_failure_doubles_the_wait() -> None:
 def test_who_has_not_failed_for_long_begins_anew() -> None:
     backoff = FailedPodsBackoff()
     for _ in range(20):
-        backoff.note("n1", 0.0)
+        backoff.record("n1", 0.0)
     assert backoff.wait_s("n1", 1.0) == 900.0
-    backoff.note("n2", FORGOTTEN_AFTER_S + 1)
-    backoff.note("n1", FORGOTTEN_AFTER_S + 1)
+    backoff.record("n2", FORGOTTEN_AFTER_S + 1)
+    backoff.record("n1", FORGOTTEN_AFTER_S + 1)
     assert backoff.wait_s("n1", FORGOTTEN_AFTER_S + 1.5) == 1.0
 
 

@@ -2,21 +2,115 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from mooring.api.document import Document
 from mooring.api.kinds import DEPLOYMENT, POD, REPLICA_SET
-from mooring.client.interface import Client
-from mooring.controllers.deployment.history import REVISION, ROLLBACK_TO
+from mooring.api.views.meta import OwnerReference
+from mooring.api.views.pod import Pod
+from mooring.api.views.workloads import Deployment, ReplicaSet
+from mooring.api.well_known import DEPLOYMENT_REVISION, DEPLOYMENT_ROLLBACK_TO
+from mooring.client.interface import Change, Client
+from mooring.controllers.context import ControllerContext
+from mooring.controllers.deployment.controller import DeploymentController
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
+from mooring.store.memory import MemoryStore
 from tests.client.faulty import Fault, FaultyClient, Outcome, Script, Storm
-from tests.controllers.builders import deployment
+from tests.controllers.builders import deployment, deployment_view, pod_view, replica_set_view
 from tests.controllers.world import Story, World, play
+from tests.fakes.raw_client import RawClient
 
 CONTROLLERS = ["deployment-controller", "replicaset-controller"]
+
+
+class Events:
+    """A controller whose informers get events from the test."""
+
+    def __init__(self, *deployments: Deployment) -> None:
+        clock = VirtualClock()
+        context = ControllerContext(RawClient(MemoryStore(), clock, Entropy(1)), clock, Entropy(2))
+        self.queue = DeploymentController(context).queue
+        self.deployments = context.informers.informer(Deployment)
+        self.sets = context.informers.informer(ReplicaSet)
+        self.pods = context.informers.informer(Pod)
+        for each in deployments:
+            self.deployments.apply(Change.ADDED, each)
+        self.enqueued()
+
+    def enqueued(self) -> list[str]:
+        found = []
+        while (key := self.queue.get_nowait()) is not None:
+            self.queue.done(key)
+            found.append(key)
+        return found
+
+
+def owned(name: str, by: str = "web", version: str = "1", labels: dict[str, str] | None = None) -> ReplicaSet:
+    view = replica_set_view(name, labels=labels)
+    references = (OwnerReference(kind="Deployment", name=by, uid=f"uid-{by}", controller=True),) if by else ()
+    return replace(view, metadata=replace(view.metadata, owner_references=references, resource_version=version))
+
+
+def pod_of(name: str, owner: str) -> Pod:
+    pod = pod_view(name)
+    reference = OwnerReference(kind="ReplicaSet", name=owner, uid=f"uid-{owner}", controller=True)
+    return replace(pod, metadata=replace(pod.metadata, owner_references=(reference,)))
+
+
+def test_a_set_wakes_the_deployment_that_controls_it() -> None:
+    events = Events(deployment_view("web"), deployment_view("db"))
+    events.sets.apply(Change.ADDED, owned("web-1"))
+    assert events.enqueued() == ["default/web"]
+    events.sets.apply(Change.MODIFIED, owned("web-1", version="2"))
+    assert events.enqueued() == ["default/web"]
+    events.sets.apply(Change.DELETED, owned("web-1"))
+    assert events.enqueued() == ["default/web"]
+
+
+def test_a_set_that_changes_hands_wakes_both() -> None:
+    events = Events(deployment_view("web"), deployment_view("db"))
+    events.sets.apply(Change.ADDED, owned("x"))
+    events.enqueued()
+    events.sets.apply(Change.MODIFIED, owned("x", by="db", version="2"))
+    assert events.enqueued() == ["default/web", "default/db"]
+
+
+def test_an_orphan_wakes_who_selects_it() -> None:
+    events = Events(deployment_view("web"), deployment_view("db"))
+    events.sets.apply(Change.ADDED, owned("x", by="", labels={"app": "db"}))
+    assert events.enqueued() == ["default/db"]
+    events.sets.apply(Change.MODIFIED, owned("x", by="", labels={"app": "db"}, version="2"))
+    assert events.enqueued() == []
+    events.sets.apply(Change.MODIFIED, owned("x", by="", labels={"app": "web"}, version="3"))
+    assert events.enqueued() == ["default/web"]
+
+
+def test_the_set_of_a_namesake_wakes_nobody() -> None:
+    events = Events(deployment_view("web"))
+    reference = OwnerReference(kind="Deployment", name="web", uid="an older one", controller=True)
+    view = owned("x")
+    events.sets.apply(Change.ADDED, replace(view, metadata=replace(view.metadata, owner_references=(reference,))))
+    assert events.enqueued() == []
+
+
+def test_only_the_last_pod_matters_and_only_to_recreate() -> None:
+    events = Events(deployment_view("web", strategy="Recreate"), deployment_view("db"))
+    for owner in ("web", "db"):
+        events.sets.apply(Change.ADDED, owned(f"{owner}-1", by=owner))
+        for number in (1, 2):
+            events.pods.apply(Change.ADDED, pod_of(f"{owner}-1-{number}", f"{owner}-1"))
+    events.enqueued()
+    events.pods.apply(Change.DELETED, pod_of("web-1-1", "web-1"))
+    events.pods.apply(Change.DELETED, pod_of("db-1-1", "db-1"))
+    events.pods.apply(Change.DELETED, pod_of("db-1-2", "db-1"))
+    assert events.enqueued() == []
+    events.pods.apply(Change.DELETED, pod_of("web-1-2", "web-1"))
+    assert events.enqueued() == ["default/web"]
 
 
 def tell(story: Story) -> None:
@@ -34,7 +128,7 @@ async def running(world: World, **parts: Any) -> None:
 
 
 async def revision(world: World) -> str:
-    found: str = (await world.get(DEPLOYMENT, "web"))["metadata"]["annotations"][REVISION]
+    found: str = (await world.get(DEPLOYMENT, "web"))["metadata"]["annotations"][DEPLOYMENT_REVISION]
     return found
 
 
@@ -141,7 +235,7 @@ def test_a_rollout_that_stands_still_is_told_and_taken_back() -> None:
         assert await world.sizes() == {"app:1": 2, "broken": 0}
         assert (await world.conditions("web"))["Progressing"] == ("True", "NewReplicaSetAvailable")
         assert await revision(world) == "3"
-        assert (await world.sets())["app:1"]["metadata"]["annotations"][f"{REVISION}-history"] == "1"
+        assert (await world.sets())["app:1"]["metadata"]["annotations"][f"{DEPLOYMENT_REVISION}-history"] == "1"
 
     tell(story)
 
@@ -151,13 +245,13 @@ def test_going_back_by_annotation() -> None:
         await running(world, replicas=1)
         await world.patch(DEPLOYMENT, "web", image("app:2"))
         await world.run_pods(4)
-        await world.patch(DEPLOYMENT, "web", {"metadata": {"annotations": {ROLLBACK_TO: "0"}}})
+        await world.patch(DEPLOYMENT, "web", {"metadata": {"annotations": {DEPLOYMENT_ROLLBACK_TO: "0"}}})
         await world.run_pods(4)
         assert await world.sizes() == {"app:1": 1, "app:2": 0}
         assert await world.events("DeploymentRollback") == [
             ("web", "DeploymentRollback", 'Rolled back deployment "web" to revision 1')
         ]
-        assert ROLLBACK_TO not in (await world.get(DEPLOYMENT, "web"))["metadata"]["annotations"]
+        assert DEPLOYMENT_ROLLBACK_TO not in (await world.get(DEPLOYMENT, "web"))["metadata"]["annotations"]
 
     tell(story)
 
@@ -288,3 +382,32 @@ def test_who_does_not_see_yet_what_he_made_makes_no_second_one_of_full_size() ->
         assert "app:2" in await world.sizes()
 
     play(story, controllers=["deployment-controller"], through=through)
+
+
+def test_conflicts_are_retried_at_debug_level_however_many_there_are(caplog: pytest.LogCaptureFixture) -> None:
+    def through(client: Client, clock: VirtualClock) -> Client:
+        return FaultyClient(client, clock, Script(Fault("update", Outcome.CONFLICT, kind=DEPLOYMENT, times=20)))
+
+    async def story(world: World) -> None:
+        await world.create(deployment(replicas=1))
+        await world.settle(4000.0)
+        assert (await world.get(DEPLOYMENT, "web"))["status"]["observedGeneration"] == 1
+
+    with caplog.at_level(logging.DEBUG, "mooring.client.workers"):
+        play(story, controllers=["deployment-controller"], through=through)
+    retries = [record for record in caplog.records if "default/web" in record.getMessage()]
+    assert len(retries) == 20
+    assert {record.levelno for record in retries} == {logging.DEBUG}
+
+
+def test_other_failures_end_after_a_limit(caplog: pytest.LogCaptureFixture) -> None:
+    def through(client: Client, clock: VirtualClock) -> Client:
+        return FaultyClient(client, clock, Script(Fault("update", Outcome.BROKEN, kind=DEPLOYMENT, times=None)))
+
+    async def story(world: World) -> None:
+        await world.create(deployment(replicas=1))
+        await world.settle(4000.0)
+
+    play(story, controllers=["deployment-controller"], through=through)
+    (record,) = [record for record in caplog.records if record.levelno == logging.ERROR]
+    assert record.getMessage().startswith("deployment default/web failed 15 times, no retry until it changes: ")

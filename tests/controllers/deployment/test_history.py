@@ -10,12 +10,14 @@ import pytest
 from mooring.api.decode import decode_as
 from mooring.api.document import Document
 from mooring.api.views.workloads import Deployment, ReplicaSet
+from mooring.api.well_known import (
+    DEPLOYMENT_REVISION,
+    DEPLOYMENT_REVISION_HISTORY,
+    DEPLOYMENT_ROLLBACK_TO,
+    POD_TEMPLATE_HASH,
+)
 from mooring.controllers.deployment.history import (
     HISTORY_LENGTH_MAX,
-    REVISION,
-    REVISION_HISTORY,
-    ROLLBACK_TO,
-    TEMPLATE_HASH,
     by_revision,
     generations,
     last_revision,
@@ -36,7 +38,7 @@ def with_template(template: Document) -> Deployment:
 
 
 def at_revision(name: str, revision: str | None, created: int = 0) -> ReplicaSet:
-    annotations = {REVISION: revision} if revision is not None else {}
+    annotations = {DEPLOYMENT_REVISION: revision} if revision is not None else {}
     return replica_set_view(name, annotations=annotations, created=created)
 
 
@@ -48,7 +50,7 @@ SPEC = {"containers": [{"name": "c", "image": "app:1"}]}
     [
         pytest.param(
             {"metadata": {"labels": {"a": "b"}}, "spec": SPEC},
-            {"spec": SPEC, "metadata": {"labels": {"a": "b", TEMPLATE_HASH: "x"}}},
+            {"spec": SPEC, "metadata": {"labels": {"a": "b", POD_TEMPLATE_HASH: "x"}}},
             True,
             id="the hash and the order of fields do not count",
         ),
@@ -78,7 +80,7 @@ def test_the_new_set_is_the_oldest_with_the_wanted_template() -> None:
     deployment = deployment_view(image="app:2")
     labels = {"app": "web"}
     old = replica_set_view("old", image="app:1", labels=labels, created=1)
-    older = replica_set_view("new", image="app:2", labels={**labels, TEMPLATE_HASH: "x"}, created=2)
+    older = replica_set_view("new", image="app:2", labels={**labels, POD_TEMPLATE_HASH: "x"}, created=2)
     younger = replica_set_view("newer", image="app:2", labels=labels, created=3)
     assert generations(deployment, [younger, older, old]) == (older, [old, younger])
     assert generations(deployment, [old]) == (None, [old])
@@ -113,32 +115,39 @@ def test_sets_in_the_order_of_their_revisions() -> None:
 @pytest.mark.parametrize(
     ("present", "revision", "result"),
     [
-        pytest.param({}, 1, {REVISION: "1", "team": "a"}, id="a new one"),
-        pytest.param({REVISION: "1"}, 1, {REVISION: "1", "team": "a"}, id="the same revision"),
+        pytest.param({}, 1, {DEPLOYMENT_REVISION: "1", "team": "a"}, id="a new one"),
+        pytest.param({DEPLOYMENT_REVISION: "1"}, 1, {DEPLOYMENT_REVISION: "1", "team": "a"}, id="the same revision"),
         pytest.param(
-            {REVISION: "1"}, 3, {REVISION: "3", REVISION_HISTORY: "1", "team": "a"}, id="again after two others"
+            {DEPLOYMENT_REVISION: "1"},
+            3,
+            {DEPLOYMENT_REVISION: "3", DEPLOYMENT_REVISION_HISTORY: "1", "team": "a"},
+            id="again after two others",
         ),
         pytest.param(
-            {REVISION: "3", REVISION_HISTORY: "1"},
+            {DEPLOYMENT_REVISION: "3", DEPLOYMENT_REVISION_HISTORY: "1"},
             5,
-            {REVISION: "5", REVISION_HISTORY: "1,3", "team": "a"},
+            {DEPLOYMENT_REVISION: "5", DEPLOYMENT_REVISION_HISTORY: "1,3", "team": "a"},
             id="and again",
         ),
-        pytest.param({REVISION: "9"}, 5, {REVISION: "9", "team": "a"}, id="it never goes back"),
-        pytest.param({"own": "x"}, 1, {REVISION: "1", "own": "x", "team": "a"}, id="what others wrote stays"),
+        pytest.param({DEPLOYMENT_REVISION: "9"}, 5, {DEPLOYMENT_REVISION: "9", "team": "a"}, id="it never goes back"),
+        pytest.param(
+            {"own": "x"}, 1, {DEPLOYMENT_REVISION: "1", "own": "x", "team": "a"}, id="what others wrote stays"
+        ),
     ],
 )
 def test_annotations_of_the_new_set(present: dict[str, str], revision: int, result: dict[str, str]) -> None:
     deployment = deployment_view(
-        annotations={"team": "a", REVISION: "77", "kubectl.kubernetes.io/last-applied-configuration": "{}"}
+        annotations={"team": "a", DEPLOYMENT_REVISION: "77", "kubectl.kubernetes.io/last-applied-configuration": "{}"}
     )
     assert new_set_annotations(deployment, present, revision) == result
 
 
 def test_a_long_history_forgets_its_beginning() -> None:
     history = ",".join(str(number) for number in range(1000, 1400))
-    wanted = new_set_annotations(deployment_view(), {REVISION: "1400", REVISION_HISTORY: history}, 1401)
-    kept = wanted[REVISION_HISTORY]
+    wanted = new_set_annotations(
+        deployment_view(), {DEPLOYMENT_REVISION: "1400", DEPLOYMENT_REVISION_HISTORY: history}, 1401
+    )
+    kept = wanted[DEPLOYMENT_REVISION_HISTORY]
     assert len(kept) <= HISTORY_LENGTH_MAX
     assert kept.endswith(",1399,1400")
 
@@ -147,13 +156,13 @@ def test_the_document_of_a_new_set() -> None:
     deployment = deployment_view(replicas=4, minReadySeconds=5, annotations={"team": "a"})
     document = new_set_document(deployment, None, 3, 2)
     hashed = template_hash(template_of(deployment), None)
-    labels = {"app": "web", TEMPLATE_HASH: hashed}
+    labels = {"app": "web", POD_TEMPLATE_HASH: hashed}
     metadata, spec = document["metadata"], document["spec"]
     assert metadata["name"] == f"web-{hashed}"
     assert metadata["labels"] == spec["template"]["metadata"]["labels"] == spec["selector"]["matchLabels"] == labels
     assert metadata["annotations"] == {
         "team": "a",
-        REVISION: "3",
+        DEPLOYMENT_REVISION: "3",
         "deployment.kubernetes.io/desired-replicas": "4",
         "deployment.kubernetes.io/max-replicas": "5",
     }
@@ -168,21 +177,23 @@ def test_a_long_name_is_cut_for_the_hash() -> None:
 
 @pytest.mark.parametrize(("text", "revision"), [("0", 0), ("3", 3), ("", None), ("x", None)])
 def test_the_wish_to_go_back(text: str, revision: int | None) -> None:
-    assert rollback_revision(deployment_view(annotations={ROLLBACK_TO: text})) == revision
+    assert rollback_revision(deployment_view(annotations={DEPLOYMENT_ROLLBACK_TO: text})) == revision
 
 
 def test_going_back_takes_template_and_annotations_along() -> None:
-    deployment = deployment_view(image="app:2", annotations={ROLLBACK_TO: "1", REVISION: "2", "mine": "x"})
-    labels: dict[str, Any] = {"app": "web", TEMPLATE_HASH: "h"}
+    deployment = deployment_view(
+        image="app:2", annotations={DEPLOYMENT_ROLLBACK_TO: "1", DEPLOYMENT_REVISION: "2", "mine": "x"}
+    )
+    labels: dict[str, Any] = {"app": "web", POD_TEMPLATE_HASH: "h"}
     target = replica_set_view(
-        "old", image="app:1", labels=labels, annotations={REVISION: "1", "target_annotations": "y"}
+        "old", image="app:1", labels=labels, annotations={DEPLOYMENT_REVISION: "1", "target_annotations": "y"}
     )
     document = rolled_back(deployment, target)
-    assert document["metadata"]["annotations"] == {REVISION: "2", "target_annotations": "y"}
+    assert document["metadata"]["annotations"] == {DEPLOYMENT_REVISION: "2", "target_annotations": "y"}
     assert document["spec"]["template"]["metadata"]["labels"] == {"app": "web"}
     assert document["spec"]["template"]["spec"]["containers"][0]["image"] == "app:1"
 
 
 def test_a_wish_that_cannot_be_granted_is_taken_away() -> None:
-    deployment = deployment_view(annotations={ROLLBACK_TO: "9", "mine": "x"})
+    deployment = deployment_view(annotations={DEPLOYMENT_ROLLBACK_TO: "9", "mine": "x"})
     assert rolled_back(deployment, None)["metadata"]["annotations"] == {"mine": "x"}

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from mooring.api.views.workloads import ReplicaSet
+from mooring.api.well_known import DEPLOYMENT_DESIRED_REPLICAS, DEPLOYMENT_MAX_REPLICAS
 from mooring.controllers.deployment.sizes import (
-    DESIRED_REPLICAS,
-    MAX_REPLICAS,
     Resize,
     is_scaling,
     max_surge,
@@ -30,7 +29,7 @@ def sizes(resizes: list[Resize]) -> list[tuple[str, int]]:
 
 def grown_at(name: str, size: int, desired: int, most: int, **parts: Any) -> ReplicaSet:
     """A ReplicaSet that got its size when the Deployment had another one."""
-    annotations = {DESIRED_REPLICAS: str(desired), MAX_REPLICAS: str(most)}
+    annotations = {DEPLOYMENT_DESIRED_REPLICAS: str(desired), DEPLOYMENT_MAX_REPLICAS: str(most)}
     return replica_set_view(name, replicas=size, annotations=annotations, **parts)
 
 
@@ -123,12 +122,15 @@ def test_rolling_down(new: tuple[int, int], old: list[tuple[int, int]], resizes:
     [("4", False), ("3", True), ("many", False), ("-1", False), ("99999999999", False)],
 )
 def test_a_deployment_was_scaled_if_its_sets_remember_another_size(desired: str, is_scaled: bool) -> None:
-    sets = [replica_set_view("a", replicas=2, annotations={DESIRED_REPLICAS: desired})]
+    sets = [replica_set_view("a", replicas=2, annotations={DEPLOYMENT_DESIRED_REPLICAS: desired})]
     assert is_scaling(deployment_view(replicas=4), sets) is is_scaled
 
 
 def test_sets_without_pods_do_not_remember() -> None:
-    sets = [replica_set_view("a", replicas=0, annotations={DESIRED_REPLICAS: "9"}), replica_set_view("b", replicas=1)]
+    sets = [
+        replica_set_view("a", replicas=0, annotations={DEPLOYMENT_DESIRED_REPLICAS: "9"}),
+        replica_set_view("b", replicas=1),
+    ]
     assert not is_scaling(deployment_view(replicas=4), sets)
 
 
@@ -186,4 +188,7 @@ def test_recreate_shares_nothing_out() -> None:
 
 
 def test_a_set_remembers_the_size_that_it_was_made_for() -> None:
-    assert size_annotations(deployment_view(replicas=10)) == {DESIRED_REPLICAS: "10", MAX_REPLICAS: "13"}
+    assert size_annotations(deployment_view(replicas=10)) == {
+        DEPLOYMENT_DESIRED_REPLICAS: "10",
+        DEPLOYMENT_MAX_REPLICAS: "13",
+    }

@@ -13,7 +13,7 @@ from tests.controllers.world import Story, World, play
 
 ADMIN: Document = {"name": "admin", "port": 81, "targetPort": "admin", "protocol": "TCP"}
 LEADER = "control-plane.alpha.kubernetes.io/leader"
-OVER_CAPACITY = "endpoints.kubernetes.io/over-capacity"
+ENDPOINTS_OVER_CAPACITY = "endpoints.kubernetes.io/over-capacity"
 
 
 def with_admin(name: str, address: str, port: int) -> Pod:
@@ -110,7 +110,9 @@ def test_endpoints_are_written_only_if_they_differ() -> None:
     [
         pytest.param({"subsets": []}, id="addresses"),
         pytest.param({"metadata": {"labels": {"team": "y"}}}, id="labels"),
-        pytest.param({"metadata": {"annotations": {OVER_CAPACITY: "truncated"}}}, id="a note that it is too large"),
+        pytest.param(
+            {"metadata": {"annotations": {ENDPOINTS_OVER_CAPACITY: "truncated"}}}, id="a note that it is too large"
+        ),
     ],
 )
 def test_what_somebody_else_changed_is_put_right_with_the_next_look(patch: Document) -> None:
@@ -124,7 +126,7 @@ def test_what_somebody_else_changed_is_put_right_with_the_next_look(patch: Docum
         after = await world.get(ENDPOINTS, "web")
         assert await stored_addresses(world) == ["10.1.0.1"]
         assert after["metadata"]["labels"] == before["metadata"]["labels"]
-        assert OVER_CAPACITY not in after["metadata"].get("annotations", {})
+        assert ENDPOINTS_OVER_CAPACITY not in after["metadata"].get("annotations", {})
 
     tell(story)
 

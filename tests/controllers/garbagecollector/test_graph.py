@@ -5,15 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mooring.api.views.meta import ObjectMeta, OwnerReference
-from mooring.controllers.garbagecollector.graph import (
-    ABSENT_MAX,
-    FOREGROUND,
-    ORPHAN,
-    AbsentOwners,
-    GraphNode,
-    Identity,
-    OwnershipGraph,
-)
+from mooring.api.well_known import FOREGROUND_FINALIZER, ORPHAN_FINALIZER
+from mooring.controllers.garbagecollector.graph import ABSENT_MAX, AbsentOwners, GraphNode, Identity, OwnershipGraph
 
 
 class Asked:
@@ -115,14 +108,14 @@ def test_a_foreground_deletion_checks_the_dependents_and_the_owner() -> None:
     story = Story()
     story.put("owner")
     story.put("x", of("owner", blocks=True))
-    assert story.put("owner", going=True, finalizers=(FOREGROUND,)) == ["check x", "check owner"]
-    assert story.put("owner", going=True, finalizers=(FOREGROUND, "other")) == []
+    assert story.put("owner", going=True, finalizers=(FOREGROUND_FINALIZER,)) == ["check x", "check owner"]
+    assert story.put("owner", going=True, finalizers=(FOREGROUND_FINALIZER, "other")) == []
     assert story.gone("x") == ["check owner"]
 
 
 def test_a_dependent_that_blocks_no_more_frees_its_owner() -> None:
     story = Story()
-    story.put("owner", going=True, finalizers=(FOREGROUND,))
+    story.put("owner", going=True, finalizers=(FOREGROUND_FINALIZER,))
     story.put("x", of("owner", blocks=True))
     assert story.put("x", of("owner")) == ["check owner"]
     story.put("x", of("owner", blocks=True))
@@ -135,8 +128,8 @@ def test_a_dependent_that_blocks_no_more_frees_its_owner() -> None:
 def test_an_orphaning_deletion_asks_for_orphaning_once() -> None:
     story = Story()
     story.put("owner")
-    assert story.put("owner", going=True, finalizers=(ORPHAN,)) == ["orphan owner"]
-    assert story.put("owner", going=True, finalizers=(ORPHAN, "other")) == []
+    assert story.put("owner", going=True, finalizers=(ORPHAN_FINALIZER,)) == ["orphan owner"]
+    assert story.put("owner", going=True, finalizers=(ORPHAN_FINALIZER, "other")) == []
 
 
 def test_new_owners_are_followed() -> None:

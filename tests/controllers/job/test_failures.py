@@ -9,9 +9,8 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.views.pod import Pod
+from mooring.api.well_known import JOB_INDEX_FAILURES, JOB_INDEX_IGNORED_FAILURES
 from mooring.controllers.job.failures import (
-    INDEX_FAILURES,
-    INDEX_IGNORED_FAILURES,
     NO_FAILURES,
     FailurePolicyResult,
     FailureRecord,
@@ -175,7 +174,7 @@ def test_waiting(failures: int, ago_s: float, expected: float) -> None:
     [
         pytest.param(None, 0.0, id="nobody failed yet"),
         pytest.param(failed(4), 6.0, id="the first"),
-        pytest.param(failed(4, **{INDEX_FAILURES: "1", INDEX_IGNORED_FAILURES: "1"}), 36.0, id="after two"),
+        pytest.param(failed(4, **{JOB_INDEX_FAILURES: "1", JOB_INDEX_IGNORED_FAILURES: "1"}), 36.0, id="after two"),
     ],
 )
 def test_waiting_for_an_index(pod: Pod | None, expected: float) -> None:
@@ -184,12 +183,12 @@ def test_waiting_for_an_index(pod: Pod | None, expected: float) -> None:
 
 def test_the_count_travels_to_the_replacement() -> None:
     ignore = {"rules": [{"action": "Ignore", "onExitCodes": {"operator": "In", "values": [1]}}]}
-    known = failed(0, **{INDEX_FAILURES: "2"})
-    assert failure_annotations(job_view(), None) == {INDEX_FAILURES: "0"}
-    assert failure_annotations(job_view(), known) == {INDEX_FAILURES: "3"}
+    known = failed(0, **{JOB_INDEX_FAILURES: "2"})
+    assert failure_annotations(job_view(), None) == {JOB_INDEX_FAILURES: "0"}
+    assert failure_annotations(job_view(), known) == {JOB_INDEX_FAILURES: "3"}
     assert failure_annotations(job_view(podFailurePolicy=ignore), known) == {
-        INDEX_FAILURES: "2",
-        INDEX_IGNORED_FAILURES: "1",
+        JOB_INDEX_FAILURES: "2",
+        JOB_INDEX_IGNORED_FAILURES: "1",
     }
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from mooring.api.views.meta import ObjectMeta
 from mooring.api.views.node import Node
+from mooring.api.well_known import EXCLUDE_DISRUPTION_LABEL
 from mooring.controllers.node.zones import (
-    EXCLUDE_LABEL,
     ClusterTransition,
     EvictionRates,
     TimedQueue,
@@ -106,7 +106,7 @@ def test_all_zones_down_stops_everything_until_one_node_is_back() -> None:
 def test_excluded_nodes_do_not_count() -> None:
     zones = Zones(RATES)
     zones.count(node("n1"), True)
-    zones.count(node("n2", **{EXCLUDE_LABEL: ""}), False)
+    zones.count(node("n2", **{EXCLUDE_DISRUPTION_LABEL: ""}), False)
     assert zones.update_states().transition is ClusterTransition.NOTHING
     assert dict(zones.states()) == {key("a"): ZoneState.NORMAL}
 

@@ -11,7 +11,7 @@ from mooring.api.kinds import POD, RESOURCE_CLAIM
 from mooring.controllers.resourceclaim.plan import generated_base
 from tests.controllers.world import Story, World, play
 
-FINALIZER = "resource.kubernetes.io/delete-protection"
+RESOURCE_CLAIM_FINALIZER = "resource.kubernetes.io/delete-protection"
 TEMPLATE: Document = {
     "apiVersion": "resource.k8s.io/v1",
     "kind": "ResourceClaimTemplate",
@@ -76,7 +76,7 @@ def test_a_pod_waits_for_its_template() -> None:
 async def reserve(world: World, *pods: str) -> None:
     uids = [(await world.get(POD, name))["metadata"]["uid"] for name in pods]
     consumers = [{"resource": "pods", "name": name, "uid": uid} for name, uid in zip(pods, uids, strict=True)]
-    await world.patch(RESOURCE_CLAIM, "shared", {"metadata": {"finalizers": [FINALIZER]}})
+    await world.patch(RESOURCE_CLAIM, "shared", {"metadata": {"finalizers": [RESOURCE_CLAIM_FINALIZER]}})
     status = {"allocation": {"devices": {}}, "reservedFor": consumers}
     await world.patch(RESOURCE_CLAIM, "shared", {"status": status}, "status")
     await world.settle()
@@ -87,7 +87,7 @@ async def shared(world: World) -> tuple[list[str], bool, bool]:
     claim = await world.get(RESOURCE_CLAIM, "shared")
     status = claim.get("status", {})
     consumers = [each["name"] for each in status.get("reservedFor", [])]
-    return consumers, "allocation" in status, FINALIZER in claim["metadata"].get("finalizers", [])
+    return consumers, "allocation" in status, RESOURCE_CLAIM_FINALIZER in claim["metadata"].get("finalizers", [])
 
 
 SHARED: Document = {

@@ -11,8 +11,8 @@ from mooring.api.decode import convert_as, decode_as
 from mooring.api.document import Document
 from mooring.api.views.devices import ResourceClaim, ResourceClaimTemplate
 from mooring.api.views.pod import Pod, PodResourceClaim
+from mooring.api.well_known import RESOURCE_CLAIM_FINALIZER
 from mooring.controllers.resourceclaim.plan import (
-    FINALIZER,
     NAME_BASE_MAX,
     ClaimName,
     claim_name_of,
@@ -132,13 +132,16 @@ def test_a_pod_is_added_to_those_for_whom_a_claim_is_reserved() -> None:
     [
         pytest.param(claim("a", "b"), ["c"], None, id="all stay"),
         pytest.param(
-            claim("a", "b", is_allocated=True, finalizers=[FINALIZER]),
+            claim("a", "b", is_allocated=True, finalizers=[RESOURCE_CLAIM_FINALIZER]),
             ["a"],
             {"reservedFor": [{"resource": "pods", "name": "b", "uid": "b"}], "allocation": {"devices": {}}},
             id="somebody stays",
         ),
         pytest.param(
-            claim("a", is_allocated=True, finalizers=[FINALIZER]), ["a"], {}, id="the last gives devices back"
+            claim("a", is_allocated=True, finalizers=[RESOURCE_CLAIM_FINALIZER]),
+            ["a"],
+            {},
+            id="the last gives devices back",
         ),
         pytest.param(
             claim("a", is_allocated=True), ["a"], {"allocation": {"devices": {}}}, id="a driver of old keeps them"

@@ -173,7 +173,7 @@ def test_a_claim_of_others_is_given_up() -> None:
     ],
 )
 def test_stale_claims(when_scaled: str, claim: PersistentVolumeClaim | None, expected: bool) -> None:
-    member = Member(member_of("Retain", when_scaled, 2).wanted, 1)
+    member = Member(member_of("Retain", when_scaled, 2).stateful_set, 1)
     assert is_any_claim_stale(member, lambda name: claim if name == "data-db-1" else None) == expected
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from mooring.kubelet.environment.downward_api import field_value, resource_value
-from mooring.kubelet.environment.references import ContainerConfigError, Place
-from mooring.kubelet.full_views import FieldSource, ResourceSource, WholePod
+from mooring.kubelet.environment.references import ContainerConfigError, NodeFacts
+from mooring.kubelet.full_views import FieldSource, FullPod, ResourceSource
+from tests.kubelet.full_pods import PLACE, whole
 from tests.kubelet.play import container, pod
-from tests.kubelet.whole import PLACE, whole
 
 POD = whole(
     pod(
@@ -101,7 +101,7 @@ def test_the_limit_of_the_pod_goes_before_what_the_node_has() -> None:
 
 
 def test_without_a_node_there_is_no_limit() -> None:
-    nowhere = Place("", "")
+    nowhere = NodeFacts("", "")
 
     assert resource_value(ResourceSource(resource="limits.cpu"), POD, POD.spec.containers[1], nowhere) == "0"
 
@@ -121,7 +121,7 @@ def test_without_a_node_there_is_no_limit() -> None:
         ),
     ],
 )
-def test_an_amount_that_cannot_be_told_is_refused(pod: WholePod, source: ResourceSource, wanted: str) -> None:
+def test_an_amount_that_cannot_be_told_is_refused(pod: FullPod, source: ResourceSource, wanted: str) -> None:
     with pytest.raises(ContainerConfigError) as refused:
         resource_value(source, pod, None, PLACE)
 

@@ -9,10 +9,10 @@ from mooring.api.kinds import CONFIG_MAP, SECRET, SERVICE
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
-from mooring.kubelet.environment.references import Found, Lookup, config_map_names, secret_names
+from mooring.kubelet.environment.references import ReferencedObjects, ReferenceLookup, config_map_names, secret_names
 from mooring.store.memory import MemoryStore
 from tests.fakes.raw_client import RawClient
-from tests.kubelet.whole import container_with, pod_with
+from tests.kubelet.full_pods import container_with, pod_with
 
 REFERENCES: dict[str, Any] = {
     "envFrom": [{"configMapRef": {"name": "a"}}, {"secretRef": {"name": "s"}}, {"configMapRef": {"name": "b"}}],
@@ -25,13 +25,13 @@ REFERENCES: dict[str, Any] = {
 }
 
 
-def looked_up(fill: Callable[[RawClient], Awaitable[None]], *, links: bool = True, **fields: Any) -> Found:
-    async def main() -> Found:
+def looked_up(fill: Callable[[RawClient], Awaitable[None]], *, links: bool = True, **fields: Any) -> ReferencedObjects:
+    async def main() -> ReferencedObjects:
         clock = VirtualClock()
         client = RawClient(MemoryStore(), clock, Entropy(1))
         await fill(client)
         one = pod_with({"enableServiceLinks": links}, **fields)
-        return await Lookup(client).look_up(one, one.spec.containers[0])
+        return await ReferenceLookup(client).look_up(one, one.spec.containers[0])
 
     return run(main())
 

@@ -8,7 +8,7 @@ import pytest
 
 from mooring.api.decode import convert_as
 from mooring.api.views.workloads import Service
-from mooring.kubelet.environment.references import ContainerConfigError, Found
+from mooring.kubelet.environment.references import ContainerConfigError, ReferencedObjects
 from mooring.kubelet.environment.variables import (
     argv_of,
     environment_of,
@@ -18,14 +18,14 @@ from mooring.kubelet.environment.variables import (
     service_variables,
 )
 from mooring.kubelet.full_views import ConfigMap, Secret
+from tests.kubelet.full_pods import PLACE, container_with, pod_with, whole
 from tests.kubelet.play import pod
-from tests.kubelet.whole import PLACE, container_with, pod_with, whole
 
 VARIABLES = {"VAR_A": "A", "VAR_B": "B", "VAR_C": "C", "VAR_REF": "$(VAR_A)", "VAR_EMPTY": ""}
 MASTER = convert_as(
     Service, {"metadata": {"name": "kubernetes"}, "spec": {"clusterIP": "10.96.0.1", "ports": [{"port": 443}]}}
 )
-FOUND = Found(
+FOUND = ReferencedObjects(
     {"settings": ConfigMap(data={"LEVEL": "debug", "a=b": "x", "dotted.key": "1"}), "none": None},
     {"keys": Secret(data={"PASSWORD": b"s3cret", "raw": b"\xff"}), "nul": Secret(data={"k": b"\0"}), "none": None},
     [MASTER],
@@ -210,7 +210,7 @@ def test_a_container_gets_its_variables(fields: dict[str, Any], wanted: dict[str
         ),
         pytest.param(
             {"env": from_key("secret", "nul", "k")},
-            "the value of variable X holds a NUL byte, which no environment can",
+            "the value of variable X contains a NUL byte",
             id="a value that cannot be",
         ),
         pytest.param(

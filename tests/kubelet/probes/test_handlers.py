@@ -13,20 +13,20 @@ from aiohttp import web
 from mooring.kit.loop import run, run_real
 from mooring.kubelet.full_views import ExecAction, HTTPGetAction, HTTPHeader
 from mooring.kubelet.probes.handlers import (
-    Answer,
     CommandError,
     CommandResult,
     CommandTimeout,
-    Outcome,
-    ProbeFault,
-    ask_command,
-    ask_http,
-    ask_socket,
+    ProbeError,
+    ProbeOutcome,
+    ProbeResult,
     dial_error,
     headers_of,
+    probe_exec,
+    probe_http,
+    probe_tcp,
     url_of,
 )
-from tests.kubelet.whole import container_with
+from tests.kubelet.full_pods import container_with
 from tests.ports import silent_port
 from tests.scheduler.extenders.server import server_security
 from tests.waiting import LIMIT_S
@@ -44,32 +44,36 @@ class Runner:
         return self._result
 
 
-def asked(runner: Runner, *command: str) -> Answer:
+def asked(runner: Runner, *command: str) -> ProbeResult:
     one = container_with(env=[{"name": "A", "value": "1"}])
-    return run(ask_command(runner, "uid-1", one, ExecAction(command=command), 5.0))
+    return run(probe_exec(runner, "uid-1", one, ExecAction(command=command), 5.0))
 
 
 @pytest.mark.parametrize(
     ("result", "wanted"),
     [
-        pytest.param(CommandResult(0, b"fine"), Answer(Outcome.SUCCESS, "fine"), id="0 is a success"),
-        pytest.param(CommandResult(1, b"no file"), Answer(Outcome.FAILURE, "no file"), id="anything else a failure"),
+        pytest.param(CommandResult(0, b"fine"), ProbeResult(ProbeOutcome.SUCCESS, "fine"), id="0 is a success"),
         pytest.param(
-            CommandResult(1, b"x" * 20_000), Answer(Outcome.FAILURE, "x" * 10_240), id="which does not talk endlessly"
+            CommandResult(1, b"no file"), ProbeResult(ProbeOutcome.FAILURE, "no file"), id="anything else a failure"
+        ),
+        pytest.param(
+            CommandResult(1, b"x" * 20_000),
+            ProbeResult(ProbeOutcome.FAILURE, "x" * 10_240),
+            id="which does not talk endlessly",
         ),
         pytest.param(
             CommandTimeout(),
-            Answer(Outcome.FAILURE, 'command timed out: "cat /tmp/x" timed out after 5s'),
+            ProbeResult(ProbeOutcome.FAILURE, 'command timed out: "cat /tmp/x" timed out after 5s'),
             id="too slow is a failure",
         ),
     ],
 )
-def test_a_command_answers(result: CommandResult | Exception, wanted: Answer) -> None:
+def test_a_command_answers(result: CommandResult | Exception, wanted: ProbeResult) -> None:
     assert asked(Runner(result), "cat", "/tmp/x") == wanted
 
 
 def test_a_command_that_cannot_be_started_is_no_answer() -> None:
-    with pytest.raises(ProbeFault, match="not found"):
+    with pytest.raises(ProbeError, match="not found"):
         asked(Runner(CommandError('exec: "nope": executable file not found in $PATH')), "nope")
 
 
@@ -82,19 +86,19 @@ def test_plain_variables_are_known() -> None:
 
 
 def test_who_listens_is_alive() -> None:
-    async def main() -> Answer:
+    async def main() -> ProbeResult:
         server = await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1", 0)
         async with server:
-            return await ask_socket("127.0.0.1", server.sockets[0].getsockname()[1], LIMIT_S)
+            return await probe_tcp("127.0.0.1", server.sockets[0].getsockname()[1], LIMIT_S)
 
-    assert run_real(main()) == Answer(Outcome.SUCCESS)
+    assert run_real(main()) == ProbeResult(ProbeOutcome.SUCCESS)
 
 
 def test_who_does_not_listen_is_not() -> None:
     with silent_port() as port:
-        answer = run_real(ask_socket("127.0.0.1", port, LIMIT_S))
+        answer = run_real(probe_tcp("127.0.0.1", port, LIMIT_S))
 
-    assert answer == Answer(Outcome.FAILURE, f"dial tcp 127.0.0.1:{port}: connect: connection refused")
+    assert answer == ProbeResult(ProbeOutcome.FAILURE, f"dial tcp 127.0.0.1:{port}: connect: connection refused")
 
 
 @pytest.mark.parametrize(
@@ -116,7 +120,7 @@ def test_addresses_of_version_6_stand_in_brackets() -> None:
     assert dial_error("::1", 80, TimeoutError()) == "dial tcp [::1]:80: i/o timeout"
 
 
-def asked_over_http(action: HTTPGetAction, *, timeout_s: float = LIMIT_S) -> tuple[Answer, list[web.Request], int]:
+def asked_over_http(action: HTTPGetAction, *, timeout_s: float = LIMIT_S) -> tuple[ProbeResult, list[web.Request], int]:
     """Of a server with a few pages; what it was asked for, and its port."""
     requests: list[web.Request] = []
 
@@ -135,7 +139,7 @@ def asked_over_http(action: HTTPGetAction, *, timeout_s: float = LIMIT_S) -> tup
                 return web.Response(body=b"x" * 100_000)
         return web.Response(status=int(request.query.get("status", "200")), text="body")
 
-    async def main() -> tuple[Answer, int]:
+    async def main() -> tuple[ProbeResult, int]:
         application = web.Application()
         application.router.add_get("/{tail:.*}", page)
         runner = web.AppRunner(application, shutdown_timeout=0.01)
@@ -144,7 +148,7 @@ def asked_over_http(action: HTTPGetAction, *, timeout_s: float = LIMIT_S) -> tup
         await site.start()
         port = runner.addresses[0][1]
         try:
-            return await ask_http(action, "127.0.0.1", port, timeout_s), port
+            return await probe_http(action, "127.0.0.1", port, timeout_s), port
         finally:
             await runner.cleanup()
 
@@ -155,37 +159,45 @@ def asked_over_http(action: HTTPGetAction, *, timeout_s: float = LIMIT_S) -> tup
 @pytest.mark.parametrize(
     ("path", "wanted"),
     [
-        pytest.param("/fine", Answer(Outcome.SUCCESS, "body"), id="200"),
-        pytest.param("fine?status=204", Answer(Outcome.SUCCESS, ""), id="204, and a path without its stroke"),
+        pytest.param("/fine", ProbeResult(ProbeOutcome.SUCCESS, "body"), id="200"),
+        pytest.param("fine?status=204", ProbeResult(ProbeOutcome.SUCCESS, ""), id="204, and a path without its stroke"),
         pytest.param(
-            "/x?status=399", Answer(Outcome.WARNING, "Probe terminated redirects, Response body: body"), id="399"
+            "/x?status=399",
+            ProbeResult(ProbeOutcome.WARNING, "Probe terminated redirects, Response body: body"),
+            id="399",
         ),
-        pytest.param("/x?status=400", Answer(Outcome.FAILURE, "HTTP probe failed with statuscode: 400"), id="400"),
-        pytest.param("/x?status=500", Answer(Outcome.FAILURE, "HTTP probe failed with statuscode: 500"), id="500"),
-        pytest.param("/redirect", Answer(Outcome.SUCCESS, "body"), id="followed on the same host"),
-        pytest.param("/big", Answer(Outcome.SUCCESS, "x" * 10_240), id="no more than 10 KiB is read"),
+        pytest.param(
+            "/x?status=400", ProbeResult(ProbeOutcome.FAILURE, "HTTP probe failed with statuscode: 400"), id="400"
+        ),
+        pytest.param(
+            "/x?status=500", ProbeResult(ProbeOutcome.FAILURE, "HTTP probe failed with statuscode: 500"), id="500"
+        ),
+        pytest.param("/redirect", ProbeResult(ProbeOutcome.SUCCESS, "body"), id="followed on the same host"),
+        pytest.param("/big", ProbeResult(ProbeOutcome.SUCCESS, "x" * 10_240), id="no more than 10 KiB is read"),
     ],
 )
-def test_a_status_is_an_answer(path: str, wanted: Answer) -> None:
+def test_a_status_is_an_answer(path: str, wanted: ProbeResult) -> None:
     assert asked_over_http(HTTPGetAction(path=path))[0] == wanted
 
 
 def test_a_redirect_to_somewhere_else_is_a_warning() -> None:
     answer, _, _ = asked_over_http(HTTPGetAction(path="/elsewhere"))
 
-    assert answer.outcome is Outcome.WARNING
+    assert answer.outcome is ProbeOutcome.WARNING
     assert answer.text.startswith("Probe terminated redirects, Response body: ")
 
 
 def test_nobody_is_sent_round_for_ever() -> None:
     answer, requests, port = asked_over_http(HTTPGetAction(path="/round"))
 
-    assert answer == Answer(Outcome.FAILURE, f'Get "http://127.0.0.1:{port}/round": stopped after 10 redirects')
+    assert answer == ProbeResult(
+        ProbeOutcome.FAILURE, f'Get "http://127.0.0.1:{port}/round": stopped after 10 redirects'
+    )
     assert len(requests) == 10
 
 
 def test_any_certificate_will_do() -> None:
-    async def main() -> Answer:
+    async def main() -> ProbeResult:
         async def page(request: web.BaseRequest) -> web.Response:
             return web.Response(text="body")
 
@@ -194,40 +206,40 @@ def test_any_certificate_will_do() -> None:
         try:
             await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=server_security()).start()
             action = HTTPGetAction(path="/", scheme="HTTPS")
-            return await ask_http(action, "127.0.0.1", runner.addresses[0][1], LIMIT_S)
+            return await probe_http(action, "127.0.0.1", runner.addresses[0][1], LIMIT_S)
         finally:
             await runner.cleanup()
 
-    assert run_real(main()) == Answer(Outcome.SUCCESS, "body")
+    assert run_real(main()) == ProbeResult(ProbeOutcome.SUCCESS, "body")
 
 
 def test_a_container_that_hangs_up_is_a_failure() -> None:
-    async def main() -> tuple[Answer, int]:
+    async def main() -> tuple[ProbeResult, int]:
         async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             await reader.readuntil(b"\r\n\r\n")
             writer.close()
 
         async with await asyncio.start_server(hang_up, "127.0.0.1", 0) as server:
             port = server.sockets[0].getsockname()[1]
-            return await ask_http(HTTPGetAction(path="/"), "127.0.0.1", port, LIMIT_S), port
+            return await probe_http(HTTPGetAction(path="/"), "127.0.0.1", port, LIMIT_S), port
 
     answer, port = run_real(main())
-    assert answer == Answer(Outcome.FAILURE, f'Get "http://127.0.0.1:{port}/": EOF')
+    assert answer == ProbeResult(ProbeOutcome.FAILURE, f'Get "http://127.0.0.1:{port}/": EOF')
 
 
 def test_a_slow_answer_is_a_failure() -> None:
     answer, _, port = asked_over_http(HTTPGetAction(path="/slow"), timeout_s=0.1)
 
     why = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
-    assert answer == Answer(Outcome.FAILURE, f'Get "http://127.0.0.1:{port}/slow": {why}')
+    assert answer == ProbeResult(ProbeOutcome.FAILURE, f'Get "http://127.0.0.1:{port}/slow": {why}')
 
 
 def test_nobody_there_is_a_failure() -> None:
     with silent_port() as port:
-        answer = run_real(ask_http(HTTPGetAction(path="/"), "127.0.0.1", port, LIMIT_S))
+        answer = run_real(probe_http(HTTPGetAction(path="/"), "127.0.0.1", port, LIMIT_S))
 
     why = f"dial tcp 127.0.0.1:{port}: connect: connection refused"
-    assert answer == Answer(Outcome.FAILURE, f'Get "http://127.0.0.1:{port}/": {why}')
+    assert answer == ProbeResult(ProbeOutcome.FAILURE, f'Get "http://127.0.0.1:{port}/": {why}')
 
 
 @pytest.mark.parametrize(
@@ -263,8 +275,8 @@ def test_addresses(make: Callable[[], HTTPGetAction], wanted: str) -> None:
 
 
 def test_an_address_that_cannot_be_is_no_answer() -> None:
-    with pytest.raises(ProbeFault, match="is no address"):
-        run_real(ask_http(HTTPGetAction(path="/", host="[::"), "127.0.0.1", 80, 1.0))
+    with pytest.raises(ProbeError, match="is not a URL"):
+        run_real(probe_http(HTTPGetAction(path="/", host="[::"), "127.0.0.1", 80, 1.0))
 
 
 def test_a_header_may_come_twice() -> None:

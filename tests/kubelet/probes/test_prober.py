@@ -10,17 +10,17 @@ import pytest
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run, run_real
 from mooring.kit.tasks import TaskGroup
-from mooring.kubelet.full_views import WholeContainer, WholePod, WholeProbe
-from mooring.kubelet.probes.handlers import Answer, CommandResult, Outcome, ProbeFault, failure
+from mooring.kubelet.full_views import FullContainer, FullPod, FullProbe
+from mooring.kubelet.probes.handlers import CommandResult, ProbeError, ProbeOutcome, ProbeResult, failure
 from mooring.kubelet.probes.health import Health
-from mooring.kubelet.probes.prober import ProbeAsker, Prober, port_number
+from mooring.kubelet.probes.prober import ContainerProbeRunner, Prober, port_number
 from mooring.kubelet.runtime import Role
 from mooring.kubelet.views import KubeletPod
-from tests.kubelet.whole import container_with, pod_with
+from tests.kubelet.full_pods import container_with, pod_with
 from tests.ports import silent_port
 from tests.waiting import LIMIT_S
 
-GOOD = Answer(Outcome.SUCCESS)
+GOOD = ProbeResult(ProbeOutcome.SUCCESS)
 BAD = failure("HTTP probe failed with statuscode: 500")
 PROBE: dict[str, Any] = {"httpGet": {"port": 80, "path": "/live"}, "periodSeconds": 10}
 
@@ -30,17 +30,17 @@ class Runner:
         return CommandResult(0, f"{pod_uid} {container} {' '.join(argv)} {timeout_s:g}".encode())
 
 
-def asked(probe: dict[str, Any]) -> Answer:
+def asked(probe: dict[str, Any]) -> ProbeResult:
     one = pod_with(livenessProbe=probe)
     container = one.spec.containers[0]
     assert container.liveness_probe is not None
-    return run_real(ProbeAsker(Runner()).ask(one, container, container.liveness_probe, "127.0.0.1"))
+    return run_real(ContainerProbeRunner(Runner()).run_probe(one, container, container.liveness_probe, "127.0.0.1"))
 
 
 def test_by_a_command() -> None:
     answer = asked({"exec": {"command": ["cat", "x"]}, "timeoutSeconds": 3})
 
-    assert answer == Answer(Outcome.SUCCESS, "uid-1 main cat x 3")
+    assert answer == ProbeResult(ProbeOutcome.SUCCESS, "uid-1 main cat x 3")
 
 
 @pytest.mark.parametrize("way", ["httpGet", "tcpSocket"])
@@ -52,7 +52,7 @@ def test_at_the_address_of_the_pod(way: str) -> None:
 
 
 def test_in_no_way() -> None:
-    with pytest.raises(ProbeFault, match=r"missing probe handler for web_default\(uid-1\):main"):
+    with pytest.raises(ProbeError, match=r"missing probe handler for web_default\(uid-1\):main"):
         asked({})
 
 
@@ -72,7 +72,7 @@ def test_a_port_has_a_number(port: int | str, wanted: int | str) -> None:
     if isinstance(wanted, int):
         assert port_number(port, container) == wanted
         return
-    with pytest.raises(ProbeFault) as fault:
+    with pytest.raises(ProbeError) as fault:
         port_number(port, container)
     assert str(fault.value) == wanted
 
@@ -84,14 +84,14 @@ def other(**changes: Any) -> dict[str, Any]:
 class Stage:
     """Answers as told, and writes down what is asked and heard, with the time."""
 
-    def __init__(self, clock: VirtualClock, answers: dict[str, list[Answer | ProbeFault]], takes_s: float) -> None:
+    def __init__(self, clock: VirtualClock, answers: dict[str, list[ProbeResult | ProbeError]], takes_s: float) -> None:
         self._clock = clock
         self._answers = answers
         self._takes_s = takes_s
         self.heard: list[str] = []
         self.asked: list[str] = []
 
-    async def ask(self, pod: WholePod, container: WholeContainer, probe: WholeProbe, pod_ip: str) -> Answer:
+    async def run_probe(self, pod: FullPod, container: FullContainer, probe: FullProbe, pod_ip: str) -> ProbeResult:
         assert pod_ip == "127.0.0.1"
         word = {
             id(container.startup_probe): "startup",
@@ -102,28 +102,28 @@ class Stage:
         await self._clock.wait(self._takes_s)
         answers = self._answers.get(word, [])
         answer = answers.pop(0) if answers else GOOD
-        if isinstance(answer, ProbeFault):
+        if isinstance(answer, ProbeError):
             raise answer
         return answer
 
     def health_changed(self, pod_uid: str, container: str, attempt: int, health: Health) -> None:
         what = "ready" if health.is_ready else "started" if health.is_started else "nothing"
-        self._hear(f"{container}/{attempt} {what}")
+        self._read_control(f"{container}/{attempt} {what}")
 
     def container_unhealthy(self, pod_uid: str, container: str, attempt: int, grace_s: float) -> None:
-        self._hear(f"kill {container}/{attempt} within {grace_s:g}")
+        self._read_control(f"kill {container}/{attempt} within {grace_s:g}")
 
-    def tell_event(self, pod: KubeletPod, is_warning: bool, reason: str, message: str) -> None:
-        self._hear(f"{'Warning' if is_warning else 'Normal'} {reason}: {message}")
+    def record_event(self, pod: KubeletPod, is_warning: bool, reason: str, message: str) -> None:
+        self._read_control(f"{'Warning' if is_warning else 'Normal'} {reason}: {message}")
 
-    def _hear(self, what: str) -> None:
+    def _read_control(self, what: str) -> None:
         self.heard.append(f"{self._clock.now_s():g} {what}")
 
 
 def staged(
-    story: Callable[[Prober, WholePod, VirtualClock], Awaitable[None]],
+    story: Callable[[Prober, FullPod, VirtualClock], Awaitable[None]],
     probes: dict[str, Any],
-    answers: dict[str, list[Answer | ProbeFault]] | None = None,
+    answers: dict[str, list[ProbeResult | ProbeError]] | None = None,
     *,
     role: Role = Role.CONTAINER,
     takes_s: float = 0.0,
@@ -143,8 +143,8 @@ def staged(
     return stage
 
 
-def for_s(duration_s: float) -> Callable[[Prober, WholePod, VirtualClock], Awaitable[None]]:
-    async def story(prober: Prober, pod: WholePod, clock: VirtualClock) -> None:
+def for_s(duration_s: float) -> Callable[[Prober, FullPod, VirtualClock], Awaitable[None]]:
+    async def story(prober: Prober, pod: FullPod, clock: VirtualClock) -> None:
         await clock.wait(duration_s)
 
     return story
@@ -223,21 +223,21 @@ def test_a_slow_answer_costs_the_turns_that_it_misses() -> None:
         ),
         pytest.param(
             {"readinessProbe": PROBE},
-            {"readiness": [Answer(Outcome.WARNING, "elsewhere")]},
+            {"readiness": [ProbeResult(ProbeOutcome.WARNING, "elsewhere")]},
             5,
             ["0 Warning ProbeWarning: Readiness probe warning: elsewhere", "0 main/2 ready"],
             id="a warning is a success",
         ),
         pytest.param(
             {"readinessProbe": PROBE},
-            {"readiness": [ProbeFault("no")] * 3},
+            {"readiness": [ProbeError("no")] * 3},
             5,
             ["0 Warning Unhealthy: Readiness probe errored and resulted in unknown state: no"],
             id="a question that cannot be put counts neither way",
         ),
         pytest.param(
             {"readinessProbe": PROBE},
-            {"readiness": [ProbeFault("no")] * 2},
+            {"readiness": [ProbeError("no")] * 2},
             5,
             ["0 main/2 ready"],
             id="but it is tried three times",
@@ -245,14 +245,14 @@ def test_a_slow_answer_costs_the_turns_that_it_misses() -> None:
     ],
 )
 def test_the_listener_hears(
-    probes: dict[str, Any], answers: dict[str, list[Answer | ProbeFault]], until_s: float, wanted: list[str]
+    probes: dict[str, Any], answers: dict[str, list[ProbeResult | ProbeError]], until_s: float, wanted: list[str]
 ) -> None:
     # Copied, as a parameter is shared by whoever runs the same row again.
     assert staged(for_s(until_s), probes, {word: list(said) for word, said in answers.items()}).heard == wanted
 
 
 def test_after_the_end_nobody_is_asked_and_nothing_is_told() -> None:
-    async def story(prober: Prober, pod: WholePod, clock: VirtualClock) -> None:
+    async def story(prober: Prober, pod: FullPod, clock: VirtualClock) -> None:
         await clock.wait(11.0)  # it has been asked, and has not answered
         prober.end("uid-1", "main")
         await clock.wait(60.0)
@@ -263,7 +263,7 @@ def test_after_the_end_nobody_is_asked_and_nothing_is_told() -> None:
 
 
 def test_a_pod_that_is_forgotten_is_asked_no_more() -> None:
-    async def story(prober: Prober, pod: WholePod, clock: VirtualClock) -> None:
+    async def story(prober: Prober, pod: FullPod, clock: VirtualClock) -> None:
         prober.forget("uid-1")
         await clock.wait(60.0)
 
@@ -271,7 +271,7 @@ def test_a_pod_that_is_forgotten_is_asked_no_more() -> None:
 
 
 def test_a_pod_that_stops_is_only_asked_whether_it_is_ready() -> None:
-    async def story(prober: Prober, pod: WholePod, clock: VirtualClock) -> None:
+    async def story(prober: Prober, pod: FullPod, clock: VirtualClock) -> None:
         prober.pod_stops("uid-1")
         await clock.wait(15.0)
 
@@ -279,7 +279,7 @@ def test_a_pod_that_stops_is_only_asked_whether_it_is_ready() -> None:
 
 
 def test_another_run_begins_anew() -> None:
-    async def story(prober: Prober, pod: WholePod, clock: VirtualClock) -> None:
+    async def story(prober: Prober, pod: FullPod, clock: VirtualClock) -> None:
         await clock.wait(15.0)
         prober.begin(pod, pod.spec.containers[0], Role.CONTAINER, 3, clock.wall_s(), "127.0.0.1")
         await clock.wait(15.0)

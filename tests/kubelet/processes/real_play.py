@@ -21,7 +21,7 @@ from mooring.kit.clock import SystemClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run_real
 from mooring.kit.tasks import TaskGroup
-from mooring.kubelet.kubelets import Fleet
+from mooring.kubelet.kubelets import Kubelets
 from mooring.kubelet.processes.runtime import ProcessRuntime, ProcessSettings
 from mooring.kubelet.settings import HostFacts, host_settings
 from mooring.store.memory import MemoryStore
@@ -71,7 +71,9 @@ def played_for_real(story: RealStory, directory: Path, store: MemoryStore | None
     async def main() -> None:
         client = RawClient(store if store is not None else MemoryStore(), clock, Entropy(1))
         settings = ProcessSettings(directory, HOST)
-        fleet = Fleet(client, clock, Entropy(1), host_settings(HOST, 1), lambda needs: ProcessRuntime(settings, needs))
+        fleet = Kubelets(
+            client, clock, Entropy(1), host_settings(HOST, 1), lambda needs: ProcessRuntime(settings, needs)
+        )
         async with TaskGroup("play") as group, asyncio.timeout(2 * LIMIT_S):
             running = group.start(fleet.run(), name="fleet")
             await story(RealPlay(client, clock, fleet))

@@ -12,25 +12,25 @@ import pytest
 from mooring.kit.clock import SystemClock, VirtualClock
 from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
-from mooring.kubelet.full_views import WholeContainer, WholePod
+from mooring.kubelet.full_views import FullContainer, FullPod
 from mooring.kubelet.probes.handlers import CommandError, CommandResult, CommandTimeout
 from mooring.kubelet.probes.prober import Prober
 from mooring.kubelet.processes.container import (
     FALLBACK_POLICY,
+    ContainerContext,
     HookError,
-    Household,
     ProcessContainer,
     run_hook,
     termination_message,
 )
 from mooring.kubelet.processes.directories import PodDirectories
 from mooring.kubelet.processes.preparation import NotReadyError, Preparation, Prepared
-from mooring.kubelet.processes.shim.client import Wanted
+from mooring.kubelet.processes.shim.client import ShimConfig
 from mooring.kubelet.runtime import ContainerState, Exited, Role, Running, Waiting
-from mooring.kubelet.timers import Alarms
+from mooring.kubelet.timers import Timers
 from mooring.kubelet.views import KubeletPod
+from tests.kubelet.full_pods import container_with, pod_with
 from tests.kubelet.processes.shim.test_program import entered, is_alive, played, wait_gone, wait_written
-from tests.kubelet.whole import container_with, pod_with
 from tests.waiting import LIMIT_S
 
 FILE_POLICY = "File"
@@ -125,7 +125,7 @@ class Prepares(Preparation):
         self.alive_when_asked: list[list[int]] = []
         self.pids: list[int] = []
 
-    async def prepare(self, pod: WholePod, container: WholeContainer, attempt: int) -> Prepared:
+    async def prepare(self, pod: FullPod, container: FullContainer, attempt: int) -> Prepared:
         self.alive_when_asked.append([pid for pid in self.pids if is_alive(pid)])
         if self._missing:
             raise self._missing.pop(0)
@@ -133,7 +133,7 @@ class Prepares(Preparation):
         directories.make_container(uid, name, attempt)
         log, record = directories.log(uid, name, attempt), directories.record(uid, name)
         command = entered("/bin/sh", "-c", self._script)
-        return Prepared(Wanted(command, {"PATH": "/usr/bin:/bin"}, str(log), str(record)), "/")
+        return Prepared(ShimConfig(command, {"PATH": "/usr/bin:/bin"}, str(log), str(record)), "/")
 
     def beside(self, argv: tuple[str, ...], directory: str, pid: int) -> list[str]:
         return entered(*argv)
@@ -160,18 +160,18 @@ class Stage:
         prober = Prober(clock, Nobody(), Nobody())  # type: ignore[arg-type]
         prober.start(group)
         pod = pod_with()
-        household = Household(
+        context = ContainerContext(
             clock=clock,
-            alarms=Alarms(clock),
+            timers=Timers(clock),
             directories=self._directories,
             preparation=self.preparation,
             prober=prober,
             group=group,
             address="127.0.0.1",
-            tell=self._tell,
-            tell_event=self._tell_event,
+            report_state=self._tell,
+            record_event=self._record_event,
         )
-        self.container = ProcessContainer(pod, pod.spec.containers[0], Role.CONTAINER, household)
+        self.container = ProcessContainer(pod, pod.spec.containers[0], Role.CONTAINER, context)
 
     async def start(self, attempt: int = 0) -> int:
         """Starts it, and waits until it has said that it is ready; its process."""
@@ -200,7 +200,7 @@ class Stage:
         self.told.append((attempt, state))
         self.when_told(state)
 
-    def _tell_event(self, pod: KubeletPod, is_warning: bool, reason: str, note: str) -> None:
+    def _record_event(self, pod: KubeletPod, is_warning: bool, reason: str, note: str) -> None:
         self.events.append((reason, note))
 
 

@@ -16,7 +16,7 @@ from mooring.kit.loop import run_real
 from mooring.kubelet.processes import stale_processes
 from mooring.kubelet.processes.directories import PodDirectories
 from mooring.kubelet.processes.shim.linux import boot_id, start_ticks
-from mooring.kubelet.processes.stale_processes import OWNER_VARIABLE, clear_leftovers
+from mooring.kubelet.processes.stale_processes import OWNER_VARIABLE, kill_stale_processes
 from tests.waiting import LIMIT_S, wait_until
 
 
@@ -54,7 +54,7 @@ def record(directories: PodDirectories, **changes: object) -> None:
 
 
 def cleared(directories: PodDirectories) -> int:
-    return run_real(clear_leftovers(directories, SystemClock()))
+    return run_real(kill_stale_processes(directories, SystemClock()))
 
 
 def test_who_is_recorded_is_killed(directories: PodDirectories, sleeper: subprocess.Popen[bytes]) -> None:
@@ -90,8 +90,8 @@ def test_who_is_overlooked_once_is_killed_all_the_same(
     directories: PodDirectories, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with marked(directories.container("uid", "main")) as process:
-        find, looks = stale_processes._found, itertools.count()
-        monkeypatch.setattr(stale_processes, "_found", lambda found: find(found) if next(looks) else iter(()))
+        find, looks = stale_processes._find, itertools.count()
+        monkeypatch.setattr(stale_processes, "_find", lambda found: find(found) if next(looks) else iter(()))
         assert cleared(directories) == 1
         assert process.wait(LIMIT_S) == -9
 

@@ -12,13 +12,13 @@ from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
 from mooring.kubelet.runtime import ContainerState, Exited, Role, Running, Runtime, Waiting
-from mooring.kubelet.simulated.runtime import LOG_LINES_MAX, Log, LogReader, SimulatedRuntime
-from mooring.kubelet.simulated.stage_file import load_lives
-from mooring.kubelet.timers import Alarms
+from mooring.kubelet.simulated.runtime import LOG_LINES_MAX, LogBuffer, LogReader, SimulatedRuntime
+from mooring.kubelet.simulated.stage_file import load_stage_sets
+from mooring.kubelet.timers import Timers
 from tests.kubelet.play import pod, view
 
 LIVES = """
-lives:
+stageSets:
   - name: plain
     match: {}
     stages:
@@ -43,8 +43,8 @@ class Asked:
     limit_bytes: int | None = None
 
 
-def three_lines(clock: VirtualClock) -> Log:
-    log = Log()
+def three_lines(clock: VirtualClock) -> LogBuffer:
+    log = LogBuffer()
     for ago_s, text in ((60, "one"), (30, "two"), (1, "three")):
         log.write(clock.wall_s() - ago_s, [text])
     return log
@@ -98,7 +98,7 @@ def test_a_follower_hears_each_line_once_until_the_run_is_over() -> None:
 
 
 def test_the_oldest_lines_make_room() -> None:
-    log = Log()
+    log = LogBuffer()
     log.write(0.0, [str(number) for number in range(LOG_LINES_MAX + 10)])
     assert len(log.lines) == LOG_LINES_MAX
     assert log.lines[0].text == "10"
@@ -109,7 +109,7 @@ def test_the_oldest_lines_make_room() -> None:
 
 
 def test_a_line_is_made_when_it_is_read() -> None:
-    log, made = Log(), list[str]()
+    log, made = LogBuffer(), list[str]()
 
     def fill(text: str) -> str:
         made.append(text)
@@ -149,7 +149,7 @@ def heard(
 
     async def main() -> list[tuple[float, int, ContainerState]]:
         hearer = Hearer(clock)
-        runtime = SimulatedRuntime(load_lives(LIVES), clock, Entropy(1), Alarms(clock), hearer)
+        runtime = SimulatedRuntime(load_stage_sets(LIVES), clock, Entropy(1), Timers(clock), hearer)
         runtime.start(ONE, MAIN, Role.CONTAINER, 0)
         await clock.wait(at_s)
         do(runtime, clock, at_s)
@@ -191,7 +191,7 @@ def test_one_that_an_earlier_kubelet_started_goes_on_where_it_may_have_been() ->
 
     async def main() -> list[tuple[float, int, ContainerState]]:
         hearer = Hearer(clock)
-        runtime = SimulatedRuntime(load_lives(LIVES), clock, Entropy(1), Alarms(clock), hearer)
+        runtime = SimulatedRuntime(load_stage_sets(LIVES), clock, Entropy(1), Timers(clock), hearer)
         started = Running(clock.wall_s() - 100.0, is_ready=False, is_started=False)
         runtime.adopt(ONE, MAIN, Role.CONTAINER, 4, started)
         await clock.wait(60.0)

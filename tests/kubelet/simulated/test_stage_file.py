@@ -1,4 +1,4 @@
-"""Lives are read from YAML; what is wrong is said in words."""
+"""Stage sets are read from YAML; errors name the field, what was found and what was expected."""
 
 from __future__ import annotations
 
@@ -8,14 +8,21 @@ import pytest
 import yaml
 
 from mooring.kubelet.runtime import Role
-from mooring.kubelet.settings import FleetSettings
-from mooring.kubelet.simulated.stage_file import BUILTIN_LIVES, LivesError, load_lives, read_lives
-from mooring.kubelet.simulated.stages import Branch, Match, Shown, Stage, Stop, stage_duration_s
+from mooring.kubelet.settings import KubeletSettings
+from mooring.kubelet.simulated.stage_file import BUILTIN_STAGE_SETS, StageFileError, load_stage_sets, read_stage_sets
+from mooring.kubelet.simulated.stages import (
+    ContainerMatch,
+    Stage,
+    StageState,
+    StopBehavior,
+    Transition,
+    stage_duration_s,
+)
 from tests.kubelet.play import Body, Play, container, played, pod, view
 
 FILES = sorted((Path(__file__).parent / "golden").glob("*.yaml"))
 FLAKY = """
-lives:
+stageSets:
   - name: flaky
     match: {labels: {app: "web-*"}, role: container, ownerKind: ReplicaSet, restartPolicy: Always, image: "*/web:*"}
     stages:
@@ -43,8 +50,8 @@ def timeline_of(golden: Body) -> list[str]:
         await play.create(golden["pod"])
         lines.extend(await play.timeline(golden["pod"]["metadata"]["name"], stage_duration_s(golden["until"])))
 
-    lives = yaml.safe_dump({"lives": golden["lives"]}) if "lives" in golden else ""
-    played(story, FleetSettings(count=1, lives=lives))
+    stages = yaml.safe_dump({"stageSets": golden["stageSets"]}) if "stageSets" in golden else ""
+    played(story, KubeletSettings(count=1, stages=stages))
     return lines
 
 
@@ -55,18 +62,27 @@ def test_a_life_is_as_it_was_written_down(path: Path) -> None:
 
 
 def test_every_life_that_is_built_in_has_been_written_down() -> None:
-    names = {life.name for life in read_lives(BUILTIN_LIVES)}
+    names = {stage_set.name for stage_set in read_stage_sets(BUILTIN_STAGE_SETS)}
     assert names <= {path.stem for path in FILES}
 
 
 def test_every_field_of_a_life_is_read() -> None:
-    (life,) = read_lives(FLAKY)
-    assert (life.name, [*life.stages], life.first.name) == ("flaky", ["creating", "serving", "crashed"], "creating")
-    assert life.stages["creating"] == Stage(
-        "creating", Shown.WAITING, "ContainerCreating", for_s=0.2, jitter_s=1.0, ways=(Branch("serving"),)
+    (stage_set,) = read_stage_sets(FLAKY)
+    assert (stage_set.name, [*stage_set.stages], stage_set.first.name) == (
+        "flaky",
+        ["creating", "serving", "crashed"],
+        "creating",
     )
-    serving = life.stages["serving"]
-    assert [(branch.stage, round(branch.weight, 3)) for branch in serving.ways] == [
+    assert stage_set.stages["creating"] == Stage(
+        "creating",
+        StageState.WAITING,
+        "ContainerCreating",
+        for_s=0.2,
+        jitter_s=1.0,
+        transitions=(Transition("serving"),),
+    )
+    serving = stage_set.stages["serving"]
+    assert [(branch.stage, round(branch.weight, 3)) for branch in serving.transitions] == [
         ("serving", 0.6),
         ("creating", 0.2),
         ("crashed", 0.2),
@@ -76,10 +92,10 @@ def test_every_field_of_a_life_is_read() -> None:
         *(60.0, 2.0, 3600.0),
     )
     assert (serving.for_annotation, serving.log) == ("example.com/for", ("hello",))
-    crashed = life.stages["crashed"]
+    crashed = stage_set.stages["crashed"]
     assert (crashed.exit_code, crashed.signal, crashed.reason, crashed.message) == (3, 9, "Boom", "{pod} broke")
-    assert life.stop == Stop(5.0, 1.0, 143)
-    assert life.match == Match(
+    assert stage_set.stop == StopBehavior(5.0, 1.0, 143)
+    assert stage_set.match == ContainerMatch(
         labels={"app": "web-*"},
         role=Role.CONTAINER,
         owner_kind="ReplicaSet",
@@ -89,16 +105,16 @@ def test_every_field_of_a_life_is_read() -> None:
 
 
 def one(stage: str) -> str:
-    return f"lives: [{{name: x, stages: [{stage}]}}]"
+    return f"stageSets: [{{name: x, stages: [{stage}]}}]"
 
 
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        pytest.param("lives: 3", "lives is 3; wanted a list", id="lives are no list"),
-        pytest.param("lifes: []", "'lifes' is not known here; known are lives", id="a field is misspelt"),
-        pytest.param("lives: [{stages: []}]", "name is None; wanted a text", id="no name"),
-        pytest.param("lives: [{name: x}]", "a life needs at least one stage", id="no stages"),
+        pytest.param("stageSets: 3", "stageSets is 3; wanted a list", id="stage sets are not a list"),
+        pytest.param("stageSet: []", "'stageSet' is not known here; known are stageSets", id="a field is misspelt"),
+        pytest.param("stageSets: [{stages: []}]", "name is None; wanted a text", id="no name"),
+        pytest.param("stageSets: [{name: x}]", "a stage set needs at least one stage", id="no stages"),
         pytest.param(one("{name: a, state: running}, {name: a, state: running}"), "same name", id="a stage twice"),
         pytest.param(one("{name: a, state: sleeping}"), "state is 'sleeping'; wanted one of", id="no such state"),
         pytest.param(one("{name: a, state: running, for: soon}"), "'soon' is not a duration", id="no duration"),
@@ -131,27 +147,27 @@ def one(stage: str) -> str:
             id="weights of nothing",
         ),
         pytest.param(
-            "lives: [{name: x, stages: [{name: a, state: running}]}, {name: x, stages: [{name: a, state: running}]}]",
-            "life 'x' is described twice",
-            id="a life twice",
+            "stageSets:\n" + 2 * "- {name: x, stages: [{name: a, state: running}]}\n",
+            "stage set 'x' is defined twice",
+            id="a stage set twice",
         ),
     ],
 )
 def test_what_is_wrong_is_said(text: str, complaint: str) -> None:
-    with pytest.raises(LivesError) as caught:
-        read_lives(text)
+    with pytest.raises(StageFileError) as caught:
+        read_stage_sets(text)
     assert complaint in str(caught.value)
 
 
 def test_own_lives_go_before_those_that_are_built_in() -> None:
-    own = "lives: [{name: service, match: {role: container}, stages: [{name: slow, state: waiting}]}]"
+    own = "stageSets: [{name: service, match: {role: container}, stages: [{name: slow, state: waiting}]}]"
     one_pod = view(pod())
-    assert load_lives(own).of(one_pod, one_pod.spec.containers[0], Role.CONTAINER).first.name == "slow"
-    assert load_lives().of(one_pod, one_pod.spec.containers[0], Role.CONTAINER).first.name == "creating"
+    assert load_stage_sets(own).of(one_pod, one_pod.spec.containers[0], Role.CONTAINER).first.name == "slow"
+    assert load_stage_sets().of(one_pod, one_pod.spec.containers[0], Role.CONTAINER).first.name == "creating"
 
 
 @pytest.mark.parametrize(
-    ("body", "role", "life"),
+    ("body", "role", "stage_set"),
     [
         pytest.param(pod(), Role.CONTAINER, "service", id="a container serves"),
         pytest.param(pod(restartPolicy="Never"), Role.CONTAINER, "service", id="also one that is never restarted"),
@@ -159,29 +175,31 @@ def test_own_lives_go_before_those_that_are_built_in() -> None:
         pytest.param(pod(), Role.INIT, "init", id="an init container is done"),
         pytest.param(pod(owner="Job"), Role.SIDECAR, "service", id="a sidecar serves, also beside a job"),
         pytest.param(pod(), Role.EPHEMERAL, "service", id="so does a container to look around with"),
-        pytest.param(pod(life="crash-loop"), Role.CONTAINER, "crash-loop", id="the pod's annotation names a life"),
-        pytest.param(pod(life="crash-loop"), Role.INIT, "init", id="which is not that of its init containers"),
         pytest.param(
-            pod(life="crash-loop", annotations={"life.mooring.dev/main": "fails"}),
+            pod(stage_set="crash-loop"), Role.CONTAINER, "crash-loop", id="the pod's annotation names a stage set"
+        ),
+        pytest.param(pod(stage_set="crash-loop"), Role.INIT, "init", id="which is not that of its init containers"),
+        pytest.param(
+            pod(stage_set="crash-loop", annotations={"stages.mooring.dev/main": "fails"}),
             Role.CONTAINER,
             "fails",
             id="the annotation for the container goes first",
         ),
         pytest.param(
-            pod(annotations={"life.mooring.dev/main": "fails"}), Role.INIT, "fails", id="and counts for all roles"
+            pod(annotations={"stages.mooring.dev/main": "fails"}), Role.INIT, "fails", id="and counts for all roles"
         ),
         pytest.param(pod(labels={"app": "flaky-1"}), Role.CONTAINER, "wanted", id="labels that match"),
         pytest.param(pod(labels={"app": "web"}), Role.CONTAINER, "service", id="labels that do not match"),
     ],
 )
-def test_which_life_a_container_has(body: dict[str, object], role: Role, life: str) -> None:
-    own = 'lives: [{name: wanted, match: {labels: {app: "flaky-*"}}, stages: [{name: any, state: running}]}]'
+def test_which_life_a_container_has(body: dict[str, object], role: Role, stage_set: str) -> None:
+    own = 'stageSets: [{name: wanted, match: {labels: {app: "flaky-*"}}, stages: [{name: any, state: running}]}]'
     one_pod = view(body)
-    assert load_lives(own).of(one_pod, one_pod.spec.containers[0], role).name == life
+    assert load_stage_sets(own).of(one_pod, one_pod.spec.containers[0], role).name == stage_set
 
 
 def test_a_life_that_nobody_knows_is_told_as_trouble() -> None:
-    one_pod = view(pod(life="imagined", containers=[container()]))
-    stage = load_lives().of(one_pod, one_pod.spec.containers[0], Role.CONTAINER).first
-    assert (stage.shown, stage.reason) == (Shown.WAITING, "CreateContainerConfigError")
-    assert stage.message.startswith("no life is called 'imagined'; known are config-error, crash-loop")
+    one_pod = view(pod(stage_set="imagined", containers=[container()]))
+    stage = load_stage_sets().of(one_pod, one_pod.spec.containers[0], Role.CONTAINER).first
+    assert (stage.state, stage.reason) == (StageState.WAITING, "CreateContainerConfigError")
+    assert stage.message.startswith("no stage set is named 'imagined'; known are config-error, crash-loop")

@@ -7,12 +7,20 @@ from collections import Counter
 import pytest
 
 from mooring.kit.entropy import Entropy
-from mooring.kubelet.simulated.stages import STAGE_S_MIN, Branch, Shown, Stage, stage_duration_s, stay_s, way_from
+from mooring.kubelet.simulated.stages import (
+    STAGE_S_MIN,
+    Stage,
+    StageState,
+    Transition,
+    next_stage,
+    stage_delay_s,
+    stage_duration_s,
+)
 from tests.kubelet.play import pod, view
 
 
 def stage(**fields: object) -> Stage:
-    return Stage("any", Shown.RUNNING, **fields)  # type: ignore[arg-type]
+    return Stage("any", StageState.RUNNING, **fields)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -31,28 +39,28 @@ def stage(**fields: object) -> Stage:
     ],
 )
 def test_how_long_a_stage_takes(one: Stage, visits: int, annotations: dict[str, str], seconds: float | None) -> None:
-    assert stay_s(one, view(pod(annotations=annotations)), visits, Entropy(1)) == seconds
+    assert stage_delay_s(one, view(pod(annotations=annotations)), visits, Entropy(1)) == seconds
 
 
 def test_jitter_only_lengthens() -> None:
     entropy, one_pod = Entropy(1), view(pod())
-    drawn = [stay_s(stage(for_s=1.0, jitter_s=0.5), one_pod, 0, entropy) or 0.0 for _ in range(200)]
+    drawn = [stage_delay_s(stage(for_s=1.0, jitter_s=0.5), one_pod, 0, entropy) or 0.0 for _ in range(200)]
     assert min(drawn) >= 1.0
     assert max(drawn) <= 1.5
     assert max(drawn) - min(drawn) > 0.4
 
 
 def test_ways_are_taken_by_their_weights() -> None:
-    one = stage(ways=(Branch("often", 3.0), Branch("never", 0.0), Branch("seldom", 1.0)))
+    one = stage(transitions=(Transition("often", 3.0), Transition("never", 0.0), Transition("seldom", 1.0)))
     entropy = Entropy(1)
-    taken = Counter(way_from(one, entropy) for _ in range(2_000))
+    taken = Counter(next_stage(one, entropy) for _ in range(2_000))
     assert set(taken) == {"often", "seldom"}
     assert 1_400 < taken["often"] < 1_600
 
 
 def test_one_way_needs_no_chance_and_none_leads_nowhere() -> None:
-    assert way_from(stage(ways=(Branch("only"),)), Entropy(1)) == "only"
-    assert way_from(stage(), Entropy(1)) == ""
+    assert next_stage(stage(transitions=(Transition("only"),)), Entropy(1)) == "only"
+    assert next_stage(stage(), Entropy(1)) == ""
 
 
 @pytest.mark.parametrize(

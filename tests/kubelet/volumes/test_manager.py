@@ -17,11 +17,11 @@ from mooring.kit.clock import VirtualClock, format_rfc3339
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
-from mooring.kubelet.full_views import HostPathVolume, WholePod
+from mooring.kubelet.full_views import FullPod, HostPathVolume
 from mooring.kubelet.volumes.manager import (
     LOOK_S,
     HostPathError,
-    Volumes,
+    VolumeManager,
     check_host_path,
     link_directory,
     make_empty,
@@ -30,7 +30,7 @@ from mooring.kubelet.volumes.manager import (
 from mooring.kubelet.volumes.projected_files import File, VolumeError
 from mooring.store.memory import MemoryStore
 from tests.fakes.raw_client import RawClient
-from tests.kubelet.whole import PLACE, pod_with
+from tests.kubelet.full_pods import PLACE, pod_with
 
 LIFE_S = 1000.0
 TOKEN = {"name": "t", "projected": {"sources": [{"serviceAccountToken": {"path": "token", "expirationSeconds": 1000}}]}}
@@ -125,7 +125,7 @@ class Api(RawClient):
         return msgspec.json.encode({**request, "status": status})
 
 
-Story = Callable[[Volumes, Api, VirtualClock], Awaitable[None]]
+Story = Callable[[VolumeManager, Api, VirtualClock], Awaitable[None]]
 
 
 def played(tmp_path: Path, story: Story) -> None:
@@ -133,17 +133,17 @@ def played(tmp_path: Path, story: Story) -> None:
 
     async def main() -> None:
         api = Api(clock)
-        await story(Volumes(api, clock, tmp_path), api, clock)
+        await story(VolumeManager(api, clock, tmp_path), api, clock)
 
     run(main(), clock)
 
 
-def of_volumes(*volumes: dict[str, Any], **changes: Any) -> WholePod:
+def of_volumes(*volumes: dict[str, Any], **changes: Any) -> FullPod:
     return pod_with({"volumes": list(volumes), **changes}, volumeMounts=[{"name": "t", "mountPath": "/t"}])
 
 
 def test_volumes_are_made_below_the_pod(tmp_path: Path) -> None:
-    async def story(volumes: Volumes, api: Api, clock: VirtualClock) -> None:
+    async def story(volumes: VolumeManager, api: Api, clock: VirtualClock) -> None:
         await api.create(CONFIG_MAP, "default", {"metadata": {"name": "settings"}, "data": {"a": "1"}})
         pod = of_volumes({"name": "c", "configMap": {"name": "settings"}}, {"name": "t", "emptyDir": {}})
         await volumes.set_up(pod, PLACE)
@@ -156,7 +156,7 @@ def test_volumes_are_made_below_the_pod(tmp_path: Path) -> None:
 
 
 def test_what_is_made_is_not_made_again(tmp_path: Path) -> None:
-    async def story(volumes: Volumes, api: Api, clock: VirtualClock) -> None:
+    async def story(volumes: VolumeManager, api: Api, clock: VirtualClock) -> None:
         pod = of_volumes(TOKEN)
         await volumes.set_up(pod, PLACE)
         await volumes.set_up(pod, PLACE)
@@ -166,7 +166,7 @@ def test_what_is_made_is_not_made_again(tmp_path: Path) -> None:
 
 
 def test_containers_that_start_together_make_it_once(tmp_path: Path) -> None:
-    async def story(volumes: Volumes, api: Api, clock: VirtualClock) -> None:
+    async def story(volumes: VolumeManager, api: Api, clock: VirtualClock) -> None:
         async with TaskGroup("containers") as group:
             for number in range(3):
                 group.start(volumes.set_up(of_volumes(TOKEN), PLACE), name=str(number))
@@ -176,7 +176,7 @@ def test_containers_that_start_together_make_it_once(tmp_path: Path) -> None:
 
 
 def test_what_failed_is_tried_again(tmp_path: Path) -> None:
-    async def story(volumes: Volumes, api: Api, clock: VirtualClock) -> None:
+    async def story(volumes: VolumeManager, api: Api, clock: VirtualClock) -> None:
         pod = of_volumes({"name": "t", "emptyDir": {}}, {"name": "c", "configMap": {"name": "settings"}})
         with pytest.raises(VolumeError, match='volume "c" : configmap "settings" not found'):
             await volumes.set_up(pod, PLACE)
@@ -188,7 +188,7 @@ def test_what_failed_is_tried_again(tmp_path: Path) -> None:
 
 
 def test_a_token_is_asked_for_the_account_and_bound_to_the_pod(tmp_path: Path) -> None:
-    async def story(volumes: Volumes, api: Api, clock: VirtualClock) -> None:
+    async def story(volumes: VolumeManager, api: Api, clock: VirtualClock) -> None:
         await volumes.set_up(of_volumes(TOKEN, serviceAccountName="robot"), PLACE)
         bound = {"apiVersion": "v1", "kind": "Pod", "name": "web", "uid": "uid-1"}
         spec = {"audiences": [], "expirationSeconds": 1000, "boundObjectRef": bound}
@@ -199,7 +199,7 @@ def test_a_token_is_asked_for_the_account_and_bound_to_the_pod(tmp_path: Path) -
 
 
 def test_tokens_are_renewed_before_they_expire(tmp_path: Path) -> None:
-    async def story(volumes: Volumes, api: Api, clock: VirtualClock) -> None:
+    async def story(volumes: VolumeManager, api: Api, clock: VirtualClock) -> None:
         async with TaskGroup("volumes") as group:
             group.start_background(volumes.run(), name="tokens")
             await volumes.set_up(of_volumes(TOKEN), PLACE)
@@ -219,7 +219,7 @@ def test_a_store_that_signs_no_tokens_is_said(tmp_path: Path) -> None:
     clock = VirtualClock()
 
     async def main() -> None:
-        volumes = Volumes(RawClient(MemoryStore(), clock, Entropy(1)), clock, tmp_path)
+        volumes = VolumeManager(RawClient(MemoryStore(), clock, Entropy(1)), clock, tmp_path)
         with pytest.raises(VolumeError, match="are given by API servers, not by RawClient"):
             await volumes.set_up(of_volumes(TOKEN), PLACE)
 
@@ -234,7 +234,7 @@ def test_a_store_that_signs_no_tokens_is_said(tmp_path: Path) -> None:
     ],
 )
 def test_a_claim_is_a_directory_of_this_machine(tmp_path: Path, source: dict[str, Any], claim: str) -> None:
-    async def story(volumes: Volumes, api: Api, clock: VirtualClock) -> None:
+    async def story(volumes: VolumeManager, api: Api, clock: VirtualClock) -> None:
         claimed = {"metadata": {"name": claim}, "spec": {"volumeName": "pv"}}
         await api.create(PERSISTENT_VOLUME_CLAIM, "default", claimed)
         pod = of_volumes({"name": "t", **source})
@@ -250,10 +250,10 @@ def test_a_claim_is_a_directory_of_this_machine(tmp_path: Path, source: dict[str
 
 
 def test_a_claim_on_something_else_is_refused(tmp_path: Path) -> None:
-    async def story(volumes: Volumes, api: Api, clock: VirtualClock) -> None:
+    async def story(volumes: VolumeManager, api: Api, clock: VirtualClock) -> None:
         await api.create(PERSISTENT_VOLUME_CLAIM, "default", {"metadata": {"name": "x"}, "spec": {"volumeName": "pv"}})
         await api.create(PERSISTENT_VOLUME, "", {"metadata": {"name": "pv"}, "spec": {"csi": {"driver": "d"}}})
-        with pytest.raises(VolumeError, match="persistent volume pv is no directory of this machine"):
+        with pytest.raises(VolumeError, match="persistent volume pv is not a directory of this machine"):
             await volumes.set_up(of_volumes({"name": "t", "persistentVolumeClaim": {"claimName": "x"}}), PLACE)
 
     played(tmp_path, story)
@@ -262,7 +262,7 @@ def test_a_claim_on_something_else_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "why"),
     [
-        pytest.param({"nfs": {"path": "/x"}}, "this kubelet runs processes, and has", id="another kind"),
+        pytest.param({"nfs": {"path": "/x"}}, "the process runtime supports emptyDir", id="another kind"),
         pytest.param(
             {"persistentVolumeClaim": {"claimName": "x"}}, 'persistentvolumeclaim "x" not found', id="no claim"
         ),
@@ -270,7 +270,7 @@ def test_a_claim_on_something_else_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_made_is_said(tmp_path: Path, source: dict[str, Any], why: str) -> None:
-    async def story(volumes: Volumes, api: Api, clock: VirtualClock) -> None:
+    async def story(volumes: VolumeManager, api: Api, clock: VirtualClock) -> None:
         with pytest.raises(VolumeError, match=f'MountVolume.SetUp failed for volume "t" : {why}'):
             await volumes.set_up(of_volumes({"name": "t", **source}), PLACE)
 

@@ -22,7 +22,7 @@ from mooring.kubelet.volumes.mounts import (
     unmountable_message,
     volume_variables,
 )
-from tests.kubelet.whole import pod_with
+from tests.kubelet.full_pods import pod_with
 
 VOLUMES = [
     {"name": "data", "emptyDir": {}},

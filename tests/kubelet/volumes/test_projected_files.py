@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from mooring.kubelet.environment.references import Found
-from mooring.kubelet.full_views import ConfigMap, Secret, TokenProjection, WholePod
+from mooring.kubelet.environment.references import ReferencedObjects
+from mooring.kubelet.full_views import ConfigMap, FullPod, Secret, TokenProjection
 from mooring.kubelet.volumes.projected_files import (
     VolumeError,
     config_map_names,
@@ -15,16 +15,16 @@ from mooring.kubelet.volumes.projected_files import (
     secret_names,
     token_projections,
 )
-from tests.kubelet.whole import PLACE, pod_with
+from tests.kubelet.full_pods import PLACE, pod_with
 
-FOUND = Found(
+FOUND = ReferencedObjects(
     {"settings": ConfigMap(data={"a": "1", "b": "2"}, binary_data={"c": b"\xff"}), "none": None},
     {"keys": Secret(data={"key": b"s3cret"}), "none": None},
 )
 TOKEN = TokenProjection(path="token", expiration_seconds=3607)
 
 
-def of_volume(**source: Any) -> WholePod:
+def of_volume(**source: Any) -> FullPod:
     return pod_with({"volumes": [{"name": "v", **source}], "labels": {"app": "web"}})
 
 
@@ -120,7 +120,7 @@ def test_a_volume_has_its_files(source: dict[str, Any], wanted: dict[str, tuple[
         ),
         pytest.param(
             {"projected": {"sources": [{"clusterTrustBundle": {"name": "x", "path": "x"}}]}},
-            "this kubelet projects config maps, secrets, fields of the pod and tokens, and no certificates",
+            "this kubelet projects configMap, secret, downwardAPI and serviceAccountToken sources only",
             id="what we do not project",
         ),
     ],

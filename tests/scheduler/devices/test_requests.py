@@ -64,7 +64,7 @@ def test_the_first_no_ends_it() -> None:
     assert not is_selected(request("false", HAS_N), DeviceKinds().of(GPU, device("d")))
 
 
-def test_who_only_counts_devices_is_not_told_that_they_may_be_shared() -> None:
+def test_who_only_counts_devices_is_not_reported_that_they_may_be_shared() -> None:
     unshared = device_class("gpu", "!device.allowMultipleAllocations")
     shared = DeviceKinds().of(GPU, device("d", shared=True))
     assert not matches_class(unshared, shared)

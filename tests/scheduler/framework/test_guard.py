@@ -14,12 +14,10 @@ from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.catalogue import PLUGINS
 from mooring.scheduler.config.types import InterPodAffinityArgs
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.framework.failed_attempt import FailedAttempt
 from mooring.scheduler.framework.plugin import (
     Filter,
     Plugin,
     PostFilter,
-    PostFilterResult,
     PreEnqueue,
     PreFilter,
     PreScore,
@@ -28,6 +26,7 @@ from mooring.scheduler.framework.plugin import (
     Scope,
     Score,
 )
+from mooring.scheduler.framework.post_filter import FailedAttempt, PostFilterResult
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.framework.status import Code, Reason, Status
 from mooring.scheduler.plugins.inter_pod_affinity import InterPodAffinity, OwnTerms, RequiredTerms
@@ -129,7 +128,7 @@ def test_a_step_that_breaks_ends_the_cycle_and_names_the_plugin(
 ) -> None:
     engine = engine_with(kind)
     broken = pod(labels={"break": step})
-    for _ in range(2):  # the second time it is no surprise any more, and must be told all the same
+    for _ in range(2):  # the second time it is no surprise any more, and must be reported all the same
         decision = decide(engine, broken)
         assert (decision.node_name, decision.error, decision.code) == (None, error, Code.ERROR)
         assert not decision.is_unschedulable

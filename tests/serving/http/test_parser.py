@@ -6,7 +6,7 @@ import pytest
 
 from mooring.kit.loop import run_real
 from mooring.serving.http.body import BrokenBodyError
-from mooring.serving.http.parser import HttpLimits, Refusal, RequestReader
+from mooring.serving.http.parser import HttpLimits, ParseFailure, RequestParser
 from mooring.serving.http.request import Request
 from tests.serving.http.heard import read
 from tests.serving.http.listening import get, post
@@ -17,12 +17,12 @@ CHUNKED = (
 UPGRADE = ("Connection: Upgrade", "Upgrade: h2c")
 
 
-async def told(found: Request | Refusal) -> str:
+async def told(found: Request | ParseFailure) -> str:
     assert isinstance(found, Request), found
     return f"{found.method} {found.path} {(await found.body.read()).decode() if found.body else '-'}"
 
 
-async def all_told(found: list[Request | Refusal]) -> list[str]:
+async def all_told(found: list[Request | ParseFailure]) -> list[str]:
     return [await told(one) for one in found]
 
 
@@ -73,8 +73,8 @@ def test_a_long_body_is_no_part_of_the_head_that_begins_behind_it() -> None:
 
 
 def test_a_request_is_told_before_its_body_has_come() -> None:
-    found: list[Request | Refusal] = []
-    reader = RequestReader(HttpLimits(), found.append)
+    found: list[Request | ParseFailure] = []
+    reader = RequestParser(HttpLimits(), found.append)
     reader.feed(post("body")[:-4].encode())
     (request,) = found
     assert isinstance(request, Request)
@@ -112,49 +112,55 @@ LONG = "a" * 70_000
 @pytest.mark.parametrize(
     ("sent", "refusal"),
     [
-        pytest.param("\x00\x01\r\n\r\n", Refusal.UNREADABLE, id="garbage"),
-        pytest.param(get().replace("\r", ""), Refusal.UNREADABLE, id="half of a line's end"),
-        pytest.param("GET /\r\n\r\n", Refusal.UNREADABLE, id="no version"),
-        pytest.param(get(version="1.2"), Refusal.UNREADABLE, id="a version that does not exist"),
-        pytest.param(get(version="2.0"), Refusal.UNREADABLE, id="a version that is spoken otherwise"),
-        pytest.param("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", Refusal.UNREADABLE, id="how that is begun"),
-        pytest.param("GET / HTTP/1.1\r\n\r\n", Refusal.UNREADABLE, id="no host"),
-        pytest.param(get("/", "Host: i"), Refusal.UNREADABLE, id="two hosts"),
-        pytest.param(get().replace("h\r\n", "\xff\r\n"), Refusal.UNREADABLE, id="a host with other letters"),
-        pytest.param(get().replace("h\r\n", "a/b\r\n"), Refusal.UNREADABLE, id="a host with a path"),
-        pytest.param(get("a"), Refusal.UNREADABLE, id="a path that begins nowhere"),
-        pytest.param(get("/a%zz"), Refusal.UNREADABLE, id="a path with an escape that is none"),
-        pytest.param(get("/a%2"), Refusal.UNREADABLE, id="a path with half an escape"),
-        pytest.param(get("*"), Refusal.UNREADABLE, id="everything, to be got"),
-        pytest.param(get("http://a:99999/"), Refusal.UNREADABLE, id="a port that does not exist"),
-        pytest.param(get("ftp://a/"), Refusal.UNREADABLE, id="another way to get it"),
-        pytest.param(get("a:443", method="CONNECT"), Refusal.UNREADABLE, id="a tunnel"),
-        pytest.param(get("/\xe4"), Refusal.UNREADABLE, id="a path with other letters"),
-        pytest.param(get("/", "X Y: a"), Refusal.UNREADABLE, id="a name of two words"),
-        pytest.param(get("/", "XY"), Refusal.UNREADABLE, id="a field without a value"),
-        pytest.param(get("/", "X: a\x00"), Refusal.UNREADABLE, id="a value with a zero"),
-        pytest.param(get("/", "X: a", " b"), Refusal.UNREADABLE, id="a value of two lines"),
-        pytest.param(get("/", "Content-Length: -1"), Refusal.UNREADABLE, id="a length below nothing"),
-        pytest.param(get("/", "Content-Length: 1", "Content-Length: 2"), Refusal.UNREADABLE, id="two lengths"),
-        pytest.param(get("/", "Content-Length: 9" + "9" * 30), Refusal.UNREADABLE, id="a length beyond everything"),
+        pytest.param("\x00\x01\r\n\r\n", ParseFailure.UNREADABLE, id="garbage"),
+        pytest.param(get().replace("\r", ""), ParseFailure.UNREADABLE, id="half of a line's end"),
+        pytest.param("GET /\r\n\r\n", ParseFailure.UNREADABLE, id="no version"),
+        pytest.param(get(version="1.2"), ParseFailure.UNREADABLE, id="a version that does not exist"),
+        pytest.param(get(version="2.0"), ParseFailure.UNREADABLE, id="a version that is spoken otherwise"),
+        pytest.param("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", ParseFailure.UNREADABLE, id="how that is begun"),
+        pytest.param("GET / HTTP/1.1\r\n\r\n", ParseFailure.UNREADABLE, id="no host"),
+        pytest.param(get("/", "Host: i"), ParseFailure.UNREADABLE, id="two hosts"),
+        pytest.param(get().replace("h\r\n", "\xff\r\n"), ParseFailure.UNREADABLE, id="a host with other letters"),
+        pytest.param(get().replace("h\r\n", "a/b\r\n"), ParseFailure.UNREADABLE, id="a host with a path"),
+        pytest.param(get("a"), ParseFailure.UNREADABLE, id="a path that begins nowhere"),
+        pytest.param(get("/a%zz"), ParseFailure.UNREADABLE, id="a path with an escape that is none"),
+        pytest.param(get("/a%2"), ParseFailure.UNREADABLE, id="a path with half an escape"),
+        pytest.param(get("*"), ParseFailure.UNREADABLE, id="everything, to be got"),
+        pytest.param(get("http://a:99999/"), ParseFailure.UNREADABLE, id="a port that does not exist"),
+        pytest.param(get("ftp://a/"), ParseFailure.UNREADABLE, id="another way to get it"),
+        pytest.param(get("a:443", method="CONNECT"), ParseFailure.UNREADABLE, id="a tunnel"),
+        pytest.param(get("/\xe4"), ParseFailure.UNREADABLE, id="a path with other letters"),
+        pytest.param(get("/", "X Y: a"), ParseFailure.UNREADABLE, id="a name of two words"),
+        pytest.param(get("/", "XY"), ParseFailure.UNREADABLE, id="a field without a value"),
+        pytest.param(get("/", "X: a\x00"), ParseFailure.UNREADABLE, id="a value with a zero"),
+        pytest.param(get("/", "X: a", " b"), ParseFailure.UNREADABLE, id="a value of two lines"),
+        pytest.param(get("/", "Content-Length: -1"), ParseFailure.UNREADABLE, id="a length below nothing"),
+        pytest.param(get("/", "Content-Length: 1", "Content-Length: 2"), ParseFailure.UNREADABLE, id="two lengths"),
         pytest.param(
-            get("/", "Content-Length: 1", "Transfer-Encoding: chunked"), Refusal.UNREADABLE, id="a length and chunks"
+            get("/", "Content-Length: 9" + "9" * 30), ParseFailure.UNREADABLE, id="a length beyond everything"
         ),
-        pytest.param(get("/", "Transfer-Encoding: gzip"), Refusal.UNREADABLE, id="an encoding without an end"),
         pytest.param(
-            get("/", "Transfer-Encoding: chunked", version="1.0"), Refusal.UNREADABLE, id="chunks of an old client"
+            get("/", "Content-Length: 1", "Transfer-Encoding: chunked"),
+            ParseFailure.UNREADABLE,
+            id="a length and chunks",
         ),
-        pytest.param(get("/", "Transfer-Encoding: gzip, chunked"), Refusal.UNREADABLE, id="one that we do not speak"),
-        pytest.param(get("/", *["X: a"] * 128), Refusal.UNREADABLE, id="more fields than anybody needs"),
-        pytest.param(get("/" + "a" * 16_384), Refusal.TOO_LONG, id="a long path"),
-        pytest.param(get("/", "X: " + LONG), Refusal.TOO_LONG, id="a long field"),
-        pytest.param("GET /" + LONG + LONG, Refusal.TOO_LONG, id="a path without an end"),
-        pytest.param(get("/", "X: " + LONG + LONG)[:-4], Refusal.TOO_LONG, id="a field without an end"),
-        pytest.param(get(method="FROB"), Refusal.UNKNOWN_METHOD, id="a method that nobody knows"),
-        pytest.param(get(method="get"), Refusal.UNKNOWN_METHOD, id="a method in lower case"),
+        pytest.param(get("/", "Transfer-Encoding: gzip"), ParseFailure.UNREADABLE, id="an encoding without an end"),
+        pytest.param(
+            get("/", "Transfer-Encoding: chunked", version="1.0"), ParseFailure.UNREADABLE, id="chunks of an old client"
+        ),
+        pytest.param(
+            get("/", "Transfer-Encoding: gzip, chunked"), ParseFailure.UNREADABLE, id="one that we do not speak"
+        ),
+        pytest.param(get("/", *["X: a"] * 128), ParseFailure.UNREADABLE, id="more fields than anybody needs"),
+        pytest.param(get("/" + "a" * 16_384), ParseFailure.TOO_LONG, id="a long path"),
+        pytest.param(get("/", "X: " + LONG), ParseFailure.TOO_LONG, id="a long field"),
+        pytest.param("GET /" + LONG + LONG, ParseFailure.TOO_LONG, id="a path without an end"),
+        pytest.param(get("/", "X: " + LONG + LONG)[:-4], ParseFailure.TOO_LONG, id="a field without an end"),
+        pytest.param(get(method="FROB"), ParseFailure.UNKNOWN_METHOD, id="a method that nobody knows"),
+        pytest.param(get(method="get"), ParseFailure.UNKNOWN_METHOD, id="a method in lower case"),
     ],
 )
-def test_what_is_no_request_is_refused_once_and_not_what_came_before(sent: str, refusal: Refusal) -> None:
+def test_what_is_no_request_is_refused_once_and_not_what_came_before(sent: str, refusal: ParseFailure) -> None:
     first, *others = read((get("/before") + sent).encode("latin-1"), b"and more\r\n\r\n")
     assert isinstance(first, Request)
     assert others == [refusal]
@@ -162,7 +168,7 @@ def test_what_is_no_request_is_refused_once_and_not_what_came_before(sent: str, 
 
 def test_a_field_that_never_ends_is_refused_however_slowly_it_comes() -> None:
     found = read(get("/", "X: ")[:-4].encode(), *[b"a" * 1_000] * 100)
-    assert found == [Refusal.TOO_LONG]
+    assert found == [ParseFailure.TOO_LONG]
 
 
 @pytest.mark.parametrize(
@@ -182,8 +188,8 @@ def test_a_broken_body_is_told_to_its_reader(rest: list[bytes]) -> None:
 
 
 def test_a_body_ends_with_its_connection() -> None:
-    found: list[Request | Refusal] = []
-    reader = RequestReader(HttpLimits(), found.append)
+    found: list[Request | ParseFailure] = []
+    reader = RequestParser(HttpLimits(), found.append)
     reader.feed(post("body")[:-1].encode())
     reader.close()
     reader.feed(b"y" + get().encode())

@@ -10,7 +10,7 @@ from mooring.kit.clock import VirtualClock
 from mooring.serving.http.connection import Connection
 from mooring.serving.http.listener import Listener
 from mooring.serving.http.request import Request
-from mooring.serving.http.response import Dates, Headers, Response, Stream, closing_line, framed, http_date
+from mooring.serving.http.response import DateHeader, Headers, Response, Stream, closing_line, framed, http_date
 from tests.serving.http.listening import CLOCK, Client, get, listening, play
 from tests.waiting import until
 
@@ -80,7 +80,7 @@ def test_dates_are_in_english(second: int, text: str) -> None:
 
 def test_the_date_of_a_second_is_made_once() -> None:
     clock = VirtualClock()
-    dates = Dates(clock)
+    dates = DateHeader(clock)
     first = dates.line()
     assert dates.line() is first
     clock.advance_to(clock.now_s() + 1.0)

@@ -286,8 +286,13 @@ def _without_directives(value: object) -> object:
     if isinstance(value, dict):
         if DIRECTIVE in value:
             return _NOTHING
-        taken = {name: _without_directives(inner) for name, inner in value.items() if _is_kept(name, inner)}
-        return {name: inner for name, inner in taken.items() if inner is not _NOTHING}
+        taken: JsonDict = {}
+        for name, inner in value.items():
+            if _is_kept(name, inner):
+                kept = _without_directives(inner) if isinstance(inner, (dict, list)) else inner
+                if kept is not _NOTHING:
+                    taken[name] = kept
+        return taken
     if isinstance(value, list):
         return [kept for item in value if (kept := _without_directives(item)) is not _NOTHING]
     return value
@@ -296,7 +301,11 @@ def _without_directives(value: object) -> object:
 def _as_it_is(value: object) -> object:
     """A value that replaces another: only the directives' own names go."""
     if isinstance(value, dict):
-        return {name: _as_it_is(inner) for name, inner in value.items() if _is_kept(name, inner)}
+        return {
+            name: _as_it_is(inner) if isinstance(inner, (dict, list)) else inner
+            for name, inner in value.items()
+            if _is_kept(name, inner)
+        }
     if isinstance(value, list):
         return [_as_it_is(item) for item in value]
     return value

@@ -1,14 +1,13 @@
-"""Authorization: may they? And if not, in which words.
+"""Authorization: the authorizers and the 403 response.
 
-Comes in   `Attributes`
-Goes out   `Decision`; `ForbiddenError` with the text and the details of kube-apiserver
+Input: `Attributes`. Output: a `Decision`; or `ForbiddenError` with the message and the details of kube-apiserver.
 
- 1. Authorizers are asked in order, and the first yes counts. Nobody here says no for good: who has no opinion leaves it
-    to the next, and what nobody allows is forbidden.
- 2. Members of `system:masters` may do everything, whatever roles say: otherwise a bad role could lock out its repairer.
-    The yes has no reason then, as in the original.
- 3. Reasons are for reviews and logs. A refusal's reason is told to the user, so it names roles that are missing, and
-    nothing that they may not know.
+1. Authorizers are asked in order, and the first one that allows decides. No authorizer denies: a request that none
+   allows is forbidden.
+2. Members of `system:masters` are always allowed, without a reason, so that a bad role cannot lock out the
+   administrators.
+3. The reason of a denied request is part of the 403 message. It names missing roles, and nothing that the user may not
+   know.
 """
 
 from __future__ import annotations
@@ -18,8 +17,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from mooring.api.field_errors import quoted
-from mooring.apiserver.access.request import Attributes
-from mooring.apiserver.access.rules import Rule
+from mooring.apiserver.access.rules import Attributes, Rule
 from mooring.apiserver.access.users import MASTERS_GROUP, User
 from mooring.client.errors import ForbiddenError
 

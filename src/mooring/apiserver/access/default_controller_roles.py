@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mooring.apiserver.access.role_table import READ, READ_AND_UPDATE, WRITE_EVENTS, Rules, may
+from mooring.apiserver.access.default_cluster_roles import READ, READ_AND_UPDATE, WRITE_EVENTS, Rules, may
 
 CONTROLLER_ROLES: Mapping[str, Rules] = {
     "attachdetach-controller": (

@@ -14,8 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from mooring.apiserver.access.authorization import ALLOWED, NO_OPINION, Decision, HeldRules
-from mooring.apiserver.access.request import Attributes
-from mooring.apiserver.access.rules import Rule
+from mooring.apiserver.access.rules import Attributes, Rule
 from mooring.apiserver.access.users import NODE_NAME_PREFIX, NODES_GROUP, User
 
 NODE_LEASE_NAMESPACE = "kube-node-lease"

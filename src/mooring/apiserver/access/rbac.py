@@ -28,8 +28,7 @@ from mooring.api.labels import LabelMatcher, compile_selector
 from mooring.api.memory import Memory
 from mooring.api.views.selectors import LabelSelector
 from mooring.apiserver.access.authorization import NO_OPINION, Decision, HeldRules
-from mooring.apiserver.access.request import Attributes
-from mooring.apiserver.access.rules import Rule, rules_of
+from mooring.apiserver.access.rules import Attributes, Rule, rules_of
 from mooring.apiserver.access.users import User, service_account_username
 
 RBAC_GROUP = "rbac.authorization.k8s.io"

@@ -8,13 +8,16 @@ mounted token, or a `ForbiddenError`.
     `automountServiceAccountToken: false`.
  3. A mirror pod is not changed. It must not use accounts, secrets or tokens.
  4. An account with the annotation `kubernetes.io/enforce-mountable-secrets` limits the secrets of its pods to its own.
- 5. The serviceaccount controller creates `default` shortly after the namespace, so the plugin looks for it
+ 5. The name of the token volume follows from the account's uid, so that pods of one template have equal specs. A pod
+    has at most one such volume.
+ 6. The serviceaccount controller creates `default` shortly after the namespace, so the plugin looks for it
     `DEFAULT_ACCOUNT_TRIES` times. Any other account is looked up once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from hashlib import blake2b
 
 from mooring.api.document import Document
 from mooring.api.kinds import POD, SERVICE_ACCOUNT, Kind
@@ -26,7 +29,7 @@ from mooring.apiserver.admission.promise import Admission, Attempt, Lookup
 from mooring.apiserver.call import Operation
 from mooring.apiserver.registry.refusals import plain_error
 from mooring.kit.clock import Clock
-from mooring.kit.entropy import Entropy
+from mooring.kit.entropy import SUFFIX_ALPHABET, SUFFIX_LENGTH, Entropy
 
 DEFAULT_ACCOUNT = "default"
 DEFAULT_ACCOUNT_TRIES = 10
@@ -73,7 +76,7 @@ class ServiceAccount(Admission):
                 spec["serviceAccountName"] = spec["serviceAccount"] = DEFAULT_ACCOUNT
             account = await self._account_of(attempt, lookup)
             if _wants_token(account, spec):
-                self._mount_token(spec)
+                _mount_token(account, spec)
             if not spec.get("imagePullSecrets") and account.get("imagePullSecrets"):
                 spec["imagePullSecrets"] = [{"name": one.get("name", "")} for one in account["imagePullSecrets"]]
         await self.check(attempt, lookup)
@@ -118,27 +121,33 @@ class ServiceAccount(Admission):
                 return account
         return None
 
-    def _mount_token(self, spec: Document) -> None:
-        volumes = spec.get("volumes") or []
-        mounted = next((one["name"] for one in volumes if one["name"].startswith(TOKEN_VOLUME_PREFIX)), None)
-        name = mounted or f"{TOKEN_VOLUME_PREFIX}{self._entropy.suffix()}"
-        is_needed = False
-        for field in _CONTAINERS:
-            for container in own_items(spec, field) if spec.get(field) else []:
-                mounts = container.get("volumeMounts") or []
-                if any(mount.get("mountPath") == TOKEN_PATH for mount in mounts):
-                    continue
-                container["volumeMounts"] = [*mounts, {"name": name, "readOnly": True, "mountPath": TOKEN_PATH}]
-                is_needed = True
-        if is_needed and mounted is None:
-            spec["volumes"] = [*volumes, _token_volume(name)]
-
 
 def _wants_token(account: Document, spec: Document) -> bool:
     for holder in (spec, account):
         if holder.get("automountServiceAccountToken") is not None:
             return bool(holder["automountServiceAccountToken"])
     return True
+
+
+def _mount_token(account: Document, spec: Document) -> None:
+    volumes = spec.get("volumes") or []
+    mounted = next((one["name"] for one in volumes if one["name"].startswith(TOKEN_VOLUME_PREFIX)), None)
+    name = mounted or _token_volume_name(account)
+    is_needed = False
+    for field in _CONTAINERS:
+        for container in own_items(spec, field) if spec.get(field) else []:
+            mounts = container.get("volumeMounts") or []
+            if any(mount.get("mountPath") == TOKEN_PATH for mount in mounts):
+                continue
+            container["volumeMounts"] = [*mounts, {"name": name, "readOnly": True, "mountPath": TOKEN_PATH}]
+            is_needed = True
+    if is_needed and mounted is None:
+        spec["volumes"] = [*volumes, _token_volume(name)]
+
+
+def _token_volume_name(account: Document) -> str:
+    digest = blake2b(account["metadata"]["uid"].encode(), digest_size=SUFFIX_LENGTH).digest()
+    return TOKEN_VOLUME_PREFIX + "".join(SUFFIX_ALPHABET[byte % len(SUFFIX_ALPHABET)] for byte in digest)
 
 
 def _token_volume(name: str) -> Document:

@@ -17,9 +17,10 @@ Goes out   sets
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import TypeAlias
 
-from mooring.apiserver.apply.path_elements import SELF, in_order
+from mooring.apiserver.apply.path_elements import FIELD, SELF, in_order
 
 FieldSet: TypeAlias = dict[str, "FieldSet"]
 Path: TypeAlias = tuple[str, ...]
@@ -172,3 +173,17 @@ def _common(left: FieldSet, right: FieldSet) -> FieldSet | None:
     if not common:
         return None
     return LEAF if len(common) == 1 and SELF in common else common
+
+
+Ignored: TypeAlias = Sequence[tuple[str, ...]]
+"""Paths of plain field names."""
+
+
+def kept(fields: FieldSet, ignored: Ignored) -> FieldSet:
+    """A field set without what is ignored."""
+    return without_below(fields, _set_of_names(tuple(ignored))) if fields and ignored else fields
+
+
+@lru_cache(maxsize=512)
+def _set_of_names(ignored: tuple[tuple[str, ...], ...]) -> FieldSet:
+    return set_of([[FIELD + name for name in path] for path in ignored])

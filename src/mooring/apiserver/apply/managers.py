@@ -15,10 +15,35 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from mooring.api.document import Document
-from mooring.apiserver.apply.field_set import FieldSet, difference, set_of, union
-from mooring.apiserver.apply.fields_v1 import read_fields
-from mooring.apiserver.apply.path_elements import FIELD, ElementError
+from mooring.apiserver.apply.field_set import LEAF, FieldSet, difference, ordered, set_of, union
+from mooring.apiserver.apply.path_elements import FIELD, SELF, ElementError, parsed_element
 from mooring.apiserver.validation.fields import go_json
+
+
+def read_fields(fields: object) -> FieldSet:
+    """A field set from its JSON. Raises `ElementError`."""
+    if fields is None:
+        return {}
+    branch = _read(fields)
+    return {element: below for element, below in branch.items() if element != SELF}
+
+
+def _read(fields: object) -> FieldSet:
+    if fields is None:
+        return LEAF
+    if not isinstance(fields, dict):
+        raise ElementError("expect { or n")
+    branch: FieldSet = {}
+    for text, below in fields.items():
+        if text == SELF:
+            branch[SELF] = LEAF
+            continue
+        element = parsed_element(text)
+        if element is not None:
+            branch[element] = _read(below)
+    # Only "." and nothing else is the same as nothing: both mean the path that ends here.
+    return LEAF if len(branch) == 1 and SELF in branch else ordered(branch)
+
 
 APPLY = "Apply"
 UPDATE = "Update"

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 
 from mooring.api.document import Document
 from mooring.api.schema.model import ListKind
-from mooring.apiserver.apply.field_set import LEAF, FieldSet, difference, intersection, ordered, union
-from mooring.apiserver.apply.filters import Ignored, kept
+from mooring.apiserver.apply.field_set import LEAF, FieldSet, Ignored, difference, intersection, kept, ordered, union
 from mooring.apiserver.apply.managers import Entry, ManagerId, Managers
 from mooring.apiserver.apply.path_elements import FIELD, SELF
 from mooring.apiserver.apply.shape import DEDUCED, Grain, Shape

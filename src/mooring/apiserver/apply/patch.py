@@ -13,14 +13,14 @@ Goes out   the object that is wanted, with its managedFields; or a `StatusError`
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from typing import Any
 
 from mooring.api.document import Document
+from mooring.api.field_errors import quoted
 from mooring.apiserver.apply.checking import misfits, misfits_text
-from mooring.apiserver.apply.conflicts import conflict_error
-from mooring.apiserver.apply.field_set import FieldSet, difference
-from mooring.apiserver.apply.filters import Ignored, kept
-from mooring.apiserver.apply.last_applied import KUBECTL, applied_by_client, renew_annotation
+from mooring.apiserver.apply.field_set import FieldSet, Ignored, Path, difference, kept, paths
 from mooring.apiserver.apply.managers import (
     APPLY,
     BEFORE_FIRST_APPLY,
@@ -33,14 +33,94 @@ from mooring.apiserver.apply.managers import (
     stored_managers,
     written,
 )
-from mooring.apiserver.apply.merging import merged
+from mooring.apiserver.apply.merging import merged, pruned
 from mooring.apiserver.apply.ownership import Changes, conflicts, give_up, reconcile
-from mooring.apiserver.apply.pruning import pruned
+from mooring.apiserver.apply.path_elements import shown_path
 from mooring.apiserver.apply.shape import Shape
-from mooring.apiserver.apply.typed import GrainError, claimed_fields, is_same
+from mooring.apiserver.apply.typed import GrainError, claimed_fields, compare, is_same
 from mooring.apiserver.apply.update import managed_after_update, unmanaged
 from mooring.apiserver.call import Call
-from mooring.client.errors import BadRequestError, ServerError
+from mooring.apiserver.validation.fields import go_json
+from mooring.client.errors import BadRequestError, Cause, ConflictError, ServerError
+
+
+def conflict_error(conflicts: Mapping[ManagerId, FieldSet]) -> ConflictError:
+    """The refusal of an apply that takes fields from others."""
+    managers = sorted(conflicts, key=lambda key: key.sort_text)
+    listed: dict[ManagerId, list[Path]] = {key: list(paths(conflicts[key])) for key in managers}
+    causes = [
+        Cause("FieldManagerConflict", f"conflict with {shown_manager(key)}", shown_path(path))
+        for key in managers
+        for path in listed[key]
+    ]
+    if len(causes) == 1:
+        return ConflictError(f"Apply failed with 1 conflict: {causes[0].message}: {causes[0].field}", causes=causes)
+    lines: list[str] = []
+    for key in managers:
+        lines.append(f"conflicts with {shown_manager(key)}:")
+        lines += [f"- {shown_path(path)}" for path in listed[key]]
+    return ConflictError(f"Apply failed with {len(causes)} conflicts: " + "\n".join(lines), causes=causes)
+
+
+def shown_manager(key: ManagerId) -> str:
+    """A manager, as messages name him."""
+    text = quoted(key.name)
+    if key.subresource:
+        text = f"{text} with subresource {quoted(key.subresource)}"
+    return f"{text} using {key.api_version}" if key.operation == UPDATE else text
+
+
+ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
+KUBECTL = "kubectl"
+ANNOTATIONS_BYTES_MAX = 256 * 1024
+
+
+def applied_by_client(shape: Shape, api_version: str, live: Document) -> FieldSet | None:
+    """The fields that the client applied and nobody changed since; None if it left no configuration."""
+    text = _annotation(live)
+    if not text:
+        return None
+    try:
+        last = json.loads(text)
+    except ValueError:
+        return None
+    if not isinstance(last, dict) or last.get("apiVersion") != api_version:
+        return None
+    if misfits(shape.root, last) or misfits(shape.root, live):
+        return None
+    fields = claimed_fields(shape.root, last)
+    for changed in compare(shape.root, last, live, is_strict=shape.may_change):
+        fields = difference(fields, changed)
+    return fields
+
+
+def renew_annotation(document: Document, applied: Document) -> None:
+    """Let the annotation say what was applied now, if there is one."""
+    if not _annotation(document):
+        return
+    annotations = {**document["metadata"]["annotations"], ANNOTATION: _encoded(applied)}
+    if sum(len(name.encode()) + len(value.encode()) for name, value in annotations.items()) > ANNOTATIONS_BYTES_MAX:
+        del annotations[ANNOTATION]
+    document["metadata"] = {**document["metadata"], "annotations": annotations}
+
+
+def _annotation(document: Document) -> str:
+    text: str = (document["metadata"].get("annotations") or {}).get(ANNOTATION, "")
+    return text
+
+
+def _encoded(applied: Document) -> str:
+    metadata: Document = applied.get("metadata") or {}
+    if ANNOTATION in (metadata.get("annotations") or {}):
+        annotations = {name: value for name, value in metadata["annotations"].items() if name != ANNOTATION}
+        applied = {**applied, "metadata": {**metadata, "annotations": annotations}}
+    return go_json(_sorted(applied)) + "\n"
+
+
+def _sorted(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _sorted(value[name]) for name in sorted(value)}
+    return [_sorted(item) for item in value] if isinstance(value, list) else value
 
 
 def apply_patch(shape: Shape, live: Document | None, applied: Document, call: Call, ignored: Ignored) -> Document:

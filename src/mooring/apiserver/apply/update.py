@@ -13,12 +13,12 @@ Goes out   `metadata.managedFields` of the wanted object
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from mooring.api.document import Document
-from mooring.apiserver.apply.creation import place_of
-from mooring.apiserver.apply.field_set import union
-from mooring.apiserver.apply.filters import Ignored
+from mooring.api.memory import Memory
+from mooring.api.schema.model import ListKind
+from mooring.apiserver.apply.field_set import FieldSet, Ignored, Path, difference, has, set_of, union
 from mooring.apiserver.apply.managers import (
     UPDATE,
     Entry,
@@ -33,9 +33,72 @@ from mooring.apiserver.apply.managers import (
     written,
 )
 from mooring.apiserver.apply.ownership import Changes, give_up, reconcile
-from mooring.apiserver.apply.shape import Shape
-from mooring.apiserver.apply.typed import GrainError
+from mooring.apiserver.apply.path_elements import FIELD
+from mooring.apiserver.apply.shape import Grain, Shape
+from mooring.apiserver.apply.typed import GrainError, Several, by_element
 from mooring.apiserver.call import Call
+
+OUTLINE_LENGTH_MAX = 512
+
+_OPEN, _CLOSE, _WHOLE, _EMPTY_MAP, _EMPTY_LIST, _SEVERAL = range(1, 7)
+"""Between names, which are texts; and no empty value is one of these numbers."""
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+
+
+class Place(NamedTuple):
+    """Where a field set is remembered."""
+
+    memory: Memory[tuple[object, ...], FieldSet]
+    question: tuple[object, ...]
+
+
+def place_of(shape: Shape, new: Document, ignored: Ignored) -> Place | None:
+    """Where to look for what the creator of an object owns."""
+    if shape.may_change or not shape.is_blank_when_empty or "managedFields" in new["metadata"]:
+        return None
+    outline: list[object] = [tuple(ignored)]
+    try:
+        _outline(shape.root, new, outline)
+    except GrainError:
+        return None
+    return Place(shape.ownerships, tuple(outline)) if len(outline) <= OUTLINE_LENGTH_MAX else None
+
+
+def _outline(grain: Grain | None, value: Any, outline: list[object]) -> None:
+    """Add the names below a value. Raises `GrainError`."""
+    sort = value.__class__
+    if sort is dict:
+        fields = grain.map if grain is not None and not grain.is_leaf else None
+        if not value or fields is None or fields.is_atomic:
+            outline.append(_WHOLE if value else _EMPTY_MAP)
+            return
+        names = tuple(value)
+        if fields.plans.get(names).__class__ is dict and all(value.values()):
+            outline.append(names)
+            return
+        known, item = fields.fields, fields.item
+        outline.append(_OPEN)
+        for name, held in value.items():
+            outline.append(name)
+            _outline(known.get(name, item), held, outline)
+        outline.append(_CLOSE)
+    elif sort is list:
+        items = grain.list if grain is not None and not grain.is_leaf else None
+        if not value or items is None or items.kind is ListKind.ATOMIC:
+            outline.append(_WHOLE if value else _EMPTY_LIST)
+            return
+        outline.append(_OPEN)
+        for element, held in by_element(items, value).items():
+            outline.append(element)
+            if held.__class__ is Several:
+                outline.append(_SEVERAL)
+            else:
+                _outline(items.item, held, outline)
+        outline.append(_CLOSE)
+    elif sort in _SCALARS:
+        outline.append(_WHOLE if value else value)
+    else:
+        raise GrainError(f"a {sort.__name__} has no outline")  # what stands for labels that somebody left empty
 
 
 def stamp_update(shape: Shape, live: Document | None, new: Document, call: Call, ignored: Ignored) -> None:
@@ -128,3 +191,44 @@ def _is_same_but_time(entry: Document, other: Document) -> bool:
     return entry.keys() | {"time"} == other.keys() | {"time"} and all(
         name == "time" or part == other[name] for name, part in entry.items()
     )
+
+
+SCALE_VERSION = "autoscaling/v1"
+REPLICAS: Path = (FIELD + "spec", FIELD + "replicas")
+_REPLICAS_SET: FieldSet = set_of([REPLICAS])
+
+
+def scale_entries(parent: list[Any], replicas_by_version: dict[str, Path]) -> list[Document]:
+    """The managedFields of a Scale, from those of its object."""
+    found: Managers = {}
+    for key, entry in _managers(parent).items():
+        path = replicas_by_version.get(entry.api_version)
+        if path and has(entry.fields, path):
+            found[key] = Entry(SCALE_VERSION, _REPLICAS_SET, entry.time)
+    return written(found)
+
+
+def parent_entries(
+    parent: list[Any], scale: list[Any], api_version: str, replicas_by_version: dict[str, Path]
+) -> list[Document]:
+    """The managedFields of an object, after its Scale was written."""
+    before, after = _managers(parent), _managers(scale)
+    found: Managers = {}
+    for key, entry in before.items():
+        if entry.api_version not in replicas_by_version:
+            continue
+        path = replicas_by_version[entry.api_version]
+        if not path or not has(entry.fields, path) or after.pop(key, None) is not None:
+            found[key] = entry
+        elif rest := difference(entry.fields, set_of([path])):
+            found[key] = Entry(entry.api_version, rest, entry.time)
+    for key, entry in after.items():
+        if has(entry.fields, REPLICAS):
+            known = before.get(key)
+            fields = set_of([replicas_by_version[api_version]])
+            found[key] = Entry(api_version, fields, known.time if known is not None else None)
+    return written(found)
+
+
+def _managers(entries: list[Any]) -> Managers:
+    return stored_managers({"metadata": {"managedFields": entries}})

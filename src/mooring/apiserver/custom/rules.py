@@ -10,22 +10,81 @@ unchanged parts that break a rule.
 
 from __future__ import annotations
 
+import base64
+import binascii
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from mooring.api.cel.compiler import Program
+from mooring.api.cel.conversions import TimeError, parse_duration, parse_timestamp
 from mooring.api.cel.costs import Meter
 from mooring.api.cel.errors import NO_SUCH_OVERLOAD, CostExceeded, EvaluationFailure
-from mooring.api.cel.values import NONE, Optional, Value
+from mooring.api.cel.values import NONE, Duration, Optional, Timestamp, Value
 from mooring.api.document import Document
 from mooring.api.field_errors import NO_PATH
-from mooring.apiserver.custom.correlation import Pair, items_by_key, key_of
-from mooring.apiserver.custom.rule_compiling import CompiledRule, compiled_rules
-from mooring.apiserver.custom.rule_types import Declared, declared_type, escaped
-from mooring.apiserver.custom.rule_values import cel_value
-from mooring.apiserver.custom.schema import Schema
+from mooring.apiserver.custom.rule_compiling import (
+    CompiledRule,
+    Declared,
+    compiled_rules,
+    declared_type,
+    escaped,
+    with_object_meta,
+)
+from mooring.apiserver.custom.schema import Pair, Schema, items_by_key, key_of
 from mooring.apiserver.validation.fields import NO_VALUE, FieldError, FieldErrorType, invalid
+
+
+def cel_value(value: Any, schema: Schema, *, is_root: bool = False) -> Value:
+    """A value of a schema. What does not fit is handed on as it is: other rules refuse it."""
+    if is_root or schema.is_embedded:
+        schema = with_object_meta(schema)
+    match value:
+        case dict():
+            return _fields(value, schema)
+        case list():
+            items = schema.items
+            return [cel_value(item, items) for item in value] if items is not None else []
+        case str():
+            return _text(value, schema.raw.get("format", "")) if schema.type == "string" else value
+        case bool() | None:
+            return value
+        case int() | float():
+            if schema.type == "number":
+                return float(value)
+            return int(value) if schema.type == "integer" else value
+        case _:
+            raise AssertionError(f"{value!r} is no JSON")
+
+
+def _fields(fields: dict[str, Any], schema: Schema) -> dict[Value, Value]:
+    found: dict[Value, Value] = {}
+    for name, value in fields.items():
+        if schema.additional is not None:
+            found[name] = cel_value(value, schema.additional)
+            continue
+        held = schema.properties.get(name)
+        cel_name = escaped(name) if held is not None else ""
+        if held is not None and cel_name:
+            found[cel_name] = cel_value(value, held)
+    return found
+
+
+def _text(text: str, form: str) -> Value:
+    try:
+        match form:
+            case "byte":
+                return base64.b64decode(text, validate=True)
+            case "duration":
+                return Duration(parse_duration(text))
+            case "date":
+                return Timestamp(*parse_timestamp(f"{text}T00:00:00Z"))
+            case "date-time":
+                return Timestamp(*parse_timestamp(text))
+    except (TimeError, binascii.Error, ValueError):
+        return text
+    return text
+
 
 BUDGET = 10_000_000
 MESSAGE_BYTES_MAX = 5 * 1024

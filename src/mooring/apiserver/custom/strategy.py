@@ -11,25 +11,92 @@ Goes out   the same documents, prepared; errors; warnings
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
+
+import msgspec
 
 from mooring.api.document import Document
-from mooring.api.field_errors import NO_PATH
+from mooring.api.field_errors import NO_PATH, quoted
 from mooring.api.kinds import Kind
 from mooring.apiserver.call import Call
-from mooring.apiserver.custom.correlation import Pair, same_json
-from mooring.apiserver.custom.defaulting import fill_defaults
-from mooring.apiserver.custom.finalizer_warnings import finalizer_warnings
-from mooring.apiserver.custom.list_types import validate_list_type
 from mooring.apiserver.custom.metadata import validate_embedded
+from mooring.apiserver.custom.pruning import fill_defaults
 from mooring.apiserver.custom.scaling import validate_actual, validate_wanted
+from mooring.apiserver.custom.schema import Pair, Schema, same_json
 from mooring.apiserver.custom.value_rules import validate_value
 from mooring.apiserver.custom.version import CustomVersion
 from mooring.apiserver.registry.refusals import forbidden, invalid_object
 from mooring.apiserver.strategy import Strategy, keep
-from mooring.apiserver.validation.fields import FieldError, FieldErrorType, invalid
+from mooring.apiserver.validation.fields import FieldError, FieldErrorType, duplicate, invalid
 from mooring.apiserver.validation.metadata import validate_object_meta_update
+from mooring.apiserver.validation.names import qualified_name_errors
 from mooring.apiserver.wire.custom_bodies import go_numbers
+
+_encode = msgspec.json.Encoder(order="sorted").encode
+
+
+def validate_list_type(value: Any, schema: Schema | None, path: str = "") -> list[FieldError]:
+    if schema is None or not (schema.has_list_types_below or schema.list_type in ("set", "map")):
+        return []
+    errors: list[FieldError] = []
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            held = schema.properties.get(name)
+            if schema.additional is not None:
+                errors += validate_list_type(inner, schema.additional, f"{path}[{name}]")
+            if held is not None:
+                errors += validate_list_type(inner, held, f"{path}.{name}" if path else name)
+    elif isinstance(value, list):
+        match schema.list_type:
+            case "set":
+                errors += [duplicate(f"{path}[{index}]", value[index]) for index in _repeated(value)]
+            case "map":
+                errors += _validate_map(value, schema, path)
+        for index, item in enumerate(value):
+            errors += validate_list_type(item, schema.items, f"{path}[{index}]")
+    return errors
+
+
+def _validate_map(items: list[Any], schema: Schema, path: str) -> list[FieldError]:
+    for index, item in enumerate(items):
+        if item is not None and not isinstance(item, dict):
+            return [invalid(f"{path}[{index}]", item, "must be an object for an array of list-type map")]
+    keys: list[Document] = [
+        {name: item[name] for name in schema.map_keys if item is not None and name in item} for item in items
+    ]
+    return [duplicate(f"{path}[{index}]", dict(sorted(keys[index].items()))) for index in _repeated(keys)]
+
+
+def _repeated(items: list[Any]) -> list[int]:
+    """Where something comes for the second time."""
+    seen: dict[bytes, int] = {}
+    found = []
+    for index, item in enumerate(items):
+        key = _encode(item)
+        seen[key] = seen.get(key, 0) + 1
+        if seen[key] == 2:
+            found.append(index)
+    return found
+
+
+_STANDARD = frozenset({"orphan", "foregroundDeletion", "kubernetes"})
+_ADVICE = "to avoid accidental conflicts with other finalizer writers"
+
+
+def finalizer_warnings(metadata: Document, old: Document | None) -> list[str]:
+    """A warning for each finalizer that is new and odd."""
+    known = frozenset((old or {}).get("finalizers") or ())
+    added = sorted(frozenset(metadata.get("finalizers") or ()) - known)
+    return [f"metadata.finalizers: {quoted(name)}: {text}" for name in added for text in _oddities(name)]
+
+
+def _oddities(name: str) -> list[str]:
+    found = list(qualified_name_errors(name))
+    if "/" not in name and name not in _STANDARD:
+        path = " including a path (/)" if "." in name else ""
+        found.append(f"prefer a domain-qualified finalizer name{path} {_ADVICE}")
+    return found
+
 
 Stored = Callable[[Document], Document]
 """What becomes of an object of this version in the version in which it is stored, and back."""

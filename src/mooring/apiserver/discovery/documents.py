@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import msgspec
@@ -21,9 +22,67 @@ import msgspec
 from mooring.api import kinds
 from mooring.api.document import Document
 from mooring.api.kinds import Kind, Subresource
-from mooring.apiserver.discovery.order import groups_in_order, versions_in_order
-from mooring.apiserver.discovery.virtual_kinds import VIRTUAL_KINDS
 from mooring.apiserver.resources import Resource, ResourceTable
+
+GROUPS = (
+    "apps",
+    "events.k8s.io",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "autoscaling",
+    "batch",
+    "certificates.k8s.io",
+    "networking.k8s.io",
+    "policy",
+    "rbac.authorization.k8s.io",
+    "storage.k8s.io",
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "scheduling.k8s.io",
+    "coordination.k8s.io",
+    "node.k8s.io",
+    "discovery.k8s.io",
+    "resource.k8s.io",
+)
+
+_RANKS = {group: rank for rank, group in enumerate(GROUPS)}
+_VERSION = re.compile(r"v([1-9]\d*)(?:(alpha|beta)([1-9]\d*))?")
+_MATURITY = {None: 2, "beta": 1, "alpha": 0}
+
+
+def groups_in_order(groups: Iterable[str]) -> list[str]:
+    return sorted(groups, key=lambda group: (_RANKS.get(group, len(GROUPS)), group))
+
+
+def versions_in_order(versions: Iterable[str]) -> list[str]:
+    return sorted(versions, key=_version_key)
+
+
+def _version_key(version: str) -> tuple[int, int, int, int, str]:
+    match = _VERSION.fullmatch(version)
+    if match is None:
+        return 1, 0, 0, 0, version
+    major, maturity, minor = match.groups()
+    return 0, -_MATURITY[maturity], -int(major), -int(minor or 0), version
+
+
+_AUTHENTICATION = "authentication.k8s.io/v1"
+_AUTHORIZATION = "authorization.k8s.io/v1"
+
+BINDING = Kind("v1", "Binding", "bindings")
+REVIEWS = tuple(
+    Kind(api_version, kind, f"{kind.lower()}s", is_namespaced=kind.startswith("Local"))
+    for api_version, kind in (
+        (_AUTHENTICATION, "SelfSubjectReview"),
+        (_AUTHENTICATION, "TokenReview"),
+        (_AUTHORIZATION, "LocalSubjectAccessReview"),
+        (_AUTHORIZATION, "SelfSubjectAccessReview"),
+        (_AUTHORIZATION, "SelfSubjectRulesReview"),
+        (_AUTHORIZATION, "SubjectAccessReview"),
+    )
+)
+VIRTUAL_KINDS = (BINDING, *REVIEWS)
+
 
 AGGREGATED_KIND, AGGREGATED_VERSION = "APIGroupDiscoveryList", "apidiscovery.k8s.io/v2"
 _CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")

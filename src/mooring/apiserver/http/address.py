@@ -17,7 +17,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import unquote
 
+from mooring.api.kinds import ALL_VERBS
 from mooring.api.memory import Memory
+from mooring.apiserver.registry.refusals import method_not_supported
+from mooring.apiserver.resources import Resource
+from mooring.apiserver.storage.errors import not_found
+from mooring.client.errors import BadRequestError
 
 ADDRESSES_CACHED_MAX = 1_024
 
@@ -97,3 +102,23 @@ def _address(method: str, path: str, is_watch: bool) -> Address:
         is_old_watch=is_old_watch,
         is_below_namespace=is_below_namespace,
     )
+
+
+_ACROSS_NAMESPACES = ("list", "watch")
+
+
+def is_custom_address(resource: Resource, address: Address) -> bool:
+    """Whether the address leads anywhere."""
+    kind = resource.kind
+    if address.is_below_namespace and not kind.is_namespaced:
+        return False
+    if kind.is_namespaced and not address.namespace and address.verb not in _ACROSS_NAMESPACES:
+        return False
+    if address.subresource and address.subresource not in resource.subresources:
+        raise not_found(kind, address.name)
+    allowed = resource.subresources[address.subresource].verbs if address.subresource else ALL_VERBS
+    if address.verb not in allowed:
+        raise method_not_supported(kind, address.verb)
+    if address.verb in ("update", "patch") and not address.name:
+        raise BadRequestError("name must be provided")
+    return True

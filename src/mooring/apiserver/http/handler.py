@@ -20,24 +20,20 @@ from mooring.api.field_errors import quoted
 from mooring.api.kinds import ENDPOINTS
 from mooring.apiserver.access.authorization import require
 from mooring.apiserver.access.impersonation import Impersonation, wanted_user
-from mooring.apiserver.access.request import Attributes, path_attributes
 from mooring.apiserver.access.review_selectors import FieldSelectorError, parse_field_equalities
+from mooring.apiserver.access.rules import Attributes, path_attributes
 from mooring.apiserver.access.users import NODES_GROUP, User, anonymous
 from mooring.apiserver.call import Call
-from mooring.apiserver.http.address import Address, read_address
-from mooring.apiserver.http.custom_address import is_custom_address
-from mooring.apiserver.http.deadlines import Deadlines
-from mooring.apiserver.http.limits import RequestLimits
+from mooring.apiserver.http.address import Address, is_custom_address, read_address
 from mooring.apiserver.http.long_running import LongRunningRequests
 from mooring.apiserver.http.metrics import PresentState, RequestMetrics
-from mooring.apiserver.http.negotiation import negotiated, negotiated_error
-from mooring.apiserver.http.objects import Objects
+from mooring.apiserver.http.objects import Objects, Subresources
 from mooring.apiserver.http.plain_paths import PlainPaths
+from mooring.apiserver.http.rendering import negotiated, negotiated_error
 from mooring.apiserver.http.reply import NOT_CACHED, Reply, page_not_found, with_warnings
-from mooring.apiserver.http.request import Incoming
-from mooring.apiserver.http.streams import Streams
-from mooring.apiserver.http.subresources import Subresources
+from mooring.apiserver.http.request import Incoming, RequestLimits
 from mooring.apiserver.http.virtual import VirtualResources
+from mooring.apiserver.http.watches import Streams
 from mooring.apiserver.registry.refusals import method_not_allowed, no_such_thing
 from mooring.apiserver.registry.store_trouble import refusal
 from mooring.apiserver.resources import Resource
@@ -55,6 +51,49 @@ from mooring.kit.clock import Clock, format_rfc3339
 from mooring.serving.http.request import Request
 from mooring.serving.http.response import Headers, Response, Stream
 from mooring.store.interface import StoreError
+
+LOOKS = 8
+
+
+class Deadlines:
+    """All requests of a server that somebody works on."""
+
+    def __init__(self, seconds_max: float) -> None:
+        self._pause_s = seconds_max / LOOKS
+        self._looks: dict[asyncio.Task[object], int] = {}
+        self._alarm: asyncio.TimerHandle | None = None
+
+    def begin(self) -> asyncio.Task[object]:
+        """The task that runs has begun to work."""
+        task: asyncio.Task[object] | None = asyncio.current_task()
+        assert task is not None, "only a task can be cancelled"
+        self._looks[task] = 0
+        if self._alarm is None:
+            self._set_alarm()
+        return task
+
+    def is_over(self, task: asyncio.Task[object]) -> bool:
+        """Whether a cancellation came from here, and from nowhere else."""
+        return self._looks[task] > LOOKS and task.cancelling() == 1
+
+    def end(self, task: asyncio.Task[object]) -> None:
+        """The work is over, one way or the other."""
+        if self._looks.pop(task) > LOOKS:
+            task.uncancel()
+
+    def _set_alarm(self) -> None:
+        self._alarm = asyncio.get_running_loop().call_later(self._pause_s, self._look)
+
+    def _look(self) -> None:
+        self._alarm = None
+        for task, looks in self._looks.items():
+            # The first look may come at once, so one more than fit into the time.
+            if looks == LOOKS:
+                task.cancel()
+            self._looks[task] = looks + 1
+        if self._looks:
+            self._set_alarm()
+
 
 log = logging.getLogger(__name__)
 

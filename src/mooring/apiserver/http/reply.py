@@ -8,14 +8,46 @@ Goes out   a `Reply`: a code, a body, its type, headers
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 
 from mooring.api.document import Document
-from mooring.apiserver.http.warnings import warning_headers
 from mooring.client.errors import ExpiredError, StatusError
+
+LETTERS_MAX = 4 * 1024
+LETTERS_CUT_TO = 256
+
+_has_control_characters = re.compile(r"[\x00-\x1f\x7f-\x9f]").search
+
+
+def warning_headers(texts: Sequence[str]) -> list[str]:
+    """The values of the headers for these texts."""
+    if not texts:
+        return []
+    sendable = [text for text in texts if text and not _has_control_characters(text)]
+    if sum(map(len, sendable)) > LETTERS_MAX:
+        sendable = _cut([text for text in texts if text])
+    return [_header(text) for text in sendable]
+
+
+def _cut(texts: Sequence[str]) -> list[str]:
+    cut: list[str] = []
+    letters = 0
+    for text in texts:
+        short = text[:LETTERS_CUT_TO]
+        if letters < LETTERS_MAX and not _has_control_characters(short):
+            cut.append(short)
+            letters += len(short)
+    return cut
+
+
+def _header(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'299 - "{escaped}"'
+
 
 JSON = "application/json"
 YAML = "application/yaml"

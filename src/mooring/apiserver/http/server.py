@@ -17,11 +17,11 @@ from types import TracebackType
 from typing import Self
 
 from mooring.apiserver.http.handler import RequestHandler
-from mooring.apiserver.http.limits import RequestLimits
 from mooring.apiserver.http.reply import error_reply
+from mooring.apiserver.http.request import RequestLimits
 from mooring.apiserver.registry.refusals import method_not_allowed
-from mooring.serving.http.listener import Listener, plain_words
-from mooring.serving.http.parser import HttpLimits, Refusal
+from mooring.serving.http.listener import Listener, plain_error_response
+from mooring.serving.http.parser import HttpLimits, ParseFailure
 from mooring.serving.http.response import Response
 
 
@@ -47,7 +47,7 @@ class HttpServer:
             port=port,
             tls=tls,
             limits=HttpLimits(field_bytes_max=limits.header_bytes_max),
-            refusal_words=_refusal_words,
+            error_response=_error_response,
             on_failure=handler.on_failure,
             shares_address=True,
         )
@@ -79,13 +79,13 @@ def unix_listener(handler: RequestHandler, limits: RequestLimits, path: Path) ->
         handler.clock,
         unix_path=str(path),
         limits=HttpLimits(field_bytes_max=limits.header_bytes_max),
-        refusal_words=_refusal_words,
+        error_response=_error_response,
         on_failure=handler.on_failure,
     )
 
 
-def _refusal_words(refusal: Refusal) -> Response:
-    if refusal is not Refusal.UNKNOWN_METHOD:
-        return plain_words(refusal)
+def _error_response(refusal: ParseFailure) -> Response:
+    if refusal is not ParseFailure.UNKNOWN_METHOD:
+        return plain_error_response(refusal)
     reply = error_reply(method_not_allowed())
     return Response(reply.code, reply.body, reply.content_type)

@@ -19,7 +19,7 @@ from mooring.apiserver.apply.managers import UPDATE, manager_id
 from mooring.apiserver.apply.struct_shape import struct_shape
 from mooring.apiserver.apply.update import stamp
 from mooring.apiserver.call import Call
-from mooring.apiserver.discovery.virtual_kinds import REVIEWS
+from mooring.apiserver.discovery.documents import REVIEWS
 from mooring.apiserver.http.address import Address
 from mooring.apiserver.http.objects import with_write_options
 from mooring.apiserver.http.reply import Reply, json_reply, success_status, with_warnings

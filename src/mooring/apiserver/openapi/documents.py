@@ -17,10 +17,8 @@ from dataclasses import dataclass
 import msgspec
 
 from mooring.api.document import Document
-from mooring.apiserver.discovery.documents import Discovery
-from mooring.apiserver.discovery.virtual_kinds import VIRTUAL_KINDS
-from mooring.apiserver.openapi.plain_paths import ROOTS
-from mooring.apiserver.openapi.writing import second_document, third_document, third_plain_document
+from mooring.apiserver.discovery.documents import VIRTUAL_KINDS, Discovery
+from mooring.apiserver.openapi.writing import ROOTS, second_document, third_document, third_plain_document
 from mooring.apiserver.resources import Resource, ResourceTable
 
 _encode = msgspec.json.Encoder().encode

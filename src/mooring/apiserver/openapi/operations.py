@@ -15,12 +15,92 @@ Goes out   `Path`s with `Operation`s
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from mooring.api.kinds import NAMESPACE, Kind, Subresource
-from mooring.apiserver.openapi.parameters import CONNECTED, DELETING, DELETING_MANY, LISTING, LOG, PATCHING, WRITING
 from mooring.apiserver.resources import Resource
+
+LISTING = (
+    "allowWatchBookmarks",
+    "continue",
+    "fieldSelector",
+    "labelSelector",
+    "limit",
+    "resourceVersion",
+    "resourceVersionMatch",
+    "sendInitialEvents",
+    "shardSelector",
+    "timeoutSeconds",
+    "watch",
+)
+WRITING = ("dryRun", "fieldManager", "fieldValidation")
+PATCHING = (*WRITING, "force")
+DELETING = (
+    "dryRun",
+    "gracePeriodSeconds",
+    "ignoreStoreReadErrorWithClusterBreakingPotential",
+    "orphanDependents",
+    "propagationPolicy",
+)
+DELETING_MANY = tuple(sorted((*(name for name in LISTING if name not in ("allowWatchBookmarks", "watch")), *DELETING)))
+LOG = (
+    "container",
+    "follow",
+    "insecureSkipTLSVerifyBackend",
+    "limitBytes",
+    "previous",
+    "sinceSeconds",
+    "stream",
+    "tailLines",
+    "timestamps",
+)
+_STREAMS = ("container", "stderr", "stdin", "stdout", "tty")
+CONNECTED: Mapping[str, tuple[str, ...]] = {
+    "NodeProxyOptions": ("pathQuery",),
+    "PodAttachOptions": _STREAMS,
+    "PodExecOptions": ("command", *_STREAMS),
+    "PodPortForwardOptions": ("ports",),
+    "PodProxyOptions": ("pathQuery",),
+    "ServiceProxyOptions": ("pathQuery",),
+}
+"""Of what connects a client with a pod, a node or a service."""
+
+IN_PATH = frozenset({"name", "namespace", "path"})
+
+_INTEGERS = frozenset(
+    {"gracePeriodSeconds", "limit", "limitBytes", "ports", "sinceSeconds", "tailLines", "timeoutSeconds"}
+)
+_FLAGS = frozenset(
+    {
+        "allowWatchBookmarks",
+        "follow",
+        "force",
+        "ignoreStoreReadErrorWithClusterBreakingPotential",
+        "insecureSkipTLSVerifyBackend",
+        "orphanDependents",
+        "previous",
+        "sendInitialEvents",
+        "stderr",
+        "stdin",
+        "stdout",
+        "timestamps",
+        "tty",
+        "watch",
+    }
+)
+
+
+def type_of(name: str) -> str:
+    if name in _INTEGERS:
+        return "integer"
+    return "boolean" if name in _FLAGS else "string"
+
+
+def shown_name(name: str) -> str:
+    """As clients write it."""
+    return "path" if name == "pathQuery" else name
+
 
 DELETE_OPTIONS, PATCH, STATUS, WATCH_EVENT, TEXT = "DeleteOptions", "Patch", "Status", "WatchEvent", "text"
 """Bodies and answers that are no kind of the resource's own group."""

@@ -14,8 +14,7 @@ from collections.abc import Iterable, Mapping
 from mooring.api.document import Document
 from mooring.api.schema.model import Basic, Field, ListOf, MapOf, Scalar, Struct, Type
 from mooring.api.schema.tables import api_version_of_package
-from mooring.apiserver.openapi.dialect import Dialect
-from mooring.apiserver.openapi.special import SPECIAL, WATCH_EVENT, special_schema
+from mooring.apiserver.openapi.special import SPECIAL, WATCH_EVENT, Dialect, special_schema
 
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1"
 _NAMED = {

@@ -3,9 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from mooring.api.document import Document
-from mooring.apiserver.openapi.dialect import Dialect
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How a document is written."""
+
+    is_third: bool
+    prefix: str
+    """Of references to schemas."""
+
+    def reference(self, name: str) -> Document:
+        return {"$ref": f"{self.prefix}{name}"}
+
+    def wrapped(self, name: str, **beside: object) -> Document:
+        """A reference with something beside it."""
+        if not self.is_third:
+            return {**self.reference(name), **{key: value for key, value in beside.items() if key != "default"}}
+        return {**beside, "allOf": [self.reference(name)]}
+
+
+SECOND = Dialect(is_third=False, prefix="#/definitions/")
+THIRD = Dialect(is_third=True, prefix="#/components/schemas/")
+
 
 META = "io.k8s.apimachinery.pkg.apis.meta.v1"
 WATCH_EVENT = f"{META}.WatchEvent"

@@ -20,7 +20,7 @@ from mooring.apiserver.call import Call
 from mooring.apiserver.registry.refusals import invalid_object
 from mooring.apiserver.storage.errors import not_found
 from mooring.apiserver.validation.fields import FieldError, forbidden, invalid
-from mooring.apiserver.wire.go_times import TimeFormatError, canonical_time
+from mooring.apiserver.wire.scalars import TimeFormatError, canonical_time
 from mooring.client.errors import BadRequestError
 
 

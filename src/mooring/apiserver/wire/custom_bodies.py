@@ -23,9 +23,8 @@ from mooring.apiserver.wire.decode import BodyKind, cannot_be_handled, summary, 
 from mooring.apiserver.wire.examine import DecodingError, examine, repeated_fields
 from mooring.apiserver.wire.identity import Identity, IdentityError, identity_of
 from mooring.apiserver.wire.json_syntax import BodySyntaxError
-from mooring.apiserver.wire.json_text import Pairs, has_repeated_keys, parse_carefully, repeats_keys
+from mooring.apiserver.wire.json_text import Pairs, check_nesting, has_repeated_keys, parse_carefully, repeats_keys
 from mooring.apiserver.wire.media import BodyForm, UnsupportedMediaTypeError, body_form
-from mooring.apiserver.wire.nesting import check_nesting
 from mooring.apiserver.wire.scalars import INT64_MAX, INT64_MIN, Irregular, ScalarError
 from mooring.apiserver.wire.yaml_text import parse_yaml
 from mooring.client.errors import BadRequestError

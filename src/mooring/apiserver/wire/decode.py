@@ -21,21 +21,43 @@ import msgspec
 from mooring.api.document import Document
 from mooring.api.schema.model import Struct
 from mooring.api.schema.tables import struct_of_kind
-from mooring.apiserver.call import FieldValidation
-from mooring.apiserver.wire import registered
+from mooring.apiserver.call import Call, FieldValidation
+from mooring.apiserver.registry.patches import Patch
 from mooring.apiserver.wire.canonical import canonical
-from mooring.apiserver.wire.examine import DecodingError, examine
-from mooring.apiserver.wire.identity import Identity, IdentityError, identity_of, with_defaults
+from mooring.apiserver.wire.examine import DecodingError, examine, repeated_fields, strict_text
+from mooring.apiserver.wire.identity import (
+    EXTENSIONS_GROUP,
+    EXTENSIONS_SCHEME,
+    INTERNAL_VERSION,
+    LEGACY_SCHEME,
+    OPTION_KINDS,
+    OPTIONS_SCHEME,
+    UNVERSIONED,
+    Identity,
+    IdentityError,
+    can_be_converted,
+    identity_of,
+    is_registered,
+    no_conversion,
+    not_registered,
+    with_defaults,
+)
 from mooring.apiserver.wire.json_syntax import BodySyntaxError
-from mooring.apiserver.wire.json_text import NumberText, has_repeated_keys, parse_carefully, plain, repeats_keys
+from mooring.apiserver.wire.json_text import (
+    NumberText,
+    check_nesting,
+    has_repeated_keys,
+    parse_carefully,
+    plain,
+    repeats_keys,
+)
 from mooring.apiserver.wire.media import BodyForm, body_form
-from mooring.apiserver.wire.nesting import check_nesting
 from mooring.apiserver.wire.protobuf import ProtobufError, message, open_envelope
 from mooring.apiserver.wire.scalars import Irregular, ScalarError
-from mooring.apiserver.wire.strict import strict_text
 from mooring.apiserver.wire.unstructured import examine_unstructured
 from mooring.apiserver.wire.yaml_text import parse_yaml, sorted_keys
 from mooring.client.errors import BadRequestError
+from mooring.client.interface import PatchForm
 
 SUMMARY_LENGTH_MAX = 30
 NOTHING_KNOWN: Mapping[str, Any] = {}
@@ -307,18 +329,18 @@ def _of_another_kind(
 def _check_conversion(body: _Body, kind: BodyKind) -> None:
     """Whether an object of one kind can be taken for another, which it can for the same in another version."""
     identity = body.identity
-    is_convertible = registered.can_be_converted(identity.group, identity.kind, kind.group, kind.kind)
-    if identity.version == registered.INTERNAL_VERSION and is_convertible:
+    is_convertible = can_be_converted(identity.group, identity.kind, kind.group, kind.kind)
+    if identity.version == INTERNAL_VERSION and is_convertible:
         return
-    is_extension = kind.group == registered.EXTENSIONS_GROUP
-    scheme = registered.EXTENSIONS_SCHEME if is_extension else registered.LEGACY_SCHEME
-    if not registered.is_registered(identity.api_version, identity.kind, scheme):
-        raise DecodingError(registered.not_registered(identity.api_version, identity.kind, scheme))
+    is_extension = kind.group == EXTENSIONS_GROUP
+    scheme = EXTENSIONS_SCHEME if is_extension else LEGACY_SCHEME
+    if not is_registered(identity.api_version, identity.kind, scheme):
+        raise DecodingError(not_registered(identity.api_version, identity.kind, scheme))
     claimed = struct_of_kind(identity.api_version, identity.kind)
     if claimed is not None:
         examine(claimed, _as_written(body))
     if not is_convertible:
-        raise DecodingError(registered.no_conversion(identity.version, identity.kind, kind.group, kind.kind))
+        raise DecodingError(no_conversion(identity.version, identity.kind, kind.group, kind.kind))
 
 
 def wrong_version(api_version: str, kind: BodyKind) -> str:
@@ -326,8 +348,77 @@ def wrong_version(api_version: str, kind: BodyKind) -> str:
 
 
 def _not_the_options(identity: Identity, wanted: str) -> str:
-    if identity.api_version == "v1" and (
-        identity.kind in registered.OPTION_KINDS or identity.kind in registered.UNVERSIONED
-    ):
+    if identity.api_version == "v1" and (identity.kind in OPTION_KINDS or identity.kind in UNVERSIONED):
         return f"converting (v1.{identity.kind}) to (v1.{wanted}): unknown conversion"
-    return registered.not_registered(identity.api_version, identity.kind, registered.OPTIONS_SCHEME)
+    return not_registered(identity.api_version, identity.kind, OPTIONS_SCHEME)
+
+
+_STEPS = "[]handlers.jsonPatchOp"
+_OBJECT = "map[string]interface {}"
+_STEP_FIELDS = ("op", "path", "from", "value")
+_JSON_TYPES: dict[type, str] = {str: "string", bool: "bool", list: "array", dict: "object", type(None): "null"}
+
+
+def read_patch(data: bytes, form: PatchForm, call: Call) -> Patch:
+    """The patch in a body. Raises `BadRequestError`."""
+    if form is PatchForm.APPLY:
+        return _read_apply(data, call)
+    is_strategic = form is PatchForm.STRATEGIC
+    try:
+        content, errors = _read_json_patch(data)
+    except BodySyntaxError as error:
+        raise BadRequestError(str(error) if is_strategic else f"error decoding patch: {error}") from None
+    wanted = list if form is PatchForm.JSON else dict
+    if content is None:
+        if form is PatchForm.MERGE:
+            raise BadRequestError("Invalid JSON Patch")
+        content = wanted()
+    if not isinstance(content, wanted):
+        name = _STEPS if wanted is list else _OBJECT
+        text = f"json: cannot unmarshal {_json_type(content)} into Go value of type {name}"
+        raise BadRequestError(text if is_strategic else f"error decoding patch: {text}")
+    if form is PatchForm.JSON:
+        errors = [f"json patch {error}" for error in errors]
+        errors += _strange_step_fields(content)
+    return Patch(form, content, tuple(errors) if call.field_validation is not FieldValidation.IGNORE else ())
+
+
+def _read_json_patch(data: bytes) -> tuple[object, list[str]]:
+    try:
+        content = msgspec.json.decode(data)
+        check_nesting(data, content)
+        if msgspec.json.encode(content) == data.rstrip():
+            return content, []
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        pass
+    careful = parse_carefully(data)
+    return plain(careful), repeated_fields(careful) if has_repeated_keys(careful) else []
+
+
+def _read_apply(data: bytes, call: Call) -> Patch:
+    try:
+        content, errors = parse_yaml(data)
+    except BodySyntaxError as error:
+        raise BadRequestError(f"error decoding YAML: error converting YAML to JSON: {error}") from None
+    if content is None:
+        content = {}
+    if not isinstance(content, dict):
+        text = f"json: cannot unmarshal {_json_type(content)} into Go value of type {_OBJECT}"
+        raise BadRequestError(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {text}")
+    if errors and call.field_validation is FieldValidation.STRICT:
+        message = "error converting YAML to JSON: " + errors[0]
+        raise BadRequestError(f"error strict decoding YAML: {message}")
+    return Patch(PatchForm.APPLY, content, tuple(errors))
+
+
+def _strange_step_fields(steps: object) -> list[str]:
+    found: list[str] = []
+    for index, step in enumerate(steps if isinstance(steps, list) else ()):
+        for name in step if isinstance(step, dict) else ():
+            if name not in _STEP_FIELDS:
+                found.append(f'json patch unknown field "[{index}].{name}"')
+    return found
+
+
+def _json_type(value: object) -> str:
+    return _JSON_TYPES.get(type(value), "number")

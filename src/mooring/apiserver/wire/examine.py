@@ -13,15 +13,84 @@ Goes out   the strict errors (`unknown field "spec.foo"`), in the order of the t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from mooring.api.field_errors import quoted
-from mooring.api.schema.model import Basic, ListOf, MapOf, Scalar, Struct, Type
+from mooring.api.schema.model import Basic, Field, ListOf, MapOf, Scalar, Struct, Type
+from mooring.apiserver.call import Call, FieldValidation
 from mooring.apiserver.wire import scalars
-from mooring.apiserver.wire.go_names import go_name, go_name_of_field, go_name_of_item
 from mooring.apiserver.wire.json_schema_values import NOT_A_SCHEMA, SCHEMA_VALUES
 from mooring.apiserver.wire.json_text import NumberText, Pairs
+
+_RESOURCE_LIST = "v1.ResourceList"
+_UID = "types.UID"
+
+_BY_FIELD = {
+    ("core", "NodeAllocatableResourceClaimStatus", "resources"): "map[v1.ResourceName]resource.Quantity",
+    (
+        "core",
+        "PersistentVolumeClaimStatus",
+        "allocatedResourceStatuses",
+    ): "map[v1.ResourceName]v1.ClaimResourceStatus",
+    ("authentication", "UserInfo", "extra"): "map[string]v1.ExtraValue",
+    ("authorization", "SubjectAccessReviewSpec", "extra"): "map[string]v1.ExtraValue",
+    ("batch", "UncountedTerminatedPods", "succeeded"): "[]types.UID",
+    ("batch", "UncountedTerminatedPods", "failed"): "[]types.UID",
+    ("resource", "CapacityRequirements", "requests"): "map[v1.QualifiedName]resource.Quantity",
+    ("resource", "Device", "attributes"): "map[v1.QualifiedName]v1.DeviceAttribute",
+    ("resource", "Device", "capacity"): "map[v1.QualifiedName]v1.DeviceCapacity",
+    (
+        "resource",
+        "Device",
+        "nodeAllocatableResourceMappings",
+    ): "map[v1.ResourceName]v1.NodeAllocatableResourceMapping",
+    ("resource", "DeviceRequestAllocationResult", "shareID"): _UID,
+    ("resource", "DeviceRequestAllocationResult", "consumedCapacity"): "map[v1.QualifiedName]resource.Quantity",
+    ("apiextensions", "JSONSchemaProps", "enum"): "[]v1.JSON",
+    ("apiextensions", "JSONSchemaProps", "dependencies"): "v1.JSONSchemaDependencies",
+    ("apiextensions", "JSONSchemaProps", "definitions"): "v1.JSONSchemaDefinitions",
+    ("apiextensions", "JSONSchemaProps", "x-kubernetes-validations"): "v1.ValidationRules",
+}
+
+
+def go_name_of_field(struct: Struct, field: Field) -> str:
+    """The Go type of a field, without the star of a pointer."""
+    special = _BY_FIELD.get((struct.package, struct.name, field.name))
+    if special is not None:
+        return special
+    if field.name == "uid" and go_name(field.type) == "string":
+        return _UID
+    if _is_quantities(field.type) and struct.package in ("core", "node"):
+        return _RESOURCE_LIST
+    return go_name(field.type)
+
+
+def go_name_of_item(container: str, item: Type) -> str:
+    """The Go type of what is in a list or a map, given the name of the whole."""
+    if container.startswith("[]"):
+        return container[2:]
+    if container.startswith("map["):
+        return container.partition("]")[2]
+    return go_name(item)
+
+
+def go_name(kind: Type) -> str:
+    """The Go type, as far as the schema tells."""
+    match kind:
+        case Scalar():
+            return "interface {}" if kind.basic is Basic.ANY else kind.go_name
+        case ListOf():
+            return f"[]{go_name(kind.item)}"
+        case MapOf():
+            return f"map[string]{go_name(kind.value)}"
+        case Struct():
+            return f"v1.{kind.name}"
+
+
+def _is_quantities(kind: Type) -> bool:
+    return isinstance(kind, MapOf) and isinstance(kind.value, Scalar) and kind.value.basic is Basic.QUANTITY
+
 
 STRICT_ERRORS_MAX = 100
 
@@ -292,3 +361,35 @@ def _json_type(raw: object, with_number: bool) -> str:
             return f"number {raw.text}" if with_number else "number"
         case _:
             return f"number {raw!r}" if with_number else "number"
+
+
+YAML_ERRORS = "yaml: unmarshal errors:"
+
+
+def strict_text(errors: Sequence[str]) -> str:
+    """All errors in one, as a refusal words them."""
+    return f"strict decoding error: {', '.join(errors)}"
+
+
+def apply_field_validation(errors: Sequence[str], call: Call) -> str | None:
+    """Adds warnings to the call if it wants them; the text of the refusal if it wants that."""
+    if not errors:
+        return None
+    match call.field_validation:
+        case FieldValidation.STRICT:
+            return strict_text(errors)
+        case FieldValidation.WARN:
+            for text in warnings(errors):
+                call.warn(text)
+    return None
+
+
+def warnings(errors: Sequence[str]) -> list[str]:
+    """Each error as a warning. The errors of YAML are several in one."""
+    texts: list[str] = []
+    for error in errors:
+        if error.startswith(YAML_ERRORS):
+            texts += [line.strip() for line in error.removeprefix(YAML_ERRORS).splitlines() if line.strip()]
+        else:
+            texts.append(error)
+    return texts

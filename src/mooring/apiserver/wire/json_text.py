@@ -17,7 +17,27 @@ import re
 from typing import Any, NoReturn
 
 from mooring.apiserver.wire.json_syntax import BodySyntaxError, json_syntax_error
-from mooring.apiserver.wire.nesting import NESTING_MAX, check_nesting
+
+NESTING_MAX = 200
+
+
+def check_nesting(data: bytes, value: object) -> None:
+    """Raises `BodySyntaxError` if a value that was read from these bytes has too many levels."""
+    if data.count(b"{") + data.count(b"[") <= NESTING_MAX:
+        return
+    level = [value]
+    for _ in range(NESTING_MAX):
+        level = [item for holder in level for item in _held(holder) if isinstance(item, dict | list)]
+        if not level:
+            return
+    raise BodySyntaxError(f"exceeded max depth of {NESTING_MAX}")
+
+
+def _held(holder: object) -> list[object]:
+    if isinstance(holder, dict):
+        return list(holder.values())
+    return holder if isinstance(holder, list) else []
+
 
 REPLACEMENT = "\ufffd"
 

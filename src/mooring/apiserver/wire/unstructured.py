@@ -13,8 +13,7 @@ from __future__ import annotations
 
 from mooring.api.schema.model import Basic, ListOf, MapOf, Scalar, Struct, Type
 from mooring.apiserver.wire import scalars
-from mooring.apiserver.wire.examine import DecodingError
-from mooring.apiserver.wire.go_names import go_name_of_field, go_name_of_item
+from mooring.apiserver.wire.examine import DecodingError, go_name_of_field, go_name_of_item
 from mooring.apiserver.wire.scalars import INT64_MAX, INT64_MIN
 
 _GO_KINDS: dict[type, str] = {str: "string", bool: "bool", int: "int64", float: "float64", list: "slice", dict: "map"}

@@ -15,11 +15,12 @@ from typing import Any
 
 import yaml
 
+from mooring.api.document import Document
 from mooring.api.field_errors import quoted
 from mooring.api.yaml import NESTING_MAX, YamlDocument, YamlError, load_documents
-from mooring.api.yamlscalars import as_key
+from mooring.api.yamlscalars import as_key, resolve_scalar
+from mooring.apiserver.wire.examine import YAML_ERRORS
 from mooring.apiserver.wire.json_syntax import BodySyntaxError
-from mooring.apiserver.wire.strict import YAML_ERRORS
 
 _ALREADY_SET = "already set in map"
 
@@ -135,3 +136,30 @@ _TextKeys.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
     for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
 }
+
+
+_TEXT = "tag:yaml.org,2002:str"
+
+
+def written_yaml(document: Document) -> bytes:
+    """The YAML of a document."""
+    return yaml.dump(document, Dumper=_Dumper, allow_unicode=True).encode()
+
+
+class _Dumper(yaml.CSafeDumper):
+    def ignore_aliases(self, data: object) -> bool:
+        return True
+
+
+def _represented(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+    style = "|" if "\n" in text else None if _is_text(dumper, text) else '"'
+    return dumper.represent_scalar(_TEXT, text, style)
+
+
+def _is_text(dumper: _Dumper, text: str) -> bool:
+    """Whether it is read as text without quotes: by YAML's own rules, and by those of Go's readers."""
+    tag = dumper.resolve(yaml.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]
+    return tag == _TEXT and isinstance(resolve_scalar(text, None, is_plain=True), str)
+
+
+_Dumper.add_representer(str, _represented)

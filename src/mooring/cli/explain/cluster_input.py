@@ -40,7 +40,7 @@ from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim
 from mooring.api.views.workloads import Deployment, Namespace, PriorityClass
 from mooring.cli.errors import InputError, Problem
 from mooring.cli.manifests.kinds import WORKLOADS
-from mooring.cli.manifests.read import Found, PlainObject
+from mooring.cli.manifests.read import ManifestObject, PlainObject
 from mooring.client.errors import StatusError
 from mooring.kit.entropy import Entropy
 
@@ -77,7 +77,7 @@ class ClusterInput:
 
 
 def complete(
-    files: Sequence[Found],
+    files: Sequence[ManifestObject],
     live: Sequence[ApiObject],
     supplied: Container[str],
     entropy: Entropy,
@@ -91,7 +91,7 @@ def complete(
     found, of_files = _merged(files, live, entropy.fork("names"), cluster.notes)
     server = _server(found, of_files, policies, now_s)
     new_pods = _create(of_files, found, server) if server is not None else {}
-    workloads = [Found(found[identity], entry.origin) for identity, entry in of_files.items()]
+    workloads = [ManifestObject(found[identity], entry.origin) for identity, entry in of_files.items()]
     workloads = [entry for entry in workloads if isinstance(entry.view, WORKLOADS)]
     views = list(found.values())
     if workloads and server is not None:
@@ -114,7 +114,7 @@ def complete(
 
 def _server(
     found: Mapping[Identity, ApiObject],
-    of_files: Mapping[Identity, Found],
+    of_files: Mapping[Identity, ManifestObject],
     policies: Sequence[PlainObject],
     now_s: float,
 ) -> DryRunServer | None:
@@ -130,7 +130,7 @@ def _server(
 
 
 def _create(
-    of_files: Mapping[Identity, Found], found: dict[Identity, ApiObject], server: DryRunServer
+    of_files: Mapping[Identity, ManifestObject], found: dict[Identity, ApiObject], server: DryRunServer
 ) -> dict[str, NewPod]:
     """Creates the objects of the files that no API server has seen, but for workloads. Puts them into `found`, and
     returns the pods by key. Pods and claims are created last, because admission looks up the others."""
@@ -283,22 +283,22 @@ class _Assembly:
 
 
 def _merged(
-    files: Sequence[Found], live: Sequence[ApiObject], names: Entropy, notes: list[str]
-) -> tuple[dict[Identity, ApiObject], dict[Identity, Found]]:
+    files: Sequence[ManifestObject], live: Sequence[ApiObject], names: Entropy, notes: list[str]
+) -> tuple[dict[Identity, ApiObject], dict[Identity, ManifestObject]]:
     """All objects, those of files over those of the live cluster; and those of files with their origins.
 
     Of several with the same name the last one counts. A workload that replaces one of a cluster has its uid and status,
     as if it were applied: the pods that it has already are its own."""
     merged: dict[Identity, ApiObject] = {(view.kind, view.key): view for view in live}
-    of_files: dict[Identity, Found] = {}
-    twice: list[Found] = []
+    of_files: dict[Identity, ManifestObject] = {}
+    twice: list[ManifestObject] = []
     for found in files:
         view = _with_identity(found.view, names)
         identity = (view.kind, view.key)
         before = merged.get(identity)
         if isinstance(view, WORKLOADS) and isinstance(before, type(view)) and not view.metadata.uid:
             view = replace(view, metadata=replace(view.metadata, uid=before.metadata.uid), status=before.status)
-        entry = Found(view, found.origin, found.body)
+        entry = ManifestObject(view, found.origin, found.body)
         if identity in of_files:
             twice.append(entry)
         of_files[identity] = entry

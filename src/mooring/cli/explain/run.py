@@ -25,7 +25,7 @@ from mooring.cli.explain.live import LiveCluster, connect, read_cluster
 from mooring.cli.explain.report import Outcome, PodExplanation, Report
 from mooring.cli.manifests.kinds import WORKLOADS
 from mooring.cli.manifests.read import Manifests, Source, find_sources, read_manifests
-from mooring.cli.terminal import Meter
+from mooring.cli.terminal import ProgressBar
 from mooring.kit.clock import Clock, SystemClock, VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.scheduler.catalogue import default_registry
@@ -106,8 +106,8 @@ def _read(sources: list[Source], stdin: BinaryIO) -> Manifests:
     # How long standard input is shows when it has been read; what takes time comes after that.
     piped = stdin.read() if any(source.path is None for source in sources) else b""
     total_bytes = sum(source.size_bytes for source in sources) + len(piped)
-    with Meter("reading", total_bytes, SystemClock()) as meter:
-        return read_manifests(sources, io.BytesIO(piped), meter.advance)
+    with ProgressBar("reading", total_bytes, SystemClock()) as progress:
+        return read_manifests(sources, io.BytesIO(piped), progress.advance)
 
 
 def _read_live(request: ExplainRequest, manifests: Manifests, clock: Clock, note: Note) -> LiveCluster:
@@ -136,8 +136,8 @@ def _explained(
     if wanted:
         try:
             explainer = Explainer(engine, cluster, request.node_limit)
-            with Meter("deciding", len(cluster.pending), SystemClock()) as meter:
-                decided = explainer.explain(wanted, meter.advance, ignores_others=request.ignores_others)
+            with ProgressBar("deciding", len(cluster.pending), SystemClock()) as progress:
+                decided = explainer.explain(wanted, progress.advance, ignores_others=request.ignores_others)
                 found = {each.pod: each for each in decided}
         except ObjectError as error:
             raise input_error(str(error)) from error

@@ -42,9 +42,9 @@ from mooring.api.views.storage import PersistentVolumeClaim
 from mooring.api.views.workloads import Deployment, ReplicaSet, ReplicationController, StatefulSet
 from mooring.cli.errors import InputError, Problem
 from mooring.cli.explain.admission import DryRunServer, NewPod
-from mooring.cli.manifests.checks import faults_of
+from mooring.cli.manifests.checks import problems_of
 from mooring.cli.manifests.kinds import WORKLOADS
-from mooring.cli.manifests.read import Found
+from mooring.cli.manifests.read import ManifestObject
 from mooring.client.errors import StatusError
 from mooring.controllers.conditions import finished_condition
 from mooring.controllers.cronjob.plan import job_document, schedule_text
@@ -81,7 +81,7 @@ class Expansion:
 
 
 def expand(
-    workloads: Iterable[Found],
+    workloads: Iterable[ManifestObject],
     views: Iterable[ApiObject],
     server: DryRunServer,
     entropy: Entropy,
@@ -154,7 +154,7 @@ class _Expander:
             made.notes.append(f"left out {_pods(self._left_out)} of workloads: at most {PODS_MAX} are added")
         return made
 
-    def expand(self, found: Found) -> None:
+    def expand(self, found: ManifestObject) -> None:
         view = found.view
         assert isinstance(view, WORKLOADS), f"{view.kind} is no workload"
         if view.metadata.deletion_timestamp is not None or _is_settled(view):
@@ -174,7 +174,7 @@ class _Expander:
         self._expansion.workload_of |= {new.view.key: f"{view.kind} {view.key}" for new in added}
         self._counts[view.kind] += bool(added)
 
-    def _expand(self, view: ApiObject, found: Found) -> None:
+    def _expand(self, view: ApiObject, found: ManifestObject) -> None:
         match view:
             case Deployment():
                 self._of_deployment(view)
@@ -241,7 +241,7 @@ class _Expander:
         orphans = self._orphans.get(wanted.metadata.namespace, ())
         return sum(is_active(pod) and selector.matches(pod.metadata.labels) for pod in orphans)
 
-    def _of_stateful_set(self, wanted: StatefulSet, found: Found) -> None:
+    def _of_stateful_set(self, wanted: StatefulSet, found: ManifestObject) -> None:
         namespace, start, replicas = wanted.metadata.namespace, start_of(wanted), replicas_of(wanted)
         own = self._owned.get(wanted.metadata.uid, ())
         is_ordered = wanted.spec.pod_management_policy != "Parallel"
@@ -298,7 +298,7 @@ class _Expander:
         elif count:
             self._add([self._created(document, wanted)] * count, wanted)
 
-    def _of_cron_job(self, wanted: CronJob, found: Found) -> None:
+    def _of_cron_job(self, wanted: CronJob, found: ManifestObject) -> None:
         if found.view.metadata.uid or wanted.spec.suspend:
             return  # the controller of the cluster creates its Jobs when it is time
         try:
@@ -311,7 +311,7 @@ class _Expander:
         document["metadata"]["namespace"] = wanted.metadata.namespace
         self._of_job(self._prepared(decode_as(Job, msgspec.json.encode(document)), found))
 
-    def _prepared(self, view: AnyWorkload, found: Found) -> AnyWorkload:
+    def _prepared(self, view: AnyWorkload, found: ManifestObject) -> AnyWorkload:
         """A workload as the API server would store it, with a uid that its pods can refer to."""
         if document_of(view)["metadata"].get("uid"):
             return view  # it comes from an API server
@@ -377,7 +377,7 @@ def _template_of(view: Workload) -> Document | None:
     return template if is_complete else None
 
 
-def _check_template(view: Workload, template: Document, found: Found) -> None:
+def _check_template(view: Workload, template: Document, found: ManifestObject) -> None:
     """Raises `InputError` if no pod can be made of the template."""
     start = "spec.jobTemplate.spec.template" if isinstance(view, CronJob) else "spec.template"
     metadata = template.get("metadata") or {}
@@ -385,7 +385,7 @@ def _check_template(view: Workload, template: Document, found: Found) -> None:
         metadata = {**metadata, "generateName": f"{view.metadata.name}-"}
     try:
         pod = convert_as(Pod, {"metadata": metadata, "spec": template["spec"]})
-        problems = list(faults_of(pod))
+        problems = list(problems_of(pod))
     except DecodeError as error:
         problems = [(error.path, error.problem)]
     if problems:

@@ -1,10 +1,7 @@
-"""Values that the typed decoder lets through and that somebody would stumble over later.
+"""Checks of values that the typed decoder accepts: quantities, timestamps, names.
 
-Comes in   a decoded object
-Goes out   (path, text) for each value that is wrong: quantities, timestamps, a missing name
-
-Views carry quantities and timestamps as they were written, because most are never read. The engine would refuse a bad
-one without knowing whose it is; here the object is at hand.
+Views keep quantities and timestamps as text, because most are never read. The engine would reject an invalid one
+without naming the object.
 """
 
 from __future__ import annotations
@@ -21,17 +18,17 @@ from mooring.api.views.storage import CSIStorageCapacity, PersistentVolume, Pers
 from mooring.api.views.volumes import VolumeResourceRequirements
 from mooring.kit.clock import TimestampError, parse_rfc3339
 
-Fault = tuple[str, str]
-"""A field's path, and what is wrong with its value."""
+FieldProblem = tuple[str, str]
+"""A field path and what is wrong with its value."""
 Amounts = Iterator[tuple[str, RawQuantity]]
 
 
-def faults_of(view: ApiObject) -> Iterator[Fault]:
-    """Everything that is wrong with an object's values."""
+def problems_of(view: ApiObject) -> Iterator[FieldProblem]:
+    """All invalid values of an object."""
     if not view.metadata.name and not view.metadata.generate_name:
         yield "metadata.name", "found no name; give the object one"
     for path, raw in quantities_of(view):
-        fault = _quantity_fault(raw)
+        fault = _quantity_problem(raw)
         if fault is not None:
             yield path, fault
     for path, timestamp in _timestamps_of(view):
@@ -43,7 +40,7 @@ def faults_of(view: ApiObject) -> Iterator[Fault]:
 
 
 def quantities_of(view: ApiObject) -> Amounts:
-    """Every quantity of an object that scheduling reads, with its path."""
+    """All quantities that scheduling reads, with their paths."""
     match view:
         case Pod():
             yield from _of_pod(view)
@@ -103,12 +100,12 @@ def _listed(path: str, amounts: ResourceList) -> Amounts:
         yield f"{path}.{name}", raw
 
 
-def _quantity_fault(raw: RawQuantity) -> str | None:
+def _quantity_problem(raw: RawQuantity) -> str | None:
     try:
         amount_nano = quantity_nano(raw)
     except QuantityError as error:
         return str(error)
-    return f'"{raw}" is less than nothing; wanted 0 or more' if amount_nano < 0 else None
+    return f'"{raw}" is negative; wanted 0 or more' if amount_nano < 0 else None
 
 
 def _timestamps_of(view: ApiObject) -> Iterator[tuple[str, str | None]]:

@@ -27,9 +27,9 @@ from mooring.api.views.base import View
 from mooring.api.views.meta import ApiObject, KeptWhole
 from mooring.api.yaml import YamlError, load_documents
 from mooring.cli.errors import InputError, Problem
-from mooring.cli.manifests.checks import faults_of
+from mooring.cli.manifests.checks import problems_of
 from mooring.cli.manifests.kinds import POLICY_KINDS, advice_for, is_skipped
-from mooring.cli.manifests.yaml_chunks import Chunk, CutList, JsonOrigin, Origin, TextOrigin, cut_list, documents_of
+from mooring.cli.manifests.yaml_chunks import Chunk, JsonOrigin, Origin, SplitList, TextOrigin, documents_of, split_list
 
 SUFFIXES = frozenset((".yaml", ".yml", ".json"))
 STDIN = "-"
@@ -42,7 +42,7 @@ Advance = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ManifestObject:
     """An object, and where it was found."""
 
     view: ApiObject
@@ -55,7 +55,7 @@ class Found:
 class Manifests:
     """Everything that the files hold."""
 
-    objects: list[Found] = field(default_factory=list)
+    objects: list[ManifestObject] = field(default_factory=list)
     skipped: Counter[str] = field(default_factory=Counter)
     """Objects of kinds that scheduling does not read, by kind."""
     kinds: set[str] = field(default_factory=set)
@@ -196,8 +196,8 @@ class _Reader:
             self._refuse(f"{name}:{line}", "found bytes that are not UTF-8; wanted YAML or JSON")
             return
         for chunk in documents_of(text):
-            cut = cut_list(chunk)
-            if cut is None or not self._read_cut(name, cut):
+            cut = split_list(chunk)
+            if cut is None or not self._read_split(name, cut):
                 self._read_chunk(name, chunk)
                 self._advance(len(chunk.text))
 
@@ -211,7 +211,7 @@ class _Reader:
             self._is_empty = False
             self._take_plain(document.data, TextOrigin(name, chunk.text, chunk.lines_before, number))
 
-    def _read_cut(self, name: str, cut: CutList) -> bool:
+    def _read_split(self, name: str, cut: SplitList) -> bool:
         """Reads a list item by item; False, with nothing added, if an item cannot be parsed on its own."""
         kept = (len(self.manifests.objects), self.manifests.skipped.copy(), self.manifests.kinds.copy())
         policies_before, problems_before = len(self.manifests.policies), len(self.problems)
@@ -290,12 +290,12 @@ class _Reader:
             advice = "; put it in quotes" if _UNQUOTED.search(error.problem) else ""
             self._complain(origin, error.path, f"{error}{advice}")
             return
-        faults = list(faults_of(view))
+        faults = list(problems_of(view))
         for path, text in faults:
             subject = f'{kind} "{view.key}"' if view.metadata.name else kind
             self._complain(origin, path, f"{subject}: {path}: {text}")
         if not faults:
-            self.manifests.objects.append(Found(view, origin, None if view.metadata.uid else body))
+            self.manifests.objects.append(ManifestObject(view, origin, None if view.metadata.uid else body))
 
     def _supplied(self, kind: str) -> None:
         if kind:
@@ -336,9 +336,9 @@ class _PlainReader(_Reader):
         super().__init__(advance)
         self.objects: list[PlainObject] = []
 
-    def _read_cut(self, name: str, cut: CutList) -> bool:
+    def _read_split(self, name: str, cut: SplitList) -> bool:
         before = len(self.objects)
-        is_read = super()._read_cut(name, cut)
+        is_read = super()._read_split(name, cut)
         if not is_read:
             del self.objects[before:]
         return is_read

@@ -1,15 +1,12 @@
-"""Large YAML in pieces: one for each document, and one for each item of a long list.
+"""Splits large YAML files into documents and list items, and finds the line of a field.
 
-Comes in   the text of a file
-Goes out   `Chunk`s that are YAML documents of their own, with the number of lines before them
+A dump of 5,000 nodes is one document with 5,000 items and takes seconds to parse. Item by item it can be parsed with a
+progress bar and less memory, and finding the line of a field parses one item again instead of the whole dump.
 
-A dump of 5,000 nodes is one document with 5,000 items, and takes seconds to read. Cut into items it can be read with
-a progress bar, the plain data of an item is gone before the next one is read, and finding the line of a field in it
-means reading that item again instead of the whole dump.
-
- 1. Cutting never changes the meaning: a list that does not look just as expected is left in one piece, and a piece
-    that does not parse sends the reader back to the whole (aliases may reach from one item into another).
- 2. No line of a document can begin with `---` but a document's first: YAML forbids it even inside of texts.
+ 1. Splitting never changes the meaning: an unexpected list is left whole, and a chunk that does not parse makes the
+    reader parse the whole document (an alias may refer to another item).
+ 2. A line that starts with `---` always starts a document: YAML forbids it even inside texts.
+ 3. Lines are looked up by parsing a chunk again, only when there is an error to report.
 """
 
 from __future__ import annotations
@@ -21,7 +18,7 @@ from typing import NamedTuple, Protocol
 from mooring.api.yaml import YamlError, load_documents
 
 CUT_FROM = 1 << 18
-"""Shorter documents are read in one piece: cutting saves nothing there."""
+"""Shorter documents are not split."""
 
 _DOCUMENT_START = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 _DIRECTIVE = re.compile(r"^%", re.MULTILINE)
@@ -30,21 +27,21 @@ _OTHER_KEY = re.compile(r"^[^\s#-]", re.MULTILINE)
 
 
 class Chunk(NamedTuple):
-    """A piece of a file that is a document of its own."""
+    """A part of a file that is a document of its own."""
 
     text: str
     lines_before: int
 
 
-class CutList(NamedTuple):
-    """A list in pieces: everything but its items, and the items, each a YAML sequence with one entry."""
+class SplitList(NamedTuple):
+    """A list: everything but its items, and the items, each a YAML sequence with one entry."""
 
     head: str
     items: list[Chunk]
 
 
 def documents_of(text: str) -> list[Chunk]:
-    """One chunk for each document; the whole text if it says something to the parser (`%YAML`)."""
+    """One chunk for each document; the whole text if it has directives (`%YAML`)."""
     starts = [match.start() for match in _DOCUMENT_START.finditer(text)]
     if not starts or _DIRECTIVE.search(text):
         return [Chunk(text, 0)]
@@ -53,8 +50,8 @@ def documents_of(text: str) -> list[Chunk]:
     return _cut(text, starts, len(text), 0)
 
 
-def cut_list(chunk: Chunk) -> CutList | None:
-    """The pieces of a long list in block style, as kubectl prints it; None if it is none, or short."""
+def split_list(chunk: Chunk) -> SplitList | None:
+    """The parts of a long list in block style, as kubectl prints it; None if it is short or looks different."""
     text = chunk.text
     if len(text) < CUT_FROM:
         return None
@@ -66,7 +63,7 @@ def cut_list(chunk: Chunk) -> CutList | None:
     end = other.start() if other is not None else len(text)
     item_start = re.compile(rf"^{found['indent']}- ", re.MULTILINE)
     starts = [match.start() for match in item_start.finditer(text, first, end)]
-    return CutList(text[: found.start()] + text[end:], _cut(text, starts, end, chunk.lines_before))
+    return SplitList(text[: found.start()] + text[end:], _cut(text, starts, end, chunk.lines_before))
 
 
 def _cut(text: str, starts: list[int], end: int, lines_before: int) -> list[Chunk]:
@@ -80,16 +77,16 @@ def _cut(text: str, starts: list[int], end: int, lines_before: int) -> list[Chun
 
 
 class Origin(Protocol):
-    """Knows where an object, and each of its fields, stands."""
+    """Where an object and its fields were found."""
 
     def at(self, path: str = "") -> str:
-        """`FILE:LINE` of a field, or of its nearest parent that is there."""
+        """`FILE:LINE` of a field, or of its nearest existing parent."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class TextOrigin:
-    """An object inside of a text: the document's number, and the path to the object in it."""
+    """An object in a text: the number of its document and its path in it."""
 
     file: str
     text: str
@@ -110,7 +107,7 @@ class TextOrigin:
 
 @dataclass(frozen=True, slots=True)
 class JsonOrigin:
-    """An object inside of a large JSON text, by its own bytes."""
+    """An object in a large JSON text, by its bytes."""
 
     file: str
     source: bytes
@@ -125,5 +122,5 @@ class JsonOrigin:
         text = self.as_text()
         try:
             return text.at(path)
-        except YamlError:  # what JSON accepts and YAML does not: a key that appears twice
+        except YamlError:  # JSON accepts duplicate keys, YAML does not
             return f"{self.file}:{text.lines_before + 1}"

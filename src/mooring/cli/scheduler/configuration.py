@@ -1,11 +1,11 @@
-"""The configuration that the flags of `mooring scheduler` amount to.
+"""The scheduler configuration from flags and files.
 
-Comes in   flags, and which of them were given; the files that they name
-Goes out   a `SchedulerConfiguration`, and the registry of plugins that it may use; or `InputError`
+Input: flags, and which of them were given. Output: a `SchedulerConfiguration` and the registry of plugins; or
+`InputError`.
 
-    --config FILE              the file; flags about leader election win over it, deprecated flags are ignored
+    --config FILE              the file; flags of leader election override it, deprecated flags are ignored
     --policy-config-file FILE  an older Policy, if there is no --config; then flags as without a file
-    neither                    kube-scheduler's defaults, and every flag
+    neither                    the defaults of kube-scheduler, and every flag
 """
 
 from __future__ import annotations
@@ -21,9 +21,8 @@ from mooring.api.yaml import YamlDocument, YamlError, load_document
 from mooring.cli.errors import InputError, Problem, input_error
 from mooring.cli.flags import FlagValue
 from mooring.scheduler.catalogue import default_registry
-from mooring.scheduler.config.encode import encode_configuration
-from mooring.scheduler.config.problems import ConfigurationError
-from mooring.scheduler.config.types import SchedulerConfiguration
+from mooring.scheduler.config.codec import encode_configuration
+from mooring.scheduler.config.types import ConfigurationError, SchedulerConfiguration
 from mooring.scheduler.config.validation import validate
 from mooring.scheduler.framework.loading import PluginFileError, enabled_if_unmentioned, installed_plugins, plugins_from
 from mooring.scheduler.framework.registry import BadPluginError, Registry
@@ -64,7 +63,7 @@ def configuration_of(flags: Mapping[str, FlagValue], given: frozenset[str]) -> t
 
 
 def write_configuration(configuration: SchedulerConfiguration, file: str) -> None:
-    """As YAML, keys in the order of the alphabet. Raises `InputError`."""
+    """Writes YAML with sorted keys. Raises `InputError`."""
     text = yaml.safe_dump(encode_configuration(configuration), sort_keys=True, allow_unicode=True)
     try:
         Path(file).write_text(text, encoding="utf-8")

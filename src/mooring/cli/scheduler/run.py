@@ -1,9 +1,12 @@
-"""What `mooring scheduler` does once its flags are read.
+"""Runs `mooring scheduler` until a signal, with logs in klog's format.
 
-Comes in   flags, signals
-Goes out   a running scheduler; an exit code: 0 it was told to stop, 1 it lost its lease or failed
+   I1116 04:03:36.943579    3794 scheduler.py:191] scheduling on 3 nodes, 0 pods are pending
+   {"ts":1794801816943.579,"caller":"scheduler/scheduler.py:191","msg":"scheduling on …","v":0}
 
- 1. The first SIGTERM or Ctrl-C ends it in order, the second one at once.
+1. The exit code is 0 after a signal, 1 if the lease is lost or the scheduler fails.
+2. The first SIGTERM or Ctrl-C stops the scheduler in order, the second one at once.
+3. Verbosity `n` also logs what is n levels below INFO (2: every scheduling attempt), 4 and more everything.
+4. Times in text are UTC.
 """
 
 from __future__ import annotations
@@ -61,7 +64,7 @@ Flags = Mapping[str, FlagValue]
 
 
 class KlogFormatter(logging.Formatter):
-    """A line of text, as klog heads it."""
+    """Text with klog's header."""
 
     def format(self, record: logging.LogRecord) -> str:
         moment = datetime.fromtimestamp(record.created, UTC)
@@ -71,26 +74,26 @@ class KlogFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line."""
+    """One JSON object per line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        told: dict[str, object] = {
+        entry: dict[str, object] = {
             "ts": round(record.created * 1000, 3),
             "caller": f"{record.module}/{record.filename}:{record.lineno}",
             "msg": record.getMessage(),
         }
         if record.levelno < logging.ERROR:
-            told["v"] = min(max(logging.INFO - record.levelno, 0), DEBUG_VERBOSITY)
+            entry["v"] = min(max(logging.INFO - record.levelno, 0), DEBUG_VERBOSITY)
         if record.levelno == logging.WARNING:
-            told["level"] = "warning"
+            entry["level"] = "warning"
         if record.exc_info:
-            told["err"] = str(record.exc_info[1])
-            told["stacktrace"] = _trace(record)
-        return json.dumps(told, ensure_ascii=False)
+            entry["err"] = str(record.exc_info[1])
+            entry["stacktrace"] = _trace(record)
+        return json.dumps(entry, ensure_ascii=False)
 
 
 def set_up_logs(form: str, verbosity: int, stream: TextIO | None = None) -> None:
-    """From now on everything that is logged goes there."""
+    """Replace all log handlers."""
     handler = logging.StreamHandler(stream if stream is not None else sys.stderr)
     handler.setFormatter(JsonFormatter() if form == "json" else KlogFormatter())
     root = logging.getLogger()
@@ -112,7 +115,7 @@ def _trace(record: logging.LogRecord) -> str:
 
 
 def run_scheduler(flags: Flags, given: frozenset[str]) -> int:
-    """Runs until it is told to stop. Returns the exit code; raises `InputError`."""
+    """Runs until a signal. Returns the exit code; raises `InputError`."""
     if flags["logging-format"] not in FORMATS:
         raise input_error(f"--logging-format: found {flags['logging-format']!r}, wanted {' or '.join(FORMATS)}")
     set_up_logs(_text(flags, "logging-format"), _integer(flags, "v"))
@@ -139,10 +142,10 @@ async def _run(settings: SchedulerSettings) -> None:
 
     def on_signal() -> None:
         if process.is_stopping:
-            # The second time somebody does not want to wait.
+            # The second signal: stop at once.
             signal.signal(signal.SIGINT, signal.SIG_DFL)
             signal.raise_signal(signal.SIGINT)
-        logger.info("told to stop")
+        logger.info("stopping")
         process.stop()
 
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -166,7 +169,7 @@ def _settings(
             ElectionSettings(
                 election.resource_namespace,
                 election.resource_name,
-                "somebody",
+                "unknown",
                 election.lease_duration_s,
                 election.renew_deadline_s,
                 election.retry_period_s,
@@ -181,7 +184,7 @@ def _settings(
         port=port,
         in_flight_max=_integer(flags, "requests-in-flight-max"),
         limits=Limits(unschedulable_s_max=_seconds(flags, "pod-max-in-unschedulable-pods-duration")),
-        flags={flag.name: shown(flag.sort, flags[flag.name]) for flag in all_flags()},
+        flags={flag.name: shown(flag.flag_type, flags[flag.name]) for flag in all_flags()},
         hidden_metrics=_list(flags, "disabled-metrics"),
         set_verbosity=set_verbosity,
     )
@@ -197,7 +200,7 @@ def _secure_port(flags: Flags, clock: Clock) -> SecurePort:
         version_min=_text(flags, "tls-min-version"),
         ciphers=_list(flags, "tls-cipher-suites"),
     )
-    serving_context(tls, clock.wall_s())  # what is wrong with it is told before anything starts
+    serving_context(tls, clock.wall_s())  # reports errors before anything starts
     AllowedPaths(_list(flags, "authorization-always-allow-paths"))
     return SecurePort(
         host=_text(flags, "bind-address"),
@@ -235,17 +238,17 @@ def _proxy_rules(flags: Flags) -> ProxyRules:
 
 
 def _review_connection(flags: Flags, name: str, clock: Clock) -> Connection | None:
-    """As kube-scheduler: the file, or the pod's own service account, or nobody."""
+    """As kube-scheduler: the kubeconfig, or the service account of the pod, or none."""
     if flags[name]:
         return component_connection(clock, kubeconfig=_text(flags, name))
     if is_in_cluster(os.environ):
         return in_cluster_connection(clock, os.environ)
-    logger.warning("no --%s was given: only what everybody may see is shown, and only strangers are known", name)
+    logger.warning("no --%s was given: only public paths are served, and clients are anonymous", name)
     return None
 
 
 def _check_plugins(configuration: SchedulerConfiguration, registry: Registry) -> None:
-    """What is wrong with the plugins is told before anything starts."""
+    """Report invalid plugins before anything starts."""
     try:
         engine = Engine(configuration, entropy=system_entropy(), registry=registry)
         registered_kinds(cycle.profile for cycle in engine.cycles.values())
@@ -256,7 +259,7 @@ def _check_plugins(configuration: SchedulerConfiguration, registry: Registry) ->
 def _warn_of_idle_flags(flags: Flags, given: frozenset[str]) -> None:
     for flag in all_flags():
         if flag.name in given and not flag.has_effect and flags[flag.name] != flag.default:
-            logger.warning("--%s=%s has no effect here", flag.name, shown(flag.sort, flags[flag.name]))
+            logger.warning("--%s=%s has no effect here", flag.name, shown(flag.flag_type, flags[flag.name]))
 
 
 # --- endings ------------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
-"""`mooring controllers` and `mooring nodes`: parts of Mooring alone, against any API server.
+"""The commands `mooring controllers` and `mooring nodes`.
 
-Comes in   a kubeconfig, flags, Ctrl-C
-Goes out   controllers, or nodes, in that cluster
+`mooring controllers` accepts all flags of kube-controller-manager, so that its command line works unchanged.
+`SWITCHES` and `VALUES` list those without effect here; using them logs a warning.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from mooring.cli.flags import Sort, ValueType
+from mooring.cli.flags import FlagType, ValueType
 from mooring.cli.up.command import (
     PROCESS,
     SIMULATED,
@@ -21,7 +21,7 @@ from mooring.cli.up.command import (
     controller_settings,
     with_controller_flags,
     with_lease_flag,
-    with_lives_flag,
+    with_stages_flag,
 )
 from mooring.controllers.settings import flag_names
 from mooring.kit.memory import end_loading, loading
@@ -139,21 +139,21 @@ SIMULATED_COUNT = 10
 _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 
-def with_flags_without_effect(command: Command) -> Command:
-    """The options of both sorts; they are in no help."""
+def with_ignored_flags(command: Command) -> Command:
+    """Adds hidden options for flags without effect."""
     for name in VALUES:
         command = click.option(f"--{name}", _attribute(name), hidden=True)(command)
     for name in SWITCHES:
-        switch: dict[str, Any] = {"is_flag": False, "flag_value": "true", "type": ValueType(Sort.SWITCH)}
+        switch: dict[str, Any] = {"is_flag": False, "flag_value": "true", "type": ValueType(FlagType.SWITCH)}
         command = click.option(f"--{name}", _attribute(name), hidden=True, **switch)(command)
     return command
 
 
-def tell_of_flags_without_effect(flags: Mapping[str, Any]) -> None:
-    """One line for all that were given."""
+def warn_of_ignored_flags(flags: Mapping[str, Any]) -> None:
+    """Logs one line with all ignored flags that were given."""
     given = [f"--{name}" for name in (*SWITCHES, *VALUES) if flags[_attribute(name)] is not None]
     if given:
-        logger.warning("without effect here: %s", ", ".join(sorted(given)))
+        logger.warning("flags without effect: %s", ", ".join(sorted(given)))
 
 
 def _attribute(name: str) -> str:
@@ -162,46 +162,57 @@ def _attribute(name: str) -> str:
 
 def _with_common_options(command: Command) -> Command:
     for option in (
-        click.option("-v", "--verbose", "is_verbose", is_flag=True, help="Log what happens."),
-        click.option("--kube-api-burst", "burst", default=0, help="Requests at once. [default: as --kube-api-qps]"),
+        click.option("-v", "--verbose", "is_verbose", is_flag=True, help="Log more."),
+        click.option(
+            "--kube-api-burst", "burst", default=0, help="Maximum burst of requests. [default: as --kube-api-qps]"
+        ),
         click.option(
             "--kube-api-qps",
             "requests_per_s",
             default=0.0,
-            help="At most so many requests a second. [default: no limit]",
+            help="Maximum requests per second. [default: no limit]",
         ),
         *_LEASE_OPTIONS,
-        click.option("--master", default="", help="The address of the API server; overrides the kubeconfig's."),
-        click.option("--kubeconfig", type=_FILE, help="Which cluster. [default: the one that this runs in]"),
+        click.option("--master", default="", help="The address of the API server; overrides the kubeconfig."),
+        click.option(
+            "--kubeconfig", type=_FILE, help="The kubeconfig of the cluster. [default: the service account of the pod]"
+        ),
     ):
         command = option(command)
     return command
 
 
 def _duration(name: str, attribute: str, default: str, help: str) -> Command:
-    flag_type = ValueType(Sort.DURATION)
+    flag_type = ValueType(FlagType.DURATION)
     return click.option(f"--{name}", attribute, type=flag_type, default=default, show_default=True, help=help)
 
 
 _LEASE_OPTIONS = (
-    _duration("leader-elect-retry-period", "retry_s", "2s", "How often the lease is renewed, or looked at."),
+    _duration("leader-elect-retry-period", "retry_s", "2s", "The interval of renewing or checking the lease."),
     click.option(
         "--leader-elect-resource-namespace", "lease_namespace", default="kube-system", help="The lease's namespace."
     ),
     click.option("--leader-elect-resource-name", "lease_name", default="", help="The lease's name."),
-    _duration("leader-elect-renew-deadline", "renew_deadline_s", "10s", "How long a leader goes on without renewing."),
-    _duration("leader-elect-lease-duration", "lease_s", "15s", "How long others wait for a leader that is silent."),
+    _duration(
+        "leader-elect-renew-deadline",
+        "renew_deadline_s",
+        "10s",
+        "How long a leader continues without renewing its lease.",
+    ),
+    _duration(
+        "leader-elect-lease-duration", "lease_s", "15s", "How long others wait for a leader that does not renew."
+    ),
     click.option(
         "--leader-elect",
         is_flag=False,
         flag_value="true",
         default=True,
-        type=ValueType(Sort.SWITCH),
+        type=ValueType(FlagType.SWITCH),
         metavar="true|false",
-        help="Work only while holding a lease. [default: true]",
+        help="Run only while holding the lease. [default: true]",
     ),
 )
-"""As of Kubernetes' components: a switch stands alone or has its value after an equals sign."""
+"""As in Kubernetes' components: a switch stands alone or has its value after an equals sign."""
 
 
 @click.command(epilog="It also takes the flags of kube-controller-manager; docs/up.md lists them.")
@@ -210,14 +221,14 @@ _LEASE_OPTIONS = (
 @click.option(
     "--root-ca-file",
     type=_FILE,
-    help="The authority for the ConfigMaps kube-root-ca.crt. [default: the one in the kubeconfig]",
+    help="The CA certificates of the ConfigMaps kube-root-ca.crt. [default: those of the kubeconfig]",
 )
 @with_controller_flags
-@with_flags_without_effect
+@with_ignored_flags
 def controllers(names: str, root_ca_file: Path | None, **flags: Any) -> None:
     """Run the controllers against any API server.
 
-    Deployments become pods, silent nodes are noticed, what nobody owns is taken away.
+    They create the pods of Deployments and other workloads, detect lost nodes, and collect garbage.
     """
     with loading():
         from mooring.cli.standalone import run  # imports the world: not for `mooring --help`
@@ -225,10 +236,10 @@ def controllers(names: str, root_ca_file: Path | None, **flags: Any) -> None:
         end_loading()
 
     enabled = tuple(name.strip() for name in names.split(",") if name.strip())
-    options = run.alone_options(flags)
+    options = run.standalone_options(flags)
     settings = controller_settings({name: flags[name] for name in flag_names().values()})
     run.start_logging(options.is_verbose)
-    tell_of_flags_without_effect(flags)
+    warn_of_ignored_flags(flags)
     run.run_controllers(options, settings, enabled, root_ca_file)
 
 
@@ -240,27 +251,29 @@ def controllers(names: str, root_ca_file: Path | None, **flags: Any) -> None:
     default=SIMULATED,
     show_default=True,
     type=click.Choice((SIMULATED, PROCESS)),
-    help="What pods on these nodes are: simulated, or commands that run on this machine, as you.",
+    help="Pods are simulated, or commands that run on this machine as your user.",
 )
 @click.option(
     "--data-dir",
     type=click.Path(path_type=Path),
-    help="Where real pods are kept. [default: in a directory that is gone at the end]",
+    help="The directory of pods of the process runtime. [default: a temporary one]",
 )
 @click.option(
     "--kubelet-port",
     default=10_250,
     show_default=True,
     type=click.IntRange(0, 65_535),
-    help="Where the API server finds the logs of real pods; 0: any.",
+    help="The port of container logs with --runtime process; 0: any.",
 )
-@click.option("--name-prefix", default="node-", show_default=True, help="Nodes are called PREFIX0, PREFIX1, …")
-@click.option("--zones", default="zone-a,zone-b,zone-c", show_default=True, help="Given to the nodes in turn.")
-@click.option("--cpu", default="32", show_default=True, help="What each node offers.")
-@click.option("--memory", default="256Gi", show_default=True, help="What each node offers.")
-@click.option("--pods", default=110, show_default=True, help="How many pods each node takes.")
+@click.option("--name-prefix", default="node-", show_default=True, help="Nodes are named PREFIX0, PREFIX1, …")
+@click.option(
+    "--zones", default="zone-a,zone-b,zone-c", show_default=True, help="Zones, assigned to the nodes in turn."
+)
+@click.option("--cpu", default="32", show_default=True, help="CPUs of each node.")
+@click.option("--memory", default="256Gi", show_default=True, help="Memory of each node.")
+@click.option("--pods", default=110, show_default=True, help="The maximum number of pods of each node.")
 @with_lease_flag
-@with_lives_flag
+@with_stages_flag
 def nodes(
     count: int | None,
     runtime: str,
@@ -272,19 +285,19 @@ def nodes(
     memory: str,
     pods: int,
     node_lease_s: int,
-    lives: Path | None,
+    stages: Path | None,
     **flags: Any,
 ) -> None:
     """Add nodes to any cluster, and run the pods that are bound to them.
 
-    They are simulated, with what the options below say; or they are this machine (--runtime process).
+    The nodes are simulated, with the resources below; or they are this machine (--runtime process).
     """
     with loading():
         from mooring.cli.standalone import run  # imports the world: not for `mooring --help`
 
         end_loading()
 
-    options = run.alone_options(flags)
+    options = run.standalone_options(flags)
     run.start_logging(options.is_verbose)
     if runtime == PROCESS:
         run.run_real_nodes(options, count=count or 1, directory=data_dir, port=kubelet_port)
@@ -298,5 +311,5 @@ def nodes(
         memory=memory,
         pods=pods,
         node_lease_s=node_lease_s,
-        lives=lives,
+        stages=stages,
     )

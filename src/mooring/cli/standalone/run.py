@@ -17,7 +17,7 @@ from typing import Any
 
 import click
 
-from mooring.cli.errors import InputError, Problem
+from mooring.cli.errors import InputError, Problem, input_error
 from mooring.client.election.elector import LeadershipLostError
 from mooring.client.errors import ClientError
 from mooring.client.http.connection import Connection
@@ -31,18 +31,18 @@ from mooring.controllers.settings import ControllerSettings, SettingError
 from mooring.kit.clock import Clock, SystemClock
 from mooring.kit.entropy import system_entropy
 from mooring.kit.loop import run_real
-from mooring.kubelet.kubelets import Fleet
+from mooring.kubelet.kubelets import Kubelets
 from mooring.kubelet.processes.directories import DirectoryTakenError
-from mooring.kubelet.settings import FleetSettings, NodeShape, node_name_of
-from mooring.kubelet.simulated.stage_file import load_lives
+from mooring.kubelet.settings import KubeletSettings, NodeCapacity, node_name_of
+from mooring.kubelet.simulated.stage_file import load_stage_sets
 from mooring.serving.http.listener import PortTakenError
 
 EXIT_FAILED = 1
 
 
 @dataclass(frozen=True, slots=True)
-class AloneOptions:
-    """The options of both commands, by the names of their parameters in `cli.alone`."""
+class StandaloneOptions:
+    """The options of both commands, by the parameter names of `standalone.command`."""
 
     kubeconfig: Path | None
     master: str
@@ -57,22 +57,22 @@ class AloneOptions:
     is_verbose: bool
 
     def lease(self, name: str) -> LeaseTerms | None:
-        """The lease to hold, with this name unless another was asked for. Raises `ElectionSettingsError`."""
+        """The lease to hold, with this default name. Raises `ElectionSettingsError`."""
         if not self.leader_elect:
             return None
         times = self.lease_s, self.renew_deadline_s, self.retry_s
         terms = LeaseTerms(self.lease_name or name, self.lease_namespace, *times)
-        terms.settings("somebody")
+        terms.settings("unknown")
         return terms
 
 
-def alone_options(flags: Mapping[str, Any]) -> AloneOptions:
-    """Those of the flags that both commands have."""
-    return AloneOptions(**{field.name: flags[field.name] for field in fields(AloneOptions)})
+def standalone_options(flags: Mapping[str, Any]) -> StandaloneOptions:
+    """The options that both commands have."""
+    return StandaloneOptions(**{field.name: flags[field.name] for field in fields(StandaloneOptions)})
 
 
 def start_logging(is_verbose: bool) -> None:
-    """To standard error, from now on."""
+    """Log to standard error."""
     logging.basicConfig(
         level=logging.INFO if is_verbose else logging.WARNING,
         format=LOG_FORMAT,
@@ -81,11 +81,11 @@ def start_logging(is_verbose: bool) -> None:
 
 
 def run_controllers(
-    options: AloneOptions, settings: ControllerSettings, enabled: tuple[str, ...], root_ca_file: Path | None
+    options: StandaloneOptions, settings: ControllerSettings, enabled: tuple[str, ...], root_ca_file: Path | None
 ) -> None:
-    """Run the controllers until Ctrl-C. Without a file, the authority of the connection is published."""
+    """Run the controllers until Ctrl-C. Without a file, the CA certificates of the connection are published."""
     clock, entropy = SystemClock(), system_entropy()
-    given_pem = root_ca_file.read_text(encoding="utf-8") if root_ca_file is not None else None
+    given_pem = _read_pem(root_ca_file) if root_ca_file is not None else None
 
     async def work(client: Client) -> None:
         root_ca_pem = given_pem if given_pem is not None else _connection(options, clock).authority.decode("utf-8")
@@ -97,8 +97,18 @@ def run_controllers(
     _run(options, "controllers", work, "kube-controller-manager")
 
 
+def _read_pem(file: Path) -> str:
+    """Raises `InputError`."""
+    try:
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise input_error("is not UTF-8 text; certificates in PEM format are wanted", str(file)) from None
+    except OSError as error:
+        raise input_error(f"cannot be read: {error.strerror or error}", str(file)) from None
+
+
 def run_nodes(
-    options: AloneOptions,
+    options: StandaloneOptions,
     *,
     count: int,
     name_prefix: str,
@@ -107,42 +117,42 @@ def run_nodes(
     memory: str,
     pods: int,
     node_lease_s: int,
-    lives: Path | None,
+    stages: Path | None,
 ) -> None:
     """Run simulated nodes until Ctrl-C."""
     clock, entropy = SystemClock(), system_entropy()
     try:
-        settings = FleetSettings(
+        settings = KubeletSettings(
             count=count,
             name_prefix=name_prefix,
             zones=zones,
-            shape=NodeShape(cpu=cpu, memory=memory, pods=pods),
+            shape=NodeCapacity(cpu=cpu, memory=memory, pods=pods),
             lease_s=node_lease_s,
-            lives=checked_lives(lives) if lives is not None else "",
+            stages=checked_stages(stages) if stages is not None else "",
         )
     except ValueError as error:
         raise InputError([Problem("", str(error))]) from None
 
     async def work(client: Client) -> None:
-        await Fleet(client, clock, entropy.fork("nodes"), settings).run()
+        await Kubelets(client, clock, entropy.fork("nodes"), settings).run()
 
-    # Several fleets may work in one cluster, each with nodes of its own.
+    # Several processes may add nodes to one cluster, each with its own name prefix.
     _run(options, "nodes", work, f"mooring-nodes-{name_prefix}".rstrip("-."))
 
 
-def checked_lives(file: Path) -> str:
-    """The text, once it is known that it can be read. Raises `InputError`."""
+def checked_stages(file: Path) -> str:
+    """The content of a valid stage file. Raises `InputError`."""
     try:
         text = file.read_text(encoding="utf-8")
-        load_lives(text, str(file))
+        load_stage_sets(text, str(file))
     except ValueError as error:
         raise InputError([Problem("", str(error))]) from None
     return text
 
 
-def run_real_nodes(options: AloneOptions, *, count: int, directory: Path | None, port: int) -> None:
-    """Be nodes, with real processes, until Ctrl-C."""
-    from mooring.cluster.nodes import ProcessNodes, run_process_nodes  # simulated nodes have no use for it
+def run_real_nodes(options: StandaloneOptions, *, count: int, directory: Path | None, port: int) -> None:
+    """Run nodes with the process runtime until Ctrl-C."""
+    from mooring.cluster.nodes import ProcessNodes, run_process_nodes  # simulated nodes do not need it
 
     clock, entropy = SystemClock(), system_entropy()
     wanted = ProcessNodes(count, directory, port)
@@ -150,11 +160,11 @@ def run_real_nodes(options: AloneOptions, *, count: int, directory: Path | None,
     async def work(client: Client) -> None:
         await run_process_nodes(client, _connection(options, clock), clock, entropy.fork("nodes"), wanted)
 
-    # There is one for each machine: they do not take turns, as they have different nodes.
+    # One lease per machine: the machines have different nodes and do not replace each other.
     _run(options, "nodes", work, f"mooring-nodes-{node_name_of(socket.gethostname())}")
 
 
-def _run(options: AloneOptions, component: str, work: Callable[[Client], Awaitable[None]], lease: str) -> None:
+def _run(options: StandaloneOptions, component: str, work: Callable[[Client], Awaitable[None]], lease: str) -> None:
     try:
         run_real(_until_stopped(options, component, work, options.lease(lease)))
     except (KubeconfigError, SettingError, ValueError) as error:
@@ -165,7 +175,7 @@ def _run(options: AloneOptions, component: str, work: Callable[[Client], Awaitab
 
 
 async def _until_stopped(
-    options: AloneOptions, component: str, work: Callable[[Client], Awaitable[None]], lease: LeaseTerms | None
+    options: StandaloneOptions, component: str, work: Callable[[Client], Awaitable[None]], lease: LeaseTerms | None
 ) -> None:
     clock, entropy = SystemClock(), system_entropy()
     connection = _connection(options, clock)
@@ -181,7 +191,7 @@ async def _until_stopped(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, on_signal)
-    click.echo(f"{component} against {connection.server}; Ctrl-C ends them", err=True)
+    click.echo(f"{component} against {connection.server}; Ctrl-C stops them", err=True)
     try:
         await run_standalone(
             connection,
@@ -198,6 +208,6 @@ async def _until_stopped(
             raise
 
 
-def _connection(options: AloneOptions, clock: Clock) -> Connection:
+def _connection(options: StandaloneOptions, clock: Clock) -> Connection:
     path = str(options.kubeconfig) if options.kubeconfig is not None else ""
     return component_connection(clock, kubeconfig=path, master=options.master)

@@ -1,10 +1,10 @@
 """Runs a cluster for `mooring up` until Ctrl-C.
 
-1. The first signal stops everything in order, the second one at once.
-2. A cluster in memory has its kubeconfig in a private folder of its own, which is removed at the end, also if the start
-   fails. Any other kubeconfig stays where it was written.
+1. The first signal stops everything in order, the second one at once. Neither leaves temporary files.
+2. A cluster in memory has its kubeconfig in a private temporary directory, which is removed at the end, also if the
+   start fails. Any other kubeconfig stays where it was written.
 3. A dump is cloned before the components start; objects of `-f` are created when they run.
-4. The banner is printed when the nodes are registered: a command that the user pastes finds them.
+4. The banner is printed when the nodes are registered, so that the commands in it find them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import shlex
 import shutil
 import signal
 import sys
-import tempfile
 import textwrap
 from collections import Counter
 from collections.abc import Iterator
@@ -38,6 +37,7 @@ from mooring.kit.entropy import system_entropy
 from mooring.kit.loop import run_real
 from mooring.kit.memory import end_loading
 from mooring.kit.tasks import TaskGroup
+from mooring.kit.temporary_directory import remove_temporary_directories, temporary_directory
 
 if TYPE_CHECKING:
     from mooring.cli.manifests.read import PlainObject
@@ -50,12 +50,12 @@ EXIT_FAILED = 1
 
 
 def wrapped(line: str, width: int) -> str:
-    """A line for a terminal of that width, with what follows indented."""
+    """A line for a terminal of that width, with continuation lines indented."""
     return textwrap.fill(line, width, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
 
 
 def clone_lines(report: CloneReport, took_s: float) -> Iterator[str]:
-    """A summary first, then what needs attention."""
+    """The result of `--from`: a summary, then what needs attention."""
     yield f"cloned {_cloned(report)} in {took_s:.1f} s"
     if report.added:
         shown = ", ".join(report.added[:ADDED_SHOWN_MAX])
@@ -134,7 +134,6 @@ class _Run:
         self._dump = dump
         self._clock = SystemClock()
         self._stop = asyncio.Event()
-        self._private_folder: str | None = None
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
@@ -164,8 +163,7 @@ class _Run:
 
     def _on_signal(self) -> None:
         if self._stop.is_set():
-            if self._private_folder is not None:
-                shutil.rmtree(self._private_folder, ignore_errors=True)
+            remove_temporary_directories()
             signal.signal(signal.SIGINT, signal.SIG_DFL)
             signal.raise_signal(signal.SIGINT)
         self._stop.set()
@@ -177,20 +175,18 @@ class _Run:
         if self._settings.kubeconfig is not None:
             yield self._settings.kubeconfig
             return
-        # mkdtemp creates a folder that did not exist before, for this user only (0700).
-        with tempfile.TemporaryDirectory(prefix="mooring-") as folder:
-            self._private_folder = folder
-            yield Path(folder) / KUBECONFIG_NAME
+        with temporary_directory("mooring-kubeconfig-") as folder:
+            yield folder / KUBECONFIG_NAME
 
     async def _clone(self, api_server: ApiServer) -> None:
-        from mooring.cli.terminal import Meter
+        from mooring.cli.terminal import ProgressBar
         from mooring.cluster.clone import clone
 
         assert self._dump is not None, "nothing to clone"
         began_s = self._clock.now_s()
         documents, self._dump = [each.document for each in self._dump], None
-        with Meter("cloning", len(documents), self._clock) as meter:
-            report = await clone(api_server, documents, advance=meter.advance, stop=self._stop)
+        with ProgressBar("cloning", len(documents), self._clock) as progress:
+            report = await clone(api_server, documents, advance=progress.advance, stop=self._stop)
         if self._stop.is_set():
             directory = self._settings.data_directory
             advice = f"; delete {directory}, which has a part of the dump" if directory is not None else ""
@@ -267,7 +263,7 @@ def commands_to_try(kubeconfig: str) -> list[str]:
 def _warning(settings: ClusterSettings) -> list[str]:
     if settings.runtime != PROCESS or not settings.runs("nodes"):
         return []
-    return ["  pods         run on this machine, as you: whoever may create them runs commands here"]
+    return ["  pods         run on this machine as your user: users who may create pods run commands here"]
 
 
 def _print_failures(group: ExceptionGroup[Exception]) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mooring.api.yaml import YamlDocument, YamlError, load_document
-from mooring.apiserver.access.token_file import TokenFileError, parse_token_file
+from mooring.apiserver.access.authentication import TokenFileError, parse_token_file
 from mooring.apiserver.access.users import User
 from mooring.cli.errors import InputError, Problem, input_error
 from mooring.cluster.settings import ClusterSettings, ControlPlaneSettings, processes_for
@@ -34,7 +34,7 @@ class UpOptions:
     nodes: int
     runtime: str
     node_lease_s: int
-    lives: Path | None
+    stages: Path | None
     without: frozenset[str]
     token: str = field(repr=False)
     token_file: Path | None
@@ -72,7 +72,7 @@ def cluster_settings(options: UpOptions, nodes_cloned: int) -> ClusterSettings:
         nodes=options.nodes,
         runtime=options.runtime,
         node_lease_s=options.node_lease_s,
-        lives=_lives(options.lives),
+        stages=_lives(options.stages),
         control_plane=ControlPlaneSettings(
             _scheduler_configuration(options.scheduler_file), options.controllers, options.enabled_controllers
         ),
@@ -94,9 +94,9 @@ def _check_controllers(names: tuple[str, ...]) -> None:
 def _lives(file: Path | None) -> str:
     if file is None:
         return ""
-    from mooring.cli.standalone.run import checked_lives  # imports the kubelet
+    from mooring.cli.standalone.run import checked_stages  # imports the kubelet
 
-    return checked_lives(file)
+    return checked_stages(file)
 
 
 def _users(path: Path | None) -> dict[str, User]:
@@ -115,7 +115,7 @@ def _users(path: Path | None) -> dict[str, User]:
 def _scheduler_configuration(path: Path | None) -> object | None:
     if path is None:
         return None
-    from mooring.scheduler.config.problems import ConfigurationError
+    from mooring.scheduler.config.types import ConfigurationError
     from mooring.scheduler.engine import Engine
     from mooring.scheduler.policy import load_configuration_or_policy
 

@@ -1,11 +1,10 @@
-"""The CronJob controller: a Job each time that a schedule is due.
+"""The CronJob controller creates a Job at each time of a schedule.
 
-Comes in   CronJobs and Jobs, from informers; the time
-Goes out   Jobs created and deleted; the status of CronJobs
+Inputs: CronJobs and Jobs, from informers; the time. Outputs: Jobs created and deleted; the status of CronJobs.
 
- 1. The status lists the Jobs that are at work, and the time of the last one: after a restart nothing is made twice.
- 2. A Job that is listed but not seen is asked for before it is given up: the informer may be late.
- 3. One status is written for a round, and only if something has changed.
+1. The status lists the active Jobs and the last schedule time, so that a restart creates no Job twice.
+2. A listed Job that the informer does not show is read from the API before it counts as missing.
+3. A sync writes at most one status, and only if it changed.
 """
 
 from __future__ import annotations
@@ -50,12 +49,12 @@ logger = logging.getLogger(__name__)
 
 
 class _SyncError(Exception):
-    """It cannot go on; what has changed in the status is written all the same, and the round is tried again."""
+    """The sync cannot go on. Changes of the status are written, and the sync is retried."""
 
 
 @dataclass(slots=True)
 class _SyncState:
-    """One look at one CronJob."""
+    """One sync of one CronJob."""
 
     cron_job: CronJob
     now_s: float
@@ -89,7 +88,7 @@ class CronJobController(Controller):
             self.name, on_add=self._on_job_added, on_update=self._on_job_updated, on_delete=self._on_job_deleted
         )
 
-    # ---------------------------------------------------------------------------------------------- one key
+    # ------------------------------------------------------------------------------------------------- sync
 
     async def sync(self, key: str) -> Outcome:
         cron_job = self._cron_jobs.lister.by_key(key)
@@ -114,7 +113,7 @@ class CronJobController(Controller):
         return Later(later_s) if later_s is not None else DONE
 
     async def _clean_up(self, state: _SyncState, jobs: Iterable[Job]) -> None:
-        """Delete finished Jobs that are more than the limits."""
+        """Delete the finished Jobs beyond the history limits."""
         spec = state.cron_job.spec
         ended = [(job, finished_condition(job)) for job in jobs]
         succeeded = [job for job, end in ended if end is not None and end.type == "Complete"]
@@ -125,7 +124,7 @@ class CronJobController(Controller):
             await self._delete_job(state, job.metadata.name, job.metadata.uid)
 
     async def _sync_jobs(self, state: _SyncState, jobs: Iterable[Job]) -> None:
-        """Note which Jobs have ended, appeared or gone."""
+        """Update the status for Jobs that finished, appeared or are gone."""
         seen = set()
         for job in jobs:
             uid, name = job.metadata.uid, job.metadata.name
@@ -147,7 +146,7 @@ class CronJobController(Controller):
                 await self._check_missing_job(state, job_reference)
 
     async def _is_active_in_newest(self, state: _SyncState, uid: str) -> bool:
-        """Whether the newest status lists the Job; then the round goes on with that status."""
+        """Whether the newest status lists the Job. If so, the sync goes on with that status."""
         metadata = state.cron_job.metadata
         fresh = decode_as(CronJob, await self.client.get(CRON_JOB, metadata.namespace, metadata.name))
         newest = _new_sync(fresh, state.now_s)
@@ -165,10 +164,10 @@ class CronJobController(Controller):
             self._recorder.event(state.cron_job, "Normal", "MissingJob", message)
             state.drop(job.get("uid", ""))
 
-    # ------------------------------------------------------------------------------------------- the schedule
+    # --------------------------------------------------------------------------------------------- schedule
 
     async def _run(self, state: _SyncState) -> float | None:
-        """Make a Job if one is due; after how long to look again, or None if only a change of the CronJob helps."""
+        """Create a Job if one is due. Returns when to sync again, or None if only a change of the CronJob helps."""
         cron_job, now_s = state.cron_job, state.now_s
         if cron_job.metadata.deletion_timestamp is not None:
             return None
@@ -192,7 +191,7 @@ class CronJobController(Controller):
         return next_sync_in_s(_with_last_schedule(state), schedule, now_s)
 
     def _schedule(self, cron_job: CronJob) -> Schedule | None:
-        """The schedule; None, and an event, if it stands still or cannot be used."""
+        """The schedule. None, after an event, if it is suspended or invalid."""
         spec = cron_job.spec
         if spec.time_zone is not None:
             fault = zone_fault(spec.time_zone)
@@ -214,7 +213,7 @@ class CronJobController(Controller):
             return None
 
     async def _start(self, state: _SyncState, scheduled_s: float) -> bool:
-        """Make the Job of a time, unless there is a reason not to. Whether to look again when the next time comes."""
+        """Create the Job of a time unless a policy forbids it. Returns whether to sync again at the next time."""
         cron_job = state.cron_job
         if is_too_late(cron_job, scheduled_s, state.now_s):
             message = f"Missed scheduled time to start a job: {missed_text(scheduled_s)}"
@@ -249,7 +248,7 @@ class CronJobController(Controller):
                 raise _SyncError(f"could not replace job {namespace}/{name}")
 
     async def _create_job(self, state: _SyncState, scheduled_s: float) -> Job | None:
-        """The Job; None if it is somebody else's, or is listed already."""
+        """Create the Job of a time. None if another owner has a Job of that name, or the status lists it."""
         cron_job = state.cron_job
         namespace = cron_job.metadata.namespace
         wanted = job_document(cron_job, scheduled_s)
@@ -257,7 +256,7 @@ class CronJobController(Controller):
         try:
             job = decode_as(Job, await self.client.create(JOB, namespace, wanted))
         except AlreadyExistsError:
-            # Perhaps our own, made before the status could be written.
+            # Perhaps created in an earlier sync whose status was not written.
             job = decode_as(Job, await self.client.get(JOB, namespace, name))
             owner = controller_of(job.metadata)
             is_own = owner is not None and owner.uid == cron_job.metadata.uid
@@ -269,7 +268,7 @@ class CronJobController(Controller):
         self._recorder.event(cron_job, "Normal", "SuccessfulCreate", f"Created job {name}")
         return job
 
-    # ------------------------------------------------------------------------------------------------ writing
+    # ---------------------------------------------------------------------------------------------- writing
 
     async def _delete_job(self, state: _SyncState, name: str, uid: str) -> bool:
         namespace = state.cron_job.metadata.namespace
@@ -292,7 +291,7 @@ class CronJobController(Controller):
         metadata = state.cron_job.metadata
         await self.client.update(CRON_JOB, metadata.namespace, metadata.name, document, subresource="status")
 
-    # ------------------------------------------------------------------------------------------ what is heard
+    # ----------------------------------------------------------------------------------------------- events
 
     def _on_added(self, cron_job: CronJob, is_initial: bool) -> None:
         self.queue.add(cron_job.key)
@@ -351,7 +350,7 @@ def _new_sync(cron_job: CronJob, now_s: float) -> _SyncState:
 
 
 def _with_last_schedule(state: _SyncState) -> CronJob:
-    """The CronJob as it is after this round."""
+    """The CronJob with the schedule time of this sync."""
     status = msgspec.structs.replace(state.cron_job.status, last_schedule_time=state.last_schedule)
     return msgspec.structs.replace(state.cron_job, status=status)
 

@@ -1,11 +1,11 @@
-"""When a CronJob is due, and what it makes then. Decides only.
+"""Schedule times of a CronJob, and the Job of a time. No I/O.
 
-Comes in   a CronJob, its schedule, the time
-Goes out   the time that it is due for; after how long to look again; the Job of a time; which Jobs are too many
+Inputs: a CronJob, its schedule, the time. Outputs: the time that is due; when to sync again; the Job; Jobs beyond
+the history limits.
 
- 1. Only the last of several missed times is made up for, and none that lies before the starting deadline.
- 2. The name of a Job tells its time, in minutes: it cannot be made twice.
- 3. Looking again is put off by a tenth of a second, for clocks that are not quite alike.
+1. Of several missed times only the last is made up for, and none before the starting deadline.
+2. The name of a Job contains its time in minutes, so that it cannot be created twice.
+3. The next sync is delayed by a tenth of a second, for clock skew.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from zoneinfo import ZoneInfo
 from mooring.api.cron_schedule import Schedule, zone_of
 from mooring.api.document import Document
 from mooring.api.views.batch import CronJob, Job
+from mooring.api.well_known import CRON_JOB_SCHEDULED_AT
 from mooring.controllers.documents import document_of, owner_reference
 from mooring.kit.clock import parse_rfc3339
 
-SCHEDULED_AT = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 RESYNC_MARGIN_S = 0.1
 MISSED_MANY = 100
 
@@ -31,7 +31,7 @@ _UTC = ZoneInfo("UTC")
 
 
 class Missed(Enum):
-    """How many times have gone by."""
+    """How many schedule times were missed."""
 
     NONE = 0
     FEW = 1
@@ -39,20 +39,20 @@ class Missed(Enum):
 
 
 class ImpossibleScheduleError(Exception):
-    """A schedule that can be read but never comes."""
+    """The schedule is valid but has no times."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recent:
     earliest_s: float
-    """From when on times count."""
+    """Earlier times do not count."""
     at_s: float | None
-    """The last time that has come."""
+    """The last time that was due."""
     missed: Missed
 
 
 def most_recent(cron_job: CronJob, schedule: Schedule, now_s: float, *, uses_deadline: bool) -> Recent:
-    """The last time that has come since the CronJob was made or run. Raises `ImpossibleScheduleError`."""
+    """The last time that was due since the CronJob was created or ran. Raises `ImpossibleScheduleError`."""
     since = cron_job.status.last_schedule_time or cron_job.metadata.creation_timestamp
     earliest_s = parse_rfc3339(since) if since is not None else 0.0
     deadline_s = cron_job.spec.starting_deadline_seconds
@@ -67,7 +67,7 @@ def most_recent(cron_job: CronJob, schedule: Schedule, now_s: float, *, uses_dea
     step_s = round(second_s - first_s) if first_s is not None and second_s is not None else 0
     if first_s is None or step_s < 1:
         raise ImpossibleScheduleError("time difference between two schedules is less than 1 second")
-    # Roughly how many have gone by; then from two steps before the last one by one, since steps may differ in length.
+    # An estimate of the number of missed times. The last ones are counted singly: steps may differ in length.
     count = int(now_s - first_s) // step_s + 1
     last_s: float | None = None
     next_s = schedule.next_s(first_s + (count - 2) * step_s)
@@ -78,7 +78,7 @@ def most_recent(cron_job: CronJob, schedule: Schedule, now_s: float, *, uses_dea
 
 
 def next_sync_in_s(cron_job: CronJob, schedule: Schedule, now_s: float) -> float:
-    """After how long the next time comes."""
+    """Seconds until the next schedule time."""
     try:
         recent = most_recent(cron_job, schedule, now_s, uses_deadline=False)
     except ImpossibleScheduleError:
@@ -88,7 +88,7 @@ def next_sync_in_s(cron_job: CronJob, schedule: Schedule, now_s: float) -> float
         if recent.at_s is None and recent.missed is not Missed.NONE:
             from_s = now_s
     next_s = schedule.next_s(from_s)
-    # A schedule without another time is not looked at again until it is changed; a year is as good as never.
+    # A schedule without another time is synced again when it changes. A year stands for never.
     return (next_s if next_s is not None else now_s + 366 * 86_400) + RESYNC_MARGIN_S - now_s
 
 
@@ -98,7 +98,7 @@ def is_too_late(cron_job: CronJob, scheduled_s: float, now_s: float) -> bool:
 
 
 def schedule_text(cron_job: CronJob) -> str:
-    """The schedule with its time zone, which has no fault."""
+    """The schedule with its time zone, which is valid."""
     spec = cron_job.spec
     return spec.schedule if spec.time_zone is None or "TZ" in spec.schedule else f"TZ={spec.time_zone} {spec.schedule}"
 
@@ -108,7 +108,7 @@ def job_name(cron_job: CronJob, scheduled_s: float) -> str:
 
 
 def job_document(cron_job: CronJob, scheduled_s: float) -> Document:
-    """The Job of a time."""
+    """The Job of a schedule time."""
     template: Document = document_of(cron_job)["spec"].get("jobTemplate") or {}
     metadata: Document = template.get("metadata") or {}
     return {
@@ -119,7 +119,7 @@ def job_document(cron_job: CronJob, scheduled_s: float) -> Document:
             "labels": metadata.get("labels") or {},
             "annotations": {
                 **(metadata.get("annotations") or {}),
-                SCHEDULED_AT: _stamp(scheduled_s, zone_of(cron_job.spec.time_zone or "")),
+                CRON_JOB_SCHEDULED_AT: _stamp(scheduled_s, zone_of(cron_job.spec.time_zone or "")),
             },
             "ownerReferences": [owner_reference(cron_job)],
         },
@@ -128,12 +128,12 @@ def job_document(cron_job: CronJob, scheduled_s: float) -> Document:
 
 
 def missed_text(scheduled_s: float) -> str:
-    """A time as it stands in the event about having missed it."""
+    """A time in the format of the event MissSchedule."""
     return format_datetime(datetime.fromtimestamp(scheduled_s, _UTC))
 
 
 def excess_jobs(jobs: Sequence[Job], limit: int | None) -> list[Job]:
-    """The oldest of the finished Jobs, as many as there are beyond the limit."""
+    """The oldest finished Jobs beyond the limit."""
     if limit is None or len(jobs) <= limit:
         return []
     by_age = sorted(

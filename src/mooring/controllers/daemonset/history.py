@@ -1,12 +1,11 @@
-"""The history of a DaemonSet: its templates as revisions, the newest, and how many are kept.
+"""The revisions of a DaemonSet: the present template, and the limit of the history.
 
-Comes in   a DaemonSet, its ControllerRevisions from an informer
-Goes out   the revision of its present template, made if there is none; old ones deleted
+Inputs: a DaemonSet and its ControllerRevisions, from an informer. Outputs: the revision of the present template,
+created if needed; old revisions deleted.
 
- 1. There is one revision of a template. Should there be several, the highest stays, and pods of the others are counted
-    as its own.
- 2. Going back to an old template makes its revision the newest: it gets the next number.
- 3. Only revisions that no pod is of are deleted, the oldest first.
+1. A template has one revision. Of several, the highest stays, and pods of the others are relabelled.
+2. A rollback to an old template gives its revision the next number.
+3. Only revisions without pods are deleted, the oldest first.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from mooring.api.kinds import CONTROLLER_REVISION, DAEMON_SET, POD
 from mooring.api.labels import LabelMatcher
 from mooring.api.views.daemon_sets import ControllerRevision, DaemonSet
 from mooring.api.views.pod import Pod
+from mooring.api.well_known import CONTROLLER_REVISION_HASH_LABEL
 from mooring.client.cache.informer import Informer
 from mooring.client.errors import AlreadyExistsError
 from mooring.client.interface import Client, PatchForm
 from mooring.controllers.adoption import claim_objects
-from mooring.controllers.daemonset.nodes import REVISION_HASH
 from mooring.controllers.documents import document_of, read_document
 from mooring.controllers.pods import BY_CONTROLLER, controller_index, orphan_key
 from mooring.controllers.revisions import (
@@ -39,22 +38,22 @@ from mooring.controllers.revisions import (
 )
 
 FindPods: TypeAlias = Callable[[], Awaitable[list[Pod]]]
-"""The pods of a DaemonSet, asked for only where they matter."""
+"""Reads the pods of a DaemonSet. Called only if they are needed."""
 
 
 class HistoryError(Exception):
-    """The history could not be events; try again."""
+    """The history could not be determined. Retry."""
 
 
 @dataclass(frozen=True, slots=True)
 class History:
     hashed: str
-    """Of the present template, as the pods carry it."""
+    """Hash of the present template, as in the labels of pods."""
     old: Sequence[ControllerRevision]
 
 
 class DaemonHistory:
-    """Keeps the histories of all DaemonSets."""
+    """The revisions of all DaemonSets."""
 
     def __init__(self, client: Client, revisions: Informer[ControllerRevision]) -> None:
         self._client = client
@@ -62,7 +61,8 @@ class DaemonHistory:
         revisions.add_index(BY_CONTROLLER, controller_index)
 
     async def construct(self, daemon_set: DaemonSet, selector: LabelMatcher, find_pods: FindPods) -> History:
-        """Raises `ClientError`, `AdoptionError` and `HistoryError`."""
+        """Find or create the revision of the present template. Raises `ClientError`, `AdoptionError` and
+        `HistoryError`."""
         namespace = daemon_set.metadata.namespace
         own = self._revisions.lister.by_index(BY_CONTROLLER, daemon_set.metadata.uid)
         orphans = self._revisions.lister.by_index(BY_CONTROLLER, orphan_key(namespace))
@@ -74,7 +74,7 @@ class DaemonHistory:
         present: list[ControllerRevision] = []
         old: list[ControllerRevision] = []
         for revision in claimed:
-            if REVISION_HASH not in revision.metadata.labels:
+            if CONTROLLER_REVISION_HASH_LABEL not in revision.metadata.labels:
                 revision = await self._label(revision)
             (present if data_of(revision) == data else old).append(revision)
         number = max((revision.revision for revision in old), default=0) + 1
@@ -84,16 +84,16 @@ class DaemonHistory:
             current = await self._single_out(present, find_pods)
             if current.revision < number:
                 await renumber_revision(self._client, current, number)
-        return History(current.metadata.labels.get(REVISION_HASH, ""), old)
+        return History(current.metadata.labels.get(CONTROLLER_REVISION_HASH_LABEL, ""), old)
 
     async def clean_up(self, daemon_set: DaemonSet, old: Sequence[ControllerRevision], pods: Iterable[Pod]) -> None:
-        """Delete what is more than the limit. Raises `ClientError`."""
+        """Delete the revisions beyond the limit. Raises `ClientError`."""
         limit = daemon_set.spec.revision_history_limit
         excess = len(old) - (limit if limit is not None else 10)
         if excess <= 0:
             return
-        alive = {pod.metadata.labels.get(REVISION_HASH) for pod in pods}
-        dead = [each for each in in_order(old) if each.metadata.labels.get(REVISION_HASH) not in alive]
+        alive = {pod.metadata.labels.get(CONTROLLER_REVISION_HASH_LABEL) for pod in pods}
+        dead = [each for each in in_order(old) if each.metadata.labels.get(CONTROLLER_REVISION_HASH_LABEL) not in alive]
         for revision in dead[:excess]:
             metadata = revision.metadata
             await self._client.delete(CONTROLLER_REVISION, metadata.namespace, metadata.name)
@@ -104,7 +104,7 @@ class DaemonHistory:
         metadata = daemon_set.metadata
         hashed = revision_hash(data, daemon_set.status.collision_count)
         name = f"{metadata.name}-{hashed}"
-        labels = {**daemon_set.spec.template.metadata.labels, REVISION_HASH: hashed}
+        labels = {**daemon_set.spec.template.metadata.labels, CONTROLLER_REVISION_HASH_LABEL: hashed}
         annotations = document["metadata"].get("annotations") or {}
         wanted = new_revision(daemon_set, data, number, name, labels, annotations)
         try:
@@ -118,7 +118,7 @@ class DaemonHistory:
         return decode_as(ControllerRevision, answer)
 
     async def _count_collision(self, daemon_set: DaemonSet) -> None:
-        """The next attempt will have another name."""
+        """Write the next collision count, so that the next sync uses another name."""
         fresh = await read_document(self._client, daemon_set)
         status: Document = fresh.setdefault("status", {})
         known = status.get("collisionCount")
@@ -132,10 +132,10 @@ class DaemonHistory:
         if len(present) == 1:
             return present[0]
         kept = max(present, key=lambda each: each.revision)
-        hashed = kept.metadata.labels.get(REVISION_HASH, "")
-        patch = {"metadata": {"labels": {REVISION_HASH: hashed}}}
+        hashed = kept.metadata.labels.get(CONTROLLER_REVISION_HASH_LABEL, "")
+        patch = {"metadata": {"labels": {CONTROLLER_REVISION_HASH_LABEL: hashed}}}
         for pod in await find_pods():
-            if pod.metadata.labels.get(REVISION_HASH) != hashed:
+            if pod.metadata.labels.get(CONTROLLER_REVISION_HASH_LABEL) != hashed:
                 metadata = pod.metadata
                 await self._client.patch(POD, metadata.namespace, metadata.name, patch, form=PatchForm.MERGE)
         for revision in present:
@@ -145,10 +145,10 @@ class DaemonHistory:
         return kept
 
     async def _label(self, revision: ControllerRevision) -> ControllerRevision:
-        """One that a very old version made."""
+        """Label a revision that an old version of Kubernetes created."""
         document = document_of(revision)
         metadata = document["metadata"]
-        metadata["labels"] = {**(metadata.get("labels") or {}), REVISION_HASH: revision.metadata.name}
+        metadata["labels"] = {**(metadata.get("labels") or {}), CONTROLLER_REVISION_HASH_LABEL: revision.metadata.name}
         namespace, name = revision.metadata.namespace, revision.metadata.name
         answer = await self._client.update(CONTROLLER_REVISION, namespace, name, document)
         return decode_as(ControllerRevision, answer)

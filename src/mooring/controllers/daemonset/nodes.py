@@ -1,14 +1,13 @@
-"""Where a DaemonSet runs: the nodes that its pods select and whose taints they tolerate.
+"""The nodes on which a DaemonSet runs, and its pod for one node. No I/O.
 
-Comes in   a DaemonSet's template, nodes
-Goes out   a `Fit` for each node; the template with what makes it a pod for one node
+Inputs: the template of a DaemonSet, nodes. Outputs: a `Fit` for each node; pods.
 
-Not the scheduler's rules: a full node still gets its pod (and the scheduler makes room for it, or does not).
+Only node affinity and taints count. A full node gets its pod, too; the scheduler may preempt others for it.
 
- 1. Pods of a DaemonSet tolerate what happens to nodes all the time: being not ready, unreachable, short of something,
-    cordoned. They are to run until the node is gone.
- 2. A taint that only keeps new pods away lets those that are there stay.
- 3. A node's verdict is remembered until its labels, its taints or the DaemonSet change: heartbeats change neither.
+1. Pods of a DaemonSet tolerate not-ready, unreachable, pressure and unschedulable taints: they run until the node
+   is gone.
+2. A NoSchedule taint lets existing pods stay.
+3. Fits are cached until the labels or taints of the node, or the DaemonSet, change. Heartbeats change neither.
 """
 
 from __future__ import annotations
@@ -22,34 +21,42 @@ from mooring.api.tolerations import NO_EXECUTE, find_untolerated_taint, is_toler
 from mooring.api.views.daemon_sets import DaemonSet
 from mooring.api.views.node import Node, Taint
 from mooring.api.views.pod import Pod, Toleration
+from mooring.api.well_known import (
+    CONTROLLER_REVISION_HASH_LABEL,
+    TAINT_DISK_PRESSURE,
+    TAINT_MEMORY_PRESSURE,
+    TAINT_NETWORK_UNAVAILABLE,
+    TAINT_NOT_READY,
+    TAINT_PID_PRESSURE,
+    TAINT_UNREACHABLE,
+    TAINT_UNSCHEDULABLE,
+    TEMPLATE_GENERATION_ANNOTATION,
+    TEMPLATE_GENERATION_LABEL,
+)
 from mooring.controllers.documents import document_of
 from mooring.controllers.pod_control import pod_of_template
 
-REVISION_HASH = "controller-revision-hash"
-TEMPLATE_GENERATION = "pod-template-generation"
-TEMPLATE_GENERATION_ANNOTATION = "deprecated.daemonset.template.generation"
 _INT64 = range(-(2**63), 2**63)
-_NODE = "node.kubernetes.io/"
 _ALWAYS_TOLERATED = (
-    Toleration(key=f"{_NODE}not-ready", operator="Exists", effect="NoExecute"),
-    Toleration(key=f"{_NODE}unreachable", operator="Exists", effect="NoExecute"),
-    Toleration(key=f"{_NODE}disk-pressure", operator="Exists", effect="NoSchedule"),
-    Toleration(key=f"{_NODE}memory-pressure", operator="Exists", effect="NoSchedule"),
-    Toleration(key=f"{_NODE}pid-pressure", operator="Exists", effect="NoSchedule"),
-    Toleration(key=f"{_NODE}unschedulable", operator="Exists", effect="NoSchedule"),
+    Toleration(key=TAINT_NOT_READY, operator="Exists", effect="NoExecute"),
+    Toleration(key=TAINT_UNREACHABLE, operator="Exists", effect="NoExecute"),
+    Toleration(key=TAINT_DISK_PRESSURE, operator="Exists", effect="NoSchedule"),
+    Toleration(key=TAINT_MEMORY_PRESSURE, operator="Exists", effect="NoSchedule"),
+    Toleration(key=TAINT_PID_PRESSURE, operator="Exists", effect="NoSchedule"),
+    Toleration(key=TAINT_UNSCHEDULABLE, operator="Exists", effect="NoSchedule"),
 )
-_TOLERATED_ON_HOST_NETWORK = Toleration(key=f"{_NODE}network-unavailable", operator="Exists", effect="NoSchedule")
+_TOLERATED_ON_HOST_NETWORK = Toleration(key=TAINT_NETWORK_UNAVAILABLE, operator="Exists", effect="NoSchedule")
 
 
 class Fit(NamedTuple):
     should_run: bool
-    """Whether a pod is to be made there, if none is."""
+    """Whether the node needs a pod."""
     may_stay: bool
-    """Whether a pod that is there may stay."""
+    """Whether a pod on the node may stay."""
 
 
 class _NodeRequirements:
-    """What one generation of a DaemonSet asks of nodes, and what it was answered."""
+    """The node requirements of one generation of a DaemonSet, and the cached fits."""
 
     def __init__(self, daemon_set: DaemonSet) -> None:
         spec = daemon_set.spec.template.spec
@@ -61,7 +68,7 @@ class _NodeRequirements:
 
 
 class FitCache:
-    """Answers for all DaemonSets."""
+    """Fits for all DaemonSets and nodes."""
 
     def __init__(self) -> None:
         self._requirements: dict[str, _NodeRequirements] = {}
@@ -92,7 +99,7 @@ def daemon_tolerations(is_on_host_network: bool) -> tuple[Toleration, ...]:
 
 
 def with_daemon_tolerations(spec: Document) -> Document:
-    """The pod spec with a daemon's tolerations: one that says the same, but for a limited time, is replaced."""
+    """The pod spec with the tolerations of a DaemonSet pod. Equal ones with a time limit are replaced."""
     tolerations: list[Document] = [*(spec.get("tolerations") or [])]
     for each in daemon_tolerations(bool(spec.get("hostNetwork"))):
         wanted = {"key": each.key, "operator": each.operator, "effect": each.effect}
@@ -109,7 +116,7 @@ def with_daemon_tolerations(spec: Document) -> Document:
 
 
 def pin_to_node(spec: Document, node_name: str) -> Document:
-    """The pod spec for one node: what its affinity demanded is fulfilled by that node already."""
+    """The pod spec for one node. The node satisfies the required node affinity already, so it is replaced."""
     term = {"matchFields": [{"key": NAME_FIELD, "operator": "In", "values": [node_name]}]}
     affinity: Document = {**(spec.get("affinity") or {})}
     node_affinity: Document = {**(affinity.get("nodeAffinity") or {})}
@@ -118,7 +125,7 @@ def pin_to_node(spec: Document, node_name: str) -> Document:
 
 
 def target_node(pod: Pod) -> str | None:
-    """The node that a pod is on, or is meant for."""
+    """The node that a pod is bound to or meant for."""
     if pod.spec.node_name:
         return pod.spec.node_name
     affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
@@ -143,19 +150,19 @@ def _evaluate(requirements: _NodeRequirements, node: Node) -> Fit:
 
 
 def daemon_pod(wanted: DaemonSet, hashed: str) -> Document:
-    """A pod as the template wants it, but for its node."""
+    """A pod of the template, without its node."""
     pod = pod_of_template(document_of(wanted)["spec"].get("template") or {}, wanted)
     labels = {**(pod["metadata"].get("labels") or {})}
     generation = template_generation(wanted)
     if generation is not None:
-        labels[TEMPLATE_GENERATION] = generation
+        labels[TEMPLATE_GENERATION_LABEL] = generation
     if hashed:
-        labels[REVISION_HASH] = hashed
+        labels[CONTROLLER_REVISION_HASH_LABEL] = hashed
     return {**pod, "metadata": {**pod["metadata"], "labels": labels}, "spec": with_daemon_tolerations(pod["spec"])}
 
 
 def template_generation(daemon_set: DaemonSet) -> str | None:
-    """The number that an old API gave each template, if it is one."""
+    """The template generation of the old extensions API, if it is a number."""
     text = daemon_set.metadata.annotations.get(TEMPLATE_GENERATION_ANNOTATION)
     try:
         number = int(text) if text is not None else None

@@ -1,19 +1,17 @@
-"""The Deployment controller: one ReplicaSet for each template, and the way from the old ones to the new one.
+"""The Deployment controller keeps one ReplicaSet per template, and rolls out from the old ones to the new one.
 
-Comes in   Deployments and ReplicaSets, from informers; pods only to know whether an old one is left
-Goes out   ReplicaSets created, resized and deleted; the status and the revision of Deployments
+Inputs: Deployments and ReplicaSets, from informers; pods only to notice that an old one is gone. Outputs:
+ReplicaSets created, resized and deleted; the status and the revision of Deployments.
 
-    sizes     how many pods each ReplicaSet gets      history   which ReplicaSet is the new one, revisions
-    status    counts and conditions                   this      reads, decides with those, writes
-
- 1. One step at a time: after the new ReplicaSet has grown, or the old ones have shrunk, the next look is at what came
-    of it. Every write names the state that it is meant for, so a look at an old copy changes nothing.
- 2. A Deployment that was scaled or is paused is only resized; the rollout goes on afterwards.
- 3. What a Deployment should say of itself is written once, at the end; before a failure, what led to it.
- 4. After `FAILURES_MAX` failures in a row it is left alone until something changes.
- 5. It is not looked at before its own last write to a ReplicaSet was seen (`own_writes`): who does not see the
-    ReplicaSet that he made a moment ago would make another one of full size, when the template changes meanwhile. (The
-    original does.)
+1. A sync does one step: it scales the new ReplicaSet up or the old ones down. Every write carries the
+   resourceVersion that it is based on, so a stale sync changes nothing.
+2. A Deployment that was scaled or is paused is only resized. The rollout goes on afterwards.
+3. The status is written once, at the end, or before a failure.
+4. Conflicts are retried without limit. After `FAILURES_MAX` other failures in a row the key is dropped until the
+   next event.
+5. A Deployment is not synced before the informer shows its last write to a ReplicaSet (`WriteExpectations`).
+   Otherwise a change of the template could create a second ReplicaSet of full size. (kube-controller-manager has
+   this race.)
 """
 
 from __future__ import annotations
@@ -21,25 +19,24 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from msgspec.structs import replace
 
 from mooring.api.document import Document
 from mooring.api.errors import LabelSelectorError
 from mooring.api.kinds import DEPLOYMENT, REPLICA_SET
-from mooring.api.labels import compile_selector
+from mooring.api.labels import LabelMatcher, compile_selector
 from mooring.api.ownership import controller_of
 from mooring.api.views.meta import Condition
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Deployment, DeploymentStatus, ReplicaSet
-from mooring.client.cache.lister import BY_NAMESPACE, namespace_of
-from mooring.client.errors import AlreadyExistsError, ClientError, NotFoundError
+from mooring.api.well_known import DEPLOYMENT_REVISION
+from mooring.client.errors import AlreadyExistsError, ClientError, ConflictError, NotFoundError
 from mooring.controllers.adoption import AdoptionError, claim_objects
 from mooring.controllers.conditions import find_condition
-from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Later, Outcome
-from mooring.controllers.deployment.handlers import DeploymentHandlers
+from mooring.controllers.context import DONE, ControllerContext, Failed, Later, Outcome
 from mooring.controllers.deployment.history import (
-    REVISION,
     by_revision,
     generations,
     last_revision,
@@ -76,12 +73,13 @@ from mooring.controllers.deployment.status import (
 )
 from mooring.controllers.documents import document_of, is_namespace_terminating
 from mooring.controllers.expectations import WriteExpectations
+from mooring.controllers.owner_controller import OwnerController
 from mooring.controllers.pods import BY_CONTROLLER, add_controller_index, matching_orphans
 from mooring.controllers.replicas import replicas_of
 
 FAILURES_MAX = 15
 RESYNC_S = 1.0
-"""When to look again if the watch of ReplicaSets has not caught up; it calls earlier, if it tells anything."""
+"""When to sync again if the informer of ReplicaSets is behind. An event may enqueue earlier."""
 _NO_LIMIT = 2**31 - 1
 
 logger = logging.getLogger(__name__)
@@ -89,17 +87,17 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _SyncState:
-    """One look at one Deployment."""
+    """One sync of one Deployment."""
 
     stored: Deployment
-    """As the API has it."""
+    """The Deployment as the API has it."""
     draft: Deployment
-    """With the status that it is going to have, as far as that is known."""
+    """The Deployment with the status to be written."""
     new: ReplicaSet | None
     old: list[ReplicaSet]
     revision: str
     resized: dict[str, ReplicaSet] = field(default_factory=dict)
-    """By uid, those that were written in this round."""
+    """ReplicaSets that this sync wrote, by uid."""
 
     @property
     def sets(self) -> list[ReplicaSet]:
@@ -109,34 +107,44 @@ class _SyncState:
         self.draft = replace(self.draft, status=with_condition(self.draft.status, condition))
 
 
-class DeploymentController(Controller):
-    name = "deployment-controller"
+class DeploymentController(OwnerController[Deployment]):
+    name: ClassVar[str] = "deployment-controller"
+    view = Deployment
 
     def __init__(self, context: ControllerContext) -> None:
+        self._pod_counts = context.pod_counts()  # first: its handler runs before those of the controller
         super().__init__(context)
         self.workers = context.settings.concurrent_deployment_syncs
         self._recorder = context.recorder(self.name)
-        self._deployments = context.informers.informer(Deployment)
         self._sets = context.informers.informer(ReplicaSet)
         self._write_expectations = WriteExpectations(context.client, REPLICA_SET, ReplicaSet, self._sets)
-        self._pod_counts = context.pod_counts()
-        self._deployments.add_index(BY_NAMESPACE, namespace_of)
         add_controller_index(self._sets)
-        pods = context.informers.informer(Pod)
-        DeploymentHandlers(self.name, self.queue, self._deployments, self._sets, pods, self._pod_counts)
+        self._sets.add_handler(
+            self.name,
+            on_add=self._on_dependent_added,
+            on_update=self._on_dependent_updated,
+            on_delete=self._on_dependent_deleted,
+        )
+        context.informers.informer(Pod).add_handler(self.name, on_delete=self._on_pod_deleted)
+
+    def selector(self, owner: Deployment) -> LabelMatcher:
+        return compile_selector(owner.spec.selector)
 
     async def sync(self, key: str) -> Outcome:
-        stored = self._deployments.lister.by_key(key)
+        stored = self._owners.lister.by_key(key)
         if stored is None:
             self._write_expectations.forget(key)
             return DONE
         try:
             return await self._sync(stored) if await self._write_expectations.are_written_seen(key) else Later(RESYNC_S)
+        except ConflictError as error:
+            # Normal while others write: the next sync reads the newer version. Conflicts do not count as failures.
+            return Failed(str(error), logging.DEBUG)
         except (ClientError, AdoptionError, LabelSelectorError) as error:
             if is_namespace_terminating(error):
                 return DONE
             if self.queue.num_requeues(key) >= FAILURES_MAX:
-                logger.error("deployment %s is left alone after %d failures: %s", key, FAILURES_MAX, error)
+                logger.error("deployment %s failed %d times, no retry until it changes: %s", key, FAILURES_MAX, error)
                 return DONE
             return Failed(str(error))
 
@@ -145,7 +153,7 @@ class DeploymentController(Controller):
         if selector is not None and not selector.match_labels and not selector.match_expressions:
             return await self._reject_empty_selector(stored)
         new, old = generations(stored, await self._own_sets(stored))
-        state = _SyncState(stored, stored, new, old, stored.metadata.annotations.get(REVISION, ""))
+        state = _SyncState(stored, stored, new, old, stored.metadata.annotations.get(DEPLOYMENT_REVISION, ""))
         if stored.metadata.deletion_timestamp is not None:
             await self._sync_revision(state)
             return await self._write_status(state, self._counted_status(state))
@@ -164,7 +172,7 @@ class DeploymentController(Controller):
             case strategy:
                 return Failed(f"unexpected deployment strategy type: {strategy}")
 
-    # ------------------------------------------------------------------------------------------------- the ways
+    # ------------------------------------------------------------------------------------------- strategies
 
     async def _scale(self, state: _SyncState, *, may_clean_up: bool) -> Outcome:
         await self._resize(state, plan_scaling(state.stored, state.new, state.old))
@@ -181,7 +189,7 @@ class DeploymentController(Controller):
         return await self._write_rollout_status(state)
 
     async def _recreate(self, state: _SyncState) -> Outcome:
-        """All old pods are gone before the first new one comes."""
+        """Delete all old pods before the first new one is created."""
         down = [Resize(each, 0) for each in state.old if replicas_of(each) > 0]
         await self._resize(state, down)
         if down or self._has_old_pods(state):
@@ -201,7 +209,7 @@ class DeploymentController(Controller):
         return any(counts.active or counts.terminating for counts in tallies)
 
     async def _roll_back(self, state: _SyncState, rollback_to: int) -> Outcome:
-        """What `kubectl rollout undo` asked for in former times: the template of an old revision, by annotation."""
+        """Roll back to the template of an old revision, which an annotation of the former API names."""
         await self._sync_revision(state)
         if state.new is None:
             await self._create_new_set(state)
@@ -231,7 +239,7 @@ class DeploymentController(Controller):
             await self._update(document, subresource="status")
         return DONE
 
-    # ------------------------------------------------------------------------------------------- its ReplicaSets
+    # ------------------------------------------------------------------------------------------ ReplicaSets
 
     async def _own_sets(self, stored: Deployment) -> Sequence[ReplicaSet]:
         selector = compile_selector(stored.spec.selector)
@@ -243,7 +251,7 @@ class DeploymentController(Controller):
         )
 
     async def _sync_revision(self, state: _SyncState) -> None:
-        """The new ReplicaSet gets the Deployment's annotations, and the Deployment its revision."""
+        """Copy the Deployment's annotations to the new ReplicaSet, and its revision to the Deployment."""
         new, stored = state.new, state.stored
         if new is None:
             return
@@ -254,7 +262,7 @@ class DeploymentController(Controller):
             document["metadata"]["annotations"] = annotations
             document["spec"]["minReadySeconds"] = min_ready_s
             new = state.new = await self._update_set(stored, document)
-        state.revision = new.metadata.annotations.get(REVISION, "")
+        state.revision = new.metadata.annotations.get(DEPLOYMENT_REVISION, "")
         if has_deadline(stored) and find_condition(state.draft.status.conditions, PROGRESSING) is None:
             message = f'Found new replica set "{new.metadata.name}"'
             state.note(self._condition("True", "FoundNewReplicaSet", message))
@@ -283,11 +291,11 @@ class DeploymentController(Controller):
         return state.new
 
     async def _existing_set(self, state: _SyncState, name: str) -> ReplicaSet:
-        """The ReplicaSet that has the name already, if it is ours; else the next hash is another one."""
+        """The ReplicaSet that has the name, if the Deployment controls it. Otherwise count a collision and raise."""
         stored = state.stored
         found = self._sets.lister.get(stored.metadata.namespace, name)
         if found is None:
-            raise NotFoundError(f'replicaset.apps "{name}" not found')  # ours perhaps, and too new: look again
+            raise NotFoundError(f'replicaset.apps "{name}" not found')  # perhaps ours, and not in the informer yet
         owner = controller_of(found.metadata)
         if owner is not None and owner.uid == stored.metadata.uid and template_of(found) == template_of(stored):
             return found
@@ -305,7 +313,7 @@ class DeploymentController(Controller):
             try:
                 await self._write_draft(state)
             except ClientError as second:
-                logger.info("the failure of deployment %s could not be noted: %s", state.stored.key, second)
+                logger.info("failed to write the condition of deployment %s: %s", state.stored.key, second)
         self._recorder.event(state.stored, "Warning", "ReplicaSetCreateError", message)
 
     async def _resize(self, state: _SyncState, resizes: Sequence[Resize]) -> None:
@@ -326,7 +334,7 @@ class DeploymentController(Controller):
                 self._recorder.event(state.stored, "Normal", "ScalingReplicaSet", message)
 
     async def _clean_up(self, state: _SyncState) -> None:
-        """Old ReplicaSets beyond the limit go, the oldest revisions first, if nothing is left of them."""
+        """Delete old ReplicaSets without pods beyond the history limit, the oldest revisions first."""
         limit = state.stored.spec.revision_history_limit
         if limit is None or limit == _NO_LIMIT:
             return
@@ -348,7 +356,7 @@ class DeploymentController(Controller):
             raise
         return self._write_expectations.answered(stored.key, raw)
 
-    # ------------------------------------------------------------------------------------------------- its status
+    # ----------------------------------------------------------------------------------------------- status
 
     def _counted_status(self, state: _SyncState) -> DeploymentStatus:
         return counted_status(state.draft, state.new, state.sets, self.clock.wall_s())
@@ -366,16 +374,18 @@ class DeploymentController(Controller):
         return DONE
 
     async def _write_draft(self, state: _SyncState) -> None:
-        """If it says anything new. Annotations are written together with the status."""
+        """Write status and annotations if they changed."""
         stored = state.stored
-        is_revision_new = bool(state.revision) and state.revision != stored.metadata.annotations.get(REVISION)
+        is_revision_new = bool(state.revision) and state.revision != stored.metadata.annotations.get(
+            DEPLOYMENT_REVISION
+        )
         if state.draft.status == stored.status and not is_revision_new:
             return
         document = document_of(stored)
         document["status"] = status_document(state.draft.status)
         if is_revision_new:
             metadata = document["metadata"]
-            metadata["annotations"] = {**(metadata.get("annotations") or {}), REVISION: state.revision}
+            metadata["annotations"] = {**(metadata.get("annotations") or {}), DEPLOYMENT_REVISION: state.revision}
         await self._update(document, subresource="status")
 
     async def _update(self, document: Document, *, subresource: str = "") -> None:
@@ -384,3 +394,20 @@ class DeploymentController(Controller):
 
     def _condition(self, status: str, reason: str, message: str) -> Condition:
         return new_condition(PROGRESSING, status, reason, message, self.clock.wall_s())
+
+    # ----------------------------------------------------------------------------------------------- events
+
+    def _on_pod_deleted(self, pod: Pod) -> None:
+        """The last pod of a Deployment with the strategy Recreate is gone: the new ReplicaSet may be created."""
+        namespace, reference = pod.metadata.namespace, controller_of(pod.metadata)
+        if reference is None or reference.kind != ReplicaSet.kind:
+            return
+        replica_set = self._sets.lister.get(namespace, reference.name)
+        if replica_set is None or replica_set.metadata.uid != reference.uid:
+            return
+        deployment = self.find_owner(namespace, controller_of(replica_set.metadata))
+        if deployment is None or deployment.spec.strategy.type != RECREATE:
+            return
+        sets = self._sets.lister.by_index(BY_CONTROLLER, deployment.metadata.uid)
+        if not any(self._pod_counts.of(each.metadata.uid) for each in sets):
+            self.queue.add(deployment.key)

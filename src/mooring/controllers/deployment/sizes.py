@@ -1,14 +1,12 @@
-"""How many pods a Deployment may have, and how many each of its ReplicaSets gets. Plain arithmetic.
+"""How many pods a Deployment may have, and the size of each ReplicaSet. No I/O.
 
-Comes in   a Deployment, and its ReplicaSets: the new one, whose template is the wanted one, and the old ones
-Goes out   numbers, and `Resize`: which ReplicaSet gets which size
+Inputs: a Deployment, its new ReplicaSet and its old ones. Outputs: numbers, and `Resize`.
 
- 1. Never more than replicas + maxSurge pods are asked for, and never fewer than replicas - maxUnavailable are left
-    available. Percentages of the surge are rounded up, of the unavailable down; if both come to nothing, one may be
-    unavailable, or nothing would ever move.
- 2. Of old ReplicaSets the pods that are not available go first: they serve nobody.
- 3. A Deployment that is scaled in the middle of a rollout shares the difference out in proportion to the sizes. What
-    rounding leaves goes to the largest.
+1. There are at most replicas + maxSurge pods, and at least replicas - maxUnavailable available ones. maxSurge is
+   rounded up, maxUnavailable down. If both are 0, one pod may be unavailable, or no rollout could proceed.
+2. Unavailable pods of old ReplicaSets are removed first.
+3. Scaling during a rollout distributes the difference in proportion to the sizes. The remainder of rounding goes to
+   the largest.
 """
 
 from __future__ import annotations
@@ -17,25 +15,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mooring.api.views.workloads import Deployment, ReplicaSet
+from mooring.api.well_known import DEPLOYMENT_DESIRED_REPLICAS, DEPLOYMENT_MAX_REPLICAS
 from mooring.controllers.replicas import replicas_of, scaled_value
 
 ROLLING_UPDATE = "RollingUpdate"
 RECREATE = "Recreate"
-DESIRED_REPLICAS = "deployment.kubernetes.io/desired-replicas"
-MAX_REPLICAS = "deployment.kubernetes.io/max-replicas"
 
 _INT32_MAX = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Resize:
-    """A ReplicaSet gets another size; its annotations say for which size of the Deployment."""
+    """A new size for a ReplicaSet. Its annotations record the Deployment's size."""
 
     target: ReplicaSet
     replicas: int
 
 
-# --- what a Deployment allows -----------------------------------------------------------------------------------
+# --- limits --------------------------------------------------------------------------------------------------
 
 
 def sum_of_sizes(sets: Sequence[ReplicaSet]) -> int:
@@ -71,11 +68,11 @@ def _surge_and_unavailable(deployment: Deployment) -> tuple[int, int]:
     return (0, 1) if surge == 0 and unavailable == 0 else (surge, unavailable)
 
 
-# --- rolling ----------------------------------------------------------------------------------------------------
+# --- rolling -------------------------------------------------------------------------------------------------
 
 
 def new_set_size(deployment: Deployment, sets: Sequence[ReplicaSet], current: int) -> int:
-    """The size of the new ReplicaSet, which is `current` and among the sets: as much larger as there is allowed for."""
+    """The size of the new ReplicaSet, at present `current`: as large as maxSurge allows. `sets` include it."""
     wanted = replicas_of(deployment)
     if not is_rolling(deployment):
         return wanted
@@ -86,14 +83,14 @@ def new_set_size(deployment: Deployment, sets: Sequence[ReplicaSet], current: in
 
 
 def rolling_up(deployment: Deployment, new: ReplicaSet, sets: Sequence[ReplicaSet]) -> list[Resize]:
-    """The new ReplicaSet, as large as it may be now."""
+    """Scale the new ReplicaSet up as far as allowed."""
     wanted, current = replicas_of(deployment), replicas_of(new)
     size = wanted if current >= wanted else new_set_size(deployment, sets, current)
     return [Resize(new, size)] if size != current else []
 
 
 def rolling_down(deployment: Deployment, new: ReplicaSet, old: Sequence[ReplicaSet]) -> list[Resize]:
-    """The old ReplicaSets, as small as they may be now, step by step: first without their unavailable pods."""
+    """Scale the old ReplicaSets down as far as allowed, first by their unavailable pods."""
     active = by_age([each for each in old if replicas_of(each) > 0])
     available_min = replicas_of(deployment) - max_unavailable(deployment)
     new_unavailable = replicas_of(new) - new.status.available_replicas
@@ -107,8 +104,8 @@ def rolling_down(deployment: Deployment, new: ReplicaSet, old: Sequence[ReplicaS
         if spare <= 0:
             break
         if unhealthy < 0:
-            # More are available than it is asked to have: it has not got over its last resizing. Counting on with those
-            # would take too many away.
+            # More pods are available than desired: the last resize is not finished. Going on with these numbers
+            # would remove too many.
             return steps
         if unhealthy > 0:
             _shrink(steps, sizes, index, each, min(spare, unhealthy))
@@ -127,23 +124,23 @@ def _shrink(steps: list[Resize], sizes: list[int], index: int, target: ReplicaSe
     steps.append(Resize(target, sizes[index]))
 
 
-# --- scaling ----------------------------------------------------------------------------------------------------
+# --- scaling -------------------------------------------------------------------------------------------------
 
 
 def is_scaling(deployment: Deployment, sets: Sequence[ReplicaSet]) -> bool:
-    """Whether somebody changed the Deployment's size since its ReplicaSets got target_annotations."""
+    """Whether the Deployment was scaled since its ReplicaSets got their sizes."""
     wanted = replicas_of(deployment)
-    desired = [annotated_count(each, DESIRED_REPLICAS) for each in sets if replicas_of(each) > 0]
+    desired = [annotated_count(each, DEPLOYMENT_DESIRED_REPLICAS) for each in sets if replicas_of(each) > 0]
     return any(count is not None and count != wanted for count in desired)
 
 
 def plan_scaling(deployment: Deployment, new: ReplicaSet | None, old: Sequence[ReplicaSet]) -> list[Resize]:
-    """Sizes after the Deployment was scaled, or while it is paused. Those that stay get new annotations at most."""
+    """Sizes after the Deployment was scaled, or while it is paused. Unchanged sizes may get new annotations."""
     only = _active_or_latest(new, old)
     if only is not None:
         wanted = replicas_of(deployment)
-        # Also if it has that size by chance, and only its annotation says otherwise: it would count as being scaled for
-        # ever, and no rollout would go on. (In the original it does.)
+        # Also if only the annotation differs: otherwise the Deployment would count as being scaled forever, and no
+        # rollout would go on. (kube-controller-manager has this bug.)
         return [Resize(only, wanted)] if replicas_of(only) != wanted or is_scaling(deployment, [only]) else []
     if _is_saturated(deployment, new):
         return [Resize(each, 0) for each in old if replicas_of(each) > 0]
@@ -151,7 +148,7 @@ def plan_scaling(deployment: Deployment, new: ReplicaSet | None, old: Sequence[R
 
 
 def _active_or_latest(new: ReplicaSet | None, old: Sequence[ReplicaSet]) -> ReplicaSet | None:
-    """The only ReplicaSet with pods; without pods the new one or the youngest; None if several have some."""
+    """The only ReplicaSet with pods. If none has pods, the new one or the youngest. None if several have pods."""
     sets = [*old, new] if new is not None else [*old]
     active = [each for each in sets if replicas_of(each) > 0]
     if len(active) > 1 or not sets:
@@ -163,7 +160,7 @@ def _is_saturated(deployment: Deployment, new: ReplicaSet | None) -> bool:
     wanted = replicas_of(deployment)
     return (
         new is not None
-        and annotated_count(new, DESIRED_REPLICAS) == wanted
+        and annotated_count(new, DEPLOYMENT_DESIRED_REPLICAS) == wanted
         and replicas_of(new) == wanted
         and new.status.available_replicas == wanted
     )
@@ -175,8 +172,8 @@ def _proportional(deployment: Deployment, new: ReplicaSet | None, old: Sequence[
     to_add = allowed - sum_of_sizes(sets)
     sets = by_age(sets)
     if to_add > 0:
-        sets.reverse()  # of equal sizes the youngest grows, and the oldest shrinks
-    sets.sort(key=replicas_of, reverse=True)  # which keeps the order of equals
+        sets.reverse()  # of equal sizes, the youngest grows and the oldest shrinks
+    sets.sort(key=replicas_of, reverse=True)  # stable: equal sizes keep their order
     sizes, added = [], 0
     for each in sets:
         share = _share(deployment, each, to_add, added)
@@ -198,22 +195,25 @@ def _fraction(deployment: Deployment, replica_set: ReplicaSet) -> int:
     size = replicas_of(replica_set)
     if replicas_of(deployment) == 0:
         return -size
-    before = annotated_count(replica_set, MAX_REPLICAS) or deployment.status.replicas
+    before = annotated_count(replica_set, DEPLOYMENT_MAX_REPLICAS) or deployment.status.replicas
     if before == 0:
         return 0
     return int(size * max_replicas(deployment) / before + 0.5) - size
 
 
-# --- annotations and order --------------------------------------------------------------------------------------
+# --- annotations and order -----------------------------------------------------------------------------------
 
 
 def size_annotations(deployment: Deployment) -> dict[str, str]:
-    """What a ReplicaSet remembers of the Deployment's size when it got its own."""
-    return {DESIRED_REPLICAS: str(replicas_of(deployment)), MAX_REPLICAS: str(max_replicas(deployment))}
+    """Annotations that record the Deployment's size in a ReplicaSet."""
+    return {
+        DEPLOYMENT_DESIRED_REPLICAS: str(replicas_of(deployment)),
+        DEPLOYMENT_MAX_REPLICAS: str(max_replicas(deployment)),
+    }
 
 
 def annotated_count(replica_set: ReplicaSet, annotation: str) -> int | None:
-    """A count that was noted; None if there is none, or it is none."""
+    """A count in an annotation. None if it is missing or invalid."""
     text = replica_set.metadata.annotations.get(annotation, "")
     if not text.isascii() or not text.isdecimal():
         return None
@@ -222,5 +222,5 @@ def annotated_count(replica_set: ReplicaSet, annotation: str) -> int | None:
 
 
 def by_age(sets: Sequence[ReplicaSet]) -> list[ReplicaSet]:
-    """The oldest first; of the same second by name."""
+    """Oldest first, then by name."""
     return sorted(sets, key=lambda each: (each.metadata.creation_timestamp or "", each.metadata.name))

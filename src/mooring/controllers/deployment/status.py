@@ -1,16 +1,14 @@
-"""How a Deployment is: its counts, and whether it is available, progresses, or fails. Decides only.
+"""The status of a Deployment: counts and conditions. No I/O.
 
-Comes in   a Deployment with the status that it has, and its ReplicaSets
-Goes out   the status that it should have; when to look again
+Inputs: a Deployment with its present status, and its ReplicaSets. Outputs: the new status; when to sync again.
 
-Conditions, as everywhere in Kubernetes: a condition keeps its transition time while its status stays, and is left alone
-while status and reason stay, but for a rollout that progresses: that one is renewed each time, because the deadline
-counts from its last update.
+A condition keeps its transition time while its status stays, and is not written while status and reason stay.
+Progressing is the exception: it is renewed with each progress, because the deadline counts from its last update.
 
-    Progressing   NewReplicaSetCreated, FoundNewReplicaSet -> ReplicaSetUpdated -> NewReplicaSetAvailable
-                  or ProgressDeadlineExceeded, ReplicaSetCreateError; DeploymentPaused, DeploymentResumed
-    Available     as many pods are available as must be
-    ReplicaFailure  a ReplicaSet cannot create or delete pods: its condition, passed on
+    Progressing     NewReplicaSetCreated, FoundNewReplicaSet -> ReplicaSetUpdated -> NewReplicaSetAvailable
+                    or ProgressDeadlineExceeded, ReplicaSetCreateError; DeploymentPaused, DeploymentResumed
+    Available       enough pods are available
+    ReplicaFailure  copied from a ReplicaSet that cannot create or delete pods
 """
 
 from __future__ import annotations
@@ -37,17 +35,17 @@ RESUMED = "DeploymentResumed"
 
 _NO_DEADLINE = 2**31 - 1
 CHECK_MARGIN_S = 1.0
-"""How long after the deadline it is looked at: stamps have no fractions."""
+"""Added to the deadline: timestamps have whole seconds."""
 CHECK_SOON_S = 0.005
 
 
-# --- the whole --------------------------------------------------------------------------------------------------
+# --- status --------------------------------------------------------------------------------------------------
 
 
 def counted_status(
     deployment: Deployment, new: ReplicaSet | None, sets: Sequence[ReplicaSet], now_s: float
 ) -> DeploymentStatus:
-    """Counts, and whether enough is available; the other conditions stay as they are. `sets` include the new one."""
+    """Counts and the condition Available. Other conditions stay. `sets` include the new one."""
     available = sum(each.status.available_replicas for each in sets)
     status = DeploymentStatus(
         observed_generation=deployment.metadata.generation,
@@ -70,7 +68,7 @@ def counted_status(
 def rollout_status(
     deployment: Deployment, new: ReplicaSet | None, sets: Sequence[ReplicaSet], now_s: float
 ) -> DeploymentStatus:
-    """As `counted_status`, and whether the rollout gets on."""
+    """`counted_status` with the condition Progressing."""
     status = counted_status(deployment, new, sets, now_s)
     current = find_condition(deployment.status.conditions, PROGRESSING)
     if not has_deadline(deployment):
@@ -86,23 +84,23 @@ def rollout_status(
 def _with_progress(
     deployment: Deployment, status: DeploymentStatus, current: Condition | None, new: ReplicaSet | None, now_s: float
 ) -> DeploymentStatus:
-    who = f'ReplicaSet "{new.metadata.name}"' if new is not None else f'Deployment "{deployment.metadata.name}"'
+    subject = f'ReplicaSet "{new.metadata.name}"' if new is not None else f'Deployment "{deployment.metadata.name}"'
     if is_complete(deployment, status):
-        message = f"{who} has successfully progressed."
+        message = f"{subject} has successfully progressed."
         return with_condition(status, new_condition(PROGRESSING, "True", NEW_SET_AVAILABLE, message, now_s))
     if _is_progressing(deployment.status, status):
-        condition = new_condition(PROGRESSING, "True", "ReplicaSetUpdated", f"{who} is progressing.", now_s)
+        condition = new_condition(PROGRESSING, "True", "ReplicaSetUpdated", f"{subject} is progressing.", now_s)
         if current is not None and current.status == "True":
             condition = replace(condition, last_transition_time=current.last_transition_time)
         return with_condition(without_condition(status, PROGRESSING), condition)
     if _is_timed_out(deployment, status, now_s):
-        message = f"{who} has timed out progressing."
+        message = f"{subject} has timed out progressing."
         return with_condition(status, new_condition(PROGRESSING, "False", TIMED_OUT, message, now_s))
     return status
 
 
 def paused_status(deployment: Deployment, now_s: float) -> DeploymentStatus:
-    """The status that it has, with a note of having been paused or resumed."""
+    """The present status with a condition for being paused or resumed."""
     status = deployment.status
     condition = find_condition(status.conditions, PROGRESSING)
     if not has_deadline(deployment) or (condition is not None and condition.reason == TIMED_OUT):
@@ -118,7 +116,7 @@ def paused_status(deployment: Deployment, now_s: float) -> DeploymentStatus:
 
 
 def check_again_in_s(deployment: Deployment, status: DeploymentStatus, now_s: float) -> float | None:
-    """After how long a rollout that stands still may be past its deadline; None if there is nothing to wait for."""
+    """Seconds until a stalled rollout may exceed its deadline. None if there is no deadline to wait for."""
     condition = find_condition(status.conditions, PROGRESSING)
     if not has_deadline(deployment) or condition is None or is_complete(deployment, status):
         return None
@@ -128,7 +126,7 @@ def check_again_in_s(deployment: Deployment, status: DeploymentStatus, now_s: fl
     return left_s + CHECK_MARGIN_S if left_s >= CHECK_MARGIN_S else max(left_s, 0.0) + CHECK_SOON_S
 
 
-# --- questions --------------------------------------------------------------------------------------------------
+# --- predicates ----------------------------------------------------------------------------------------------
 
 
 def has_deadline(deployment: Deployment) -> bool:
@@ -140,7 +138,7 @@ def _deadline_s(deployment: Deployment) -> int:
 
 
 def is_complete(deployment: Deployment, status: DeploymentStatus) -> bool:
-    """Whether all pods are of the new template, available, and no others are left."""
+    """Whether all pods have the new template and are available, and no old pod is left."""
     wanted = replicas_of(deployment)
     return (
         status.updated_replicas == wanted
@@ -169,7 +167,7 @@ def _is_timed_out(deployment: Deployment, status: DeploymentStatus, now_s: float
 
 
 def _terminating(sets: Sequence[ReplicaSet]) -> int | None:
-    """None if a ReplicaSet does not tell, and not because nobody has looked at it yet."""
+    """None if a ReplicaSet that was synced does not report the number."""
     counts = [
         each.status.terminating_replicas
         for each in sets
@@ -180,7 +178,7 @@ def _terminating(sets: Sequence[ReplicaSet]) -> int | None:
 
 
 def _replica_failure(new: ReplicaSet | None, sets: Sequence[ReplicaSet]) -> Condition | None:
-    """The first failure of a ReplicaSet, the new one's before the others'."""
+    """The first ReplicaFailure condition, that of the new ReplicaSet first."""
     for each in [new, *sets] if new is not None else sets:
         for condition in each.status.conditions:
             if condition.type == REPLICA_FAILURE:
@@ -188,7 +186,7 @@ def _replica_failure(new: ReplicaSet | None, sets: Sequence[ReplicaSet]) -> Cond
     return None
 
 
-# --- conditions -------------------------------------------------------------------------------------------------
+# --- conditions ----------------------------------------------------------------------------------------------
 
 
 def new_condition(type_: str, status: str, reason: str, message: str, now_s: float) -> Condition:
@@ -199,7 +197,7 @@ def new_condition(type_: str, status: str, reason: str, message: str, now_s: flo
 
 
 def with_condition(status: DeploymentStatus, condition: Condition) -> DeploymentStatus:
-    """With the condition at the end, unless it says nothing new."""
+    """The status with a condition at the end, unless status and reason are unchanged."""
     current = find_condition(status.conditions, condition.type)
     if current is not None and current.status == condition.status:
         if current.reason == condition.reason:
@@ -218,7 +216,7 @@ def _others(status: DeploymentStatus, type_: str) -> tuple[Condition, ...]:
 
 
 def status_document(status: DeploymentStatus) -> Document:
-    """As it is sent: zeros are left out."""
+    """A status in the form of the API, without zeros."""
     counts = {
         "observedGeneration": status.observed_generation,
         "replicas": status.replicas,

@@ -1,12 +1,14 @@
-"""The disruption controller: keeps the status of disruption budgets, by which evictions are granted.
+"""The disruption controller writes the status of PodDisruptionBudgets, by which evictions are granted.
 
-Comes in   budgets and pods, from informers; the owners of pods
-Goes out   the status of budgets; events; the condition `DisruptionTarget` of pods that stayed after all, taken back
+Inputs: budgets, pods and the owners of pods, from informers. Outputs: the status of budgets; events; the condition
+DisruptionTarget reset on pods that were not deleted.
 
- 1. A budget is looked at when it changes or when a pod changes that it selects. That its owner's size changed is seen
-    with the next pod that comes or goes: kube-controller-manager does so too.
- 2. A pod that several budgets select is an error of its owner, told in an event. All of them are looked at;
-    kube-controller-manager takes any one.
+1. A budget is synced when it or a pod that it selects changes. A new size of an owner is noticed with the next pod
+   event, as in kube-controller-manager.
+2. A pod that several budgets select causes an event. All of them are synced; kube-controller-manager takes any one.
+3. The scale of a ReplicaSet of a Deployment is that of the Deployment. The scale of a custom kind is read at the
+   path of its scale subresource. An owner that does not exist has no scale; a kind without a scale is an error,
+   which the condition shows.
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ from mooring.controllers.disruption.plan import (
     status_document,
 )
 from mooring.controllers.documents import document_of
-from mooring.controllers.pod_indexes import PodGroup, SelectorIndex, pod_groups
+from mooring.controllers.pod_indexes import PodGroup, SelectorIndex
 from mooring.controllers.replicas import replicas_of
 from mooring.controllers.served_kinds import ServedKinds
 from mooring.kit.clock import format_rfc3339
@@ -65,11 +67,11 @@ _UNMANAGED = (
 
 
 class ScaleError(Exception):
-    """It cannot be told how many pods an owner wants."""
+    """The scale of an owner is unknown."""
 
 
 class OwnerScales:
-    """Asked for one owner after the other."""
+    """The desired numbers of pods of owners."""
 
     def __init__(self, context: ControllerContext) -> None:
         informers = context.informers
@@ -83,7 +85,7 @@ class OwnerScales:
         self._kinds = ServedKinds("disruption-controller", definitions)
 
     async def scale_of(self, owner: OwnerReference, namespace: str) -> Scale | None:
-        """None if there is no such owner (any more). Raises `ScaleError`, `ClientError`."""
+        """The scale of an owner. None if it does not exist. Raises `ScaleError`, `ClientError`."""
         group, slash, _ = owner.api_version.rpartition("/")
         group = group if slash else ""
         if owner.kind == "ReplicationController" and group == "":
@@ -120,7 +122,7 @@ class OwnerScales:
         return Scale(owner.uid, _number_at(found, path))
 
     def _replicas_path(self, kind: Kind) -> str | None:
-        """Where a custom kind says how many replicas it wants; None if it does not say, or is not custom."""
+        """The path of the replicas in a custom kind. None without a scale subresource."""
         definition = self._definitions.get("", kind.resource)
         if definition is None:
             return None
@@ -138,7 +140,7 @@ def _scale(owner: ReplicationController | ReplicaSet | Deployment | StatefulSet 
 
 
 def _number_at(found: object, path: str) -> int:
-    """The number at a path such as `.spec.replicas`; 0 if there is none."""
+    """The number at a path such as `.spec.replicas`. 0 if there is none."""
     for part in path.strip(".").split("."):
         found = found.get(part) if isinstance(found, Mapping) else None
     return found if isinstance(found, int) else 0
@@ -152,7 +154,7 @@ class DisruptionController(Controller):
         self._recorder = context.recorder("controllermanager")
         self._budgets = context.informers.informer(PodDisruptionBudget)
         self._pods = context.informers.informer(Pod)
-        self._groups = pod_groups(self._pods)
+        self._groups = context.pod_groups()
         self._owners = OwnerScales(context)
         self._stale_targets = context.queue("stale pod disruptions")
         self._selectors = SelectorIndex(self.name, self._budgets, lambda budget: compile_selector(budget.spec.selector))
@@ -173,7 +175,7 @@ class DisruptionController(Controller):
         super().stop()
         self._stale_targets.shut_down()
 
-    # ----------------------------------------------------------------------------------------------- one budget
+    # ------------------------------------------------------------------------------------------------- sync
 
     async def sync(self, key: str) -> Outcome:
         budget = self._budgets.lister.by_key(key)
@@ -202,7 +204,7 @@ class DisruptionController(Controller):
         if expected.has_unmanaged_pods:
             message = _UNMANAGED.format(selector_text(budget.spec.selector))
             self._recorder.event(budget, "Warning", "UnmanagedPods", message)
-        groups = self._groups_of(budget)  # once more: asking the owners may have taken a while
+        groups = self._groups_of(budget)  # again: reading the owners may have taken a while
         now_s = self.clock.wall_s()
         disrupted = disrupted_pods(budget, self._pods_named_in(budget, groups), now_s)
         for pod in disrupted.overdue:
@@ -222,7 +224,7 @@ class DisruptionController(Controller):
         return self._groups.selected(budget.metadata.namespace, selector)
 
     async def _scales(self, budget: PodDisruptionBudget, groups: list[PodGroup]) -> dict[str, Scale]:
-        """By the uid of each owner. Raises `ClientError`, `ScaleError`, after an event."""
+        """The scales by uid of the owner. Raises `ClientError`, `ScaleError`, after an event."""
         scales: dict[str, Scale] = {}
         if not needs_scales(budget):
             return scales
@@ -242,7 +244,7 @@ class DisruptionController(Controller):
         return scales
 
     def _pods_named_in(self, budget: PodDisruptionBudget, groups: list[PodGroup]) -> list[Pod]:
-        """The pods that it calls disrupted, as far as it still selects them."""
+        """The pods that the status lists as disrupted and the selector still matches."""
         named = [name for name in budget.status.disrupted_pods if any(name in group.names for group in groups)]
         pods = (self._pods.lister.get(budget.metadata.namespace, name) for name in named)
         return [pod for pod in pods if pod is not None]
@@ -256,10 +258,10 @@ class DisruptionController(Controller):
         namespace, name = budget.metadata.namespace, budget.metadata.name
         await self.client.update(POD_DISRUPTION_BUDGET, namespace, name, document, subresource="status")
 
-    # ------------------------------------------------------------------------------------- pods that stayed
+    # ----------------------------------------------------------------------------- stale disruption targets
 
     async def _clear_disruption_target(self, key: str) -> Outcome:
-        """A pod that was to be disrupted long ago and is still there says so no longer."""
+        """Set the condition DisruptionTarget of a pod to False if the pod was not deleted in time."""
         pod = self._pods.lister.by_key(key)
         left_s = stale_target_in_s(pod, self.clock.wall_s()) if pod is not None else None
         if pod is None or left_s is None:
@@ -286,7 +288,7 @@ class DisruptionController(Controller):
             return Failed(str(error))
         return DONE
 
-    # ------------------------------------------------------------------------------------- what handlers hear
+    # ----------------------------------------------------------------------------------------------- events
 
     def _on_pod_added(self, pod: Pod, is_initial: bool) -> None:
         self._add_budgets_of(pod)

@@ -1,12 +1,12 @@
-"""What a disruption budget has to say: how many pods are expected, wanted, healthy; how many may go.
+"""The status of a disruption budget: expected, desired and healthy pods, allowed disruptions. No I/O.
 
-Comes in   a budget, the groups of pods that it selects, the scales of their owners, the time
-Goes out   the status it should have, and when to look again
+Inputs: a budget, the groups of pods that it selects, the scales of their owners, the time. Outputs: the new status,
+and when to sync again.
 
- 1. How many pods are expected is asked of the owners, because pods that are missing count too. Only a budget with a
-    number of pods that have to be available asks nobody.
- 2. A pod that the API server granted to evict is not healthy until it is gone, or until `DELETION_S_MAX` is over.
- 3. If anything cannot be computed, nobody may be disrupted: that is the safe side.
+1. The number of expected pods comes from the scales of the owners, because missing pods count. Only a budget with
+   an absolute minAvailable does not need them.
+2. A pod with a granted eviction is not healthy until it is gone, or until `DELETION_S_MAX` is over.
+3. If anything cannot be computed, no disruption is allowed.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from mooring.controllers.replicas import scaled_value
 from mooring.kit.clock import parse_rfc3339
 
 DELETION_S_MAX = 120.0
-"""How long an eviction may take until it counts as lost."""
+"""How long a granted eviction may take."""
 STALE_TARGET_S = 120.0
-"""How long a pod may say that it is a target of a disruption without being deleted."""
+"""How long a pod may have DisruptionTarget without being deleted."""
 
 DISRUPTION_ALLOWED = "DisruptionAllowed"
 SUFFICIENT_PODS = "SufficientPods"
@@ -38,7 +38,7 @@ TERMINATION_BY_KUBELET = "TerminationByKubelet"
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How many pods somebody wants to have."""
+    """The desired number of pods of an owner."""
 
     uid: str
     replicas: int
@@ -46,7 +46,7 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """How many pods there should be, and how many have to be healthy."""
+    """The expected number of pods, and how many of them must be healthy."""
 
     pods: int
     healthy: int
@@ -55,21 +55,21 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class Disrupted:
-    """Pods whose eviction was granted and is not seen yet, by name; and what became of the others."""
+    """Pods with a granted eviction that is not observed yet, by name, and those that are overdue."""
 
     since: Mapping[str, str]
     overdue: Sequence[Pod]
     next_s: float | None
-    """When the first of them will be overdue."""
+    """When the first one will be overdue."""
 
 
 def needs_scales(budget: PodDisruptionBudget) -> bool:
-    """Whether its counts depend on how many pods the owners want."""
+    """Whether the counts depend on the scales of the owners."""
     return budget.spec.max_unavailable is not None or isinstance(budget.spec.min_available, str)
 
 
 def expected_pods(budget: PodDisruptionBudget, groups: Sequence[PodGroup], scales: Mapping[str, Scale]) -> Expected:
-    """`scales` by the uid of the pods' owners; needed only if the budget `needs_scales`."""
+    """The expected counts. `scales` by uid of the owner, needed only with `needs_scales`."""
     spec = budget.spec
     if not needs_scales(budget):
         wanted = spec.min_available if isinstance(spec.min_available, int) else None
@@ -83,7 +83,7 @@ def expected_pods(budget: PodDisruptionBudget, groups: Sequence[PodGroup], scale
 
 
 def disrupted_pods(budget: PodDisruptionBudget, pods: Iterable[Pod], now_s: float) -> Disrupted:
-    """`pods` are those that the budget selects and names as disrupted."""
+    """`pods` are those that the budget selects and lists as disrupted."""
     since: dict[str, str] = {}
     overdue: list[Pod] = []
     next_s: float | None = None
@@ -111,7 +111,7 @@ def healthy_pods(groups: Sequence[PodGroup], disrupted: Disrupted, now_s: float)
 def plan_status(
     budget: PodDisruptionBudget, expected: Expected, healthy: int, disrupted: Mapping[str, str], now: str
 ) -> PodDisruptionBudgetStatus | None:
-    """The status as it should be; None if it is."""
+    """The new status. None if it is unchanged."""
     allowed = max(0, healthy - expected.healthy) if expected.pods > 0 else 0
     reason = SUFFICIENT_PODS if allowed > 0 else INSUFFICIENT_PODS
     generation = budget.metadata.generation
@@ -135,7 +135,7 @@ def plan_status(
 
 
 def plan_failure(budget: PodDisruptionBudget, message: str, now: str) -> PodDisruptionBudgetStatus | None:
-    """The status of a budget that cannot be computed; None if it says so already."""
+    """The status of a budget that cannot be computed. None if it is unchanged."""
     old = budget.status
     condition = Condition(
         type=DISRUPTION_ALLOWED,
@@ -173,7 +173,7 @@ def status_document(status: PodDisruptionBudgetStatus) -> Document:
 
 
 def stale_target_in_s(pod: Pod, now_s: float) -> float | None:
-    """After how long the pod's `DisruptionTarget` is to be taken back; None if there is nothing to take back."""
+    """Seconds until the pod's `DisruptionTarget` is reset. None if it has none."""
     if pod.metadata.deletion_timestamp is not None or pod.status.phase in ("Succeeded", "Failed"):
         return None
     for condition in pod.status.conditions:
@@ -187,7 +187,7 @@ def stale_target_in_s(pod: Pod, now_s: float) -> float | None:
 
 
 def selector_text(selector: LabelSelector | None) -> str:
-    """As Go prints it; it stands in an event."""
+    """A selector as Go prints it, for an event."""
     if selector is None:
         return "nil"
     labels = "".join(f"{key}: {value}," for key, value in sorted(selector.match_labels.items()))
@@ -201,11 +201,11 @@ def selector_text(selector: LabelSelector | None) -> str:
     )
 
 
-# --- conditions -------------------------------------------------------------------------------------------------
+# --- conditions ----------------------------------------------------------------------------------------------
 
 
 def _conditions_with(conditions: Sequence[Condition], new: Condition) -> tuple[Condition, ...]:
-    """With the condition in its place. Its time is that of the last change of its status, not of its words."""
+    """Conditions with a new one in its place. The transition time changes only with the status."""
     if all(each.type != new.type for each in conditions):
         return (*conditions, new)
     return tuple(_merged(each, new) if each.type == new.type else each for each in conditions)

@@ -1,10 +1,11 @@
-"""The endpoints controller: keeps the older `Endpoints` of services that have a selector.
+"""The Endpoints controller writes the older Endpoints of services with a selector.
 
-Comes in   services, pods and endpoints, from informers
-Goes out   one Endpoints object for each service, of its name; deleted with it
+Inputs: services, pods and Endpoints, from informers. Outputs: one Endpoints object for each service, deleted with
+it.
 
- 1. Whoever follows services today reads slices; this is for those who do not yet.
- 2. An update carries the version that was looked at, so a copy that is too old is found out and looked at again.
+1. Addresses with the same set of ports form one subset. An address that is not ready on one port is not ready.
+2. Of more than `ENDPOINTS_MAX` addresses the ready ones come first, from each subset in proportion.
+3. An update carries the resourceVersion of the informer, so that a stale sync ends in a conflict and is retried.
 """
 
 from __future__ import annotations
@@ -20,14 +21,19 @@ from mooring.api.views.endpoints import EndpointPort, Endpoints
 from mooring.api.views.meta import ObjectReference
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Service
+from mooring.api.well_known import (
+    ENDPOINTS_MANAGED_BY_LABEL,
+    ENDPOINTS_OVER_CAPACITY,
+    ENDPOINTS_TRIGGER_TIME,
+    HEADLESS_SERVICE_LABEL,
+    LEADER_ANNOTATION,
+)
 from mooring.client.errors import AlreadyExistsError, ClientError, ConflictError, NotFoundError
 from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Outcome, split_key
 from mooring.controllers.documents import document_of, is_namespace_terminating
 from mooring.controllers.endpoint.service_pods import (
     EXTERNAL_NAME,
     HEADLESS,
-    HEADLESS_LABEL,
-    TRIGGER_TIME,
     ServicePods,
     addresses_of,
     families_of,
@@ -39,13 +45,10 @@ from mooring.controllers.endpoint.service_pods import (
 from mooring.controllers.pods import is_ready
 
 ENDPOINTS_MAX = 1000
-OVER_CAPACITY = "endpoints.kubernetes.io/over-capacity"
-MANAGED_BY_LABEL = "endpoints.kubernetes.io/managed-by"
 MANAGER = "endpoint-controller"
 AddressKey: TypeAlias = tuple[str, str]
-"""Address and uid of the pod: two pods may share an address, on the host's network."""
+"""Address and uid of the pod. Pods in the host network share addresses."""
 _NO_PORT = EndpointPort(port=-1)
-LEADER_ANNOTATION = "control-plane.alpha.kubernetes.io/leader"
 
 
 def plan_subsets(service: Service, pods: Iterable[Pod]) -> list[Document]:
@@ -114,7 +117,7 @@ def _port_document(port: EndpointPort) -> Document:
 
 
 def truncated(subsets: list[Document]) -> list[Document] | None:
-    """The subsets cut down to what one object may hold; None if they are few enough."""
+    """The subsets cut to the maximum of one object. None if they are below it."""
     ready = sum(len(subset.get("addresses", ())) for subset in subsets)
     unready = sum(len(subset.get("notReadyAddresses", ())) for subset in subsets)
     if ready + unready <= ENDPOINTS_MAX:
@@ -138,23 +141,25 @@ def truncated(subsets: list[Document]) -> list[Document] | None:
 
 
 def labels_of_endpoints(service: Service) -> dict[str, str]:
-    labels = {name: value for name, value in service.metadata.labels.items() if name != HEADLESS_LABEL}
+    labels = {name: value for name, value in service.metadata.labels.items() if name != HEADLESS_SERVICE_LABEL}
     if is_headless(service):
-        labels[HEADLESS_LABEL] = ""
-    labels[MANAGED_BY_LABEL] = MANAGER
+        labels[HEADLESS_SERVICE_LABEL] = ""
+    labels[ENDPOINTS_MANAGED_BY_LABEL] = MANAGER
     return labels
 
 
 def are_labels_right(found: Mapping[str, str], service: Service) -> bool:
-    """Whether they are the service's, besides our own."""
-    if found.get(MANAGED_BY_LABEL) != MANAGER:
+    """Whether labels are those of the service, apart from those of the controller."""
+    if found.get(ENDPOINTS_MANAGED_BY_LABEL) != MANAGER:
         return False
-    rest = {name: value for name, value in found.items() if name not in (HEADLESS_LABEL, MANAGED_BY_LABEL)}
+    rest = {
+        name: value for name, value in found.items() if name not in (HEADLESS_SERVICE_LABEL, ENDPOINTS_MANAGED_BY_LABEL)
+    }
     return rest == dict(service.metadata.labels)
 
 
 def are_subsets_same(found: list[Document], wanted: list[Document]) -> bool:
-    """In whatever order they stand; versions of pods do not count."""
+    """Equality in any order, without the resource versions of pods."""
     return sorted(map(_comparable, found)) == sorted(map(_comparable, wanted))
 
 
@@ -183,7 +188,7 @@ class EndpointsController(Controller):
         self._endpoints = context.informers.informer(Endpoints)
         self._endpoints.add_handler(self.name, on_add=self._on_endpoints, on_delete=self._on_endpoints_deleted)
 
-    # ------------------------------------------------------------------------------------------- one service
+    # ------------------------------------------------------------------------------------------------- sync
 
     async def sync(self, key: str) -> Outcome:
         service = self._service_pods.service(key)
@@ -206,7 +211,7 @@ class EndpointsController(Controller):
             return
 
     async def _write(self, service: Service) -> None:
-        """If it differs. Raises `ClientError`, after an event."""
+        """Create or update the Endpoints if they differ. Raises `ClientError`, after an event."""
         namespace, name = service.metadata.namespace, service.metadata.name
         pods, trigger_time = self._service_pods.read(service)
         subsets = plan_subsets(service, pods)
@@ -245,10 +250,11 @@ class EndpointsController(Controller):
             message = f"Failed to update endpoint {service.key}: {error}"
             self._recorder.event(about, "Warning", "FailedToUpdateEndpoint", message)
 
-    # ------------------------------------------------------------------------------------------ what is heard
+    # ----------------------------------------------------------------------------------------------- events
 
     def _on_endpoints(self, endpoints: Endpoints, is_initial: bool) -> None:
-        """What was left over from services that went while nobody looked. Elections of leaders were once held here."""
+        """Enqueue Endpoints whose service was deleted while the controller did not run, but not those of leader
+        election."""
         if is_initial and LEADER_ANNOTATION not in endpoints.metadata.annotations:
             self.queue.add(endpoints.key)
 
@@ -259,7 +265,7 @@ class EndpointsController(Controller):
 def _is_right(current: Endpoints, document: Document, service: Service, subsets: list[Document]) -> bool:
     found: list[Document] = document.get("subsets") or []
     count = sum(len(each.get("addresses") or ()) + len(each.get("notReadyAddresses") or ()) for each in found)
-    is_capacity_right = count <= ENDPOINTS_MAX and OVER_CAPACITY not in current.metadata.annotations
+    is_capacity_right = count <= ENDPOINTS_MAX and ENDPOINTS_OVER_CAPACITY not in current.metadata.annotations
     return is_capacity_right and are_labels_right(current.metadata.labels, service) and are_subsets_same(found, subsets)
 
 
@@ -267,7 +273,10 @@ def _fill(document: Document, service: Service, subsets: list[Document], trigger
     cut = truncated(subsets)
     metadata: Document = document["metadata"]
     annotations = {**(metadata.get("annotations") or {})}
-    for name, value in ((TRIGGER_TIME, trigger_time), (OVER_CAPACITY, "truncated" if cut is not None else "")):
+    for name, value in (
+        (ENDPOINTS_TRIGGER_TIME, trigger_time),
+        (ENDPOINTS_OVER_CAPACITY, "truncated" if cut is not None else ""),
+    ):
         annotations.pop(name, None)
         if value:
             annotations[name] = value

@@ -1,10 +1,13 @@
-"""The pods of services: what both controllers of endpoints follow, and when they read at a service again.
+"""Pods as endpoints of services: for the controllers of EndpointSlices and of Endpoints.
 
-Comes in   services and pods, from informers
-Goes out   keys of services into the controller's queue; the pods of one service, and since when they are so
+Inputs: services and pods, from informers. Outputs: keys of services in the controller's queue; the pods of a
+service; addresses, ports and host names.
 
- 1. A pod that changes nothing about a service does not wake it. One that leaves a service wakes that one too.
- 2. A large service is looked at less often: its pods change all the time, and each read costs what it has pods.
+1. A pod without an address, or a finished one, is no endpoint. A terminating pod is one until it is gone, so that
+   connections can drain.
+2. A named target port is looked up in containers and sidecars. A pod without it is an endpoint without that port.
+3. A pod event that changes no endpoint enqueues nothing. A pod that leaves a service enqueues it, too.
+4. Pod events of a large service are batched, because each sync reads all of its pods.
 """
 
 from __future__ import annotations
@@ -18,21 +21,19 @@ from mooring.api.views.pod import Container, Pod
 from mooring.api.views.workloads import Service, ServicePort
 from mooring.client.workqueue import WorkQueue
 from mooring.controllers.context import ControllerContext
-from mooring.controllers.pod_indexes import SelectorIndex, pod_groups
+from mooring.controllers.pod_indexes import SelectorIndex
 from mooring.controllers.pods import is_finished, is_ready, ready_condition
 
 IPV4 = "IPv4"
 IPV6 = "IPv6"
 EXTERNAL_NAME = "ExternalName"
 HEADLESS = "None"
-HEADLESS_LABEL = "service.kubernetes.io/headless"
-TRIGGER_TIME = "endpoints.kubernetes.io/last-change-trigger-time"
 LARGE_SERVICE = 100
 BATCH_S_PER_POD = 100e-6
 
 
 def selector_of_service(service: Service) -> LabelMatcher:
-    """A service without a selector, or with a name outside, selects nobody: others write its endpoints."""
+    """A service without a selector, or of type ExternalName, selects nothing: others write its endpoints."""
     selector = service.spec.selector
     if selector is None or service.spec.type == EXTERNAL_NAME:
         return NOTHING
@@ -44,7 +45,7 @@ def is_headless(service: Service) -> bool:
 
 
 def has_address(pod: Pod) -> bool:
-    """Whether the pod can be an endpoint at all."""
+    """Whether a pod can be an endpoint."""
     return bool(pod.status.pod_ips) and not is_finished(pod)
 
 
@@ -54,7 +55,7 @@ def addresses_of(pod: Pod, family: str) -> tuple[str, ...]:
 
 
 def family_of(address: str) -> str:
-    """Anything that is not of the sixth version is taken for the fourth, as kube-controller-manager does."""
+    """The IP family of an address. Invalid addresses count as IPv4, as in kube-controller-manager."""
     if ":" not in address:
         return IPV4
     try:
@@ -64,7 +65,7 @@ def family_of(address: str) -> str:
 
 
 def families_of(service: Service) -> tuple[str, ...]:
-    """The families in which a service is reached."""
+    """The IP families of a service."""
     families = tuple(dict.fromkeys(family for family in service.spec.ip_families if family in (IPV4, IPV6)))
     if families:
         return families
@@ -72,7 +73,7 @@ def families_of(service: Service) -> tuple[str, ...]:
 
 
 def ports_of(service: Service, pod: Pod) -> tuple[EndpointPort, ...]:
-    """The service's ports as the pod has them."""
+    """The ports of a service with the numbers of a pod."""
     found = ((port, port_number(pod, port)) for port in service.spec.ports)
     return tuple(
         EndpointPort(name=port.name, protocol=port.protocol, port=number, app_protocol=port.app_protocol)
@@ -82,7 +83,7 @@ def ports_of(service: Service, pod: Pod) -> tuple[EndpointPort, ...]:
 
 
 def port_number(pod: Pod, port: ServicePort) -> int | None:
-    """The number behind a port of a service; None if the pod has no port of that name."""
+    """The number of a service port in a pod. None if the pod has no port of that name."""
     if isinstance(port.target_port, int):
         return port.target_port
     for container in _containers_with_ports(pod):
@@ -98,13 +99,13 @@ def _containers_with_ports(pod: Pod) -> Iterable[Container]:
 
 
 def hostname_of(pod: Pod, service: Service) -> str | None:
-    """The name under which the pod is known in the service's domain, if it asked for one."""
+    """The host name of the pod in the domain of the service, if it has one."""
     is_in_domain = pod.spec.hostname and pod.spec.subdomain == service.metadata.name
     return pod.spec.hostname if is_in_domain else None
 
 
 def is_endpoint_changed(old: Pod, new: Pod) -> bool:
-    """Whether an update of a pod can change an endpoint, apart from the question whose endpoint it is."""
+    """Whether an update of a pod changes the endpoint itself."""
     return (
         old.metadata.deletion_timestamp != new.metadata.deletion_timestamp
         or old.status.pod_ips != new.status.pod_ips
@@ -113,7 +114,7 @@ def is_endpoint_changed(old: Pod, new: Pod) -> bool:
 
 
 def is_membership_changed(old: Pod, new: Pod) -> bool:
-    """Whether an update of a pod can change whose endpoint it is, or under which name."""
+    """Whether an update of a pod changes which services it belongs to, or its host name."""
     return (
         old.metadata.labels != new.metadata.labels
         or old.spec.hostname != new.spec.hostname
@@ -122,13 +123,13 @@ def is_membership_changed(old: Pod, new: Pod) -> bool:
 
 
 class TriggerTimes:
-    """When did the change happen that is told now? The earliest change that was not told yet."""
+    """Computes the annotation `last-change-trigger-time`: the earliest change that was not reported yet."""
 
     def __init__(self) -> None:
         self._reported: dict[str, tuple[str, Mapping[str, str]]] = {}
 
     def observe(self, service: Service, pods: Iterable[Pod]) -> str:
-        """The time of the earliest new change, of the service or of a pod; empty if there is none."""
+        """The time of the earliest new change of the service or a pod. Empty if there is none."""
         service_before, pods_before = self._reported.get(service.key, ("", {}))
         changes: list[str] = []
         pod_times: dict[str, str] = {}
@@ -151,14 +152,14 @@ class TriggerTimes:
 
 
 class ServicePods:
-    """For one controller, into whose queue it puts the keys of services. `batch_s` is how long changes are gathered."""
+    """Enqueues services for one controller. `batch_s` is the batch period of pod events."""
 
     def __init__(self, context: ControllerContext, name: str, queue: WorkQueue[str], batch_s: float) -> None:
         self._queue = queue
         self._batch_s = batch_s
         services, pods = context.informers.informer(Service), context.informers.informer(Pod)
         self._services, self._pods = services.lister, pods.lister
-        self._groups = pod_groups(pods)
+        self._groups = context.pod_groups()
         self._selectors = SelectorIndex(name, services, selector_of_service)
         self._trigger_times = TriggerTimes()
         self._sizes: dict[str, int] = {}
@@ -179,7 +180,7 @@ class ServicePods:
         return self._services.by_key(key)
 
     def read(self, service: Service) -> tuple[list[Pod], str]:
-        """The pods of a service, and the time of the change that made us read; empty if nobody knows it."""
+        """The pods of a service, and the time of the change that caused the sync (empty if unknown)."""
         namespace = service.metadata.namespace
         groups = self._groups.selected(namespace, selector_of_service(service))
         named = (self._pods.get(namespace, name) for group in groups for name in group.names)
@@ -188,7 +189,7 @@ class ServicePods:
         return pods, self._trigger_times.observe(service, pods)
 
     def forget(self, key: str) -> None:
-        """The service is gone."""
+        """Drop the state of a deleted service."""
         self._trigger_times.forget(key)
         self._sizes.pop(key, None)
 

@@ -1,10 +1,9 @@
-"""The endpoint slice controller: keeps the slices of services that have a selector.
+"""The EndpointSlice controller writes the slices of services with a selector.
 
-Comes in   services, pods, nodes and slices, from informers
-Goes out   slices created, updated, deleted
+Inputs: services, pods, nodes and slices, from informers. Outputs: slices created, updated and deleted.
 
- 1. Nothing is decided from slices that are older than our own writes: what was written is awaited first.
- 2. Slices go with their service by the garbage collector: they are owned.
+1. A service is not synced before the informer shows the controller's own writes.
+2. The garbage collector deletes the slices of a deleted service, which owns them.
 """
 
 from __future__ import annotations
@@ -19,27 +18,20 @@ from mooring.api.views.endpoints import EndpointSlice
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Service
+from mooring.api.well_known import ENDPOINT_SLICE_MANAGED_BY_LABEL, SERVICE_NAME_LABEL, ZONE
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Later, Outcome
 from mooring.controllers.documents import is_namespace_terminating
 from mooring.controllers.endpoint.service_pods import ServicePods, families_of, selector_of_service
-from mooring.controllers.endpoint.slices_plan import (
-    MANAGED_BY_LABEL,
-    MANAGER,
-    SERVICE_NAME_LABEL,
-    SliceChanges,
-    plan_slices,
-    slice_document,
-)
+from mooring.controllers.endpoint.slices_plan import MANAGER, SliceChanges, plan_slices, slice_document
 
 BY_SERVICE = "slices of a service"
-ZONE_LABEL = "topology.kubernetes.io/zone"
 
 FOREIGN_CHANGE_S = 1.0
-"""How long to wait after somebody else changed a slice: he may not be done."""
+"""Delay after another client changed a slice: it may write more."""
 STALE_S = 0.05
 EXPECTED_S_MAX = 30.0
-"""How long a write may take to come back; a lost event must not stop a service for ever."""
+"""How long a write may be missing in the informer. A lost event must not block a service forever."""
 
 _GONE = -1
 
@@ -65,7 +57,7 @@ class EndpointSliceController(Controller):
         self._slices = informers.informer(EndpointSlice)
         self._slices.add_index(BY_SERVICE, _service_of)
         self._written: dict[str, dict[str, _Written]] = {}
-        """By service and slice: what we wrote, as far as the informer has not shown it."""
+        """Versions that were written and that the informer does not show yet, by service and slice."""
         self._slices.add_handler(
             self.name,
             on_add=lambda each, is_initial: self._on_slice(each),
@@ -73,7 +65,7 @@ class EndpointSliceController(Controller):
             on_delete=self._on_slice_deleted,
         )
 
-    # ------------------------------------------------------------------------------------------- one service
+    # ------------------------------------------------------------------------------------------------- sync
 
     async def sync(self, key: str) -> Outcome:
         service = self._service_pods.service(key)
@@ -104,7 +96,7 @@ class EndpointSliceController(Controller):
     async def _write_families(
         self, service: Service, pods: Sequence[Pod], slices: Sequence[EndpointSlice], trigger_time: str
     ) -> list[str]:
-        """What went wrong with single pods. Raises `ClientError`."""
+        """Write the slices of all IP families. Returns errors of single pods. Raises `ClientError`."""
         errors: list[str] = []
         families = families_of(service)
         for family in families:
@@ -148,15 +140,15 @@ class EndpointSliceController(Controller):
 
     def _zone_of_node(self, name: str) -> str | None:
         node = self._nodes.get("", name)
-        return node.metadata.labels.get(ZONE_LABEL, "") if node is not None else None
+        return node.metadata.labels.get(ZONE, "") if node is not None else None
 
-    # ------------------------------------------------------------------------------------ what we wrote ourselves
+    # ------------------------------------------------------------------------------------------- own writes
 
     def _expect(self, service_key: str, written: EndpointSlice) -> None:
         self._written.setdefault(service_key, {})[written.key] = _Written(_version(written), self.clock.now_s())
 
     def _is_stale(self, service_key: str) -> bool:
-        """Whether the informer does not show yet what we wrote."""
+        """Whether the informer does not show all writes of this controller."""
         expected = self._written.get(service_key)
         if not expected:
             return False
@@ -173,7 +165,7 @@ class EndpointSliceController(Controller):
         self._service_pods.forget(service_key)
         self._written.pop(service_key, None)
 
-    # ------------------------------------------------------------------------------------------ what is heard
+    # ----------------------------------------------------------------------------------------------- events
 
     def _on_slice(self, each: EndpointSlice) -> None:
         if not _is_managed(each):
@@ -202,7 +194,7 @@ class EndpointSliceController(Controller):
 
 
 def _is_managed(each: EndpointSlice) -> bool:
-    return each.metadata.labels.get(MANAGED_BY_LABEL) == MANAGER
+    return each.metadata.labels.get(ENDPOINT_SLICE_MANAGED_BY_LABEL) == MANAGER
 
 
 def _service_of(each: EndpointSlice) -> Iterable[str]:

@@ -1,12 +1,12 @@
-"""How the endpoints of a service lie in slices: which slices to write, so that few have to be.
+"""Distribution of the endpoints of a service over slices, with few writes. No I/O.
 
-Comes in   a service, its pods, its slices of one address family, the zones of nodes
-Goes out   slices to create, to update, to delete
+Inputs: a service, its pods, its slices of one IP family, the zones of nodes. Outputs: slices to create, update and
+delete.
 
- 1. A slice holds endpoints with the same ports, at most `limit` of them.
- 2. Every change of a slice is sent to every node. So an endpoint stays where it is; new ones fill first the slices that
-    are written anyway, then one that has room for all of them, then new slices. Slices are never packed closer.
- 3. A service without endpoints has one empty slice in each family: nobody shall think that it was forgotten.
+1. A slice has endpoints with the same ports, at most `limit`.
+2. Every change of a slice is sent to every node, so endpoints stay in their slice. New ones fill the slices that
+   are written anyway, then one with room for all of them, then new slices. Slices are not compacted.
+3. A service without endpoints has one empty slice per IP family.
 """
 
 from __future__ import annotations
@@ -30,22 +30,18 @@ from mooring.api.views.endpoints import (
 from mooring.api.views.meta import ObjectReference
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Service
-from mooring.controllers.documents import document_of, owner_reference
-from mooring.controllers.endpoint.service_pods import (
-    HEADLESS_LABEL,
-    TRIGGER_TIME,
-    addresses_of,
-    has_address,
-    hostname_of,
-    is_headless,
-    ports_of,
+from mooring.api.well_known import (
+    ENDPOINT_SLICE_MANAGED_BY_LABEL,
+    ENDPOINTS_TRIGGER_TIME,
+    HEADLESS_SERVICE_LABEL,
+    SERVICE_NAME_LABEL,
 )
+from mooring.controllers.documents import document_of, owner_reference
+from mooring.controllers.endpoint.service_pods import addresses_of, has_address, hostname_of, is_headless, ports_of
 from mooring.controllers.pods import is_ready
 
-SERVICE_NAME_LABEL = "kubernetes.io/service-name"
-MANAGED_BY_LABEL = "endpointslice.kubernetes.io/managed-by"
 MANAGER = "endpointslice-controller.k8s.io"
-_OWN_LABELS = (SERVICE_NAME_LABEL, MANAGED_BY_LABEL, HEADLESS_LABEL)
+_OWN_LABELS = (SERVICE_NAME_LABEL, ENDPOINT_SLICE_MANAGED_BY_LABEL, HEADLESS_SERVICE_LABEL)
 
 _CLOSE = ("PreferClose", "PreferSameZone", "PreferSameNode")
 _TOPOLOGY_ANNOTATIONS = ("service.kubernetes.io/topology-aware-hints", "service.kubernetes.io/topology-mode")
@@ -56,7 +52,7 @@ EndpointKey: TypeAlias = tuple[tuple[str, ...], str | None, str, str]
 
 @dataclass(slots=True)
 class Draft:
-    """A slice as it shall be: one that exists, or a new one."""
+    """The desired content of a slice, existing or new."""
 
     ports: Ports
     endpoints: list[Endpoint]
@@ -79,7 +75,7 @@ def plan_slices(
     zone_of_node: Callable[[str], str | None],
     limit: int,
 ) -> SliceChanges:
-    """`slices` are those of the family. `zone_of_node` answers None if there is no such node, "" if it has no zone."""
+    """`slices` have the IP family. `zone_of_node` gives None for an unknown node, "" for a node without a zone."""
     changes = SliceChanges()
     own = [each for each in slices if is_owned_by(each, service)]
     changes.to_delete += [each for each in slices if each not in own]
@@ -104,7 +100,7 @@ def _wanted_endpoints(
     zone_of_node: Callable[[str], str | None],
     changes: SliceChanges,
 ) -> dict[object, tuple[Ports, dict[EndpointKey, Endpoint]]]:
-    """By ports; and then by what makes an endpoint the same."""
+    """The desired endpoints by ports, then by key."""
     wanted: dict[object, tuple[Ports, dict[EndpointKey, Endpoint]]] = {}
     for pod in pods:
         if not has_address(pod):
@@ -141,7 +137,7 @@ def endpoint_of(pod: Pod, service: Service, family: str, zone: str | None) -> En
 
 
 def _hints(service: Service, zone: str | None, node_name: str | None) -> EndpointHints | None:
-    """Whom the endpoint should serve, if the service prefers what is close."""
+    """The hints of an endpoint, if the service prefers close endpoints."""
     preference = service.spec.traffic_distribution
     if preference not in _CLOSE or _wants_topology_hints(service):
         return None
@@ -166,7 +162,7 @@ def _plan_ports(
     limit: int,
     changes: SliceChanges,
 ) -> None:
-    """Endpoints with the same ports. Empties `wanted`."""
+    """Plan the endpoints with the same ports. Empties `wanted`."""
     to_update: list[Draft] = []
     unchanged: list[EndpointSlice] = []
     for each in slices:
@@ -194,7 +190,7 @@ def _plan_ports(
 
 
 def _kept_endpoints(each: EndpointSlice, wanted: dict[EndpointKey, Endpoint]) -> tuple[list[Endpoint], bool]:
-    """What stays of a slice, as it shall be, and whether that is a change. Takes it out of `wanted`."""
+    """The endpoints that stay in a slice, and whether the slice changes. Removes them from `wanted`."""
     kept: list[Endpoint] = []
     is_changed = False
     for endpoint in each.endpoints:
@@ -214,13 +210,13 @@ def _fill(draft: Draft, left: list[Endpoint], limit: int) -> None:
 
 
 def _slice_with_room(slices: Sequence[EndpointSlice], count: int, limit: int) -> EndpointSlice | None:
-    """The slice that is fullest once so many were added."""
+    """The fullest slice that has room for `count` more endpoints."""
     fitting = [each for each in slices if 0 <= limit - count - len(each.endpoints) < limit]
     return max(fitting, key=lambda each: len(each.endpoints), default=None)
 
 
 def _rename_instead_of_replacing(service: Service, changes: SliceChanges) -> None:
-    """A slice that would be deleted becomes one that would be created."""
+    """Reuse slices to be deleted for slices to be created."""
     for gone in [each for each in changes.to_delete if is_owned_by(each, service)]:
         if not changes.to_create:
             return
@@ -230,11 +226,11 @@ def _rename_instead_of_replacing(service: Service, changes: SliceChanges) -> Non
         changes.to_delete.remove(gone)
 
 
-# --- documents --------------------------------------------------------------------------------------------------
+# --- documents -----------------------------------------------------------------------------------------------
 
 
 def slice_document(draft: Draft, service: Service, family: str, trigger_time: str) -> Document:
-    """The whole object of a draft."""
+    """The object of a draft."""
     if draft.existing is not None:
         document = document_of(draft.existing)
     else:
@@ -245,9 +241,9 @@ def slice_document(draft: Draft, service: Service, family: str, trigger_time: st
     document["endpoints"] = [msgspec.to_builtins(endpoint) for endpoint in draft.endpoints]
     document["metadata"]["labels"] = labels_of_slice(service)
     annotations = {**(document["metadata"].get("annotations") or {})}
-    annotations.pop(TRIGGER_TIME, None)
+    annotations.pop(ENDPOINTS_TRIGGER_TIME, None)
     if trigger_time:
-        annotations[TRIGGER_TIME] = trigger_time
+        annotations[ENDPOINTS_TRIGGER_TIME] = trigger_time
     document["metadata"]["annotations"] = annotations
     return document
 
@@ -255,9 +251,9 @@ def slice_document(draft: Draft, service: Service, family: str, trigger_time: st
 def labels_of_slice(service: Service) -> dict[str, str]:
     labels = _service_labels(service.metadata.labels)
     if is_headless(service):
-        labels[HEADLESS_LABEL] = ""
+        labels[HEADLESS_SERVICE_LABEL] = ""
     labels[SERVICE_NAME_LABEL] = service.metadata.name
-    labels[MANAGED_BY_LABEL] = MANAGER
+    labels[ENDPOINT_SLICE_MANAGED_BY_LABEL] = MANAGER
     return labels
 
 
@@ -294,7 +290,7 @@ def _endpoint_key(endpoint: Endpoint) -> EndpointKey:
 
 
 def _is_same(one: Endpoint, other: Endpoint) -> bool:
-    """Beyond what makes it the same endpoint."""
+    """Whether two endpoints with the same key are equal."""
     return (
         one.conditions == other.conditions
         and one.node_name == other.node_name

@@ -1,19 +1,23 @@
-"""The garbage collector: objects whose owners are all gone go too.
+"""The garbage collector deletes objects whose owners are all gone.
 
-Comes in   metadata of all objects of all kinds, from informers
-Goes out   deletions; references and finalizers taken away; events
+Inputs: metadata of all objects of all kinds, from informers. Outputs: deletions; references and finalizers removed;
+events.
 
-    informers ──> ownership graph ──┬──> to delete: look up the object and its owners, and decide
-                                    └──> to orphan: free the dependents, then let the owner go
+    informers ──> ownership graph ──┬──> to delete: read the object and its owners, and decide
+                                    └──> to orphan: remove references from dependents, then the finalizer
 
-    owners of the object                            what is done about it
-    one exists, others are gone or wait             references to the others are taken away
-    none exists, one waits for its dependents       it is deleted in the foreground if it has dependents itself
-    none exists                                     it is deleted, in the background unless its finalizers say otherwise
+    owners of the object                            action
+    one exists, others are gone or waiting          remove the references to the others
+    none exists, one waits for its dependents       delete in the foreground if it has dependents itself
+    none exists                                     delete, in the background unless its finalizers say otherwise
 
- 1. Nothing is deleted on the word of the graph alone, which may be late: the object and its owners are asked for first.
- 2. Events own nothing and are owned by nobody: they are not watched.
- 3. A custom kind is watched from the moment it is served until it is not any more.
+1. The graph may be stale, so the object and its owners are read from the API before a deletion.
+2. Events own nothing and have no owners. They are not watched.
+3. A custom kind is watched while it is served.
+4. A deletion carries uid and resourceVersion, so that an object with another owner by now is not deleted. If other
+   fields changed, it is deleted without the version: an object that changes all the time must not live forever.
+5. References are removed by strategic merge patches. Custom kinds do not support them; there a merge patch replaces
+   the list, with a resourceVersion.
 """
 
 from __future__ import annotations
@@ -30,6 +34,7 @@ from mooring.api.document import Document
 from mooring.api.kinds import CORE_EVENT, EVENT, Kind
 from mooring.api.views.definitions import CustomResourceDefinition
 from mooring.api.views.meta import ApiObject, ObjectMeta, ObjectReference, OwnerReference
+from mooring.api.well_known import FOREGROUND_FINALIZER, ORPHAN_FINALIZER
 from mooring.client.cache.informer import Informer
 from mooring.client.cache.reflector import Reflector
 from mooring.client.errors import ClientError, ConflictError, NotFoundError, StatusError
@@ -37,14 +42,7 @@ from mooring.client.interface import Client, Deletion, PatchForm, Propagation
 from mooring.client.workers import run_workers
 from mooring.client.workqueue import WorkQueue
 from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Outcome
-from mooring.controllers.garbagecollector.graph import (
-    FOREGROUND,
-    ORPHAN,
-    GraphNode,
-    Identity,
-    OwnershipGraph,
-    reference_identity,
-)
+from mooring.controllers.garbagecollector.graph import GraphNode, Identity, OwnershipGraph, reference_identity
 from mooring.controllers.served_kinds import ServedKinds
 from mooring.kit.clock import Clock
 from mooring.kit.tasks import TaskGroup, run_bounded
@@ -60,15 +58,15 @@ logger = logging.getLogger(__name__)
 
 
 class UnknownKind(Exception):
-    """A kind that is not served, or not yet."""
+    """The kind is not served."""
 
 
 class InvalidOwnerReference(Exception):
-    """An object of the cluster names an owner in a namespace: nobody can say in which."""
+    """A cluster-scoped object names a namespaced owner. Its namespace is unknown."""
 
 
 class GarbageClient:
-    """Asks for one collector."""
+    """Requests of the garbage collector."""
 
     def __init__(self, client: Client, clock: Clock, kinds: ServedKinds) -> None:
         self._client = client
@@ -76,14 +74,14 @@ class GarbageClient:
         self._kinds = kinds
 
     def locate(self, identity: Identity) -> tuple[Kind, str, str]:
-        """Kind, namespace and name, as requests need them. Raises `UnknownKind`, `InvalidOwnerReference`."""
+        """Kind, namespace and name for requests. Raises `UnknownKind`, `InvalidOwnerReference`."""
         kind = self._kinds.find(identity.api_version, identity.kind)
         if kind is None:
             raise UnknownKind(f"unable to get REST mapping for {identity.api_version}/{identity.kind}.")
         if not kind.is_namespaced:
             return kind, "", identity.name
         if not identity.namespace:
-            raise InvalidOwnerReference(f"{identity} is in a namespace, and whoever refers to it is not")
+            raise InvalidOwnerReference(f"{identity} is namespaced, but the object that refers to it is cluster-scoped")
         return kind, identity.namespace, identity.name
 
     async def metadata(self, identity: Identity) -> ObjectMeta:
@@ -101,7 +99,7 @@ class GarbageClient:
             await self._client.delete(*locate, Deletion(uid=identity.uid, propagation=propagation))
 
     async def remove_owners(self, identity: Identity, owner_uids: Collection[str]) -> None:
-        """Take the references to these owners away. No reference to them is no error."""
+        """Remove the references to owners. Missing references are no error."""
         removed = [{"$patch": "delete", "uid": uid} for uid in owner_uids]
         if await self._patched(identity, removed):
             return
@@ -110,7 +108,7 @@ class GarbageClient:
         await self._replace_references(identity, metadata, left)
 
     async def unblock_owners(self, identity: Identity) -> None:
-        """Let its owners go without waiting for it."""
+        """Set blockOwnerDeletion to false in all references."""
         metadata, references = await self._references(identity)
         blocking = [
             {**reference, "blockOwnerDeletion": False}
@@ -122,7 +120,7 @@ class GarbageClient:
             await self._replace_references(identity, metadata, unblocked)
 
     async def remove_finalizer(self, identity: Identity, finalizer: str) -> None:
-        """Raises `ConflictError` if somebody was faster again and again."""
+        """Remove a finalizer. Raises `ConflictError` after several conflicts."""
         locate = self.locate(identity)
         retry_s = FINALIZER_RETRY_S
         for left in reversed(range(FINALIZER_TRIES_MAX)):
@@ -143,7 +141,7 @@ class GarbageClient:
             retry_s *= FINALIZER_RETRY_FACTOR
 
     async def _patched(self, identity: Identity, references: list[Document]) -> bool:
-        """Whether the kind takes strategic merge patches."""
+        """Patch references with a strategic merge patch. Returns False if the kind does not support it."""
         kind, namespace, name = self.locate(identity)
         if not self._kinds.is_built_in(kind):
             return False
@@ -199,12 +197,12 @@ class GarbageCollectorController(Controller):
         self._to_orphan.shut_down()
 
     async def sync(self, key: str) -> Outcome:
-        return DONE  # it has queues of nodes, not of keys
+        return DONE  # the queues contain graph nodes instead of keys
 
     def statistics(self) -> dict[str, float]:
         return {"graph_size": len(self._graph), "custom_kinds": len(self._custom_watches)}
 
-    # ------------------------------------------------------------------------------------- watching all kinds
+    # -------------------------------------------------------------------------------------------- informers
 
     def _follow(self, kind: Kind, informer: Informer[ApiObject]) -> None:
         def on_add(view: ApiObject, is_initial: bool) -> None:
@@ -241,7 +239,7 @@ class GarbageCollectorController(Controller):
         reflector = Reflector(self.client, kind, ApiObject, informer, clock=self.clock, entropy=entropy)
         return group.start_background(reflector.run(), name=f"garbage of {kind.resource}")
 
-    # ------------------------------------------------------------------------------ what the graph finds out
+    # ------------------------------------------------------------------------------- decisions of the graph
 
     def attempt_to_delete(self, node: GraphNode) -> None:
         self._to_delete.add(node)
@@ -260,7 +258,7 @@ class GarbageCollectorController(Controller):
         message = f'ownerRef {owner} does not exist in namespace "{own.namespace}"'
         self._recorder.event(reference, "Warning", "OwnerRefInvalidNamespace", message)
 
-    # ------------------------------------------------------------------------------------------------ deleting
+    # --------------------------------------------------------------------------------------------- deleting
 
     async def _delete_and_yield(self, node: GraphNode) -> Outcome:
         outcome = await self._delete(node)
@@ -269,24 +267,24 @@ class GarbageCollectorController(Controller):
 
     async def _delete(self, node: GraphNode) -> Outcome:
         if node.is_virtual and self._graph.get(node.identity.uid) is not node:
-            return DONE  # it was observed, or is gone from the graph
+            return DONE  # it was observed, or removed from the graph
         if node.is_being_deleted and not node.is_deleting_dependents:
-            return DONE  # its dependents are looked at when it is gone
+            return DONE  # its dependents are checked after its deletion
         try:
             await self._delete_if_unowned(node)
         except NotFoundError:
             self._graph.forget_absent(node.identity)
             return DONE
         except InvalidOwnerReference as error:
-            logger.info("%s stays: %s", node.identity, error)
+            logger.info("%s is not deleted: %s", node.identity, error)
             return DONE
         except (ClientError, UnknownKind) as error:
             return Failed(str(error))
-        # A virtual node whose object came and went unseen would never be told as gone.
+        # If the object was created and deleted unobserved, no event would remove its virtual node.
         return Failed("it has not been observed yet") if node.is_virtual else DONE
 
     async def _delete_if_unowned(self, node: GraphNode) -> None:
-        """Raises `NotFoundError` if the object is not there (any more)."""
+        """Raises `NotFoundError` if the object does not exist."""
         latest = await self._garbage.metadata(node.identity)
         if latest.uid != node.identity.uid:
             raise NotFoundError(f"{node.identity} is another one by now")
@@ -301,7 +299,7 @@ class GarbageCollectorController(Controller):
                 await self._garbage.remove_owners(node.identity, [owner.uid for owner in (*dangling, *waiting)])
         elif waiting and node.dependents:
             if any(dependent.is_deleting_dependents for dependent in node.dependents):
-                # It may be a circle, in which everybody would wait for the next.
+                # This may be a cycle in which each object waits for the next.
                 await self._garbage.unblock_owners(node.identity)
                 latest = await self._garbage.metadata(node.identity)
             await self._garbage.delete(node.identity, latest, Propagation.FOREGROUND)
@@ -311,7 +309,7 @@ class GarbageCollectorController(Controller):
     async def _finish_foreground_deletion(self, node: GraphNode) -> None:
         blocking = node.blocking_dependents()
         if not blocking:
-            await self._garbage.remove_finalizer(node.identity, FOREGROUND)
+            await self._garbage.remove_finalizer(node.identity, FOREGROUND_FINALIZER)
         for dependent in blocking:
             if not dependent.is_deleting_dependents:
                 self._to_delete.add(dependent)
@@ -319,13 +317,13 @@ class GarbageCollectorController(Controller):
     async def _sorted_owners(
         self, node: GraphNode, latest: ObjectMeta
     ) -> tuple[list[OwnerReference], list[OwnerReference], list[OwnerReference]]:
-        """Owners that exist, that are gone, and that wait for their dependents to go."""
+        """Owners that exist, that are gone, and that wait for the deletion of their dependents."""
         solid, dangling, waiting = [], [], []
         for reference in latest.owner_references:
             owner = await self._owner(node, reference)
             if owner is None:
                 dangling.append(reference)
-            elif owner.deletion_timestamp is not None and FOREGROUND in owner.finalizers:
+            elif owner.deletion_timestamp is not None and FOREGROUND_FINALIZER in owner.finalizers:
                 waiting.append(reference)
             else:
                 solid.append(reference)
@@ -346,7 +344,7 @@ class GarbageCollectorController(Controller):
             return None
         return owner
 
-    # ----------------------------------------------------------------------------------------------- orphaning
+    # -------------------------------------------------------------------------------------------- orphaning
 
     async def _orphan(self, node: GraphNode) -> Outcome:
         errors = await run_bounded(
@@ -359,7 +357,7 @@ class GarbageCollectorController(Controller):
         if failed:
             return Failed(str(failed[0]))
         try:
-            await self._garbage.remove_finalizer(node.identity, ORPHAN)
+            await self._garbage.remove_finalizer(node.identity, ORPHAN_FINALIZER)
         except (ClientError, UnknownKind, InvalidOwnerReference) as error:
             return Failed(str(error))
         return DONE
@@ -379,7 +377,7 @@ def _identity(kind: Kind, metadata: ObjectMeta) -> Identity:
 
 
 def _propagation(metadata: ObjectMeta) -> Propagation:
-    """As its own finalizers say, whoever set them."""
-    if ORPHAN in metadata.finalizers:
+    """The deletion propagation that the finalizers of an object ask for."""
+    if ORPHAN_FINALIZER in metadata.finalizers:
         return Propagation.ORPHAN
-    return Propagation.FOREGROUND if FOREGROUND in metadata.finalizers else Propagation.BACKGROUND
+    return Propagation.FOREGROUND if FOREGROUND_FINALIZER in metadata.finalizers else Propagation.BACKGROUND

@@ -1,16 +1,14 @@
-"""The ownership graph: who owns whom, as far as it is known.
+"""The ownership graph of all objects. No I/O.
 
-Comes in   metadata of objects of all kinds, as they come, change and go (`observe`, `forget`)
-Goes out   to a `Collector`: nodes whose owners have to be checked, nodes whose dependents have to be orphaned
+Inputs: metadata of objects (`observe`, `forget`). Outputs: to a `Collector`, nodes whose owners have to be checked
+and nodes whose dependents have to be orphaned.
 
- 1. An owner that nobody has seen yet is a *virtual* node, known only by the references to it. It is checked against
-    the API: either it is observed soon, or it turns out to be absent.
- 2. When a node goes, its dependents are checked, and owners that wait for their dependents (foreground).
- 3. A dependent may refer to its owner by a name, kind or namespace that is not the owner's: uids are what connects
-    nodes, but whether an owner is absent is asked by what the reference matches.
- 4. Being deleted is a way of no return.
-
-The graph asks nobody and waits for nothing; it is changed in the order in which the informers speak.
+1. An owner that was not observed is a *virtual* node, known by references only. It is checked in the API: either it
+   is observed soon, or it is absent.
+2. When a node is gone, its dependents are checked, and owners that wait for their dependents (foreground deletion).
+3. A dependent may refer to its owner by a wrong name, kind or namespace. Uids connect nodes, but whether an owner
+   is absent is checked by what the reference says.
+4. A deletion is never undone.
 """
 
 from __future__ import annotations
@@ -19,15 +17,14 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 from mooring.api.views.meta import ObjectMeta, OwnerReference
+from mooring.api.well_known import FOREGROUND_FINALIZER, ORPHAN_FINALIZER
 
-ORPHAN = "orphan"
-FOREGROUND = "foregroundDeletion"
 ABSENT_MAX = 500
-"""How many absent owners are remembered."""
+"""Maximum number of cached absent owners."""
 
 
 class Identity(NamedTuple):
-    """Which object. The order of the fields is the order in which identities are tried."""
+    """Identifies an object. Identities are tried in the order of their fields."""
 
     kind: str
     api_version: str
@@ -40,7 +37,7 @@ class Identity(NamedTuple):
 
 
 class GraphNode:
-    """One object."""
+    """An object in the graph."""
 
     __slots__ = ("dependents", "identity", "is_being_deleted", "is_deleting_dependents", "is_virtual", "owners")
 
@@ -52,7 +49,7 @@ class GraphNode:
         self.dependents: dict[GraphNode, None] = {}
         self.is_being_deleted = False
         self.is_deleting_dependents = False
-        """It waits for those dependents that block its deletion."""
+        """Whether it waits for the dependents that block its deletion."""
         self.is_virtual = is_virtual
 
     def blocking_dependents(self) -> list[GraphNode]:
@@ -64,7 +61,7 @@ class GraphNode:
         ]
 
     def replaced_by(self, identity: Identity) -> GraphNode:
-        """The same node under another identity."""
+        """A copy of the node with another identity."""
         node = GraphNode(identity, self.owners, is_virtual=self.is_virtual)
         node.dependents = dict(self.dependents)
         node.is_being_deleted = self.is_being_deleted
@@ -73,25 +70,25 @@ class GraphNode:
 
 
 class Collector(Protocol):
-    """Who does what the graph finds out."""
+    """Executes what the graph decides."""
 
     def attempt_to_delete(self, node: GraphNode) -> None:
-        """Check whether its owners are gone, and delete it if so."""
+        """Check the owners of a node, and delete it if they are gone."""
         ...
 
     def attempt_to_delete_later(self, node: GraphNode) -> None: ...
 
     def attempt_to_orphan(self, node: GraphNode) -> None:
-        """Take the references to it out of its dependents, and let it go."""
+        """Remove the references to a node from its dependents, then delete it."""
         ...
 
     def report_other_namespace(self, node: GraphNode, owner: Identity) -> None:
-        """It names an owner of another namespace, which is nobody."""
+        """Report that a node names an owner in another namespace, which is invalid."""
         ...
 
 
 class AbsentOwners:
-    """Owners that the API does not know; the ones used longest ago are forgotten first."""
+    """An LRU cache of owners that the API does not have."""
 
     def __init__(self) -> None:
         self._known: dict[Identity, None] = {}
@@ -110,7 +107,7 @@ class AbsentOwners:
 
 
 class OwnershipGraph:
-    """All nodes by uid."""
+    """All nodes, by uid."""
 
     def __init__(self, collector: Collector) -> None:
         self._collector = collector
@@ -123,15 +120,15 @@ class OwnershipGraph:
     def get(self, uid: str) -> GraphNode | None:
         return self._nodes.get(uid)
 
-    # -------------------------------------------------------------------------------------- coming and changing
+    # ------------------------------------------------------------------------------------- observed objects
 
     def observe(self, identity: Identity, metadata: ObjectMeta, old: ObjectMeta | None) -> None:
-        """An object came (`old` is None) or changed."""
+        """An object was created (`old` is None) or updated."""
         node = self._nodes.get(identity.uid)
         if node is None:
             node = GraphNode(identity, metadata.owner_references)
             node.is_being_deleted = metadata.deletion_timestamp is not None
-            node.is_deleting_dependents = node.is_being_deleted and FOREGROUND in metadata.finalizers
+            node.is_deleting_dependents = node.is_being_deleted and FOREGROUND_FINALIZER in metadata.finalizers
             self._nodes[identity.uid] = node
             self._add_to_owners(node, node.owners)
         else:
@@ -170,9 +167,9 @@ class OwnershipGraph:
                 self._nodes[uid].dependents.pop(node, None)
 
     def _start_deletion(self, node: GraphNode, metadata: ObjectMeta, old: ObjectMeta | None) -> None:
-        if _starts_deletion_with(ORPHAN, metadata, old):
+        if _starts_deletion_with(ORPHAN_FINALIZER, metadata, old):
             self._collector.attempt_to_orphan(node)
-        elif _starts_deletion_with(FOREGROUND, metadata, old):
+        elif _starts_deletion_with(FOREGROUND_FINALIZER, metadata, old):
             node.is_deleting_dependents = True
             for dependent in node.dependents:
                 self._collector.attempt_to_delete(dependent)
@@ -194,7 +191,7 @@ class OwnershipGraph:
             self._collector.attempt_to_delete(node)
 
     def _may_mean_other_object(self, node: GraphNode, owner: OwnerReference, owner_node: GraphNode) -> bool:
-        """Whether the reference may mean somebody else than the node that has its uid."""
+        """Whether a reference may mean another object than the node with its uid."""
         namespace = owner_node.identity.namespace
         if namespace and namespace != node.identity.namespace:
             if not owner_node.is_virtual:
@@ -202,7 +199,7 @@ class OwnershipGraph:
             return True
         if not is_reference_to(owner, owner_node.identity):
             return True
-        # A virtual owner without a namespace may be one that only its first dependent took for a cluster's object.
+        # The first dependent of a virtual owner may have been wrong in treating the owner as cluster-scoped.
         return not namespace and bool(node.identity.namespace) and owner_node.is_virtual
 
     def _report(self, node: GraphNode, uid: str) -> None:
@@ -211,16 +208,16 @@ class OwnershipGraph:
                 self._collector.report_other_namespace(node, reference_identity(owner, node.identity.namespace))
                 return
 
-    # ------------------------------------------------------------------------------------------------ going
+    # -------------------------------------------------------------------------------------- deleted objects
 
     def forget(self, identity: Identity) -> None:
-        """An object is gone; an informer said so."""
+        """An informer reports that an object is gone."""
         node = self._nodes.get(identity.uid)
         if node is not None:
             self._remove(node, identity)
 
     def forget_absent(self, identity: Identity) -> None:
-        """The API does not know the object that was asked for under that identity."""
+        """The API does not have an object of that identity."""
         node = self._nodes.get(identity.uid)
         if node is None:
             return
@@ -262,7 +259,7 @@ class OwnershipGraph:
                 self._collector.attempt_to_delete(owner_node)
 
 
-# --- references and identities ------------------------------------------------------------------------------------
+# --- references and identities -------------------------------------------------------------------------------
 
 
 def reference_identity(owner: OwnerReference, namespace: str) -> Identity:
@@ -270,7 +267,7 @@ def reference_identity(owner: OwnerReference, namespace: str) -> Identity:
 
 
 def is_reference_to(owner: OwnerReference, identity: Identity) -> bool:
-    """Whether a reference matches what the object is, but for its namespace, which references do not say."""
+    """Whether a reference matches an object, apart from the namespace, which references do not have."""
     return (
         owner.uid == identity.uid
         and owner.name == identity.name
@@ -280,7 +277,7 @@ def is_reference_to(owner: OwnerReference, identity: Identity) -> bool:
 
 
 def _by_reference(dependents: Iterable[GraphNode], owner: Identity) -> tuple[list[GraphNode], list[GraphNode]]:
-    """Those that refer to the owner by that identity, and those that use its uid otherwise; some do both."""
+    """Dependents that refer to the owner by that identity, and those that refer to its uid otherwise. Some do both."""
     matching, others = [], []
     for dependent in dependents:
         if owner.namespace and owner.namespace != dependent.identity.namespace:
@@ -295,7 +292,7 @@ def _by_reference(dependents: Iterable[GraphNode], owner: Identity) -> tuple[lis
 
 
 def _other_identity(dependents: Iterable[GraphNode], absent: Identity) -> Identity | None:
-    """By which other identity dependents know the owner: the next one after the absent one, or the first."""
+    """Another identity by which dependents refer to the owner: the next one after the absent one, or the first."""
     found: dict[Identity, None] = {}
     for dependent in dependents:
         for owner in dependent.owners:
@@ -303,7 +300,7 @@ def _other_identity(dependents: Iterable[GraphNode], absent: Identity) -> Identi
                 continue
             identity = reference_identity(owner, dependent.identity.namespace)
             if not absent.namespace and (owner.api_version, owner.kind) == (absent.api_version, absent.kind):
-                identity = identity._replace(namespace="")  # the kind is one of the cluster's, as is now known
+                identity = identity._replace(namespace="")  # the kind is known to be cluster-scoped now
             if identity != absent:
                 found[identity] = None
     ordered = sorted(found)

@@ -1,43 +1,40 @@
-"""The Job controller: pods that run until enough of them have succeeded, or too many have failed.
+"""The Job controller runs pods until enough of them have succeeded or too many have failed.
 
-Comes in   Jobs and pods, from informers
-Goes out   pods created, deleted, adopted and released; the status of Jobs
+Inputs: Jobs and pods, from informers. Outputs: pods created, deleted, adopted and released; the status of Jobs.
 
- 1. What pods tell is gathered for `BATCH_S`: a Job of a thousand pods is not looked at a thousand times a second. A
-    change of the Job itself is looked state, at once.
- 2. Pods are created and deleted only when the informer shows what was asked for last (`expectations`), and a finalizer
-    that was taken away is not taken away, or counted, again (`_releasing`).
- 3. A Job is not looked at before the last write to its status was seen (`own_writes`): who was counted a moment ago has
-    failed_indexes its finalizer and is not in the old counts either, so that a pod too many would be made in its place.
- 4. The record of failures is kept in memory: after a restart of the controller the waiting begins anew.
+1. Pod events are batched for `BATCH_S`. A change of the Job's spec is synced at once.
+2. Pods are created and deleted only while the expectations are met. A finalizer that was removed is not removed or
+   counted again (`_releasing`).
+3. A Job is not synced before the informer shows the last write of its status. A pod that was just counted has lost
+   its finalizer and is not in the old counts, so an additional pod would be created.
+4. The record of failures is in memory: after a restart the backoff starts again.
 """
 
 from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from typing import ClassVar
 
 import msgspec
 
 from mooring.api.document import Document
 from mooring.api.errors import LabelSelectorError
 from mooring.api.kinds import JOB
-from mooring.api.labels import compile_selector
+from mooring.api.labels import LabelMatcher, compile_selector
 from mooring.api.ownership import controller_of
 from mooring.api.views.batch import Job, JobCondition
-from mooring.api.views.meta import OwnerReference
 from mooring.api.views.pod import Pod
-from mooring.client.cache.lister import BY_NAMESPACE, namespace_of
+from mooring.api.well_known import JOB_TRACKING_FINALIZER
 from mooring.client.errors import ClientError
 from mooring.client.workqueue import WorkQueue
-from mooring.controllers.adoption import AdoptionError, claim_objects
+from mooring.controllers.adoption import AdoptionError
 from mooring.controllers.conditions import finished_condition
-from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Later, Outcome
+from mooring.controllers.context import DONE, ControllerContext, Failed, Later, Outcome
 from mooring.controllers.documents import document_of
-from mooring.controllers.expectations import RESYNC_S, Expectations, WriteExpectations
+from mooring.controllers.expectations import RESYNC_S, WriteExpectations
 from mooring.controllers.job.failures import NO_FAILURES, FailureRecord, next_record
 from mooring.controllers.job.plan import (
-    TRACKING_FINALIZER,
     CreatePods,
     PodSummary,
     RemovePods,
@@ -51,8 +48,7 @@ from mooring.controllers.job.plan import (
 )
 from mooring.controllers.job.pods import JobPods, OrphanPodReleaser, is_managed_externally
 from mooring.controllers.job.status import Progress, finish, progress_document, progress_of, track
-from mooring.controllers.pod_control import PodControl
-from mooring.controllers.pods import BY_CONTROLLER, add_controller_index, orphan_key
+from mooring.controllers.owner_controller import PodOwnerController
 from mooring.kit.backoff import Backoff
 from mooring.kit.clock import format_rfc3339, parse_rfc3339
 from mooring.kit.tasks import TaskGroup
@@ -67,7 +63,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _SyncState:
-    """One look at one Job."""
+    """One sync of one Job."""
 
     summary: PodSummary
     progress: Progress
@@ -78,40 +74,29 @@ class _SyncState:
     is_changed: bool = False
 
 
-class JobController(Controller):
-    name = "job-controller"
+class JobController(PodOwnerController[Job]):
+    name: ClassVar[str] = "job-controller"
+    view = Job
 
     def __init__(self, context: ControllerContext) -> None:
         super().__init__(context)
         self.workers = context.settings.concurrent_job_syncs
         self.queue = WorkQueue(self.name, context.clock, context.entropy.fork("queue of jobs"), backoff=API_BACKOFF)
-        self._recorder = context.recorder(self.name)
         self._releasing: dict[str, set[str]] = {}
-        self._records: dict[str, FailureRecord] = {}
-        self._jobs = context.informers.informer(Job)
-        self._write_expectations = WriteExpectations(context.client, JOB, Job, self._jobs)
-        self._pods = context.informers.informer(Pod)
-        self._expectations = Expectations(context.clock, self._pods.has_seen)
-        pod_control = PodControl(context.client, self._recorder, context.clock)
-        self._job_pods = JobPods(context.client, pod_control, self._expectations)
+        """Uids of pods whose finalizer was removed and that the informer still shows with it, by key of the Job."""
+        self._failure_records: dict[str, FailureRecord] = {}
+        self._write_expectations = WriteExpectations(context.client, JOB, Job, self._owners)
+        self._job_pods = JobPods(context.client, self._pod_control, self._expectations)
         orphan_entropy = context.entropy.fork("queue of orphaned pods of jobs")
         self._orphans = OrphanPodReleaser(
             WorkQueue("job orphan pods", context.clock, orphan_entropy, backoff=API_BACKOFF),
-            self._jobs.lister,
+            self._owners.lister,
             self._pods.lister,
             self._job_pods,
         )
-        self._add_handlers()
 
-    def _add_handlers(self) -> None:
-        self._jobs.add_index(BY_NAMESPACE, namespace_of)
-        add_controller_index(self._pods)
-        self._jobs.add_handler(
-            self.name, on_add=self._on_job_added, on_update=self._on_job_updated, on_delete=self._on_job_deleted
-        )
-        self._pods.add_handler(
-            self.name, on_add=self._on_pod_added, on_update=self._on_pod_updated, on_delete=self._on_pod_deleted
-        )
+    def selector(self, owner: Job) -> LabelMatcher:
+        return compile_selector(owner.spec.selector)
 
     def start(self, group: TaskGroup) -> None:
         super().start(group)
@@ -121,17 +106,17 @@ class JobController(Controller):
         super().stop()
         self._orphans.stop()
 
-    # ---------------------------------------------------------------------------------------------- one key
+    # ------------------------------------------------------------------------------------------------- sync
 
     async def sync(self, key: str) -> Outcome:
-        job = self._jobs.lister.by_key(key)
+        job = self._owners.lister.by_key(key)
         if job is None:
             self._forget(key)
             return DONE
         if is_managed_externally(job):
             return DONE
         if finished_condition(job) is not None:
-            self._records.pop(key, None)
+            self._failure_records.pop(key, None)
             return DONE
         if job.spec.completion_mode not in (None, "NonIndexed", "Indexed"):
             message = "Skipped Job sync because completion mode is unknown"
@@ -146,7 +131,7 @@ class JobController(Controller):
         return Failed(str(failure)) if failure is not None else DONE
 
     async def _sync_job(self, key: str, job: Job) -> Exception | None:
-        """One round. Raises what stops it; returns what went wrong with pods, to be tried again."""
+        """Sync a Job. Raises errors that end the sync. Returns an error of pods, to be retried."""
         are_expectations_met = self._expectations.are_met(key)
         if not are_expectations_met:
             self.queue.add_after(key, RESYNC_S)
@@ -157,7 +142,7 @@ class JobController(Controller):
         if end is not None:
             deleted, ready, failure = await self._job_pods.delete_active(job, state.summary.active_pods)
             if deleted != state.summary.active or not are_expectations_met:
-                end = None  # some pods may not be known yet, so not all could be counted
+                end = None  # some pods may not be in the informer yet, so that not all were counted
             _subtract_deleted(state.summary, deleted, ready)
         else:
             self._enqueue_at_deadline(key, job, state)
@@ -172,17 +157,7 @@ class JobController(Controller):
         return failure
 
     async def _claim_pods(self, job: Job) -> list[Pod]:
-        selector = compile_selector(job.spec.selector)
-        uid = job.metadata.uid
-        orphans = self._pods.lister.by_index(BY_CONTROLLER, orphan_key(job.metadata.namespace))
-        candidates = [*self._pods.lister.by_index(BY_CONTROLLER, uid), *orphans]
-        pods = await claim_objects(
-            self.client,
-            job,
-            candidates,
-            lambda pod: selector.matches(pod.metadata.labels),
-            finalizers=(TRACKING_FINALIZER,),
-        )
+        pods = await self.claim_pods(job, self.selector(job), finalizers=(JOB_TRACKING_FINALIZER,))
         return [pod if controller_of(pod.metadata) is not None else _tracked(pod) for pod in pods]
 
     def _new_sync(self, key: str, job: Job, pods: list[Pod]) -> _SyncState:
@@ -192,7 +167,7 @@ class JobController(Controller):
         now = format_rfc3339(now_s)
         if progress.start_time is None and not job.spec.suspend:
             progress.start_time = now
-        record = next_record(self._records.get(key, NO_FAILURES), summary.new_succeeded, summary.new_failed)
+        record = next_record(self._failure_records.get(key, NO_FAILURES), summary.new_succeeded, summary.new_failed)
         return _SyncState(summary, progress, document_of(job), record, now, now_s)
 
     def _enqueue_at_deadline(self, key: str, job: Job, state: _SyncState) -> None:
@@ -201,7 +176,7 @@ class JobController(Controller):
             self.queue.add_after(key, left_s)
 
     async def _manage(self, key: str, state: _SyncState) -> Exception | None:
-        """Creates or deletes pods; the first error."""
+        """Create or delete pods. Returns the first error."""
         summary = state.summary
         match plan_pods(summary, state.record, state.now_s):
             case RemovePods(pods):
@@ -226,7 +201,7 @@ class JobController(Controller):
         elif progress.set_condition("Suspended", "False", "JobResumed", "Job resumed", state.now):
             state.is_changed = True
             self._recorder.event(job, "Normal", "Resumed", "Job resumed")
-            progress.start_time = state.now  # a deadline counts the time in which it was not suspended
+            progress.start_time = state.now  # the deadline excludes the time in which the Job was suspended
 
     def _set_counts(self, state: _SyncState) -> None:
         summary, progress = state.summary, state.progress
@@ -236,12 +211,12 @@ class JobController(Controller):
         progress.active, progress.ready, progress.terminating = counts
 
     async def _count(self, key: str, state: _SyncState, end: JobCondition | None) -> None:
-        """Write down who is counted, release them, and write down the counts."""
+        """List the pods to be counted in the status, remove their finalizers, then count them."""
         summary, progress = state.summary, state.progress
         tracking = track(summary, end, progress)
         if state.is_changed or tracking.is_changed:
             await self._write(state)
-            self._records[key] = state.record
+            self._failure_records[key] = state.record
         is_pending = False
         error: Exception | None = None
         if tracking.to_release:
@@ -282,62 +257,38 @@ class JobController(Controller):
         self._expectations.forget(key)
         self._write_expectations.forget(key)
         self._releasing.pop(key, None)
-        self._records.pop(key, None)
+        self._failure_records.pop(key, None)
 
-    # ------------------------------------------------------------------------------------------ what is heard
+    # ----------------------------------------------------------------------------------------------- events
 
-    def _on_job_added(self, job: Job, is_initial: bool) -> None:
-        self.queue.add(job.key)
+    def enqueue(self, owner: Job) -> None:
+        self.queue.add_after(owner.key, BATCH_S)
 
-    def _on_job_updated(self, old: Job, new: Job) -> None:
+    def _on_owner_updated(self, old: Job, new: Job) -> None:
         if finished_condition(new) is not None:
             self._orphans.add_pods_of(new)
             self.queue.add_after(new.key, BATCH_S)
             return
-        is_asked_otherwise = new.metadata.generation != old.metadata.generation
-        self.queue.add_after(new.key, 0.0 if is_asked_otherwise else BATCH_S)
+        is_spec_changed = new.metadata.generation != old.metadata.generation
+        self.queue.add_after(new.key, 0.0 if is_spec_changed else BATCH_S)
         deadline_s = new.spec.active_deadline_seconds
         start = new.status.start_time
         if deadline_s is not None and start is not None and deadline_s != old.spec.active_deadline_seconds:
             self.queue.add_after(new.key, deadline_s - (self.clock.wall_s() - parse_rfc3339(start)))
 
-    def _on_job_deleted(self, job: Job) -> None:
-        self._forget(job.key)
-        self._orphans.add_pods_of(job)
-        self.queue.add(job.key)
-
-    def _on_pod_added(self, pod: Pod, is_initial: bool) -> None:
-        if pod.metadata.deletion_timestamp is not None:
-            self._on_pod_going(pod, is_gone=False)
-            return
-        reference = controller_of(pod.metadata)
-        if reference is not None:
-            job = self._job(pod.metadata.namespace, reference)
-            if job is not None:
-                self._expectations.creation_seen(job.key)
-                self.queue.add_after(job.key, BATCH_S)
-            return
-        self._on_orphan(pod)
+    def _on_owner_deleted(self, owner: Job) -> None:
+        self._forget(owner.key)
+        self._orphans.add_pods_of(owner)
+        super()._on_owner_deleted(owner)
 
     def _on_pod_updated(self, old: Pod, new: Pod) -> None:
-        if new.metadata.deletion_timestamp is not None:
-            self._on_pod_going(new, is_gone=False)
-            return
-        reference, reference_before = controller_of(new.metadata), controller_of(old.metadata)
-        is_owner_changed = reference != reference_before
-        if is_owner_changed and reference_before is not None:
-            self._on_owned_pod_changed(new, reference_before)
-        if reference is not None:
-            self._on_owned_pod_changed(new, reference)
-        elif is_owner_changed or new.metadata.labels != old.metadata.labels or has_finalizer(new):
-            self._on_orphan(new)
+        super()._on_pod_updated(old, new)
+        is_orphan = controller_of(new.metadata) is None and new.metadata.deletion_timestamp is None
+        if is_orphan and has_finalizer(new):
+            self.on_orphan(new)
 
-    def _on_pod_deleted(self, pod: Pod) -> None:
-        self._on_pod_going(pod, is_gone=True)
-
-    def _on_pod_going(self, pod: Pod, is_gone: bool) -> None:
-        reference = controller_of(pod.metadata)
-        job = self._job(pod.metadata.namespace, reference) if reference is not None else None
+    def on_pod_deleted(self, pod: Pod, *, is_gone: bool) -> None:
+        job = self.find_owner(pod.metadata.namespace, controller_of(pod.metadata))
         if job is None or finished_condition(job) is not None:
             if has_finalizer(pod) and not is_gone:
                 self._orphans.add_pod(pod)
@@ -345,37 +296,25 @@ class JobController(Controller):
         self._expectations.deletion_seen(job.key, pod.key)
         if is_gone or not has_finalizer(pod):
             self._release_seen(job.key, pod)
-        self.queue.add_after(job.key, BATCH_S)
+        self.enqueue(job)
 
-    def _on_owned_pod_changed(self, pod: Pod, reference: OwnerReference) -> None:
-        job = self._job(pod.metadata.namespace, reference)
-        if job is None:
-            return
+    def on_owned_pod_updated(self, owner: Job, old: Pod, new: Pod) -> None:
+        self.on_pod_released(owner, new)
+
+    def on_pod_released(self, former: Job, pod: Pod) -> None:
         if not has_finalizer(pod):
-            self._release_seen(job.key, pod)
-        self.queue.add_after(job.key, BATCH_S)
+            self._release_seen(former.key, pod)
+        self.enqueue(former)
 
-    def _on_orphan(self, pod: Pod) -> None:
+    def on_orphan(self, pod: Pod) -> None:
         if has_finalizer(pod):
             self._orphans.add_pod(pod)
-        for job in self._jobs.lister.list(pod.metadata.namespace):
-            try:
-                selector = compile_selector(job.spec.selector)
-            except LabelSelectorError:
-                continue
-            if not selector.matches_everything and selector.matches(pod.metadata.labels):
-                self.queue.add_after(job.key, BATCH_S)
+        self.enqueue_selecting(pod.metadata, BATCH_S)
 
     def _release_seen(self, key: str, pod: Pod) -> None:
         releasing = self._releasing.get(key)
         if releasing is not None:
             releasing.discard(pod.metadata.uid)
-
-    def _job(self, namespace: str, reference: OwnerReference) -> Job | None:
-        if reference.kind != Job.kind:
-            return None
-        job = self._jobs.lister.get(namespace, reference.name)
-        return job if job is not None and job.metadata.uid == reference.uid else None
 
 
 def _subtract_deleted(summary: PodSummary, deleted: int, ready: int) -> None:
@@ -385,8 +324,8 @@ def _subtract_deleted(summary: PodSummary, deleted: int, ready: int) -> None:
 
 
 def _tracked(pod: Pod) -> Pod:
-    """A pod that was adopted just now: the informer does not show its finalizer yet."""
+    """A pod that was adopted in this sync: the informer does not show its finalizer yet."""
     if has_finalizer(pod):
         return pod
-    finalizers = (*pod.metadata.finalizers, TRACKING_FINALIZER)
+    finalizers = (*pod.metadata.finalizers, JOB_TRACKING_FINALIZER)
     return msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, finalizers=finalizers))

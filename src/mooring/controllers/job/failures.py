@@ -1,10 +1,13 @@
-"""The policies of a Job: what a failure means, and when enough has succeeded.
+"""Failures of a Job's pods: failure policy, success policy and backoff. No I/O.
 
-Comes in   a Job's podFailurePolicy and a failed pod; its successPolicy and the indexes that succeeded
-Goes out   a `FailurePolicyResult`; the sentence that says which rule of success is met
+Inputs: a Job, its finished pods, the indexes that succeeded. Outputs: what a failure means; the success rule that
+is met; seconds to wait before a replacement.
 
- 1. The first rule that matches decides. Without a match a failure counts, as it does without a policy.
- 2. With a podFailurePolicy a pod has failed only when its phase says so: a pod that is going has no exit codes yet.
+1. The first rule of podFailurePolicy that matches decides. Without a match a failure counts.
+2. With a podFailurePolicy a pod has failed only in phase Failed: a terminating pod has no exit codes yet.
+3. The backoff is 10 s after the first failure and doubles with each further one, up to ten minutes. A success
+   resets it. It counts from when the pod finished.
+4. With backoffLimitPerIndex an annotation carries the count of failures from a pod to its replacement.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from mooring.api.labels import parse_int64
 from mooring.api.views.batch import Job, OnExitCodes, OnPodCondition, PodFailurePolicy, PodFailurePolicyRule
 from mooring.api.views.meta import Condition
 from mooring.api.views.pod import ContainerStatus, Pod
+from mooring.api.well_known import JOB_INDEX_FAILURES, JOB_INDEX_IGNORED_FAILURES
 from mooring.controllers.job.indexes import Intervals, count_indexes, overlap, parse_indexes
 from mooring.controllers.pods import ready_condition
 from mooring.kit.backoff import Backoff
@@ -23,20 +27,18 @@ from mooring.kit.clock import parse_rfc3339
 
 IGNORE, FAIL_INDEX, COUNT, FAIL_JOB = "Ignore", "FailIndex", "Count", "FailJob"
 POD_FAILURE_BACKOFF = Backoff(initial_s=10.0, max_s=600.0)
-INDEX_FAILURES = "batch.kubernetes.io/job-index-failure-count"
-INDEX_IGNORED_FAILURES = "batch.kubernetes.io/job-index-ignored-failure-count"
 _INT32_MAX = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class FailurePolicyResult:
-    """What a pod's failure means for its Job."""
+    """The meaning of a pod's failure for its Job."""
 
     is_counted: bool = True
     action: str = ""
-    """Of the rule that matched; empty if none did."""
+    """The action of the matching rule. Empty without a match."""
     failure_message: str | None = None
-    """Why the whole Job fails, if it does."""
+    """Message of the failure of the whole Job."""
 
 
 COUNTED = FailurePolicyResult()
@@ -61,12 +63,12 @@ def match_failure_policy(policy: PodFailurePolicy | None, pod: Pod) -> FailurePo
 
 
 def is_only_replaced_when_failed(job: Job) -> bool:
-    """Whether a pod that is going still has its place until it has ended."""
+    """Whether a terminating pod keeps its place until it has failed."""
     return job.spec.pod_replacement_policy == "Failed" or job.spec.pod_failure_policy is not None
 
 
 def is_failed(pod: Pod, job: Job) -> bool:
-    """A pod that was deleted counts as failed: it may never get to that phase, its node being gone."""
+    """Whether a pod counts as failed. A deleted pod does: if its node is gone, it never reaches the phase."""
     if pod.status.phase == "Failed":
         return True
     if is_only_replaced_when_failed(job):
@@ -75,7 +77,7 @@ def is_failed(pod: Pod, job: Job) -> bool:
 
 
 def met_success_rule(job: Job, succeeded: Intervals) -> str | None:
-    """The message about the first rule of the successPolicy that is met."""
+    """The message about the first successPolicy rule that is met."""
     policy, completions = job.spec.success_policy, job.spec.completions
     if policy is None or completions is None or not succeeded:
         return None
@@ -96,7 +98,7 @@ def met_success_rule(job: Job, succeeded: Intervals) -> str | None:
 
 
 def _match_message(rule: PodFailurePolicyRule, pod: Pod) -> str:
-    """What about the pod a rule matches, in the words of the Job's condition; empty if nothing."""
+    """What a rule matches in a pod, in the words of the Job's condition. Empty without a match."""
     name = f"{pod.metadata.namespace}/{pod.metadata.name}"
     if rule.on_exit_codes is not None:
         for statuses in (pod.status.container_statuses, pod.status.init_container_statuses):
@@ -134,7 +136,7 @@ def _matching_condition(conditions: Iterable[Condition], patterns: tuple[OnPodCo
 
 @dataclass(frozen=True, slots=True)
 class FailureRecord:
-    """Failures of a Job since its last success."""
+    """Consecutive failures of a Job."""
 
     failures: int = 0
     last_failure_s: float = 0.0
@@ -147,7 +149,7 @@ NO_FAILURES = FailureRecord()
 
 
 def next_record(known: FailureRecord, succeeded: Sequence[Pod], failed: Sequence[Pod]) -> FailureRecord:
-    """The record after some more pods have ended."""
+    """The record after more pods have finished."""
     if not failed:
         return NO_FAILURES if succeeded else known
     failed_at_s = sorted(finished_at_s(pod) for pod in failed)
@@ -159,44 +161,44 @@ def next_record(known: FailureRecord, succeeded: Sequence[Pod], failed: Sequence
 
 
 def remaining_s(failures: int, last_failure_s: float, now_s: float) -> float:
-    """How much longer to wait after that many failures in a row."""
+    """Remaining backoff after consecutive failures."""
     return max(0.0, POD_FAILURE_BACKOFF.delay_s(failures) - (now_s - last_failure_s)) if failures else 0.0
 
 
 def remaining_for_index_s(last_failed: Pod | None, now_s: float) -> float:
-    """How much longer an index has to wait for its next pod."""
+    """Remaining backoff of an index."""
     if last_failed is None:
         return 0.0
     return remaining_s(absolute_failures(last_failed) + 1, finished_at_s(last_failed), now_s)
 
 
 def index_failures(pod: Pod) -> int:
-    """How many pods of its index failed before this one, by its annotation."""
-    return _count(pod, INDEX_FAILURES)
+    """Number of earlier failures of the pod's index, from its annotation."""
+    return _count(pod, JOB_INDEX_FAILURES)
 
 
 def absolute_failures(pod: Pod) -> int:
-    """The same, with those that a policy ignored."""
-    return _count(pod, INDEX_FAILURES) + _count(pod, INDEX_IGNORED_FAILURES)
+    """`index_failures` plus the ignored ones."""
+    return _count(pod, JOB_INDEX_FAILURES) + _count(pod, JOB_INDEX_IGNORED_FAILURES)
 
 
 def failure_annotations(job: Job, replaced: Pod | None) -> dict[str, str]:
-    """What the replacement of a failed pod has to say about the failures of its index."""
+    """Annotations of a replacement pod: the failures of its index."""
     failures = ignored = 0
     if replaced is not None:
-        failures, ignored = index_failures(replaced), _count(replaced, INDEX_IGNORED_FAILURES)
+        failures, ignored = index_failures(replaced), _count(replaced, JOB_INDEX_IGNORED_FAILURES)
         if match_failure_policy(job.spec.pod_failure_policy, replaced).is_counted:
             failures += 1
         else:
             ignored += 1
-    annotations = {INDEX_FAILURES: str(failures)}
+    annotations = {JOB_INDEX_FAILURES: str(failures)}
     if ignored:
-        annotations[INDEX_IGNORED_FAILURES] = str(ignored)
+        annotations[JOB_INDEX_IGNORED_FAILURES] = str(ignored)
     return annotations
 
 
 def finished_at_s(pod: Pod) -> float:
-    """When a pod ended, by the best witness: its containers, its condition Ready, its deletion, its creation."""
+    """When a pod finished, by its containers, its condition Ready, its deletion or its creation."""
     from_containers_s = _containers_finished_at_s(pod)
     if from_containers_s is not None:
         return from_containers_s
@@ -214,7 +216,7 @@ def _containers_finished_at_s(pod: Pod) -> float | None:
     regular_s = _latest_s(pod.status.container_statuses)
     if not sidecars:
         return regular_s
-    # As in Kubernetes: a sidecar that has ended speaks for a pod whose containers have not.
+    # As in Kubernetes: finished sidecars determine the time of a pod whose containers have not finished.
     return _latest_s([each for each in pod.status.init_container_statuses if each.name in sidecars], regular_s)
 
 

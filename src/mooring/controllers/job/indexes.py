@@ -1,11 +1,9 @@
-"""Completion indexes: which parts of an indexed Job are done, written as intervals.
+"""Completion indexes of an indexed Job, as intervals. No I/O.
 
-Comes in   "1,3-5,7", numbers of pods, annotations of pods
-Goes out   `Intervals`: ordered, apart from each other; and text again
+Inputs: text such as "1,3-5,7", indexes, annotations of pods. Outputs: `Intervals`, sorted and disjoint; text.
 
- 1. Two neighbours are written with a comma ("4,5"), three or more with a hyphen ("4-6").
- 2. What lies beyond the completions is cut off, and what cannot be read is left out: a status may be older than the
-    Job's size, or somebody else's.
+1. Two neighbours are written with a comma ("4,5"), three or more with a hyphen ("4-6").
+2. Indexes beyond the completions are cut off, and invalid parts are skipped: a status may be older than the spec.
 """
 
 from __future__ import annotations
@@ -16,12 +14,12 @@ from typing import TypeAlias
 
 from mooring.api.labels import parse_int64
 from mooring.api.views.pod import Pod
+from mooring.api.well_known import JOB_COMPLETION_INDEX
 
-COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 UNKNOWN = -1
 
 Intervals: TypeAlias = tuple[tuple[int, int], ...]
-"""First and last of each, both within."""
+"""First and last index of each interval, both inclusive."""
 
 
 def parse_indexes(text: str, completions: int) -> Intervals:
@@ -53,7 +51,7 @@ def indexes_text(intervals: Intervals) -> str:
 
 
 def merged(one: Intervals, other: Intervals) -> Intervals:
-    """Both together."""
+    """The union."""
     found: list[tuple[int, int]] = []
     for first, last in sorted((*one, *other)):
         if not found or first > found[-1][1] + 1:
@@ -77,7 +75,7 @@ def has_index(intervals: Intervals, index: int) -> bool:
 
 
 def overlap(one: Intervals, other: Intervals) -> int:
-    """How many indexes are in both."""
+    """The number of common indexes."""
     return sum(
         max(0, min(last, other_last) - max(first, other_first) + 1)
         for first, last in one
@@ -104,8 +102,8 @@ def _gaps(taken: Intervals, completions: int) -> Iterator[int]:
 
 
 def completion_index(pod: Pod) -> int:
-    """Which part of the Job a pod is; `UNKNOWN` if it does not say so in a number."""
-    text = pod.metadata.annotations.get(COMPLETION_INDEX)
+    """The completion index of a pod. `UNKNOWN` if the annotation is missing or invalid."""
+    text = pod.metadata.annotations.get(JOB_COMPLETION_INDEX)
     index = parse_int64(text) if text is not None else None
     return index if index is not None and index >= 0 else UNKNOWN
 

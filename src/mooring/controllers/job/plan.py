@@ -1,15 +1,15 @@
-"""What a Job needs next: its end, more pods, fewer pods. Decides only.
+"""What a Job needs next: its end, more pods, or fewer pods. No I/O.
 
-Comes in   a Job, its pods, which finalizers are being taken away, the time
-Goes out   a `PodSummary` of how it is; the condition under which it ends; `CreatePods`, `RemovePods`, `WaitForBackoff`
+Inputs: a Job, its pods, the finalizers that are being removed, the time. Outputs: a `PodSummary`; the condition
+with which the Job ends; `CreatePods`, `RemovePods` or `WaitForBackoff`.
 
-A pod of a Job carries a finalizer until it has been counted, so that no success is lost with a pod that is deleted. So
-a pod with the finalizer is new to the counts, one without it is in them already (or on its way: `removed`).
+A pod of a Job has a finalizer until it is counted, so that no success is lost with a deleted pod. A pod with the
+finalizer is not counted yet. A pod without it is (or is about to be: `removed`).
 
- 1. Failures are looked for before successes; a result of an earlier round stays.
- 2. In one round pods are created or removed, never both; removing goes first.
- 3. At most `BURST_MAX` pods are created or removed in one round.
- 4. Pods of an index are never doubled on purpose: of those that are, all but one go.
+1. Failures are checked before successes. The result of an earlier sync stays.
+2. A sync creates or removes pods, never both. Removing comes first.
+3. At most `BURST_MAX` pods are created or removed in one sync.
+4. Of several pods with the same index all but one are deleted.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 
 from mooring.api.views.batch import Job, JobCondition
 from mooring.api.views.pod import Pod
+from mooring.api.well_known import JOB_TRACKING_FINALIZER
 from mooring.controllers.job.failures import (
     FAIL_INDEX,
     FailureRecord,
@@ -48,14 +49,13 @@ from mooring.controllers.pods import is_active, is_ready, is_terminating, ready_
 from mooring.kit.clock import parse_rfc3339
 
 BURST_MAX = 500
-TRACKING_FINALIZER = "batch.kubernetes.io/job-tracking"
 
 _PHASE_ORDER = {"Pending": 0, "Unknown": 1, "Running": 2}
 
 
 @dataclass(frozen=True, slots=True)
 class CreatePods:
-    """As many as that; one for each index, if the Job is indexed."""
+    """Create pods, one for each index if the Job is indexed."""
 
     count: int
     indexes: Sequence[int] = ()
@@ -73,12 +73,12 @@ class WaitForBackoff:
 
 @dataclass(slots=True)
 class PodSummary:
-    """How a Job is, by its pods. `active`, `ready` and `terminating` are kept up with what is done in this round."""
+    """Counts and lists of a Job's pods. `active`, `ready` and `terminating` follow the actions of the sync."""
 
     job: Job
     pods: list[Pod]
     removed: Set[str]
-    """Uids of pods whose finalizer was taken away, which the informer does not show yet."""
+    """Uids of pods whose finalizer was removed, which the informer does not show yet."""
     active_pods: list[Pod]
     active: int = 0
     ready: int = 0
@@ -91,11 +91,11 @@ class PodSummary:
     succeeded_indexes: Intervals = ()
     failed_indexes: Intervals | None = None
     delayed: dict[int, Pod] = field(default_factory=dict)
-    """By index: the failed pod that stays until its replacement is there, since it carries the count of failures."""
+    """By index, the failed pod that stays until its replacement exists, because it has the count of failures."""
 
 
 def summarize_pods(job: Job, pods: list[Pod], removed: Set[str]) -> PodSummary:
-    """Count everything."""
+    """Count the pods of a Job."""
     active = [pod for pod in pods if is_active(pod)]
     summary = PodSummary(job, pods, removed, active, active=len(active))
     summary.ready = sum(is_ready(pod) for pod in active)
@@ -118,7 +118,7 @@ def summarize_pods(job: Job, pods: list[Pod], removed: Set[str]) -> PodSummary:
 
 
 def end_of(summary: PodSummary, start_time: str | None, now: str, now_s: float) -> JobCondition | None:
-    """The condition that says why the Job is to end; None if it goes on."""
+    """The condition with which the Job ends early. None if it goes on."""
     job = summary.job
     conditions = job.status.conditions
     earlier = true_condition(conditions, "SuccessCriteriaMet")
@@ -135,7 +135,7 @@ def end_of(summary: PodSummary, start_time: str | None, now: str, now_s: float) 
 
 
 def completion_of(summary: PodSummary, now: str) -> JobCondition | None:
-    """The condition that says that all is done; None if it is not."""
+    """The condition of a Job with enough succeeded pods. None if it goes on."""
     completions = summary.job.spec.completions
     is_enough = summary.succeeded > 0 if completions is None else summary.succeeded >= completions
     if not is_enough or summary.active:
@@ -145,7 +145,7 @@ def completion_of(summary: PodSummary, now: str) -> JobCondition | None:
 
 
 def deadline_in_s(job: Job, start_time: str | None, now_s: float) -> float | None:
-    """After how long the Job will have been active for too long; None if it has no deadline, or stands still."""
+    """Seconds until the active deadline. None without a deadline or while suspended."""
     deadline_s = job.spec.active_deadline_seconds
     if deadline_s is None or start_time is None or job.spec.suspend:
         return None
@@ -155,7 +155,7 @@ def deadline_in_s(job: Job, start_time: str | None, now_s: float) -> float | Non
 def plan_pods(
     summary: PodSummary, record: FailureRecord, now_s: float
 ) -> CreatePods | RemovePods | WaitForBackoff | None:
-    """What brings the number of pods closer to what is wanted."""
+    """Pods to create or remove."""
     job = summary.job
     if job.spec.suspend:
         return RemovePods(pods_to_remove(job, summary.active_pods, summary.active))
@@ -176,7 +176,7 @@ def plan_pods(
 
 
 def pods_to_remove(job: Job, active: Sequence[Pod], at_least: int) -> list[Pod]:
-    """Which of the active pods go: those without a place in the Job, and then those that have come least far."""
+    """The active pods to delete: those without a valid index, then those that have progressed least."""
     to_remove: list[Pod] = []
     kept = [*active]
     if is_indexed(job):
@@ -192,18 +192,18 @@ def is_indexed(job: Job) -> bool:
 
 
 def has_finalizer(pod: Pod) -> bool:
-    return TRACKING_FINALIZER in pod.metadata.finalizers
+    return JOB_TRACKING_FINALIZER in pod.metadata.finalizers
 
 
 def has_valid_index(job: Job, pod: Pod) -> bool:
     return 0 <= completion_index(pod) < (job.spec.completions or 0)
 
 
-# --- counting ---------------------------------------------------------------------------------------------------
+# --- counting ------------------------------------------------------------------------------------------------
 
 
 def _valid_pods(summary: PodSummary) -> list[Pod]:
-    """Pods that have not been counted yet and have a place in the Job."""
+    """Pods that are not counted yet and have a valid index."""
     valid = [pod for pod in summary.pods if has_finalizer(pod) and pod.metadata.uid not in summary.removed]
     return [pod for pod in valid if has_valid_index(summary.job, pod)] if is_indexed(summary.job) else valid
 
@@ -249,11 +249,11 @@ def _delayed(summary: PodSummary) -> dict[int, Pod]:
     return delayed
 
 
-# --- the end ----------------------------------------------------------------------------------------------------
+# --- end -----------------------------------------------------------------------------------------------------
 
 
 def _failure(summary: PodSummary, start_time: str | None, now_s: float) -> tuple[str, str] | None:
-    """Reason and message of the failure of the whole Job."""
+    """Reason and message of the failure of the Job."""
     job = summary.job
     if job.spec.pod_failure_policy is not None:
         for pod in summary.pods:
@@ -286,7 +286,7 @@ def _backoff_limit(job: Job) -> int:
 
 
 def _has_restarted_too_often(job: Job, pods: Sequence[Pod]) -> bool:
-    """Pods that restart their containers in place count restarts instead of failing."""
+    """With restartPolicy OnFailure, container restarts count as failures."""
     if job.spec.template.spec.restart_policy != "OnFailure":
         return False
     restarts = sum(
@@ -299,14 +299,14 @@ def _has_restarted_too_often(job: Job, pods: Sequence[Pod]) -> bool:
     return restarts > 0 if limit == 0 else restarts >= limit
 
 
-# --- pods -------------------------------------------------------------------------------------------------------
+# --- pods ----------------------------------------------------------------------------------------------------
 
 
 def _wanted_active(summary: PodSummary) -> int:
     spec = summary.job.spec
     parallelism = spec.parallelism if spec.parallelism is not None else 1
     if spec.completions is None:
-        # Its pods decide among themselves when the work is done: after the first success nobody new is started.
+        # Without completions, no pod is created after the first success.
         return summary.active if summary.succeeded > 0 else parallelism
     return max(0, min(spec.completions - summary.succeeded, parallelism))
 
@@ -328,7 +328,7 @@ def _plan_indexes(summary: PodSummary, missing: int, now_s: float) -> CreatePods
 
 
 def _split_duplicates(active: Sequence[Pod], completions: int) -> tuple[list[Pod], list[Pod]]:
-    """Pods that share their index with another or have none that is valid; and all others."""
+    """Pods that share an index or have no valid one, and all others."""
     by_index: dict[int, list[Pod]] = {}
     for pod in active:
         by_index.setdefault(completion_index(pod), []).append(pod)
@@ -345,7 +345,7 @@ def _split_duplicates(active: Sequence[Pod], completions: int) -> tuple[list[Pod
 
 
 def _deletion_rank(pod: Pod) -> tuple[float, ...]:
-    """Who has come less far goes first: without a node, not running, not ready, ready or created later."""
+    """Sort key: pods that have progressed least are deleted first."""
     condition = ready_condition(pod) if is_ready(pod) else None
     ready_at = condition.last_transition_time if condition is not None else None
     created_at = pod.metadata.creation_timestamp

@@ -1,11 +1,12 @@
-"""The pods of a Job: made, deleted, released from their finalizer.
+"""Creates, deletes and releases the pods of Jobs.
 
-Comes in   from the controller of Jobs: so many pods, these pods to delete, these to release
-Goes out   requests and events; how many of them worked
+Inputs: numbers of pods, pods to delete, pods to release. Outputs: requests and events.
 
- 1. Every pod is made with the tracking finalizer, and an indexed one with its index as label, annotation, host name and
-    environment variable.
- 2. A pod that is not needed any more loses its finalizer before it is deleted: it is not to be counted.
+1. Every pod has the tracking finalizer. A pod of an indexed Job has its index as label, annotation, host name and
+   environment variable.
+2. A pod that is not needed loses its finalizer before it is deleted, so that it is not counted.
+3. `OrphanPodReleaser` removes the finalizer of pods whose Job is gone or finished. It never touches a pod of an
+   active Job, which counts it.
 """
 
 from __future__ import annotations
@@ -19,32 +20,31 @@ from mooring.api.kinds import POD
 from mooring.api.ownership import controller_of
 from mooring.api.views.batch import Job
 from mooring.api.views.pod import Pod
+from mooring.api.well_known import JOB_COMPLETION_INDEX, JOB_CONTROLLER_NAME, JOB_TRACKING_FINALIZER
 from mooring.client.cache.lister import Lister
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.interface import Client, PatchForm
 from mooring.client.workers import DONE, Failed, Outcome, run_workers
 from mooring.client.workqueue import WorkQueue
 from mooring.controllers.conditions import finished_condition
-from mooring.controllers.documents import document_of, is_namespace_terminating
+from mooring.controllers.documents import document_of
 from mooring.controllers.expectations import Expectations
 from mooring.controllers.job.failures import failure_annotations
-from mooring.controllers.job.indexes import COMPLETION_INDEX
-from mooring.controllers.job.plan import TRACKING_FINALIZER, CreatePods, has_finalizer
-from mooring.controllers.pod_control import PodControl, PodControlError, pod_of_template
+from mooring.controllers.job.plan import CreatePods, has_finalizer
+from mooring.controllers.pod_control import PodControl, pod_of_template
 from mooring.controllers.pods import BY_CONTROLLER, is_ready, orphan_key
 from mooring.kit.entropy import SUFFIX_LENGTH
 from mooring.kit.tasks import TaskGroup
 
 INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
 GENERATED_NAME_LENGTH_MAX = 63 - SUFFIX_LENGTH
-_RELEASE = {"metadata": {"$deleteFromPrimitiveList/finalizers": [TRACKING_FINALIZER]}}
+_RELEASE = {"metadata": {"$deleteFromPrimitiveList/finalizers": [JOB_TRACKING_FINALIZER]}}
 OrphanKey: TypeAlias = tuple[str, str, str]
-"""Namespace and name of a pod; or namespace, nothing, and the uid of a Job whose pods are to be looked at."""
-JOB_CONTROLLER = "kubernetes.io/job-controller"
+"""Namespace and name of a pod; or namespace, empty name, and the uid of a Job whose pods are checked."""
 
 
 class JobPods:
-    """Acts for the controller of Jobs."""
+    """Creates, deletes and releases the pods of Jobs."""
 
     def __init__(self, client: Client, pod_control: PodControl, expectations: Expectations) -> None:
         self._client = client
@@ -52,52 +52,29 @@ class JobPods:
         self._expectations = expectations
 
     async def create(self, job: Job, wanted: CreatePods, delayed: Mapping[int, Pod]) -> tuple[int, Exception | None]:
-        """How many were made, and the first error."""
-        key, namespace = job.key, job.metadata.namespace
-        self._expectations.expect_creations(key, wanted.count)
+        """Create pods. Returns how many were created, and the first error."""
+        self._expectations.expect_creations(job.key, wanted.count)
         pod = job_pod(job)
-        attempted = 0
 
-        async def create_one(number: int) -> None:
-            nonlocal attempted
-            attempted += 1
+        def make_pod(number: int) -> Document:
             index = wanted.indexes[number] if wanted.indexes else None
-            document = pod if index is None else indexed_pod(job, pod, index, delayed.get(index))
-            try:
-                created = await self._pod_control.create(namespace, document, job)
-            except (ClientError, PodControlError) as error:
-                if is_namespace_terminating(error):
-                    return  # and go on expecting it: nothing can be created any more, so there is no hurry
-                self._expectations.creation_failed(key)
-                raise
-            self._expectations.creation_answered(key, created.resource_version)
+            return pod if index is None else indexed_pod(job, pod, index, delayed.get(index))
 
-        created, error = await self._pod_control.slow_start_batch(wanted.count, create_one)
-        if attempted < wanted.count:
-            self._expectations.creation_failed(key, wanted.count - attempted)
-        return created, error
+        return await self._pod_control.create_pods(job, wanted.count, make_pod)
 
     async def delete_unneeded(self, job: Job, pods: Sequence[Pod]) -> tuple[int, int, Exception | None]:
-        """Release and delete pods. How many went, how many of them were ready, and the first error."""
-        key = job.key
-        self._expectations.expect_deletions(key, [pod.key for pod in pods])
+        """Release and delete pods. Returns how many were deleted, how many of them were ready, and the first error."""
+        self._expectations.expect_deletions(job.key, [pod.key for pod in pods])
 
-        async def delete_one(pod: Pod) -> None:
-            try:
-                if has_finalizer(pod):
-                    await self.release(pod)
-                await self._pod_control.delete(pod.metadata.namespace, pod.metadata.name, job)
-            except NotFoundError:
-                self._expectations.deletion_seen(key, pod.key)
-            except (ClientError, PodControlError):
-                self._expectations.deletion_seen(key, pod.key)
-                raise
+        async def release_tracked(pod: Pod) -> None:
+            if has_finalizer(pod):
+                await self.release(pod)
 
-        errors = await self._pod_control.run_all([*pods], delete_one)
+        errors = await self._pod_control.delete_pods(job, pods, release_tracked)
         return len(pods) - len(errors), sum(is_ready(pod) for pod in pods), errors[0] if errors else None
 
     async def delete_active(self, job: Job, pods: Sequence[Pod]) -> tuple[int, int, Exception | None]:
-        """Delete the pods of a Job that ends; they keep their finalizer until they are counted."""
+        """Delete the pods of a Job that ends. They keep their finalizer until they are counted."""
 
         async def delete_one(pod: Pod) -> None:
             with contextlib.suppress(NotFoundError):
@@ -107,7 +84,7 @@ class JobPods:
         return len(pods) - len(errors), sum(is_ready(pod) for pod in pods), errors[0] if errors else None
 
     async def release_all(self, pods: Sequence[Pod]) -> tuple[list[Pod], Exception | None]:
-        """Take their finalizers away. Those that have none now, and the first error."""
+        """Remove the finalizers of pods. Returns the released pods, and the first error."""
         released: dict[str, Pod] = {}
 
         async def release_one(pod: Pod) -> None:
@@ -119,29 +96,29 @@ class JobPods:
         return [*released.values()], errors[0] if errors else None
 
     async def release(self, pod: Pod) -> None:
-        """Raises `ClientError`."""
+        """Remove the finalizer of a pod. Raises `ClientError`."""
         namespace, name = pod.metadata.namespace, pod.metadata.name
         await self._client.patch(POD, namespace, name, _RELEASE, form=PatchForm.STRATEGIC)
 
 
 def job_pod(job: Job) -> Document:
-    """A pod as the Job's template wants it, to be counted."""
+    """A pod of the Job's template, with the tracking finalizer."""
     template: Document = document_of(job)["spec"].get("template") or {}
     pod = pod_of_template(template, job)
     metadata = pod["metadata"]
     finalizers = metadata.get("finalizers") or []
-    if TRACKING_FINALIZER not in finalizers:
-        metadata["finalizers"] = [*finalizers, TRACKING_FINALIZER]
+    if JOB_TRACKING_FINALIZER not in finalizers:
+        metadata["finalizers"] = [*finalizers, JOB_TRACKING_FINALIZER]
     return pod
 
 
 def indexed_pod(job: Job, pod: Document, index: int, replaced: Pod | None) -> Document:
-    """The pod of one index; shares with the pod what is the same for all."""
+    """The pod of one index. It shares common parts with `pod`."""
     metadata, spec, name = pod["metadata"], pod["spec"], job.metadata.name
-    annotations = {**(metadata.get("annotations") or {}), COMPLETION_INDEX: str(index)}
+    annotations = {**(metadata.get("annotations") or {}), JOB_COMPLETION_INDEX: str(index)}
     if job.spec.backoff_limit_per_index is not None:
         annotations |= failure_annotations(job, replaced)
-    labels = {**(metadata.get("labels") or {}), COMPLETION_INDEX: str(index)}
+    labels = {**(metadata.get("labels") or {}), JOB_COMPLETION_INDEX: str(index)}
     generate_name = indexed_generate_name(name, index)
     spec = {**spec, "hostname": f"{name}-{index}"}
     for containers in ("initContainers", "containers"):
@@ -152,7 +129,7 @@ def indexed_pod(job: Job, pod: Document, index: int, replaced: Pod | None) -> Do
 
 
 def indexed_generate_name(job_name: str, index: int) -> str:
-    """Shortened in the middle, so that the index stays readable."""
+    """The prefix of a generated name, shortened before the index."""
     end = f"-{index}-"
     return f"{job_name[: GENERATED_NAME_LENGTH_MAX - len(end)]}{end}"
 
@@ -161,12 +138,12 @@ def _with_index_variable(container: Document) -> Document:
     variables = container.get("env") or []
     if any(variable.get("name") == INDEX_VARIABLE for variable in variables):
         return container
-    source = {"fieldRef": {"fieldPath": f"metadata.labels['{COMPLETION_INDEX}']"}}
+    source = {"fieldRef": {"fieldPath": f"metadata.labels['{JOB_COMPLETION_INDEX}']"}}
     return {**container, "env": [*variables, {"name": INDEX_VARIABLE, "valueFrom": source}]}
 
 
 class OrphanPodReleaser:
-    """Looks after them in tasks of its own: a Job's own round must not wait for them."""
+    """Removes finalizers in its own workers, so that syncs of Jobs do not wait."""
 
     def __init__(self, queue: WorkQueue[OrphanKey], jobs: Lister[Job], pods: Lister[Pod], job_pods: JobPods) -> None:
         self._queue = queue
@@ -217,5 +194,5 @@ class OrphanPodReleaser:
 
 
 def is_managed_externally(job: Job) -> bool:
-    """Whether the Job says that another controller works on it."""
-    return job.spec.managed_by is not None and job.spec.managed_by != JOB_CONTROLLER
+    """Whether `managedBy` names another controller."""
+    return job.spec.managed_by is not None and job.spec.managed_by != JOB_CONTROLLER_NAME

@@ -1,15 +1,15 @@
-"""The status of a Job while it is being worked on.
+"""The status of a Job: counting finished pods exactly once.
 
-Comes in   the status as it is; pods that have ended; the condition under which the Job ends
-Goes out   `Progress`, the status as it should be; which pods may lose their finalizer
+Inputs: the present status, a `PodSummary`, the condition with which the Job ends. Outputs: `Progress`, the new
+status; the pods to release.
 
-How a pod gets into the counts, so that none is failed_indexes or counted twice, wherever the controller stops:
+    finished, with finalizer ──> listed as uncounted in the status ──> finalizer removed ──> counted, not listed
 
-    ended, with finalizer ──> listed as uncounted in the status ──> finalizer taken away ──> counted, off the list
-
- 1. Indexed Jobs need no list of successes: the index says whether it was counted.
- 2. At most `UNCOUNTED_MAX` pods are on the list at once, to keep the status small; the others wait for the next round.
- 3. When a Job ends in failure, whoever has not ended by then counts as failed; when it ends in success, he does not.
+1. Indexed Jobs do not list successes: the index shows whether it was counted.
+2. At most `UNCOUNTED_MAX` pods are listed, to keep the status small. Others wait for the next sync.
+3. A pod is released when it has succeeded or failed, or when its Job ends or is deleted. When a Job fails, pods
+   that have not finished count as failed; when it succeeds, they do not.
+4. With backoffLimitPerIndex a failed pod is kept until its replacement exists.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ UNCOUNTED_MAX = 500
 
 @dataclass(slots=True)
 class Progress:
-    """A status that can be changed."""
+    """A mutable status."""
 
     conditions: list[JobCondition]
     start_time: str | None = None
@@ -62,7 +62,7 @@ class Progress:
         return len(self.uncounted_succeeded) + len(self.uncounted_failed)
 
     def count_released(self, uids_with_finalizer: Set[str]) -> bool:
-        """Count those on the list that have failed_indexes their finalizer; whether there were any."""
+        """Count the listed pods that have lost their finalizer. Returns whether there were any."""
         succeeded = [uid for uid in self.uncounted_succeeded if uid in uids_with_finalizer]
         failed = [uid for uid in self.uncounted_failed if uid in uids_with_finalizer]
         counted = self.uncounted - len(succeeded) - len(failed)
@@ -72,7 +72,7 @@ class Progress:
         return counted > 0
 
     def set_condition(self, type: str, status: str, reason: str, message: str, now: str) -> bool:
-        """Add or change a condition; whether that changed anything. What never was true is not made false."""
+        """Add or change a condition. Returns whether it changed. A missing condition is not added with status False."""
         condition = new_condition(type, reason, message, now, status)
         for index, known in enumerate(self.conditions):
             if known.type == type:
@@ -105,7 +105,7 @@ def progress_of(status: JobStatus) -> Progress:
 
 
 def progress_document(progress: Progress) -> Document:
-    """As it is sent: zeros are left out, but for those that tell "none" from "not known"."""
+    """The status in the form of the API. Zeros are left out, except where they differ from unknown."""
     counts = {"active": progress.active, "succeeded": progress.succeeded, "failed": progress.failed}
     document: Document = {name: count for name, count in counts.items() if count}
     texts = {
@@ -128,7 +128,7 @@ def progress_document(progress: Progress) -> Document:
 
 
 def final_condition(end: JobCondition, now: str) -> JobCondition:
-    """What an interim condition becomes when nothing is left to count."""
+    """The final condition for an interim one."""
     final = {"FailureTarget": "Failed", "SuccessCriteriaMet": "Complete"}.get(end.type, end.type)
     return new_condition(final, end.reason, end.message, now)
 
@@ -150,13 +150,13 @@ class Tracking:
     to_release: list[Pod]
     uids_with_finalizer: set[str]
     is_changed: bool = False
-    """Whether the status must be written before any pod is released."""
+    """Whether the status must be written before pods are released."""
     is_full: bool = False
-    """Whether some pods wait for the next round."""
+    """Whether some pods wait for the next sync."""
 
 
 def track(summary: PodSummary, end: JobCondition | None, progress: Progress) -> Tracking:
-    """Lists in `progress` who is to be counted."""
+    """List the pods to be counted in `progress`."""
     is_job_indexed = is_indexed(summary.job)
     pods = sorted(summary.pods, key=completion_index) if is_job_indexed else summary.pods
     tracked = [pod for pod in pods if has_finalizer(pod) and pod.metadata.uid not in summary.removed]
@@ -179,7 +179,7 @@ def track(summary: PodSummary, end: JobCondition | None, progress: Progress) -> 
 
 
 def finish(end: JobCondition | None, progress: Progress, terminating: int, now: str) -> JobCondition | None:
-    """The final condition, put into `progress`; None as long as something is still to be counted or to go."""
+    """Add the final condition to `progress`. None while pods are uncounted or terminating."""
     if end is None or progress.uncounted or terminating:
         return None
     final = final_condition(end, now)
@@ -202,7 +202,7 @@ def _can_release(summary: PodSummary, end: JobCondition | None, pod: Pod) -> boo
 def _list_uncounted(
     summary: PodSummary, end: JobCondition | None, pod: Pod, progress: Progress, new_indexes: list[int]
 ) -> bool:
-    """Whether the pod was put on the list."""
+    """List a pod as uncounted. Returns whether it was added."""
     job, uid = summary.job, pod.metadata.uid
     uncounted = job.status.uncounted_terminated_pods
     is_listed_failed = uncounted is not None and uid in uncounted.failed

@@ -1,17 +1,14 @@
-"""Node health: whether a node has been heard of lately, and what is to be said about it if not.
+"""The health of a node, by its heartbeats. No I/O.
 
-Comes in   a node, its lease, what was known of it at the last look, the time
-Goes out   a `HealthUpdate`: what is known now, and the conditions that must be written
+Inputs: a node, its lease, the health at the last check, the time. Outputs: a `HealthUpdate`.
 
- 1. A node is heard of when the heartbeat of its Ready condition changes or its lease is renewed. When, is our own
-    clock's time of noticing: the clocks of nodes may be wrong.
- 2. A node that never had a Ready condition is given the start-up grace period from its creation on, others the grace
-    period of the monitor from when they were last heard of.
- 3. After that Ready, MemoryPressure, DiskPressure and PIDPressure become Unknown, once. NetworkUnavailable is somebody
-    else's.
-
-Decides only. Behaves as kube-controller-manager down to a quirk: after a new heartbeat the lease is forgotten, so
-that the next look counts it as renewed.
+1. A heartbeat is a new heartbeat time of the Ready condition or a renewed lease. Its time is when this process
+   noticed it: the clocks of nodes may be wrong.
+2. A node without a Ready condition has the start-up grace period since its creation, others the monitor grace
+   period since the last heartbeat.
+3. After that Ready, MemoryPressure, DiskPressure and PIDPressure become Unknown, once. NetworkUnavailable belongs
+   to others.
+4. As in kube-controller-manager, a new heartbeat time drops the lease, so that the next check counts it as renewed.
 """
 
 from __future__ import annotations
@@ -38,12 +35,12 @@ class GracePeriods:
 
 @dataclass(frozen=True, slots=True)
 class NodeHealth:
-    """What is known of a node."""
+    """The observed health of a node."""
 
     last_seen_s: float
-    """When it was heard of last, in seconds of our clock that count from 1970 but never go back."""
+    """Time of the last heartbeat, in seconds since 1970 by a clock that never goes back."""
     ready: NodeCondition | None
-    """Its Ready condition, as it was when it was looked at."""
+    """The Ready condition at that time."""
     lease: Lease | None = None
 
     @property
@@ -53,23 +50,23 @@ class NodeHealth:
 
 @dataclass(frozen=True, slots=True)
 class HealthUpdate:
-    """What a look at a node came to."""
+    """The result of one health check."""
 
     health: NodeHealth
     was_ready: bool
-    """Whether the node itself still claimed to be ready."""
+    """Whether the node reported to be ready."""
     ready_status: str | None
-    """What its Ready condition says, after the conditions were written; None if it has none."""
+    """The status of the Ready condition after `conditions` are written. None without one."""
     unhealthy_after_s: float
-    """When it will count as silent, if it is not heard of until then."""
+    """When the node becomes unhealthy without another heartbeat."""
     conditions: list[Document]
-    """To be written; empty if nothing changes."""
+    """Conditions to write. Empty if nothing changes."""
 
 
 def evaluate_health(
     node: Node, lease: Lease | None, known: NodeHealth | None, periods: GracePeriods, *, now_s: float, stamp: str
 ) -> HealthUpdate:
-    """What becomes of a node's health. `stamp` is the time that conditions carry."""
+    """Check the health of a node. `stamp` is the time for conditions."""
     ready = find_condition(node.status.conditions, READY)
     health, grace_s = _last_seen(node, ready, known, periods, now_s)
     known_lease = known.lease if known is not None else None
@@ -99,14 +96,14 @@ def is_renewed(known: Lease | None, lease: Lease) -> bool:
     if before is None or after is None or before == after:
         return False
     if len(before) == len(after) == MICRO_TIME_LENGTH and before[-1] == after[-1] == "Z":
-        return before < after  # written alike, as kubelets do: the order of the texts is that of the times
+        return before < after  # both in the format of kubelets, so that the texts sort by time
     return parse_rfc3339(before) < parse_rfc3339(after)
 
 
 def _last_seen(
     node: Node, ready: NodeCondition | None, known: NodeHealth | None, periods: GracePeriods, now_s: float
 ) -> tuple[NodeHealth, float]:
-    """What is known after a look at its conditions, and how long it may be silent."""
+    """The health after reading the conditions, and the grace period."""
     if ready is None:
         created = node.metadata.creation_timestamp
         last_seen_s = known.last_seen_s if known is not None else parse_rfc3339(created) if created else now_s

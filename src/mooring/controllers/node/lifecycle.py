@@ -1,17 +1,16 @@
-"""The node lifecycle controller: notices nodes that are not heard of, and keeps pods away from nodes in trouble.
+"""The node lifecycle controller detects nodes without heartbeats, and taints nodes by their conditions.
 
-Comes in   nodes, their leases, pods, from informers; the time
-Goes out   conditions and taints of nodes, their old labels, pods marked as not ready, events
+Inputs: nodes, leases and pods, from informers; the time. Outputs: conditions, taints and labels of nodes; pods
+marked as not ready; events.
 
-    a change of a node ──> NoSchedule taints, labels                  (queue)
+    node event ──> NoSchedule taints, labels                          (queue)
     each monitor period ──> health of nodes ──> zones ──> rates
-                                 └──> waiting for a NoExecute taint ──> tainted, as fast as the zone's rate allows
+                                 └──> queue of a zone ──> NoExecute taint, at the rate of the zone
 
- 1. A pass looks at the nodes that changed, that are due to be silent, or that are not well. Of a healthy node that
-    renewed its lease it is only noted when that was seen: thousands do so at each pass.
- 2. Who evicts is the taint eviction controller: here nodes are only tainted. The rate of tainting is the rate of
-    evicting.
- 3. Pods of a node are found by an index.
+1. A pass checks the nodes that changed, whose grace period ends, or that are unhealthy. For a healthy node with a
+   renewed lease only the time is recorded: thousands renew between two passes.
+2. The taint eviction controller evicts pods. The rate of tainting limits the rate of evictions.
+3. An index finds the pods of a node.
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ from mooring.api.views.leases import Lease
 from mooring.api.views.meta import ObjectReference
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
+from mooring.api.well_known import NODE_LEASE_NAMESPACE
 from mooring.client.errors import ClientError, ConflictError, NotFoundError
 from mooring.controllers.conditions import find_condition
 from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Outcome
@@ -55,7 +55,6 @@ from mooring.kit.clock import format_rfc3339
 from mooring.kit.heap import KeyedHeap
 from mooring.kit.tasks import TaskGroup, run_bounded
 
-LEASE_NAMESPACE = "kube-node-lease"
 COMPONENT = "node-controller"
 LABEL_WORKERS = 8
 NODES_AT_ONCE = 8
@@ -92,7 +91,7 @@ class NodeLifecycleController(Controller):
         self._dirty_nodes: dict[str, None] = {}
         self._renewed: dict[str, Lease] = {}
         self._healthy_until: KeyedHeap[str, float] = KeyedHeap.ordered_by(_due)
-        """All nodes that are well, and a time before which they cannot be due."""
+        """All healthy nodes, with a time before which they cannot become unhealthy."""
         self._pods_to_retry: dict[str, None] = {}
         self._wall_offset_s = context.clock.wall_s() - context.clock.now_s()
         self._pod_queue = context.queue(f"{self.name} pods")
@@ -119,7 +118,7 @@ class NodeLifecycleController(Controller):
         super().stop()
         self._pod_queue.shut_down()
 
-    # ------------------------------------------------------------------------------------------- what is heard
+    # ----------------------------------------------------------------------------------------------- events
 
     def _on_node(self, node: Node) -> None:
         self._dirty_nodes[node.metadata.name] = None
@@ -132,18 +131,18 @@ class NodeLifecycleController(Controller):
         self._pods_to_retry.pop(name, None)
 
     def _on_lease_added(self, lease: Lease, is_initial: bool) -> None:
-        if lease.metadata.namespace == LEASE_NAMESPACE:
+        if lease.metadata.namespace == NODE_LEASE_NAMESPACE:
             self._dirty_nodes[lease.metadata.name] = None
 
     def _on_lease_updated(self, old: Lease, new: Lease) -> None:
-        if new.metadata.namespace == LEASE_NAMESPACE and is_renewed(old, new):
+        if new.metadata.namespace == NODE_LEASE_NAMESPACE and is_renewed(old, new):
             self._renewed[new.metadata.name] = new
         else:
             self._on_lease_added(new, False)
 
     def _on_pod_added(self, pod: Pod, is_initial: bool) -> None:
         health = self._health.get(pod.spec.node_name)
-        # A pass marks the pods that are on a node when it falls silent; this is for those that come to it later.
+        # The monitor marks the pods of a node when it becomes unhealthy. This is for pods that arrive later.
         if health is not None and health.ready is not None and not health.is_ready:
             self._pod_queue.add(pod.key)
 
@@ -168,7 +167,7 @@ class NodeLifecycleController(Controller):
             return Failed(str(error))
         return DONE
 
-    # --------------------------------------------------------------------------------------------- the monitor
+    # ---------------------------------------------------------------------------------------------- monitor
 
     async def _monitor(self) -> None:
         while True:
@@ -197,7 +196,7 @@ class NodeLifecycleController(Controller):
         await self._update_zones()
 
     def _record_renewals(self, now_s: float) -> None:
-        """Who was well and renewed its lease is well; there is nothing else to be found out about it."""
+        """A healthy node with a renewed lease stays healthy. No further check is needed."""
         renewed, self._renewed = self._renewed, {}
         for name, lease in renewed.items():
             if name in self._healthy_until and name not in self._dirty_nodes:
@@ -237,17 +236,17 @@ class NodeLifecycleController(Controller):
             await self._mark_pods(node, health_update)
         if is_ready and name not in self._pods_to_retry:
             self._healthy_until.put(name, health_update.unhealthy_after_s)
-            if health_update.health.lease is None and self._leases.lister.get(LEASE_NAMESPACE, name) is not None:
-                self._dirty_nodes[name] = None  # the next pass takes the lease for renewed, and counts from then
+            if health_update.health.lease is None and self._leases.lister.get(NODE_LEASE_NAMESPACE, name) is not None:
+                self._dirty_nodes[name] = None  # the next pass treats the lease as renewed and counts from then
         else:
             self._healthy_until.delete(name)
-            self._dirty_nodes[name] = None  # until it is well again
+            self._dirty_nodes[name] = None  # check it until it is healthy
 
     async def _update_health(self, node: Node) -> HealthUpdate | None:
-        """What is known of the node now; None if it could not be written."""
+        """Check and write the health of a node. None if it could not be written."""
         name = node.metadata.name
         for _ in range(HEALTH_TRIES_MAX):
-            lease = self._leases.lister.get(LEASE_NAMESPACE, name)
+            lease = self._leases.lister.get(NODE_LEASE_NAMESPACE, name)
             stamp = format_rfc3339(self.clock.wall_s())
             known = self._health.get(name)
             health_update = evaluate_health(node, lease, known, self._periods, now_s=self._now_s(), stamp=stamp)
@@ -262,7 +261,7 @@ class NodeLifecycleController(Controller):
             except ConflictError:
                 await self.clock.wait(HEALTH_RETRY_S)
             except ClientError as error:
-                logger.warning("the health of node %s could not be written: %s", name, error)
+                logger.warning("failed to write the health of node %s: %s", name, error)
                 return None
             try:
                 node = decode_as(Node, await self.client.get(NODE, "", name))
@@ -280,7 +279,7 @@ class NodeLifecycleController(Controller):
             else:
                 self._queue_taint(node, is_tainted=has_taint(node.spec.taints, change.added[0]))
         except ClientError as error:
-            logger.warning("the taints of node %s could not be changed: %s", node.metadata.name, error)
+            logger.warning("failed to change the taints of node %s: %s", node.metadata.name, error)
             self._dirty_nodes[node.metadata.name] = None
 
     def _queue_taint(self, node: Node, *, is_tainted: bool) -> None:
@@ -300,7 +299,7 @@ class NodeLifecycleController(Controller):
         try:
             await self._make_reachable(node)
         except ClientError as error:
-            logger.warning("the taints of node %s could not be taken away: %s", node.metadata.name, error)
+            logger.warning("failed to remove the taints of node %s: %s", node.metadata.name, error)
 
     async def _mark_pods(self, node: Node, health_update: HealthUpdate) -> None:
         name = node.metadata.name
@@ -314,7 +313,7 @@ class NodeLifecycleController(Controller):
             if await mark_pods_not_ready(self.client, self._recorder, self.clock, pods):
                 self._pods_to_retry[name] = None
 
-    # ------------------------------------------------------------------------------------------------- zones
+    # ------------------------------------------------------------------------------------------------ zones
 
     def _add_zone(self, zone: str) -> None:
         if self._zones.is_known(zone):
@@ -329,7 +328,7 @@ class NodeLifecycleController(Controller):
     async def _update_zones(self) -> None:
         update = self._zones.update_states()
         if update.transition is ClusterTransition.ALL_DOWN:
-            logger.warning("no node is ready: nobody is evicted until one is")
+            logger.warning("no node is ready: no pods are evicted until one is")
             for node in self._nodes.lister:
                 if node.metadata.name in self._known:
                     await self._try_make_reachable(node)
@@ -341,12 +340,12 @@ class NodeLifecycleController(Controller):
         for zone, rate_per_s in update.rates_per_s.items():
             self._to_taint[zone].set_rate(rate_per_s)
 
-    # ----------------------------------------------------------------------------------------- NoExecute taints
+    # ------------------------------------------------------------------------------------- NoExecute taints
 
     async def _taint(self) -> None:
         while True:
             await self._has_to_taint.wait()
-            # Only after a while: the pass that found the first may find so many more that nobody is to be tainted.
+            # Wait first: the same pass may find so many unhealthy nodes that none is tainted.
             await self.clock.wait(TAINTING_PERIOD_S)
             for queue in list(self._to_taint.values()):
                 await queue.handle(self._taint_node)
@@ -366,11 +365,11 @@ class NodeLifecycleController(Controller):
         try:
             await self._writer.change_taints(name, change)
         except ClientError as error:
-            logger.warning("node %s could not be tainted: %s", name, error)
+            logger.warning("failed to taint node %s: %s", name, error)
             return 0.0
         return None
 
-    # ------------------------------------------------------------------------------- pods that come too late
+    # ------------------------------------------------------------------------------- pods that arrive later
 
     async def _mark_late_pods(self) -> None:
         while (key := await self._pod_queue.get()) is not None:
@@ -385,10 +384,10 @@ class NodeLifecycleController(Controller):
                 self._pod_queue.add_rate_limited(key)
             self._pod_queue.done(key)
 
-    # ------------------------------------------------------------------------------------------------- parts
+    # ---------------------------------------------------------------------------------------------- helpers
 
     def _now_s(self) -> float:
-        """Seconds since 1970 that never go back: a wall clock that is set must not silence the cluster."""
+        """Seconds since 1970 that never go back: a change of the wall clock must not make all nodes unhealthy."""
         return self._wall_offset_s + self.clock.now_s()
 
     def _record_event(self, node: Node, reason: str, message: str) -> None:

@@ -1,12 +1,15 @@
-"""The taint eviction controller: deletes pods from nodes whose NoExecute taints they do not tolerate (any longer).
+"""The taint eviction controller deletes pods that do not tolerate the NoExecute taints of their node.
 
-Comes in   nodes and pods, from informers
-Goes out   pods marked as disrupted and deleted, at once or when their `tolerationSeconds` are over; events
+Inputs: nodes and pods, from informers. Outputs: pods marked as disrupted and deleted, at once or after
+`tolerationSeconds`; events.
 
- 1. Deciding is done where a change is heard: it waits for nothing. The queue holds the evictions, each at its time.
- 2. An eviction that was cancelled or moved is noticed when its key comes out of the queue: what counts is `_evictions`.
- 3. Pods of a node are found by an index: losing 500 nodes looks at the pods of 500 nodes.
- 4. An eviction that has begun cannot be cancelled.
+1. A taint that is not tolerated means an immediate eviction. Otherwise the shortest `tolerationSeconds` of the used
+   tolerations counts; without any, the pod stays.
+2. A scheduled eviction keeps its time when taints change.
+3. Handlers decide. The queue contains the evictions, each at its time. `_evictions` is authoritative: a key of a
+   cancelled or moved eviction has no effect.
+4. An eviction that has begun cannot be cancelled.
+5. An index finds the pods of a node.
 """
 
 from __future__ import annotations
@@ -33,17 +36,17 @@ WORKERS = 8
 
 @dataclass(frozen=True, slots=True)
 class KeepSchedule:
-    """Nothing changes."""
+    """Keep a scheduled eviction, if there is one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """It may stay."""
+    """Cancel a scheduled eviction."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evict:
-    """In place of what was scheduled before, which counts as cancelled."""
+    """Schedule an eviction. Replaces and cancels an earlier one."""
 
     since_s: float
     due_s: float
@@ -55,7 +58,7 @@ Decision: TypeAlias = KeepSchedule | Cancel | Evict
 def decide(
     taints: Sequence[Taint], tolerations: Sequence[Toleration], scheduled_since_s: float | None, now_s: float
 ) -> Decision:
-    """What to do about a pod on a node with these NoExecute taints, of which there is at least one."""
+    """The decision for a pod on a node with at least one NoExecute taint."""
     toleration_s = toleration_s_min(taints, tolerations)
     if toleration_s is None:
         return Cancel()
@@ -69,7 +72,7 @@ def decide(
 
 
 def toleration_s_min(taints: Sequence[Taint], tolerations: Sequence[Toleration]) -> float | None:
-    """How long the pod may stay: None for ever; less than 0 if a taint is not tolerated at all."""
+    """How long a pod may stay. None: forever. Below 0: a taint is not tolerated."""
     shortest_s: float | None = None
     for taint in taints:
         used = next((toleration for toleration in tolerations if tolerates(toleration, taint)), None)
@@ -111,7 +114,7 @@ class TaintEvictionController(Controller):
             self.name, on_add=self._on_pod_added, on_update=self._on_pod_updated, on_delete=self._on_pod_deleted
         )
 
-    # ------------------------------------------------------------------------------------------- what is heard
+    # ----------------------------------------------------------------------------------------------- events
 
     def _on_node_added(self, node: Node, is_initial: bool) -> None:
         if taints := no_execute_taints(node):
@@ -150,7 +153,7 @@ class TaintEvictionController(Controller):
             else:
                 self._cancel(pod.key)
 
-    # ------------------------------------------------------------------------------------- what is to be done
+    # -------------------------------------------------------------------------------------------- decisions
 
     def _schedule_eviction(self, pod: Pod, taints: tuple[Taint, ...], now_s: float) -> None:
         scheduled = self._evictions.get(pod.key)
@@ -164,7 +167,7 @@ class TaintEvictionController(Controller):
                 self._cancel(pod.key)
             case Evict(since_s, due_s):
                 self._cancel(pod.key)
-                # One that is due at once has begun: there is no moment left in which it could be called off.
+                # An immediate eviction cannot be cancelled.
                 self._evictions[pod.key] = _Eviction(since_s, due_s, has_begun=due_s <= now_s)
                 self.queue.add_after(pod.key, due_s - now_s)
             case never:
@@ -175,7 +178,7 @@ class TaintEvictionController(Controller):
         if eviction is not None and not eviction.has_begun:
             self._record_event(key, f"Cancelling deletion of Pod {key}")
 
-    # ------------------------------------------------------------------------------------------------ evicting
+    # --------------------------------------------------------------------------------------------- evicting
 
     async def sync(self, key: str) -> Outcome:
         eviction = self._evictions.get(key)

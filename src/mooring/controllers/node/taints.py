@@ -1,13 +1,13 @@
-"""Node taints and labels: what a node must carry because of its state.
+"""Taints and labels of a node, by its state; and the patches that write them.
 
-Comes in   nodes
-Goes out   taints to add and to take away (`TaintChange`), taint lists after a change, labels to set
+Inputs: nodes and pods. Outputs: a `TaintChange`, labels to set; patches.
 
- 1. NoSchedule taints mirror conditions and `spec.unschedulable`; only those are compared, whoever set them.
- 2. Not-ready and unreachable are never both on a node as NoExecute: they mirror one condition.
- 3. Taints are the same if key and effect are.
-
-Decides only.
+1. NoSchedule taints mirror conditions and `spec.unschedulable`. Other taints are not compared.
+2. A node has never both not-ready and unreachable as NoExecute taints: they mirror one condition.
+3. Taints are equal if key and effect are.
+4. A patch replaces the list of taints. It carries the resourceVersion and is retried after a conflict, up to five
+   times. It adds and removes in one write.
+5. Only pods with a Ready condition that is not False are marked as not ready. A pod that is gone is no error.
 """
 
 from __future__ import annotations
@@ -22,6 +22,15 @@ from mooring.api.kinds import NODE, POD
 from mooring.api.tolerations import NO_EXECUTE, NO_SCHEDULE
 from mooring.api.views.node import Node, Taint
 from mooring.api.views.pod import Pod
+from mooring.api.well_known import (
+    TAINT_DISK_PRESSURE,
+    TAINT_MEMORY_PRESSURE,
+    TAINT_NETWORK_UNAVAILABLE,
+    TAINT_NOT_READY,
+    TAINT_PID_PRESSURE,
+    TAINT_UNREACHABLE,
+    TAINT_UNSCHEDULABLE,
+)
 from mooring.client.errors import ClientError, ConflictError, NotFoundError
 from mooring.client.events.recorder import EventRecorder
 from mooring.client.interface import Client, PatchForm
@@ -29,20 +38,17 @@ from mooring.controllers.pods import ready_condition
 from mooring.kit.clock import Clock, format_rfc3339
 from mooring.kit.entropy import Entropy
 
-NOT_READY_KEY = "node.kubernetes.io/not-ready"
-UNREACHABLE_KEY = "node.kubernetes.io/unreachable"
-UNSCHEDULABLE_KEY = "node.kubernetes.io/unschedulable"
-NOT_READY = Taint(key=NOT_READY_KEY, effect=NO_EXECUTE)
-UNREACHABLE = Taint(key=UNREACHABLE_KEY, effect=NO_EXECUTE)
+NOT_READY = Taint(key=TAINT_NOT_READY, effect=NO_EXECUTE)
+UNREACHABLE = Taint(key=TAINT_UNREACHABLE, effect=NO_EXECUTE)
 _KEY_OF_CONDITION: Mapping[tuple[str, str], str] = {
-    ("Ready", "False"): NOT_READY_KEY,
-    ("Ready", "Unknown"): UNREACHABLE_KEY,
-    ("MemoryPressure", "True"): "node.kubernetes.io/memory-pressure",
-    ("DiskPressure", "True"): "node.kubernetes.io/disk-pressure",
-    ("NetworkUnavailable", "True"): "node.kubernetes.io/network-unavailable",
-    ("PIDPressure", "True"): "node.kubernetes.io/pid-pressure",
+    ("Ready", "False"): TAINT_NOT_READY,
+    ("Ready", "Unknown"): TAINT_UNREACHABLE,
+    ("MemoryPressure", "True"): TAINT_MEMORY_PRESSURE,
+    ("DiskPressure", "True"): TAINT_DISK_PRESSURE,
+    ("NetworkUnavailable", "True"): TAINT_NETWORK_UNAVAILABLE,
+    ("PIDPressure", "True"): TAINT_PID_PRESSURE,
 }
-_MIRRORED_KEYS = frozenset((*_KEY_OF_CONDITION.values(), UNSCHEDULABLE_KEY))
+_MIRRORED_KEYS = frozenset((*_KEY_OF_CONDITION.values(), TAINT_UNSCHEDULABLE))
 _COPIED_LABELS = (
     ("kubernetes.io/os", "beta.kubernetes.io/os"),
     ("kubernetes.io/arch", "beta.kubernetes.io/arch"),
@@ -54,7 +60,7 @@ _decode = msgspec.json.Decoder(dict[str, object]).decode
 
 @dataclass(frozen=True, slots=True)
 class TaintChange:
-    """What is to be done about a node's taints."""
+    """Taints to add and to remove."""
 
     added: tuple[Taint, ...] = ()
     removed: tuple[Taint, ...] = ()
@@ -64,14 +70,14 @@ class TaintChange:
 
 
 def no_schedule_change(node: Node) -> TaintChange:
-    """So that the NoSchedule taints mirror the conditions."""
+    """The change after which the NoSchedule taints mirror the conditions."""
     keys = [
         key
         for condition in node.status.conditions
         if (key := _KEY_OF_CONDITION.get((condition.type, condition.status))) is not None
     ]
     if node.spec.unschedulable:
-        keys.append(UNSCHEDULABLE_KEY)
+        keys.append(TAINT_UNSCHEDULABLE)
     present = [taint for taint in node.spec.taints if taint.effect == NO_SCHEDULE and taint.key in _MIRRORED_KEYS]
     present_keys = [taint.key for taint in present]
     return TaintChange(
@@ -81,7 +87,7 @@ def no_schedule_change(node: Node) -> TaintChange:
 
 
 def no_execute_change(ready_status: str) -> TaintChange | None:
-    """What a node in that state should carry; None if it is ready."""
+    """The NoExecute taints of a node with that Ready status. None if it is ready."""
     if ready_status == "False":
         return TaintChange((NOT_READY,), (UNREACHABLE,))
     if ready_status == "Unknown":
@@ -97,7 +103,7 @@ def has_taint(taints: Iterable[Taint], wanted: Taint) -> bool:
 
 
 def taints_after(taints: list[Document], change: TaintChange, now: str) -> list[Document] | None:
-    """The taints of a node after a change; None if nothing changes. A taint that is added again gets a new time."""
+    """The taints after a change. None if nothing changes. A taint that is added again gets a new time."""
     result = [*taints]
     is_changed = False
     for taint in change.added:
@@ -118,7 +124,7 @@ def taints_after(taints: list[Document], change: TaintChange, now: str) -> list[
 
 
 def labels_to_set(node: Node) -> dict[str, str]:
-    """The old names of labels, which follow the new ones."""
+    """The deprecated labels that copy other labels."""
     labels = node.metadata.labels
     return {old: labels[new] for new, old in _COPIED_LABELS if new in labels and labels.get(old) != labels[new]}
 
@@ -128,7 +134,7 @@ def _is_same(document: Document, taint: Taint) -> bool:
 
 
 class NodeWriter:
-    """Writes for one controller."""
+    """Patches nodes for one controller."""
 
     def __init__(self, client: Client, clock: Clock, entropy: Entropy) -> None:
         self._client = client
@@ -136,7 +142,7 @@ class NodeWriter:
         self._entropy = entropy
 
     async def change_taints(self, name: str, change: TaintChange) -> None:
-        """Raises `ClientError`."""
+        """Change taints, with retries on conflicts. Raises `ClientError`."""
         for left in reversed(range(TRIES_MAX)):
             node: Document = _decode(await self._client.get(NODE, "", name))
             spec: Document = node.get("spec") or {}
@@ -154,11 +160,11 @@ class NodeWriter:
             await self._clock.wait(RETRY_S * (1.0 + self._entropy.uniform()))
 
     async def set_labels(self, name: str, labels: Mapping[str, str]) -> None:
-        """Raises `ClientError`."""
+        """Set labels. Raises `ClientError`."""
         await self._client.patch(NODE, "", name, {"metadata": {"labels": dict(labels)}}, form=PatchForm.STRATEGIC)
 
     async def set_conditions(self, name: str, uid: str, revision: str, conditions: list[Document]) -> None:
-        """Only on the very state from which they were decided: a heartbeat may have come. Raises `ClientError`."""
+        """Write conditions if the node is unchanged since they were decided. Raises `ClientError`."""
         patch = {"metadata": {"uid": uid, "resourceVersion": revision}, "status": {"conditions": conditions}}
         await self._client.patch(NODE, "", name, patch, form=PatchForm.STRATEGIC, subresource="status")
 
@@ -166,7 +172,7 @@ class NodeWriter:
 async def mark_pods_not_ready(
     client: Client, recorder: EventRecorder, clock: Clock, pods: Sequence[Pod]
 ) -> list[ClientError]:
-    """What went wrong; the rest is done."""
+    """Mark pods as not ready. Returns the errors."""
     errors: list[ClientError] = []
     for pod in pods:
         ready = ready_condition(pod)

@@ -1,17 +1,19 @@
-"""Zones: where so much is broken that it is more likely us than the nodes, evictions slow down or stop.
+"""Disruption states of zones, and the queue that taints the nodes of a zone at its rate.
 
-Comes in   nodes, as ready or not; from pass to pass
-Goes out   for each zone its state, and at which rate its nodes may be tainted
+Inputs: nodes, ready or not, in each pass. Outputs: the state of each zone and its tainting rate; names of nodes to
+taint.
 
-    normal               at most two nodes are not ready, or less than `unhealthy_zone_threshold` of them
-    partial disruption   more: the secondary rate if the zone is large, otherwise nothing is evicted
-    full disruption      no node is ready: the normal rate, because other zones are well
+    normal               fewer than three nodes are not ready, or less than `unhealthy_zone_threshold`
+    partial disruption   more: the secondary rate in a large zone, otherwise no evictions
+    full disruption      no node is ready: the normal rate, because other zones are healthy
 
- 1. If every zone is fully disrupted, nobody is evicted: the fault is on our side. All NoExecute taints are taken off,
-    and put on again only after some node is back and everybody had another grace period.
- 2. Nodes labelled `node.kubernetes.io/exclude-disruption` do not count.
-
-Decides only; counts are kept as nodes change, so that a pass does not look at all of them.
+1. If all zones are fully disrupted, nothing is evicted: the control plane is more likely broken than all nodes. All
+   NoExecute taints are removed, and added again only after some node is ready and every node had another grace
+   period.
+2. Nodes with the label `node.kubernetes.io/exclude-disruption` do not count.
+3. Counts are updated as nodes change, so that a pass does not read all nodes.
+4. A queue handles a name once, until it is removed. At rate 0 names wait. A new rate starts with an empty bucket if
+   the old one was empty.
 """
 
 from __future__ import annotations
@@ -21,13 +23,13 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from mooring.api.views.node import Node
+from mooring.api.well_known import EXCLUDE_DISRUPTION_LABEL, REGION, REGION_BETA, ZONE, ZONE_BETA
 from mooring.client.ratelimit import TokenBucket
 from mooring.kit.clock import Clock
 from mooring.kit.heap import KeyedHeap
 
-EXCLUDE_LABEL = "node.kubernetes.io/exclude-disruption"
 NOT_READY_MIN = 3
-"""Fewer nodes that are not ready are never a disruption, be the zone ever so small."""
+"""Fewer nodes that are not ready are never a disruption, however small the zone is."""
 BURST = 1
 
 
@@ -39,7 +41,7 @@ class ZoneState(Enum):
 
 
 class ClusterTransition(Enum):
-    """What a pass means for the cluster as a whole."""
+    """The effect of a pass on the whole cluster."""
 
     NOTHING = "nothing"
     ALL_DOWN = "every zone is fully disrupted now"
@@ -51,7 +53,7 @@ class EvictionRates:
     normal_per_s: float
     secondary_per_s: float
     large_zone: int
-    """From how many nodes on the secondary rate is used."""
+    """Number of nodes above which the secondary rate applies."""
     unhealthy_share: float
 
 
@@ -67,7 +69,7 @@ class ZoneCounts:
 
 @dataclass(frozen=True, slots=True)
 class ZoneUpdate:
-    """What a pass came to: new rates for some zones."""
+    """The result of a pass: new rates for some zones."""
 
     transition: ClusterTransition = ClusterTransition.NOTHING
     rates_per_s: dict[str, float] = field(default_factory=dict)
@@ -92,9 +94,9 @@ class Zones:
         return iter(self._states.items())
 
     def count(self, node: Node, is_ready: bool) -> None:
-        """A node was looked at."""
+        """Count a node that was checked."""
         self.forget(node.metadata.name)
-        if EXCLUDE_LABEL in node.metadata.labels:
+        if EXCLUDE_DISRUPTION_LABEL in node.metadata.labels:
             return
         zone = zone_of(node)
         self._counted_nodes[node.metadata.name] = zone, is_ready
@@ -118,7 +120,7 @@ class Zones:
             del self._counts[zone]
 
     def update_states(self) -> ZoneUpdate:
-        """After all nodes that changed were counted: what changes for the zones."""
+        """Compute the states after all changed nodes were counted."""
         new = {zone: zone_state(counts, self._rates.unhealthy_share) for zone, counts in self._counts.items()}
         for zone in new:
             self._states.setdefault(zone, ZoneState.INITIAL)
@@ -138,7 +140,7 @@ class Zones:
         return ZoneUpdate(ClusterTransition.SOME_READY_AGAIN if were_all_down else ClusterTransition.NOTHING, rates)
 
     def rate_per_s(self, size: int, state: ZoneState) -> float:
-        """How many nodes of a zone may be tainted in a second; 0 for none."""
+        """Nodes of a zone that may be tainted per second."""
         if state is ZoneState.PARTIAL_DISRUPTION:
             return self._rates.secondary_per_s if size > self._rates.large_zone else 0.0
         return self._rates.normal_per_s
@@ -153,20 +155,20 @@ def zone_state(counts: ZoneCounts, unhealthy_share: float) -> ZoneState:
 
 
 def zone_of(node: Node) -> str:
-    """Region and zone as one name; empty for a node that says neither."""
+    """Region and zone as one key. Empty without labels."""
     labels = node.metadata.labels
-    zone = labels.get("failure-domain.beta.kubernetes.io/zone", labels.get("topology.kubernetes.io/zone", ""))
-    region = labels.get("failure-domain.beta.kubernetes.io/region", labels.get("topology.kubernetes.io/region", ""))
+    zone = labels.get(ZONE_BETA, labels.get(ZONE, ""))
+    region = labels.get(REGION_BETA, labels.get(REGION, ""))
     return f"{region}:\0:{zone}" if region or zone else ""
 
 
 def _all_down(states: Iterable[ZoneState]) -> bool:
-    """Of no zones at all it is true, as in kube-controller-manager: an empty cluster starts from there."""
+    """True without zones, as in kube-controller-manager: an empty cluster starts in this state."""
     return all(state is ZoneState.FULL_DISRUPTION for state in states)
 
 
 class TimedQueue:
-    """Of one zone."""
+    """The queue of one zone."""
 
     def __init__(self, clock: Clock, rate_per_s: float) -> None:
         self._clock = clock
@@ -176,11 +178,11 @@ class TimedQueue:
         self._bucket = self._new_bucket(rate_per_s)
 
     def __len__(self) -> int:
-        """How many names wait."""
+        """Number of waiting names."""
         return len(self._waiting)
 
     def add(self, name: str) -> bool:
-        """Whether it is new: neither waiting nor handled."""
+        """Add a name. Returns False if it waits or was handled already."""
         if name in self._taken:
             return False
         self._taken[name] = None
@@ -188,7 +190,7 @@ class TimedQueue:
         return True
 
     def remove(self, name: str) -> bool:
-        """Whether it was there. It may be added again."""
+        """Remove a name, so that it may be added again. Returns whether it was there."""
         if name not in self._taken:
             return False
         del self._taken[name]
@@ -204,7 +206,7 @@ class TimedQueue:
         self._rate_per_s, self._bucket = rate_per_s, bucket
 
     async def handle(self, attempt: Callable[[str], Awaitable[float | None]]) -> None:
-        """`attempt` answers None if it is done with a name, or after how many seconds it is to be tried again."""
+        """Call `attempt` for due names. It returns None if done, or the seconds until the next attempt."""
         while (head := self._waiting.peek()) is not None and self._try_take():
             name, due_s = head
             now_s = self._clock.now_s()

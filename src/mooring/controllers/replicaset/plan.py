@@ -1,13 +1,12 @@
-"""What a ReplicaSet needs next: more pods, fewer pods, another status. Decides only.
+"""What a ReplicaSet needs next: more pods, fewer pods, another status. No I/O.
 
-Comes in   the set as it is wanted, its pods counted, the time
-Goes out   `CreatePods`, `DeletePods` or nothing; and the status that says how it is
+Inputs: a ReplicaSet, the counts of its pods, the time. Outputs: `CreatePods`, `DeletePods` or None; the status.
 
-A ReplicationController is the same in older words. It does not count terminating pods.
+A ReplicationController works the same way, but does not count terminating pods.
 
- 1. At most `BURST_MAX` pods are created or deleted at once.
- 2. The status counts what was there before this round's creations: the next round will see those.
- 3. A failure is noted once, as the condition ReplicaFailure with its first message, and taken away by the next success.
+1. At most `BURST_MAX` pods are created or deleted in one sync.
+2. The status has the counts from before the creations of the sync.
+3. A failure sets the condition ReplicaFailure with its first message. The next success removes it.
 """
 
 from __future__ import annotations
@@ -38,14 +37,14 @@ class CreatePods:
 
 @dataclass(frozen=True, slots=True)
 class DeletePods:
-    """As many as that; who they are is for `pods_to_delete` to say."""
+    """`pods_to_delete` chooses them."""
 
     count: int
 
 
 @dataclass(frozen=True, slots=True)
 class PodCounts:
-    """The pods of a set. All but `terminating` are of those that are active."""
+    """Counts of a set's pods. All but `terminating` count active pods."""
 
     active: int = 0
     fully_labeled: int = 0
@@ -55,14 +54,14 @@ class PodCounts:
 
 
 def selector_of(wanted: AnySet) -> LabelMatcher:
-    """Raises `LabelSelectorError`."""
+    """The selector of a set. Raises `LabelSelectorError`."""
     if isinstance(wanted, ReplicationController):
         return matcher_of_pairs(wanted.spec.selector or {})
     return compile_selector(wanted.spec.selector)
 
 
 def plan_size(wanted: AnySet, active: int) -> CreatePods | DeletePods | None:
-    """What brings the number of pods closer to what is wanted."""
+    """The pods to create or delete."""
     missing = replicas_of(wanted) - active
     if missing > 0:
         return CreatePods(min(missing, BURST_MAX))
@@ -72,7 +71,7 @@ def plan_size(wanted: AnySet, active: int) -> CreatePods | DeletePods | None:
 
 
 def count_pods(wanted: AnySet, active: Iterable[Pod], terminating: int, now_s: float) -> PodCounts:
-    """One by one. `active` are the set's own active pods."""
+    """Count pods one by one. `active` are the active pods of the set."""
     template_labels = wanted.spec.template.metadata.labels
     min_ready_s = wanted.spec.min_ready_seconds
     all_active = fully_labeled = ready = available = 0
@@ -88,7 +87,7 @@ def count_pods(wanted: AnySet, active: Iterable[Pod], terminating: int, now_s: f
 def count_from_index(
     wanted: AnySet, selector: LabelMatcher, counts_by_labels: Mapping[LabelsKey, StateCounts]
 ) -> PodCounts | None:
-    """Without looking at the pods; None if one of them must be looked at (released, or available only later)."""
+    """Count pods by the index. None if a pod must be read, because it is released or becomes available later."""
     template_labels = wanted.spec.template.metadata.labels
     active = fully_labeled = ready = terminating = 0
     for key, counts in counts_by_labels.items():
@@ -108,7 +107,7 @@ def count_from_index(
 
 
 def plan_status(wanted: AnySet, counts: PodCounts, failure: str | None, now: str) -> ReplicaSetStatus:
-    """The status as it should be. `failure` is why the last creation or deletion did not work."""
+    """The new status. `failure` is the error of the last creation or deletion."""
     has_terminating = isinstance(wanted, ReplicaSet)
     return ReplicaSetStatus(
         replicas=counts.active,
@@ -122,7 +121,7 @@ def plan_status(wanted: AnySet, counts: PodCounts, failure: str | None, now: str
 
 
 def status_document(status: ReplicaSetStatus) -> Document:
-    """As it is sent: zeros are left out, but for the replicas."""
+    """A status in the form of the API, without zeros except for the replicas."""
     document: Document = {"replicas": status.replicas}
     counts = {
         "fullyLabeledReplicas": status.fully_labeled_replicas,
@@ -139,7 +138,7 @@ def status_document(status: ReplicaSetStatus) -> Document:
 
 
 def carries(labels: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
-    """Whether all of the wanted labels are among the labels."""
+    """Whether labels include all wanted ones."""
     return all(labels.get(key) == value for key, value in wanted.items())
 
 

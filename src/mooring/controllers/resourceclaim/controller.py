@@ -1,15 +1,15 @@
-"""The resource claim controller: makes the claims of templates, and takes back what nobody uses any more.
+"""The ResourceClaim controller creates claims from templates, and releases what is not used any more.
 
-Comes in   pods, claims and templates, from informers
-Goes out   claims created and deleted; the names of claims in pods; consumers and allocations taken out of claims
+Inputs: pods, claims and templates, from informers. Outputs: claims created and deleted; the names of claims in
+pods; consumers and allocations removed from claims.
 
- 1. Keys say what they are about: `pod:default/web`, `claim:default/web-gpu-x7x2p`.
- 2. A claim that was created and is not in the informer yet is remembered: the name in the pod's status may come back
-    sooner than the claim itself, and a second one would be created.
- 3. A pod that has ended gets no claim any more. (kube-controller-manager would make one anew, did it not remember for a
-    while the one that it just deleted.)
- 4. That a consumer is gone is asked of the API itself, unless its deletion was seen: taking a device away from a pod
-    that runs is worse than a request.
+1. A key has a prefix: `pod:default/web`, `claim:default/web-gpu-x7x2p`.
+2. Created claims that the informer does not show are remembered. Otherwise a second one would be created if the
+   event of the pod's status arrives first.
+3. A finished pod gets no claim. (kube-controller-manager would create another one, if it did not remember for a
+   while the one that it deleted.)
+4. Whether a consumer is gone is read from the API unless its deletion was observed: taking a device from a running
+   pod is worse than a request.
 """
 
 from __future__ import annotations
@@ -22,14 +22,13 @@ from mooring.api.document import Document
 from mooring.api.kinds import POD, RESOURCE_CLAIM
 from mooring.api.views.devices import ResourceClaim, ResourceClaimConsumerReference, ResourceClaimTemplate
 from mooring.api.views.pod import Pod, PodResourceClaim
+from mooring.api.well_known import POD_CLAIM_NAME_ANNOTATION, RESOURCE_CLAIM_FINALIZER
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.interface import PatchForm
 from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Outcome
 from mooring.controllers.documents import document_of
 from mooring.controllers.pods import BY_CONTROLLER, controller_index
 from mooring.controllers.resourceclaim.plan import (
-    FINALIZER,
-    POD_CLAIM_NAME,
     claim_name_of,
     is_for_pod,
     is_pod_done,
@@ -49,7 +48,7 @@ _POD, _CLAIM = "pod:", "claim:"
 
 
 class ResourceClaimError(Exception):
-    """A pod cannot get a claim."""
+    """A claim cannot be created for a pod."""
 
 
 class ResourceClaimController(Controller):
@@ -66,7 +65,7 @@ class ResourceClaimController(Controller):
         self._pods.add_index(BY_TEMPLATE, _templates_of)
         self._claims.add_index(BY_CONTROLLER, controller_index)
         self._created: dict[tuple[str, str], str] = {}
-        """Names of claims that were created and not seen yet, by the pod's uid and its own name for the claim."""
+        """Names of created claims that the informer does not show yet, by uid of the pod and name of the use."""
         self._deleted_uids: dict[str, None] = {}
         self._pods.add_handler(
             self.name,
@@ -95,7 +94,7 @@ class ResourceClaimController(Controller):
     # ------------------------------------------------------------------------------------------------- pods
 
     async def _sync_pod(self, key: str) -> None:
-        """Raises `ClientError`, `ResourceClaimError`."""
+        """Create and reserve the claims of a pod. Raises `ClientError`, `ResourceClaimError`."""
         pod = self._pods.lister.by_key(key)
         if pod is None or pod.metadata.deletion_timestamp is not None or is_pod_done(pod):
             return
@@ -115,7 +114,8 @@ class ResourceClaimController(Controller):
             await self._reserve_claims(pod)
 
     async def _ensure_claim(self, pod: Pod, use: PodResourceClaim) -> str | None:
-        """The name of the claim, if the pod does not know it yet. Raises `ClientError`, `ResourceClaimError`."""
+        """Find or create a claim. Returns its name if the status of the pod lacks it. Raises `ClientError`,
+        `ResourceClaimError`."""
         claim_name = claim_name_of(pod, use)
         if claim_name is not None:
             if claim_name.name is None:
@@ -130,7 +130,7 @@ class ResourceClaimController(Controller):
 
     def _find_claim(self, pod: Pod, use: PodResourceClaim) -> str | None:
         for claim in self._claims.lister.by_index(BY_CONTROLLER, pod.metadata.uid):
-            if claim.metadata.annotations.get(POD_CLAIM_NAME) == use.name:
+            if claim.metadata.annotations.get(POD_CLAIM_NAME_ANNOTATION) == use.name:
                 return claim.metadata.name
         return self._created.get((pod.metadata.uid, use.name))
 
@@ -174,7 +174,7 @@ class ResourceClaimController(Controller):
     # ----------------------------------------------------------------------------------------------- claims
 
     async def _sync_claim(self, key: str) -> None:
-        """Raises `ClientError`."""
+        """Release the consumers that are gone. Raises `ClientError`."""
         claim = self._claims.lister.by_key(key)
         if claim is None:
             return
@@ -185,7 +185,11 @@ class ResourceClaimController(Controller):
             answer = decode_as(ResourceClaim, await self._write(claim, document, "status"))
             if answer.status.allocation is None:
                 await self._remove_finalizer(answer)
-        elif claim.metadata.deletion_timestamp is not None and not consumers and FINALIZER in claim.metadata.finalizers:
+        elif (
+            claim.metadata.deletion_timestamp is not None
+            and not consumers
+            and RESOURCE_CLAIM_FINALIZER in claim.metadata.finalizers
+        ):
             await self._deallocate(claim)
         if len(gone) == len(consumers):
             await self._delete_if_unused(claim)
@@ -212,14 +216,16 @@ class ResourceClaimController(Controller):
         await self._remove_finalizer(claim)
 
     async def _remove_finalizer(self, claim: ResourceClaim) -> None:
-        if FINALIZER not in claim.metadata.finalizers:
+        if RESOURCE_CLAIM_FINALIZER not in claim.metadata.finalizers:
             return
         document = document_of(claim)
-        document["metadata"]["finalizers"] = [each for each in claim.metadata.finalizers if each != FINALIZER]
+        document["metadata"]["finalizers"] = [
+            each for each in claim.metadata.finalizers if each != RESOURCE_CLAIM_FINALIZER
+        ]
         await self._write(claim, document)
 
     async def _delete_if_unused(self, claim: ResourceClaim) -> None:
-        """If the pod for which it was created has ended. If the pod is gone, the garbage collector sees to it."""
+        """Delete a claim whose pod has finished. The garbage collector deletes claims of deleted pods."""
         owner = owning_pod(claim)
         pod = self._pods.lister.get(claim.metadata.namespace, owner.name) if owner is not None else None
         if owner is None or pod is None or not (pod.metadata.uid != owner.uid or is_pod_done(pod)):
@@ -233,7 +239,7 @@ class ResourceClaimController(Controller):
         namespace, name = claim.metadata.namespace, claim.metadata.name
         return await self.client.update(RESOURCE_CLAIM, namespace, name, document, subresource=subresource)
 
-    # -------------------------------------------------------------------------------------------- what is heard
+    # ----------------------------------------------------------------------------------------------- events
 
     def _on_pod(self, pod: Pod, is_deleted: bool = False) -> None:
         extended = pod.status.extended_resource_claim_status
@@ -257,7 +263,7 @@ class ResourceClaimController(Controller):
             self.queue.add(f"{_POD}{pod.key}")
 
     def _needs_work(self, pod: Pod) -> bool:
-        """Whether a claim has to be created or reserved for it."""
+        """Whether a claim of the pod has to be created or reserved."""
         if pod.metadata.deletion_timestamp is not None or is_pod_done(pod):
             return False
         for use in pod.spec.resource_claims:
@@ -280,7 +286,7 @@ class ResourceClaimController(Controller):
     def _on_claim(self, claim: ResourceClaim) -> None:
         owner = owning_pod(claim)
         if owner is not None and self._created:
-            self._created.pop((owner.uid, claim.metadata.annotations.get(POD_CLAIM_NAME, "")), None)
+            self._created.pop((owner.uid, claim.metadata.annotations.get(POD_CLAIM_NAME_ANNOTATION, "")), None)
         self.queue.add(f"{_CLAIM}{claim.key}")
         self._on_claim_deleted(claim)
 

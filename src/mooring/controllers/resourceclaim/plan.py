@@ -1,11 +1,11 @@
-"""Claims of devices that pods imply by naming a template: what they are called, and when they are no longer needed.
+"""Claims of pods from templates: names, contents, and when they are no longer needed. No I/O.
 
-Comes in   pods, claims, templates
-Goes out   the claim of a template; whether a pod still needs anything; who is still a consumer
+Inputs: pods, claims, templates. Outputs: the claim of a template; whether a pod still needs its claims; the
+remaining consumers.
 
- 1. A template's claim is the pod's own: its status says which one it is, and the claim says whose.
- 2. A pod that has ended, or was deleted before it got a node, needs no claims. Others need theirs until they are gone:
-    their containers may still hold the devices.
+1. The status of the pod names the claim of a template, and the claim names the pod as its controller.
+2. A finished pod, or one that was deleted before it was bound, needs no claims. Others need them until they are
+   gone: their containers may hold the devices.
 """
 
 from __future__ import annotations
@@ -18,26 +18,24 @@ from mooring.api.ownership import controller_of
 from mooring.api.views.devices import ResourceClaim, ResourceClaimTemplate
 from mooring.api.views.meta import OwnerReference
 from mooring.api.views.pod import Pod, PodResourceClaim
+from mooring.api.well_known import POD_CLAIM_NAME_ANNOTATION, RESOURCE_CLAIM_FINALIZER
 from mooring.controllers.documents import document_of
 from mooring.controllers.pods import is_finished
 
-POD_CLAIM_NAME = "resource.kubernetes.io/pod-claim-name"
-FINALIZER = "resource.kubernetes.io/delete-protection"
-
 NAME_BASE_MAX = 57
-"""So long may a generated name be before its five random characters."""
+"""Maximum length of a generated name before its five random characters."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimName:
-    """Which claim a pod means; none if it turned out that none is needed."""
+    """The claim of a pod. The name is None if no claim is needed."""
 
     name: str | None
     is_from_template: bool = False
 
 
 def claim_name_of(pod: Pod, use: PodResourceClaim) -> ClaimName | None:
-    """None if the claim has not been created yet."""
+    """The claim that a pod uses. None if it is not created yet."""
     if use.resource_claim_name is not None:
         return ClaimName(use.resource_claim_name)
     for status in pod.status.resource_claim_statuses:
@@ -47,12 +45,12 @@ def claim_name_of(pod: Pod, use: PodResourceClaim) -> ClaimName | None:
 
 
 def is_pod_done(pod: Pod) -> bool:
-    """Whether it will never use a device any more."""
+    """Whether a pod will not use devices any more."""
     return is_finished(pod) or (pod.metadata.deletion_timestamp is not None and not pod.spec.node_name)
 
 
 def is_for_pod(claim: ResourceClaim, pod: Pod) -> bool:
-    """Whether the claim was created for this very pod."""
+    """Whether the claim was created for this pod."""
     owner = controller_of(claim.metadata)
     return owner is not None and owner.uid == pod.metadata.uid and claim.metadata.namespace == pod.metadata.namespace
 
@@ -67,17 +65,17 @@ def is_reserved_for(claim: ResourceClaim, pod: Pod) -> bool:
 
 
 def must_reserve(claim: ResourceClaim, pod: Pod) -> bool:
-    """Whether somebody bound the pod without asking the scheduler, who would have reserved the claim."""
+    """Whether the pod was bound without the scheduler, which would have reserved the claim."""
     return pod.spec.node_name != "" and claim.status.allocation is not None and not is_reserved_for(claim, pod)
 
 
 def template_claim(pod: Pod, use: PodResourceClaim, template: ResourceClaimTemplate) -> Document:
-    """The claim that a pod gets of a template."""
+    """The claim of a pod, from a template."""
     wanted: Document = document_of(template).get("spec") or {}
     metadata_wanted: Document = wanted.get("metadata") or {}
     metadata: Document = {
         "generateName": generated_base(pod.metadata.name, use.name),
-        "annotations": {**(metadata_wanted.get("annotations") or {}), POD_CLAIM_NAME: use.name},
+        "annotations": {**(metadata_wanted.get("annotations") or {}), POD_CLAIM_NAME_ANNOTATION: use.name},
         "ownerReferences": [
             {
                 "apiVersion": "v1",
@@ -99,7 +97,7 @@ def template_claim(pod: Pod, use: PodResourceClaim, template: ResourceClaimTempl
 
 
 def generated_base(pod_name: str, use_name: str) -> str:
-    """What the claim's name begins with; both parts are shortened alike if they are too long."""
+    """The prefix of the claim's name. Both parts are shortened in proportion if it is too long."""
     base = f"{pod_name}-{use_name}-"
     if len(base) <= NAME_BASE_MAX:
         return base
@@ -108,7 +106,7 @@ def generated_base(pod_name: str, use_name: str) -> str:
 
 
 def released_document(claim: ResourceClaim, gone_uids: Iterable[str]) -> Document | None:
-    """The claim without the consumers that are gone, without its devices if they were the last; None if all stay."""
+    """The claim without the consumers that are gone, and without its allocation if none is left. None if all remain."""
     gone = set(gone_uids)
     remaining = [consumer for consumer in claim.status.reserved_for if consumer.uid not in gone]
     if len(remaining) == len(claim.status.reserved_for):
@@ -120,7 +118,7 @@ def released_document(claim: ResourceClaim, gone_uids: Iterable[str]) -> Documen
         status["reservedFor"] = kept
         return document
     del status["reservedFor"]
-    if FINALIZER in claim.metadata.finalizers:
+    if RESOURCE_CLAIM_FINALIZER in claim.metadata.finalizers:
         status.pop("allocation", None)
     return document
 

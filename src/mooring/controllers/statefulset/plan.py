@@ -1,13 +1,14 @@
-"""What a StatefulSet needs next: members made, corrected, deleted, in the order of their numbers. Decides only.
+"""What a StatefulSet needs next: members created, corrected, deleted, in the order of their ordinals. No I/O.
 
-Comes in   a StatefulSet, its pods, the names of its revisions, its claims, the time
-Goes out   a `Plan` of actions, in the order in which they are to be carried out; the status
+Inputs: a StatefulSet, its pods, the names of its revisions, its claims, the time. Outputs: a `Plan` of ordered
+actions; the status.
 
- 1. Ordered: a member is made, deleted or updated only when all before it are running and available. One step a round.
- 2. Parallel: members are made and deleted all at once. Updates still go one by one.
- 3. Scaling goes before updating; correcting goes before both.
- 4. Updates go from the highest number down to the partition, and wait for each member to be available again.
- 5. A set that is going does nothing but tell its status.
+1. OrderedReady: a member is created, deleted or updated only when all before it are running and available. A sync
+   does one step.
+2. Parallel: members are created and deleted all at once. Updates go one by one.
+3. Corrections come before scaling, scaling before updates.
+4. Updates go from the highest ordinal down to the partition, and wait for each member to become available.
+5. A StatefulSet that is being deleted only gets its status updated.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from mooring.controllers.statefulset.members import (
 
 @dataclass(frozen=True, slots=True)
 class CreateMember:
-    """With its claims."""
+    """Create a pod and its claims."""
 
     ordinal: int
 
@@ -52,7 +53,7 @@ class DeleteMember:
 
 @dataclass(frozen=True, slots=True)
 class EnsureClaims:
-    """Of a pod that waits, perhaps for claims that somebody deleted."""
+    """Create missing claims of a pending pod."""
 
     pod: Pod
 
@@ -72,48 +73,48 @@ Action: TypeAlias = CreateMember | DeleteMember | EnsureClaims | CorrectMember |
 
 @dataclass(slots=True)
 class Plan:
-    """Phase after phase; whatever fails ends the round."""
+    """Phases of actions. A failure ends the sync."""
 
     members: list[list[Action]] = field(default_factory=list)
-    """Of each member what is to be done about it."""
+    """The actions of each member."""
     claims: list[CorrectClaims] = field(default_factory=list)
     condemned: list[DeleteMember] = field(default_factory=list)
     update: DeleteMember | None = None
 
 
-def is_parallel(wanted: StatefulSet) -> bool:
-    return wanted.spec.pod_management_policy == "Parallel"
+def is_parallel(stateful_set: StatefulSet) -> bool:
+    return stateful_set.spec.pod_management_policy == "Parallel"
 
 
-def plan(wanted: StatefulSet, pods: Sequence[Pod], update: str, find_claim: FindClaim, now_s: float) -> Plan:
-    """`update` is the name of the newest revision."""
+def plan(stateful_set: StatefulSet, pods: Sequence[Pod], update: str, find_claim: FindClaim, now_s: float) -> Plan:
+    """Plan a sync. `update` is the name of the newest revision."""
     planned = Plan()
-    if wanted.metadata.deletion_timestamp is not None:
+    if stateful_set.metadata.deletion_timestamp is not None:
         return planned
-    start = start_of(wanted)
-    by_ordinal = {ordinal_of(pod): pod for pod in pods if is_in_range(wanted, ordinal_of(pod))}
-    replicas = [by_ordinal.get(ordinal) for ordinal in range(start, start + replicas_of(wanted))]
+    start = start_of(stateful_set)
+    by_ordinal = {ordinal_of(pod): pod for pod in pods if is_in_range(stateful_set, ordinal_of(pod))}
+    replicas = [by_ordinal.get(ordinal) for ordinal in range(start, start + replicas_of(stateful_set))]
     condemned = sorted(
-        (pod for pod in pods if ordinal_of(pod) >= 0 and not is_in_range(wanted, ordinal_of(pod))),
+        (pod for pod in pods if ordinal_of(pod) >= 0 and not is_in_range(stateful_set, ordinal_of(pod))),
         key=ordinal_of,
         reverse=True,
     )
-    if _plan_members(planned, wanted, replicas, find_claim, now_s):
+    if _plan_members(planned, stateful_set, replicas, find_claim, now_s):
         return planned
     planned.claims = [
-        CorrectClaims(pod) for pod in condemned if not are_claims_right(member_of(wanted, pod), find_claim)
+        CorrectClaims(pod) for pod in condemned if not are_claims_right(member_of(stateful_set, pod), find_claim)
     ]
-    if _plan_condemned(planned, wanted, replicas, condemned, now_s):
+    if _plan_condemned(planned, stateful_set, replicas, condemned, now_s):
         return planned
-    if wanted.spec.update_strategy.type != "OnDelete":
-        planned.update = _next_update(wanted, replicas, update, now_s)
+    if stateful_set.spec.update_strategy.type != "OnDelete":
+        planned.update = _next_update(stateful_set, replicas, update, now_s)
     return planned
 
 
 def count_status(
-    wanted: StatefulSet, pods: Sequence[Pod], current: str, update: str, collision_count: int, now_s: float
+    stateful_set: StatefulSet, pods: Sequence[Pod], current: str, update: str, collision_count: int, now_s: float
 ) -> StatefulSetStatus:
-    """By the pods as they were before this round."""
+    """The status, by the pods before this sync."""
     replicas = ready = available = currents = updated = 0
     for pod in pods:
         if ordinal_of(pod) < 0:
@@ -122,12 +123,12 @@ def count_status(
         replicas += is_created
         if pod.status.phase == "Running" and is_ready(pod):
             ready += 1
-            available += is_available(pod, wanted.spec.min_ready_seconds, now_s)
+            available += is_available(pod, stateful_set.spec.min_ready_seconds, now_s)
         if is_created and pod.metadata.deletion_timestamp is None:
             currents += revision_of(pod) == current
             updated += revision_of(pod) == update
     return StatefulSetStatus(
-        observed_generation=wanted.metadata.generation,
+        observed_generation=stateful_set.metadata.generation,
         replicas=replicas,
         ready_replicas=ready,
         current_replicas=currents,
@@ -139,15 +140,15 @@ def count_status(
     )
 
 
-def is_update_complete(wanted: StatefulSet, status: StatefulSetStatus) -> bool:
-    """Whether the new revision is the current one from now on."""
-    replicas = replicas_of(wanted)
-    is_rolling = wanted.spec.update_strategy.type == "RollingUpdate"
+def is_update_complete(stateful_set: StatefulSet, status: StatefulSetStatus) -> bool:
+    """Whether the updated revision becomes the current one."""
+    replicas = replicas_of(stateful_set)
+    is_rolling = stateful_set.spec.update_strategy.type == "RollingUpdate"
     return is_rolling and status.updated_replicas == status.ready_replicas == status.replicas == replicas
 
 
 def is_status_stale(known: StatefulSetStatus, status: StatefulSetStatus) -> bool:
-    """Whether the status must be written."""
+    """Whether the status has to be written."""
     return status.observed_generation > known.observed_generation or any(
         getattr(status, name) != getattr(known, name)
         for name in (
@@ -163,7 +164,7 @@ def is_status_stale(known: StatefulSetStatus, status: StatefulSetStatus) -> bool
 
 
 def status_document(status: StatefulSetStatus) -> Document:
-    """As it is sent."""
+    """A status in the form of the API."""
     document: Document = {"replicas": status.replicas, "availableReplicas": status.available_replicas}
     optional = {
         "observedGeneration": status.observed_generation,
@@ -179,19 +180,19 @@ def status_document(status: StatefulSetStatus) -> Document:
     return document
 
 
-# --- members ----------------------------------------------------------------------------------------------------
+# --- members -------------------------------------------------------------------------------------------------
 
 
 def _plan_members(
-    planned: Plan, wanted: StatefulSet, replicas: Sequence[Pod | None], find_claim: FindClaim, now_s: float
+    planned: Plan, stateful_set: StatefulSet, replicas: Sequence[Pod | None], find_claim: FindClaim, now_s: float
 ) -> bool:
-    """Whether that is all for this round."""
-    is_ordered = not is_parallel(wanted)
+    """Plan the ordinals in range. Returns whether the sync ends here."""
+    is_ordered = not is_parallel(stateful_set)
     for place, pod in enumerate(replicas):
         if pod is None:
-            actions, is_last = _plan_missing(wanted, start_of(wanted) + place, find_claim)
+            actions, is_last = _plan_missing(stateful_set, start_of(stateful_set) + place, find_claim)
         else:
-            actions, is_last = _plan_present(wanted, pod, is_ordered, find_claim, now_s)
+            actions, is_last = _plan_present(stateful_set, pod, is_ordered, find_claim, now_s)
         if actions:
             planned.members.append(actions)
         if is_last and is_ordered:
@@ -199,58 +200,62 @@ def _plan_members(
     return False
 
 
-def _plan_missing(wanted: StatefulSet, ordinal: int, find_claim: FindClaim) -> tuple[list[Action], bool]:
-    if is_any_claim_stale(Member(wanted, ordinal), find_claim):
+def _plan_missing(stateful_set: StatefulSet, ordinal: int, find_claim: FindClaim) -> tuple[list[Action], bool]:
+    if is_any_claim_stale(Member(stateful_set, ordinal), find_claim):
         return [], True
     return [CreateMember(ordinal)], True
 
 
 def _plan_present(
-    wanted: StatefulSet, pod: Pod, is_ordered: bool, find_claim: FindClaim, now_s: float
+    stateful_set: StatefulSet, pod: Pod, is_ordered: bool, find_claim: FindClaim, now_s: float
 ) -> tuple[list[Action], bool]:
-    """What is to be done about a member, and whether the next has to wait for it."""
+    """The actions of a member, and whether the next one has to wait for it."""
     is_being_deleted = pod.metadata.deletion_timestamp is not None
     if is_finished(pod):
         return ([] if is_being_deleted else [DeleteMember(pod)]), True
     actions: list[Action] = [EnsureClaims(pod)] if pod.status.phase == "Pending" else []
-    is_running = pod.status.phase == "Running" and not is_unavailable(wanted, pod, now_s)
+    is_running = pod.status.phase == "Running" and not is_unavailable(stateful_set, pod, now_s)
     if is_ordered and not is_running:
         return actions, True
-    is_right = has_identity(wanted, pod) and has_storage(wanted, pod)
-    if not is_right or not are_claims_right(member_of(wanted, pod), find_claim):
+    is_right = has_identity(stateful_set, pod) and has_storage(stateful_set, pod)
+    if not is_right or not are_claims_right(member_of(stateful_set, pod), find_claim):
         actions.append(CorrectMember(pod))
     return actions, False
 
 
 def _plan_condemned(
     planned: Plan,
-    wanted: StatefulSet,
+    stateful_set: StatefulSet,
     replicas: Sequence[Pod | None],
     condemned: Sequence[Pod],
     now_s: float,
 ) -> bool:
-    """Whether that is all for this round."""
-    if is_parallel(wanted):
+    """Plan the pods beyond the range. Returns whether the sync ends here."""
+    if is_parallel(stateful_set):
         planned.condemned = [DeleteMember(pod) for pod in condemned if pod.metadata.deletion_timestamp is None]
         return False
     if not condemned:
         return False
     pod = condemned[0]
     present = [*replicas, *reversed(condemned)]
-    first_unavailable = next((each for each in present if each is None or is_unavailable(wanted, each, now_s)), None)
-    is_well = pod.status.phase == "Running" and not is_unavailable(wanted, pod, now_s)
+    first_unavailable = next(
+        (each for each in present if each is None or is_unavailable(stateful_set, each, now_s)), None
+    )
+    is_well = pod.status.phase == "Running" and not is_unavailable(stateful_set, pod, now_s)
     if pod.metadata.deletion_timestamp is None and (is_well or pod is first_unavailable):
         planned.condemned = [DeleteMember(pod)]
     return True
 
 
-def _next_update(wanted: StatefulSet, replicas: Sequence[Pod | None], update: str, now_s: float) -> DeleteMember | None:
-    for place in range(len(replicas) - 1, partition_of(wanted) - 1, -1):
+def _next_update(
+    stateful_set: StatefulSet, replicas: Sequence[Pod | None], update: str, now_s: float
+) -> DeleteMember | None:
+    for place in range(len(replicas) - 1, partition_of(stateful_set) - 1, -1):
         pod = replicas[place]
         if pod is None:
             return None
         if revision_of(pod) != update and pod.metadata.deletion_timestamp is None:
             return DeleteMember(pod)
-        if is_unavailable(wanted, pod, now_s):
+        if is_unavailable(stateful_set, pod, now_s):
             return None
     return None

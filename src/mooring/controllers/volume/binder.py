@@ -1,13 +1,13 @@
-"""The binder: brings claims and volumes together, and parts them.
+"""The PersistentVolume binder binds claims to volumes, and releases volumes.
 
-Comes in   claims, volumes, classes, pods and nodes, from informers
-Goes out   bindings, phases, requests to provisioners, reclaimed volumes, events
+Inputs: claims, volumes, storage classes, pods and nodes, from informers. Outputs: bindings, phases, requests to
+provisioners, reclaimed volumes, events.
 
- 1. One worker for claims and volumes alike: the next look sees what the last one wrote (`latest`), and nobody takes a
-    volume that was given away a moment ago.
- 2. Keys with a namespace are claims, those without are volumes.
- 3. A claim that waits is not woken by a volume that comes: everything that is not at rest is looked at again every
-    `--pvclaimbinder-sync-period`. kube-controller-manager does so, and its events count those looks.
+1. One worker syncs claims and volumes, and each sync sees the writes of the last one (`AssumeCache`), so that no
+   volume is bound twice.
+2. Keys with a namespace are claims, those without are volumes.
+3. A new volume does not enqueue pending claims. Everything that is not settled is synced every
+   `--pvclaimbinder-sync-period`. kube-controller-manager does the same, and the counts of its events depend on it.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class VolumeBinderController(Controller):
         super().start(group)
         group.start_background(self._resync_periodically(), name=f"{self.name}: looking again")
 
-    # ---------------------------------------------------------------------------------------------- one key
+    # ------------------------------------------------------------------------------------------------- sync
 
     async def sync(self, key: str) -> Outcome:
         try:
@@ -162,7 +162,7 @@ class VolumeBinderController(Controller):
                 assert_never(never)
 
     async def _claim_of(self, volume: PersistentVolume) -> PersistentVolumeClaim | None:
-        """The very claim that the volume names. Before it is called gone, the API itself is asked."""
+        """The claim that the volume names, by uid. The API is read before the claim counts as deleted."""
         reference = volume.spec.claim_ref
         if reference is None or not is_claimed(volume):
             return None
@@ -178,7 +178,7 @@ class VolumeBinderController(Controller):
         claim = decode_as(PersistentVolumeClaim, answer)
         return claim if claim.metadata.uid == reference.uid else None
 
-    # ------------------------------------------------------------------------------------ what the plan looks up
+    # --------------------------------------------------------------------------------- lookups for the plan
 
     def volume(self, name: str) -> PersistentVolume | None:
         return self._volume_cache.get(name)
@@ -200,7 +200,7 @@ class VolumeBinderController(Controller):
         return [pod.metadata.name for pod in pods if not pod.spec.node_name and not is_finished(pod)]
 
     def _is_released(self, volume: PersistentVolume) -> bool:
-        """Once more, just before what is on it is deleted."""
+        """A last check before the data on the volume is deleted."""
         reference = volume.spec.claim_ref
         if reference is None or not is_claimed(volume):
             return False
@@ -209,7 +209,7 @@ class VolumeBinderController(Controller):
             return True
         return claim.spec.volume_name not in ("", volume.metadata.name)
 
-    # -------------------------------------------------------------------------------------------- what is heard
+    # ----------------------------------------------------------------------------------------------- events
 
     def _on_claim_deleted(self, claim: PersistentVolumeClaim) -> None:
         if claim.spec.volume_name:

@@ -1,11 +1,10 @@
-"""The ephemeral volume controller: a pod's ephemeral volumes get their claims.
+"""The ephemeral volume controller creates the claims of ephemeral volumes.
 
-Comes in   pods, and claims that were deleted, from informers
-Goes out   claims created, each controlled by its pod
+Inputs: pods, and deleted claims, from informers. Outputs: claims, each controlled by its pod.
 
- 1. A claim of the right name that is not the pod's own is left alone, and the pod waits: somebody else's data is in it.
- 2. Nothing is ever deleted here: the claim goes with its owner.
- 3. The spec of a pod never changes, so only new pods are looked at, and those whose claim was taken away.
+1. A claim of the right name that another object controls is not used, and the pod waits: the claim has other data.
+2. The controller deletes nothing: a claim is deleted with its owner.
+3. The volumes of a pod never change, so only new pods are synced, and those whose claim was deleted.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from mooring.controllers.pods import BY_CLAIM, add_claim_index
 
 
 class EphemeralVolumeError(Exception):
-    """A pod cannot get a claim."""
+    """A claim cannot be created for a pod."""
 
 
 class EphemeralVolumeController(Controller):
@@ -49,7 +48,7 @@ class EphemeralVolumeController(Controller):
             try:
                 await self._ensure_claim(pod, volume)
             except NotFoundError:
-                return DONE  # the pod has gone in the meantime
+                return DONE  # the pod is gone
             except (ClientError, EphemeralVolumeError) as error:
                 message = f"ephemeral volume {volume.name}: {error}"
                 self._recorder.event(pod, "Warning", "FailedBinding", message)
@@ -57,7 +56,7 @@ class EphemeralVolumeController(Controller):
         return DONE
 
     async def _ensure_claim(self, pod: Pod, volume: Volume) -> None:
-        """Raises `ClientError`, `EphemeralVolumeError`."""
+        """Create the claim of an ephemeral volume. Raises `ClientError`, `EphemeralVolumeError`."""
         namespace, pod_name = pod.metadata.namespace, pod.metadata.name
         name = claim_named_by(volume, pod_name)
         if name is None or not is_ephemeral(volume):
@@ -66,7 +65,7 @@ class EphemeralVolumeController(Controller):
         if claim is None:
             document = await read_document(self.client, pod)
             if document["metadata"]["uid"] != pod.metadata.uid:
-                return  # the pod has gone; the one that has its name now is looked at when the informer tells of it
+                return  # the pod is gone; the new pod of that name is synced after its own event
             wanted = claim_of(pod, name, _volume_in(document, volume.name))
             try:
                 await self.client.create(PERSISTENT_VOLUME_CLAIM, namespace, wanted, is_answer_wanted=False)
@@ -85,7 +84,7 @@ class EphemeralVolumeController(Controller):
 
 
 def claim_of(pod: Pod, name: str, volume: Document) -> Document:
-    """The claim that a pod gets for an ephemeral volume, as its template has it."""
+    """The claim of an ephemeral volume, from its template."""
     template: Document = volume["ephemeral"].get("volumeClaimTemplate") or {}
     asked: Document = template.get("metadata") or {}
     metadata: Document = {"name": name, "ownerReferences": [owner_reference(pod)]}

@@ -1,15 +1,18 @@
-"""What is to be done about a claim or a volume next.
+"""The next action for a claim or a volume. No I/O.
 
-Comes in   a claim and what can be looked up around it (`VolumeLookup`); a volume and the claim that it names
-Goes out   one action, with the events to record_event
+Inputs: a claim and lookups around it (`VolumeLookup`); a volume and the claim that it names. Outputs: one action,
+with its events.
 
-    claim     pending ──bind──> bound ──its volume vanishes──> lost
-    volume    available ──bind──> bound ──its claim vanishes──> released ──reclaim──> gone, or failed, or kept
+    claim     pending ──bind──> bound ──volume is gone──> lost
+    volume    available ──bind──> bound ──claim is gone──> released ──reclaim──> gone, failed or retained
 
- 1. A claim that carries `bind-completed` was bound once. It is never bound to another volume: what was on the first one
-    is the user's data.
- 2. A volume that names a claim with its uid belongs to that claim alone; one that names it without waits for it.
- 3. Binding begins with the volume. Whoever reads claims sees a volume in them only after the volume was theirs.
+1. A claim with the annotation `bind-completed` was bound once. It is never bound to another volume, because its
+   data is on the first.
+2. A volume that names a claim with its uid belongs to that claim. One that names it without uid is reserved for it.
+3. Binding starts with the volume, so that a claim names a volume only after the volume names the claim.
+4. Of matching volumes, those with fewer access modes come first; then the one that names the claim, then the
+   smallest, then by name. (kube-controller-manager takes any of equals.)
+5. A claim that waits for its first consumer gets only a volume that names it: the scheduler chooses.
 """
 
 from __future__ import annotations
@@ -34,10 +37,10 @@ from mooring.api.storage import (
 )
 from mooring.api.views.base import RawQuantity
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from mooring.api.well_known import PROVISIONED_BY
 from mooring.client.events.recorder import EventType
 
 AVAILABLE = "Available"
-PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 DEFAULT_CLASS = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
 _LOST_REFERENCE = "Bound claim has lost reference to PersistentVolume. Data on the volume is lost!"
 _LOST_VOLUME = "Bound claim has lost its PersistentVolume. Data on the volume is lost!"
@@ -48,7 +51,7 @@ _NO_CLASS = "no persistent volumes available for this claim and no storage class
 def best_volume(
     claim: PersistentVolumeClaim, candidates: Iterable[PersistentVolume], *, is_delayed: bool
 ) -> PersistentVolume | None:
-    """The volume that the claim gets, if there is one. Raises `LabelSelectorError`."""
+    """The best volume for a claim. Raises `LabelSelectorError`."""
     selector = compile_selector(claim.spec.selector) if claim.spec.selector is not None else None
     best: PersistentVolume | None = None
     best_rank: tuple[int, bool, int, str] | None = None
@@ -66,7 +69,7 @@ def best_volume(
 
 
 def mismatch_reason(volume: PersistentVolume, claim: PersistentVolumeClaim) -> str:
-    """Why a volume that the claim asks for by name cannot be its own; empty if it can."""
+    """Why a volume that the claim requests by name does not fit. Empty if it fits."""
     if volume.metadata.deletion_timestamp is not None:
         return f'the volume is marked for deletion "{volume.metadata.name}"'
     if quantity_value(_capacity(volume)) < quantity_value(_requested(claim)):
@@ -87,7 +90,7 @@ def have_same_mode(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bo
 
 
 def _is_compatible(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """What holds for free volumes and for those that name the claim."""
+    """Conditions for free volumes and for those that name the claim."""
     return (
         (volume.spec.claim_ref is None or is_bound_to(volume, claim))
         and volume.metadata.deletion_timestamp is None
@@ -125,7 +128,7 @@ def _requested(claim: PersistentVolumeClaim) -> RawQuantity:
 
 @dataclass(frozen=True, slots=True)
 class VolumeEvent:
-    """An event about the object that is looked at."""
+    """An event about the synced object."""
 
     type: EventType
     reason: str
@@ -134,40 +137,40 @@ class VolumeEvent:
 
 @dataclass(frozen=True, slots=True)
 class Bind:
-    """This volume and this claim belong together: write it down wherever it is not."""
+    """Complete the binding of volume and claim."""
 
     volume: PersistentVolume
 
 
 @dataclass(frozen=True, slots=True)
 class MarkPending:
-    """The claim stays, or becomes, Pending."""
+    """Set the phase Pending."""
 
     event: VolumeEvent | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class MarkLost:
-    """The claim is Lost; told once."""
+    """Set the phase Lost, with one event."""
 
     event: VolumeEvent
 
 
 @dataclass(frozen=True, slots=True)
 class AssignClass:
-    """The claim names no class, and there is a default one."""
+    """Set the default storage class."""
 
     class_name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Provision:
-    """A volume has to be made."""
+    """Provision a volume."""
 
 
 @dataclass(frozen=True, slots=True)
 class Misbound:
-    """Nothing can be done but to say so and to try again."""
+    """Record an event and retry."""
 
     event: VolumeEvent
     error: str
@@ -183,22 +186,22 @@ class SetPhase:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Nobody claims the volume any more: do with it what its policy says."""
+    """The claim is gone: apply the reclaim policy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unbind:
-    """The claim that it names has another volume."""
+    """The claim has another volume: remove the binding."""
 
 
 @dataclass(frozen=True, slots=True)
 class EnqueueClaim:
-    """The claim has to be looked at: it does not know yet of its volume."""
+    """Enqueue the claim, which does not name its volume yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """The two name each other and do not fit."""
+    """Volume and claim name each other but do not fit."""
 
     about_volume: VolumeEvent
     about_claim: VolumeEvent
@@ -208,12 +211,12 @@ VolumeAction: TypeAlias = SetPhase | Release | Unbind | EnqueueClaim | Mismatch
 
 
 class VolumeLookup(Protocol):
-    """What can be looked up around a claim, without waiting."""
+    """Lookups around a claim, without I/O."""
 
     def volume(self, name: str) -> PersistentVolume | None: ...
 
     def candidates(self, claim: PersistentVolumeClaim) -> Iterable[PersistentVolume]:
-        """The volumes that could be the claim's: free ones of its class, and those that name it."""
+        """Volumes that may fit: free ones of the class, and those that name the claim."""
         ...
 
     def storage_class(self, name: str) -> StorageClass | None: ...
@@ -221,19 +224,19 @@ class VolumeLookup(Protocol):
     def storage_classes(self) -> Sequence[StorageClass]: ...
 
     def unscheduled_pods(self, claim: PersistentVolumeClaim) -> Sequence[str]:
-        """The names of the pods that use the claim and have no node yet."""
+        """Names of the pods that use the claim and have no node."""
         ...
 
 
 class VolumePlanError(Exception):
-    """Something is wrong that only a user can mend."""
+    """An inconsistency that only a user can resolve."""
 
 
-# --- claims -----------------------------------------------------------------------------------------------------
+# --- claims --------------------------------------------------------------------------------------------------
 
 
 def plan_claim(claim: PersistentVolumeClaim, lookup: VolumeLookup) -> ClaimAction:
-    """Raises `LabelSelectorError`, `VolumePlanError`."""
+    """Plan the sync of a claim. Raises `LabelSelectorError`, `VolumePlanError`."""
     if BIND_COMPLETED in claim.metadata.annotations:
         return _plan_bound(claim, lookup)
     if claim.spec.volume_name:
@@ -246,7 +249,7 @@ def plan_claim(claim: PersistentVolumeClaim, lookup: VolumeLookup) -> ClaimActio
 
 
 def is_delayed_binding(claim: PersistentVolumeClaim, lookup: VolumeLookup) -> bool:
-    """Whether its class waits for the first consumer; one that does not exist does not. Raises `VolumePlanError`."""
+    """Whether the storage class waits for the first consumer. Raises `VolumePlanError`."""
     class_name = class_of_claim(claim)
     found = lookup.storage_class(class_name) if class_name else None
     if found is None:
@@ -269,7 +272,7 @@ def _plan_without_volume(claim: PersistentVolumeClaim, lookup: VolumeLookup, is_
 
 
 def default_class(classes: Iterable[StorageClass]) -> StorageClass | None:
-    """The newest of those that say that they are the default; of equals, the first by name."""
+    """The newest default storage class, then by name."""
     defaults = sorted(
         (each for each in classes if any(each.metadata.annotations.get(name) == "true" for name in DEFAULT_CLASS)),
         key=lambda each: each.metadata.name,
@@ -286,7 +289,7 @@ def _waiting_event(pod_names: Sequence[str]) -> VolumeEvent:
 
 
 def _plan_requested_volume(claim: PersistentVolumeClaim, volume: PersistentVolume | None) -> ClaimAction:
-    """The claim names a volume that is not its own yet."""
+    """The claim requests a volume by name."""
     if volume is None:
         return MarkPending()
     name = volume.metadata.name
@@ -320,16 +323,16 @@ def _plan_bound(claim: PersistentVolumeClaim, lookup: VolumeLookup) -> ClaimActi
     return MarkLost(VolumeEvent("Warning", "ClaimMisbound", _MISBOUND))
 
 
-# --- volumes ----------------------------------------------------------------------------------------------------
+# --- volumes -------------------------------------------------------------------------------------------------
 
 
 def is_claimed(volume: PersistentVolume) -> bool:
-    """Whether it names a certain claim, not just any of that name."""
+    """Whether the volume names a claim with its uid."""
     return volume.spec.claim_ref is not None and volume.spec.claim_ref.uid != ""
 
 
 def plan_volume(volume: PersistentVolume, claim: PersistentVolumeClaim | None) -> VolumeAction:
-    """`claim` is the very one that the volume names; None if there is none, or no longer."""
+    """Plan the sync of a volume. `claim` is the claim with the uid that the volume names, or None."""
     if not is_claimed(volume):
         return SetPhase("Available")
     if claim is None:
@@ -361,11 +364,11 @@ def _mode_mismatch(volume: PersistentVolume, claim: PersistentVolumeClaim) -> Mi
     )
 
 
-# --- rest -------------------------------------------------------------------------------------------------------
+# --- settled bindings ----------------------------------------------------------------------------------------
 
 
 def is_settled(claim: PersistentVolumeClaim, volume: PersistentVolume | None) -> bool:
-    """Whether the two are bound and everything about it is written: there is nothing to look at now and then."""
+    """Whether the binding is complete, so that no periodic sync is needed."""
     if volume is None or BIND_COMPLETED not in claim.metadata.annotations:
         return False
     reference = volume.spec.claim_ref

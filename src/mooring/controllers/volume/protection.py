@@ -1,11 +1,11 @@
-"""The protection controllers: a claim that a pod uses, and a volume that is bound, are not deleted under their users.
+"""The protection controllers keep claims in use and bound volumes from being deleted.
 
-Comes in   claims, volumes and pods, from informers
-Goes out   the finalizers `pvc-protection` and `pv-protection`, put on and taken off
+Inputs: claims, volumes and pods, from informers. Outputs: the finalizers `pvc-protection` and `pv-protection`,
+added and removed.
 
- 1. Whether a claim is in use is asked of the informer first; only if that knows of nobody, of the API itself. Taking
-    the finalizer off a claim that a new pod just began to use would lose its data.
- 2. A pod that was never scheduled uses nothing. One that was goes on using its claim until it is gone, finished or not.
+1. A claim is checked in the informer first. If no pod uses it, the API is read: removing the finalizer under a new
+   pod would lose its data.
+2. An unbound pod uses nothing. A bound pod uses its claims until it is gone, also when it has finished.
 """
 
 from __future__ import annotations
@@ -18,14 +18,12 @@ from mooring.api.storage import claim_named_by, is_controlled_by_pod, is_ephemer
 from mooring.api.views.meta import KeptWhole
 from mooring.api.views.pod import Pod
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim
+from mooring.api.well_known import PV_PROTECTION_FINALIZER, PVC_PROTECTION_FINALIZER
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.interface import Client, Selection
 from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Outcome
 from mooring.controllers.documents import document_of
 from mooring.controllers.pods import BY_CLAIM, add_claim_index, claim_keys, is_finished
-
-CLAIM_FINALIZER = "kubernetes.io/pvc-protection"
-VOLUME_FINALIZER = "kubernetes.io/pv-protection"
 
 
 class ClaimProtectionController(Controller):
@@ -48,13 +46,13 @@ class ClaimProtectionController(Controller):
 
     async def sync(self, key: str) -> Outcome:
         claim = self._claims.lister.by_key(key)
-        if claim is None or not needs_sync(claim, CLAIM_FINALIZER):
+        if claim is None or not needs_sync(claim, PVC_PROTECTION_FINALIZER):
             return DONE
         try:
             if claim.metadata.deletion_timestamp is None:
-                await add_finalizer(self.client, PERSISTENT_VOLUME_CLAIM, claim, CLAIM_FINALIZER)
+                await add_finalizer(self.client, PERSISTENT_VOLUME_CLAIM, claim, PVC_PROTECTION_FINALIZER)
             elif not await self._is_used(claim):
-                await remove_finalizer(self.client, PERSISTENT_VOLUME_CLAIM, claim, CLAIM_FINALIZER)
+                await remove_finalizer(self.client, PERSISTENT_VOLUME_CLAIM, claim, PVC_PROTECTION_FINALIZER)
         except NotFoundError:
             return DONE
         except ClientError as error:
@@ -69,7 +67,7 @@ class ClaimProtectionController(Controller):
         return any(uses(decode_as(Pod, raw), claim) for raw in listing.items)
 
     def _on_claim(self, claim: PersistentVolumeClaim, is_initial: bool) -> None:
-        if needs_sync(claim, CLAIM_FINALIZER):
+        if needs_sync(claim, PVC_PROTECTION_FINALIZER):
             self.queue.add(claim.key)
 
     def _on_pod(self, pod: Pod) -> None:
@@ -79,7 +77,7 @@ class ClaimProtectionController(Controller):
     def _add_claims_of(self, pod: Pod) -> None:
         for key in claim_keys(pod):
             claim = self._claims.lister.by_key(key)
-            if claim is not None and needs_sync(claim, CLAIM_FINALIZER):
+            if claim is not None and needs_sync(claim, PVC_PROTECTION_FINALIZER):
                 self.queue.add(key)
 
 
@@ -95,13 +93,13 @@ class VolumeProtectionController(Controller):
 
     async def sync(self, key: str) -> Outcome:
         volume = self._volumes.lister.by_key(key)
-        if volume is None or not needs_sync(volume, VOLUME_FINALIZER):
+        if volume is None or not needs_sync(volume, PV_PROTECTION_FINALIZER):
             return DONE
         try:
             if volume.metadata.deletion_timestamp is None:
-                await add_finalizer(self.client, PERSISTENT_VOLUME, volume, VOLUME_FINALIZER)
+                await add_finalizer(self.client, PERSISTENT_VOLUME, volume, PV_PROTECTION_FINALIZER)
             elif volume.status.phase != "Bound":
-                await remove_finalizer(self.client, PERSISTENT_VOLUME, volume, VOLUME_FINALIZER)
+                await remove_finalizer(self.client, PERSISTENT_VOLUME, volume, PV_PROTECTION_FINALIZER)
         except NotFoundError:
             return DONE
         except ClientError as error:
@@ -109,18 +107,18 @@ class VolumeProtectionController(Controller):
         return DONE
 
     def _on_volume(self, volume: PersistentVolume, is_initial: bool) -> None:
-        if needs_sync(volume, VOLUME_FINALIZER):
+        if needs_sync(volume, PV_PROTECTION_FINALIZER):
             self.queue.add(volume.key)
 
 
 def needs_sync(either: KeptWhole, finalizer: str) -> bool:
-    """Whether its finalizer is missing, or has to go as soon as nobody needs it."""
+    """Whether the finalizer has to be added, or to be removed when unused."""
     is_being_deleted = either.metadata.deletion_timestamp is not None
     return (finalizer in either.metadata.finalizers) == is_being_deleted
 
 
 def uses(pod: Pod, claim: PersistentVolumeClaim) -> bool:
-    """Whether a pod that has a node needs the claim. Of an ephemeral volume's claim only its own pod is a user."""
+    """Whether a bound pod needs the claim. Only its own pod uses the claim of an ephemeral volume."""
     if not pod.spec.node_name:
         return False
     metadata = pod.metadata
@@ -136,12 +134,12 @@ def uses(pod: Pod, claim: PersistentVolumeClaim) -> bool:
 
 
 async def add_finalizer(client: Client, kind: Kind, either: KeptWhole, finalizer: str) -> None:
-    """Raises `ClientError`."""
+    """Add a finalizer. Raises `ClientError`."""
     await _write(client, kind, either, [*either.metadata.finalizers, finalizer])
 
 
 async def remove_finalizer(client: Client, kind: Kind, either: KeptWhole, finalizer: str) -> None:
-    """Raises `ClientError`."""
+    """Remove a finalizer. Raises `ClientError`."""
     await _write(client, kind, either, [each for each in either.metadata.finalizers if each != finalizer])
 
 

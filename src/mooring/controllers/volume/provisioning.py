@@ -1,12 +1,15 @@
-"""Making volumes for claims, and doing with released ones what their policy says.
+"""Provisions volumes for claims, and applies the reclaim policy to released volumes.
 
-Comes in   from the binder: a claim that needs a volume; a volume that nobody claims any more
-Goes out   volumes made and deleted, claims annotated for external provisioners, events
+Inputs: claims that need a volume; released volumes. Outputs: volumes created and deleted, claims annotated for
+external provisioners, events.
 
- 1. The name of a volume that is made comes from its claim's uid, so that making it twice makes it once.
- 2. What is behind an external volume is deleted by its provisioner, who sees that it is Released.
- 3. `Recycle` is refused: scrubbing a volume is a pod's work that nobody should rely on any more, and a volume that was
-    not scrubbed must not be handed to the next one.
+1. Storage classes of `DEMO_PROVISIONER` get a volume at once: a host path, so that a new cluster can run pods with
+   claims. Only the node that uses it creates the directory.
+2. Other provisioners are external. The claim is annotated with the provisioner's name.
+3. No in-tree plugin provisions. The messages are those of kube-controller-manager.
+4. The name of a volume contains the uid of its claim, so that it is created once.
+5. An external provisioner deletes the storage of its volumes when they are Released.
+6. `Recycle` fails: scrubbing is not supported, and a volume with old data must not be bound again.
 """
 
 from __future__ import annotations
@@ -23,47 +26,44 @@ from mooring.api.kinds import PERSISTENT_VOLUME
 from mooring.api.storage import BOUND_BY_CONTROLLER, SELECTED_NODE, class_of_claim
 from mooring.api.views.node import Node
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from mooring.api.well_known import (
+    HOSTNAME,
+    MIGRATED_TO,
+    PROVISIONED_BY,
+    PV_CONTROLLER_FINALIZER,
+    STORAGE_PROVISIONER,
+    STORAGE_PROVISIONER_BETA,
+)
 from mooring.client.cache.lister import Lister
 from mooring.client.errors import AlreadyExistsError, ClientError, NotFoundError
 from mooring.client.interface import Client
 from mooring.controllers.documents import document_of
-from mooring.controllers.volume.plan import PROVISIONED_BY, VolumeEvent
-from mooring.controllers.volume.writer import (
-    IN_TREE_FINALIZER,
-    IN_TREE_PREFIX,
-    MIGRATED_TO,
-    STORAGE_PROVISIONER,
-    STORAGE_PROVISIONER_BETA,
-    VolumeWriter,
-    annotate,
-    claim_reference,
-    set_migration,
-)
+from mooring.controllers.volume.plan import VolumeEvent
+from mooring.controllers.volume.writer import IN_TREE_PREFIX, VolumeWriter, annotate, claim_reference, set_migration
 
 DEMO_PROVISIONER = "mooring.dev/demo"
 DEMO_FOLDER = "/var/lib/mooring/volumes"
 HOST_PATH = "kubernetes.io/host-path"
 NFS = "kubernetes.io/nfs"
-HOST_NAME_LABEL = "kubernetes.io/hostname"
 _DELETABLE_HOST_PATH = re.compile("/tmp/.+")
 PROVISIONING_FAILED = "ProvisioningFailed"
 
 
 @dataclass(frozen=True, slots=True)
 class BuiltIn:
-    """The built-in provisioner makes or deletes it."""
+    """Handled by the built-in provisioner."""
 
 
 @dataclass(frozen=True, slots=True)
 class External:
-    """Somebody outside does, of that name."""
+    """Handled by an external provisioner of that name."""
 
     name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Unsupported:
-    """It cannot be done."""
+    """Not supported."""
 
     why: str
 
@@ -85,7 +85,7 @@ def provisioner_of(found: StorageClass) -> Provisioner:
 
 
 def provisioning_error(found: StorageClass, claim: PersistentVolumeClaim) -> str:
-    """Why the built-in provisioner cannot make a volume for the claim; empty if it can."""
+    """Why the built-in provisioner cannot create the volume. Empty if it can."""
     if claim.spec.data_source is not None:
         return (
             f'plugin "{found.provisioner}" is not a CSI plugin. Only CSI plugin can provision a claim with a datasource'
@@ -100,7 +100,7 @@ def provisioned_volume_name(claim: PersistentVolumeClaim) -> str:
 
 
 def provisioned_volume(found: StorageClass, claim: PersistentVolumeClaim, host_name: str | None) -> Document:
-    """The volume that the built-in provisioner makes; on one host, if the scheduler has chosen one."""
+    """The volume of the built-in provisioner, on one host if the scheduler selected a node."""
     name = provisioned_volume_name(claim)
     spec: Document = {
         "capacity": {"storage": claim.spec.resources.requests.get("storage", "0")},
@@ -112,7 +112,7 @@ def provisioned_volume(found: StorageClass, claim: PersistentVolumeClaim, host_n
         "hostPath": {"path": f"{DEMO_FOLDER}/{name}", "type": "DirectoryOrCreate"},
     }
     if host_name is not None:
-        expression = {"key": HOST_NAME_LABEL, "operator": "In", "values": [host_name]}
+        expression = {"key": HOSTNAME, "operator": "In", "values": [host_name]}
         spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}}
     if claim.spec.volume_attributes_class_name:
         spec["volumeAttributesClassName"] = claim.spec.volume_attributes_class_name
@@ -126,7 +126,7 @@ def provisioned_volume(found: StorageClass, claim: PersistentVolumeClaim, host_n
 
 
 def deleter_of(volume: PersistentVolume) -> Provisioner:
-    """Who deletes what is behind a volume whose policy is Delete."""
+    """The provisioner that deletes the storage of a volume with policy Delete."""
     annotations = volume.metadata.annotations
     provisioner = annotations.get(PROVISIONED_BY, "")
     if provisioner == DEMO_PROVISIONER:
@@ -149,7 +149,7 @@ def deleter_of(volume: PersistentVolume) -> Provisioner:
 
 
 class VolumeProvisioner:
-    """Raises `ClientError` from everything that waits."""
+    """Provisions and reclaims volumes. All coroutines raise `ClientError`."""
 
     def __init__(
         self,
@@ -165,7 +165,7 @@ class VolumeProvisioner:
         self._nodes = nodes
         self._is_released = is_released
 
-    # ------------------------------------------------------------------------------------------------- making
+    # ----------------------------------------------------------------------------------------- provisioning
 
     async def provision(self, claim: PersistentVolumeClaim) -> None:
         class_name = class_of_claim(claim)
@@ -210,7 +210,7 @@ class VolumeProvisioner:
             if node is None:
                 self._fail(claim, f'Failed to get target node: node "{node_name}" not found')
                 return
-            host_name = node.metadata.labels.get(HOST_NAME_LABEL, node_name)
+            host_name = node.metadata.labels.get(HOSTNAME, node_name)
         try:
             await self._client.create(PERSISTENT_VOLUME, "", provisioned_volume(found, claim, host_name))
         except AlreadyExistsError:
@@ -222,7 +222,7 @@ class VolumeProvisioner:
         self._writer.record_event(claim, VolumeEvent("Normal", "ProvisioningSucceeded", message))
 
     async def _annotate(self, claim: PersistentVolumeClaim, provisioner: str) -> PersistentVolumeClaim:
-        """Says in the claim who makes its volume."""
+        """Write the provisioner's name into the claim."""
         if claim.metadata.annotations.get(STORAGE_PROVISIONER) == provisioner:
             return claim
         document = document_of(claim)
@@ -234,10 +234,10 @@ class VolumeProvisioner:
     def _fail(self, claim: PersistentVolumeClaim, message: str) -> None:
         self._writer.record_event(claim, VolumeEvent("Warning", PROVISIONING_FAILED, message))
 
-    # ---------------------------------------------------------------------------------------------- reclaiming
+    # ------------------------------------------------------------------------------------------- reclaiming
 
     async def reclaim(self, volume: PersistentVolume) -> None:
-        """The volume is Released, or a former attempt Failed."""
+        """Apply the reclaim policy to a volume in phase Released or Failed."""
         if volume.metadata.annotations.get(MIGRATED_TO):
             return
         match volume.spec.persistent_volume_reclaim_policy:
@@ -264,9 +264,9 @@ class VolumeProvisioner:
             case BuiltIn():
                 if not self._is_released(volume):
                     return
-                if IN_TREE_FINALIZER in volume.metadata.finalizers:
+                if PV_CONTROLLER_FINALIZER in volume.metadata.finalizers:
                     document = document_of(volume)
-                    kept = [each for each in volume.metadata.finalizers if each != IN_TREE_FINALIZER]
+                    kept = [each for each in volume.metadata.finalizers if each != PV_CONTROLLER_FINALIZER]
                     document["metadata"]["finalizers"] = kept
                     volume = await self._writer.write_volume(volume, document)
                 if volume.metadata.deletion_timestamp is not None:

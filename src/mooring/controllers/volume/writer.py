@@ -1,10 +1,16 @@
-"""Writing volumes and claims: the executor of the binder.
+"""Writes volumes and claims for the binder.
 
-Comes in   a volume, a claim, and what is to be true of them
-Goes out   writes, each only if it changes something; the objects as the API answered
+Inputs: a volume, a claim, and their desired state. Outputs: writes that change something; the objects as the API
+returned them.
 
- 1. Every write carries the version that was looked at: who was faster wins, and we look again.
- 2. What was written is what the binder believes from then on (`latest`).
+1. Each change is one write, in this order: volume, its status, claim, its status. An interrupted binding is
+   completed by the next sync.
+2. The annotation `bound-by-controller` marks a binding that a controller made. Only such a binding is removed
+   again.
+3. A write carries the resourceVersion of the object, so that a stale one fails with a conflict.
+4. `AssumeCache` returns the newer of the informer's object and the last write. A lister alone would show a volume
+   as free that was just bound. Versions are compared as numbers, which Kubernetes guarantees since v1.35. An object
+   that the informer does not have is not returned.
 """
 
 from __future__ import annotations
@@ -21,28 +27,31 @@ from mooring.api.quantity import parse_quantity, quantity_nano
 from mooring.api.storage import BIND_COMPLETED, BOUND_BY_CONTROLLER, is_bound_to
 from mooring.api.views.base import RawQuantity
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim
+from mooring.api.well_known import (
+    EXTERNAL_PROVISIONER_FINALIZER,
+    MIGRATED_TO,
+    PRE_RESIZE_CAPACITY,
+    PROVISIONED_BY,
+    PV_CONTROLLER_FINALIZER,
+    STORAGE_PROVISIONER,
+    STORAGE_PROVISIONER_BETA,
+)
 from mooring.client.cache.informer import Informer
 from mooring.client.cache.lister import AnyObject
 from mooring.client.events.recorder import EventRecorder
 from mooring.client.interface import Client
 from mooring.controllers.documents import document_of
-from mooring.controllers.volume.plan import PROVISIONED_BY, VolumeEvent
+from mooring.controllers.volume.plan import VolumeEvent
 
-MIGRATED_TO = "pv.kubernetes.io/migrated-to"
-STORAGE_PROVISIONER = "volume.kubernetes.io/storage-provisioner"
-STORAGE_PROVISIONER_BETA = "volume.beta.kubernetes.io/storage-provisioner"
-PRE_RESIZE_CAPACITY = "volume.alpha.kubernetes.io/pre-resize-capacity"
-IN_TREE_FINALIZER = "kubernetes.io/pv-controller"
-EXTERNAL_FINALIZER = "external-provisioner.volume.kubernetes.io/finalizer"
 IN_TREE_PREFIX = "kubernetes.io/"
 
 
 class CapacityError(Exception):
-    """A volume does not say how large it is."""
+    """A volume has no capacity."""
 
 
 def claim_reference(claim: PersistentVolumeClaim) -> Document:
-    """How a volume names its claim."""
+    """The claimRef of a volume."""
     metadata = claim.metadata
     return {
         "apiVersion": claim.api_version,
@@ -55,7 +64,7 @@ def claim_reference(claim: PersistentVolumeClaim) -> Document:
 
 
 def bound_volume(volume: PersistentVolume, claim: PersistentVolumeClaim) -> Document | None:
-    """The volume, naming the claim."""
+    """The volume with a claimRef. None if it is complete."""
     is_bound = is_bound_to(volume, claim)
     is_named_with_uid = is_bound and volume.spec.claim_ref is not None and volume.spec.claim_ref.uid != ""
     needs_mark = not is_bound and BOUND_BY_CONTROLLER not in volume.metadata.annotations
@@ -70,7 +79,7 @@ def bound_volume(volume: PersistentVolume, claim: PersistentVolumeClaim) -> Docu
 
 
 def unbound_volume(volume: PersistentVolume) -> Document:
-    """The volume without its claim, if a controller bound it; otherwise it goes on waiting for any of that name."""
+    """The volume without its claimRef if a controller set it. Otherwise only without the uid."""
     document = document_of(volume)
     if BOUND_BY_CONTROLLER in volume.metadata.annotations:
         document["spec"].pop("claimRef", None)
@@ -84,7 +93,7 @@ def unbound_volume(volume: PersistentVolume) -> Document:
 
 
 def bound_claim(claim: PersistentVolumeClaim, volume: PersistentVolume) -> Document | None:
-    """The claim, naming the volume."""
+    """The claim with a volume name. None if it is complete."""
     is_named = claim.spec.volume_name == volume.metadata.name
     if is_named and BIND_COMPLETED in claim.metadata.annotations:
         return None
@@ -99,7 +108,7 @@ def bound_claim(claim: PersistentVolumeClaim, volume: PersistentVolume) -> Docum
 
 
 def claim_in_phase(claim: PersistentVolumeClaim, phase: str, volume: PersistentVolume | None = None) -> Document | None:
-    """The claim in that phase, with what its volume (if it has one) lends it. Raises `CapacityError`."""
+    """The claim in a phase, with the capacity and access modes of its volume. Raises `CapacityError`."""
     document = document_of(claim)
     status: Document = document.setdefault("status", {})
     before = dict(status)
@@ -156,11 +165,11 @@ def annotate(document: Document, name: str, value: str) -> None:
     metadata["annotations"] = {**(metadata.get("annotations") or {}), name: value}
 
 
-# --- volumes whose in-tree plugin became a driver ---------------------------------------------------------------
+# --- migration to CSI ----------------------------------------------------------------------------------------
 
 
 def migrated_claim(claim: PersistentVolumeClaim) -> Document | None:
-    """The claim with the name of the driver that makes its volume now."""
+    """The claim with the CSI driver that replaced its provisioner. None if it is unchanged."""
     annotations = claim.metadata.annotations
     provisioner = annotations.get(STORAGE_PROVISIONER, annotations.get(STORAGE_PROVISIONER_BETA))
     if provisioner is None or not _is_migration_new(provisioner, annotations.get(MIGRATED_TO, "")):
@@ -171,7 +180,7 @@ def migrated_claim(claim: PersistentVolumeClaim) -> Document | None:
 
 
 def migrated_volume(volume: PersistentVolume) -> Document | None:
-    """The volume with the name of its driver, and with the finalizers that its policy wants."""
+    """The volume with its CSI driver and the finalizers of its policy. None if it is unchanged."""
     provisioner = volume.metadata.annotations.get(PROVISIONED_BY)
     if provisioner is None:
         return None
@@ -187,7 +196,7 @@ def migrated_volume(volume: PersistentVolume) -> Document | None:
 
 
 def set_migration(document: Document, provisioner: str) -> None:
-    """Write down, or strike out, which driver superseded the provisioner."""
+    """Add or remove the annotation of the CSI driver that replaced a provisioner."""
     driver = DRIVERS.get(provisioner)
     if driver is not None:
         annotate(document, MIGRATED_TO, driver)
@@ -202,19 +211,19 @@ def _is_migration_new(provisioner: str, migrated_to: str) -> bool:
 def _wanted_finalizers(volume: PersistentVolume, provisioner: str) -> Sequence[str]:
     finalizers = [*volume.metadata.finalizers]
     if provisioner in DRIVERS:
-        return [each for each in finalizers if each != IN_TREE_FINALIZER]
+        return [each for each in finalizers if each != PV_CONTROLLER_FINALIZER]
     if not provisioner.startswith(IN_TREE_PREFIX):
         return finalizers
     policy = volume.spec.persistent_volume_reclaim_policy
-    if policy == "Delete" and IN_TREE_FINALIZER not in finalizers:
-        finalizers.append(IN_TREE_FINALIZER)
+    if policy == "Delete" and PV_CONTROLLER_FINALIZER not in finalizers:
+        finalizers.append(PV_CONTROLLER_FINALIZER)
     elif policy in ("Retain", "Recycle"):
-        finalizers = [each for each in finalizers if each != IN_TREE_FINALIZER]
-    return [each for each in finalizers if each != EXTERNAL_FINALIZER]
+        finalizers = [each for each in finalizers if each != PV_CONTROLLER_FINALIZER]
+    return [each for each in finalizers if each != EXTERNAL_PROVISIONER_FINALIZER]
 
 
 class AssumeCache(Generic[AnyObject]):
-    """To be made before the controller's own handlers are registered."""
+    """An informer's objects, with the controller's own newer writes. Create it before the controller's own handlers."""
 
     def __init__(self, name: str, informer: Informer[AnyObject]) -> None:
         self._lister = informer.lister
@@ -222,16 +231,16 @@ class AssumeCache(Generic[AnyObject]):
         informer.add_handler(f"{name}, its own writes", on_update=self._on_updated, on_delete=self._on_deleted)
 
     def get(self, key: str) -> AnyObject | None:
-        """One object by `namespace/name`, or by its name alone if its kind has no namespace."""
+        """An object by key."""
         written = self._written.get(key)
         return written if written is not None else self._lister.by_key(key)
 
     def of(self, seen: AnyObject) -> AnyObject:
-        """An object that the lister told, as it is."""
+        """An object of the lister, or its newer written version."""
         return self._written.get(seen.key, seen)
 
     def assume(self, written: AnyObject) -> None:
-        """This is what the API answered to a write."""
+        """Record the answer to a write."""
         key = written.key
         seen = self._lister.by_key(key)
         if seen is None or seen.metadata.uid != written.metadata.uid:
@@ -253,7 +262,7 @@ def _version(view: AnyObject) -> int:
 
 
 class VolumeWriter:
-    """Raises `ClientError` from everything that waits."""
+    """Writes volumes and claims. All coroutines raise `ClientError`."""
 
     def __init__(
         self,
@@ -271,7 +280,7 @@ class VolumeWriter:
         self._recorder.event(about, event.type, event.reason, event.message)
 
     async def bind(self, volume: PersistentVolume, claim: PersistentVolumeClaim) -> None:
-        """Whatever is missing of the binding."""
+        """Write whatever is missing of a binding."""
         document = bound_volume(volume, claim)
         if document is not None:
             volume = await self.write_volume(volume, document)
@@ -288,14 +297,14 @@ class VolumeWriter:
     async def set_claim_phase(
         self, claim: PersistentVolumeClaim, phase: str, volume: PersistentVolume | None = None
     ) -> PersistentVolumeClaim:
-        """Raises `CapacityError` too."""
+        """Set the phase of a claim. Raises `CapacityError`, too."""
         document = claim_in_phase(claim, phase, volume)
         return claim if document is None else await self.write_claim(claim, document, "status")
 
     async def set_volume_phase(
         self, volume: PersistentVolume, phase: str, event: VolumeEvent | None = None
     ) -> PersistentVolume:
-        """With an event, if there is one, which is told only if the phase is new."""
+        """Set the phase of a volume. The event is recorded only if the phase changes."""
         document = volume_in_phase(volume, phase, event.message if event is not None else "")
         if document is None:
             return volume

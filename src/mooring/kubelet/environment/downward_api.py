@@ -1,12 +1,11 @@
-"""Field values: what a pod can be told of itself.
+"""The downward API: values of fields and resources of a pod.
 
-Comes in   a pod, where it runs, and which field or resource is wanted
-Goes out   a text; or a `ContainerConfigError` in the kubelet's words
+Input: a pod, its node, and a fieldRef or resourceFieldRef. Output: a text; or a `ContainerConfigError` with the text of
+the kubelet.
 
- 1. Labels and annotations as a whole are lines of `key="value"`, sorted; a single one is its value, empty if it is not
-    there.
- 2. An amount is divided and rounded up: half a core is 1 core.
- 3. Who has no limit is told the pod's, or what the node has.
+ 1. All labels or annotations are lines of `key="value"`, sorted; a single one is its value, empty if it is absent.
+ 2. A resource is divided by the divisor and rounded up: half a core is 1 core.
+ 3. A container without a limit gets the limit of the pod, or the allocatable resources of the node.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from collections.abc import Mapping
 
 from mooring.api.quantity import quantity_milli, quantity_value
 from mooring.api.views.base import RawQuantity
-from mooring.kubelet.environment.references import ContainerConfigError, Place
-from mooring.kubelet.full_views import FieldSource, ResourceSource, WholeContainer, WholePod
+from mooring.kubelet.environment.references import ContainerConfigError, NodeFacts
+from mooring.kubelet.full_views import FieldSource, FullContainer, FullPod, ResourceSource
 
 _LIMITED_BY_NODE = ("cpu", "memory", "ephemeral-storage")
 _LIMITED_BY_POD = ("cpu", "memory")
@@ -27,8 +26,8 @@ _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\a
 }
 
 
-def field_value(source: FieldSource, pod: WholePod, place: Place) -> str:
-    """What a field of a pod says. Raises `ContainerConfigError`."""
+def field_value(source: FieldSource, pod: FullPod, place: NodeFacts) -> str:
+    """The value of a fieldRef. Raises `ContainerConfigError`."""
     if source.api_version != "v1":
         raise ContainerConfigError(f"unsupported pod version: {source.api_version}")
     path, key = _split(source.field_path)
@@ -60,10 +59,10 @@ def field_value(source: FieldSource, pod: WholePod, place: Place) -> str:
     return values[path]
 
 
-def resource_value(source: ResourceSource, pod: WholePod, container: WholeContainer | None, place: Place) -> str:
-    """How much of a resource a container asks for or may use. Raises `ContainerConfigError`.
+def resource_value(source: ResourceSource, pod: FullPod, container: FullContainer | None, place: NodeFacts) -> str:
+    """The value of a resourceFieldRef. Raises `ContainerConfigError`.
 
-    `container` is the one that asks; None where the source must name one.
+    `container` is the container with the reference; None where the reference must name one.
     """
     if source.container_name or container is None:
         container = _container_named(source.container_name, pod)
@@ -79,7 +78,7 @@ def resource_value(source: ResourceSource, pod: WholePod, container: WholeContai
     return _divided(quantity_value(amount), quantity_value(source.divisor) or 1)
 
 
-def _limit(name: str, pod: WholePod, container: WholeContainer, place: Place) -> RawQuantity:
+def _limit(name: str, pod: FullPod, container: FullContainer, place: NodeFacts) -> RawQuantity:
     own = container.resources.limits.get(name, 0)
     if quantity_milli(own) or name not in _LIMITED_BY_NODE or name not in place.allocatable:
         return own
@@ -88,7 +87,7 @@ def _limit(name: str, pod: WholePod, container: WholeContainer, place: Place) ->
     return of_pod if quantity_milli(of_pod) else place.allocatable[name]
 
 
-def _container_named(name: str, pod: WholePod) -> WholeContainer:
+def _container_named(name: str, pod: FullPod) -> FullContainer:
     for container in (*pod.spec.containers, *pod.spec.init_containers):
         if container.name == name:
             return container
@@ -100,7 +99,7 @@ def _divided(amount: int, divisor: int) -> str:
 
 
 def _split(path: str) -> tuple[str, str | None]:
-    """`metadata.labels['x']` in two."""
+    """Splits `metadata.labels['x']`."""
     front, bracket, key = path.partition("['")
     return (front, key[:-2]) if front and bracket and key.endswith("']") else (path, None)
 
@@ -110,7 +109,7 @@ def _lines(values: Mapping[str, str]) -> str:
 
 
 def _quoted(text: str) -> str:
-    """As Go quotes: what can be printed stays, the rest is escaped."""
+    """Quotes as Go does: printable characters stay, others are escaped."""
     return '"' + "".join(_ESCAPES.get(character) or _printable(character) for character in text) + '"'
 
 

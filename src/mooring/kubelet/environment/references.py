@@ -1,9 +1,11 @@
-"""What was found out before a container's environment is made.
+"""Objects that a pod refers to: ConfigMaps, Secrets, Services and claimed volumes.
 
-Comes in   nothing: these are values
-Goes out   `Found`, `Place`; and the one error of this folder
+Input: a pod and its containers or volumes. Output: `ReferencedObjects`; or a `ClientError`.
 
-An object that is not there is None in `Found`: whether that is an error is for the reference to say (`optional`).
+ 1. Each object is read once per lookup. Nothing is cached: a restarted container sees the current objects.
+ 2. An object that does not exist is None. Whether that is an error depends on `optional` of the reference.
+ 3. Every pod gets the Service `kubernetes` of the namespace `default`. A pod with enableServiceLinks gets the Services
+    of its namespace as well.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from mooring.api.views.volumes import Volume
 from mooring.api.views.workloads import Service
 from mooring.client.errors import NotFoundError
 from mooring.client.interface import Client, Selection
-from mooring.kubelet.full_views import ConfigMap, Secret, WholeContainer, WholePod
+from mooring.kubelet.full_views import ConfigMap, FullContainer, FullPod, Secret
 
 MASTER_NAMESPACE = "default"
 MASTER_SERVICE = "kubernetes"
@@ -29,67 +31,67 @@ _AnyView = TypeVar("_AnyView", bound=View)
 
 
 class ContainerConfigError(Exception):
-    """A container cannot be made as its pod wants it; the text is what is told as `CreateContainerConfigError`.
+    """A container cannot be created as specified; the text is the message of CreateContainerConfigError.
 
-    It can help to try again: what is missing may come.
+    A retry may help: a missing object may be created.
     """
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a pod runs."""
+class NodeFacts:
+    """Addresses of a pod and its node, and the resources of the node."""
 
     pod_ip: str
     host_ip: str
     allocatable: Mapping[str, RawQuantity] = field(default_factory=dict)
-    """What the node has for pods, as its status says: the limits of who has none."""
+    """The allocatable resources of the node: the limits of containers without limits."""
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """The objects that a pod refers to, by name, and the services that it should know."""
+class ReferencedObjects:
+    """Objects by name."""
 
     config_maps: Mapping[str, ConfigMap | None] = field(default_factory=dict)
     secrets: Mapping[str, Secret | None] = field(default_factory=dict)
     services: Sequence[Service] = ()
 
     def config_map(self, name: str, *, is_optional: bool) -> ConfigMap | None:
-        """None if it is not there and need not be. Raises `ContainerConfigError`."""
+        """None if it does not exist and is optional. Raises `ContainerConfigError`."""
         found = self.config_maps[name]
         if found is None and not is_optional:
             raise ContainerConfigError(f'configmap "{name}" not found')
         return found
 
     def secret(self, name: str, *, is_optional: bool) -> Secret | None:
-        """None if it is not there and need not be. Raises `ContainerConfigError`."""
+        """None if it does not exist and is optional. Raises `ContainerConfigError`."""
         found = self.secrets[name]
         if found is None and not is_optional:
             raise ContainerConfigError(f'secret "{name}" not found')
         return found
 
 
-class Lookup:
-    """Finds what pods refer to."""
+class ReferenceLookup:
+    """Reads the objects that pods refer to."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    async def look_up(self, pod: WholePod, container: WholeContainer) -> Found:
-        """All that the environment of a container needs. Raises `ClientError`."""
+    async def look_up(self, pod: FullPod, container: FullContainer) -> ReferencedObjects:
+        """What the environment of a container refers to. Raises `ClientError`."""
         namespace = pod.metadata.namespace
         found = await self.objects(namespace, config_map_names(container), secret_names(container))
         services = await self._services(namespace, has_links=pod.spec.enable_service_links)
-        return Found(found.config_maps, found.secrets, services)
+        return ReferencedObjects(found.config_maps, found.secrets, services)
 
-    async def objects(self, namespace: str, config_maps: Iterable[str], secrets: Iterable[str]) -> Found:
-        """Those objects. Raises `ClientError`."""
-        return Found(
+    async def objects(self, namespace: str, config_maps: Iterable[str], secrets: Iterable[str]) -> ReferencedObjects:
+        """ConfigMaps and Secrets by name. Raises `ClientError`."""
+        return ReferencedObjects(
             {name: await self._one(CONFIG_MAP, ConfigMap, namespace, name) for name in config_maps},
             {name: await self._one(SECRET, Secret, namespace, name) for name in secrets},
         )
 
     async def claimed_path(self, namespace: str, claim: str) -> str:
-        """Where the volume of a claim is on this machine. Raises `ContainerConfigError` and `ClientError`."""
+        """The path of the volume of a claim on this machine. Raises `ContainerConfigError` and `ClientError`."""
         found = await self._one(PERSISTENT_VOLUME_CLAIM, PersistentVolumeClaim, namespace, claim)
         if found is None:
             raise ContainerConfigError(f'persistentvolumeclaim "{claim}" not found')
@@ -99,7 +101,9 @@ class Lookup:
             raise ContainerConfigError(f'persistentvolumeclaim "{claim}" has no volume yet')
         source = volume.spec.host_path or volume.spec.local
         if source is None:
-            raise ContainerConfigError(f"persistent volume {name} is no directory of this machine (hostPath or local)")
+            raise ContainerConfigError(
+                f"persistent volume {name} is not a directory of this machine (hostPath or local)"
+            )
         return source.path
 
     async def _services(self, namespace: str, *, has_links: bool) -> list[Service]:
@@ -109,7 +113,7 @@ class Lookup:
             listing = await self._client.list(SERVICE, Selection(namespace=namespace))
             for raw in listing.items:
                 service = decode_as(Service, raw)
-                # Who is called like the master in his own namespace, and has an address, hides it.
+                # A Service `kubernetes` of the pod's own namespace replaces that of `default`.
                 if service.spec.cluster_ip not in ("", "None"):
                     services[service.metadata.name] = service
         return list(services.values())
@@ -121,22 +125,22 @@ class Lookup:
             return None
 
 
-def claim_name(volume: Volume, pod: WholePod) -> str:
-    """The claim that a volume is of; none, if it is of no claim."""
+def claim_name(volume: Volume, pod: FullPod) -> str:
+    """The claim of a volume; empty if it has none."""
     if volume.persistent_volume_claim is not None:
         return volume.persistent_volume_claim.claim_name
     return f"{pod.metadata.name}-{volume.name}" if volume.ephemeral is not None else ""
 
 
-def config_map_names(container: WholeContainer) -> list[str]:
-    """The config maps that the environment of a container mentions."""
+def config_map_names(container: FullContainer) -> list[str]:
+    """The ConfigMaps that the environment of a container refers to."""
     whole = [source.config_map_ref.name for source in container.env_from if source.config_map_ref]
     keys = [v.value_from.config_map_key_ref for v in container.env if v.value_from]
     return list(dict.fromkeys([*whole, *(key.name for key in keys if key)]))
 
 
-def secret_names(container: WholeContainer) -> list[str]:
-    """The secrets that the environment of a container mentions."""
+def secret_names(container: FullContainer) -> list[str]:
+    """The Secrets that the environment of a container refers to."""
     whole = [source.secret_ref.name for source in container.env_from if source.secret_ref]
     keys = [v.value_from.secret_key_ref for v in container.env if v.value_from]
     return list(dict.fromkeys([*whole, *(key.name for key in keys if key)]))

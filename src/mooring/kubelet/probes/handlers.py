@@ -1,9 +1,13 @@
-"""Answers to a probe.
+"""Probe handlers: exec, HTTP and TCP.
 
-Comes in   nothing: these are values
-Goes out   `Answer`; or a `ProbeFault`, if the question could not even be put
+Input: the action of a probe, and the address of the pod. Output: a `ProbeResult`; or a `ProbeError` if the probe could
+not run. Texts are those of the kubelet, and Go's for network errors.
 
-The texts are the kubelet's, and Go's for what goes wrong on the network: people search for them.
+ 1. exec: exit code 0 is a success. A command sees only variables with a plain value, as in the kubelet.
+ 2. httpGet: 200 to 399 is a success. A probe uses no proxy, does not verify certificates, and opens its own
+    connection. It follows at most `REDIRECTS_MAX` redirects to the same host; a redirect to another host is a success
+    with a warning. The text of a failure never contains the body: it may hold secrets.
+ 3. tcpSocket: a connection is a success.
 """
 
 from __future__ import annotations
@@ -23,7 +27,7 @@ from mooring.client.http.dial import exchange_error_text
 from mooring.client.http.exchange import REDIRECT_CODES, HttpUrl, open_get
 from mooring.client.http.tls import unverified_tls
 from mooring.kubelet.environment.variables import expanded
-from mooring.kubelet.full_views import ExecAction, HTTPGetAction, HTTPHeader, WholeContainer
+from mooring.kubelet.full_views import ExecAction, FullContainer, HTTPGetAction, HTTPHeader
 
 OUTPUT_BYTES_MAX = 10 * 1024
 _LINGER_S = 1
@@ -34,90 +38,90 @@ USER_AGENT = "kube-probe/1.36"
 _tls = cache(unverified_tls)
 
 
-class Outcome(Enum):
+class ProbeOutcome(Enum):
     SUCCESS = "success"
     WARNING = "warning"
-    """A success that somebody should look at."""
+    """A success that is reported as an event."""
     FAILURE = "failure"
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    outcome: Outcome
+class ProbeResult:
+    outcome: ProbeOutcome
     text: str = ""
 
 
-class ProbeFault(Exception):
-    """The container could not be asked. It is nobody's fault, and counts neither way."""
+class ProbeError(Exception):
+    """The probe could not run. It counts neither as success nor as failure."""
 
 
-def failure(text: str) -> Answer:
-    return Answer(Outcome.FAILURE, text)
+def failure(text: str) -> ProbeResult:
+    return ProbeResult(ProbeOutcome.FAILURE, text)
 
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
     code: int
     output: bytes
-    """Everything that it wrote, up to `OUTPUT_BYTES_MAX`."""
+    """Output of the command, up to `OUTPUT_BYTES_MAX`."""
 
 
 class CommandTimeout(Exception):
-    """It took too long, and was killed."""
+    """The command was killed after its timeout."""
 
 
 class CommandError(Exception):
-    """It could not be started."""
+    """The command could not be started."""
 
 
 class CommandRunner(Protocol):
-    """Who can run a command where a container is."""
+    """Runs a command in a container."""
 
     async def run_command(self, pod_uid: str, container: str, argv: Sequence[str], timeout_s: float) -> CommandResult:
         """Raises `CommandTimeout` and `CommandError`."""
         ...
 
 
-async def ask_command(
-    runner: CommandRunner, pod_uid: str, container: WholeContainer, action: ExecAction, timeout_s: float
-) -> Answer:
-    """Raises `ProbeFault`."""
+async def probe_exec(
+    runner: CommandRunner, pod_uid: str, container: FullContainer, action: ExecAction, timeout_s: float
+) -> ProbeResult:
+    """Raises `ProbeError`."""
     variables = {variable.name: variable.value for variable in container.env}
-    argv = [expanded(word, variables) for word in action.command]
+    argv = [expanded(argument, variables) for argument in action.command]
     try:
         result = await runner.run_command(pod_uid, container.name, argv, timeout_s)
     except CommandTimeout:
         return failure(f'command timed out: "{" ".join(argv)}" timed out after {format_duration(int(timeout_s))}')
     except CommandError as error:
-        raise ProbeFault(str(error)) from None
+        raise ProbeError(str(error)) from None
     text = result.output[:OUTPUT_BYTES_MAX].decode(errors="replace")
-    return Answer(Outcome.SUCCESS if result.code == 0 else Outcome.FAILURE, text)
+    return ProbeResult(ProbeOutcome.SUCCESS if result.code == 0 else ProbeOutcome.FAILURE, text)
 
 
-async def ask_socket(host: str, port: int, timeout_s: float) -> Answer:
-    """Whether a connection can be made."""
+async def probe_tcp(host: str, port: int, timeout_s: float) -> ProbeResult:
+    """A success if a connection can be opened."""
     try:
         async with asyncio.timeout(timeout_s):
             _, writer = await asyncio.open_connection(host, port)
     except (OSError, TimeoutError) as error:
         return failure(dial_error(host, port, error))
-    # As a kubelet does it: a busy machine should not keep thousands of closed connections in TIME-WAIT.
+    # As in the kubelet: avoids thousands of connections in TIME-WAIT.
     peer = writer.get_extra_info("socket")
     if peer is not None:
         peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, _LINGER_S))
     writer.close()
-    return Answer(Outcome.SUCCESS)
+    return ProbeResult(ProbeOutcome.SUCCESS)
 
 
 def dial_error(host: str, port: int, error: OSError | TimeoutError) -> str:
-    """As Go says it."""
+    """The text of a connection error, as Go prints it."""
     dial = f"dial tcp {address_of(host, port)}"
     if isinstance(error, TimeoutError) and error.errno is None:
         return f"{dial}: i/o timeout"
     if isinstance(error, socket.gaierror):
         return f"dial tcp: lookup {host}: no such host"
     number = error.errno or _hidden_number(error)
-    return f"{dial}: connect: {_words(number)}" if number else f"{dial}: {error}"
+    return f"{dial}: connect: {_errno_text(number)}" if number else f"{dial}: {error}"
 
 
 def address_of(host: str, port: int) -> str:
@@ -125,11 +129,11 @@ def address_of(host: str, port: int) -> str:
 
 
 def _hidden_number(error: OSError) -> int:
-    """asyncio tells of several failed addresses in words only."""
+    """asyncio reports several failed addresses as text only."""
     return errno.ECONNREFUSED if "Connect call failed" in str(error) else 0
 
 
-def _words(number: int) -> str:
+def _errno_text(number: int) -> str:
     known = {
         errno.ECONNREFUSED: "connection refused",
         errno.ECONNRESET: "connection reset by peer",
@@ -141,13 +145,13 @@ def _words(number: int) -> str:
     return known.get(number, errno.errorcode.get(number, str(number)))
 
 
-async def ask_http(action: HTTPGetAction, host: str, port: int, timeout_s: float) -> Answer:
+async def probe_http(action: HTTPGetAction, host: str, port: int, timeout_s: float) -> ProbeResult:
     """Raises `ProbeFault` for an invalid URL."""
     text = url_of(action, host, port)
     try:
         url = HttpUrl.parse(text)
     except ValueError as error:
-        raise ProbeFault(f"{text} is no address: {error}") from None
+        raise ProbeError(f"{text} is not a URL: {error}") from None
     try:
         async with asyncio.timeout(timeout_s):
             return await _follow(url, headers_of(action.http_headers))
@@ -179,7 +183,7 @@ def headers_of(wanted: Sequence[HTTPHeader]) -> list[tuple[str, str]]:
     return headers
 
 
-async def _follow(first: HttpUrl, headers: Sequence[tuple[str, str]]) -> Answer:
+async def _follow(first: HttpUrl, headers: Sequence[tuple[str, str]]) -> ProbeResult:
     url = first
     for _ in range(REDIRECTS_MAX):
         stream = await open_get(url, [*headers, ("Connection", "close")], _tls())
@@ -196,9 +200,9 @@ async def _follow(first: HttpUrl, headers: Sequence[tuple[str, str]]) -> Answer:
     return failure(f'Get "{url.text}": stopped after {REDIRECTS_MAX} redirects')
 
 
-def _judged(status: int, body: str) -> Answer:
+def _judged(status: int, body: str) -> ProbeResult:
     if 200 <= status < 300:
-        return Answer(Outcome.SUCCESS, body)
+        return ProbeResult(ProbeOutcome.SUCCESS, body)
     if 300 <= status < 400:
-        return Answer(Outcome.WARNING, f"Probe terminated redirects, Response body: {body}")
+        return ProbeResult(ProbeOutcome.WARNING, f"Probe terminated redirects, Response body: {body}")
     return failure(f"HTTP probe failed with statuscode: {status}")

@@ -1,15 +1,11 @@
-"""Leftovers: processes of an earlier life, found and killed.
+"""Kills processes that containers of an earlier kubelet left behind.
 
-Comes in   the directory of the pods; what the shims of an earlier mooring wrote down there
-Goes out   nobody left of them
+Shims kill their containers when the kubelet dies. This module is for the case that the shims were killed as well.
 
-A mooring that is killed takes its containers with it: their shims see it and kill them. This is for when the shims were
-killed too.
-
- 1. A process is killed only if it is known to be ours: it has the recorded number and was started at the recorded time
-    (numbers are given again), or is of its session; or its environment says that it is of this directory.
- 2. Waits until they are gone, for `GONE_S_MAX` at most: until two looks in a row find none. A process that is just
-    calling exec has no environment for a moment, and one look could miss it.
+ 1. A process is killed only if it belongs to a container of this directory: it has the recorded pid and start time, or
+    is in the session of such a process; or its environment has the marker `MOORING_CONTAINER` of this directory.
+ 2. It waits until the processes are gone, at most `GONE_S_MAX`: until two scans in a row find none. A process that is
+    in exec has no environment for a moment, and one scan could miss it.
 """
 
 from __future__ import annotations
@@ -28,7 +24,7 @@ from mooring.kubelet.processes.directories import PodDirectories
 from mooring.kubelet.processes.shim.linux import START_TICKS, boot_id, stat_fields
 
 OWNER_VARIABLE = "MOORING_CONTAINER"
-"""In the environment of every process of a container: the directory that it belongs to. What it starts inherits it."""
+"""In the environment of every process of a container: the directory of the container. Children inherit it."""
 GONE_S_MAX = 5.0
 _LOOK_S = 0.02
 
@@ -36,39 +32,39 @@ logger = logging.getLogger(__name__)
 
 
 class _Record(msgspec.Struct):
-    """What a shim wrote down of the process that it started."""
+    """What a shim recorded about its process."""
 
     pid: int
     started: int
-    """In ticks since the machine was started, as the kernel counts them."""
+    """Start time in clock ticks since boot."""
     boot: str
-    """Which start of the machine that was."""
+    """The boot id."""
 
 
-async def clear_leftovers(directories: PodDirectories, clock: Clock) -> int:
-    """Kill whatever still runs of the containers of these directories. Says how many processes there were."""
+async def kill_stale_processes(directories: PodDirectories, clock: Clock) -> int:
+    """Kill what still runs of the containers of these directories. Returns the number of processes."""
     killed: set[int] = set()
     end_s = clock.now_s() + GONE_S_MAX
     empty_looks = 0
     while empty_looks < 2:
-        found = set(_found(directories))
+        found = set(_find(directories))
         killed |= found
         for pid in sorted(found):
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
         if found and clock.now_s() > end_s:
-            logger.warning("%d processes of an earlier mooring do not end: %s", len(found), sorted(found))
+            logger.warning("%d processes of an earlier kubelet do not end: %s", len(found), sorted(found))
             break
         empty_looks = 0 if found else empty_looks + 1
         await clock.wait(_LOOK_S)
     for path in directories.records():
         path.unlink(missing_ok=True)
     if killed:
-        logger.warning("%d processes of an earlier mooring were still running, and were killed", len(killed))
+        logger.warning("killed %d processes of an earlier kubelet", len(killed))
     return len(killed)
 
 
-def _found(directories: PodDirectories) -> Iterator[int]:
+def _find(directories: PodDirectories) -> Iterator[int]:
     sessions = {record.pid for record in _recorded(directories) if _is_same(record)}
     mark = f"{OWNER_VARIABLE}={directories.root}{os.sep}".encode()
     for name in os.listdir("/proc"):
@@ -77,7 +73,7 @@ def _found(directories: PodDirectories) -> Iterator[int]:
         fields = stat_fields(int(name))
         if not fields or fields[0] == "Z":
             continue
-        if int(fields[3]) in sessions or _is_marked(int(name), mark):
+        if int(fields[3]) in sessions or _has_marker(int(name), mark):
             yield int(name)
 
 
@@ -88,12 +84,12 @@ def _recorded(directories: PodDirectories) -> Iterator[_Record]:
 
 
 def _is_same(record: _Record) -> bool:
-    """Whether it still is the same process, which is the leader of its session."""
+    """Whether the recorded process still runs; it leads its session."""
     fields = stat_fields(record.pid)
     return bool(fields) and int(fields[START_TICKS]) == record.started and record.boot == boot_id()
 
 
-def _is_marked(pid: int, mark: bytes) -> bool:
+def _has_marker(pid: int, mark: bytes) -> bool:
     try:
         environment = Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:

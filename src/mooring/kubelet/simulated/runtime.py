@@ -1,13 +1,16 @@
-"""The simulated runtime: containers that are nothing but a place in their life.
+"""The simulated runtime: containers without processes, which follow the stages of their stage set.
 
-Comes in   start, stop, forget; alarms when a stage is over
-Goes out   to the listener: waiting, running, exited, as the life says
+Input: start, stop and forget; timers at the end of stages. Output: container states to the listener; logs.
 
- 1. Chance is drawn when a stage is entered and when it is left, from one stream: the same seed gives the same lives.
- 2. A waiting stage that is shorter than `UNTOLD_S` is not told: nobody would read it, and at 10,000 pods each request
-    counts. The state after it is.
- 3. A container that is asked to stop ends as its life says; or, if that is not soon enough, killed, with code 137.
- 4. What a container wrote is kept for this run and the one before, at most `LOG_LINES_MAX` lines each.
+ 1. Random numbers are drawn when a stage begins and when it ends, from one stream: the same seed gives the same run.
+ 2. A waiting stage shorter than `UNREPORTED_S` is not reported, only the state after it: each request counts with
+    10,000 pods.
+ 3. A container that is stopped ends as its stage set defines; if that takes longer than the grace period, it is killed
+    with exit code 137.
+ 4. The logs of the current and the previous run are kept, at most `LOG_LINES_MAX` lines each, the latest. A line is
+    formatted when it is read.
+ 5. `kubectl logs` first drops lines that are too old, then takes the tail, then limits the bytes. A follower gets each
+    line once, in order.
 """
 
 from __future__ import annotations
@@ -20,31 +23,40 @@ from typing import NamedTuple, TypeAlias
 
 from mooring.kit.clock import Clock, format_rfc3339_micro
 from mooring.kit.entropy import Entropy
-from mooring.kubelet.runtime import ContainerState, Exited, Listener, LogRequest, Role, Running, Selection, Waiting
-from mooring.kubelet.simulated.stages import Life, Lives, Shown, Stage, stay_s, way_from
-from mooring.kubelet.timers import Alarms
+from mooring.kubelet.runtime import (
+    ContainerListener,
+    ContainerState,
+    Exited,
+    LogRequest,
+    LogSelection,
+    Role,
+    Running,
+    Waiting,
+)
+from mooring.kubelet.simulated.stages import Stage, StageSet, StageSets, StageState, next_stage, stage_delay_s
+from mooring.kubelet.timers import Timers
 from mooring.kubelet.views import KubeletContainer, KubeletPod
 
 LOG_LINES_MAX = 200
-UNTOLD_S = 0.5
+UNREPORTED_S = 0.5
 KILLED_CODE = 137
 SIGKILL = 9
 NO_VISITS: Mapping[str, int] = {}
-"""Of stages that take longer each time; nearly all lives have none."""
+"""Shared; only stages with a growing duration count their visits."""
 
 
-class Line(NamedTuple):
+class LogLine(NamedTuple):
     number: int
     wall_s: float
     text: str
 
 
 Fill: TypeAlias = Callable[[str], str]
-"""Makes of a text what stands in the log."""
+"""Expands placeholders such as {pod} in a log line."""
 
 
-class Log:
-    """What one run of a container wrote."""
+class LogBuffer:
+    """The log of one run of a container."""
 
     __slots__ = ("_followers", "_left_out", "_written", "is_closed")
 
@@ -52,7 +64,7 @@ class Log:
         self.is_closed = is_closed
         self._written: list[tuple[float, Sequence[str], Fill]] = []
         self._left_out = 0
-        """How many lines were too old to be kept."""
+        """The number of lines that were dropped."""
         self._followers: list[asyncio.Future[None]] | None = None
 
     def write(self, wall_s: float, texts: Sequence[str], fill: Fill = str) -> None:
@@ -64,21 +76,21 @@ class Log:
         self._wake()
 
     @property
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[LogLine]:
         written = [(wall_s, text, fill) for wall_s, texts, fill in self._written for text in texts]
         first = max(0, len(written) - LOG_LINES_MAX)
         return [
-            Line(number, wall_s, fill(text))
+            LogLine(number, wall_s, fill(text))
             for number, (wall_s, text, fill) in enumerate(written[first:], self._left_out + first + 1)
         ]
 
     def close(self) -> None:
-        """The run is over."""
+        """The run has ended."""
         self.is_closed = True
         self._wake()
 
     async def wait_changed(self) -> None:
-        """Until there is another line, or the run is over."""
+        """Wait for another line, or for the end of the run."""
         follower: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._followers = [*(self._followers or ()), follower]
         await follower
@@ -93,12 +105,12 @@ class Log:
 
 
 class LogReader:
-    """One reading of a log."""
+    """One reader of a log."""
 
-    def __init__(self, log: Log, request: LogRequest, clock: Clock) -> None:
+    def __init__(self, log: LogBuffer, request: LogRequest, clock: Clock) -> None:
         self._log = log
         self._request = request
-        self._selection = Selection(request, clock)
+        self._selection = LogSelection(request, clock)
         self._seen = 0
 
     async def read(self) -> AsyncIterator[bytes]:
@@ -122,194 +134,207 @@ class LogReader:
                 return
             self._seen = lines[-1].number
 
-    def _fresh(self) -> list[Line]:
+    def _fresh(self) -> list[LogLine]:
         return [line for line in self._log.lines if line.number > self._seen]
 
-    def _written(self, line: Line) -> bytes:
+    def _written(self, line: LogLine) -> bytes:
         text = f"{format_rfc3339_micro(line.wall_s)} {line.text}" if self._request.has_timestamps else line.text
         return self._selection.cut(text.encode() + b"\n")
 
 
-class _Simulated:
+class _SimulatedContainer:
     """One container, over all its runs."""
 
     __slots__ = (
         "attempt",
         "container",
         "is_stopping",
-        "life",
         "log",
         "next_begin",
         "pod",
         "previous_log",
         "stage",
+        "stage_set",
         "started_s",
         "state",
         "visits",
     )
 
-    def __init__(self, pod: KubeletPod, container: KubeletContainer, life: Life) -> None:
+    def __init__(self, pod: KubeletPod, container: KubeletContainer, stage_set: StageSet) -> None:
         self.pod = pod
         self.container = container
-        self.life = life
-        self.stage = life.first
+        self.stage_set = stage_set
+        self.stage = stage_set.first
         self.next_begin = ""
-        """Where the next run begins; empty: at the first stage."""
+        """The first stage of the next run; empty: the first one of the stage set."""
         self.attempt = 0
         self.started_s = 0.0
         self.state: ContainerState | None = None
         self.visits = NO_VISITS
         self.is_stopping = False
-        self.log = Log()
-        self.previous_log: Log | None = None
+        self.log = LogBuffer()
+        self.previous_log: LogBuffer | None = None
 
     def __repr__(self) -> str:
         return f"<stage of {self.container.name} in {self.pod.key}>"
 
 
 class SimulatedRuntime:
-    """Keeps the promise of `runtime` for all pods of a fleet."""
+    """Implements `kubelet.runtime.Runtime` for all pods of the kubelets."""
 
     is_real = False
     pod_view = KubeletPod
-    lacking = ""
+    limitations = ""
 
-    def __init__(self, lives: Lives, clock: Clock, entropy: Entropy, alarms: Alarms, listener: Listener) -> None:
-        self._lives = lives
+    def __init__(
+        self, stages: StageSets, clock: Clock, entropy: Entropy, timers: Timers, listener: ContainerListener
+    ) -> None:
+        self._stage_sets = stages
         self._clock = clock
         self._entropy = entropy
-        self._alarms = alarms
+        self._timers = timers
         self._listener = listener
-        self._pods: dict[str, dict[str, _Simulated]] = {}
+        self._pods: dict[str, dict[str, _SimulatedContainer]] = {}
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[None]:
         yield
 
-    # ------------------------------------------------------------------------------------------ for the workers
+    # Runtime
 
     def start(self, pod: KubeletPod, container: KubeletContainer, role: Role, attempt: int) -> None:
-        one = self._one(pod, container, role)
-        one.attempt = attempt
-        one.is_stopping = False
-        one.visits = NO_VISITS
-        one.started_s = 0.0
+        simulated = self._simulated_container(pod, container, role)
+        simulated.attempt = attempt
+        simulated.is_stopping = False
+        simulated.visits = NO_VISITS
+        simulated.started_s = 0.0
         if attempt:
-            one.previous_log, one.log = one.log, Log()
-        self._enter(one, one.life.stages[one.next_begin] if one.next_begin else one.life.first)
+            simulated.previous_log, simulated.log = simulated.log, LogBuffer()
+        self._enter(
+            simulated,
+            simulated.stage_set.stages[simulated.next_begin] if simulated.next_begin else simulated.stage_set.first,
+        )
 
     def adopt(
         self, pod: KubeletPod, container: KubeletContainer, role: Role, attempt: int, state: ContainerState
     ) -> None:
-        one = self._one(pod, container, role)
-        one.attempt = attempt
-        one.state = state
+        simulated = self._simulated_container(pod, container, role)
+        simulated.attempt = attempt
+        simulated.state = state
         if isinstance(state, Running):
-            one.started_s = state.started_s
-            one.stage = _stage_like(one.life, state)
-            self._stay(one)
-            one.log.write(state.started_s, one.stage.log, partial(_filled, pod, container))
+            simulated.started_s = state.started_s
+            simulated.stage = _stage_like(simulated.stage_set, state)
+            self._stay(simulated)
+            simulated.log.write(state.started_s, simulated.stage.log, partial(_filled, pod, container))
 
     def stop(self, pod_uid: str, container: str, grace_s: float) -> None:
-        one = self._pods.get(pod_uid, {}).get(container)
-        if one is None or isinstance(one.state, Exited):
+        simulated = self._pods.get(pod_uid, {}).get(container)
+        if simulated is None or isinstance(simulated.state, Exited):
             return
-        if not isinstance(one.state, Running):
-            # It never ran. Nothing of it has to end, and nothing is told.
-            self._alarms.cancel(one)
-            one.is_stopping = True
+        if not isinstance(simulated.state, Running):
+            # It never ran: nothing has to end, and nothing is reported.
+            self._timers.cancel(simulated)
+            simulated.is_stopping = True
             return
-        stop = one.life.stop
+        stop = simulated.stage_set.stop
         for_s = stop.for_s + (self._entropy.uniform(0.0, stop.jitter_s) if stop.jitter_s else 0.0)
         is_killed = for_s > grace_s
-        one.is_stopping = True
+        simulated.is_stopping = True
         code, signal = (KILLED_CODE, SIGKILL) if is_killed else (stop.exit_code, 0)
-        self._alarms.set(one, min(for_s, grace_s), lambda: self._exit(one, code, "", "", signal))
+        self._timers.set(simulated, min(for_s, grace_s), lambda: self._exit(simulated, code, "", "", signal))
 
     def resize(self, pod_uid: str, container: KubeletContainer, attempt: int) -> str:
-        """Nothing is ever too much."""
+        """Always succeeds."""
         return ""
 
     def forget(self, pod_uid: str) -> None:
-        for one in self._pods.pop(pod_uid, {}).values():
-            self._alarms.cancel(one)
-            one.log.close()
+        for simulated in self._pods.pop(pod_uid, {}).values():
+            self._timers.cancel(simulated)
+            simulated.log.close()
 
-    def keep_only(self, pod_uids: Collection[str]) -> None:
+    def remove_all_except(self, pod_uids: Collection[str]) -> None:
         """Nothing is ever left."""
 
     def logs(self, pod_uid: str, container: str, attempt: int, request: LogRequest) -> AsyncIterator[bytes]:
-        one = self._pods.get(pod_uid, {}).get(container)
+        simulated = self._pods.get(pod_uid, {}).get(container)
         log = None
-        if one is not None:
-            log = one.log if attempt == one.attempt else one.previous_log
-        return LogReader(log if log is not None else Log(is_closed=True), request, self._clock).read()
+        if simulated is not None:
+            log = simulated.log if attempt == simulated.attempt else simulated.previous_log
+        return LogReader(log if log is not None else LogBuffer(is_closed=True), request, self._clock).read()
 
-    # ------------------------------------------------------------------------------------------------ one life
+    # Stages
 
-    def _one(self, pod: KubeletPod, container: KubeletContainer, role: Role) -> _Simulated:
+    def _simulated_container(self, pod: KubeletPod, container: KubeletContainer, role: Role) -> _SimulatedContainer:
         containers = self._pods.setdefault(pod.metadata.uid, {})
-        one = containers.get(container.name)
-        if one is None:
-            one = containers[container.name] = _Simulated(pod, container, self._lives.of(pod, container, role))
-        one.pod, one.container = pod, container
-        return one
+        simulated = containers.get(container.name)
+        if simulated is None:
+            simulated = containers[container.name] = _SimulatedContainer(
+                pod, container, self._stage_sets.of(pod, container, role)
+            )
+        simulated.pod, simulated.container = pod, container
+        return simulated
 
-    def _enter(self, one: _Simulated, stage: Stage) -> None:
-        one.stage = stage
+    def _enter(self, simulated: _SimulatedContainer, stage: Stage) -> None:
+        simulated.stage = stage
         if stage.log:
-            one.log.write(self._clock.wall_s(), stage.log, partial(_filled, one.pod, one.container))
-        match stage.shown:
-            case Shown.WAITING:
-                one.state = None
-                delay_s = self._stay(one)
-                if delay_s is None or delay_s >= UNTOLD_S:
-                    self._tell(one, Waiting(stage.reason, _filled(one.pod, one.container, stage.message)))
-            case Shown.RUNNING:
-                if not one.started_s:
-                    one.started_s = self._clock.wall_s()
-                self._stay(one)
-                self._tell(one, Running(one.started_s, stage.is_ready, stage.is_started))
-            case Shown.TERMINATED:
-                one.next_begin = way_from(stage, self._entropy)
+            simulated.log.write(self._clock.wall_s(), stage.log, partial(_filled, simulated.pod, simulated.container))
+        match stage.state:
+            case StageState.WAITING:
+                simulated.state = None
+                delay_s = self._stay(simulated)
+                if delay_s is None or delay_s >= UNREPORTED_S:
+                    self._tell(
+                        simulated, Waiting(stage.reason, _filled(simulated.pod, simulated.container, stage.message))
+                    )
+            case StageState.RUNNING:
+                if not simulated.started_s:
+                    simulated.started_s = self._clock.wall_s()
+                self._stay(simulated)
+                self._tell(simulated, Running(simulated.started_s, stage.is_ready, stage.is_started))
+            case StageState.TERMINATED:
+                simulated.next_begin = next_stage(stage, self._entropy)
                 self._exit(
-                    one, stage.exit_code, stage.reason, _filled(one.pod, one.container, stage.message), stage.signal
+                    simulated,
+                    stage.exit_code,
+                    stage.reason,
+                    _filled(simulated.pod, simulated.container, stage.message),
+                    stage.signal,
                 )
 
-    def _stay(self, one: _Simulated) -> float | None:
-        """Set the alarm for the end of the stage."""
-        stage, visits = one.stage, 0
+    def _stay(self, simulated: _SimulatedContainer) -> float | None:
+        """Set the timer for the end of the stage."""
+        stage, visits = simulated.stage, 0
         if stage.growth != 1.0:
-            visits = one.visits.get(stage.name, 0)
-            one.visits = {**one.visits, stage.name: visits + 1}
-        delay_s = stay_s(stage, one.pod, visits, self._entropy)
+            visits = simulated.visits.get(stage.name, 0)
+            simulated.visits = {**simulated.visits, stage.name: visits + 1}
+        delay_s = stage_delay_s(stage, simulated.pod, visits, self._entropy)
         if delay_s is not None:
-            self._alarms.set(one, delay_s, lambda: self._leave(one))
+            self._timers.set(simulated, delay_s, lambda: self._leave(simulated))
         return delay_s
 
-    def _leave(self, one: _Simulated) -> None:
-        self._enter(one, one.life.stages[way_from(one.stage, self._entropy)])
+    def _leave(self, simulated: _SimulatedContainer) -> None:
+        self._enter(simulated, simulated.stage_set.stages[next_stage(simulated.stage, self._entropy)])
 
-    def _exit(self, one: _Simulated, code: int, reason: str, message: str, signal: int) -> None:
+    def _exit(self, simulated: _SimulatedContainer, code: int, reason: str, message: str, signal: int) -> None:
         now_s = self._clock.wall_s()
         reason = reason or ("Completed" if code == 0 else "Error")
-        one.log.close()
-        self._tell(one, Exited(code, one.started_s or now_s, now_s, reason, message, signal))
+        simulated.log.close()
+        self._tell(simulated, Exited(code, simulated.started_s or now_s, now_s, reason, message, signal))
 
-    def _tell(self, one: _Simulated, state: ContainerState) -> None:
-        one.state = state
-        self._listener.container_changed(one.pod.metadata.uid, one.container.name, one.attempt, state)
+    def _tell(self, simulated: _SimulatedContainer, state: ContainerState) -> None:
+        simulated.state = state
+        self._listener.container_changed(simulated.pod.metadata.uid, simulated.container.name, simulated.attempt, state)
 
 
-def _stage_like(life: Life, state: Running) -> Stage:
-    """The stage of a life in which a container that runs so may be."""
-    running = [stage for stage in life.stages.values() if stage.shown is Shown.RUNNING]
+def _stage_like(stage_set: StageSet, state: Running) -> Stage:
+    """A stage that matches the state of an adopted container."""
+    running = [stage for stage in stage_set.stages.values() if stage.state is StageState.RUNNING]
     alike = [stage for stage in running if stage.is_ready == state.is_ready]
-    return (alike or running or [life.first])[0]
+    return (alike or running or [stage_set.first])[0]
 
 
 def _filled(pod: KubeletPod, container: KubeletContainer, text: str) -> str:
-    """With the names that a life can mention. Not `format`: a message may hold any braces."""
+    """Expands the placeholders. Not `format`: a text may contain any braces."""
     if "{" not in text:
         return text
     names = {

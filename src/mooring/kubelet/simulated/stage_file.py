@@ -1,20 +1,21 @@
-"""Lives from YAML.
+"""The YAML format of stage sets, and the built-in stage sets.
 
-Comes in   a text such as `lives_builtin` holds
-Goes out   lives; or a `LivesError` that says which field is wrong, what was found and what was wanted
+Input: the text of a file. Output: stage sets; or a `StageFileError` that names the field, what was found and what was
+expected.
 
-    lives:
-      - name: flaky                          # the annotation mooring.dev/life: flaky asks for it
-        match: {labels: {app: "web-*"}}      # or whoever matches; also annotations, namespace, container, image,
-                                             # role, ownerKind, restartPolicy
-        stages:                              # the first is where a run begins
+    stageSets:
+      - name: flaky                          # selected by the annotation mooring.dev/stages: flaky
+        match: {labels: {app: "web-*"}}      # or by a match; also annotations, namespace, container, image, role,
+                                             # ownerKind, restartPolicy
+        stages:                              # a run begins with the first one
           - {name: creating, state: waiting, reason: ContainerCreating, for: 200ms, jitter: 200ms}
           - {name: serving, state: running, ready: true, for: 1m, next: serving, failureRate: 0.1, failure: crashed}
           - {name: crashed, state: terminated, exitCode: 1}
-        stop: {for: 100ms, exitCode: 0}      # after SIGTERM; killed (137) if that is longer than it may take
+        stop: {for: 100ms, exitCode: 0}      # after SIGTERM; killed (137) if the grace period is shorter
 
- 1. What is not known is refused: a misspelt field would change a life in silence.
- 2. A stage without `next` goes on to the one that is written below it; a waiting or running one without `for` stays.
+ 1. Unknown fields are errors: a typing error would silently change the behaviour.
+ 2. A stage without `next` continues with the one below it. A waiting or running stage without `for` has no end.
+ 3. The first built-in stage set that matches is used. Those without `match` are used by name only.
 """
 
 from __future__ import annotations
@@ -26,10 +27,19 @@ from typing import TypeVar
 
 from mooring.api.yaml import load_document
 from mooring.kubelet.runtime import Role
-from mooring.kubelet.simulated.stages import Branch, Life, Lives, Match, Shown, Stage, Stop, stage_duration_s
+from mooring.kubelet.simulated.stages import (
+    ContainerMatch,
+    Stage,
+    StageSet,
+    StageSets,
+    StageState,
+    StopBehavior,
+    Transition,
+    stage_duration_s,
+)
 
-BUILTIN_LIVES = """
-lives:
+BUILTIN_STAGE_SETS = """
+stageSets:
   - name: init
     match: {role: init}
     stages:
@@ -150,53 +160,55 @@ STAGE_FIELDS = (
 )
 
 
-class LivesError(ValueError):
-    """A description of lives that cannot be read."""
+class StageFileError(ValueError):
+    """An invalid stage file."""
 
 
-def load_lives(text: str = "", file: str = "<lives>") -> Lives:
-    """The lives of a text, before those that are built in. Raises `LivesError` or `YamlError`."""
-    own = read_lives(text, file) if text.strip() else ()
-    return Lives(own, read_lives(BUILTIN_LIVES, "<built-in lives>"))
+def load_stage_sets(text: str = "", file: str = "<stages>") -> StageSets:
+    """The stage sets of a text, before the built-in ones. Raises `StageFileError` or `YamlError`."""
+    own = read_stage_sets(text, file) if text.strip() else ()
+    return StageSets(own, read_stage_sets(BUILTIN_STAGE_SETS, "<built-in stage sets>"))
 
 
-def read_lives(text: str, file: str = "<lives>") -> tuple[Life, ...]:
-    """The lives of a text, in order. Raises `LivesError` or `YamlError`."""
-    fields = _Fields(load_document(text, file).data, file, ("lives",))
-    lives = tuple(_life(item, f"{file}: lives[{index}]") for index, item in enumerate(fields.list("lives")))
-    names = [life.name for life in lives]
+def read_stage_sets(text: str, file: str = "<stages>") -> tuple[StageSet, ...]:
+    """The stage sets of a text, in order. Raises `StageFileError` or `YamlError`."""
+    fields = _Fields(load_document(text, file).data, file, ("stageSets",))
+    stages = tuple(
+        _stage_set(item, f"{file}: stageSets[{index}]") for index, item in enumerate(fields.list("stageSets"))
+    )
+    names = [stage_set.name for stage_set in stages]
     for name in names:
         if names.count(name) > 1:
-            raise LivesError(f"{file}: life {name!r} is described twice")
-    return lives
+            raise StageFileError(f"{file}: stage set {name!r} is defined twice")
+    return stages
 
 
-def _life(data: object, where: str) -> Life:
+def _stage_set(data: object, where: str) -> StageSet:
     fields = _Fields(data, where, ("name", "match", "stages", "stop"))
     name = fields.text("name", is_required=True)
     where = f"{where} ({name})"
     stages = [_stage(item, f"{where} stages[{index}]") for index, item in enumerate(fields.list("stages"))]
     if not stages:
-        raise LivesError(f"{where}: a life needs at least one stage")
+        raise StageFileError(f"{where}: a stage set needs at least one stage")
     by_name = {stage.name: stage for stage in _connected(stages, where)}
     if len(by_name) < len(stages):
-        raise LivesError(f"{where}: two stages have the same name")
+        raise StageFileError(f"{where}: two stages have the same name")
     for stage in by_name.values():
-        for branch in stage.ways:
+        for branch in stage.transitions:
             if branch.stage not in by_name:
                 known = ", ".join(by_name)
-                raise LivesError(f"{where}: stage {stage.name} leads to {branch.stage!r}; there are {known}")
-    return Life(name, by_name, _stop(fields.get("stop"), where), _match(fields.get("match"), where))
+                raise StageFileError(f"{where}: stage {stage.name} leads to {branch.stage!r}; there are {known}")
+    return StageSet(name, by_name, _stop(fields.get("stop"), where), _match(fields.get("match"), where))
 
 
 def _stage(data: object, where: str) -> Stage:
     fields = _Fields(data, where, STAGE_FIELDS)
     name = fields.text("name", is_required=True)
-    shown = _choice(Shown, fields.text("state", is_required=True), f"{where} state")
+    state = _choice(StageState, fields.text("state", is_required=True), f"{where} state")
     stage = Stage(
         name=name,
-        shown=shown,
-        reason=fields.text("reason") or ("ContainerCreating" if shown is Shown.WAITING else ""),
+        state=state,
+        reason=fields.text("reason") or ("ContainerCreating" if state is StageState.WAITING else ""),
         message=fields.text("message"),
         is_ready=fields.flag("ready", True),
         is_started=fields.flag("started", True),
@@ -207,79 +219,79 @@ def _stage(data: object, where: str) -> Stage:
         growth=fields.number("grows", 1.0),
         for_s_max=fields.duration_s("forMax") or 0.0,
         for_annotation=fields.text("forAnnotation"),
-        ways=tuple(_ways(fields.get("next"), f"{where} next")),
+        transitions=tuple(_transitions(fields.get("next"), f"{where} next")),
         log=tuple(str(line) for line in fields.list("log")),
     )
-    if shown is Shown.TERMINATED and stage.for_s is not None:
-        raise LivesError(f"{where}: a terminated stage lasts until the kubelet starts a new run; take `for` away")
+    if state is StageState.TERMINATED and stage.for_s is not None:
+        raise StageFileError(f"{where}: a terminated stage lasts until the kubelet starts a new run; take `for` away")
     return _with_failures(stage, fields, where)
 
 
 def _with_failures(stage: Stage, fields: _Fields, where: str) -> Stage:
-    """A rate of failures is one more way, with its weight. The other ways are filled in by `_connected`."""
+    """Adds the failure stage as a transition with the failure rate as its weight."""
     rate, failure = fields.number("failureRate", 0.0), fields.text("failure")
     if bool(rate) != bool(failure):
-        raise LivesError(f"{where}: `failureRate` and `failure` (the stage that follows then) belong together")
+        raise StageFileError(f"{where}: `failureRate` and `failure` (the stage that follows then) belong together")
     if not 0.0 <= rate <= 1.0:
-        raise LivesError(f"{where}: failureRate is {rate}; wanted a number from 0 to 1")
+        raise StageFileError(f"{where}: failureRate is {rate}; wanted a number from 0 to 1")
     if not failure:
         return stage
-    if not stage.ways:
-        raise LivesError(f"{where}: with a failureRate, say with `next` what follows otherwise")
-    total = sum(branch.weight for branch in stage.ways)
-    usual = tuple(Branch(branch.stage, branch.weight / total * (1.0 - rate)) for branch in stage.ways)
-    return replace(stage, ways=(*usual, Branch(failure, rate)))
+    if not stage.transitions:
+        raise StageFileError(f"{where}: with a failureRate, say with `next` what follows otherwise")
+    total = sum(branch.weight for branch in stage.transitions)
+    usual = tuple(Transition(branch.stage, branch.weight / total * (1.0 - rate)) for branch in stage.transitions)
+    return replace(stage, transitions=(*usual, Transition(failure, rate)))
 
 
 def _connected(stages: Sequence[Stage], where: str) -> Iterator[Stage]:
-    """With the way to the stage below for those that name none."""
+    """Adds the transition to the stage below, for stages that name none."""
     for index, stage in enumerate(stages):
-        is_left = stage.shown is not Shown.TERMINATED and (stage.for_s is not None or stage.for_annotation)
-        if is_left and not stage.ways:
+        is_left = stage.state is not StageState.TERMINATED and (stage.for_s is not None or stage.for_annotation)
+        if is_left and not stage.transitions:
             if index + 1 == len(stages):
-                raise LivesError(f"{where}: stage {stage.name} ends and none follows: say where with `next`")
-            stage = replace(stage, ways=(Branch(stages[index + 1].name),))
+                raise StageFileError(f"{where}: stage {stage.name} ends and none follows: say where with `next`")
+            stage = replace(stage, transitions=(Transition(stages[index + 1].name),))
         yield stage
 
 
-def _ways(data: object, where: str) -> Iterator[Branch]:
+def _transitions(data: object, where: str) -> Iterator[Transition]:
     if data is None:
         return
     if isinstance(data, str):
-        yield Branch(data)
+        yield Transition(data)
         return
     if not isinstance(data, list):
-        raise LivesError(f"{where} is {data!r}; wanted the name of a stage, or a list of {{stage, weight}}")
+        raise StageFileError(f"{where} is {data!r}; wanted the name of a stage, or a list of {{stage, weight}}")
     total = 0.0
     for index, item in enumerate(data):
         fields = _Fields(item, f"{where}[{index}]", ("stage", "weight"))
         weight = fields.number("weight", 1.0)
         if weight < 0:
-            raise LivesError(f"{where}[{index}]: weight is {weight}; wanted 0 or more")
+            raise StageFileError(f"{where}[{index}]: weight is {weight}; wanted 0 or more")
         total += weight
-        yield Branch(fields.text("stage", is_required=True), weight)
+        yield Transition(fields.text("stage", is_required=True), weight)
     if not total:
-        raise LivesError(f"{where}: no stage has a weight; wanted at least one above 0")
+        raise StageFileError(f"{where}: no stage has a weight; wanted at least one above 0")
 
 
-def _stop(data: object, where: str) -> Stop:
+def _stop(data: object, where: str) -> StopBehavior:
     if data is None:
-        return Stop()
+        return StopBehavior()
     fields = _Fields(data, f"{where} stop", ("for", "jitter", "exitCode"))
     for_s = fields.duration_s("for")
-    return Stop(
-        Stop().for_s if for_s is None else for_s,
+    return StopBehavior(
+        StopBehavior().for_s if for_s is None else for_s,
         fields.duration_s("jitter") or 0.0,
         int(fields.number("exitCode", 0)),
     )
 
 
-def _match(data: object, where: str) -> Match | None:
+def _match(data: object, where: str) -> ContainerMatch | None:
     if data is None:
         return None
     fields = _Fields(data, f"{where} match", ("labels", "annotations", "role", *_MATCH_TEXTS))
     role = fields.text("role")
-    return Match(
+    return ContainerMatch(
         labels=fields.texts("labels"),
         annotations=fields.texts("annotations"),
         role=_choice(Role, role, f"{where} match role") if role else None,
@@ -288,14 +300,14 @@ def _match(data: object, where: str) -> Match | None:
 
 
 class _Fields:
-    """A mapping out of YAML, with answers in words when something is not as wanted."""
+    """A mapping of the YAML file with typed access. Errors name the field, what was found and what was expected."""
 
     def __init__(self, data: object, where: str, known: Sequence[str]) -> None:
         if not isinstance(data, Mapping):
-            raise LivesError(f"{where} is {data!r}; wanted a mapping with {', '.join(known)}")
+            raise StageFileError(f"{where} is {data!r}; wanted a mapping with {', '.join(known)}")
         for name in data:
             if name not in known:
-                raise LivesError(f"{where}: {name!r} is not known here; known are {', '.join(known)}")
+                raise StageFileError(f"{where}: {name!r} is not known here; known are {', '.join(known)}")
         self._data = data
         self._where = where
 
@@ -329,7 +341,7 @@ class _Fields:
         try:
             return stage_duration_s(str(value))
         except ValueError as error:
-            raise LivesError(f"{self._where} {name}: {error}") from None
+            raise StageFileError(f"{self._where} {name}: {error}") from None
 
     def list(self, name: str) -> Sequence[object]:
         value = self._data.get(name) or []
@@ -343,12 +355,12 @@ class _Fields:
             raise self._wrong(name, value, "a mapping of texts")
         return {str(key): str(each) for key, each in value.items()}
 
-    def _wrong(self, name: str, found: object, wanted: str) -> LivesError:
-        return LivesError(f"{self._where} {name} is {found!r}; wanted {wanted}")
+    def _wrong(self, name: str, found: object, wanted: str) -> StageFileError:
+        return StageFileError(f"{self._where} {name} is {found!r}; wanted {wanted}")
 
 
 def _choice(choices: type[AnyChoice], value: str, where: str) -> AnyChoice:
     for choice in choices:
         if choice.value == value:
             return choice
-    raise LivesError(f"{where} is {value!r}; wanted one of {[choice.value for choice in choices]}")
+    raise StageFileError(f"{where} is {value!r}; wanted one of {[choice.value for choice in choices]}")

@@ -1,21 +1,21 @@
-"""Lives: what a simulated container does, as data.
+"""Stage sets: what simulated containers do, as data.
 
-Comes in   the lives that a file describes (`lives_file`), and those that are built in (`lives_builtin`)
-Goes out   the life of a container, and how long each of its stages takes
+Input: the stage sets of a file and the built-in ones (`stage_file`). Output: the stage set of a container, and the
+duration of each stage.
 
-A life is a graph of stages. A stage says what is seen of the container while it is in it, how long it stays there,
-and where it goes then. Several ways are taken by their weights.
+A stage set is a graph of stages. A stage defines the reported state of the container, its duration, and the next stage.
+Several transitions are chosen by weight.
 
     creating ──> serving                     a service
     creating ──> working ──> done            a job
-    creating ──> working ──> crashed ─ ─ ─ > creating    a crash loop: the kubelet starts it again
+    creating ──> working ──> crashed ─ ─ ─ > creating    a crash loop: the kubelet restarts the container
 
- 1. A stage that takes no time (`for_s` is None) is never left but by being stopped.
- 2. From a terminated stage there is no way but a new run, which the restart policy grants or not. `next` says where
-    that run begins; without it, at the first stage.
- 3. Which life: the one that an annotation names for the container; the one that an annotation names for the pod (its
-    containers, not what goes before them); the first that matches; the first built-in one that matches.
- 4. A life that an annotation names and nobody knows is told as the container's trouble, not kept from the user.
+ 1. A stage without a duration (`for_s` is None) ends only when the container is stopped.
+ 2. After a terminated stage only the kubelet starts a new run, by the restart policy. `next` of that stage names the
+    first stage of the new run; by default it is the first stage of the set.
+ 3. A container gets the stage set that an annotation names for it; or that an annotation names for the pod (regular
+    containers only); or the first one that matches, those of the file before the built-in ones.
+ 4. An annotation with an unknown name is reported as the waiting reason of the container.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from mooring.kit.entropy import Entropy
 from mooring.kubelet.runtime import Role
 from mooring.kubelet.views import KubeletContainer, KubeletPod
 
-LIFE_ANNOTATION = "mooring.dev/life"
-CONTAINER_LIFE_PREFIX = "life.mooring.dev/"
+STAGES_ANNOTATION = "mooring.dev/stages"
+CONTAINER_STAGES_PREFIX = "stages.mooring.dev/"
 STAGE_S_MIN = 0.001
-"""No stage is shorter, so that a circle of stages that take no time cannot stop the world."""
+"""The minimum duration of a stage, so that a cycle of stages without duration does not block the loop."""
 
 
-class Shown(Enum):
-    """What is seen of a container in a stage."""
+class StageState(Enum):
+    """The reported state of a container in a stage."""
 
     WAITING = "waiting"
     RUNNING = "running"
@@ -46,7 +46,7 @@ class Shown(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Branch:
+class Transition:
     stage: str
     weight: float = 1.0
 
@@ -54,7 +54,7 @@ class Branch:
 @dataclass(frozen=True, slots=True)
 class Stage:
     name: str
-    shown: Shown
+    state: StageState
     reason: str = ""
     message: str = ""
     is_ready: bool = True
@@ -64,17 +64,17 @@ class Stage:
     for_s: float | None = None
     jitter_s: float = 0.0
     growth: float = 1.0
-    """By which the time grows with each visit of the same run, up to `for_s_max`."""
+    """The factor by which the duration grows with each visit within a run, up to `for_s_max`."""
     for_s_max: float = 0.0
     for_annotation: str = ""
-    """An annotation of the pod that says how long, instead of `for_s`."""
-    ways: tuple[Branch, ...] = ()
+    """A pod annotation that overrides `for_s`."""
+    transitions: tuple[Transition, ...] = ()
     log: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
-    """How it ends when it is asked to."""
+class StopBehavior:
+    """How a container ends after SIGTERM."""
 
     for_s: float = 0.1
     jitter_s: float = 0.0
@@ -82,8 +82,8 @@ class Stop:
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
-    """Whose life it is. All that is said must hold; patterns are those of file names."""
+class ContainerMatch:
+    """Which containers a stage set applies to. All given fields must match; values are file name patterns."""
 
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
@@ -94,7 +94,7 @@ class Match:
     owner_kind: str = ""
     restart_policy: str = ""
 
-    def holds(self, pod: KubeletPod, container: KubeletContainer, role: Role) -> bool:
+    def matches(self, pod: KubeletPod, container: KubeletContainer, role: Role) -> bool:
         metadata = pod.metadata
         if self.role is not None and role is not self.role:
             return False
@@ -105,8 +105,8 @@ class Match:
             if owner is None or owner.kind != self.owner_kind:
                 return False
         return (
-            (not self.labels or _holds_all(self.labels, metadata.labels))
-            and (not self.annotations or _holds_all(self.annotations, metadata.annotations))
+            (not self.labels or _match_all(self.labels, metadata.labels))
+            and (not self.annotations or _match_all(self.annotations, metadata.annotations))
             and (not self.namespace or fnmatchcase(metadata.namespace, self.namespace))
             and (not self.container or fnmatchcase(container.name, self.container))
             and (not self.image or fnmatchcase(container.image, self.image))
@@ -114,50 +114,50 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True)
-class Life:
+class StageSet:
     name: str
     stages: Mapping[str, Stage]
-    """By name; the first is where a run begins."""
-    stop: Stop = Stop()
-    match: Match | None = None
-    """None: only for those who ask for it by name."""
+    """By name; a run begins with the first."""
+    stop: StopBehavior = StopBehavior()
+    match: ContainerMatch | None = None
+    """None: the stage set is used only by name."""
 
     @property
     def first(self) -> Stage:
         return next(iter(self.stages.values()))
 
 
-class Lives:
-    """All lives that are known, first those that somebody wrote for this fleet."""
+class StageSets:
+    """All known stage sets, those of the user first."""
 
-    def __init__(self, own: Sequence[Life], builtin: Sequence[Life]) -> None:
+    def __init__(self, own: Sequence[StageSet], builtin: Sequence[StageSet]) -> None:
         self._ordered = (*own, *builtin)
-        self._by_name: dict[str, Life] = {}
-        for life in self._ordered:
-            self._by_name.setdefault(life.name, life)
+        self._by_name: dict[str, StageSet] = {}
+        for stage_set in self._ordered:
+            self._by_name.setdefault(stage_set.name, stage_set)
 
-    def of(self, pod: KubeletPod, container: KubeletContainer, role: Role) -> Life:
-        """The life of a container."""
+    def of(self, pod: KubeletPod, container: KubeletContainer, role: Role) -> StageSet:
+        """The stage set of a container."""
         named = self._named(pod, container, role)
         if named:
             return self._by_name.get(named) or self._unknown(named)
-        for life in self._ordered:
-            if life.match is not None and life.match.holds(pod, container, role):
-                return life
-        raise AssertionError(f"no life is built in for container {container.name} of {pod.key}")
+        for stage_set in self._ordered:
+            if stage_set.match is not None and stage_set.match.matches(pod, container, role):
+                return stage_set
+        raise AssertionError(f"no built-in stage set matches container {container.name} of {pod.key}")
 
     def _named(self, pod: KubeletPod, container: KubeletContainer, role: Role) -> str:
         annotations = pod.metadata.annotations
         if not annotations:
             return ""
-        named = annotations.get(f"{CONTAINER_LIFE_PREFIX}{container.name}", "")
-        return named or (annotations.get(LIFE_ANNOTATION, "") if role is Role.CONTAINER else "")
+        named = annotations.get(f"{CONTAINER_STAGES_PREFIX}{container.name}", "")
+        return named or (annotations.get(STAGES_ANNOTATION, "") if role is Role.CONTAINER else "")
 
-    def _unknown(self, name: str) -> Life:
+    def _unknown(self, name: str) -> StageSet:
         known = ", ".join(sorted(self._by_name))
-        message = f"no life is called {name!r}; known are {known}"
-        stage = Stage("unknown", Shown.WAITING, "CreateContainerConfigError", message)
-        return Life(name, {stage.name: stage})
+        message = f"no stage set is named {name!r}; known are {known}"
+        stage = Stage("unknown", StageState.WAITING, "CreateContainerConfigError", message)
+        return StageSet(name, {stage.name: stage})
 
 
 def stage_duration_s(text: str) -> float:
@@ -171,15 +171,15 @@ def stage_duration_s(text: str) -> float:
     return duration_s
 
 
-def stay_s(stage: Stage, pod: KubeletPod, visits: int, entropy: Entropy) -> float | None:
-    """How long a container stays in a stage, at its visit of that number (from 0); None: for good."""
+def stage_delay_s(stage: Stage, pod: KubeletPod, visits: int, entropy: Entropy) -> float | None:
+    """The duration of a stage, at its visit of that number (from 0); None: without end."""
     for_s = _said_by_annotation_s(stage, pod)
     if for_s is None:
         for_s = stage.for_s
     if for_s is None:
         return None
     if stage.growth != 1.0 and visits:
-        # No power of its own: a container that loops for a year must not overflow a float.
+        # Not a power: a container that loops for a year must not overflow a float.
         for _ in range(min(visits, 64)):
             for_s *= stage.growth
     if stage.for_s_max:
@@ -189,17 +189,17 @@ def stay_s(stage: Stage, pod: KubeletPod, visits: int, entropy: Entropy) -> floa
     return max(STAGE_S_MIN, for_s)
 
 
-def way_from(stage: Stage, entropy: Entropy) -> str:
-    """The name of the stage that follows; empty if none does."""
-    ways = stage.ways
-    if len(ways) <= 1:
-        return ways[0].stage if ways else ""
-    drawn = entropy.uniform(0.0, sum(branch.weight for branch in ways))
-    for branch in ways:
+def next_stage(stage: Stage, entropy: Entropy) -> str:
+    """The name of the next stage; empty if there is none."""
+    transitions = stage.transitions
+    if len(transitions) <= 1:
+        return transitions[0].stage if transitions else ""
+    drawn = entropy.uniform(0.0, sum(branch.weight for branch in transitions))
+    for branch in transitions:
         drawn -= branch.weight
         if drawn < 0:
             return branch.stage
-    return ways[-1].stage
+    return transitions[-1].stage
 
 
 def _said_by_annotation_s(stage: Stage, pod: KubeletPod) -> float | None:
@@ -209,10 +209,10 @@ def _said_by_annotation_s(stage: Stage, pod: KubeletPod) -> float | None:
     try:
         return stage_duration_s(text)
     except ValueError:
-        return None  # the stage's own time then: an annotation is no place to fail a pod for
+        return None  # an invalid annotation is ignored
 
 
-def _holds_all(wanted: Mapping[str, str], have: Mapping[str, str]) -> bool:
+def _match_all(wanted: Mapping[str, str], have: Mapping[str, str]) -> bool:
     for key, pattern in wanted.items():
         value = have.get(key)
         if value is None or not fnmatchcase(value, pattern):

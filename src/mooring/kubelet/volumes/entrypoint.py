@@ -1,17 +1,17 @@
-"""The entry: a program that shows a process its volumes and then becomes it.
+"""The entrypoint program: mounts the volumes of a container and then becomes its process.
 
-Comes in   on the command line: options as JSON, then the command
-Goes out   the command, in a mount namespace of its own; or one line about what went wrong, on a pipe
+Input: on the command line options as JSON, then the command. Output: the command in a mount namespace of its own; or
+one line with an error, on a pipe.
 
-    fork ──> this program ── unshare ── bind ── chdir ── exec ──> the container's process, under the same pid
+    fork ──> this program ── unshare ── bind mounts ── chdir ── exec ──> the container's process, with the same pid
 
-It is started by its path, on the standard library alone: it must be quick, as every container waits for it.
+It is started by its path and imports the standard library only: every container waits for it.
 
- 1. Nothing outside of the namespace changes. A mount point that is not there is made in a mirror: a small file system
-    in memory over its parent, in which everything that was there is mounted again.
- 2. Sources are opened before anything is mounted: a volume over /tmp must not hide the other ones.
- 3. The pipe is closed by a successful exec; whoever reads its end without a line before it knows that the command runs.
- 4. Who joins a process sees what that one sees, and mounts nothing.
+ 1. Nothing outside the namespace changes. A missing mount point is created in a mirror: a tmpfs over its parent
+    directory, in which all entries of that directory are mounted again.
+ 2. Sources are opened before anything is mounted: a volume over /tmp must not hide the others.
+ 3. A successful exec closes the pipe without a line.
+ 4. A command that joins a process sees the mounts of that process and mounts nothing.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _CLONE_NEWNS, _CLONE_NEWUSER = 0x00020000, 0x10000000
 _MS_RDONLY, _MS_REMOUNT, _MS_BIND, _MS_MOVE, _MS_REC = 1, 32, 4096, 8192, 16384
 _MS_UNBINDABLE, _MS_PRIVATE = 1 << 17, 1 << 18
 _MS_KEPT = 2 | 4 | 8 | 1024 | 2048
-"""What a mount has that a user namespace must not take away: nosuid, nodev, noexec, noatime, nodiratime."""
+"""Mount flags that a user namespace must keep: nosuid, nodev, noexec, noatime, nodiratime."""
 _RELATIME_SEEN, _RELATIME = 4096, 1 << 21
 _PR_SET_PDEATHSIG, _PR_GET_PDEATHSIG = 1, 2
-_STAGES = ("/tmp", "/usr", "/var", "/etc")
+_STAGING_DIRECTORIES = ("/tmp", "/usr", "/var", "/etc")
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -58,18 +58,18 @@ def main(arguments: Sequence[str]) -> NoReturn:
 
 
 def enter(options: dict[str, Any]) -> None:
-    """Go where the command is to run."""
+    """Set up namespaces, mounts and working directory."""
     directory, mounts = options["directory"], options["mounts"]
     before = _opened(directory)
     death_signal = _death_signal()
-    view: View | None = None
+    view: MountNamespace | None = None
     if options["joins"]:
         _join(options["joins"])
     elif options["ability"] != NONE and (mounts or before is None):
         _unshare(options["ability"])
-        view = View()
+        view = MountNamespace()
         view.show(mounts)
-    # The kernel forgets it when a process changes its credentials.
+    # The kernel resets it when a process changes its credentials.
     _libc.prctl(_PR_SET_PDEATHSIG, death_signal)
     try:
         os.chdir(directory)
@@ -83,13 +83,13 @@ def enter(options: dict[str, Any]) -> None:
 
 
 def become(command: list[str]) -> NoReturn:
-    """Run the command in place of this program."""
-    # Python ignores these two, and who is exec'ed would inherit that.
+    """Exec the command."""
+    # Python ignores these two signals, and exec would pass that on.
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
     _take_back_locale()
     name = command[0]
-    path = name if "/" in name else _found(name)
+    path = name if "/" in name else _executable_in_path(name)
     try:
         os.execv(path, command)
     except FileNotFoundError:
@@ -104,17 +104,17 @@ def become(command: list[str]) -> NoReturn:
         raise EntryError(f"exec {path}: {what}") from None
 
 
-class View:
-    """What this namespace sees."""
+class MountNamespace:
+    """The mounts of this process."""
 
     def __init__(self) -> None:
         _mount(None, "/", None, _MS_REC | _MS_PRIVATE)
         self._mirrors: set[int] = set()
-        """The devices of the file systems that are ours."""
+        """Devices of the file systems that this process mounted."""
         self._volumes: list[str] = []
 
     def show(self, mounts: Sequence[tuple[str, str, bool]]) -> None:
-        """Each source at its target; the shorter targets first, as others may lie in them."""
+        """Mount each source at its target, shorter targets first, because others may be inside."""
         opened = [(os.open(source, os.O_PATH), target, is_read_only) for source, target, is_read_only in mounts]
         for source, target, is_read_only in sorted(opened, key=lambda one: one[1].rstrip("/").count("/")):
             is_directory = stat.S_ISDIR(os.fstat(source).st_mode)
@@ -125,7 +125,7 @@ class View:
             self._volumes.append(point)
 
     def mount_point(self, target: str, *, is_directory: bool) -> str:
-        """Where something can be mounted so that it is seen at `target`."""
+        """A path where something can be mounted so that it appears at `target`."""
         point = os.path.realpath(target)
         if os.path.exists(point):
             if os.path.isdir(point) != is_directory:
@@ -148,15 +148,15 @@ class View:
         return any(directory == volume or directory.startswith(f"{volume}/") for volume in self._volumes)
 
     def _mirror(self, directory: str) -> None:
-        """Put a file system of ours over a directory, with everything that was in it."""
+        """Mount a tmpfs over a directory, with all its entries."""
         names = os.listdir(directory)
         if len(names) > MIRRORED_ENTRIES_MAX:
             raise EntryError(f"{directory} has {len(names)} entries, too many to make a mount point among them")
         entries = {name: os.open(os.path.join(directory, name), os.O_PATH | os.O_NOFOLLOW) for name in names}
         mode = stat.S_IMODE(os.stat(directory).st_mode)
-        place = directory if directory != "/" else next(stage for stage in _STAGES if os.path.isdir(stage))
+        place = directory if directory != "/" else next(stage for stage in _STAGING_DIRECTORIES if os.path.isdir(stage))
         _mount("mooring", place, "tmpfs", 0, f"mode={mode:o}")
-        # What is mounted below the mirror may hold the mirror itself.
+        # A mount below the mirror may contain the mirror itself.
         _mount(None, place, None, _MS_UNBINDABLE)
         self._mirrors.add(os.stat(place).st_dev)
         for name, entry in entries.items():
@@ -169,7 +169,7 @@ class View:
 
 
 def _repeat(entry: int, path: str) -> None:
-    """The same thing at another path."""
+    """Mount an entry at another path."""
     mode = os.fstat(entry).st_mode
     if stat.S_ISLNK(mode):
         os.symlink(os.readlink("", dir_fd=entry), path)
@@ -182,7 +182,7 @@ def _repeat(entry: int, path: str) -> None:
 
 
 def _take_back_locale() -> None:
-    """Python gives itself a locale where there is none. The kernel still knows with which variables we were started."""
+    """Python sets LC_CTYPE where it is not set. /proc/self/environ has the original environment."""
     with open("/proc/self/environ", "rb") as file:
         was_given = any(variable.startswith(b"LC_CTYPE=") for variable in file.read().split(b"\0"))
     if not was_given:
@@ -238,7 +238,7 @@ def _opened(directory: str) -> int | None:
         return None
 
 
-def _found(name: str) -> str:
+def _executable_in_path(name: str) -> str:
     for directory in os.environ.get("PATH", os.defpath).split(":"):
         path = os.path.join(directory or ".", name)
         if os.path.isfile(path) and os.access(path, os.X_OK):

@@ -1,12 +1,13 @@
-"""The volumes of all pods, made once for each pod.
+"""The volume manager: creates the volumes of all pods, once for each pod.
 
-Comes in   pods whose containers are to start
-Goes out   <pods directory>/<uid>/volumes/<name>, filled; or a `VolumeError`
+Input: pods whose containers are to start. Output: filled directories <pods directory>/<uid>/volumes/<name>; or a
+`VolumeError`.
 
- 1. A volume that is there is not touched again: containers that are started again find what they left.
-    Only tokens are renewed, by `run`, before they expire.
- 2. Volumes are the pod's, not the container's: they are gone with the pod (whoever keeps the directory removes it).
- 3. What is not supported is said, and never passed over: a pod that wants a claim does not run without it.
+ 1. An existing volume is not touched: restarted containers find their files. Only tokens are renewed, by `run`.
+ 2. Volumes are removed with the directory of the pod, by its owner.
+ 3. An unsupported volume is an error: the pod does not run without it.
+ 4. A file is written beside its target and renamed, so that it is never incomplete. Paths cannot leave the volume; the
+    API server validates that, and it is checked again.
 """
 
 from __future__ import annotations
@@ -25,8 +26,14 @@ from mooring.client.errors import ClientError
 from mooring.client.interface import Client
 from mooring.client.tokens import request_token
 from mooring.kit.clock import Clock, TimestampError, parse_rfc3339
-from mooring.kubelet.environment.references import ContainerConfigError, Found, Lookup, Place, claim_name
-from mooring.kubelet.full_views import HostPathVolume, TokenProjection, WholeContainer, WholePod, WholeVolume
+from mooring.kubelet.environment.references import (
+    ContainerConfigError,
+    NodeFacts,
+    ReferencedObjects,
+    ReferenceLookup,
+    claim_name,
+)
+from mooring.kubelet.full_views import FullContainer, FullPod, FullVolume, HostPathVolume, TokenProjection
 from mooring.kubelet.volumes.mounts import Mount, mounts_of
 from mooring.kubelet.volumes.projected_files import (
     File,
@@ -39,25 +46,25 @@ from mooring.kubelet.volumes.projected_files import (
 )
 
 EMPTY_MODE = 0o777
-"""Of an empty directory: whoever the containers run as may write there."""
+"""The mode of an emptyDir: containers of any user may write."""
 DIRECTORY_MODE = 0o755
 FILE_MODE = 0o644
 RENEW_PART = 0.8
-"""After which part of its life a token is renewed."""
+"""The part of its lifetime after which a token is renewed."""
 RENEW_S_MAX = 24 * 3600.0
 NEVER_S = float("inf")
 LOOK_S = 60.0
-"""How often `run` looks for tokens to renew; also what passes between two tries."""
+"""The interval of `run`, and the delay after a failed renewal."""
 
 logger = logging.getLogger(__name__)
 
 
 class HostPathError(Exception):
-    """What is at a path of the host is not what the pod says."""
+    """A hostPath is not of the declared type."""
 
 
 def write_files(directory: Path, files: Mapping[str, File]) -> None:
-    """Fill a volume. Raises `OSError`."""
+    """Write the files of a volume. Raises `OSError`."""
     directory.mkdir(parents=True, exist_ok=True)
     for path, file in files.items():
         inside = os.path.normpath(path)
@@ -72,14 +79,14 @@ def write_files(directory: Path, files: Mapping[str, File]) -> None:
 
 
 def make_empty(directory: Path) -> None:
-    """An empty directory for everybody; if it is there, it stays as it is. Raises `OSError`."""
+    """Create a directory that all users may write; an existing one is kept. Raises `OSError`."""
     if not directory.exists():
         directory.mkdir(parents=True)
         directory.chmod(EMPTY_MODE)
 
 
 def link_directory(link: Path, path: Path) -> None:
-    """A directory of the host under another name; it is made if it is not there. Raises `OSError`."""
+    """Link a directory of the host, which is created if it is missing. Raises `OSError`."""
     path.mkdir(parents=True, exist_ok=True)
     link.parent.mkdir(parents=True, exist_ok=True)
     link.unlink(missing_ok=True)
@@ -87,7 +94,7 @@ def link_directory(link: Path, path: Path) -> None:
 
 
 def check_host_path(volume: HostPathVolume) -> None:
-    """What the pod says of a path of the host must be so; what it may make is made. Raises `HostPathError`."""
+    """Check the type of a hostPath, and create it if its type allows that. Raises `HostPathError`."""
     path = Path(volume.path)
     if volume.type in ("", "DirectoryOrCreate") and not path.exists():
         path.mkdir(mode=DIRECTORY_MODE, parents=True)
@@ -111,33 +118,33 @@ _WANTED: Mapping[str, tuple[Callable[[Path], bool], str]] = {
 
 @dataclass(slots=True)
 class _PodVolumes:
-    pod: WholePod
-    place: Place
+    pod: FullPod
+    place: NodeFacts
     made: set[str] = field(default_factory=set)
     renew_s: float = NEVER_S
-    """When its tokens are to be renewed, by the wall clock."""
+    """When to renew the tokens (wall clock)."""
     making: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Containers of a pod start together, and its volumes are made once."""
+    """Containers of a pod start together; the volumes are created once."""
 
 
-class Volumes:
+class VolumeManager:
     """All volumes of a kubelet."""
 
     def __init__(self, client: Client, clock: Clock, pods_directory: Path) -> None:
         self._client = client
         self._clock = clock
-        self._lookup = Lookup(client)
+        self._lookup = ReferenceLookup(client)
         self._pods_directory = pods_directory
         self._pods: dict[str, _PodVolumes] = {}
 
-    async def set_up(self, pod: WholePod, place: Place) -> None:
-        """Make the volumes that are not there yet. Raises `VolumeError`."""
+    async def set_up(self, pod: FullPod, place: NodeFacts) -> None:
+        """Create missing volumes. Raises `VolumeError`."""
         known = self._pods.setdefault(pod.metadata.uid, _PodVolumes(pod, place))
         async with known.making:
             missing = [volume for volume in pod.spec.volumes if volume.name not in known.made]
             if not missing:
                 return
-            found, tokens = await self._found(pod, missing)
+            found, tokens = await self._look_up(pod, missing)
             for volume in missing:
                 if claim := claim_name(volume, pod):
                     await self._link_claim(volume, pod, claim)
@@ -145,12 +152,12 @@ class Volumes:
                     self._make(volume, pod, found, tokens, place)
                 known.made.add(volume.name)
 
-    def mounts_of(self, pod: WholePod, container: WholeContainer, environment: Mapping[str, str]) -> tuple[Mount, ...]:
-        """What a container wants to see where. Raises `ContainerConfigError`."""
+    def mounts_of(self, pod: FullPod, container: FullContainer, environment: Mapping[str, str]) -> tuple[Mount, ...]:
+        """The mounts of a container. Raises `ContainerConfigError`."""
         return mounts_of(pod, container, environment, self._directory(pod.metadata.uid))
 
     def forget(self, pod_uid: str) -> None:
-        """The pod is gone. Its directory is somebody else's to remove."""
+        """The pod was deleted. Its directory is removed by the caller."""
         self._pods.pop(pod_uid, None)
 
     async def run(self) -> None:
@@ -161,10 +168,15 @@ class Volumes:
                 if known.renew_s <= self._clock.wall_s():
                     await self._renew(known)
 
-    # ------------------------------------------------------------------------------------------------- one pod
+    # One pod
 
     def _make(
-        self, volume: WholeVolume, pod: WholePod, found: Found, tokens: Mapping[TokenProjection, str], place: Place
+        self,
+        volume: FullVolume,
+        pod: FullPod,
+        found: ReferencedObjects,
+        tokens: Mapping[TokenProjection, str],
+        place: NodeFacts,
     ) -> None:
         directory = self._directory(pod.metadata.uid) / volume.name
         try:
@@ -177,14 +189,14 @@ class Volumes:
             else:
                 raise volume_error(
                     volume.name,
-                    "this kubelet runs processes, and has volumes of the kinds emptyDir, hostPath, configMap, secret, "
-                    "downwardAPI, projected and persistentVolumeClaim only",
+                    "the process runtime supports emptyDir, hostPath, configMap, secret, downwardAPI, projected and "
+                    "persistentVolumeClaim volumes only",
                 )
         except (OSError, HostPathError) as error:
             raise volume_error(volume.name, str(error)) from None
 
-    async def _link_claim(self, volume: WholeVolume, pod: WholePod, claim: str) -> None:
-        """A claim's volume is a directory of this machine, or we cannot have it."""
+    async def _link_claim(self, volume: FullVolume, pod: FullPod, claim: str) -> None:
+        """The volume of a claim must be a directory of this machine."""
         try:
             path = await self._lookup.claimed_path(pod.metadata.namespace, claim)
         except (ClientError, ContainerConfigError) as error:
@@ -194,14 +206,16 @@ class Volumes:
         except OSError as error:
             raise volume_error(volume.name, str(error)) from None
 
-    async def _found(self, pod: WholePod, volumes: Sequence[WholeVolume]) -> tuple[Found, dict[TokenProjection, str]]:
+    async def _look_up(
+        self, pod: FullPod, volumes: Sequence[FullVolume]
+    ) -> tuple[ReferencedObjects, dict[TokenProjection, str]]:
         try:
             found = await self._lookup.objects(pod.metadata.namespace, config_map_names(volumes), secret_names(volumes))
             return found, {token: await self._token(pod, token) for token in token_projections(volumes)}
         except ClientError as error:
             raise volume_error(volumes[0].name, str(error)) from None
 
-    async def _token(self, pod: WholePod, token: TokenProjection) -> str:
+    async def _token(self, pod: FullPod, token: TokenProjection) -> str:
         metadata = pod.metadata
         request = {
             "apiVersion": "authentication.k8s.io/v1",
@@ -221,7 +235,7 @@ class Volumes:
     def _plan_renewal(self, pod_uid: str, expires: str) -> None:
         known, now_s = self._pods.get(pod_uid), self._clock.wall_s()
         if known is None:
-            return  # forgotten while the API was asked
+            return  # the pod was deleted meanwhile
         try:
             life_s = parse_rfc3339(expires) - now_s
         except TimestampError:
@@ -232,12 +246,12 @@ class Volumes:
         pod, known.renew_s = known.pod, NEVER_S
         volumes = [volume for volume in pod.spec.volumes if token_projections([volume])]
         try:
-            found, tokens = await self._found(pod, volumes)
+            found, tokens = await self._look_up(pod, volumes)
             for volume in volumes:
                 self._make(volume, pod, found, tokens, known.place)
         except VolumeError as error:
             known.renew_s = self._clock.wall_s() + LOOK_S
-            logger.warning("the tokens of pod %s are not renewed: %s", pod.key, error)
+            logger.warning("renewing the tokens of pod %s failed: %s", pod.key, error)
 
     def _directory(self, pod_uid: str) -> Path:
         return self._pods_directory / pod_uid / "volumes"

@@ -1,12 +1,10 @@
-"""Files of volumes: what config maps, secrets, fields of the pod and tokens put into them.
+"""Files of configMap, secret, downwardAPI and projected volumes.
 
-Comes in   a volume of a pod, what was looked up, tokens
-Goes out   files by their path in the volume; or a `VolumeError`
+Input: a volume, the objects that it refers to, tokens. Output: files by path; or a `VolumeError`.
 
- 1. Without `items` every key is a file; with them only those, under their paths. A key that is not there is an error,
-    unless the source is optional.
- 2. A projected volume has the files of all its sources, and the later ones win. Everything that is wrong with them is
-    told at once.
+ 1. Without `items` every key is a file; with `items` only those, under their paths. A missing key is an error unless
+    the source is optional.
+ 2. A projected volume has the files of all sources; later ones override earlier ones. All errors are reported together.
 """
 
 from __future__ import annotations
@@ -15,22 +13,22 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mooring.kubelet.environment.downward_api import field_value, resource_value
-from mooring.kubelet.environment.references import ContainerConfigError, Found, Place
+from mooring.kubelet.environment.references import ContainerConfigError, NodeFacts, ReferencedObjects
 from mooring.kubelet.full_views import (
     DownwardVolume,
+    FullPod,
+    FullVolume,
     KeyPath,
     Projection,
     TokenProjection,
-    WholePod,
-    WholeVolume,
 )
 
 MODE = 0o644
-"""Of files for which the pod wants none in particular; the API server writes it into every volume."""
+"""The default mode; the API server sets it on every volume."""
 
 
 class VolumeError(Exception):
-    """A volume cannot be made; the text is that of the event `FailedMount`. Trying again can help."""
+    """A volume cannot be created; the text is the message of the event FailedMount. A retry may help."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +41,9 @@ Files = dict[str, File]
 
 
 def files_of(
-    volume: WholeVolume, pod: WholePod, found: Found, tokens: Mapping[TokenProjection, str], place: Place
+    volume: FullVolume, pod: FullPod, found: ReferencedObjects, tokens: Mapping[TokenProjection, str], place: NodeFacts
 ) -> Files:
-    """What is in a volume that we write. Raises `VolumeError`."""
+    """The files of a volume. Raises `VolumeError`."""
     try:
         return _files(volume, pod, found, tokens, place)
     except ContainerConfigError as error:
@@ -53,36 +51,36 @@ def files_of(
 
 
 def volume_error(volume: str, why: str) -> VolumeError:
-    """In the kubelet's words."""
+    """With the text of the kubelet."""
     return VolumeError(f'MountVolume.SetUp failed for volume "{volume}" : {why}')
 
 
-def config_map_names(volumes: Iterable[WholeVolume]) -> list[str]:
-    """The config maps that volumes need."""
-    alone = [volume.config_map.name for volume in volumes if volume.config_map]
+def config_map_names(volumes: Iterable[FullVolume]) -> list[str]:
+    """The ConfigMaps that volumes refer to."""
+    direct = [volume.config_map.name for volume in volumes if volume.config_map]
     projected = [source.config_map.name for source in _sources(volumes) if source.config_map]
-    return list(dict.fromkeys([*alone, *projected]))
+    return list(dict.fromkeys([*direct, *projected]))
 
 
-def secret_names(volumes: Iterable[WholeVolume]) -> list[str]:
-    """The secrets that volumes need."""
-    alone = [volume.secret.secret_name for volume in volumes if volume.secret]
+def secret_names(volumes: Iterable[FullVolume]) -> list[str]:
+    """The Secrets that volumes refer to."""
+    direct = [volume.secret.secret_name for volume in volumes if volume.secret]
     projected = [source.secret.name for source in _sources(volumes) if source.secret]
-    return list(dict.fromkeys([*alone, *projected]))
+    return list(dict.fromkeys([*direct, *projected]))
 
 
-def token_projections(volumes: Iterable[WholeVolume]) -> list[TokenProjection]:
-    """The tokens that volumes need."""
+def token_projections(volumes: Iterable[FullVolume]) -> list[TokenProjection]:
+    """The service account tokens of volumes."""
     wanted = [source.service_account_token for source in _sources(volumes)]
     return list(dict.fromkeys(token for token in wanted if token is not None))
 
 
-def _sources(volumes: Iterable[WholeVolume]) -> list[Projection]:
+def _sources(volumes: Iterable[FullVolume]) -> list[Projection]:
     return [source for volume in volumes if volume.projected for source in volume.projected.sources]
 
 
 def _files(
-    volume: WholeVolume, pod: WholePod, found: Found, tokens: Mapping[TokenProjection, str], place: Place
+    volume: FullVolume, pod: FullPod, found: ReferencedObjects, tokens: Mapping[TokenProjection, str], place: NodeFacts
 ) -> Files:
     if (config_map := volume.config_map) is not None:
         return _of_config_map(config_map.name, config_map.items, config_map.default_mode, config_map.optional, found)
@@ -90,7 +88,7 @@ def _files(
         return _of_secret(secret.secret_name, secret.items, secret.default_mode, secret.optional, found)
     if (downward := volume.downward_api) is not None:
         return _of_fields(downward, downward.default_mode, pod, place)
-    assert volume.projected is not None, f"{volume.name} is no volume that we write"
+    assert volume.projected is not None, f"{volume.name} is not a volume of files"
     files: Files = {}
     errors = []
     for source in volume.projected.sources:
@@ -106,10 +104,10 @@ def _files(
 def _of_projection(
     source: Projection,
     mode: int | None,
-    pod: WholePod,
-    found: Found,
+    pod: FullPod,
+    found: ReferencedObjects,
     tokens: Mapping[TokenProjection, str],
-    place: Place,
+    place: NodeFacts,
 ) -> Files:
     if source.config_map is not None:
         return _of_config_map(source.config_map.name, source.config_map.items, mode, source.config_map.optional, found)
@@ -120,11 +118,13 @@ def _of_projection(
     if (token := source.service_account_token) is not None:
         return {token.path: File(tokens[token].encode(), _mode(None, mode))}
     raise ContainerConfigError(
-        "this kubelet projects config maps, secrets, fields of the pod and tokens, and no certificates"
+        "this kubelet projects configMap, secret, downwardAPI and serviceAccountToken sources only"
     )
 
 
-def _of_config_map(name: str, items: Sequence[KeyPath], mode: int | None, is_optional: bool, found: Found) -> Files:
+def _of_config_map(
+    name: str, items: Sequence[KeyPath], mode: int | None, is_optional: bool, found: ReferencedObjects
+) -> Files:
     config_map = found.config_map(name, is_optional=is_optional)
     data: dict[str, bytes] = {}
     if config_map is not None:
@@ -132,7 +132,9 @@ def _of_config_map(name: str, items: Sequence[KeyPath], mode: int | None, is_opt
     return _of_keys(data, items, mode, is_optional, "configmap references non-existent config key: {}".format)
 
 
-def _of_secret(name: str, items: Sequence[KeyPath], mode: int | None, is_optional: bool, found: Found) -> Files:
+def _of_secret(
+    name: str, items: Sequence[KeyPath], mode: int | None, is_optional: bool, found: ReferencedObjects
+) -> Files:
     secret = found.secret(name, is_optional=is_optional)
     data = dict(secret.data) if secret is not None else {}
     return _of_keys(data, items, mode, is_optional, "references non-existent secret key: {}".format)
@@ -143,7 +145,7 @@ def _of_keys(
     items: Sequence[KeyPath],
     mode: int | None,
     is_optional: bool,
-    refusal: Callable[[str], str],
+    missing_key_message: Callable[[str], str],
 ) -> Files:
     if not items:
         return {key: File(value, _mode(None, mode)) for key, value in data.items()}
@@ -152,11 +154,11 @@ def _of_keys(
         if item.key in data:
             files[item.path] = File(data[item.key], _mode(item.mode, mode))
         elif not is_optional:
-            raise ContainerConfigError(refusal(item.key))
+            raise ContainerConfigError(missing_key_message(item.key))
     return files
 
 
-def _of_fields(downward: DownwardVolume, mode: int | None, pod: WholePod, place: Place) -> Files:
+def _of_fields(downward: DownwardVolume, mode: int | None, pod: FullPod, place: NodeFacts) -> Files:
     files: Files = {}
     for item in downward.items:
         text = ""

@@ -1,13 +1,12 @@
-"""The reader: bytes of a client, cut anywhere, into requests.
+"""The request parser: bytes of a client to requests, with llhttp.
 
-Comes in   pieces of bytes
-Goes out   requests as soon as their heads are whole; their bodies are filled as they arrive. Or a `Refusal`, once:
-           behind what is no request nothing can be found
+Input: pieces of bytes. Output: each request when its head is complete; bodies are filled as they arrive. Or one
+`ParseFailure`, after which nothing is parsed.
 
- 1. The rules of HTTP are llhttp's, and strict. It has no limits: those are ours, in words and in memory.
- 2. Fields behind the last chunk of a body are not looked at.
- 3. Whoever wants to speak something else (`Upgrade`) is heard as if he had not asked. llhttp stops there and skips the
-    body; another parser goes on, which is told a head without the wish.
+ 1. llhttp enforces the rules of HTTP strictly. It has no limits: those are in `HttpLimits`.
+ 2. Trailers after a chunked body are ignored.
+ 3. A request with `Upgrade` is handled as if it had none. llhttp stops there and skips the body; a new parser
+    continues, fed with a head without `Upgrade`.
 """
 
 from __future__ import annotations
@@ -32,59 +31,59 @@ from mooring.serving.http.request import Fields, Request
 
 _METHODS = {name.encode(): name for name in ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")}
 _IN_HOSTS = (ascii_letters + digits + "!$%&'()*+,-.:;=[]_~").encode()
-"""What Go's servers let pass: not just what is in names."""
+"""Characters that Go's servers accept in Host."""
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _REQUEST_LINE = re.compile(rb"^([A-Za-z]+) /\S* HTTP/1", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class HttpLimits:
-    """What a connection may do."""
+    """Limits of a connection before its client is authenticated, each with the behaviour beyond it."""
 
     target_bytes_max: int = 16 * 1024
-    """What is asked for, with its query. Answer beyond it: 431, and the connection is closed."""
+    """Path with query. Beyond it: 431, and the connection is closed."""
     field_bytes_max: int = 64 * 1024
-    """One field of a head. Answer beyond it: 431, and the connection is closed."""
+    """One header field. Beyond it: 431, and the connection is closed."""
     fields_max: int = 128
-    """Fields of a head. Answer beyond it: 400, and the connection is closed."""
+    """Header fields. Beyond it: 400, and the connection is closed."""
     body_ahead_bytes_max: int = 64 * 1024
-    """Of a body that nobody has asked for yet. Beyond it nothing more is read from the connection."""
+    """Buffered body without a reader. Beyond it the connection stops reading."""
     requests_ahead_max: int = 8
-    """Requests that wait for the answers before theirs. Beyond it nothing more is read from the connection."""
+    """Pipelined requests. Beyond it the connection stops reading."""
     idle_s_max: float = 75.0
-    """Without a whole head since the last answer, or without taking any of it; for a body that somebody waits for.
-    Beyond it the connection is closed."""
+    """Time without a complete head after the last response, without progress of sending it, or for a body that a
+    handler waits for. Beyond it the connection is closed."""
     linger_s_max: float = 1.0
-    """For the rest of a body that nobody wanted. Beyond it the connection is closed."""
+    """Time for the rest of an unread body. Beyond it the connection is closed."""
     look_s: float = 1.0
-    """How often connections are looked at. The two limits before this one are kept to within twice as much."""
+    """The interval of timeout checks. The two limits above are kept to within twice this."""
     stop_s_max: float = 5.0
-    """For the requests in progress when the server stops. Beyond it they are cut off."""
+    """Time for requests in progress when the server stops. Beyond it they are aborted."""
 
     @property
     def head_bytes_max(self) -> int:
-        """A head that has not come to its end by then will not be waited for."""
+        """The limit on an incomplete head."""
         return self.target_bytes_max + self.field_bytes_max
 
 
-class Refusal(Enum):
-    """Why there will be no more requests."""
+class ParseFailure(Enum):
+    """Why no more requests are parsed."""
 
     UNREADABLE = auto()
     TOO_LONG = auto()
     UNKNOWN_METHOD = auto()
 
 
-class _RefusedError(Exception):
-    """Leaves the parser's call-backs."""
+class _ParseError(Exception):
+    """Raised in callbacks of llhttp."""
 
-    def __init__(self, refusal: Refusal) -> None:
-        super().__init__(refusal.name)
-        self.refusal = refusal
+    def __init__(self, failure: ParseFailure) -> None:
+        super().__init__(failure.name)
+        self.failure = failure
 
 
-class RequestReader:
-    """Reads the requests of one connection."""
+class RequestParser:
+    """Parses the requests of one connection."""
 
     __slots__ = (
         "_fields",
@@ -101,46 +100,46 @@ class RequestReader:
         "is_over",
     )
 
-    def __init__(self, limits: HttpLimits, take: Callable[[Request | Refusal], None]) -> None:
+    def __init__(self, limits: HttpLimits, take: Callable[[Request | ParseFailure], None]) -> None:
         self._limits = limits
         self._take = take
         self._parser: HttpRequestParser | None = HttpRequestParser(self)
         self._target = b""
         self._fields: Fields = []
-        self._request: Request | None = None  # whose body comes
+        self._request: Request | None = None  # the request whose body is being received
         self._is_in_head = False
         self._has_progressed = False
         self._is_upgrade = False
         self._is_primed = False
         self._unfinished_bytes = 0
         self.is_over = False
-        """Whether nothing more is read: what comes is not looked at."""
+        """Whether further bytes are ignored."""
 
     @property
     def is_ahead(self) -> bool:
-        """Whether what comes is more than somebody has asked for."""
+        """Whether the buffer of the current body is full."""
         request = self._request
         return request is not None and request.body is not None and request.body.is_ahead
 
     def feed(self, data: bytes) -> None:
-        """Some more."""
+        """Parse more bytes."""
         if self._parser is None or self.is_over:
             return
         self._has_progressed = False
         try:
             self._parse(data)
         except HttpParserError as error:
-            self._refuse(_refusal_of(error, data))
+            self._fail(_failure_of(error, data))
             return
         if self._is_in_head or self._request is not None:
             self._count_unfinished(data)
 
     def close(self) -> None:
-        """Nobody listens any more."""
+        """Stop parsing."""
         if self._request is not None and self._request.body is not None:
-            self._request.body.fail(ConnectionResetError("the connection has ended"))
+            self._request.body.fail(ConnectionResetError("the connection was closed"))
         self.is_over = True
-        # The parser holds on to us, and we to the connection: nobody should have to look for such rings.
+        # Break the reference cycle of parser and connection.
         self._request = self._parser = None
         self._take = _ignore
 
@@ -164,30 +163,30 @@ class RequestReader:
         framing = b"Transfer-Encoding: chunked" if length is None else b"Content-Length: %d" % length
         ending = b"" if request.is_kept_alive else b"Connection: close\r\n"
         self._is_primed = True
-        # Another one: a parser to which the connection ends with this request hears nothing more.
+        # A new parser: one that expects the end of the connection ignores further input.
         self._parser = HttpRequestParser(self)
         self._parser.feed_data(b"POST / HTTP/1.1\r\n%b%b\r\n\r\n" % (ending, framing))
         self._is_primed = False
 
     def _count_unfinished(self, data: bytes) -> None:
-        """The parser keeps a field until it is whole, however long it is: bound what leads to nothing.
+        """Limits a field that never ends: llhttp buffers it however long it is.
 
-        Not from the first byte on: of a piece in which something ended, nobody knows where the rest begins.
+        The piece in which the previous element ended does not count, because the position of its end is unknown.
         """
         self._unfinished_bytes = 0 if self._has_progressed else self._unfinished_bytes + len(data)
         if self._unfinished_bytes > self._limits.head_bytes_max:
-            self._refuse(Refusal.TOO_LONG)
+            self._fail(ParseFailure.TOO_LONG)
 
-    def _refuse(self, refusal: Refusal) -> None:
+    def _fail(self, failure: ParseFailure) -> None:
         if self.is_over:
-            return  # what follows a last request is nobody's
+            return  # bytes after the last request are ignored
         self.is_over = True
         if self._request is None:
-            self._take(refusal)
+            self._take(failure)
         elif self._request.body is not None:
-            self._request.body.fail(BrokenBodyError("what comes is no body"))
+            self._request.body.fail(BrokenBodyError("the body is malformed"))
 
-    # ------------------------------------------------------------------------------- called back by the parser
+    # Callbacks of llhttp
 
     def on_message_begin(self) -> None:
         self._has_progressed = True
@@ -198,16 +197,16 @@ class RequestReader:
             return
         self._target += piece
         if len(self._target) > self._limits.target_bytes_max:
-            raise _RefusedError(Refusal.TOO_LONG)
+            raise _ParseError(ParseFailure.TOO_LONG)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if not self._is_in_head:
             return
         self._fields.append((name.lower(), value))
         if len(value) > self._limits.field_bytes_max:
-            raise _RefusedError(Refusal.TOO_LONG)
+            raise _ParseError(ParseFailure.TOO_LONG)
         if len(self._fields) > self._limits.fields_max:
-            raise _RefusedError(Refusal.UNREADABLE)
+            raise _ParseError(ParseFailure.UNREADABLE)
 
     def on_headers_complete(self) -> None:
         if self._is_primed:
@@ -216,7 +215,7 @@ class RequestReader:
         assert parser is not None
         version = parser.get_http_version()
         if version not in ("1.1", "1.0"):
-            raise _RefusedError(Refusal.UNREADABLE)
+            raise _ParseError(ParseFailure.UNREADABLE)
         method = parser.get_method()
         path, query = _path_and_query(method, self._target)
         request = self._request = Request(
@@ -253,18 +252,18 @@ class RequestReader:
         self.is_over = not request.is_kept_alive
 
     def _check(self, request: Request) -> None:
-        """What llhttp lets pass, or notices only behind the head. Chunks of an old client are somebody's trick: no
-        proxy before us that speaks HTTP/1.0 would find their end where we do."""
+        """Checks that llhttp does not make, or makes only after the head. Chunked encoding in HTTP/1.0 is rejected: a
+        proxy would find another end of the request."""
         hosts = [value for name, value in self._fields if name == b"host"]
         has_host = not hosts[0].translate(None, _IN_HOSTS) if len(hosts) == 1 else not hosts and request.is_old
         encoding = request.header(b"transfer-encoding").lower()
         has_end = not encoding or (encoding == "chunked" and not request.is_old)
         if not has_host or not has_end:
             self._request = None
-            raise _RefusedError(Refusal.UNREADABLE)
+            raise _ParseError(ParseFailure.UNREADABLE)
 
 
-def _ignore(found: Request | Refusal) -> None:
+def _ignore(parsed: Request | ParseFailure) -> None:
     pass
 
 
@@ -274,30 +273,30 @@ def _path_and_query(method: bytes, target: bytes) -> tuple[str, str]:
         text = _without_host(text)
     path, _, query = text.partition("?")
     if "%" in path and _BAD_ESCAPE.search(path):
-        raise _RefusedError(Refusal.UNREADABLE)
+        raise _ParseError(ParseFailure.UNREADABLE)
     return path, query
 
 
 def _without_host(target: str) -> str:
-    """What a proxy would be asked for, as we would be."""
+    """The path of a request target in absolute form."""
     try:
         parts = urlsplit(target)
         is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
-        raise _RefusedError(Refusal.UNREADABLE) from None
+        raise _ParseError(ParseFailure.UNREADABLE) from None
     if not is_address:
-        raise _RefusedError(Refusal.UNREADABLE)
+        raise _ParseError(ParseFailure.UNREADABLE)
     return (parts.path or "/") + ("?" + parts.query if parts.query else "")
 
 
-def _refusal_of(error: HttpParserError, data: bytes) -> Refusal:
+def _failure_of(error: HttpParserError, data: bytes) -> ParseFailure:
     if isinstance(error, HttpParserCallbackError):
         cause = error.__context__
-        if not isinstance(cause, _RefusedError):
+        if not isinstance(cause, _ParseError):
             raise error
-        return cause.refusal
+        return cause.failure
     if isinstance(error, HttpParserInvalidMethodError):
         methods = _REQUEST_LINE.findall(data)
         if any(method not in _METHODS for method in methods):
-            return Refusal.UNKNOWN_METHOD
-    return Refusal.UNREADABLE
+            return ParseFailure.UNKNOWN_METHOD
+    return ParseFailure.UNREADABLE

@@ -1,10 +1,10 @@
-"""An answer that is whole, and the head of any answer.
+"""Complete responses, and streamed responses.
 
-Comes in   a code, a type, a body, headers
-Goes out   bytes
-
- 1. What is said again and again is put together once: a head is looked up, and gets its length and its date.
- 2. Nobody ends a line of a head but us: line ends in a value are spaces.
+1. Heads are cached; only length and date are added for each response.
+2. Line breaks in header values become spaces.
+3. A streamed response is chunked. For HTTP/1.0 clients it ends with the connection.
+4. A streamed response that does not finish is aborted with its connection, so that a client notices.
+5. The response to HEAD has no body.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LAST_CHUNK = b"0\r\n\r\n"
 
 
 class Response:
-    """A whole answer."""
+    """A complete response."""
 
     __slots__ = ("body", "code", "content_type", "headers")
 
@@ -39,7 +39,7 @@ class Response:
         self.code = code
         self.body = body
         self.content_type = content_type
-        """Empty for an answer without a body."""
+        """Empty for a response without a body."""
         self.headers = headers
 
     def head(self, date: bytes, closing: bytes, *, is_old: bool) -> bytes:
@@ -49,8 +49,8 @@ class Response:
         return b"%bContent-Length: %d\r\n%b%b\r\n" % (beginning, len(self.body), date, closing)
 
 
-class Dates:
-    """The line of a head that says when; made once a second."""
+class DateHeader:
+    """The Date header, formatted once per second."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -65,14 +65,14 @@ class Dates:
 
 
 def http_date(second: int) -> str:
-    """As HTTP writes it, in English whatever the locale."""
+    """In English, whatever the locale."""
     at = datetime.fromtimestamp(second, UTC)
     day, month = _DAYS[at.weekday()], _MONTHS[at.month - 1]
     return f"{day}, {at.day:02d} {month} {at.year:04d} {at.hour:02d}:{at.minute:02d}:{at.second:02d} GMT"
 
 
 def closing_line(*, is_kept_alive: bool, is_old: bool) -> bytes:
-    """What a client has to be told of the connection; nothing, if it is as he expects."""
+    """The Connection header, if it differs from the default of the HTTP version."""
     if is_kept_alive:
         return b"Connection: keep-alive\r\n" if is_old else b""
     return b"" if is_old else b"Connection: close\r\n"
@@ -80,7 +80,7 @@ def closing_line(*, is_kept_alive: bool, is_old: bool) -> bytes:
 
 @lru_cache(maxsize=HEADS_KEPT_MAX)
 def head_beginning(code: int, content_type: str, headers: Headers, *, is_old: bool) -> bytes:
-    """The first line of a head and those that do not change from one answer to the next."""
+    """The status line and the headers that are the same for similar responses."""
     lines = [f"HTTP/1.{0 if is_old else 1} {code} {_phrase(code)}"]
     if content_type:
         lines.append(f"Content-Type: {content_type}")
@@ -100,7 +100,7 @@ def _one_line(text: str) -> str:
 
 
 class Stream:
-    """One answer that goes on."""
+    """One streamed response."""
 
     __slots__ = ("_connection", "_is_chunked", "_is_head_only", "code")
 
@@ -111,12 +111,12 @@ class Stream:
         self.code = code
 
     async def write(self, piece: bytes) -> None:
-        """Send a piece, when the client can take it. Raises `ConnectionError` if he is gone."""
+        """Send a piece when the client can take it. Raises `ConnectionError` if the client is gone."""
         if not self.write_nowait(framed(piece)):
             await self.wait_drained()
 
     def write_nowait(self, chunk: bytes) -> bool:
-        """Send a chunk that is framed already. False if the client is full or gone: then `wait_drained`."""
+        """Send a chunk that is already framed. False if the caller must `wait_drained`."""
         connection = self._connection
         if not connection.is_open:
             return False
@@ -125,17 +125,17 @@ class Stream:
         return not connection.must_wait
 
     async def wait_drained(self) -> None:
-        """Until the client can take more. Raises `ConnectionError` if he is gone."""
+        """Wait until the client can take more. Raises `ConnectionError` if the client is gone."""
         await self._connection.wait_drained()
 
     def finish(self) -> None:
-        """There is no more."""
+        """End the response."""
         if self._is_chunked and not self._is_head_only and self._connection.is_open:
             self._connection.write(_LAST_CHUNK)
 
 
 def framed(piece: bytes) -> bytes:
-    """A chunk, as HTTP/1.1 writes it. An empty one would be the last: it is nothing at all."""
+    """A chunk of HTTP/1.1. An empty piece gives no chunk: an empty chunk would end the response."""
     return b"%x\r\n%b\r\n" % (len(piece), piece) if piece else b""
 
 

@@ -13,7 +13,7 @@ import pytest
 from mooring.kit.clock import SystemClock
 from mooring.kit.tasks import TaskGroup
 from mooring.kubelet.processes.cgroups import Cgroup
-from mooring.kubelet.processes.shim.client import ERROR_DESCRIPTOR, Report, ShimProcess, wanted_of
+from mooring.kubelet.processes.shim.client import ERROR_DESCRIPTOR, Report, ShimProcess, shim_config
 from mooring.kubelet.processes.shim.log import LOG_BYTES_MAX
 from tests.kubelet.processes.shim.test_program import entered, is_alive, log_of, played, shim, wait_gone, wanted
 from tests.waiting import LIMIT_S
@@ -140,7 +140,7 @@ def test_what_is_said_to_one_that_has_ended_is_not_heard_and_hurts_nobody(tmp_pa
 
 def test_what_a_shim_is_told_of_a_container(tmp_path: Path) -> None:
     cgroup = Cgroup(("/cg/a", "/cg/b"), ("/cg/a/cgroup.kill",), ("/cg/a/memory.events",))
-    told = wanted_of(["/bin/true"], {"A": "b"}, tmp_path / "0.log", tmp_path / "run.json", cgroup)
+    told = shim_config(["/bin/true"], {"A": "b"}, tmp_path / "0.log", tmp_path / "run.json", cgroup)
     assert (list(told.command), told.environment) == (["/bin/true"], {"A": "b"})
     assert (told.log, told.record) == (str(tmp_path / "0.log"), str(tmp_path / "run.json"))
     assert (told.cgroups, told.kill_files, told.oom_files) == (

@@ -13,7 +13,7 @@ import pytest
 
 from mooring.kit.clock import SystemClock
 from mooring.kit.loop import run_real
-from mooring.kubelet.processes.shim.client import ERROR_DESCRIPTOR, Report, ShimProcess, Wanted
+from mooring.kubelet.processes.shim.client import ERROR_DESCRIPTOR, Report, ShimConfig, ShimProcess
 from mooring.kubelet.volumes.mounts import MountAbility, entry_command
 from tests.waiting import LIMIT_S
 
@@ -24,14 +24,14 @@ def entered(*argv: str) -> list[str]:
     return entry_command(argv, ability=MountAbility.NONE, directory="/", error_fd=ERROR_DESCRIPTOR)
 
 
-def wanted(folder: Path, script: str, **changes: object) -> Wanted:
+def wanted(folder: Path, script: str, **changes: object) -> ShimConfig:
     fields = {
         "command": entered(SHELL, "-c", script),
         "environment": {"PATH": "/usr/bin:/bin", "FOLDER": str(folder)},
         "log": str(folder / "0.log"),
         "record": str(folder / "run.json"),
     }
-    return Wanted(**{**fields, **changes})  # type: ignore[arg-type]
+    return ShimConfig(**{**fields, **changes})  # type: ignore[arg-type]
 
 
 @asynccontextmanager
@@ -190,7 +190,7 @@ def test_nobody_outlives_the_shim(tmp_path: Path, how: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("script", "timeout_s", "code", "output", "is_late"),
+    ("script", "timeout_s", "code", "output", "is_timed_out"),
     [
         pytest.param("echo fine", LIMIT_S, 0, "fine\n", False, id="well"),
         pytest.param("echo bad >&2; exit 4", LIMIT_S, 4, "bad\n", False, id="with a code"),
@@ -200,16 +200,16 @@ def test_nobody_outlives_the_shim(tmp_path: Path, how: str) -> None:
     ],
 )
 def test_commands_run_beside_the_process(
-    tmp_path: Path, script: str, timeout_s: float, code: int, output: str, is_late: bool
+    tmp_path: Path, script: str, timeout_s: float, code: int, output: str, is_timed_out: bool
 ) -> None:
     async def story() -> None:
         async with shim(tmp_path, "exec sleep 600") as (started, reports):
             await anext(reports)
             started.run(5, entered(SHELL, "-c", script), timeout_s)
             ran = await anext(reports)
-            assert (ran.ran, ran.code, ran.is_late, ran.refusal) == (5, code, is_late, "")
+            assert (ran.ran, ran.code, ran.is_timed_out, ran.error) == (5, code, is_timed_out, "")
             # On a busy machine a command may be too late before it has said anything.
-            assert ran.output == output or (is_late and ran.output == "")
+            assert ran.output == output or (is_timed_out and ran.output == "")
 
     played(story)
 
@@ -219,7 +219,7 @@ def test_a_command_that_cannot_be_started_is_refused(tmp_path: Path) -> None:
         async with shim(tmp_path, "exec sleep 600") as (started, reports):
             await anext(reports)
             started.run(1, entered("/no/such/program"), LIMIT_S)
-            assert "no such file" in (await anext(reports)).refusal
+            assert "no such file" in (await anext(reports)).error
 
     played(story)
 

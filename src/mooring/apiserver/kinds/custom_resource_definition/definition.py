@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from mooring.api.document import Document
-from mooring.apiserver.custom.conditions import is_true
 from mooring.apiserver.custom.field_paths import FieldPathError, read_field_path
 from mooring.apiserver.custom.formats import known_format
+from mooring.apiserver.custom.naming import is_true
 from mooring.apiserver.custom.schema import Schema, any_schema, read_schema, schemas_in
 from mooring.apiserver.kinds.custom_resource_definition.conversion import (
     has_known_review,
@@ -35,9 +35,9 @@ from mooring.apiserver.kinds.custom_resource_definition.structural import (
     validate_structural,
 )
 from mooring.apiserver.validation.fields import FieldError, duplicate, invalid, required, too_many
-from mooring.apiserver.validation.metadata import NameCheck, name_is_dns_subdomain, validate_immutable
+from mooring.apiserver.validation.metadata import NameCheck, name_is_dns_subdomain
 from mooring.apiserver.validation.names import dns_1035_label_errors, dns_subdomain_errors
-from mooring.apiserver.validation.schema_rules import validate_required_enum
+from mooring.apiserver.validation.schema_rules import struct_rules
 from mooring.apiserver.validation.values import internal_value
 
 SELECTABLE_FIELDS_MAX = 8
@@ -51,13 +51,13 @@ _NOT_SELECTABLE = (
 WARNING_LENGTH_MAX = 256
 
 
+_SPEC = struct_rules("apiextensions", "CustomResourceDefinitionSpec")
+_NAMES = struct_rules("apiextensions", "CustomResourceDefinitionNames")
 _SHARED = ("subresources", "schema", "additionalPrinterColumns", "selectableFields")
 
 
 def validate_column(column: Document, path: str) -> list[FieldError]:
-    errors: list[FieldError] = []
-    if not column.get("name"):
-        errors.append(required(f"{path}.name"))
+    errors = struct_rules("apiextensions", "CustomResourceColumnDefinition").validate(column, path)
     one_of = f"must be one of {','.join(_TYPES)}"
     if not column.get("type"):
         errors.append(required(f"{path}.type", one_of))
@@ -271,7 +271,7 @@ def _validate_definition_spec(internal_spec: _InternalSpec, wishes: _Wishes) -> 
     spec = internal_spec.spec
     preserves = spec.get("preserveUnknownFields", False)
     errors = _validate_group(spec.get("group", ""))
-    errors += validate_required_enum(spec.get("scope", ""), ("Cluster", "Namespaced"), "spec.scope")
+    errors += _SPEC.validate(spec, "spec", "scope")
     has_defaults = internal_spec.any_schema(lambda raw: raw.get("default") is not None)
     if not preserves or has_defaults or internal_spec.any_schema(_has_extension):
         wishes = replace(wishes, schema=replace(wishes.schema, needs_structural=True))
@@ -396,9 +396,7 @@ def _warning_errors(is_deprecated: bool, warning: str | None) -> list[str]:
 
 
 def _validate_definition_names(names: Document) -> list[FieldError]:
-    errors = [
-        required(f"spec.names.{name}") for name in ("plural", "singular", "kind", "listKind") if not names.get(name)
-    ]
+    errors = _NAMES.validate(names, "spec.names", "plural", "singular", "kind", "listKind")
     return errors + validate_names(names, "spec.names")
 
 
@@ -423,7 +421,7 @@ def _validate_immutable(spec: Document, old: Document, *, is_established: bool) 
     names, old_names = spec.get("names") or {}, old.get("names") or {}
     errors: list[FieldError] = []
     if is_established:
-        errors += validate_immutable(spec.get("scope", ""), old.get("scope", ""), "spec.scope")
-        errors += validate_immutable(names.get("kind", ""), old_names.get("kind", ""), "spec.names.kind")
-    errors += validate_immutable(spec.get("group", ""), old.get("group", ""), "spec.group")
-    return errors + validate_immutable(names.get("plural", ""), old_names.get("plural", ""), "spec.names.plural")
+        errors += _SPEC.validate_update(spec, old, "spec", "scope")
+        errors += _NAMES.validate_update(names, old_names, "spec.names", "kind")
+    errors += _SPEC.validate_update(spec, old, "spec", "group")
+    return errors + _NAMES.validate_update(names, old_names, "spec.names", "plural")

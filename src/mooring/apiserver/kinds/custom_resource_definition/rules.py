@@ -15,8 +15,14 @@ from dataclasses import dataclass, field
 from mooring.api.cel.call_estimates import MOST
 from mooring.api.document import Document
 from mooring.apiserver.custom.field_paths import FieldPathError, read_field_path
-from mooring.apiserver.custom.rule_compiling import CompiledRule, cardinality_max, compiled_rules
-from mooring.apiserver.custom.rule_types import Declared, declared_type, escaped
+from mooring.apiserver.custom.rule_compiling import (
+    CompiledRule,
+    Declared,
+    cardinality_max,
+    compiled_rules,
+    declared_type,
+    escaped,
+)
 from mooring.apiserver.custom.schema import Schema, read_schema
 from mooring.apiserver.validation.fields import FieldError, forbidden, internal, invalid, not_supported, required
 from mooring.apiserver.validation.schema_rules import sorted_enum_values

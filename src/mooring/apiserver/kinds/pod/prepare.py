@@ -21,6 +21,13 @@ from mooring.apiserver.validation.fields import FieldError, not_supported, requi
 _PROJECTIONS = ("clusterTrustBundle", "podCertificate")
 _STATUSES = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
 
+FIELDS_READ_BY_BINDING = {
+    "metadata": ("name", "namespace", "uid", "deletionTimestamp", "labels", "annotations"),
+    "spec": ("nodeName", "schedulingGates"),
+    "status": ("conditions",),
+}
+"""The fields that `binding_error`, `bound_pod` and the shelf read, by section. A binding decodes no other field."""
+
 _GATED: Document = {
     "type": "PodScheduled",
     "status": "False",

@@ -1,10 +1,9 @@
-"""Talking to a shim.
+"""Starts a shim and talks to it.
 
-Comes in   what to run; signals, commands
-Goes out   its reports, one after the other, until it has ended
+Input: what to run; signals and commands. Output: the reports of the shim, until it ends.
 
- 1. Nothing here waits but for reports: what is said to a shim is written into its pipe and forgotten.
- 2. Whoever lets go of it (`close`) has its container killed: the shim sees its pipe end.
+ 1. Only reading reports waits. Messages to a shim are written into its pipe.
+ 2. `close` kills the container: the shim sees the end of its pipe.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from mooring.kubelet.processes.cgroups import Cgroup
 from mooring.kubelet.processes.shim.log import LOG_BYTES_MAX
 
 ERROR_DESCRIPTOR = 3
-"""Where who becomes the container's process says why it cannot."""
+"""The descriptor on which a process that cannot exec the command reports why."""
 _SOURCE = str(Path(mooring.__file__).parent.parent)
 _PROGRAM = (
     "import sys; sys.path.insert(0, sys.argv[1]); from mooring.kubelet.processes.shim.program import main; main()"
@@ -32,8 +31,8 @@ _PROGRAM = (
 _REPORT_BYTES_MAX = 256 * 1024
 
 
-class Wanted(msgspec.Struct, frozen=True):
-    """What a shim is to run."""
+class ShimConfig(msgspec.Struct, frozen=True):
+    """What a shim runs."""
 
     command: Sequence[str]
     environment: dict[str, str]
@@ -47,22 +46,22 @@ class Wanted(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What a shim tells. Which of its fields are given says what happened."""
+    """A report of a shim. Which fields are set depends on what happened."""
 
     running: int = 0
-    """The number of the process: it runs."""
+    """The pid of the started process."""
     failed: str = ""
-    """Why it cannot be started."""
+    """Why the process could not be started."""
     exited: int | None = None
-    """With which code it ended."""
+    """The exit code."""
     is_out_of_memory: bool = False
     at: float = 0.0
     ran: int | None = None
-    """Which command has ended, with its `code` and `output`; or why it could not be started (`refusal`)."""
+    """The number of a command that ended, with `code` and `output`; or why it could not be started (`error`)."""
     code: int = 0
     output: str = ""
-    refusal: str = ""
-    is_late: bool = False
+    error: str = ""
+    is_timed_out: bool = False
 
 
 _encode = msgspec.json.Encoder().encode
@@ -70,7 +69,7 @@ _decode = msgspec.json.Decoder(Report).decode
 
 
 class ShimProcess:
-    """A shim that runs."""
+    """A running shim."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         assert process.stdin is not None
@@ -80,14 +79,14 @@ class ShimProcess:
         self._reports = process.stdout
 
     @classmethod
-    async def start(cls, wanted: Wanted) -> ShimProcess:
-        """Raises `OSError` if there is no room for another process."""
+    async def start(cls, wanted: ShimConfig) -> ShimProcess:
+        """Raises `OSError` if no process can be created."""
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-I", "-S", "-c", _PROGRAM, _SOURCE),
             stdin=PIPE,
             stdout=PIPE,
             cwd=os.sep,
-            start_new_session=True,  # Ctrl-C is for us: we end containers in order
+            start_new_session=True,  # Ctrl-C reaches the kubelet only, which stops containers in order
             limit=_REPORT_BYTES_MAX,
         )
         shim = cls(process)
@@ -99,19 +98,19 @@ class ShimProcess:
             yield _decode(line)
 
     def signal(self, number: int) -> None:
-        """To the process and everybody of its group."""
+        """Send a signal to the process group of the container."""
         self._say({"signal": number})
 
     def kill(self) -> None:
-        """Everybody of the container, at once."""
+        """Kill all processes of the container."""
         self._say({"kill": True})
 
     def run(self, number: int, command: Sequence[str], timeout_s: float) -> None:
-        """A command beside the container's process; its end is reported under the number."""
+        """Run a command beside the container's process; its end is reported with the number."""
         self._say({"run": number, "command": command, "timeout_s": timeout_s})
 
     async def close(self) -> None:
-        """Let go of it, and wait until it is gone, even if the caller is cancelled meanwhile."""
+        """Close the pipe and wait for the shim to end, even if the caller is cancelled."""
         self._control.close()
         cancelled: asyncio.CancelledError | None = None
         while self._process.returncode is None:
@@ -121,7 +120,7 @@ class ShimProcess:
                 cancelled = error
         if cancelled is not None:
             raise cancelled
-        with suppress(OSError):  # it may have gone before it heard the last word; unasked, the loop would log that
+        with suppress(OSError):  # the shim may have ended before it read the last message
             await self._control.wait_closed()
 
     def _say(self, message: object) -> None:
@@ -129,8 +128,10 @@ class ShimProcess:
             self._control.write(_encode(message) + b"\n")
 
 
-def wanted_of(command: Sequence[str], environment: dict[str, str], log: Path, record: Path, cgroup: Cgroup) -> Wanted:
-    return Wanted(
+def shim_config(
+    command: Sequence[str], environment: dict[str, str], log: Path, record: Path, cgroup: Cgroup
+) -> ShimConfig:
+    return ShimConfig(
         command,
         environment,
         str(log),

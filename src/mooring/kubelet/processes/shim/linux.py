@@ -1,12 +1,9 @@
-"""Processes, as the shim handles them: made in a session of their own, found, killed.
+"""Processes of the shim: fork, prctl, /proc.
 
-Comes in   commands with what they need; process ids
-Goes out   processes; who descends from whom
+ 1. A child either becomes the command or exits; it never returns.
+ 2. The kernel kills a child when the shim ends (PR_SET_PDEATHSIG).
 
- 1. A child either becomes the command or ends; it never comes back.
- 2. Everybody made here dies with the shim: the kernel kills the child when its parent is gone.
-
-Like `shim` it knows the standard library alone.
+Imports the standard library only, like `program`.
 """
 
 from __future__ import annotations
@@ -20,19 +17,19 @@ from typing import Any, NoReturn
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
 START_TICKS = 19
-"""Where in `stat_fields` the time of the start stands."""
+"""The index of the start time in `stat_fields`."""
 
 Message = dict[str, Any]
 
 
 def spawn(command: list[str], wanted: Message, outputs: tuple[int, int], errors: int) -> int:
-    """Fork, and exec in the child; whoever execs last writes to `errors` why it cannot."""
+    """Fork, and exec in the child. A failing exec is written to `errors`."""
     parent = os.getpid()
     pid = os.fork()
     if pid == 0:
         try:
             _become(command, wanted, outputs, errors, parent)
-        except BaseException as error:  # a child must never come back from here
+        except BaseException as error:  # a child must never return
             os.write(errors, f"{error}\n".encode())
             os._exit(128)
     return pid
@@ -53,12 +50,12 @@ def _become(command: list[str], wanted: Message, outputs: tuple[int, int], error
     os.dup2(outputs[0], 1)
     os.dup2(outputs[1], 2)
     os.dup2(errors, wanted["error_fd"])
-    os.set_inheritable(wanted["error_fd"], True)  # everything else closes itself
+    os.set_inheritable(wanted["error_fd"], True)  # all other descriptors are close-on-exec
     os.execve(command[0], command, wanted["environment"])
 
 
 def adopt_orphans() -> None:
-    """Whoever descends from us and loses its parent becomes our child."""
+    """Make this process the subreaper of its descendants."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
@@ -68,7 +65,7 @@ def kill_group(pid: int) -> None:
 
 
 def descendants_of(ancestor: int) -> list[int]:
-    """Everybody whose parent, or parent's parent, is `ancestor`, but the dead."""
+    """All descendants that are not zombies."""
     children: dict[int, list[int]] = {}
     for name in os.listdir("/proc"):
         if not name.isdecimal():
@@ -90,7 +87,7 @@ def start_ticks(pid: int) -> int:
 
 
 def stat_fields(pid: int) -> list[str]:
-    """From the state on: the name before it may hold anything."""
+    """The fields of /proc/PID/stat from the state on: the name before it may contain anything."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
             return file.read().rpartition(")")[2].split()
@@ -111,7 +108,7 @@ def _prctl(option: int, value: int) -> None:
 def has_oom_kill(path: str) -> bool:
     try:
         with open(path, encoding="ascii") as file:
-            words = [line.split() for line in file]
+            fields = [line.split() for line in file]
     except OSError:
         return False
-    return any(line[0] == "oom_kill" and line[1] != "0" for line in words if len(line) == 2)
+    return any(line[0] == "oom_kill" and line[1] != "0" for line in fields if len(line) == 2)

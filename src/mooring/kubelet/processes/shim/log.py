@@ -1,12 +1,11 @@
-"""The log of a container, as the shim writes it: in the form that kubelets and their tools read.
+"""The log files of a container, in the CRI format.
 
-Comes in   what a process wrote, as it came
-Goes out   files of lines `<time> stdout F text`; one that is too long in parts, all but its last tagged P
+Input: output of a process. Output: lines `<time> stdout F text`; a long line in parts, all but the last tagged P.
 
- 1. A line is written when it is complete; what never got its end of line, when the process has ended.
- 2. A file of `bytes_max` is put aside as `.1`, what was there before as `.2`, and so on; `LOG_FILES_MAX` are kept.
+ 1. A line is written when it is complete; an incomplete last line when the process has ended.
+ 2. A file of `bytes_max` is renamed to `.1`, that one to `.2`, and so on; `LOG_FILES_MAX` are kept.
 
-Like `shim` it knows the standard library alone, and reads the clock itself.
+Imports the standard library only, like `program`.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from contextlib import suppress
 LOG_BYTES_MAX = 10 * 1024 * 1024
 LOG_FILES_MAX = 5
 LINE_BYTES_MAX = 16 * 1024
-"""As containerd: what is longer is written in parts."""
+"""Longer lines are split, as by containerd."""
 
 
 class LogFile:
-    """What a container wrote, line by line."""
+    """The log of one run."""
 
     def __init__(self, path: str, bytes_max: int) -> None:
         self._path = path
@@ -47,7 +46,7 @@ class LogFile:
         self._append(b"".join(entries))
 
     def close(self) -> None:
-        """Also what had no end of line yet."""
+        """Write incomplete lines and close the file."""
         for stream, rest in self._rests.items():
             if rest:
                 self._append(_entry(_stamp(), stream, b"F", rest))
@@ -56,7 +55,7 @@ class LogFile:
     def _append(self, data: bytes) -> None:
         if self._size and self._size + len(data) > self._bytes_max:
             self._put_aside()
-        with suppress(OSError):  # the disk may be full: the container goes on without its log
+        with suppress(OSError):  # the disk may be full: the container runs without a log
             self._size += os.write(self._file, data)
 
     def _put_aside(self) -> None:

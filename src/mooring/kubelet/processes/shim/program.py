@@ -1,20 +1,20 @@
-"""The shim: a small program beside each container, which has its process and outlives nobody.
+"""The shim: the parent of a container's process, which ends with the kubelet.
 
-    mooring ── control (stdin) ──> shim ── fork ──> the container's process, in a session of its own
-            <── reports (stdout) ──     <── pipes ── what it writes, into log files
+    kubelet ── control (stdin) ──> shim ── fork ──> the container's process, in its own session
+            <── reports (stdout) ──     <── pipes ── its output, into log files
 
-Comes in   on stdin, one JSON text a line: first what to run, then signals and commands. Its end means: mooring is gone
-Goes out   on stdout, one JSON text a line: running, failed, exited, and the results of commands
+Input: on stdin one JSON document per line: first what to run, then signals and commands. End of file means that the
+kubelet has ended. Output: on stdout one JSON document per line: running, failed, exited, results of commands.
 
- 1. When mooring ends, in whatever way, everything of the container is killed, and then the shim ends.
- 2. When the container's process ends, whatever it left running is killed too, as in a container with a PID namespace.
-    The shim is the parent of all who lost theirs (a subreaper), so nobody gets away by forking twice.
- 3. If the shim itself is killed, the container's process is killed by the kernel, and `leftovers` finds the rest.
- 4. The log is complete before the end is reported: `<time> stdout F text`, a line that is too long in parts (P).
-    A file of `LOG_BYTES_MAX` is put aside; `LOG_FILES_MAX` are kept.
+ 1. When the kubelet ends in any way, the shim kills the container and ends.
+ 2. When the container's process ends, all its descendants are killed, as in a PID namespace. The shim is a subreaper,
+    so double forks do not escape.
+ 3. If the shim is killed, the kernel kills the container's process; `stale_processes` finds the rest.
+ 4. The log is complete before the end is reported. Lines are `<time> stdout F text`; long lines are split (P). A file
+    of `LOG_BYTES_MAX` is rotated, `LOG_FILES_MAX` are kept.
 
-A program of its own, of the standard library alone: there is one for each container, and the rest of mooring would
-cost each of them 50 MB. That is why it reads the clock itself: nobody is there to give it one.
+The shim is a separate program with the standard library only: there is one per container, and the rest of mooring
+would take 50 MB each. For the same reason it reads the clock itself.
 """
 
 from __future__ import annotations
@@ -39,23 +39,23 @@ from mooring.kubelet.processes.shim.linux import (
 from mooring.kubelet.processes.shim.log import LOG_BYTES_MAX, LogFile
 
 OUTPUT_BYTES_MAX = 10 * 1024
-"""How much of a command's output is kept."""
+"""The limit on the output of a command."""
 DRAIN_S_MAX = 2.0
-"""For how long somebody who holds a pipe open after the end can keep us from telling it."""
+"""The time limit for reading output after the end, if another process holds the pipe open."""
 KILL_ROUNDS_MAX = 200
 DESCRIPTORS_MAX = 1 << 20
 _READ_BYTES = 64 * 1024
 
 
 def main() -> None:
-    os.closerange(3, DESCRIPTORS_MAX)  # whatever mooring's own parents left open
+    os.closerange(3, DESCRIPTORS_MAX)  # descriptors that were inherited
     line = _first_line()
     if line:
         Shim(json.loads(line)).run()
 
 
 class Command:
-    """A probe or a hook that runs beside the container's process."""
+    """A probe or hook that runs beside the container's process."""
 
     def __init__(self, number: int, pid: int, output: int, errors: int, end_s: float) -> None:
         self.number = number
@@ -64,11 +64,11 @@ class Command:
         self.errors = errors
         self.end_s = end_s
         self.said = b""
-        self.is_late = False
+        self.is_timed_out = False
 
 
 class Shim:
-    """One container, from its start to its end."""
+    """One container, from start to end."""
 
     def __init__(self, wanted: Message) -> None:
         self._wanted = wanted
@@ -88,28 +88,28 @@ class Shim:
     def run(self) -> None:
         adopt_orphans()
         signal.signal(signal.SIGCHLD, lambda number, frame: None)
-        signal.signal(signal.SIGTERM, lambda number, frame: self._abandon())
+        signal.signal(signal.SIGTERM, lambda number, frame: self._stop_all())
         for number in (signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
         os.set_blocking(0, False)
-        refusal = self._start()
-        if refusal:
-            self._end({"failed": refusal, "at": time.time()})
+        error = self._start()
+        if error:
+            self._end({"failed": error, "at": time.time()})
             return
         self._report({"running": self._pid, "at": time.time()})
         for descriptor in (0, self._wakeup, *self._streams):
             self._poll.register(descriptor, select.POLLIN)
         while self._status is None and not self._is_over:
-            self._turn()
+            self._poll_once()
         finished_s = time.time()
         self._kill_everything()
         self._drain()
-        self._end(self._told_end(finished_s))
+        self._end(self._exit_report(finished_s))
 
-    # ------------------------------------------------------------------------------------------------- the start
+    # Start
 
     def _start(self) -> str:
-        """Start the process; why it cannot be, in words, or nothing."""
+        """Start the process. Returns why that failed."""
         out, out_end = os.pipe()
         err, err_end = os.pipe()
         why, why_end = os.pipe()
@@ -117,44 +117,44 @@ class Shim:
         self._pid = spawn(wanted["command"], wanted, (out_end, err_end), why_end)
         for end in (out_end, err_end, why_end):
             os.close(end)
-        self._remember()
-        refusal = self._heard_from(why)
+        self._write_record()
+        error = self._read_start_error(why)
         os.close(why)
-        if refusal:
+        if error:
             self._kill_everything()
-            return refusal
+            return error
         self._streams = {out: "stdout", err: "stderr"}
         return ""
 
-    def _heard_from(self, why: int) -> str:
-        """What a process says that cannot become the command; nothing when it has."""
+    def _read_start_error(self, why: int) -> str:
+        """The error of a process that cannot exec the command; empty once it has."""
         heard, poll = b"", select.poll()
         for descriptor in (why, 0):
             poll.register(descriptor, select.POLLIN)
         while not self._is_over:
             for descriptor, _ in poll.poll():
                 if descriptor == 0:
-                    self._hear()
+                    self._read_control()
                 elif data := os.read(why, _READ_BYTES):
                     heard += data
                 else:
                     return heard.decode(errors="replace").strip()
-        return "it was ended before it ran"
+        return "it was stopped before it ran"
 
-    def _remember(self) -> None:
-        """Write down who it is, for a mooring that finds us killed."""
+    def _write_record(self) -> None:
+        """Record the process, for `stale_processes`."""
         path = self._wanted["record"]
         record = {"pid": self._pid, "started": start_ticks(self._pid), "boot": boot_id()}
         with open(f"{path}.new", "w", encoding="utf-8") as file:
             json.dump(record, file)
         os.rename(f"{path}.new", path)
 
-    # ------------------------------------------------------------------------------------------------- its life
+    # Events
 
-    def _turn(self) -> None:
-        for descriptor, _ in self._poll.poll(self._patience_ms()):
+    def _poll_once(self) -> None:
+        for descriptor, _ in self._poll.poll(self._poll_timeout_ms()):
             if descriptor == 0:
-                self._hear()
+                self._read_control()
             elif descriptor == self._wakeup:
                 with suppress(BlockingIOError):
                     os.read(self._wakeup, _READ_BYTES)
@@ -162,10 +162,10 @@ class Shim:
                 self._copy(descriptor)
             else:
                 self._listen(descriptor)
-        self._cut_short_the_late()
+        self._kill_timed_out()
         self._reap()
 
-    def _hear(self) -> None:
+    def _read_control(self) -> None:
         try:
             data = os.read(0, _READ_BYTES)
         except BlockingIOError:
@@ -173,7 +173,7 @@ class Shim:
         except OSError:
             data = b""
         if not data:
-            self._abandon()
+            self._stop_all()
             return
         *lines, self._control = (self._control + data).split(b"\n")
         for line in lines:
@@ -186,7 +186,7 @@ class Shim:
             elif "run" in message:
                 self._run_command(message)
 
-    def _abandon(self) -> None:
+    def _stop_all(self) -> None:
         self._is_over = True
 
     def _copy(self, stream: int) -> None:
@@ -212,7 +212,7 @@ class Shim:
                 if command.pid == pid:
                     self._finish(command, os.waitstatus_to_exitcode(status))
 
-    # ------------------------------------------------------------------------------------------------- commands
+    # Commands
 
     def _run_command(self, message: Message) -> None:
         output, output_end = os.pipe()
@@ -234,14 +234,14 @@ class Shim:
         if data:
             command.said = (command.said + data)[:OUTPUT_BYTES_MAX]
         else:
-            # Its end is told when it is reaped: it may have closed its output and go on.
+            # Its end is reported when it is reaped: it may have closed its output and still run.
             self._poll.unregister(output)
 
     def _finish(self, command: Command, code: int) -> None:
-        kill_group(command.pid)  # what it left running in its group
+        kill_group(command.pid)  # processes that it left in its group
         while len(command.said) < OUTPUT_BYTES_MAX and (data := _read_some(command.output)):
             command.said = (command.said + data)[:OUTPUT_BYTES_MAX]
-        refusal = _read_some(command.errors)
+        error = _read_some(command.errors)
         with suppress(KeyError):
             self._poll.unregister(command.output)
         for end in (command.output, command.errors):
@@ -252,28 +252,28 @@ class Shim:
                 "ran": command.number,
                 "code": code if code >= 0 else 128 - code,
                 "output": command.said.decode(errors="replace"),
-                "refusal": refusal.decode(errors="replace").strip(),
-                "is_late": command.is_late,
+                "error": error.decode(errors="replace").strip(),
+                "is_timed_out": command.is_timed_out,
             }
         )
 
-    def _cut_short_the_late(self) -> None:
+    def _kill_timed_out(self) -> None:
         now_s = time.monotonic()
         for command in self._commands.values():
-            if command.end_s <= now_s and not command.is_late:
-                command.is_late = True
+            if command.end_s <= now_s and not command.is_timed_out:
+                command.is_timed_out = True
                 kill_group(command.pid)
                 with suppress(ProcessLookupError):
-                    os.kill(command.pid, signal.SIGKILL)  # it may not have its group yet
+                    os.kill(command.pid, signal.SIGKILL)  # it may not have a group yet
 
-    def _patience_ms(self) -> int | None:
-        ends = [command.end_s for command in self._commands.values() if not command.is_late]
+    def _poll_timeout_ms(self) -> int | None:
+        ends = [command.end_s for command in self._commands.values() if not command.is_timed_out]
         return max(0, int((min(ends) - time.monotonic()) * 1000) + 1) if ends else None
 
-    # -------------------------------------------------------------------------------------------------- the end
+    # End
 
     def _kill_everything(self) -> None:
-        """Of the container: its group, its cgroup, and whoever descends from us."""
+        """Kill the process group, the cgroup, and all descendants."""
         for _ in range(KILL_ROUNDS_MAX):
             for path in self._wanted["kill_files"]:
                 with suppress(OSError), open(path, "w", encoding="ascii") as file:
@@ -296,7 +296,7 @@ class Shim:
             for stream in ready:
                 self._copy(stream)
 
-    def _told_end(self, finished_s: float) -> Message:
+    def _exit_report(self, finished_s: float) -> Message:
         code = os.waitstatus_to_exitcode(self._status) if self._status is not None else -signal.SIGKILL
         return {
             "exited": code if code >= 0 else 128 - code,
@@ -315,14 +315,14 @@ class Shim:
         self._report(message)
 
     def _report(self, message: Message) -> None:
-        with suppress(OSError):  # mooring may be gone
+        with suppress(OSError):  # the kubelet may have ended
             os.write(1, json.dumps(message).encode() + b"\n")
 
 
 def _first_line() -> bytes:
     line = b""
     while not line.endswith(b"\n"):
-        one = os.read(0, 1)  # what follows belongs to the loop
+        one = os.read(0, 1)  # the loop reads the following lines
         if not one:
             return b""
         line += one
