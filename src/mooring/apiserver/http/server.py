@@ -12,6 +12,7 @@ answered or cancelled, watches first.
 from __future__ import annotations
 
 import ssl
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -69,6 +70,18 @@ class HttpServer:
     ) -> None:
         self._handler.end_long_running()
         await self._listener.__aexit__(kind, error, trace)
+
+
+def unix_listener(handler: RequestHandler, limits: RequestLimits, path: Path) -> Listener:
+    """Listens for the same requests on a Unix socket, without TLS, while inside of an `async with`."""
+    return Listener(
+        handler.answer,
+        handler.clock,
+        unix_path=str(path),
+        limits=HttpLimits(field_bytes_max=limits.header_bytes_max),
+        error_response=_error_response,
+        on_failure=handler.on_failure,
+    )
 
 
 def _error_response(refusal: ParseFailure) -> Response:

@@ -11,8 +11,7 @@ from pathlib import Path
 from mooring.apiserver.access.authentication import TokenFileError, parse_token_file
 from mooring.apiserver.access.users import User
 from mooring.cli.errors import InputError, Problem, input_error
-from mooring.cluster.beside import processes_for
-from mooring.cluster.settings import ClusterSettings, PartSettings
+from mooring.cluster.settings import ClusterSettings, ControlPlaneSettings, processes_for
 from mooring.controllers.settings import ControllerSettings, SettingError
 from mooring.kit.entropy import system_entropy
 
@@ -73,7 +72,7 @@ def cluster_settings(options: UpOptions, nodes_cloned: int) -> ClusterSettings:
         runtime=options.runtime,
         node_lease_s=options.node_lease_s,
         stages=_lives(options.stages),
-        parts=PartSettings(
+        control_plane=ControlPlaneSettings(
             _scheduler_configuration(options.scheduler_file), options.controllers, options.enabled_controllers
         ),
         processes=options.processes or processes_for(options.nodes + nodes_cloned),
