@@ -59,7 +59,7 @@ async def run_process_nodes(
     started: list[Kubelets] = []
 
     async def logs(question: PageRequest) -> PageResponse:
-        # What the node says of its port has to be known before there is a fleet.
+        # What the node says of its port has to be known before the kubelets start.
         return await container_logs_page(question, client, started[0]) if started else not_found()
 
     async with open_secure_port(port, {PATH: logs}, clock, entropy.fork("port")) as number:

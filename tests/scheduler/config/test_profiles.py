@@ -326,7 +326,7 @@ def test_every_enabled_plugin_has_its_arguments() -> None:
             ["Binder"],
             {},
             ['only one queue sort plugin required for profile with scheduler name "default-scheduler", but got 0'],
-            id="nobody sorts",
+            id="no plugin sorts",
         ),
         pytest.param(
             ["All", "Sorter"],
@@ -338,7 +338,7 @@ def test_every_enabled_plugin_has_its_arguments() -> None:
             ["Sorter"],
             {},
             ['at least one bind plugin is needed for profile with scheduler name "default-scheduler"'],
-            id="nobody binds",
+            id="no plugin binds",
         ),
         pytest.param(
             ["All", "Zones", "Racks"],

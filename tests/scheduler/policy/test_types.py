@@ -291,7 +291,7 @@ def test_a_predicate_is_done_by_filters(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PRIORITIES)
-def test_a_priority_is_done_by_a_score_or_by_nobody(name: str) -> None:
+def test_a_priority_is_replaced_by_a_score_or_has_no_effect(name: str) -> None:
     plugin = PRIORITIES[name]
     assert plugin is None or IMPLEMENTS(plugin, ExtensionPoint.SCORE)
 

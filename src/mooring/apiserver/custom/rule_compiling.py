@@ -1,10 +1,13 @@
 """Compile the CEL validation rules of a CRD.
 
-Input: the rules of one node of a schema, and the type of its values. Output: a `CompiledRule` for each, in the same
-order.
+Input: the rules of one node of a schema. Output: a `CompiledRule` for each, in the same order; `Declared`: the CEL
+type of the node, and how large a value can be.
 
- 1. A rule or `messageExpression` that does not compile has an error text and no program.
- 2. Every program is metered, because the size of its values is not bounded.
+1. A rule or `messageExpression` that does not compile has an error text and no program.
+2. Every program is metered, because the size of its values is not bounded.
+3. CEL sees only what has a type in the schema: no unknown fields, nor lists and maps of them.
+4. A name that is no CEL identifier is escaped (`__dash__`); a name that cannot be escaped is not visible.
+5. Sizes are at most what one request can hold.
 """
 
 from __future__ import annotations
@@ -22,8 +25,8 @@ from mooring.api.cel.environment import FUNCTIONS, Environment
 from mooring.api.cel.errors import NOWHERE, ProgramFailure, Source
 from mooring.api.cel.estimates import Path, worst_cost
 from mooring.api.cel.parser import NESTED_TOO_DEEPLY, parse
-from mooring.api.cel.syntax import Identifier, Node, descendants
-from mooring.api.cel.types import BOOL, STRING, CelType, Kind
+from mooring.api.cel.syntax import Identifier, SyntaxNode, descendants
+from mooring.api.cel.types import BOOL, STRING, CelType, TypeKind
 from mooring.api.document import Document
 from mooring.apiserver.custom.field_paths import FieldPathError, read_field_path
 from mooring.apiserver.custom.schema import Schema, noted
@@ -122,7 +125,7 @@ def _below(declared: Declared, name: str) -> Declared | None:
         case "@items" | "@values":
             return declared.element
         case "@keys":
-            return Declared(types.STRING) if declared.type.kind is Kind.MAP else None
+            return Declared(types.STRING) if declared.type.kind is TypeKind.MAP else None
         case _:
             return declared.fields.get(name)
 
@@ -171,7 +174,7 @@ def _object_type(schema: Schema, name: str) -> Declared:
             found[cel_name] = declared
         if field_name in needed and held.default is None:
             bytes_min += len(field_name.encode()) + declared.bytes_min + 4
-    return Declared(CelType(Kind.STRUCT, name), 0, bytes_min, fields=found)
+    return Declared(CelType(TypeKind.STRUCT, name), 0, bytes_min, fields=found)
 
 
 def _text_type(raw: dict[str, Any]) -> Declared:
@@ -199,7 +202,7 @@ def _length_max(raw: dict[str, Any], otherwise: int) -> int:
 
 
 def _collect_fields(declared: Declared, fields: dict[str, dict[str, CelType]]) -> None:
-    if declared.type.kind is Kind.STRUCT:
+    if declared.type.kind is TypeKind.STRUCT:
         fields[declared.type.name] = {name: held.type for name, held in declared.fields.items()}
         for held in declared.fields.values():
             _collect_fields(held, fields)
@@ -249,7 +252,7 @@ class _CompilationError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Expression:
-    tree: Node
+    tree: SyntaxNode
     program: Program
     cost_max: int
 

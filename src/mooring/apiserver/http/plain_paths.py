@@ -1,7 +1,13 @@
-"""Paths that are no resources: health, version, discovery, OpenAPI, metrics, the keys of tokens.
+"""Paths that are no resources: health, version, discovery, OpenAPI, metrics, keys of service account tokens.
 
-Comes in   an address without a resource behind it
-Goes out   its reply
+Input: an address without a resource. Output: its reply.
+
+1. /api and /apis serve aggregated discovery to clients that accept it, with an ETag.
+2. /apis and the path of a group answer every method, as in kube-apiserver; other paths GET only.
+3. An OpenAPI path with the current hash may be cached forever; one with an old hash is redirected. The index has the
+   content type text, as in kube-apiserver.
+4. `?verbose` lists every health check, `?exclude=NAME` skips one, `/readyz/NAME` runs one. The reason of a failed check
+   goes to the log, not to the client.
 """
 
 from __future__ import annotations
@@ -12,7 +18,7 @@ import msgspec
 
 from mooring import __version__
 from mooring.api.document import Document
-from mooring.apiserver.discovery.documents import AGGREGATED_KIND, AGGREGATED_VERSION, Discovery
+from mooring.apiserver.discovery import AGGREGATED_KIND, AGGREGATED_VERSION, Discovery
 from mooring.apiserver.http.address import Address
 from mooring.apiserver.http.metrics import CONTENT_TYPE, RequestMetrics
 from mooring.apiserver.http.query import Query

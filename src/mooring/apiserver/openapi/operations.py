@@ -1,16 +1,16 @@
-"""Operations: what can be done at which path, before it is written in a dialect.
+"""Paths, operations and parameters, before they are written as v2 or v3.
 
-Comes in   the resources of an API version, and the kinds that are never stored
-Goes out   `Path`s with `Operation`s
+Input: the resources of an API version, and kinds that are not stored. Output: `Path`s with `Operation`s.
 
     /apis/apps/v1/deployments                                  list, over all namespaces
     /apis/apps/v1/namespaces/{namespace}/deployments           list, post, deletecollection
     /apis/apps/v1/namespaces/{namespace}/deployments/{name}    get, put, patch, delete
     …/{name}/status                                            get, put, patch
-    /apis/apps/v1/watch/…                                      the old way to watch
+    /apis/apps/v1/watch/…                                      deprecated watches
 
- 1. The name of an operation is made of its verb, its group and version, and its kind: generated clients call their
-    methods by it.
+1. The id of an operation consists of its verb, group, version and kind: generated clients name their methods by it.
+2. A parameter has the same meaning everywhere, except the path of a proxied request, which is part of the path or of
+   the query.
 """
 
 from __future__ import annotations

@@ -1,10 +1,13 @@
-"""Writing documents: paths and schemas in one dialect.
+"""Write one OpenAPI document: paths and schemas in v2 or v3, custom kinds, and paths that are no resources.
 
-Comes in   the resources and virtual kinds that a document is about
-Goes out   the document
+Input: the resources and kinds of the document. Output: the document.
 
- 1. Only schemas that a path leads to are in a document.
- 2. Parameters of the second dialect stand once, at its end, because there they are referred to some thousand times.
+1. A document has only schemas that a path refers to.
+2. Parameters of v2 are written once, at the end, because they are referred to some thousand times.
+3. v2 can express less of a custom schema: what it cannot express is left open. kubectl, which reads v2, rejects
+   values of several types, and fields of a value that may have others.
+4. A few kinds belong to all API versions that kube-apiserver knows, served or not: options of deletions, and events
+   of watches.
 """
 
 from __future__ import annotations

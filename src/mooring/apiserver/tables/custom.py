@@ -1,7 +1,16 @@
-"""Tables of custom kinds, from `additionalPrinterColumns` of a version.
+"""Tables of custom kinds, from `additionalPrinterColumns` of a version, and JSONPath in the dialect of Kubernetes.
+
+    .field  ['field']  .*  [*]     a field, all fields
+    [0]  [-1]  [1:4]  [::2]        items of a list
+    [0,2]                          several items
+    ..                             everything below
+    [?(@.a == "b")]  [?(@.a)]      items that match
 
 1. A kind without columns has the column `Age`.
 2. A value that is absent, or not of the type of its column, is an empty cell.
+3. A path is parsed once into steps. A step maps values to values.
+4. An absent field has no values. An index out of bounds, or an index of a value that is no list, raises
+   `JsonPathError`.
 """
 
 from __future__ import annotations

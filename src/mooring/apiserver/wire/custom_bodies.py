@@ -1,12 +1,12 @@
-"""Bodies of custom kinds: there is no type but their metadata's; the rest is kept as it is.
+"""Bodies of custom kinds: the metadata has a type, the rest is kept as it is.
 
-Comes in   the body, its content type, and the kind that the address wants
-Goes out   `CustomBody`: the document with canonical metadata, repeated fields, unknown fields of its metadata
+Input: the body, its content type, and the kind of the path. Output: `CustomBody`: the document with canonical
+metadata, repeated fields, unknown metadata fields.
 
- 1. Such a body must say its kind; what it says of its version is looked at by the caller, after it has been pruned.
- 2. A field that comes twice replaces the first one, it is not merged into it.
- 3. Numbers are as Go reads them: 1.0 is no whole number, and neither is what has more than 64 bits. It writes 1,
-    though: `go_numbers` gives them as they are written.
+1. The body must have a kind. The caller checks its version after pruning.
+2. A repeated field replaces the first one; they are not merged.
+3. Numbers are as in Go: 1.0 is no integer, nor is a number of more than 64 bits. `go_numbers` writes them as Go does
+   (1).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class CustomBody:
     document: Document
     identity: Identity
     repeated: list[str]
-    """Strict errors: fields that come twice. They are told before unknown ones."""
+    """Strict errors of repeated fields. They are reported before unknown fields."""
     unknown_metadata: list[str]
     """Strict errors: fields that metadata does not have."""
 

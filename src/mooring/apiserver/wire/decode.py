@@ -1,13 +1,14 @@
-"""Bodies: from the bytes of a request to a canonical document.
+"""Request bodies: from bytes to a canonical document, or to a patch.
 
-Comes in   the body, its content type, and what the address wants
-Goes out   `Decoded`: the document, and the strict errors found on the way; a 400 or 415 in kube-apiserver's words
+Input: the body, its content type, and the kind of the path. Output: `Decoded`: the document and its strict errors; a
+`Patch`; or a 400 or 415 with kube-apiserver's message.
 
- 1. A body need not say what it is: kind and apiVersion are taken from the address where they are absent.
- 2. What it says it is decides how it is read: a Secret sent to /configmaps must be a well-formed Secret first, and is
-    refused afterwards.
- 3. The quick way is for bodies without errors. They are told apart by encoding what was decoded: if that gives the same
-    bytes there are no repeated keys in them. Everything else is read again, slowly.
+1. kind and apiVersion default to those of the path.
+2. The kind of the body decides how it is decoded: a Secret sent to /configmaps must be a valid Secret first, and is
+   rejected afterwards.
+3. The fast path is for bodies without errors: if the decoded value encodes to the same bytes, there are no repeated
+   keys. All other bodies are decoded again by the slow path.
+4. Repeated keys of a patch are strict errors, reported before those of its result.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ class Decoded:
 
     document: Document
     strict_errors: list[str] = field(default_factory=list)
-    """Unknown and repeated fields; the caller warns of them. Under Strict they were refused."""
+    """Unknown and repeated fields, for warnings. With Strict they are an error."""
 
 
 def decode_body(
@@ -282,7 +283,7 @@ def _with_numbers_as_written(body: _Body, struct: Struct) -> Document:
     try:
         document = canonical(struct, plain(_as_written(body), numbers_as_written=True), [])
     except (Irregular, ScalarError) as error:
-        raise DecodingError(str(error)) from error  # inside of a schema's schema, where nobody tells the path
+        raise DecodingError(str(error)) from error  # in a nested JSON schema, where errors have no path
     result: Document = plain(document)
     return result
 

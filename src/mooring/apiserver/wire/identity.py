@@ -1,10 +1,14 @@
-"""Identity: what a body says it is.
+"""apiVersion and kind of a body, and the kinds that kube-apiserver knows.
 
-Comes in   a decoded body, and what its address would take it for
-Goes out   its apiVersion and kind, or `IdentityError` in kube-apiserver's words
+Input: a decoded body, and the kind of its path. Output: apiVersion and kind; or `IdentityError` with kube-apiserver's
+message.
 
- 1. What is absent is taken from the address, kind and version each for itself.
- 2. Go reads these two fields, and only these, without regard to upper and lower case. The last one counts.
+1. Absent values default to those of the path, kind and version independently.
+2. Go ignores the case of these two field names. The last occurrence counts.
+3. A known, other kind: `converting (v1.Secret) to (core.ConfigMap): unknown conversion`. An unknown kind: `no kind
+   "Frob" is registered ...`. The same kind in another version can be converted, and is rejected later.
+4. Versions that are no longer served are known. Custom kinds, and the definitions themselves, belong to another
+   scheme.
 """
 
 from __future__ import annotations

@@ -1,10 +1,13 @@
-"""Scalars with a form of their own: quantities, times, bytes, int-or-string.
+"""Scalars with a form of their own: quantities, times, durations, bytes, int-or-string.
 
-Comes in   a value as it stands in JSON
-Goes out   the value as Go writes it; `ScalarError` with Go's words, or `Irregular` if the JSON type is wrong
+Input: a JSON value. Output: the value as Go writes it; `ScalarError` with Go's message, or `Irregular` if the JSON
+type is wrong.
 
- 1. A quantity keeps its format and is canonical within it: 0.5 is 500m, 1024Mi is 1Gi, 1e3 stays.
- 2. `Irregular` carries no text: `examine` finds the words, because they need the path.
+1. A quantity keeps its format and is canonical within it: 0.5 is 500m, 1024Mi is 1Gi, 1e3 stays.
+2. `Irregular` has no text: `examine` finds the message, because it needs the path.
+3. A Time is written in seconds, a MicroTime in microseconds, both in UTC. A Time may have a fraction of any length,
+   which is dropped; a MicroTime needs exactly six digits.
+4. The zero time of Go (year 1) is written as null.
 """
 
 from __future__ import annotations
@@ -90,7 +93,7 @@ def _moment(
         moment = datetime(year, month, day, hour, minute, second)
         if offset:
             moment -= offset
-    except (ValueError, OverflowError):  # the year 0: Go knows it, and nobody means it
+    except (ValueError, OverflowError):  # the year 0, which Go has and Python has not
         return None
     return None if moment == datetime.min else moment
 
