@@ -24,7 +24,7 @@ from mooring.apiserver.http.metrics import CONTENT_TYPE, RequestMetrics
 from mooring.apiserver.http.query import Query
 from mooring.apiserver.http.reply import JSON, TEXT, YAML, Reply, error_reply, json_reply, page_not_found, text_reply
 from mooring.apiserver.http.request import Incoming
-from mooring.apiserver.openapi.documents import OpenApi, Written
+from mooring.apiserver.openapi.documents import EncodedDocument, OpenApi
 from mooring.apiserver.registry.refusals import method_not_allowed, no_such_thing
 from mooring.apiserver.server import ApiServer, Health
 from mooring.apiserver.wire.media import check_producible, is_pretty, negotiate, negotiate_discovery
@@ -147,7 +147,7 @@ def _only_protobuf(incoming: Incoming) -> bool:
     return PROTOBUF in clauses and not any(clause in _ACCEPTED for clause in clauses)
 
 
-def _at_its_hash(written: Written, path: str, incoming: Incoming) -> Reply:
+def _at_its_hash(written: EncodedDocument, path: str, incoming: Incoming) -> Reply:
     wanted = incoming.query.text("hash")
     if not wanted:
         return _document(written, incoming)
@@ -156,7 +156,7 @@ def _at_its_hash(written: Written, path: str, incoming: Incoming) -> Reply:
     return _document(written, incoming, [("Cache-Control", "public, immutable")])
 
 
-def _document(written: Written, incoming: Incoming, headers: list[tuple[str, str]] | None = None) -> Reply:
+def _document(written: EncodedDocument, incoming: Incoming, headers: list[tuple[str, str]] | None = None) -> Reply:
     clauses = (clause.partition(";")[0].strip() for clause in incoming.header(b"accept").split(","))
     if not any(clause in _ACCEPTED for clause in clauses):
         return Reply(406, b"", "", [("Vary", "Accept")])

@@ -24,7 +24,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class EncodedDocument:
     """A document as it is sent."""
 
     body: bytes
@@ -37,10 +37,10 @@ class OpenApi:
     def __init__(self, resources: ResourceTable, discovery: Discovery) -> None:
         self._resources = resources
         self._discovery = discovery
-        self._second: tuple[int, Written] | None = None
-        self._third: dict[str, tuple[tuple[Resource, ...], Written]] = {}
+        self._second: tuple[int, EncodedDocument] | None = None
+        self._third: dict[str, tuple[tuple[Resource, ...], EncodedDocument]] = {}
 
-    def second(self) -> Written:
+    def second(self) -> EncodedDocument:
         """Everything in one document."""
         generation = self._resources.generation
         if self._second is None or self._second[0] != generation:
@@ -48,7 +48,7 @@ class OpenApi:
             self._second = generation, written
         return self._second[1]
 
-    def third(self, name: str) -> Written | None:
+    def third(self, name: str) -> EncodedDocument | None:
         """The document with this name in the index: `api/v1`, `apis/apps/v1`, `version`."""
         if name not in self._names():
             return None
@@ -99,6 +99,6 @@ class OpenApi:
         return third_document(api_version, resources, virtual)
 
 
-def _written(document: Document) -> Written:
+def _written(document: Document) -> EncodedDocument:
     body = _encode(document)
-    return Written(body, hashlib.sha512(body).hexdigest().upper())
+    return EncodedDocument(body, hashlib.sha512(body).hexdigest().upper())

@@ -25,7 +25,7 @@ from mooring.apiserver.openapi.operations import (
     STATUS,
     TEXT,
     WATCH_EVENT,
-    Operation,
+    OpenApiOperation,
     Path,
     Shown,
     base_path,
@@ -313,7 +313,7 @@ class _Writer:
 
     # -------------------------------------------------------------------------------------------- operations
 
-    def _operation(self, operation: Operation, api_version: str, resource: Resource | None) -> Document:
+    def _operation(self, operation: OpenApiOperation, api_version: str, resource: Resource | None) -> Document:
         is_custom = resource is not None and resource.struct is None
         answer = self._shown(operation.answer, api_version, resource)
         body = None if operation.body is None else self._shown(operation.body, api_version, resource)
@@ -373,7 +373,7 @@ def _second_parameter(name: str) -> Document:
     return {**made, "in": "path", "required": True} if name in IN_PATH else {**made, "in": "query"}
 
 
-def _produced(operation: Operation, is_custom: bool) -> tuple[str, ...]:
+def _produced(operation: OpenApiOperation, is_custom: bool) -> tuple[str, ...]:
     if operation.answer.kind == TEXT:
         return ("text/plain", *_PRODUCED) if operation.action == "get" else ("*/*",)
     if is_custom:
@@ -381,7 +381,7 @@ def _produced(operation: Operation, is_custom: bool) -> tuple[str, ...]:
     return _STREAMED if operation.is_streaming else _PRODUCED
 
 
-def _consumed(operation: Operation, is_custom: bool) -> tuple[str, ...]:
+def _consumed(operation: OpenApiOperation, is_custom: bool) -> tuple[str, ...]:
     if operation.method == "patch" and operation.action == "patch":
         return tuple(each for each in _PATCHES if not (is_custom and "strategic" in each))
     return _CUSTOM_TYPES if is_custom else ("*/*",)

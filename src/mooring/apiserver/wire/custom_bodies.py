@@ -21,7 +21,7 @@ from mooring.api.schema.tables import struct_named
 from mooring.apiserver.wire.canonical import canonical
 from mooring.apiserver.wire.decode import BodyKind, cannot_be_handled, summary, wrong_version
 from mooring.apiserver.wire.examine import DecodingError, examine, repeated_fields
-from mooring.apiserver.wire.identity import Identity, IdentityError, identity_of
+from mooring.apiserver.wire.identity import IdentityError, TypeMeta, identity_of
 from mooring.apiserver.wire.json_syntax import BodySyntaxError
 from mooring.apiserver.wire.json_text import Pairs, check_nesting, has_repeated_keys, parse_carefully, repeats_keys
 from mooring.apiserver.wire.media import BodyForm, UnsupportedMediaTypeError, body_form
@@ -37,7 +37,7 @@ class CustomBody:
     """What a body of a custom kind says."""
 
     document: Document
-    identity: Identity
+    identity: TypeMeta
     repeated: list[str]
     """Strict errors of repeated fields. They are reported before unknown fields."""
     unknown_metadata: list[str]
@@ -130,7 +130,7 @@ def _read(data: bytes, form: BodyForm, kind: BodyKind) -> tuple[Any, list[str]]:
         _unrecognized(data, kind, text)
 
 
-def _identity(raw: Any, data: bytes, kind: BodyKind) -> Identity:
+def _identity(raw: Any, data: bytes, kind: BodyKind) -> TypeMeta:
     try:
         identity = identity_of(raw, "", "", data)
     except IdentityError as error:

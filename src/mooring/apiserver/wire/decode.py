@@ -34,8 +34,8 @@ from mooring.apiserver.wire.identity import (
     OPTION_KINDS,
     OPTIONS_SCHEME,
     UNVERSIONED,
-    Identity,
     IdentityError,
+    TypeMeta,
     can_be_converted,
     identity_of,
     is_registered,
@@ -142,7 +142,7 @@ def canonical_object(struct: Struct, raw: Any, kind: BodyKind, known: Mapping[st
     What is found in `known` needs no second look (`canonical`).
     Raises `DecodingError`; its text is the detail of a 422.
     """
-    wanted = Identity(kind.api_version, kind.kind)
+    wanted = TypeMeta(kind.api_version, kind.kind)
     try:
         identity = identity_of(raw, kind.api_version, kind.kind, b"")
     except IdentityError as error:
@@ -170,10 +170,10 @@ def patched_strategically(
     except (Irregular, ScalarError):
         found = examine_unstructured(struct, raw)
         document = plain(canonical(struct, _with_whole_numbers(raw), []))
-    return Decoded(_with_identity(document, Identity(kind.api_version, kind.kind)), found)
+    return Decoded(_with_identity(document, TypeMeta(kind.api_version, kind.kind)), found)
 
 
-def cannot_be_handled(identity: Identity, kind: BodyKind, error: str) -> str:
+def cannot_be_handled(identity: TypeMeta, kind: BodyKind, error: str) -> str:
     return f'{identity.kind} in version "{identity.version}" cannot be handled as a {kind.kind}: {error}'
 
 
@@ -194,7 +194,7 @@ class _Body:
     value: Any
     careful: Any
     """The same with repeated keys and numbers as written, or None if it has not been read that way."""
-    identity: Identity
+    identity: TypeMeta
     strict_errors: list[str]
     data: bytes = b""
 
@@ -305,7 +305,7 @@ def _as_written(body: _Body) -> Any:
     return body.careful if body.careful is not None else body.value
 
 
-def _with_identity(document: Document, identity: Identity) -> Document:
+def _with_identity(document: Document, identity: TypeMeta) -> Document:
     """Kind and apiVersion come first, as Go writes them."""
     document.pop("kind", None)
     document.pop("apiVersion", None)
@@ -348,7 +348,7 @@ def wrong_version(api_version: str, kind: BodyKind) -> str:
     return f"the API version in the data ({api_version}) does not match the expected API version ({kind.api_version})"
 
 
-def _not_the_options(identity: Identity, wanted: str) -> str:
+def _not_the_options(identity: TypeMeta, wanted: str) -> str:
     if identity.api_version == "v1" and (identity.kind in OPTION_KINDS or identity.kind in UNVERSIONED):
         return f"converting (v1.{identity.kind}) to (v1.{wanted}): unknown conversion"
     return not_registered(identity.api_version, identity.kind, OPTIONS_SCHEME)

@@ -69,7 +69,7 @@ def _is_canonical_micro_time(text: str) -> bool:
 
 
 def _parsed(text: str, layout: str, *, is_micro: bool) -> tuple[datetime | None, int]:
-    reader = _Reader(text, layout)
+    reader = _TimeReader(text, layout)
     year = reader.number("2006", 4)
     reader.literal("-")
     month = reader.number("01", 2)
@@ -113,7 +113,7 @@ def _is_leap(year: int) -> bool:
     return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
 
 
-class _Reader:
+class _TimeReader:
     """Reads a text by a layout, and says where it departs from it."""
 
     def __init__(self, text: str, layout: str) -> None:
