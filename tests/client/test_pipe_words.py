@@ -6,7 +6,6 @@ import pytest
 
 from mooring.api.kinds import POD, Kind, all_kinds
 from mooring.client import pipe_words as words
-from mooring.client.election.fence import OutsideFenceError
 from mooring.client.errors import (
     AlreadyExistsError,
     BadRequestError,
@@ -23,6 +22,7 @@ from mooring.client.errors import (
     TooManyRequestsError,
     UnauthorizedError,
 )
+from mooring.client.http.connection import CredentialsError
 from mooring.client.interface import Deletion, Propagation, Selection
 
 
@@ -67,9 +67,9 @@ class TestErrors:
         assert told.continue_token == "go on"
 
     def test_an_error_of_a_sort_that_only_one_end_knows_is_told_as_what_it_is_a_sort_of(self) -> None:
-        told = _told_over(OutsideFenceError("we do not lead"))
+        told = _told_over(CredentialsError("there is no token"))
         assert type(told) is ClientError
-        assert str(told) == "we do not lead"
+        assert str(told) == "there is no token"
 
 
 class TestKinds:

@@ -2,6 +2,7 @@
 
   ClientError                    a request did not do what was asked
   ├── NoAnswerError              nobody answered: whether the request was carried out is not known
+  ├── NotLeadingError            this process does not lead: the request was not sent
   └── StatusError                the server answered, with a Status
       ├── InvalidError           422: the object breaks a rule
       ├── BadRequestError        400: the request cannot be read
@@ -47,6 +48,10 @@ class NoAnswerError(ClientError):
 
     can_help_to_retry = True
     is_outcome_unknown = True
+
+
+class NotLeadingError(ClientError):
+    """This process does not lead, so the request was not sent."""
 
 
 class StatusError(ClientError):

@@ -3,8 +3,8 @@
 Comes in   what was asked for, time and chance, and an event that says when to stop
 Goes out   bound pods in a cluster somewhere else
 
-    election client ──> elector ── may begin ──> scheduler <── fence ── client
-    events client ────────────────────────────────── ┘
+    election client ──> elector ── may begin ──> scheduler <── client, events client, extenders
+                           └────── may write ───────────────────┘
     secure port ──> health, metrics, profiles of all of them
 
  1. The lease is renewed over a client of its own, so that neither rate limits nor a thousand bindings hold it up.
@@ -12,7 +12,8 @@ Goes out   bound pods in a cluster somewhere else
  2. Whoever stands by knows the cluster already, unless the configuration wants otherwise (`delayCacheUntilActive`).
  3. In order, when it is told to stop: not ready any more, nothing new is scheduled, bindings end, the lease is given
     back, the port is closed.
- 4. When the lease is lost, nothing is written from that very moment on (`client.fence`), and `run` raises.
+ 4. A process that does not lead sends no write: the clients ask the elector immediately before they send. When the
+    lease is lost, `run` raises.
 """
 
 from __future__ import annotations
@@ -28,7 +29,6 @@ from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector,
 from mooring.api.kinds import LEASE
 from mooring.api.views.meta import ObjectReference
 from mooring.client.election.elector import ElectionSettings, LeaderElector
-from mooring.client.election.fence import FencedClient
 from mooring.client.events.formats import CoreFormat
 from mooring.client.events.writer import EventWriter
 from mooring.client.http.client import HttpClient, HttpLimits
@@ -41,6 +41,8 @@ from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
 from mooring.scheduler.config.types import SchedulerConfiguration
+from mooring.scheduler.extenders.extender import extenders_of
+from mooring.scheduler.extenders.http import HttpTransport
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.scheduler import Limits, Scheduler
 
@@ -93,15 +95,15 @@ class SchedulerProcess:
         """Until it is stopped. Raises `LeadershipLostError` in a group, among others."""
         configuration = self._settings.configuration
         async with AsyncExitStack() as stack:
-            client: Client = await self._client(stack, "client", "scheduler")
-            events = await self._client(stack, "events client", "events")
             group = await stack.enter_async_context(TaskGroup("events"))
             elector = await self._elector(stack, group) if configuration.leader_election.leader_elect else None
-            if elector is not None:
-                client = FencedClient(client, lambda: elector.is_leading)
-            else:
+            may_write = None if elector is None else lambda: elector.is_leading
+            if elector is None:
                 self._may_begin.set()
-            scheduler = self._scheduler(client, events)
+            client = await self._client(stack, "client", "scheduler", may_write)
+            events = await self._client(stack, "events client", "events", may_write)
+            extenders = HttpTransport(extenders_of(configuration), may_write)
+            scheduler = self._scheduler(client, events, extenders)
             async with self._served(scheduler, elector):
                 await self._work(scheduler, elector)
 
@@ -135,11 +137,18 @@ class SchedulerProcess:
 
     # ---------------------------------------------------------------------------------------------- the parts
 
-    async def _client(self, stack: AsyncExitStack, stream: str, component: str) -> HttpClient:
+    async def _client(
+        self, stack: AsyncExitStack, stream: str, component: str, may_write: Callable[[], bool] | None
+    ) -> HttpClient:
         asked = self._settings.configuration.client_connection
         limits = HttpLimits(requests_per_s=asked.qps, burst=asked.burst, in_flight_max=self._settings.in_flight_max)
         client = HttpClient(
-            self._settings.connection, self._clock, self._entropy.fork(stream), limits=limits, component=component
+            self._settings.connection,
+            self._clock,
+            self._entropy.fork(stream),
+            limits=limits,
+            component=component,
+            may_write=may_write,
         )
         self._requests.add(client.asked)
         return await stack.enter_async_context(client)
@@ -172,7 +181,7 @@ class SchedulerProcess:
 
         return LeaderElector(client, election, clock=self._clock, entropy=entropy, tell=tell)
 
-    def _scheduler(self, client: Client, events: Client) -> Scheduler:
+    def _scheduler(self, client: Client, events: Client, extenders: HttpTransport) -> Scheduler:
         return Scheduler(
             client,
             self._settings.configuration,
@@ -182,6 +191,7 @@ class SchedulerProcess:
             limits=self._settings.limits,
             metrics=self._metrics,
             instance=socket.gethostname(),
+            transport=extenders,
             events_client=events,
         )
 

@@ -3,7 +3,8 @@
 Comes in   the system's clocks, or the virtual loop's jumps
 Goes out   `Clock`, handed to everything that measures, waits or stamps; timestamps as Kubernetes writes them
 
- 1. `now_s` never goes back and has no meaning but in differences; `wall_s` is seconds since 1970, UTC.
+ 1. `now_s` never goes back and has no meaning but in differences; `wall_s` is seconds since 1970, UTC. `now_s` counts
+    the time that a process is stopped and, on Linux, the time that the machine is suspended: a lease ends meanwhile.
  2. A virtual clock moves only when its loop moves it, and both of its readings move together.
  3. What `format_rfc3339_micro` writes, `parse_rfc3339` reads back to the same microsecond until the year 2242,
     when the seconds reach 2^33 and a float's steps become longer than a microsecond.
@@ -16,7 +17,7 @@ import math
 import re
 import time
 from datetime import datetime, timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Protocol
 
 VIRTUAL_WALL_S = 1_767_225_600.0  # 2026-01-01T00:00:00Z: where virtual time begins unless told otherwise
@@ -49,7 +50,10 @@ class Clock(Protocol):
 class SystemClock:
     """The machine's own time, for production. Its readings are the system's functions: each pod asks for dozens."""
 
-    now_s = staticmethod(time.monotonic)
+    now_s = staticmethod(
+        # Unlike CLOCK_MONOTONIC, CLOCK_BOOTTIME goes on while the machine is suspended.
+        partial(time.clock_gettime, time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic
+    )
     wall_s = staticmethod(time.time)
 
     async def wait(self, delay_s: float) -> None:

@@ -296,6 +296,19 @@ def test_the_pod_is_looked_up_before_its_room_is_given_away(outcome: Outcome, lo
     write_diary(story, Fault("bind", outcome), broken)
 
 
+def test_a_binding_that_was_not_sent_is_forgotten_without_a_lookup() -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1", cpu=1), pod("web", cpu=1))
+        await world.settle(0.5)
+        assert is_nothing_left(world)
+        assert [reason for _, reason, _ in await world.events()] == ["FailedScheduling"]
+        await world.settle(5)
+        assert await world.node_of("web") == "n1"
+
+    no_lookup = Fault("get", Outcome.REQUEST_LOST, kind=POD, times=None)
+    write_diary(story, Fault("bind", Outcome.NOT_LEADING), no_lookup)
+
+
 def test_as_long_as_nobody_can_say_the_assumption_stands_and_not_for_ever() -> None:
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=1), pod("web", cpu=1))

@@ -7,14 +7,16 @@ Inputs: calls of the client interface. Outputs: objects as the bytes that the se
 2. A list without a limit is read in pages of `PAGE_SIZE`. If the pages expire meanwhile (410), everything is read again
    in one request, as in client-go.
 3. A watch asks for a timeout of five to ten minutes, at random, so that a thousand watches do not end together.
-4. A name in a path is never empty, because that would be the path of the collection, and it is always one segment.
+4. `may_write` is checked immediately before each write is sent; if it returns false, the write is a `NotLeadingError`.
+   Reads are always allowed: a process that stands by keeps its caches up to date.
+5. A name in a path is never empty, because that would be the path of the collection, and it is always one segment.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -121,7 +123,9 @@ class HttpClient:
         limits: HttpLimits | None = None,
         component: str = "",
         environment: Mapping[str, str] | None = None,
+        may_write: Callable[[], bool] | None = None,
     ) -> None:
+        """`may_write` is `LeaderElector.is_leading` of a process that writes only while it leads."""
         limits = limits if limits is not None else HttpLimits()
         bucket = None
         if limits.requests_per_s > 0:
@@ -134,6 +138,7 @@ class HttpClient:
             request_s_max=limits.request_s_max,
             component=component,
             environment=os.environ if environment is None else environment,
+            may_write=may_write,
         )
         self._requests = HttpRequests(connection, self._transport, clock, bucket)
 
