@@ -36,6 +36,8 @@ class Spoil(Enum):
     """429, in a second."""
     FAILURE = auto()
     """500, and not carried out."""
+    PAGE = auto()
+    """200 with an HTML page, and not carried out."""
 
 
 class FaultProxy:
@@ -98,6 +100,8 @@ class FaultProxy:
                 return web.Response(status=429, headers={"Retry-After": "1"}, text="later")
             case Spoil.FAILURE:
                 return web.Response(status=500, text="broken")
+            case Spoil.PAGE:
+                return web.Response(text="<html>Please log in.</html>", content_type="text/html")
             case Spoil.RESET_BEFORE:
                 return _reset(request)
         try:

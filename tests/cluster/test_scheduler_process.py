@@ -20,7 +20,7 @@ from mooring.kit.tasks import TaskGroup
 from tests.cluster.fault_proxy import FaultProxy, Spoil
 from tests.cluster.processes import PATIENT_ELECTION, TOKEN, ApiServer, SchedulerProcess, api_server, scheduler_process
 
-SPOILS = (Spoil.RESET, Spoil.RESET_BEFORE, Spoil.TOO_MANY, Spoil.FAILURE)
+SPOILS = (Spoil.RESET, Spoil.RESET_BEFORE, Spoil.TOO_MANY, Spoil.FAILURE, Spoil.PAGE)
 SLOW_S = 0.2
 SHORT_ELECTION = (
     "--leader-elect-lease-duration=6s",

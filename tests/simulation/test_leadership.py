@@ -106,7 +106,7 @@ async def _play(outcome: Play, clock: VirtualClock, entropy: Entropy, is_checked
     store = WitnessedStore(witness)
     user = RawClient(store, clock, entropy.fork("user"))
     for number in range(NODES):
-        await user.create(NODE, "", plain(node(f"n{number}", cpu=str(CPU_OF_NODE), pods="110")))
+        await user.create(NODE, "", plain(node(f"n{number}", cpu=str(CPU_OF_NODE), others={"pods": "110"})))
 
     async def live(name: str, chance: Entropy, stalling: StallingClock) -> None:
         for life in range(1_000):

@@ -25,7 +25,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from mooring.api.kinds import POD, SERVICE_ACCOUNT, Kind
-from mooring.client.errors import BadRequestError, ExpiredError, ServerError
+from mooring.client.errors import BadRequestError, ExpiredError
 from mooring.client.http.connection import Connection
 from mooring.client.http.lists import listing_of
 from mooring.client.http.requests import Asked, HttpRequests, Repeat
@@ -165,9 +165,10 @@ class HttpClient:
 
     async def get(self, kind: Kind, namespace: str, name: str) -> bytes:
         target = object_path(kind, namespace, name)
-        return _object(
-            await self._requests.ask("GET", target, about=f"{kind.resource} {name}", repeat=Repeat.AFTER_LOSS)
+        answer = await self._requests.ask(
+            "GET", target, about=f"{kind.resource} {name}", answers=(kind.kind,), repeat=Repeat.AFTER_LOSS
         )
+        return _object(answer)
 
     async def list(
         self,
@@ -200,7 +201,9 @@ class HttpClient:
 
     async def _page(self, kind: Kind, selection: Selection, parameters: Mapping[str, str | int]) -> Listing:
         target = with_query(collection_path(kind, selection.namespace), selection, parameters)
-        answer = await self._requests.ask("GET", target, about=kind.resource, repeat=Repeat.AFTER_LOSS)
+        answer = await self._requests.ask(
+            "GET", target, about=kind.resource, answers=(f"{kind.kind}List",), repeat=Repeat.AFTER_LOSS
+        )
         return listing_of(kind, answer)
 
     def watch(self, kind: Kind, selection: Selection = EVERYTHING, *, since: str, bookmarks: bool = True) -> HttpWatch:
@@ -229,12 +232,16 @@ class HttpClient:
 
     async def create(self, kind: Kind, namespace: str, body: JsonObject, *, is_answer_wanted: bool = True) -> bytes:
         target = creation_path(kind, namespace)
-        answer = await self._requests.ask("POST", target, _encode(body), about=kind.resource)
+        answer = await self._requests.ask("POST", target, _encode(body), about=kind.resource, answers=(kind.kind,))
         return _object(answer) if is_answer_wanted else b""
 
     async def update(self, kind: Kind, namespace: str, name: str, body: JsonObject, *, subresource: str = "") -> bytes:
         target = object_path(kind, namespace, name, subresource)
-        return _object(await self._requests.ask("PUT", target, _encode(body), about=f"{kind.resource} {name}"))
+        answers = _kinds_of(kind, subresource)
+        answer = await self._requests.ask(
+            "PUT", target, _encode(body), about=f"{kind.resource} {name}", answers=answers
+        )
+        return _object(answer)
 
     async def patch(
         self, kind: Kind, namespace: str, name: str, patch: object, *, form: PatchForm, subresource: str = ""
@@ -244,14 +251,19 @@ class HttpClient:
             # As controllers do: conflicts with other field managers are overwritten.
             target = f"{target}?fieldManager={FIELD_MANAGER}&force=true"
         answer = await self._requests.ask(
-            "PATCH", target, _encode(patch), about=f"{kind.resource} {name}", content_type=form.value
+            "PATCH",
+            target,
+            _encode(patch),
+            about=f"{kind.resource} {name}",
+            answers=_kinds_of(kind, subresource),
+            content_type=form.value,
         )
         return _object(answer)
 
     async def delete(self, kind: Kind, namespace: str, name: str, deletion: Deletion | None = None) -> None:
         body = _encode(_delete_options(deletion if deletion is not None else Deletion()))
         target = object_path(kind, namespace, name)
-        await self._requests.ask("DELETE", target, body, about=f"{kind.resource} {name}")
+        await self._requests.ask("DELETE", target, body, about=f"{kind.resource} {name}", answers=("Status", kind.kind))
 
     async def bind(self, namespace: str, name: str, uid: str, node_name: str) -> None:
         metadata = {"name": name, "namespace": namespace}
@@ -268,20 +280,26 @@ class HttpClient:
             binding_path(namespace, name),
             _encode(binding),
             about=f"pods {name}",
+            answers=("Status", "Binding"),
             repeat=Repeat.NEVER_AFTER_FAILURE,
         )
 
     async def request_token(self, namespace: str, name: str, request: JsonObject) -> bytes:
         target = object_path(SERVICE_ACCOUNT, namespace, name, "token")
-        return _object(await self._requests.ask("POST", target, _encode(request), about=f"serviceaccounts {name}"))
+        answer = await self._requests.ask(
+            "POST", target, _encode(request), about=f"serviceaccounts {name}", answers=("TokenRequest",)
+        )
+        return _object(answer)
 
 
 def _object(answer: bytes) -> bytes:
-    """The body of an answer, which must look like an object: a proxy may answer with an HTML page."""
-    if not answer.startswith(b"{"):
-        raise ServerError(f"the server answered with something else than an object: {answer[:80]!r}")
+    """An object without the whitespace around it."""
     # Go's JSON encoder ends its output with a line break.
     return answer.rstrip(b"\n")
+
+
+def _kinds_of(kind: Kind, subresource: str) -> tuple[str, ...]:
+    return ("Scale",) if subresource == "scale" else (kind.kind,)
 
 
 def _delete_options(deletion: Deletion) -> dict[str, Any]:
