@@ -33,7 +33,7 @@ from mooring.scheduler.debug_pages import cache_page, pod_page, queue_page
 from mooring.scheduler.reporting.pod_resources import pod_resources_text
 from mooring.scheduler.scheduler import Scheduler
 from mooring.serving.answers import Answer, Question, as_json, text
-from mooring.serving.health import Check, health_pages
+from mooring.serving.health import Check, health_pages, ping
 from mooring.serving.pages import configuration_page, flags_page, status_page
 from mooring.serving.profiling import Profiler
 from mooring.serving.server import Page
@@ -96,15 +96,19 @@ def scheduler_pages(insight: Insight) -> dict[str, Page]:
 
 
 def _checks(insight: Insight) -> dict[str, dict[str, Check]]:
-    healthy: dict[str, Check] = {}
+    def loop() -> str:
+        return "" if insight.is_stopping() else insight.scheduler.loop.problem()
+
+    alive: dict[str, Check] = {"ping": ping, "scheduling-loop": loop}
+    healthy = dict(alive)
     if insight.elector is not None:
         healthy["leaderElection"] = insight.elector.ailment
     ready: dict[str, Check] = {
-        **healthy,
+        **({"leaderElection": insight.elector.ailment} if insight.elector is not None else {}),
         "shutdown": lambda: "process is shutting down" if insight.is_stopping() else "",
         "sched-handler-sync": lambda: "" if insight.scheduler.has_synced else "handlers are not fully synchronized",
     }
-    return {"healthz": healthy, "livez": {}, "readyz": ready}
+    return {"healthz": healthy, "livez": alive, "readyz": ready}
 
 
 def _add_gauges(insight: Insight) -> None:
