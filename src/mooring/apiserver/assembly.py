@@ -37,6 +37,7 @@ from mooring.apiserver.call import Call
 from mooring.apiserver.custom.establishing import Establisher
 from mooring.apiserver.custom.kinds import CustomKinds
 from mooring.apiserver.desk import Desk
+from mooring.apiserver.event_expiry import EventExpiry
 from mooring.apiserver.followers import follow
 from mooring.apiserver.kinds.service.allocation import ServiceAllocator
 from mooring.apiserver.kubelets.logs import KubeletLogs
@@ -69,6 +70,8 @@ class Settings:
     """How kubelets elsewhere are asked for logs, and with which certificate."""
     disabled_admission_plugins: frozenset[str] = frozenset()
     """As kube-apiserver's `--disable-admission-plugins`."""
+    event_ttl_s: float = 0.0
+    """As kube-apiserver's `--event-ttl`; 0: events are never deleted."""
 
 
 @asynccontextmanager
@@ -127,6 +130,9 @@ async def open_desk(store: Store, clock: Clock, entropy: Entropy, settings: Sett
         await follow(store, (kinds.CUSTOM_RESOURCE_DEFINITION,), CustomKinds(resources), group)
         await follow(store, (kinds.CUSTOM_RESOURCE_DEFINITION,), establisher, group)
         group.start_background(establisher.run(), name="establish custom kinds")
+        if settings.event_ttl_s:
+            expiry = EventExpiry(store, clock, settings.event_ttl_s)
+            group.start_background(expiry.run(), name="delete expired events")
         yield desk
 
 
