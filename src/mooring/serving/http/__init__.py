@@ -10,6 +10,7 @@ Goes out   a listener that answers inside of an `async with`
     response     an answer that is whole, and the head of any answer
     stream       an answer that goes on
     connection   one client: its requests, one after the other
+    acceptor     new connections: the TLS handshake, and its limits
     listener     all of them: listening, patience, ending in order
 
 Nothing here knows Kubernetes. See docs/adr/0017-our-own-http-server.md.

@@ -12,6 +12,10 @@ from dataclasses import dataclass
 class HttpLimits:
     """What a connection may do."""
 
+    handshake_s_max: float = 10.0
+    """For the TLS handshake. Beyond it the connection is closed."""
+    handshakes_max: int = 1_000
+    """Connections that have not completed the handshake. Beyond it the oldest of them is closed."""
     target_bytes_max: int = 16 * 1024
     """What is asked for, with its query. Answer beyond it: 431, and the connection is closed."""
     field_bytes_max: int = 64 * 1024

@@ -6,7 +6,8 @@ Goes out   a server that listens inside of an `async with`
  1. A port that is taken is an error in one line, not a traceback. Everywhere (`0.0.0.0`, `::` or nothing) means the
     addresses of both versions, as in Go, whichever of the words was used.
  2. One alarm for all connections: who has been idle for too long is found by looking, every `look_s`.
- 3. At the end nobody is let in any more, and idle connections are closed. Requests in progress have `stop_s_max`; what
+ 3. A connection over TLS begins with its handshake (`acceptor`), which has limits of its own.
+ 4. At the end nobody is let in any more, and idle connections are closed. Requests in progress have `stop_s_max`; what
     is left then is cut off.
 """
 
@@ -16,13 +17,14 @@ import asyncio
 import logging
 import socket
 import ssl
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from math import ceil
 from types import TracebackType
 from typing import Any, Self
 
 from mooring.kit.clock import Clock
 from mooring.kit.tasks import TaskGroup
+from mooring.serving.http.acceptor import Acceptor
 from mooring.serving.http.connection import Connection
 from mooring.serving.http.limits import HttpLimits
 from mooring.serving.http.reader import Refusal
@@ -85,48 +87,58 @@ class Listener:
         self.port = 0
         self._host = host
         self._asked_port = port
-        self._tls = tls
         self._shares_address = shares_address
         self._shares_port = shares_port
         self.connections: dict[Connection, None] = {}
         """Those that are open, in the order in which they came."""
+        self.acceptor = Acceptor(self, tls)
         self._group = TaskGroup("http")
-        self._server: asyncio.Server | None = None
+        self._sockets: list[socket.socket] = []
+        self._accepting: list[asyncio.Task[None]] = []
         self._alarm: asyncio.TimerHandle | None = None
 
     # ------------------------------------------------------------------------------------------------ listening
 
     async def __aenter__(self) -> Self:
         try:
-            self._server = await self._listen()
+            self._sockets = await self._listen()
         except OSError as error:
             why = (error.strerror or str(error)).lower()
             raise PortTakenError(f"cannot listen on {self._host}:{self._asked_port}: {why}") from None
-        self.port = self._server.sockets[0].getsockname()[1]
+        self.port = self._sockets[0].getsockname()[1]
         await self._group.__aenter__()
+        for listening in self._sockets:
+            self._accepting.append(
+                self._group.start_background(self.acceptor.accept_all(listening), name=f"accept on {self.port}")
+            )
         return self
 
-    async def _listen(self) -> asyncio.Server:
-        loop = asyncio.get_running_loop()
+    async def _listen(self) -> list[socket.socket]:
         if self._host in EVERYWHERE:
-            everywhere = _socket_everywhere(self._asked_port, shares_port=bool(self._shares_port))
-            return await loop.create_server(lambda: Connection(self), sock=everywhere, ssl=self._tls, backlog=BACKLOG)
-        return await loop.create_server(
-            lambda: Connection(self),
-            self._host,
-            self._asked_port,
-            ssl=self._tls,
-            backlog=BACKLOG,
-            reuse_address=self._shares_address,
-            reuse_port=self._shares_port,
-        )
+            sockets = [_socket_everywhere(self._asked_port, shares_port=bool(self._shares_port))]
+        else:
+            found = await asyncio.get_running_loop().getaddrinfo(
+                self._host, self._asked_port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            )
+            addresses = dict.fromkeys((family, address) for family, _, _, _, address in found)
+            sockets = _sockets_on(
+                addresses, shares_address=self._shares_address is not False, shares_port=bool(self._shares_port)
+            )
+        for listening in sockets:
+            listening.setblocking(False)
+            listening.listen(BACKLOG)
+        return sockets
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.is_stopping = True
-        if self._server is not None:
-            self._server.close()
+        for accepting in self._accepting:
+            accepting.cancel()
+        await self.clock.wait(0)  # the loop lets go of the sockets
+        for listening in self._sockets:
+            listening.close()
+        self.acceptor.close()
         if self._alarm is not None:
             self._alarm.cancel()
         for connection in list(self.connections):
@@ -167,6 +179,28 @@ class Listener:
     def _looks(self, seconds: float) -> int:
         """At least so long: the first look may come at once."""
         return ceil(seconds / self.limits.look_s) + 1
+
+
+def _sockets_on(
+    addresses: Iterable[tuple[int, Any]], *, shares_address: bool, shares_port: bool
+) -> list[socket.socket]:
+    """A bound socket for each address of a host. Raises `OSError`."""
+    bound: list[socket.socket] = []
+    try:
+        for family, address in addresses:
+            bound.append(socket.socket(family, socket.SOCK_STREAM))
+            if shares_address:
+                bound[-1].setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if shares_port:
+                bound[-1].setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            if family == socket.AF_INET6:
+                bound[-1].setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            bound[-1].bind(address)
+    except BaseException:
+        for each in bound:
+            each.close()
+        raise
+    return bound
 
 
 def _socket_everywhere(port: int, *, shares_port: bool) -> socket.socket:
