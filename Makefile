@@ -1,14 +1,14 @@
-# Mooring's few commands. `make help` lists them.
+# `make help` lists the commands.
 #
-# Installing is tied to stamp files inside .venv: a stamp is older than the list of versions it was made from,
-# or it is not; so the second `make up` installs nothing, and a changed pin installs again.
+# Stamp files in .venv record what is installed: `make` installs again only if a list of versions is newer than its
+# stamp.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
-# Asked for only when .venv is made. `make PYTHON=python3.12 ...` names one.
+# Evaluated only when .venv is created. `make PYTHON=python3.12 ...` overrides it.
 PYTHON ?= $(shell tools/quick_python.sh)
 VENV := .venv
 BIN := $(VENV)/bin
@@ -19,7 +19,7 @@ STAMP_VENV := $(VENV)/.stamp-venv
 STAMP_RUN := $(VENV)/.stamp-run
 STAMP_DEV := $(VENV)/.stamp-dev
 
-# Only trees that hold Python: mypy refuses a folder without any.
+# Only trees that contain Python files: mypy fails on a folder without any.
 TREES := $(foreach tree,src tests examples tools bench,$(if $(shell find $(tree) -name '*.py' -print -quit 2>/dev/null),$(tree)))
 
 .PHONY: help up test lint types layers tests wheel fuzz bench map clean
@@ -27,10 +27,10 @@ TREES := $(foreach tree,src tests examples tools bench,$(if $(shell find $(tree)
 help:  ## show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
-up: $(STAMP_RUN)  ## set up, and bring up a cluster with a Deployment on simulated nodes
+up: $(STAMP_RUN)  ## set up, and start a cluster with a Deployment on hollow nodes
 	@$(BIN)/mooring up --ephemeral --nodes 9 --kubeconfig $(VENV)/kubeconfig -f $(DEMO)
 
-test: lint types layers tests  ## everything that must hold before a commit
+test: lint types layers tests  ## everything that must pass before a commit
 
 lint: $(STAMP_DEV)  ## ruff: rules and formatting
 	@$(BIN)/ruff check .
@@ -39,7 +39,7 @@ lint: $(STAMP_DEV)  ## ruff: rules and formatting
 types: $(STAMP_DEV)  ## mypy, strict
 	@$(BIN)/mypy $(TREES)
 
-layers: $(STAMP_DEV)  ## import-linter: knowledge flows one way
+layers: $(STAMP_DEV)  ## import-linter: the direction of imports
 	@$(BIN)/lint-imports --no-logo
 
 tests: $(STAMP_DEV)  ## pytest, on two cores
@@ -49,7 +49,7 @@ tests: $(STAMP_DEV)  ## pytest, on two cores
 wheel: $(STAMP_DEV)  ## build the wheel, and use it outside the tree on Python 3.11, 3.12 and 3.13
 	@tools/check_wheel.sh
 
-fuzz: $(STAMP_DEV)  ## a hundred thousand bad requests to the API server; SEED=N to have a run again, COUNT=N for fewer
+fuzz: $(STAMP_DEV)  ## a hundred thousand bad requests to the API server; SEED=N repeats a run, COUNT=N sends fewer
 	@$(BIN)/python -m tests.apiserver.http.fuzzer $(or $(COUNT),100000) $(SEED)
 
 bench: $(STAMP_DEV)  ## measure
@@ -59,7 +59,7 @@ bench: $(STAMP_DEV)  ## measure
 map:  ## print what each module does
 	@$(firstword $(wildcard $(BIN)/python) python3) tools/map.py
 
-clean:  ## remove what the other commands made
+clean:  ## remove everything that the other commands created
 	@rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -74,18 +74,18 @@ $(STAMP_VENV):
 	test -x $(BIN)/python || "$$python" -m venv $(VENV)
 	@touch $@
 
-# setuptools first: from Python 3.12 a fresh venv has none, and the build below runs without isolation so that
-# it uses this pin and asks no index.
+# setuptools first: a new venv has none since Python 3.12, and the build below runs without isolation, so that it uses
+# this pin and needs no index.
 $(STAMP_RUN): $(STAMP_VENV) requirements.txt requirements-dev.txt pyproject.toml
 	@echo "installing into $(VENV) ..."
 	@$(PIP) install --constraint requirements-dev.txt setuptools
 	@$(PIP) install --no-deps --requirement requirements.txt
 	@$(PIP) install --no-deps --no-build-isolation --editable .
-	@$(BIN)/python -m compileall -q -j 0 src  # the first start is as quick as the others, also where Python may write nothing
+	@$(BIN)/python -m compileall -q -j 0 src  # so that the first start is fast, even if Python cannot write .pyc files
 	@touch $@
 
 $(STAMP_DEV): $(STAMP_RUN)
-	@echo "installing the tools that check ..."
+	@echo "installing the development tools ..."
 	@$(PIP) install --no-deps --requirement requirements-dev.txt
 	@$(PIP) check
 	@touch $@

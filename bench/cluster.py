@@ -37,7 +37,7 @@ from time import perf_counter, time
 import click
 import msgspec
 
-from bench.desk_client import Answer, Connection, ask_all, connect, request
+from bench.client import Answer, Connection, ask_all, connect, request
 from bench.figure import Figure
 from bench.machine import cpu_s_of, family_of, resident_bytes_of
 

@@ -26,7 +26,7 @@ from time import perf_counter
 import click
 import msgspec
 
-from bench.desk_client import Connection, connect, request
+from bench.client import Connection, connect, request
 from bench.figure import Figure
 from bench.machine import cpu_s_of, free_port, resident_bytes_of
 

@@ -29,7 +29,7 @@ import uvloop
 from bench.remote_cluster import Cluster
 from mooring.api.kinds import all_kinds
 from mooring.kit.clock import SystemClock
-from mooring.serving.self_signed import self_signed
+from mooring.serving.tls import self_signed
 
 HEADERS = (
     b"Audit-Id: 0b5a2f6e-7c1d-4c5e-9d43-2f6f2b1c9a10\r\nCache-Control: no-cache, private\r\n"

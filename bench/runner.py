@@ -103,7 +103,7 @@ class _Times(NamedTuple):
 
 
 class _Bench:
-    """An engine, and the streams that feed it."""
+    """An engine, and the streams that broadcast it."""
 
     def __init__(self, scenario: Scenario, seconds_max: float, profile: Profile | None) -> None:
         self._scenario = scenario

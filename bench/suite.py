@@ -35,7 +35,7 @@ TRIES = 3
 PLACED_PER_NODE = 2
 QUICK_WAITING = 30
 PROGRAMS = {
-    "The API server over HTTPS, on a file": "bench.desk",
+    "The API server over HTTPS, on a file": "bench.apiserver",
     "A whole cluster: `mooring up --nodes 5000`, on a file": "bench.cluster",
     "The scheduler over HTTPS": "bench.remote",
 }

@@ -1,8 +1,7 @@
 #!/bin/sh
-# Have an etcd for the tests of the store on etcd: the one that is there, or the one that the system's packages have.
+# ensure_etcd.sh: find etcd for the tests of the etcd store, or install it with apt-get if the user is root.
 #
-# Says in one line what it found or did, and never fails: without an etcd those tests are deselected, which the run of
-# the tests says as well. It asks for nothing but `apt-get`, and only as root: whoever is not decides for themselves.
+# Prints one line with the result, and never fails: without etcd those tests are deselected, and the test run reports it.
 set -u
 
 seconds_max=180
@@ -11,11 +10,11 @@ say() { echo "etcd: $*"; }
 
 found() {
     path=$(command -v etcd) || return 1
-    say "$path, $(etcd --version 2>/dev/null | head -n 1), is there$1"
+    say "$path, $(etcd --version 2>/dev/null | head -n 1), found$1"
 }
 
 install() {
-    # Debian calls it etcd-server from 2023 on, and etcd before.
+    # Debian has called the package etcd-server since 2023, and etcd before.
     for package in etcd-server etcd; do
         DEBIAN_FRONTEND=noninteractive timeout "$seconds_max" \
             apt-get install -y -qq --no-install-recommends "$package" >/dev/null 2>&1 && return 0
@@ -27,9 +26,9 @@ if found ""; then
     exit 0
 fi
 if ! command -v apt-get >/dev/null; then
-    say "not installed, and there is no apt-get to install it: its tests will be deselected"
+    say "not installed, and apt-get not found: its tests will be deselected"
 elif [ "$(id -u)" -ne 0 ]; then
-    say "not installed, and we are not root: its tests will be deselected; 'apt-get install etcd-server' installs it"
+    say "not installed, and the user is not root: its tests will be deselected; 'apt-get install etcd-server' installs it"
 else
     say "not installed: trying apt-get install etcd-server ..."
     install || { timeout "$seconds_max" apt-get update -qq >/dev/null 2>&1 && install; } || true

@@ -1,20 +1,19 @@
 #!/bin/sh
-# quick_python.sh [PYTHON...]: print the Python to set up with: `python3`, or another one of this machine that is clearly quicker.
+# quick_python.sh [PYTHON...]: print the path of the Python for .venv: `python3`, or a clearly faster one of this machine.
 #
-# Mooring's speed is its interpreter's. A Python that was built without profile-guided optimisation, as pyenv builds
-# one when it is not told otherwise, takes up to half as long again as the one of the distribution; no flag of a build
-# tells them apart for certain, so the candidates run a short loop in turns and the best of each counts. `python3`
-# stays unless another is quicker by more than noise; what was taken instead, and how to keep `python3`, is said.
+# A Python without profile-guided optimization, the default of pyenv, takes up to 1.5 times as long. No build flag
+# identifies it reliably, so the candidates run a short loop in turns, and the best time of each counts. `python3` is
+# chosen unless another one is faster by more than `clearly_percent`; a message on standard error then names it and how
+# to keep `python3`.
 #
-# A candidate is a Python of at least 3.11 with what setting up and running need. If there is none, `python3` is
-# printed, and whoever uses it says what is wrong with it. Arguments, if any, are the candidates instead of those of the
-# machine; the first one then is the usual one.
+# A candidate is Python 3.11 or newer with venv, ensurepip, sqlite3 and ssl. If there is none, `python3` is printed, and
+# the caller reports the error. Arguments replace the candidates of the machine; the first argument replaces `python3`.
 set -u
 
 rounds=5
 clearly_percent=15
 
-# Prints its path and version; fails for a Python that is too old or lacks a part.
+# Prints path and version; fails for a Python that is too old or lacks a module.
 fit='
 import os, sys
 assert sys.version_info >= (3, 11)
@@ -22,7 +21,7 @@ import ensurepip, sqlite3, ssl, venv
 print(os.path.realpath(sys.executable), sys.version.split()[0])
 '
 
-# What an interpreter does all day: calls, attributes, dicts, strings. Prints microseconds.
+# Typical work of the scheduler: calls, attributes, dicts, strings. Prints microseconds.
 loop='
 import time
 class Pod:

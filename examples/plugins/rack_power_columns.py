@@ -14,8 +14,7 @@ import numpy as np
 from mooring.scheduler.cache.arrays import Int64s, Rows, grown
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.framework.normalize import scaled_to_best
-from mooring.scheduler.framework.plugin import SKIP, Filter, Proceed, Scope, Score, Skip
+from mooring.scheduler.framework.plugin import SKIP, Filter, Proceed, Scope, Score, Skip, scaled_to_best
 from mooring.scheduler.framework.status import Code, Reason
 
 DRAWS = "power.example.com/watts"

@@ -1,18 +1,18 @@
-"""Mooring: the Kubernetes scheduling system, in Python.
+"""Mooring: the Kubernetes scheduling system in Python.
 
-The package is a house through which a pod walks. From the ground up:
+Packages, from the bottom up. Imports point upwards in this list only; import-linter enforces it.
 
-  kit         time, chance, tasks, heaps: what every floor stands on
-  api         rules about Kubernetes objects, and typed views of them
-  store       the numbered history of the cluster's objects
-  client      the one way to an API server, in the process or over the network
+  kit         clock, event loop, entropy, tasks
+  api         kinds, schemas, decoding, typed views, quantities, selectors
+  store       a numbered history of keys and values: in memory, on SQLite, on etcd
+  client      the client interface; HTTP, reflectors and informers, leader election
+  serving     the HTTP server and the secure port of a component
   apiserver, scheduler, controllers, kubelet
-              the parts of a control plane; none knows another, each knows `client`
-  cluster     the one place that builds and wires them
-  simulator   whole clusters on virtual time
-  cli, web    the doors to the street
+              the components; they do not import each other and use `client`
+  cluster     builds and wires the components
+  cli         the commands
 
-Knowledge flows one way, from the bottom of this list to the top; import-linter holds it.
+ARCHITECTURE.md follows a pod through them.
 """
 
 __version__ = "0.1.0"

@@ -19,7 +19,7 @@ NOW = "2026-01-01T00:00:00Z"
 
 
 def pod(spec: Document | None = None, container: Document | None = None, metadata: Document | None = None) -> Document:
-    """A pod with a container `c`, changed as told."""
+    """A pod with a container `c`, with the given changes."""
     raw: Document = {
         "metadata": {"name": "p", "namespace": "n", **(metadata or {})},
         "spec": {"containers": [{"name": "c", "image": "nginx:1", **(container or {})}], **(spec or {})},

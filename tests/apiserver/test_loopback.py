@@ -9,11 +9,11 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import CONFIG_MAP, POD
-from mooring.apiserver.desk import Desk
 from mooring.apiserver.loopback import LoopbackClient
+from mooring.apiserver.server import ApiServer
 from mooring.client.errors import BadRequestError, ForbiddenError, InvalidError, NotFoundError
 from mooring.client.interface import Client
-from tests.apiserver.desks import with_desk
+from tests.apiserver.servers import with_api_server
 from tests.client.contract import ClientContract
 from tests.client.contract_play import NS, Play, Scenario
 from tests.client.objects import at, config_map, pod, read
@@ -23,49 +23,49 @@ class TestTheContract(ClientContract):
     @pytest.fixture
     def play(self) -> Play:
         def play(scenario: Scenario) -> None:
-            async def on_desk(desk: Desk, client: LoopbackClient) -> None:
+            async def on_server(api_server: ApiServer, client: LoopbackClient) -> None:
                 await scenario(client)
 
-            with_desk(on_desk)
+            with_api_server(on_server)
 
         return play
 
 
-async def refused(client: Client, body: dict[str, object], error: type[Exception], words: str) -> None:
-    with pytest.raises(error, match=words):
+async def rejected(client: Client, body: dict[str, object], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
         await client.create(POD, NS, body)
 
 
-def test_what_is_inside_is_defaulted_admitted_and_stamped() -> None:
-    async def scenario(desk: Desk, client: LoopbackClient) -> None:
+def test_created_objects_are_defaulted_admitted_and_stamped() -> None:
+    async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
         made = read(await client.create(POD, NS, pod("web")))
         assert at(made, "spec.priority") == 0
         assert at(made, "spec.restartPolicy") == "Always"
         [entry] = cast("list[dict[str, str]]", at(made, "metadata.managedFields"))
         assert entry["manager"] == "tester"
 
-    with_desk(scenario)
+    with_api_server(scenario)
 
 
-def test_what_is_inside_is_validated() -> None:
-    async def scenario(desk: Desk, client: LoopbackClient) -> None:
+def test_created_objects_are_validated() -> None:
+    async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
         nameless: dict[str, object] = {**pod("web"), "spec": {"containers": []}}
-        await refused(client, nameless, InvalidError, "spec.containers: Required value")
+        await rejected(client, nameless, InvalidError, "spec.containers: Required value")
         strange: dict[str, object] = {**pod("web"), "spec": {"containers": "many"}}
-        await refused(client, strange, BadRequestError, "cannot unmarshal string")
+        await rejected(client, strange, BadRequestError, "cannot unmarshal string")
         unknown = pod("web")
         unknown["spec"] = {**cast("dict[str, object]", unknown["spec"]), "priorityClassName": "nobody"}
-        await refused(client, unknown, ForbiddenError, "no PriorityClass with name nobody was found")
+        await rejected(client, unknown, ForbiddenError, "no PriorityClass with name nobody was found")
 
-    with_desk(scenario)
+    with_api_server(scenario)
 
 
 def test_a_namespace_must_exist() -> None:
-    async def scenario(desk: Desk, client: LoopbackClient) -> None:
+    async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
         with pytest.raises(NotFoundError, match='namespaces "nowhere" not found'):
             await client.create(CONFIG_MAP, "nowhere", config_map("settings"))
 
-    with_desk(scenario)
+    with_api_server(scenario)
 
 
 def test_the_second_replica_is_as_the_first_would_be() -> None:
@@ -83,13 +83,13 @@ def test_the_second_replica_is_as_the_first_would_be() -> None:
 
     alone: list[Document] = []
 
-    async def each_alone(desk: Desk, client: LoopbackClient) -> None:
+    async def each_alone(api_server: ApiServer, client: LoopbackClient) -> None:
         alone.append(await create(client, "web", **(other if alone else {"ownerReferences": owners})))
 
-    with_desk(each_alone)
-    with_desk(each_alone)
+    with_api_server(each_alone)
+    with_api_server(each_alone)
 
-    async def together(desk: Desk, client: LoopbackClient) -> None:
+    async def together(api_server: ApiServer, client: LoopbackClient) -> None:
         await create(client, "first")
         await create(client, "second", ownerReferences=owners)
         third = await create(client, "web", ownerReferences=owners)
@@ -97,4 +97,4 @@ def test_the_second_replica_is_as_the_first_would_be() -> None:
         await client.delete(POD, NS, "web")
         assert json.dumps(await create(client, "web", **other)) == json.dumps(alone[1])
 
-    with_desk(together)
+    with_api_server(together)

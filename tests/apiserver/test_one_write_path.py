@@ -25,7 +25,8 @@ MODULES = sorted(
 
 REGULAR_EXPRESSIONS = {
     "admission/pod_security.py": "the version in a namespace label",
-    "http/warnings.py": "the text of a warning header",
+    "discovery.py": "the maturity in the name of an API version",
+    "http/reply.py": "the text of a warning header",
     "kinds/pod/defaults.py": "the tag of one image",
     "registry/reading.py": "field selectors and continue tokens, which are query parameters",
     "storage/selection.py": "the terms of a field selector, which is a query parameter",
@@ -43,8 +44,8 @@ REGULAR_EXPRESSIONS = {
     "wire/json_text.py": "escape sequences inside one JSON string",
 }
 PIECES_OF_JSON = {
-    "http/streams.py": "writes the frame of a watch event",
-    "http/forms.py": "writes the frame of a list",
+    "http/watches.py": "writes the frame of a watch event",
+    "http/rendering.py": "writes the frame of a list",
     "storage/stored_form.py": "inserts the resourceVersion into a stored object",
     "storage/watch.py": "writes a bookmark",
 }

@@ -18,11 +18,11 @@ from mooring.api.kinds import (
     SERVICE_ACCOUNT,
     Kind,
 )
-from mooring.apiserver.desk import Desk
 from mooring.apiserver.loopback import LoopbackClient
+from mooring.apiserver.server import ApiServer
 from mooring.client.errors import ClientError, ConflictError, ForbiddenError, InvalidError, NotFoundError
 from mooring.client.interface import PatchForm
-from tests.apiserver.desks import with_desk
+from tests.apiserver.servers import with_api_server
 from tests.client.objects import Body, at, node, pod, read, text_at
 
 NS = "default"
@@ -46,7 +46,7 @@ def workload(name: str, labels: dict[str, str], **metadata: object) -> Body:
     return {"metadata": {"name": name, "labels": labels, **metadata}, "spec": spec}
 
 
-async def told_status(client: LoopbackClient, kind: Kind, name: str, status: Body, revision: str = "") -> bytes:
+async def reported_status(client: LoopbackClient, kind: Kind, name: str, status: Body, revision: str = "") -> bytes:
     """Read, changed and written back, as controllers do it."""
     whole = read(await client.get(kind, NS, name))
     if revision:
@@ -94,7 +94,7 @@ def event(name: str, uid: str, note: str) -> Body:
     ],
 )
 def test_admission_sees_new_policies_at_once(kind: Kind, body: Body, expected: tuple[str, str]) -> None:
-    async def scenario(desk: Desk, client: LoopbackClient) -> None:
+    async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
         for _ in range(2):
             await client.create(POD, NS, replica())
         await client.create(kind, NS if kind.is_namespaced else "", body)
@@ -102,22 +102,22 @@ def test_admission_sees_new_policies_at_once(kind: Kind, body: Body, expected: t
             made = await client.create(POD, NS, replica())
             assert expected[1] in str(at(made, expected[0]))
 
-    with_desk(scenario)
+    with_api_server(scenario)
 
 
 @pytest.mark.parametrize("value", ["web-1-", ".web-.1.", "web-1a-", "-web-1a", "web 1a", "x" * 64])
 def test_an_invalid_label_is_rejected_after_a_valid_one(value: str) -> None:
-    async def scenario(desk: Desk, client: LoopbackClient) -> None:
+    async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
         for _ in range(3):
             await client.create(POD, NS, pod("", labels={"app": "web-1a"}, generateName="web-"))
         with pytest.raises(InvalidError, match=r"metadata\.labels"):
             await client.create(POD, NS, pod("", labels={"app": value}, generateName="web-"))
 
-    with_desk(scenario)
+    with_api_server(scenario)
 
 
 def test_quotas_are_charged_for_each_pod() -> None:
-    async def scenario(desk: Desk, client: LoopbackClient) -> None:
+    async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
         hard = {"pods": "2"}
         await client.create(RESOURCE_QUOTA, NS, {"metadata": {"name": "few"}, "spec": {"hard": hard}})
         counted: Body = {"status": {"hard": hard, "used": {"pods": "0"}}}
@@ -127,11 +127,11 @@ def test_quotas_are_charged_for_each_pod() -> None:
         with pytest.raises(ForbiddenError, match="exceeded quota: few"):
             await client.create(POD, NS, replica())
 
-    with_desk(scenario)
+    with_api_server(scenario)
 
 
 def test_a_terminating_namespace_accepts_no_pod() -> None:
-    async def scenario(desk: Desk, client: LoopbackClient) -> None:
+    async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
         await client.create(NAMESPACE, "", {"metadata": {"name": "short-lived", "finalizers": ["example.com/wait"]}})
         account: Body = {"metadata": {"name": "default"}}
         await client.create(SERVICE_ACCOUNT, "short-lived", account)
@@ -141,7 +141,7 @@ def test_a_terminating_namespace_accepts_no_pod() -> None:
         with pytest.raises(ForbiddenError, match="because it is being terminated"):
             await client.create(POD, "short-lived", replica())
 
-    with_desk(scenario)
+    with_api_server(scenario)
 
 
 @pytest.mark.parametrize(
@@ -152,18 +152,18 @@ def test_a_terminating_namespace_accepts_no_pod() -> None:
     ],
 )
 def test_preconditions_are_checked_for_each_patch(patch: Body, error: type[ClientError]) -> None:
-    async def scenario(desk: Desk, client: LoopbackClient) -> None:
+    async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
         names = [text_at(await client.create(POD, NS, replica()), "metadata.name") for _ in range(3)]
         for name in names[:2]:
             await patched(client, POD, NS, name, {"status": {"message": "well"}}, "status")
         with pytest.raises(error):
             await patched(client, POD, NS, names[2], {**patch, "status": {"message": "well"}}, "status")
 
-    with_desk(scenario)
+    with_api_server(scenario)
 
 
 def test_a_patch_may_name_the_state_that_it_is_for() -> None:
-    async def scenario(desk: Desk, client: LoopbackClient) -> None:
+    async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
         for number in (1, 2, 3):
             made = await client.create(NODE, "", node(f"node-{number}"))
             taints = {"taints": [{"key": "a", "effect": "NoSchedule"}]}
@@ -174,19 +174,19 @@ def test_a_patch_may_name_the_state_that_it_is_for() -> None:
             with pytest.raises(ConflictError):
                 await patched(client, NODE, "", f"node-{number}", {"metadata": metadata, "spec": {"taints": None}})
 
-    with_desk(scenario)
+    with_api_server(scenario)
 
 
 def test_a_pod_that_does_not_exist_cannot_be_patched() -> None:
-    async def scenario(desk: Desk, client: LoopbackClient) -> None:
+    async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
         with pytest.raises(NotFoundError):
             await patched(client, POD, NS, "missing", {"status": {}}, "status")
 
-    with_desk(scenario)
+    with_api_server(scenario)
 
 
 def test_a_pod_is_removed_with_its_last_finalizer() -> None:
-    async def scenario(desk: Desk, client: LoopbackClient) -> None:
+    async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
         for _ in range(3):
             body = replica()
             metadata = cast("dict[str, object]", body["metadata"])
@@ -197,7 +197,7 @@ def test_a_pod_is_removed_with_its_last_finalizer() -> None:
             with pytest.raises(NotFoundError):
                 await client.get(POD, NS, name)
 
-    with_desk(scenario)
+    with_api_server(scenario)
 
 
 @pytest.mark.parametrize(
@@ -208,14 +208,14 @@ def test_a_pod_is_removed_with_its_last_finalizer() -> None:
     ],
 )
 def test_labels_and_managers_are_not_mixed_up(changed: dict[str, str]) -> None:
-    async def scenario(desk: Desk, client: LoopbackClient) -> None:
+    async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
         for labels in ({"app": "web-1"}, changed):
             made = read(await client.create(POD, NS, pod("", labels=labels, generateName="web-")))
             assert at(made, "metadata.labels") == labels
             [entry] = cast("list[dict[str, str]]", at(made, "metadata.managedFields"))
             assert entry["manager"] == "tester"
 
-    with_desk(scenario)
+    with_api_server(scenario)
 
 
 @pytest.mark.parametrize(
@@ -226,52 +226,52 @@ def test_labels_and_managers_are_not_mixed_up(changed: dict[str, str]) -> None:
     ],
 )
 def test_an_invalid_status_is_rejected_after_valid_ones(changed: Body, error: type[ClientError]) -> None:
-    async def scenario(desk: Desk, client: LoopbackClient) -> None:
+    async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
         for number in (1, 2, 3):
             name = f"shop-{number}"
             await client.create(REPLICA_SET, NS, workload(name, {"app": name}))
-            await told_status(client, REPLICA_SET, name, {"replicas": 1})
+            await reported_status(client, REPLICA_SET, name, {"replicas": 1})
         whole = read(await client.get(REPLICA_SET, NS, "shop-3"))
         for _ in range(2):
             with pytest.raises(error):
                 await client.update(REPLICA_SET, NS, "shop-3", {**whole, **changed}, subresource="status")
 
-    with_desk(scenario)
+    with_api_server(scenario)
 
 
 def test_a_status_update_ignores_the_spec() -> None:
-    async def scenario(desk: Desk, client: LoopbackClient) -> None:
+    async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
         for number in (1, 2, 3):
             name = f"shop-{number}"
             await client.create(REPLICA_SET, NS, workload(name, {"app": name}))
             whole = read(await client.get(REPLICA_SET, NS, name))
             spec = cast("dict[str, object]", whole["spec"])
             sent = {**whole, "spec": {**spec, "replicas": 7}, "status": {"replicas": 1}}
-            told = await client.update(REPLICA_SET, NS, name, sent, subresource="status")
-            assert (at(told, "spec.replicas"), at(told, "status.replicas")) == (2, 1)
+            shown = await client.update(REPLICA_SET, NS, name, sent, subresource="status")
+            assert (at(shown, "spec.replicas"), at(shown, "status.replicas")) == (2, 1)
 
-    with_desk(scenario)
+    with_api_server(scenario)
 
 
 @pytest.mark.parametrize("first", ["tester", "somebody"])
 def test_an_object_may_have_the_name_of_its_manager(first: str) -> None:
-    async def scenario(desk: Desk, client: LoopbackClient) -> None:
+    async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
         for name in (first, "other", "third"):
             uid = text_at(await client.create(POD, NS, pod(name)), "metadata.uid")
             patched_pod = read(await patched(client, POD, NS, name, {"status": {"message": "well"}}, "status"))
-            told = read(await client.create(EVENT, NS, event(name, uid, "well")))
-            for made in (patched_pod, told):
+            shown = read(await client.create(EVENT, NS, event(name, uid, "well")))
+            for made in (patched_pod, shown):
                 entries = cast("list[dict[str, str]]", at(made, "metadata.managedFields"))
                 assert {entry["manager"] for entry in entries} == {"tester"}
 
-    with_desk(scenario)
+    with_api_server(scenario)
 
 
 def test_each_pod_gets_a_name_and_a_uid_of_its_own() -> None:
-    async def scenario(desk: Desk, client: LoopbackClient) -> None:
+    async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
         made = [read(await client.create(POD, NS, replica())) for _ in range(5)]
         assert len({text_at(each, "metadata.name") for each in made}) == 5
         assert len({text_at(each, "metadata.uid") for each in made}) == 5
         assert len({text_at(each, "metadata.resourceVersion") for each in made}) == 5
 
-    with_desk(scenario)
+    with_api_server(scenario)

@@ -1,4 +1,4 @@
-"""An ordinary kind: what may be written through which of its doors, and who counts the generation."""
+"""An ordinary kind: what may be written through which of its subresource_names, and who counts the generation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mooring.api.kinds import CONFIG_MAP, NODE, POD, Kind
 from mooring.apiserver.call import Call
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.validation.fields import FieldError, required
-from tests.apiserver.registry.pod_desk import NOW, call
+from tests.apiserver.registry.fixture import NOW, call
 
 ASKED = call(POD, "p")
 
@@ -34,10 +34,10 @@ def stored(kind: Kind, **parts: object) -> Document:
 def test_a_creator_does_not_set_the_status(kind: Kind, prepared: Document) -> None:
     obj = stored(kind, spec={}, status={"phase": "mine"})
     Strategy(kind).prepare_for_create(obj, ASKED)
-    told = {field: value for field, value in obj.items() if field != "metadata"}
+    shown = {field: value for field, value in obj.items() if field != "metadata"}
     if "generation" in obj["metadata"]:
-        told["generation"] = obj["metadata"]["generation"]
-    assert told == prepared
+        shown["generation"] = obj["metadata"]["generation"]
+    assert shown == prepared
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_a_creator_does_not_set_the_status(kind: Kind, prepared: Document) -> No
         pytest.param("status", {"spec": {"a": 1}, "status": {"phase": "new"}}, id="the status: its spec stays"),
     ],
 )
-def test_each_door_changes_its_own_part(through: str, changed: Document) -> None:
+def test_each_subresource_changes_its_own_part(through: str, changed: Document) -> None:
     main = Strategy(NODE)
     strategy = main.subresources[through] if through else main
     old = stored(NODE, spec={"a": 1}, status={"phase": "old"})
@@ -87,19 +87,19 @@ def test_the_first_change_of_an_object_that_was_never_counted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "doors", "ignored", "ignored_by_status"),
+    ("kind", "subresource_names", "ignored", "ignored_by_status"),
     [
         pytest.param(POD, {"status"}, (("status",),), (("spec",),), id="a kind with a status"),
         pytest.param(CONFIG_MAP, set(), (), None, id="a kind without"),
     ],
 )
-def test_what_a_write_ignores_nobody_manages_by_it(
-    kind: Kind, doors: set[str], ignored: object, ignored_by_status: object
+def test_ignored_fields_have_no_manager(
+    kind: Kind, subresource_names: set[str], ignored: object, ignored_by_status: object
 ) -> None:
     strategy = Strategy(kind)
-    assert set(strategy.subresources) == doors
+    assert set(strategy.subresources) == subresource_names
     assert tuple(strategy.ignored_fields) == ignored
-    if doors:
+    if subresource_names:
         assert tuple(strategy.subresources["status"].ignored_fields) == ignored_by_status
         assert strategy.subresources["status"].subresources == {}, "there is nothing below a status"
 
@@ -134,7 +134,7 @@ def test_metadata_is_validated_before_the_body() -> None:
 
 
 class Lenient(Strategy):
-    refuses_odd_finalizers = False
+    validates_finalizer_names = False
 
 
 @pytest.mark.parametrize(("strategy", "errors"), [(Strategy(NODE), 1), (Lenient(NODE), 0)], ids=["most", "a few"])

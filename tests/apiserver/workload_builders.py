@@ -1,4 +1,4 @@
-"""Workloads and the small kinds around them, in as few words as a test needs.
+"""Builders of workloads and related kinds.
 
 body("Deployment", spec__replicas=-1)     a sound object with changes; `__` walks down, `GONE` takes a field out
 defaulted(body(...))                      the same as the strategy sees it first

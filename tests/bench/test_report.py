@@ -127,7 +127,9 @@ def test_the_readme_quotes_a_range(runs: tuple[float, ...], quoted: str) -> None
 
 def test_figures_of_whole_processes_are_a_table() -> None:
     figures = (Figure("single gets", 5_000.0, "/s", at_least=3_000), Figure("idle", 30.0, "%", at_most=20.0))
-    report = msgspec.structs.replace(REPORT, sections=(Section("The API server", "python -m bench.desk", figures),))
+    report = msgspec.structs.replace(
+        REPORT, sections=(Section("The API server", "python -m bench.apiserver", figures),)
+    )
     text = results_text(report, "x.json")
     assert "| single gets | 5,000.00 /s | at least 3,000.0 | reached |" in text
     assert "| idle | 30.00 % | at most 20.0 | missed |" in text

@@ -9,12 +9,12 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import CONFIG_MAP, ENDPOINT_SLICE, ENDPOINTS, SERVICE, Kind
-from mooring.apiserver.desk import Desk
 from mooring.apiserver.loopback import LoopbackClient
+from mooring.apiserver.server import ApiServer
 from mooring.client.errors import NoAnswerError, NotFoundError
 from mooring.cluster.announcement import Advertised, advertised_address, announce, keep_announced
 from mooring.kit.tasks import TaskGroup
-from tests.apiserver.desks import with_desk
+from tests.apiserver.servers import with_api_server
 
 OURS = "-----BEGIN CERTIFICATE-----\nours\n-----END CERTIFICATE-----\n"
 THEIRS = "-----BEGIN CERTIFICATE-----\ntheirs\n-----END CERTIFICATE-----\n"
@@ -32,13 +32,13 @@ def endpoints_of(endpoint_slice: Document) -> tuple[list[str], list[int]]:
 
 
 def test_the_service_has_the_first_address_and_the_port_of_the_server() -> None:
-    async def play(desk: Desk, client: LoopbackClient) -> None:
+    async def play(api_server: ApiServer, client: LoopbackClient) -> None:
         await announce(client, SERVER)
         spec = msgspec.json.decode(await client.get(SERVICE, "default", "kubernetes"))["spec"]
         assert spec["clusterIP"] == "10.96.0.1"
         assert spec["ports"] == [{"name": "https", "protocol": "TCP", "port": 443, "targetPort": 6443}]
 
-    with_desk(play)
+    with_api_server(play)
 
 
 @pytest.mark.parametrize(
@@ -50,13 +50,13 @@ def test_the_service_has_the_first_address_and_the_port_of_the_server() -> None:
     ],
 )
 def test_who_signs_clients_is_told_once(announced: list[str], told: str) -> None:
-    async def play(desk: Desk, client: LoopbackClient) -> None:
+    async def play(api_server: ApiServer, client: LoopbackClient) -> None:
         for authority_pem in announced:
             await announce(client, replace(SERVER, authority_pem=authority_pem))
         found = await client.get(CONFIG_MAP, "kube-system", "extension-apiserver-authentication")
         assert msgspec.json.decode(found)["data"] == {"client-ca-file": told}
 
-    with_desk(play)
+    with_api_server(play)
 
 
 def test_a_write_that_fails_is_a_line_in_the_log(
@@ -65,11 +65,11 @@ def test_a_write_that_fails_is_a_line_in_the_log(
     async def fails(self: LoopbackClient, kind: Kind, namespace: str, body: object) -> bytes:
         raise NoAnswerError("the store is away")
 
-    async def play(desk: Desk, client: LoopbackClient) -> None:
+    async def play(api_server: ApiServer, client: LoopbackClient) -> None:
         monkeypatch.setattr(LoopbackClient, "create", fails)
         await announce(client, SERVER)
 
-    with_desk(play)
+    with_api_server(play)
     assert "the API server could not announce itself: the store is away" in caplog.text
 
 
@@ -77,7 +77,7 @@ def test_a_write_that_fails_is_a_line_in_the_log(
 
 
 def test_the_endpoints_are_the_server() -> None:
-    async def play(desk: Desk, client: LoopbackClient) -> None:
+    async def play(api_server: ApiServer, client: LoopbackClient) -> None:
         await announce(client, SERVER)
         endpoint_slice, endpoints = await read(client, ENDPOINT_SLICE), await read(client, ENDPOINTS)
         assert endpoint_slice["addressType"] == "IPv4"
@@ -89,53 +89,53 @@ def test_the_endpoints_are_the_server() -> None:
             {"addresses": [{"ip": "192.0.2.7"}], "ports": [{"name": "https", "port": 6443, "protocol": "TCP"}]}
         ]
 
-    with_desk(play)
+    with_api_server(play)
 
 
 def test_a_second_announcement_writes_nothing() -> None:
-    async def play(desk: Desk, client: LoopbackClient) -> None:
+    async def play(api_server: ApiServer, client: LoopbackClient) -> None:
         await announce(client, SERVER)
-        revision = await desk.store.revision()
+        revision = await api_server.store.revision()
         await announce(client, SERVER)
         await announce(client, SERVER, is_start=False)
-        assert await desk.store.revision() == revision
+        assert await api_server.store.revision() == revision
 
-    with_desk(play)
+    with_api_server(play)
 
 
 def test_a_server_that_moved_is_found_at_its_new_address_and_port() -> None:
-    async def play(desk: Desk, client: LoopbackClient) -> None:
+    async def play(api_server: ApiServer, client: LoopbackClient) -> None:
         await announce(client, SERVER)
         await announce(client, replace(SERVER, address="192.0.2.8", port=7443))
         assert endpoints_of(await read(client, ENDPOINT_SLICE)) == (["192.0.2.8"], [7443])
         assert (await read(client, ENDPOINTS))["subsets"][0]["addresses"] == [{"ip": "192.0.2.8"}]
         assert (await read(client, SERVICE))["spec"]["ports"][0]["targetPort"] == 7443
 
-    with_desk(play)
+    with_api_server(play)
 
 
 def test_servers_that_share_a_store_are_all_endpoints() -> None:
-    async def play(desk: Desk, client: LoopbackClient) -> None:
+    async def play(api_server: ApiServer, client: LoopbackClient) -> None:
         one = replace(SERVER, is_alone=False)
         await announce(client, one)
         await announce(client, replace(one, address="192.0.2.6"))
         await announce(client, one, is_start=False)
         assert endpoints_of(await read(client, ENDPOINT_SLICE)) == (["192.0.2.6", "192.0.2.7"], [6443])
 
-    with_desk(play)
+    with_api_server(play)
 
 
 @pytest.mark.parametrize("kind", [SERVICE, ENDPOINTS, ENDPOINT_SLICE], ids=lambda kind: kind.plural)
 def test_what_is_deleted_comes_back(kind: Kind) -> None:
-    async def play(desk: Desk, client: LoopbackClient) -> None:
+    async def play(api_server: ApiServer, client: LoopbackClient) -> None:
         async with TaskGroup("announcement") as group:
-            group.start_background(keep_announced(client, desk.clock, SERVER), name="announcement")
-            await desk.clock.wait(1.0)
+            group.start_background(keep_announced(client, api_server.clock, SERVER), name="announcement")
+            await api_server.clock.wait(1.0)
             await client.delete(kind, "default", "kubernetes")
-            await desk.clock.wait(10.0)
+            await api_server.clock.wait(10.0)
             assert (await read(client, kind))["metadata"]["name"] == "kubernetes"
 
-    with_desk(play)
+    with_api_server(play)
 
 
 @pytest.mark.parametrize(
@@ -156,10 +156,10 @@ def test_which_address_is_advertised(
 
 
 def test_a_host_without_a_network_has_no_endpoints() -> None:
-    async def play(desk: Desk, client: LoopbackClient) -> None:
+    async def play(api_server: ApiServer, client: LoopbackClient) -> None:
         await announce(client, replace(SERVER, address=""))
         assert (await read(client, SERVICE))["spec"]["clusterIP"] == "10.96.0.1"
         with pytest.raises(NotFoundError):
             await read(client, ENDPOINT_SLICE)
 
-    with_desk(play)
+    with_api_server(play)

@@ -14,7 +14,7 @@ import pytest
 from mooring.cluster import beside
 from mooring.cluster.beside import Orders, RefusedError, processes_for, run_beside
 from mooring.cluster.settings import PartSettings
-from mooring.controllers.settings import AT_HOME
+from mooring.controllers.settings import IN_PROCESS_DEFAULTS
 from mooring.kit.clock import SystemClock, VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run, run_real
@@ -100,7 +100,7 @@ class TestAProcessThatDoesNotStart:
 
 class TestOrders:
     def test_they_survive_the_way(self) -> None:
-        settings = PartSettings({"profiles": [{"schedulerName": "mine"}]}, AT_HOME, ("*", "-job"))
+        settings = PartSettings({"profiles": [{"schedulerName": "mine"}]}, IN_PROCESS_DEFAULTS, ("*", "-job"))
         orders = Orders(settings, 7, "/4:root", 30, {"scheduler": 5})
         assert pickle.loads(pickle.dumps(orders)) == orders
 

@@ -23,9 +23,9 @@ from mooring.api.kinds import (
     REPLICA_SET,
     all_kinds,
 )
-from mooring.apiserver.assembly import Settings, open_desk
-from mooring.apiserver.desk import Desk
-from mooring.cli.manifests import find_sources, read_objects
+from mooring.apiserver.assembly import Settings, open_api_server
+from mooring.apiserver.server import ApiServer
+from mooring.cli.manifests.read import find_sources, read_objects
 from mooring.client.interface import PatchForm
 from mooring.cluster.clone import CloneReport, clone, clone_body, clone_status, implied_objects, in_waves
 from mooring.cluster.components import run_components
@@ -35,9 +35,9 @@ from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
-from mooring.kubelet.node_form import SILENT_ANNOTATION
+from mooring.kubelet.node_status import SILENT_ANNOTATION
 from mooring.store.memory import MemoryStore
-from tests.apiserver.desks import TOKEN_KEY, with_desk
+from tests.apiserver.servers import TOKEN_KEY, with_api_server
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 MERGE = PatchForm.MERGE
@@ -126,7 +126,7 @@ spec:
 {apiVersion: sea.example/v1, kind: Boat, metadata: {name: anna, namespace: shop}, spec: {sails: 3}}
 """
 
-Scenario = Callable[[Desk], Awaitable[None]]
+Scenario = Callable[[ApiServer], Awaitable[None]]
 
 
 def play(scenario: Scenario, nodes: int, fill: Scenario) -> None:
@@ -134,23 +134,23 @@ def play(scenario: Scenario, nodes: int, fill: Scenario) -> None:
     clock = VirtualClock()
 
     async def main() -> None:
-        async with open_desk(MemoryStore(), clock, Entropy(nodes), Settings(TOKEN_KEY)) as desk:
-            await fill(desk)
+        async with open_api_server(MemoryStore(), clock, Entropy(nodes), Settings(TOKEN_KEY)) as api_server:
+            await fill(api_server)
             async with TaskGroup("components") as group:
-                components = run_components(ClusterSettings(nodes=nodes), desk, clock, Entropy(1))
+                components = run_components(ClusterSettings(nodes=nodes), api_server, clock, Entropy(1))
                 group.start_background(components, name="components")
-                await scenario(desk)
+                await scenario(api_server)
 
     run(main(), clock)
 
 
-async def listed(desk: Desk, kind: Any) -> list[Document]:
-    return [msgspec.json.decode(raw) for raw in (await loopback_client(desk).list(kind)).items]
+async def listed(api_server: ApiServer, kind: Any) -> list[Document]:
+    return [msgspec.json.decode(raw) for raw in (await loopback_client(api_server).list(kind)).items]
 
 
-async def dump_of(desk: Desk) -> list[Document]:
-    kinds = dict.fromkeys([*all_kinds(), *(resource.kind for resource in desk.resources)])
-    return [document for kind in kinds for document in await listed(desk, kind)]
+async def dump_of(api_server: ApiServer) -> list[Document]:
+    kinds = dict.fromkeys([*all_kinds(), *(resource.kind for resource in api_server.resources)])
+    return [document for kind in kinds for document in await listed(api_server, kind)]
 
 
 @cache
@@ -158,20 +158,20 @@ def original() -> bytes:
     """The dump of a cluster in which everything has settled."""
     dumps: list[bytes] = []
 
-    async def fill(desk: Desk) -> None:
+    async def fill(api_server: ApiServer) -> None:
         return
 
-    async def scenario(desk: Desk) -> None:
-        client = loopback_client(desk)
-        await desk.clock.wait(10)
+    async def scenario(api_server: ApiServer) -> None:
+        client = loopback_client(api_server)
+        await api_server.clock.wait(10)
         taint = {"spec": {"taints": [{"key": "team", "value": "a", "effect": "NoSchedule"}]}}
         await client.patch(NODE, "", "node-3", taint, form=MERGE)
         await client.patch(NODE, "", "node-4", {"spec": {"unschedulable": True}}, form=MERGE)
         await client.patch(NODE, "", "node-5", {"metadata": {"annotations": {SILENT_ANNOTATION: "true"}}}, form=MERGE)
         for document in yaml.safe_load_all(WORKLOADS):
-            await create_object(desk, client, document)
-        await desk.clock.wait(120)
-        dumps.append(msgspec.json.encode(await dump_of(desk)))
+            await create_object(api_server, client, document)
+        await api_server.clock.wait(120)
+        dumps.append(msgspec.json.encode(await dump_of(api_server)))
 
     play(scenario, nodes=6, fill=fill)
     return dumps[0]
@@ -204,14 +204,14 @@ def test_a_clone_stays_as_the_original_was() -> None:
     report = CloneReport()
     uids: dict[str, str] = {}
 
-    async def fill(desk: Desk) -> None:
+    async def fill(api_server: ApiServer) -> None:
         nonlocal report
-        report = await clone(desk, before)
-        uids.update({pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in await listed(desk, POD)})
+        report = await clone(api_server, before)
+        uids.update({pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in await listed(api_server, POD)})
 
-    async def scenario(desk: Desk) -> None:
-        await desk.clock.wait(SETTLED_S)
-        after = await dump_of(desk)
+    async def scenario(api_server: ApiServer) -> None:
+        await api_server.clock.wait(SETTLED_S)
+        after = await dump_of(api_server)
         pods = of_kind(after, "Pod")
         assert bindings(after) == bindings(before)
         assert {name: pod["metadata"]["uid"] for name, pod in pods.items()} == uids, "no pod was deleted or created"
@@ -233,19 +233,19 @@ def test_a_clone_stays_as_the_original_was() -> None:
     assert report.pods == {"bound": 12, "pending": 1, "finished": 1}
 
 
-def with_clone(documents: list[Document], scenario: Callable[[Desk, CloneReport], Awaitable[None]]) -> None:
+def with_clone(documents: list[Document], scenario: Callable[[ApiServer, CloneReport], Awaitable[None]]) -> None:
     """The objects as they are before any component has started."""
 
-    async def cloned(desk: Desk, _: object) -> None:
-        await scenario(desk, await clone(desk, documents))
+    async def cloned(api_server: ApiServer, _: object) -> None:
+        await scenario(api_server, await clone(api_server, documents))
 
-    with_desk(cloned, Settings(TOKEN_KEY))
+    with_api_server(cloned, Settings(TOKEN_KEY))
 
 
 def test_references_point_to_the_clones() -> None:
-    async def scenario(desk: Desk, report: CloneReport) -> None:
-        (replicas,), (job,) = await listed(desk, REPLICA_SET), await listed(desk, JOB)
-        pods = {pod["metadata"]["name"]: pod for pod in await listed(desk, POD)}
+    async def scenario(api_server: ApiServer, report: CloneReport) -> None:
+        (replicas,), (job,) = await listed(api_server, REPLICA_SET), await listed(api_server, JOB)
+        pods = {pod["metadata"]["name"]: pod for pod in await listed(api_server, POD)}
         owners = {
             name: [owner["uid"] for owner in pod["metadata"].get("ownerReferences", ())] for name, pod in pods.items()
         }
@@ -254,7 +254,10 @@ def test_references_point_to_the_clones() -> None:
         assert owners[name] == [job["metadata"]["uid"]]
         assert pods[name]["metadata"]["labels"]["batch.kubernetes.io/controller-uid"] == job["metadata"]["uid"]
         assert job["spec"]["selector"]["matchLabels"] == {"batch.kubernetes.io/controller-uid": job["metadata"]["uid"]}
-        (volume,), (claim,) = await listed(desk, PERSISTENT_VOLUME), await listed(desk, PERSISTENT_VOLUME_CLAIM)
+        (volume,), (claim,) = (
+            await listed(api_server, PERSISTENT_VOLUME),
+            await listed(api_server, PERSISTENT_VOLUME_CLAIM),
+        )
         assert volume["spec"]["claimRef"]["uid"] == claim["metadata"]["uid"]
         assert (volume["status"]["phase"], claim["status"]["phase"]) == ("Bound", "Bound")
         assert claim["spec"]["volumeName"] == "disk"
@@ -263,9 +266,9 @@ def test_references_point_to_the_clones() -> None:
 
 
 def test_nodes_keep_what_scheduling_reads() -> None:
-    async def scenario(desk: Desk, report: CloneReport) -> None:
+    async def scenario(api_server: ApiServer, report: CloneReport) -> None:
         before = of_kind(dump(), "Node")
-        for node in await listed(desk, NODE):
+        for node in await listed(api_server, NODE):
             name, old = node["metadata"]["name"], before[node["metadata"]["name"]]
             assert node["metadata"]["labels"] == old["metadata"]["labels"]
             assert node["spec"] == old["spec"]
@@ -472,10 +475,10 @@ def test_a_default_priority_class_does_not_apply_to_older_pods() -> None:
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "old", "namespace": "default"}}
     older = {**pod, "spec": {"priority": 0, "containers": [{"name": "c", "image": "i"}]}}
 
-    async def scenario(desk: Desk, report: CloneReport) -> None:
+    async def scenario(api_server: ApiServer, report: CloneReport) -> None:
         assert report.failures == []
-        assert [pod["spec"]["priority"] for pod in await listed(desk, POD)] == [0]
-        classes = {each["metadata"]["name"]: each for each in await listed(desk, PRIORITY_CLASS)}
+        assert [pod["spec"]["priority"] for pod in await listed(api_server, POD)] == [0]
+        classes = {each["metadata"]["name"]: each for each in await listed(api_server, PRIORITY_CLASS)}
         assert classes["d"]["globalDefault"] is True
 
     with_clone([by_default, older], scenario)
@@ -490,9 +493,9 @@ def test_what_a_partial_dump_names_is_added() -> None:
         ("RuntimeClass", "gvisor"),
     ]
 
-    async def scenario(desk: Desk, report: CloneReport) -> None:
+    async def scenario(api_server: ApiServer, report: CloneReport) -> None:
         assert report.failures == []
-        (cloned,) = await listed(desk, POD)
+        (cloned,) = await listed(api_server, POD)
         assert {name: cloned["spec"][name] for name in spec} == spec
         assert report.added == ["Namespace shop", "PriorityClass high", "RuntimeClass gvisor"]
 
@@ -502,9 +505,9 @@ def test_what_a_partial_dump_names_is_added() -> None:
 def test_the_cluster_of_the_examples_is_cloned_as_a_whole() -> None:
     sources = find_sources([str(EXAMPLES / "clusters")])
 
-    async def scenario(desk: Desk, report: CloneReport) -> None:
+    async def scenario(api_server: ApiServer, report: CloneReport) -> None:
         assert (report.failures, report.left_out) == ([], {})
-        assert {condition(node, "Ready")[0] for node in await listed(desk, NODE)} == {"True"}
+        assert {condition(node, "Ready")[0] for node in await listed(api_server, NODE)} == {"True"}
 
     with_clone([each.document for each in read_objects(sources, io.BytesIO())], scenario)
 
@@ -537,10 +540,10 @@ def test_pods_have_their_service_accounts() -> None:
         "imagePullSecrets": [{"name": "pull"}],
     }
 
-    async def scenario(desk: Desk, report: CloneReport) -> None:
+    async def scenario(api_server: ApiServer, report: CloneReport) -> None:
         assert report.failures == []
         assert report.added == ["Namespace shop", "ServiceAccount shop/named"]
-        specs = {each["metadata"]["name"]: each["spec"] for each in await listed(desk, POD)}
+        specs = {each["metadata"]["name"]: each["spec"] for each in await listed(api_server, POD)}
         assert {name: spec["serviceAccountName"] for name, spec in specs.items()} == {
             "a": "default",
             "b": "named",
@@ -555,7 +558,7 @@ def test_pods_have_their_service_accounts() -> None:
 def test_what_cannot_be_added_is_named() -> None:
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "no_name"}, "spec": {}}
 
-    async def scenario(desk: Desk, report: CloneReport) -> None:
+    async def scenario(api_server: ApiServer, report: CloneReport) -> None:
         assert [failure.partition(" is invalid")[0] for failure in report.failures] == [
             'Namespace no_name: Namespace "no_name"',
             'Pod no_name/p: namespaces "no_name" not found',
@@ -577,7 +580,7 @@ def test_what_is_not_taken_over_is_counted_and_named() -> None:
         {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "going", "deletionTimestamp": "2026-01-01T00:00:00Z"}},
     ]
 
-    async def scenario(desk: Desk, report: CloneReport) -> None:
+    async def scenario(api_server: ApiServer, report: CloneReport) -> None:
         assert {reason: dict(by_kind) for reason, by_kind in report.left_out.items()} == {
             "the clone writes its own": {"Event": 1, "Lease": 1},
             "bound to a node that is not in the dump": {"Pod": 1},

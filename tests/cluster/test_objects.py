@@ -7,9 +7,9 @@ import pytest
 from mooring.api.document import Document
 from mooring.api.errors import UnknownKindError
 from mooring.api.kinds import CONFIG_MAP
-from mooring.apiserver.desk import Desk
+from mooring.apiserver.server import ApiServer
 from mooring.cluster.objects import ESTABLISHED_S_MAX, create_object, loopback_client, served_kind
-from tests.apiserver.desks import with_desk
+from tests.apiserver.servers import with_api_server
 
 
 def definition(plural: str, kind: str) -> Document:
@@ -24,43 +24,43 @@ def definition(plural: str, kind: str) -> Document:
 
 
 def test_a_printed_object_can_be_created_again() -> None:
-    async def scenario(desk: Desk, _: object) -> None:
+    async def scenario(api_server: ApiServer, _: object) -> None:
         metadata = {"name": "c", "uid": "old", "resourceVersion": "7", "generation": 3, "managedFields": []}
         document = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"k": "v"}}
-        created = await create_object(desk, loopback_client(desk), document)
+        created = await create_object(api_server, loopback_client(api_server), document)
         assert created["metadata"]["uid"] != "old"
         assert created["metadata"]["namespace"] == "default"
         assert metadata["uid"] == "old", "what was given is not changed"
 
-    with_desk(scenario)
+    with_api_server(scenario)
 
 
 def test_a_custom_resource_may_follow_its_definition() -> None:
-    async def scenario(desk: Desk, _: object) -> None:
-        client = loopback_client(desk)
+    async def scenario(api_server: ApiServer, _: object) -> None:
+        client = loopback_client(api_server)
         boat = {"apiVersion": "sea.example/v1", "kind": "Boat", "metadata": {"name": "anna"}}
         with pytest.raises(UnknownKindError):
-            await create_object(desk, client, boat)
-        await create_object(desk, client, definition("boats", "Boat"))
-        assert (await create_object(desk, client, boat))["metadata"]["name"] == "anna"
+            await create_object(api_server, client, boat)
+        await create_object(api_server, client, definition("boats", "Boat"))
+        assert (await create_object(api_server, client, boat))["metadata"]["name"] == "anna"
 
-    with_desk(scenario)
+    with_api_server(scenario)
 
 
 def test_a_definition_whose_kind_is_taken_is_not_waited_for_longer_than_told() -> None:
-    async def scenario(desk: Desk, _: object) -> None:
-        client = loopback_client(desk)
-        await create_object(desk, client, definition("boats", "Boat"))
-        await create_object(desk, client, definition("ships", "Boat"))
-        assert desk.clock.now_s() == pytest.approx(ESTABLISHED_S_MAX, abs=0.2)
+    async def scenario(api_server: ApiServer, _: object) -> None:
+        client = loopback_client(api_server)
+        await create_object(api_server, client, definition("boats", "Boat"))
+        await create_object(api_server, client, definition("ships", "Boat"))
+        assert api_server.clock.now_s() == pytest.approx(ESTABLISHED_S_MAX, abs=0.2)
 
-    with_desk(scenario)
+    with_api_server(scenario)
 
 
 def test_kinds_are_found_by_version_and_name() -> None:
-    async def scenario(desk: Desk, _: object) -> None:
-        assert served_kind(desk, "v1", "ConfigMap") is CONFIG_MAP
+    async def scenario(api_server: ApiServer, _: object) -> None:
+        assert served_kind(api_server, "v1", "ConfigMap") is CONFIG_MAP
         with pytest.raises(UnknownKindError, match="Ingress"):
-            served_kind(desk, "networking.k8s.io/v1", "Ingress")
+            served_kind(api_server, "networking.k8s.io/v1", "Ingress")
 
-    with_desk(scenario)
+    with_api_server(scenario)

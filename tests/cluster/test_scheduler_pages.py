@@ -17,11 +17,10 @@ from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
 from mooring.scheduler.config.load import load_configuration
-from mooring.scheduler.extenders.extender import Extender
-from mooring.scheduler.extenders.transport import Transport
+from mooring.scheduler.extenders.extender import Extender, Transport
 from mooring.scheduler.loop import ATTEMPT_S_MAX
 from mooring.scheduler.scheduler import Scheduler
-from mooring.serving.answers import Answer, Question
+from mooring.serving.pages import PageRequest, PageResponse
 from mooring.serving.server import Page
 from mooring.store.memory import MemoryStore
 from tests.fakes.raw_client import RawClient
@@ -89,9 +88,9 @@ class Play:
             )
         )
 
-    def ask(self, path: str, method: str, body: bytes = b"", query: dict[str, list[str]] | None = None) -> Answer:
-        answer = self.pages[path](Question(method, path, query or {}, body=body))
-        assert isinstance(answer, Answer)
+    def ask(self, path: str, method: str, body: bytes = b"", query: dict[str, list[str]] | None = None) -> PageResponse:
+        answer = self.pages[path](PageRequest(method, path, query or {}, body=body))
+        assert isinstance(answer, PageResponse)
         return answer
 
     def says(self, path: str, **query: str) -> str:
@@ -135,7 +134,7 @@ def test_from_start_to_end() -> None:
 class HangingTransport:
     """To an extender that never answers."""
 
-    async def ask(self, extender: Extender, verb: str, body: bytes) -> bytes:
+    async def send(self, extender: Extender, verb: str, body: bytes) -> bytes:
         await asyncio.Event().wait()
         raise AssertionError
 

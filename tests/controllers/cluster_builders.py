@@ -7,8 +7,8 @@ from typing import Any
 
 from mooring.api.document import Document
 from mooring.api.kinds import CONFIG_MAP, LEASE, NODE
+from mooring.api.well_known import NODE_LEASE_NAMESPACE
 from mooring.client.errors import NotFoundError
-from mooring.controllers.node_lifecycle import LEASE_NAMESPACE
 from mooring.kit.clock import format_rfc3339, format_rfc3339_micro
 from tests.controllers.world import NAMESPACE, World
 
@@ -86,9 +86,9 @@ async def renew(world: World, name: str) -> None:
     spec = {"renewTime": format_rfc3339_micro(world.clock.wall_s())}
     lease = {"apiVersion": LEASE.api_version, "kind": LEASE.kind, "metadata": {"name": name}, "spec": spec}
     try:
-        await world.client.update(LEASE, LEASE_NAMESPACE, name, lease)
+        await world.client.update(LEASE, NODE_LEASE_NAMESPACE, name, lease)
     except NotFoundError:
-        await world.client.create(LEASE, LEASE_NAMESPACE, lease)
+        await world.client.create(LEASE, NODE_LEASE_NAMESPACE, lease)
 
 
 async def beat(world: World, *names: str, for_s: float, every_s: float = 1.0) -> None:

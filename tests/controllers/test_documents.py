@@ -8,7 +8,7 @@ import pytest
 from mooring.api.decode import decode_as
 from mooring.api.kinds import REPLICA_SET
 from mooring.api.views.workloads import ReplicaSet
-from mooring.controllers.documents import document_of, is_going, owner_reference, read_document
+from mooring.controllers.documents import document_of, is_being_deleted, owner_reference, read_document
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
@@ -53,4 +53,4 @@ def test_who_controls() -> None:
         "controller": True,
         "blockOwnerDeletion": True,
     }
-    assert not is_going(view.metadata)
+    assert not is_being_deleted(view.metadata)

@@ -2,8 +2,26 @@
 
 from __future__ import annotations
 
-from mooring.controllers.expectations import EXPECTED_S_MAX, Expectations
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from mooring.api.decode import decode_as
+from mooring.api.document import Document
+from mooring.api.kinds import REPLICA_SET
+from mooring.api.views.workloads import ReplicaSet
+from mooring.client.cache.informer import Informer
+from mooring.client.errors import ClientError, NoAnswerError, ServerError
+from mooring.client.interface import Change
+from mooring.controllers.expectations import EXPECTED_S_MAX, Expectations, WriteExpectations
 from mooring.kit.clock import VirtualClock
+from mooring.kit.entropy import Entropy
+from mooring.kit.loop import run
+from mooring.store.memory import MemoryStore
+from tests.client.faulty import Fault, FaultyClient, Outcome, Script
+from tests.fakes.raw_client import RawClient
+
+NO_ANSWER = NoAnswerError("no answer")
 
 
 def has_seen_nothing(revision: str) -> bool:
@@ -83,3 +101,88 @@ def test_versions_that_are_no_numbers_prove_nothing() -> None:
     expectations.expect_creations("a", 1)
     expectations.creation_answered("a", "abc")
     assert not expectations.are_met("a")
+
+
+class WritesFixture:
+    def __init__(self, clock: VirtualClock, *faults: Fault) -> None:
+        self.client = FaultyClient(RawClient(MemoryStore(), clock, Entropy(1, "client")), clock, Script(*faults))
+        self.informer: Informer[ReplicaSet] = Informer("sets")
+        self.writes = WriteExpectations(self.client, REPLICA_SET, ReplicaSet, self.informer)
+
+    async def create(self, name: str) -> bytes:
+        body: Document = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": name}}
+        return await self.client.create(REPLICA_SET, "default", body)
+
+    def see(self, raw: bytes) -> None:
+        self.informer.apply(Change.ADDED, decode_as(ReplicaSet, raw))
+
+
+def play(story: Callable[[WritesFixture], Awaitable[None]], *faults: Fault) -> None:
+    clock = VirtualClock()
+
+    async def recorded() -> None:
+        fixture = WritesFixture(clock, *faults)
+        fixture.informer.replace([], "1")
+        await story(fixture)
+
+    run(recorded(), clock)
+
+
+def test_a_write_is_waited_for() -> None:
+    async def story(fixture: WritesFixture) -> None:
+        assert await fixture.writes.are_met("web")
+        raw = await fixture.create("web-1")
+        assert fixture.writes.answered("web", raw).metadata.name == "web-1"
+        assert not await fixture.writes.are_met("web")
+        assert await fixture.writes.are_met("another")
+        fixture.see(raw)
+        assert await fixture.writes.are_met("web")
+
+    play(story)
+
+
+def test_what_is_forgotten_is_not_waited_for() -> None:
+    async def story(fixture: WritesFixture) -> None:
+        fixture.writes.answered("web", await fixture.create("web-1"))
+        fixture.writes.forget("web")
+        assert await fixture.writes.are_met("web")
+
+    play(story)
+
+
+def test_a_write_without_an_answer_is_asked_for_and_then_waited_for() -> None:
+    async def story(fixture: WritesFixture) -> None:
+        raw = await fixture.create("web-1")
+        fixture.writes.failed("web", "default", "web-1", NO_ANSWER)
+        assert not await fixture.writes.are_met("web")
+        fixture.see(raw)
+        assert await fixture.writes.are_met("web")
+        assert [request.verb for request in fixture.client.requests] == ["create", "get"]
+
+    play(story)
+
+
+@pytest.mark.parametrize(
+    ("error", "verbs"),
+    [
+        pytest.param(NO_ANSWER, ["get"], id="it got lost, and is not there"),
+        pytest.param(ServerError("broken"), [], id="it was refused"),
+    ],
+)
+def test_a_write_that_was_not_carried_out_holds_nobody_up(error: ClientError, verbs: list[str]) -> None:
+    async def story(fixture: WritesFixture) -> None:
+        fixture.writes.failed("web", "default", "web-1", error)
+        assert await fixture.writes.are_met("web")
+        assert [request.verb for request in fixture.client.requests] == verbs
+
+    play(story)
+
+
+def test_who_cannot_be_asked_is_asked_again() -> None:
+    async def story(fixture: WritesFixture) -> None:
+        fixture.writes.failed("web", "default", "web-1", NO_ANSWER)
+        with pytest.raises(ServerError):
+            await fixture.writes.are_met("web")
+        assert await fixture.writes.are_met("web")
+
+    play(story, Fault("get", Outcome.BROKEN))

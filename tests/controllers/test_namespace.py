@@ -2,14 +2,88 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
+import pytest
+
 from mooring.api.document import Document
-from mooring.api.kinds import CONFIG_MAP, NAMESPACE, POD, SECRET, Kind
+from mooring.api.kinds import CONFIG_MAP, DEPLOYMENT, NAMESPACE, POD, SECRET, Kind
 from mooring.client.interface import Client, Deletion, JsonObject
+from mooring.controllers.namespace import ContentDeletion, conditions_after
 from tests.controllers.cluster_builders import config_map, pod_document
 from tests.controllers.world import Story, World, play
 
 CONTROLLERS = ["namespace-controller"]
 HELD = "example.com/held"
+
+
+def true_conditions(deletion: ContentDeletion, *, with_totals: bool = True) -> dict[str, tuple[str, str]]:
+    """Reason and message of those conditions that are true."""
+    conditions = conditions_after([], deletion, "now", with_totals=with_totals)
+    assert len(conditions) == 5
+    assert {condition["lastTransitionTime"] for condition in conditions} == {"now"}
+    return {each["type"]: (each["reason"], each["message"]) for each in conditions if each["status"] == "True"}
+
+
+REMAINING = ContentDeletion(
+    remaining={CONFIG_MAP: 2, DEPLOYMENT: 1}, finalizers=Counter({"b.example.com": 2, "a.example.com": 1})
+)
+
+
+def test_a_namespace_that_is_empty_is_well() -> None:
+    assert true_conditions(ContentDeletion()) == {}
+
+
+def test_what_remains_is_told_in_order() -> None:
+    assert true_conditions(REMAINING) == {
+        "NamespaceContentRemaining": (
+            "SomeResourcesRemain",
+            "Some resources are remaining: configmaps. has 2 resource instances, "
+            "deployments.apps has 1 resource instances",
+        ),
+        "NamespaceFinalizersRemaining": (
+            "SomeFinalizersRemain",
+            "Some content in the namespace has finalizers remaining: "
+            "a.example.com in 1 resource instances, b.example.com in 2 resource instances",
+        ),
+    }
+
+
+def test_while_pods_remain_the_rest_is_not_counted() -> None:
+    assert true_conditions(REMAINING, with_totals=False) == {}
+
+
+def test_errors_are_told_in_order() -> None:
+    assert true_conditions(ContentDeletion(errors=["second", "first"])) == {
+        "NamespaceDeletionContentFailure": (
+            "ContentDeletionFailed",
+            "Failed to delete all resource types, 2 remaining: first, second",
+        )
+    }
+
+
+@pytest.mark.parametrize(
+    ("second", "time"),
+    [
+        pytest.param(ContentDeletion(), "later", id="another status"),
+        pytest.param(REMAINING, "now", id="the same status"),
+    ],
+)
+def test_the_time_changes_with_the_status(second: ContentDeletion, time: str) -> None:
+    first = conditions_after([], REMAINING, "now", with_totals=True)
+    after = conditions_after(first, second, "later", with_totals=True)
+    assert _condition(after, "NamespaceContentRemaining")["lastTransitionTime"] == time
+    assert _condition(after, "NamespaceDeletionContentFailure")["lastTransitionTime"] == "now"
+
+
+def test_without_a_change_it_is_the_very_list() -> None:
+    first = conditions_after([], REMAINING, "now", with_totals=True)
+    assert conditions_after(first, REMAINING, "later", with_totals=True) is first
+
+
+def _condition(conditions: list[Document], type: str) -> Document:
+    [found] = [condition for condition in conditions if condition["type"] == type]
+    return found
 
 
 class _WithFinalize:
@@ -26,7 +100,7 @@ class _WithFinalize:
         return await self._inner.update(kind, namespace, name, body, subresource=subresource)
 
 
-def told(story: Story) -> None:
+def run_story(story: Story) -> None:
     play(story, controllers=CONTROLLERS, through=lambda client, clock: _WithFinalize(client))  # type: ignore[arg-type, return-value]
 
 
@@ -68,7 +142,7 @@ def test_everything_in_it_goes_then_its_finalizer() -> None:
         conditions = await world.conditions("default", NAMESPACE)
         assert {status for status, _ in conditions.values()} == {"False"}
 
-    told(story)
+    run_story(story)
 
 
 def test_while_a_pod_is_left_nothing_else_is_deleted() -> None:
@@ -87,7 +161,7 @@ def test_while_a_pod_is_left_nothing_else_is_deleted() -> None:
         assert await world.list(SECRET) == []
         assert await finalizers(world) == []
 
-    told(story)
+    run_story(story)
 
 
 def test_objects_with_finalizers_are_waited_for_and_told() -> None:
@@ -104,7 +178,7 @@ def test_objects_with_finalizers_are_waited_for_and_told() -> None:
         await world.settle(10)
         assert await finalizers(world) == []
 
-    told(story)
+    run_story(story)
 
 
 def test_a_namespace_that_is_not_deleted_is_left_alone() -> None:
@@ -114,4 +188,4 @@ def test_a_namespace_that_is_not_deleted_is_left_alone() -> None:
         await world.settle(60)
         assert len(await world.list(CONFIG_MAP)) == 1
 
-    told(story)
+    run_story(story)

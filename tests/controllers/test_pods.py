@@ -6,8 +6,13 @@ from typing import Any
 
 import pytest
 
+from mooring.api.document import Document
+from mooring.api.views.meta import Condition, ObjectMeta
+from mooring.api.views.pod import Pod, PodStatus
+from mooring.controllers.conditions import disruption_condition
 from mooring.controllers.pods import (
     available_in_s,
+    claim_keys,
     controller_index,
     is_active,
     is_available,
@@ -16,10 +21,11 @@ from mooring.controllers.pods import (
     is_terminating,
     next_availability_s,
     node_index,
+    orphan_key,
     orphan_label_index,
-    orphans_of,
 )
 from tests.controllers.builders import NOW_S, pod_view
+from tests.controllers.network_documents import backend_view
 
 
 @pytest.mark.parametrize(
@@ -64,8 +70,53 @@ def test_the_next_to_become_available() -> None:
 
 def test_where_pods_are_found() -> None:
     assert controller_index(pod_view("p", owner="uid-1")) == ("uid-1",)
-    assert controller_index(pod_view("p")) == (orphans_of("default"),)
+    assert controller_index(pod_view("p")) == (orphan_key("default"),)
     assert list(orphan_label_index(pod_view("p", labels={"a": "b"}))) == ["default a=b"]
     assert list(orphan_label_index(pod_view("p", labels={"a": "b"}, owner="uid-1"))) == []
     assert node_index(pod_view("p", on="n1")) == ("n1",)
     assert node_index(pod_view("p", on="")) == ()
+
+
+@pytest.mark.parametrize(
+    ("volumes", "keys"),
+    [
+        pytest.param([], [], id="no volumes"),
+        pytest.param([{"name": "d", "emptyDir": {}}], [], id="a volume that needs none"),
+        pytest.param([{"name": "d", "persistentVolumeClaim": {"claimName": "c"}}], ["default/c"], id="by name"),
+        pytest.param([{"name": "d", "ephemeral": {"volumeClaimTemplate": {}}}], ["default/p-d"], id="made for it"),
+    ],
+)
+def test_a_pod_uses(volumes: list[Document], keys: list[str]) -> None:
+    assert [*claim_keys(backend_view("p", volumes=volumes))] == keys
+
+
+def pod(*conditions: Condition, generation: int = 0) -> Pod:
+    return Pod(metadata=ObjectMeta(generation=generation), status=PodStatus(conditions=conditions))
+
+
+def target(reason: str = "why", message: str = "words", status: str = "True") -> Condition:
+    return Condition(
+        type="DisruptionTarget", status=status, reason=reason, message=message, last_transition_time="then"
+    )
+
+
+@pytest.mark.parametrize(
+    ("seen", "changed"),
+    [
+        pytest.param(pod(), {"lastTransitionTime": "now"}, id="first recorded"),
+        pytest.param(pod(generation=3), {"lastTransitionTime": "now", "observedGeneration": 3}, id="of a generation"),
+        pytest.param(pod(target(reason="other")), {"lastTransitionTime": "then"}, id="another reason, the same time"),
+        pytest.param(pod(target(status="False")), {"lastTransitionTime": "now"}, id="it was false before"),
+        pytest.param(pod(target()), None, id="recorded already"),
+    ],
+)
+def test_the_condition(seen: Pod, changed: Document | None) -> None:
+    common = {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": "why",
+        "message": "words",
+        "lastProbeTime": None,
+    }
+    wanted = {**common, **changed} if changed is not None else None
+    assert disruption_condition(seen, "why", "words", "now") == wanted

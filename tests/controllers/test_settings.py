@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from mooring.controllers.settings import (
-    AT_HOME,
+    IN_PROCESS_DEFAULTS,
     ControllerSettings,
     SettingError,
     duration_s,
@@ -40,7 +40,7 @@ def test_flags_are_read_by_their_kind() -> None:
 
 def test_what_no_flag_says_is_as_those_who_ask_have_it() -> None:
     flags = {"--concurrent-replicaset-syncs": "7"}
-    assert settings_of_flags(flags, AT_HOME) == replace(AT_HOME, concurrent_replicaset_syncs=7)
+    assert settings_of_flags(flags, IN_PROCESS_DEFAULTS) == replace(IN_PROCESS_DEFAULTS, concurrent_replicaset_syncs=7)
     assert settings_of_flags(flags) == ControllerSettings(concurrent_replicaset_syncs=7)
 
 

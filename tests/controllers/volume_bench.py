@@ -4,9 +4,9 @@ async def story(bench: Bench) -> None:
     found = await bench.claim()
     provisioner = await bench.start(class_view())
     await provisioner.provision(found)
-    assert bench.told == [...]
+    assert bench.recorded == [...]
 
-tell(story)
+run_story(story)
 """
 
 from __future__ import annotations
@@ -23,11 +23,10 @@ from mooring.api.views.node import Node
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from mooring.client.events.recorder import EventRecorder
 from mooring.client.interface import Client
-from mooring.controllers.frame import Workshop
-from mooring.controllers.latest import Latest
-from mooring.controllers.volume_plan import Tell
-from mooring.controllers.volume_provisioning import VolumeProvisioner
-from mooring.controllers.volume_writes import VolumeWriter
+from mooring.controllers.context import ControllerContext
+from mooring.controllers.volume.plan import VolumeEvent
+from mooring.controllers.volume.provisioning import VolumeProvisioner
+from mooring.controllers.volume.writer import AssumeCache, VolumeWriter
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
@@ -43,18 +42,18 @@ class Bench:
     def __init__(self, clock: VirtualClock, group: TaskGroup) -> None:
         self.clock, self.group = clock, group
         self.client = RawClient(MemoryStore(), clock, Entropy(1))
-        self.told: list[tuple[str, str]] = []
+        self.recorded: list[tuple[str, str]] = []
         self.is_released = True
 
     async def start(self, storage_class: StorageClass | None = None) -> VolumeProvisioner:
-        workshop = Workshop(self.client, self.clock, Entropy(2))
-        informers = workshop.informers
+        context = ControllerContext(self.client, self.clock, Entropy(2))
+        informers = context.informers
         nodes = informers.informer(Node).lister
-        self.latest_volumes = volumes = Latest("test", informers.informer(PersistentVolume))
-        self.latest_claims = claims = Latest("test", informers.informer(PersistentVolumeClaim))
+        self.volume_cache = volumes = AssumeCache("test", informers.informer(PersistentVolume))
+        self.claim_cache = claims = AssumeCache("test", informers.informer(PersistentVolumeClaim))
         informers.start(self.group)
         await self.clock.wait(1)
-        self.writer = _Overheard(self.client, workshop.recorder("test"), volumes, claims, self.told)
+        self.writer = _Overheard(self.client, context.recorder("test"), volumes, claims, self.recorded)
         return VolumeProvisioner(
             self.client, self.writer, lambda name: storage_class, nodes, lambda volume: self.is_released
         )
@@ -77,7 +76,7 @@ class Bench:
         return [msgspec.json.decode(raw) for raw in (await self.client.list(PERSISTENT_VOLUME)).items]
 
 
-def tell(story: Callable[[Bench], Awaitable[None]]) -> None:
+def run_story(story: Callable[[Bench], Awaitable[None]]) -> None:
     clock = VirtualClock()
 
     async def main() -> None:
@@ -93,12 +92,12 @@ class _Overheard(VolumeWriter):
         self,
         client: Client,
         recorder: EventRecorder,
-        volumes: Latest[PersistentVolume],
-        claims: Latest[PersistentVolumeClaim],
-        told: list[tuple[str, str]],
+        volumes: AssumeCache[PersistentVolume],
+        claims: AssumeCache[PersistentVolumeClaim],
+        recorded: list[tuple[str, str]],
     ) -> None:
         super().__init__(client, recorder, volumes, claims)
-        self._told = told
+        self._told = recorded
 
-    def tell(self, about: PersistentVolume | PersistentVolumeClaim, event: Tell) -> None:
+    def record_event(self, about: PersistentVolume | PersistentVolumeClaim, event: VolumeEvent) -> None:
         self._told.append((event.reason, event.message))

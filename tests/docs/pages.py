@@ -1,10 +1,9 @@
-"""The documentation as data: pages with their links, paths, commands, tables and code, and the tests that exist.
+"""The documentation as data: pages with their links, paths, commands, tables and code, and the names of tests.
 
-Comes in   Markdown and Python files of the repository
-Goes out   what a page says, in a form that a test can hold against the code
+Inputs: Markdown and Python files of the repository. Outputs: their contents, for comparison with the code.
 
- 1. Nothing is rendered: what counts is what somebody reads in the file.
- 2. Tests are found by parsing their files, not by running them: a page may name a test that takes a minute.
+1. Markdown is not rendered.
+2. Tests are found by parsing their files, not by running them.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _PATH = re.compile(r"\.?[\w.-]+(?:/[\w.-]+)*(?:/|\.(?:py|md|yaml|toml|txt|svg|xz
 
 
 class Row(NamedTuple):
-    """A line of a table, with the heading that it stands under."""
+    """A row of a table, and the heading above it."""
 
     section: str
     cells: tuple[str, ...]
@@ -47,18 +46,18 @@ class Page:
 
     @property
     def links(self) -> list[str]:
-        """Where the page's links lead, those to other sites left out."""
+        """The targets of the page's links, without those to other sites."""
         return [target for target in _LINK.findall(self.prose) if not target.startswith(("http://", "https://"))]
 
     @property
     def anchors(self) -> set[str]:
-        """What a link may name behind `#`: the headings, as GitHub spells them."""
+        """The headings, as GitHub spells them in links."""
         plain = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in _HEADING.findall(self.prose))
         return {heading.strip().replace(" ", "-") for heading in plain}
 
     @property
     def paths(self) -> list[str]:
-        """Names in code font that are files or folders of the repository."""
+        """Names in code font that look like files or folders."""
         return [code for code in _CODE.findall(self.prose) if _PATH.fullmatch(code)]
 
     @property
@@ -72,7 +71,7 @@ class Page:
 
     @property
     def rows(self) -> list[Row]:
-        """The lines of all tables, without their heads."""
+        """The rows of all tables, without their headers."""
         found, section, lines = [], "", self.prose.splitlines()
         for index, line in enumerate(lines):
             if line.startswith("#"):
@@ -94,14 +93,14 @@ def page(name: str) -> Page:
 
 @cache
 def all_pages() -> tuple[Page, ...]:
-    """Every page that people read: at the top, in docs/, and the ones that lie beside what they describe."""
+    """All pages: in the root, in docs/, and beside the code that they describe."""
     folders = ("docs", "examples", "tests", "bench")
     found = [*ROOT.glob("*.md"), *(path for folder in folders for path in (ROOT / folder).rglob("*.md"))]
     return tuple(Page(path) for path in sorted(found))
 
 
 def names_of_tests(path: Path) -> set[str]:
-    """The tests of a file, and each of them with the ids that it writes down: `test_x`, `test_x[an id]`."""
+    """The tests of a file, alone and with each literal id: `test_x`, `test_x[an id]`."""
     return set(_test_names(path))
 
 

@@ -1,4 +1,4 @@
-"""docs/configuration.md against the types that read a configuration: every field, every default, every plugin."""
+"""docs/configuration.md: its fields, defaults, plugins and arguments are those of the code."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _fields_of_profiles() -> list[str]:
 
 
 def _shown_default(field: msgspec.structs.FieldInfo) -> str | None:
-    """A default as the page writes it; None where words say it better."""
+    """A default as the page writes it; None where the page uses words."""
     match field.default:
         case bool():
             return "true" if field.default else "false"

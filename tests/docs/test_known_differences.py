@@ -1,6 +1,6 @@
-"""What docs/parity.md says of differences from kube-scheduler, shown: each test is named there by its row.
+"""The known differences from kube-scheduler in docs/parity.md: each row there names a test here.
 
-A test that fails here means that the page is out of date: the behaviour may have become better.
+If a test fails, the page is out of date.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from mooring.scheduler.catalogue import BUILT_IN, default_registry
 from mooring.scheduler.config import ConfigurationError, load_configuration
 from mooring.scheduler.config.types import ExtensionPoint
 from mooring.scheduler.engine import Engine
+from mooring.scheduler.extenders.extender import ExtenderError
 from mooring.scheduler.extenders.http import HttpTransport
-from mooring.scheduler.extenders.transport import ExtenderError
 from mooring.scheduler.reporting.reports import SAMPLED_ONE_IN
 from tests.builders import ZONE, disk, node, pod, pods_like, spread
 from tests.docs.pages import page
@@ -41,7 +41,7 @@ CAME_BACK = frozenset(
         "ServiceAffinity",
     )
 )
-"""Plugins that kube-scheduler has no more."""
+"""Plugins that kube-scheduler has removed."""
 
 # Chance
 
@@ -73,7 +73,7 @@ def test_preemption_starts_where_the_seed_says(offset: int, nominated: str) -> N
 
 
 class Loaded(Entropy):
-    """A die that always falls on the same side."""
+    """Entropy that always returns the same number."""
 
     def __init__(self, side: int) -> None:
         super().__init__(seed=0)
@@ -119,7 +119,7 @@ def test_extenders_are_not_asked_through_proxies(monkeypatch: pytest.MonkeyPatch
 
     async def ask() -> bytes:
         async with HttpTransport([unknown]) as transport:
-            return await transport.ask(unknown, "filter", b"{}")
+            return await transport.send(unknown, "filter", b"{}")
 
     with pytest.raises(ExtenderError, match=r"lookup no-such-host\.invalid"):
         run_real(ask())
@@ -241,7 +241,7 @@ def test_metrics_that_mean_something_else() -> None:
 
 
 def test_metrics_that_are_not_there() -> None:
-    """Those that the page says are missing are missing: who adds one takes it from the list."""
+    """Metrics that the page lists as missing do not exist."""
     named = r"These are not there: (.*?)\.\s+`docs/test_known"
     (sentence,) = re.findall(named, page("docs/parity.md").text, re.DOTALL)
     missing = re.findall(r"`([a-z_]+)`", sentence)

@@ -1,20 +1,19 @@
-"""The page about kubelets names every life and every field, and its example loads."""
+"""The page about kubelets names every stage set and every field, and its example loads."""
 
 from __future__ import annotations
 
 import re
 
-from mooring.kubelet.lives_builtin import BUILTIN_LIVES
-from mooring.kubelet.lives_file import STAGE_FIELDS, read_lives
+from mooring.kubelet.simulated.stage_file import BUILTIN_STAGE_SETS, STAGE_FIELDS, read_stage_sets
 from tests.docs.pages import page
 
 PAGE = page("docs/kubelets.md")
 
 
-def test_every_built_in_life_is_on_the_page() -> None:
-    table = PAGE.text.partition("| built-in life |")[2].partition("\n\n")[0]
+def test_every_built_in_stage_set_is_on_the_page() -> None:
+    table = PAGE.text.partition("| built-in stage set |")[2].partition("\n\n")[0]
     told = re.findall(r"^\| `([a-z-]+)` \|", table, re.MULTILINE)
-    assert sorted(told) == sorted(life.name for life in read_lives(BUILTIN_LIVES))
+    assert sorted(told) == sorted(each.name for each in read_stage_sets(BUILTIN_STAGE_SETS))
 
 
 def test_every_field_of_a_stage_is_on_the_page() -> None:
@@ -25,5 +24,5 @@ def test_every_field_of_a_stage_is_on_the_page() -> None:
 
 def test_the_example_loads() -> None:
     example = PAGE.text.partition("```yaml\n")[2].partition("```")[0]
-    (life,) = read_lives(example)
-    assert [*life.stages] == ["creating", "warming", "serving", "crashed"]
+    (stage_set,) = read_stage_sets(example)
+    assert [*stage_set.stages] == ["creating", "warming", "serving", "crashed"]

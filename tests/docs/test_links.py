@@ -1,4 +1,4 @@
-"""Pages lead somewhere: every link, every file that is named, every command that is shown."""
+"""Every link, file name and command on a page exists."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def test_there_are_pages() -> None:
 
 
 @pytest.mark.parametrize("each", PAGES)
-def test_links_lead_somewhere(each: Page) -> None:
-    assert [link for link in each.links if not _leads_somewhere(each, link)] == []
+def test_links_have_a_target(each: Page) -> None:
+    assert [link for link in each.links if not _has_target(each, link)] == []
 
 
-def _leads_somewhere(each: Page, link: str) -> bool:
+def _has_target(each: Page, link: str) -> bool:
     path, _, anchor = link.partition("#")
     target = (each.path.parent / path).resolve() if path else each.path
     if not target.exists():
@@ -43,7 +43,7 @@ def test_files_that_are_named_exist(each: Page) -> None:
 
 
 def _exists(each: Page, path: str) -> bool:
-    """From the top of the repository, from the page, in the package, or in the folder that the page's heading names."""
+    """In the root of the repository, beside the page, in the package, in tests, or in a folder that the page names."""
     if any(word in path for word in _PLACEHOLDERS) or path == "utils.py":
         return True
     package = ROOT / "src" / "mooring"
@@ -81,7 +81,7 @@ def test_commands_have_the_options_that_are_shown(each: Page) -> None:
 
 
 def _command_lines(each: Page) -> list[str]:
-    """Lines that somebody could type: indented, in a shell block, or in code font."""
+    """Commands: indented, in a shell block, or in code font."""
     lines = re.findall(r"^    (?:\$ )?(\S.*)$", each.prose, re.MULTILINE)
     for block in (*each.blocks("console"), *each.blocks("sh"), *each.blocks("bash"), *each.blocks("shell")):
         lines += [line.removeprefix("$ ") for line in block.splitlines()]

@@ -1,4 +1,4 @@
-"""The guide to plugins: its examples work, its tables are complete, and what it says one may be told one is told."""
+"""docs/plugins.md: its examples work and its tables are complete. Errors of plugins state what to do."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mooring.kit.entropy import Entropy
 from mooring.scheduler.catalogue import default_registry
 from mooring.scheduler.config import ConfigurationError, load_configuration
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.framework.adapter import REASONS_TOLD_MAX
+from mooring.scheduler.framework.adapter import REASONS_REPORTED_MAX
 from mooring.scheduler.framework.loading import PluginFileError, enabled_if_unmentioned, load_plugins, plugins_from
 from mooring.scheduler.framework.node_plugins import FilterPlugin, NodeInfo, NodePlugin, ScorePlugin, Status
 from mooring.scheduler.framework.registry import POINTS, SERVICES, BadPluginError
@@ -37,10 +37,6 @@ def codes(cell: str) -> list[str]:
     return re.findall(r"`([^`]+)`", cell)
 
 
-PATTERNS = [codes(message)[0] for message, _ in table("What you may be told")]
-"""What one may be told; … stands for anything."""
-
-
 # --- the tables -------------------------------------------------------------------------------------------------
 
 
@@ -50,18 +46,18 @@ def test_the_extension_points_are_all_there_are() -> None:
     ]
 
 
-def test_what_a_constructor_may_ask_for() -> None:
+def test_the_constructor_parameters() -> None:
     assert [codes(name)[0] for name, _ in table("Arguments")] == list(SERVICES)
 
 
 def test_what_a_plugin_sees_of_a_node() -> None:
-    told = [name for names, _ in table("What a plugin sees") for name in codes(names)]
+    documented = [name for names, _ in table("What a plugin sees") for name in codes(names)]
     public = [name for name, _ in inspect.getmembers(NodeInfo, lambda value: isinstance(value, property))]
-    assert sorted(told) == sorted(public)
+    assert sorted(documented) == sorted(public)
 
 
 def test_the_methods_that_a_plugin_may_define() -> None:
-    told = [codes(method)[0] for method, *_ in table("Write it") if method.endswith(")`")]
+    documented = [codes(method)[0] for method, *_ in table("Write it") if method.endswith(")`")]
     methods: list[Callable[..., object]] = [
         NodePlugin.applies_to,
         FilterPlugin.filter,
@@ -69,16 +65,16 @@ def test_the_methods_that_a_plugin_may_define() -> None:
         NodePlugin.configure,
     ]
     wanted = [f"{each.__name__}({', '.join(list(inspect.signature(each).parameters)[1:])})" for each in methods]
-    assert [method for method in told if "Status" not in method and method != "None"] == wanted
+    assert [method for method in documented if "Status" not in method and method != "None"] == wanted
 
 
 def test_the_results_of_a_filter() -> None:
-    told = [name for result, *_ in table("Write it") for name in re.findall(r"Status\.(\w+)\(", result)]
-    assert told == [name for name, value in vars(Status).items() if isinstance(value, classmethod)]
+    documented = [name for result, *_ in table("Write it") for name in re.findall(r"Status\.(\w+)\(", result)]
+    assert documented == [name for name, value in vars(Status).items() if isinstance(value, classmethod)]
 
 
 def test_how_many_reasons_are_distinguished() -> None:
-    assert f"One attempt distinguishes {REASONS_TOLD_MAX} reasons per plugin" in GUIDE.prose.replace("\n", " ")
+    assert f"One attempt distinguishes {REASONS_REPORTED_MAX} reasons per plugin" in GUIDE.prose.replace("\n", " ")
 
 
 # --- the examples -----------------------------------------------------------------------------------------------
@@ -149,7 +145,36 @@ def _plugins(folder: Path, text: str) -> dict[str, Any]:
     return {plugin.name: plugin for plugin in load_plugins(path)}
 
 
-# --- what one may be told ---------------------------------------------------------------------------------------
+# --- error messages ---------------------------------------------------------------------------------------------
+
+
+PATTERNS = (
+    "…: there is no such file; wanted a Python file that defines plugins",
+    "…: is not Python: …",
+    "…: fails when it is loaded: …",
+    "…: found no plugin class; define one that inherits from …",
+    "…: … cannot be imported: …",
+    "…: … has no …",
+    "…: is …, wanted a class that inherits from …",
+    "plugin … has no name: set …",
+    "plugin … does not define …, which its extension points demand",
+    "plugin … wants … in its constructor; a plugin is given only …",
+    "plugin …: a plugin called … is registered already …",
+    "plugin … sets …, but results of a … are not cached; …",
+    "plugin … inherits from both … and …: keep one of them",
+    "plugin … takes arguments in its constructor and in configure: keep one of them",
+    "…: an event of … needs a view: …",
+    "…: an event of … needs a view of that kind; …",
+    "…: an event of … must be registered as EventResource.…",
+    "…: registers … with another view than another plugin; …",
+    "…PreFilterPlugin … does not exist",
+    "initializing plugin …: …",
+    "running … filter plugin: pod … on node …: …",
+    "running Score plugins: plugin … failed with: pod … on node …: …",
+    "plugin … returns an invalid score …, it should in the range of [0, 100] after normalizing",
+    "… node(s) were rejected by plugin … for other reasons",
+)
+"""The error messages of plugins; … stands for any text. Each states what to do, so the guide does not repeat them."""
 
 
 def rule(*lines: str, bases: str = "FilterPlugin", name: str = "Rule") -> str:
@@ -218,7 +243,7 @@ FILES: Mapping[str, str | None] = {
     "must be registered as EventResource": registering(view="NODE"),
     "with another view": registering(view='Kind("example.com/v1", "Widget", "widgets", view=Other)'),
 }
-"""Files that somebody is told something for, by words of what he is told."""
+"""Plugin files that cause an error, by a part of the message."""
 
 
 SOURCES = {
@@ -226,11 +251,11 @@ SOURCES = {
     "has no …": "mooring.scheduler.framework.plugin:NoSuchClass",
     "wanted a class": "mooring.scheduler.framework.plugin:SCORE_MAX",
 }
-"""Importable classes that somebody is told something for, likewise."""
+"""Importable names that cause an error, by a part of the message."""
 
 
-def told(path: Path, words: str) -> str:
-    """What is said when a pod is decided about with the plugin of a file."""
+def message_of(path: Path, words: str) -> str:
+    """The error or the scheduling message that results from the plugins of a file."""
     registry = default_registry()
     try:
         plugins = load_plugins(path)
@@ -252,24 +277,24 @@ def matches(pattern: str, message: str) -> bool:
 
 
 @pytest.mark.parametrize("words", FILES)
-def test_one_is_told_what_the_guide_says(words: str, tmp_path: Path) -> None:
+def test_files_cause_these_errors(words: str, tmp_path: Path) -> None:
     path = tmp_path / "rule.py"
     text = FILES[words]
     if text is not None:
         path.write_text(text)
-    message = told(path, words)
+    message = message_of(path, words)
     expected = [pattern for pattern in PATTERNS if words in pattern]
     assert [pattern for pattern in PATTERNS if matches(pattern, message)] == expected, message
     assert len(expected) == 1
 
 
 @pytest.mark.parametrize("words", SOURCES)
-def test_one_is_told_what_the_guide_says_of_a_class(words: str) -> None:
+def test_importable_names_cause_these_errors(words: str) -> None:
     with pytest.raises(PluginFileError) as caught:
         plugins_from(SOURCES[words])
     [expected] = [pattern for pattern in PATTERNS if words in pattern]
     assert matches(expected, str(caught.value)), caught.value
 
 
-def test_the_guide_says_nothing_else() -> None:
+def test_every_error_is_tested() -> None:
     assert [pattern for pattern in PATTERNS if not any(words in pattern for words in (*FILES, *SOURCES))] == []

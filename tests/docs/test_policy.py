@@ -1,4 +1,4 @@
-"""docs/policy.md against the code: every old name with what it means today, every argument, every example."""
+"""docs/policy.md: every old name and its plugin, every argument and every example are those of the code."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mooring.scheduler.engine import Engine
 from mooring.scheduler.policy import load_configuration_or_policy
 from mooring.scheduler.policy.arguments import NodeLabelArgs, ServiceAffinityArgs
 from mooring.scheduler.policy.conversion import ALWAYS
-from mooring.scheduler.policy.names import (
+from mooring.scheduler.policy.types import (
     DEFAULT_PREDICATES,
     DEFAULT_PRIORITIES,
     MANDATORY_PREDICATES,
@@ -23,8 +23,11 @@ from mooring.scheduler.policy.names import (
     PRIORITIES,
     STRATEGIES,
     STRATEGY_PLUGINS,
+    WEIGHT_MAX,
+    Policy,
+    PredicateArgument,
+    PriorityArgument,
 )
-from mooring.scheduler.policy.types import WEIGHT_MAX, Policy, PredicateArgument, PriorityArgument
 from tests.docs.pages import page
 
 PAGE = page("docs/policy.md")
@@ -70,7 +73,7 @@ def test_default_weights_are_those_of_the_code() -> None:
 def test_strategies_are_named() -> None:
     remarks = {codes(row[0])[0]: row[3] for row in table("Priorities")}
     unnamed = [name for name, strategy in STRATEGIES.items() if f"`{strategy}`" not in remarks[name]]
-    assert unnamed == ["RequestedToCapacityRatio"], "its row points to the next"
+    assert unnamed == ["RequestedToCapacityRatio"], "its row refers to the next one"
     after_the_table = PAGE.prose.partition("## Priorities")[2].partition("## Arguments")[0]
     assert set(STRATEGY_PLUGINS.values()) <= set(codes(after_the_table))
 
@@ -86,25 +89,25 @@ def test_every_argument_has_a_row() -> None:
     assert own <= become
 
 
-def test_the_points_of_the_plugins_that_came_back() -> None:
+def test_the_points_of_removed_plugins() -> None:
     implements = default_registry().implements
-    for plugin, points, _ in table("The plugins that came back"):
+    for plugin, points, _ in table("Removed plugins"):
         (name,) = codes(plugin)
         assert codes(points) == tuple(p.config_field for p in ExtensionPoint if implements(name, p)), name
 
 
-def test_what_is_always_on_is_named() -> None:
+def test_plugins_that_are_always_on_are_named() -> None:
     nothing_asked = load_configuration_or_policy(
         {"apiVersion": "v1", "kind": "Policy", "predicates": [], "priorities": []}
     )
     enabled = nothing_asked.profiles[0].plugins.enabled_names()
     mandatory = {plugin for name in MANDATORY_PREDICATES for plugin in PREDICATES[name]}
-    said = set(codes(PAGE.prose.partition("## What is different today")[2]))
+    said = set(codes(PAGE.prose.partition("## Differences")[2]))
     assert set(enabled) - mandatory <= said
     assert set(ALWAYS) <= said
 
 
-def test_the_largest_weight_is_told() -> None:
+def test_the_maximum_weight_is_named() -> None:
     assert f"from 1 to {WEIGHT_MAX}" in PAGE.prose
 
 

@@ -1,4 +1,4 @@
-"""The README shows what really happens, and its commands run as printed."""
+"""The output in the README is that of the command, and its commands run as printed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ README = page("README.md")
 _ELSEWHERE = "…"
 
 
-def test_the_picture_is_what_the_command_prints(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_output_is_that_of_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     [shown] = README.blocks("console")
     command, *lines = shown.splitlines()
     monkeypatch.chdir(ROOT)
@@ -33,7 +33,7 @@ def test_the_picture_is_what_the_command_prints(monkeypatch: pytest.MonkeyPatch)
         assert part.strip("\n") in result.output, "run the command again and copy what it prints"
 
 
-def test_the_picture_fits_a_terminal() -> None:
+def test_the_output_fits_a_terminal() -> None:
     assert [line for block in README.blocks("console") for line in block.splitlines() if len(line) > 80] == []
 
 
@@ -54,7 +54,7 @@ def shell_commands() -> list[str]:
 
 @contextmanager
 def running(command: str, folder: Path, environment: dict[str, str]) -> Iterator[list[str]]:
-    """A `mooring up` until its banner is complete; yields what it printed. Ctrl-C must end it with code 0."""
+    """Run `mooring up`; yields the lines of its banner. Ctrl-C must end it with code 0."""
     with subprocess.Popen(
         ["bash", "-c", f"exec {command}"], cwd=folder, env=environment, stdout=subprocess.PIPE, text=True
     ) as process:

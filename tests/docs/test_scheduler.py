@@ -1,4 +1,4 @@
-"""The guide to the running scheduler: its example runs, its tables are those of the code, what it shows is so."""
+"""docs/scheduler.md: its example runs, and its tables and outputs equal those of the code."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ CONSTANTS = (
     allocator,
     memory,
 )
-"""Where the constants are that the guide names, in its order."""
+"""The modules of the documented constants, in the order of the page."""
 
 
 def rows(first_cell: str) -> list[tuple[str, ...]]:
-    """The lines of the table whose head begins with this."""
+    """The rows of the table whose header begins with this cell."""
     lines = GUIDE.prose.splitlines()
     start = next(index for index, line in enumerate(lines) if line.startswith(f"| {first_cell} |"))
     found: list[tuple[str, ...]] = []
@@ -70,7 +70,7 @@ def test_the_example_runs() -> None:
     exec(compile(example, "docs/scheduler.md", "exec"), {})
 
 
-def test_where_a_pod_is_said_to_be() -> None:
+def test_the_summary_of_a_pod() -> None:
     [shown] = GUIDE.blocks("text")
 
     async def story(world: World) -> None:
@@ -87,7 +87,7 @@ def test_where_a_pod_is_said_to_be() -> None:
 
 
 def metrics_of_the_code() -> list[tuple[str, str, list[str]]]:
-    """Name, kind and labels of each metric that a scheduler exposes, in the order in which it was made."""
+    """Name, kind and labels of each metric of a scheduler, in the order of registration."""
     registry = CollectorRegistry()
     made = Scheduler(_NoClient(), load_configuration(None), clock=VirtualClock(), entropy=Entropy(1), metrics=registry)  # type: ignore[arg-type]
     assert made.metrics.registry is registry
@@ -103,7 +103,7 @@ def metrics_of_the_code() -> list[tuple[str, str, list[str]]]:
 
 
 class _NoClient:
-    """Nobody asks it anything: the scheduler is made and does not run."""
+    """The scheduler is constructed and does not run, so it needs no client."""
 
 
 def test_every_metric_has_a_row() -> None:
@@ -140,18 +140,18 @@ def test_the_limits_are_those_of_the_code() -> None:
 
 
 def _constant(name: str) -> float:
-    [value] = [getattr(module, name) for module in CONSTANTS if hasattr(module, name) and _is_at_home(module, name)]
+    [value] = [getattr(module, name) for module in CONSTANTS if hasattr(module, name) and _defines(module, name)]
     return float(value)
 
 
-def _is_at_home(module: object, name: str) -> bool:
-    """Defined there, and not imported."""
+def _defines(module: object, name: str) -> bool:
+    """Whether the module defines the name, instead of importing it."""
     source = getattr(module, "__file__", "")
     with open(source, encoding="utf-8") as lines:
         return any(re.match(rf"{name}\b.*=", line) for line in lines)
 
 
-def test_plugins_come_from_where_the_guide_says() -> None:
+def test_the_entry_point_is_named() -> None:
     assert f"`{ENTRY_POINT_GROUP}`" in GUIDE.prose
 
 

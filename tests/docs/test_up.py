@@ -1,4 +1,4 @@
-"""The guide to `mooring up` names every option and every limit, with its default."""
+"""docs/up.md lists every option and every limit, with its default."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import fields
 
 import click
 
-from mooring.apiserver.http.limits import DoorLimits
+from mooring.apiserver.http.request import RequestLimits
 from mooring.cli.up.command import up
 from mooring.controllers.settings import ControllerSettings, flag_names, settings_of_flags
 from tests.docs.pages import page
@@ -25,10 +25,10 @@ def test_every_option_is_explained() -> None:
 
 def test_every_flag_of_the_controllers_has_its_default() -> None:
     defaults = ControllerSettings()
-    told = {row.cells[0].strip("`"): row.cells[1] for row in GUIDE.rows if row.section == "Options"}
+    documented = {row.cells[0].strip("`"): row.cells[1] for row in GUIDE.rows if row.section == "Options"}
     for flag, name in flag_names().items():
-        assert settings_of_flags({flag: told[flag]}) == defaults, f"{flag} is {getattr(defaults, name)}"
+        assert settings_of_flags({flag: documented[flag]}) == defaults, f"{flag} is {getattr(defaults, name)}"
 
 
 def test_every_limit_is_explained() -> None:
-    assert names_under("Limits") == [each.name for each in fields(DoorLimits) if each.name != "retry_after_s"]
+    assert names_under("Limits") == [each.name for each in fields(RequestLimits) if each.name != "retry_after_s"]

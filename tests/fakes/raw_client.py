@@ -15,10 +15,18 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mooring.api.kinds import POD, Kind
+from mooring.apiserver.kinds.pod.prepare import FIELDS_READ_BY_BINDING
 from mooring.apiserver.storage.errors import already_exists, conflict, not_found
 from mooring.apiserver.storage.kind_forms import inward, outward, outward_plain, stored_kind
 from mooring.apiserver.storage.storage import BOOKMARK_S, Storage
-from mooring.apiserver.storage.stored_form import PlainObject, decoded, encoded, stored_form, with_revision
+from mooring.apiserver.storage.stored_form import (
+    PlainObject,
+    decoded,
+    encoded,
+    partly_decoded,
+    stored_form,
+    with_revision,
+)
 from mooring.client.interface import Deletion, JsonObject, PatchForm
 from mooring.kit.clock import Clock, format_rfc3339
 from mooring.kit.entropy import SUFFIX_LENGTH, Entropy
@@ -84,7 +92,8 @@ class RawClient(Storage):
             record = await self._store.get(key)
             if record is None:
                 raise not_found(POD, name)
-            pod = bound(decoded(record.value), key, uid=uid, node_name=node_name, now=self._now())
+            pod = partly_decoded(record.value, FIELDS_READ_BY_BINDING)
+            pod = bound(pod, key, uid=uid, node_name=node_name, now=self._now())
             try:
                 await self._store.put(key, encoded(pod), if_revision=record.revision)
             except WriteConflict:

@@ -1,4 +1,4 @@
-"""In every storm of faults the fleet holds on, and when it is over all is as it should be."""
+"""Under injected faults the kubelets keep working; afterwards all pods are in their final state."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from mooring.api.kinds import POD
 from mooring.client.interface import Client
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
-from mooring.kubelet.settings import FleetSettings
+from mooring.kubelet.settings import KubeletSettings
 from tests.client.faulty import FaultyClient, Outcome, Storm
 from tests.fakes.raw_client import RawClient
-from tests.kubelet.play import Play, played, pod
+from tests.kubelet.harness import Play, played, pod
 
 OUTCOMES = (Outcome.DONE, Outcome.REQUEST_LOST, Outcome.ANSWER_LOST, Outcome.BROKEN, Outcome.CONFLICT)
 PODS = 12
@@ -39,4 +39,4 @@ def test_everything_converges_after_a_storm(seed: int) -> None:
         assert len({*addresses}) == PODS // 2
         assert len((await play.client.list(POD)).items) == PODS // 2
 
-    played(story, FleetSettings(count=3), seed=seed, through=through)
+    played(story, KubeletSettings(count=3), seed=seed, through=through)

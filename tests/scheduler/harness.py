@@ -106,7 +106,7 @@ def score_state(plugin: Score[Any], pod: PodInfo, feasible: Int64s) -> Any:
     return plugin.pre_score(pod, feasible)
 
 
-def refused_by(engine: Engine, kind: type[Filter[Any]], view: Pod) -> dict[str, tuple[str, ...]] | Skip | Status:
+def rejected_by(engine: Engine, kind: type[Filter[Any]], view: Pod) -> dict[str, tuple[str, ...]] | Skip | Status:
     """What one filter says against each node; nodes that it lets through are left out."""
     plugin = plugin_of(engine, kind)
     state = filter_state(plugin, engine.record(view))

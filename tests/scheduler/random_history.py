@@ -244,10 +244,7 @@ class History:
 
 @contextmanager
 def forgetful(is_forgetful: bool) -> Iterator[None]:
-    """Sweeps that spare nobody, and counters, answers and changes that are forgotten all the time.
-
-    Bands are formed for every pod in either case: histories are too short for pods of one kind in a row.
-    """
+    """Sweeps that spare nobody, and counters, answers and changes that are forgotten all the time."""
     with pytest.MonkeyPatch.context() as patched:
         if is_forgetful:
             patched.setattr(pods, "RECENT_USES", 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mooring.scheduler.catalogue import BUILT_IN, PLUGINS, default_registry
 from mooring.scheduler.config import expand_profiles, load_configuration
-from mooring.scheduler.policy.names import STRATEGY_PLUGINS
+from mooring.scheduler.policy.types import STRATEGY_PLUGINS
 
 OF_OLD_POLICIES = {"NodeLabel", "ServiceAffinity", "SelectorSpread", *STRATEGY_PLUGINS.values()}
 """kube-scheduler dropped these plugins with Policy or later. A configuration can enable them by name."""

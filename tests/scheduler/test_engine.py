@@ -127,7 +127,7 @@ def test_profiles_decide_for_the_pods_that_ask_for_them() -> None:
     with pytest.raises(UnknownProfileError) as unknown:
         decide(engine, pod("lost", scheduler="nobody"))
     assert str(unknown.value) == (
-        "pod default/lost asks for scheduler 'nobody'; the configuration has default-scheduler, careless"
+        "pod default/lost names scheduler 'nobody'; the configuration has default-scheduler, careless"
     )
 
 
@@ -182,7 +182,7 @@ def test_an_assumed_pod_is_promised_nothing_more() -> None:
 
 
 class Ledger(Reserve):
-    """Writes down what is reserved and taken back; refuses pods called `unlucky`."""
+    """Writes down what is reserved and taken back; rejects pods called `unlucky`."""
 
     name = "Ledger"
     entries: list[str]
@@ -232,7 +232,7 @@ def test_reservations_are_taken_back_in_reverse() -> None:
     assert entries == [f"{name} unreserves lucky on n1" for name in ("Third", "Second", "First")]
 
 
-def test_a_refused_reservation_leaves_nothing_behind() -> None:
+def test_a_rejected_reservation_leaves_nothing_behind() -> None:
     engine, entries = reserving()
     decision = decide(engine, pod("unlucky"))
     assert engine.assume(decision) == Status(Code.UNSCHEDULABLE, ("out of luck",), "Second")
@@ -256,7 +256,7 @@ def test_a_preempting_pod_is_promised_its_node() -> None:
     assert [each.name for each in engine.columns.nominations.on("n1")] == ["urgent"]
     assert decision.pod.nominated_node == "n1"
     engine.remove(pod("victim"))
-    assert decide(engine, pod("late", cpu=2, priority=50)).node_name is None, "the room is promised"
+    assert decide(engine, pod("late", cpu=2, priority=50)).node_name is None, "the resources are reserved"
     again = engine.decide(decision.pod)
     assert again.node_name == "n1"
     assert engine.assume(again) is None

@@ -62,7 +62,7 @@ def test_the_preempting_pod_is_held_back_while_its_victims_are_evicted() -> None
         await with_victims(world, "a", "b")
         await world.settle(5)
         assert len(world.scheduler.evictions) == 1
-        await world.create(node("n2", cpu=1))  # whatever wakes it: it would preempt again
+        await world.create(node("n2", cpu=1))  # whatever queues it: it would preempt again
         await world.settle(4)
         assert [entry.attempts for entry in world.scheduler.queue.entries()] == [1]
         await world.settle(60)

@@ -69,7 +69,7 @@ def test_nodes_that_were_candidates_but_not_wanted_count_as_not_helpful() -> Non
     )
 
 
-def test_a_failure_that_several_nodes_share_is_told_once() -> None:
+def test_a_failure_that_several_nodes_share_is_reported_once() -> None:
     """Without VolumeBinding nobody stops a pod whose claim belongs to another, until its victims are gone."""
     foreign = claim("urgent-scratch")
     view = pod("urgent", cpu=2, priority=100, volumes=[ephemeral("scratch")])

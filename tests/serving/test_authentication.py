@@ -1,4 +1,4 @@
-"""Who asks: certificates, proxies, tokens, strangers."""
+"""Certificates, proxies, tokens, anonymous requests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from mooring.client.interface import Client
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run
-from mooring.serving.authentication import ANONYMOUS, Authenticator, Caller, ProxyRules, Trust
+from mooring.serving.authentication import ANONYMOUS, KEPT_MAX, Authenticator, Caller, ExpiringCache, ProxyRules, Trust
 from tests.serving.callers import Authority, Reviewer
 
 CLIENTS, PROXIES, STRANGERS = Authority("clients"), Authority("proxies"), Authority("strangers")
@@ -18,6 +18,30 @@ TRUST = Trust((CLIENTS.certificate,), (PROXIES.certificate,), RULES)
 JANE: dict[str, object] = {"username": "jane", "uid": "7", "groups": ["dev"], "extra": {"k": ["v"]}}
 SAYS_JANE = {"x-remote-user": ["jane"], "x-remote-group": ["dev", "ops"], "x-remote-extra-a%2fb": ["c"]}
 EVERYBODY = "system:authenticated"
+
+
+def test_an_answer_is_good_for_its_time_and_no_longer() -> None:
+    clock = VirtualClock()
+
+    async def main() -> None:
+        remembered: ExpiringCache[str, int | None] = ExpiringCache(clock)
+        assert remembered.get("a") == (False, None)
+        remembered.keep("a", None, 10.0)
+        assert remembered.get("a") == (True, None)
+        await clock.wait(10.0)
+        assert remembered.get("a") == (False, None)
+        remembered.keep("a", 2, 10.0)
+        assert remembered.get("a") == (True, 2)
+
+    run(main(), clock)
+
+
+def test_the_oldest_makes_room() -> None:
+    remembered: ExpiringCache[int, int] = ExpiringCache(VirtualClock())
+    for number in range(KEPT_MAX + 1):
+        remembered.keep(number, number, 1.0)
+    assert remembered.get(0) == (False, None)
+    assert remembered.get(1) == (True, 1)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +92,7 @@ def test_a_token_is_asked_about_once_in_a_while() -> None:
     clock, reviewer = VirtualClock(), Reviewer({"good": JANE})
 
     async def main() -> None:
-        authenticator = Authenticator(Trust(), cast(Client, reviewer), clock, remembered_s=10.0)
+        authenticator = Authenticator(Trust(), cast(Client, reviewer), clock, cache_s=10.0)
         for token in ("good", "bad"):
             for _ in range(3):
                 await authenticator.caller(None, {"authorization": [f"Bearer {token}"]})

@@ -1,4 +1,4 @@
-"""Who may see what."""
+"""Allowed paths, system:masters, SubjectAccessReviews."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mooring.client.interface import Client
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run
 from mooring.serving.authentication import Caller
-from mooring.serving.authorization import AllowedPathError, AllowedPaths, Authorizer, Verdict, by_path, of_node
+from mooring.serving.authorization import AccessDecision, AllowedPathError, AllowedPaths, Authorizer, by_path, of_node
 from tests.serving.callers import Reviewer
 
 JANE = Caller("jane", groups=("dev",))
@@ -31,7 +31,7 @@ ADMIN = Caller("root", groups=("system:masters",))
 def test_who_may(caller: Caller, path: str, is_allowed: bool, questions: int) -> None:
     clock, reviewer = VirtualClock(), Reviewer(allowed={("jane", "get", "/metrics")})
     authorizer = Authorizer(AllowedPaths(("/healthz", "/debug/*")), cast(Client, reviewer), clock)
-    assert run(authorizer.verdict(caller, "get", path), clock).is_allowed is is_allowed
+    assert run(authorizer.decide(caller, "get", path), clock).is_allowed is is_allowed
     assert len(reviewer.asked) == questions
 
 
@@ -41,12 +41,12 @@ def test_answers_are_kept_for_a_while() -> None:
     async def main() -> None:
         authorizer = Authorizer(AllowedPaths(()), cast(Client, reviewer), clock, allowed_s=10.0, denied_s=5.0)
         for _ in range(3):
-            await authorizer.verdict(JANE, "get", "/metrics")
-            await authorizer.verdict(JANE, "get", "/configz")
+            await authorizer.decide(JANE, "get", "/metrics")
+            await authorizer.decide(JANE, "get", "/configz")
         assert len(reviewer.asked) == 2
         await clock.wait(6.0)
-        await authorizer.verdict(JANE, "get", "/metrics")
-        await authorizer.verdict(JANE, "get", "/configz")
+        await authorizer.decide(JANE, "get", "/metrics")
+        await authorizer.decide(JANE, "get", "/configz")
         assert len(reviewer.asked) == 3, "the no is asked again, the yes is not"
 
     run(main(), clock)
@@ -55,12 +55,12 @@ def test_answers_are_kept_for_a_while() -> None:
 def test_no_answer_is_a_no() -> None:
     clock, reviewer = VirtualClock(), Reviewer(is_away=True)
     authorizer = Authorizer(AllowedPaths(()), cast(Client, reviewer), clock)
-    assert run(authorizer.verdict(JANE, "get", "/metrics"), clock) == Verdict(False, "away")
+    assert run(authorizer.decide(JANE, "get", "/metrics"), clock) == AccessDecision(False, "away")
 
 
 def test_nobody_to_ask_is_a_no() -> None:
     clock = VirtualClock()
-    assert not run(Authorizer(AllowedPaths(()), None, clock).verdict(JANE, "get", "/metrics"), clock).is_allowed
+    assert not run(Authorizer(AllowedPaths(()), None, clock).decide(JANE, "get", "/metrics"), clock).is_allowed
 
 
 def test_what_the_api_server_is_asked() -> None:

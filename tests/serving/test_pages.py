@@ -1,28 +1,39 @@
-"""Flags and status, as kube-scheduler lays them out."""
+"""Error responses with the texts of kube-scheduler."""
 
 from __future__ import annotations
 
-from mooring.serving.pages import configuration_page, flags_page, status_page
+import json
+
+import pytest
+
+from mooring.serving.pages import PageRequest, PageResponse, failed, forbidden, not_found, unauthorized
 
 
-def test_flags_stand_in_order() -> None:
-    said = flags_page("kube-scheduler", {"v": "2", "config": ""}).body.decode()
-    assert said.startswith("\nkube-scheduler flagz\nWarning: This endpoint is not meant to be machine parseable")
-    assert said.endswith("\nconfig=\nv=2\n")
+@pytest.mark.parametrize(
+    ("answer", "code", "message"),
+    [
+        (unauthorized(), 401, "Unauthorized"),
+        (forbidden("jane", "get", "/metrics"), 403, 'forbidden: User "jane" cannot get path "/metrics"'),
+        (
+            forbidden("<b>", "get", "/a&b", "no role"),
+            403,
+            'forbidden: User "&lt;b&gt;" cannot get path "/a&amp;b": no role',
+        ),
+        (failed("a bug"), 500, "Internal error occurred: a bug"),
+    ],
+    ids=["who is it", "may not", "may not, and why", "a bug"],
+)
+def test_a_refusal_is_a_status(answer: PageResponse, code: int, message: str) -> None:
+    status = json.loads(answer.body)
+    assert (answer.code, status["code"], status["message"], status["kind"]) == (code, code, message, "Status")
 
 
-def test_status() -> None:
-    said = status_page(
-        "kube-scheduler",
-        started_wall_s=1_767_225_600.0,
-        up_s=3 * 3600 + 4 * 60 + 5.9,
-        version="0.1.0",
-        emulates="1.36",
-        paths=("/readyz", "/healthz"),
-    ).body.decode()
-    assert "Started= Thu Jan  1 00:00:00 UTC 2026\nUp= 3 hr 04 min 05 sec\n" in said
-    assert said.endswith("Binary version= 0.1.0\nEmulation version= 1.36\nPaths= /healthz /readyz\n")
+def test_what_is_not_there() -> None:
+    assert (not_found().code, not_found().body) == (404, b"404 page not found\n")
 
 
-def test_configuration() -> None:
-    assert configuration_page({"a": 1}).body == b'{"componentconfig": {"a": 1}}'
+@pytest.mark.parametrize(
+    ("query", "number"), [({}, 30.0), ({"seconds": ["5"]}, 5.0), ({"seconds": ["x"]}, 30.0), ({"seconds": []}, 30.0)]
+)
+def test_numbers_of_a_query(query: dict[str, list[str]], number: float) -> None:
+    assert PageRequest("GET", "/", query).number("seconds", 30.0) == number

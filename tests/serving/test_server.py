@@ -1,4 +1,4 @@
-"""The secure port over real sockets: the way of a request, certificates, profiles."""
+"""The secure port over real sockets."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ import pytest
 from mooring.client.interface import Client
 from mooring.kit.clock import SystemClock
 from mooring.kit.loop import run_real
-from mooring.serving.answers import Answer, Question, text
 from mooring.serving.authentication import Authenticator, Trust
 from mooring.serving.authorization import AllowedPaths, Authorizer
 from mooring.serving.http.listener import PortTakenError
+from mooring.serving.pages import PageRequest, PageResponse, text
 from mooring.serving.profiling import Profiler
 from mooring.serving.server import Page, SecureServer
 from mooring.serving.tls import ServingTls, serving_context, trust
@@ -30,22 +30,22 @@ REVIEWER = Reviewer(
 )
 
 
-async def fails(question: Question) -> Answer:
+async def fails(question: PageRequest) -> PageResponse:
     raise RuntimeError("a bug")
 
 
-async def late(question: Question) -> Answer:
+async def late(question: PageRequest) -> PageResponse:
     await SystemClock().wait(0.01)
     return text(f"late {question.query.get('a')}")
 
 
-def streams(question: Question) -> Answer:
+def streams(question: PageRequest) -> PageResponse:
     async def parts() -> AsyncIterator[bytes]:
         for part in (b"a ", b"stream of ", question.path.encode()):
             await SystemClock().wait(0.01)
             yield part
 
-    return Answer(b"", stream=parts())
+    return PageResponse(b"", stream=parts())
 
 
 PAGES: dict[str, Page] = {

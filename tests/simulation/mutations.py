@@ -17,11 +17,10 @@ from mooring.api.views.batch import Job
 from mooring.api.views.pod import Pod
 from mooring.apiserver.storage.stored_form import PlainObject
 from mooring.client.cache.informer import Informer
-from mooring.controllers import job as job_controller
-from mooring.controllers import stateful_set_plan
-from mooring.controllers.expectations import Expectations
-from mooring.controllers.job_plan import Survey, survey
-from mooring.controllers.own_writes import OwnWrites
+from mooring.controllers.expectations import Expectations, WriteExpectations
+from mooring.controllers.job import controller as job_controller
+from mooring.controllers.job.plan import PodSummary, summarize_pods
+from mooring.controllers.statefulset import plan as stateful_set_plan
 from mooring.scheduler.cache.arrays import ChangeLog
 from tests.fakes import raw_client
 from tests.fakes.raw_write import updated
@@ -44,8 +43,8 @@ async def _yes(*_: object) -> bool:
     return True
 
 
-def _surveyed_blindly(job: Job, pods: list[Pod], removed: Set[str]) -> Survey:
-    return survey(job, pods, frozenset())
+def _summarize_without_removed(job: Job, pods: list[Pod], removed: Set[str]) -> PodSummary:
+    return summarize_pods(job, pods, frozenset())
 
 
 def _replaced_without_deletions(self: Informer[Any], views: Sequence[Any], revision: str) -> None:
@@ -68,7 +67,7 @@ def _writing_blindly() -> Iterator[None]:
     """Two rules at once: who waits for its own writes has nothing old to write, so the lock alone is not missed."""
     with (
         patch.object(raw_client, "updated", _updated_whatever_was_seen),
-        patch.object(OwnWrites, "are_seen", _yes),
+        patch.object(WriteExpectations, "are_met", _yes),
     ):
         yield
 
@@ -94,13 +93,13 @@ MUTATIONS = (
     ),
     Mutation(
         "a Deployment is rolled before its new ReplicaSets are seen",
-        lambda: patch.object(OwnWrites, "are_seen", _yes),
+        lambda: patch.object(WriteExpectations, "are_met", _yes),
         "its Deployment asks for",
         first_seed=22,
     ),
     Mutation(
         "a Job is looked at before its last counts are seen",
-        lambda: patch.object(OwnWrites, "are_seen", _yes),
+        lambda: patch.object(WriteExpectations, "are_met", _yes),
         "is made when",
         JOB,
         first_seed=392,
@@ -113,7 +112,7 @@ MUTATIONS = (
     ),
     Mutation(
         "a Job counts pods again whose finalizer it took a moment ago",
-        lambda: patch.object(job_controller, "survey", _surveyed_blindly),
+        lambda: patch.object(job_controller, "summarize_pods", _summarize_without_removed),
         "counts",
         JOB,
         first_seed=380,

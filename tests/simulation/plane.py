@@ -24,8 +24,8 @@ from mooring.controllers.settings import ControllerSettings
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
-from mooring.kubelet.fleet import Fleet
-from mooring.kubelet.settings import FleetSettings
+from mooring.kubelet.kubelets import Kubelets
+from mooring.kubelet.settings import KubeletSettings
 from mooring.scheduler.config.load import load_configuration
 from mooring.scheduler.scheduler import Scheduler
 from tests.client.faulty import Outcome, Request
@@ -83,12 +83,12 @@ class Plane:
     clock: VirtualClock
     entropy: Entropy
     weather: Weather
-    fleet_settings: FleetSettings
+    fleet_settings: KubeletSettings
     other_controllers: tuple[str, ...]
     fate: Fate
     deaths: int = 0
     silenced: dict[str, None] = field(default_factory=dict)
-    fleet: Fleet | None = None
+    fleet: Kubelets | None = None
     clients: dict[str, list[MortalClient]] = field(default_factory=lambda: {name: [] for name in COMPONENTS})
     """Of each component, one for each of its lives."""
     _lives: dict[str, Life] = field(default_factory=dict)
@@ -159,7 +159,7 @@ class Plane:
         await ControllerManager(client, self.clock, entropy, CONTROLLER_SETTINGS, enabled).run()
 
     async def _run_kubelets(self, client: Client, entropy: Entropy) -> None:
-        self.fleet = Fleet(client, self.clock, entropy, self.fleet_settings)
+        self.fleet = Kubelets(client, self.clock, entropy, self.fleet_settings)
         for node in self.silenced:
             self.fleet.silence(node)
         try:

@@ -25,7 +25,7 @@ from unittest.mock import patch
 
 from mooring.api.kinds import kind_named
 from mooring.apiserver.access.users import User as Identity
-from mooring.apiserver.assembly import open_desk
+from mooring.apiserver.assembly import open_api_server
 from mooring.apiserver.bootstrap import bootstrap
 from mooring.apiserver.loopback import LoopbackClient
 from mooring.apiserver.registry.shelf import Shelf
@@ -36,16 +36,16 @@ from mooring.kit.clock import Clock, VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
-from mooring.kubelet.fleet import Fleet
-from mooring.kubelet.lives_file import load_lives
-from mooring.kubelet.settings import FleetSettings, NodeShape
+from mooring.kubelet.kubelets import Kubelets
+from mooring.kubelet.settings import KubeletSettings, NodeCapacity
+from mooring.kubelet.simulated.stage_file import load_stage_sets
 from mooring.scheduler.catalogue import default_registry
 from mooring.scheduler.config.profiles import expand_profiles
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.scheduler import Scheduler
 from mooring.store.interface import Record
 from mooring.store.memory import MemoryStore
-from tests.apiserver.desks import WITHOUT_CONTROLLERS
+from tests.apiserver.servers import WITHOUT_CONTROLLERS
 from tests.fakes.raw_client import RawClient
 from tests.simulation.faults import Weather
 from tests.simulation.plane import COMPONENTS, CONFIGURATION, ClientFor, Plane, fate_by_chance
@@ -55,7 +55,7 @@ from tests.simulation.witness import Witness, WitnessedStore
 
 Result = TypeVar("Result")
 
-DESK_EVERY = 10
+API_SERVER_EVERY = 10
 STORM_S = 12.0
 STEP_S_MAX = 1.6
 CONVERGED_S_MAX = 300.0
@@ -65,7 +65,7 @@ STAYS_S = 8.0
 CPU_OF_NODE = 2
 """Whole cores, for pods that ask for one. And a half, for those of DaemonSets."""
 
-_LIVES = cache(load_lives)
+_STAGES = cache(load_stage_sets)
 _REGISTRY = default_registry()
 _PLANS = expand_profiles(CONFIGURATION, _REGISTRY.implements)
 
@@ -114,7 +114,7 @@ def play(story: Coroutine[Any, Any, Result], cast: Cast, clock: VirtualClock) ->
 
 def cast_of(seed: int) -> Cast:
     """Each in turn, also of those seeds that go through the API server."""
-    return CASTS[(seed + seed // DESK_EVERY) % len(CASTS)]
+    return CASTS[(seed + seed // API_SERVER_EVERY) % len(CASTS)]
 
 
 def simulate_all(seeds: Iterable[int]) -> Iterator[Outcome]:
@@ -169,10 +169,10 @@ async def _play(seed: int, cast: Cast, clock: VirtualClock) -> Outcome:
         return outcome
 
 
-def fleet_of(nodes: int) -> FleetSettings:
-    return FleetSettings(
+def fleet_of(nodes: int) -> KubeletSettings:
+    return KubeletSettings(
         count=nodes,
-        shape=NodeShape(cpu=f"{CPU_OF_NODE}500m"),
+        shape=NodeCapacity(cpu=f"{CPU_OF_NODE}500m"),
         lease_s=16,
         pod_writes_in_flight_max=4,
         node_writes_in_flight_max=2,
@@ -181,14 +181,14 @@ def fleet_of(nodes: int) -> FleetSettings:
 
 @asynccontextmanager
 async def _ways_in(seed: int, store: WitnessedStore, clock: VirtualClock, entropy: Entropy) -> AsyncIterator[ClientFor]:
-    if seed % DESK_EVERY:
+    if seed % API_SERVER_EVERY:
         yield lambda name, chance: RawClient(store, clock, chance)
         return
 
     def inside(name: str, chance: Entropy) -> Client:
-        return LoopbackClient(desk, Identity(f"system:{name}"), name)
+        return LoopbackClient(api_server, Identity(f"system:{name}"), name)
 
-    async with open_desk(store, clock, entropy.fork("desk"), WITHOUT_CONTROLLERS) as desk:
+    async with open_api_server(store, clock, entropy.fork("desk"), WITHOUT_CONTROLLERS) as api_server:
         yield inside
 
 
@@ -234,8 +234,8 @@ def _shared(cast: Cast) -> Iterator[None]:
         patches.enter_context(patch(f"{Scheduler.__module__}.settle_memory", lambda: None))
         patches.enter_context(patch(f"{Engine.__module__}.default_registry", lambda: _REGISTRY))
         patches.enter_context(patch(f"{Engine.__module__}.expand_profiles", lambda *_: dict(_PLANS)))
-        patches.enter_context(patch(f"{open_desk.__module__}.bootstrap", furnish))
-        patches.enter_context(patch(f"{Fleet.__module__}.load_lives", _LIVES))
+        patches.enter_context(patch(f"{open_api_server.__module__}.bootstrap", furnish))
+        patches.enter_context(patch(f"{Kubelets.__module__}.load_stage_sets", _STAGES))
         patches.enter_context(patch(f"{ServedKinds.__module__}.all_kinds", lambda: iter(cast.watched_kinds())))
         yield
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from mooring.api.kinds import CONFIG_MAP, CORE_EVENT, EVENT
-from mooring.apiserver.assembly import open_desk
+from mooring.apiserver.access.users import User as Identity
+from mooring.apiserver.assembly import open_api_server
 from mooring.apiserver.event_expiry import BATCH_EVENTS, EVENT_TTL_S, EventExpiry, last_update_s
 from mooring.apiserver.loopback import LoopbackClient
 from mooring.client.interface import Change, PatchForm
@@ -18,8 +19,7 @@ from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.store.interface import Store, StoreUnreachable
 from mooring.store.memory import MemoryStore
-from tests.apiserver.desks import WITHOUT_CONTROLLERS
-from tests.apiserver.desks import User as Identity
+from tests.apiserver.servers import WITHOUT_CONTROLLERS
 from tests.client.objects import config_map
 from tests.store.etcd.builders import Etcd
 from tests.store.etcd.builders import play as play_etcd
@@ -54,8 +54,8 @@ class TestOnTheWholeServer:
         clock, store = VirtualClock(), MemoryStore()
 
         async def play() -> None:
-            async with open_desk(store, clock, Entropy(1), SETTINGS) as desk:
-                client = LoopbackClient(desk, Identity("tester"), "tester")
+            async with open_api_server(store, clock, Entropy(1), SETTINGS) as server:
+                client = LoopbackClient(server, Identity("tester"), "tester")
                 await client.create(CORE_EVENT, "default", event("once"))
                 await client.create(CORE_EVENT, "default", event("again"))
                 await client.create(CONFIG_MAP, "default", config_map())
@@ -70,7 +70,7 @@ class TestOnTheWholeServer:
                 async with client.watch(EVENT, since=since) as watch:
                     seen = [each.change for each in await watch.next_batch()]
                 assert seen == [Change.MODIFIED, Change.DELETED], "watches are told"
-            async with open_desk(store, clock, Entropy(2), SETTINGS):
+            async with open_api_server(store, clock, Entropy(2), SETTINGS):
                 await clock.wait(28 * MINUTE_S)
                 assert await names(store) == ["again"]
                 await clock.wait(3 * MINUTE_S)
@@ -83,8 +83,8 @@ class TestOnTheWholeServer:
         clock, store = VirtualClock(), MemoryStore()
 
         async def play() -> None:
-            async with open_desk(store, clock, Entropy(1), replace(SETTINGS, event_ttl_s=0.0)) as desk:
-                client = LoopbackClient(desk, Identity("tester"), "tester")
+            async with open_api_server(store, clock, Entropy(1), replace(SETTINGS, event_ttl_s=0.0)) as server:
+                client = LoopbackClient(server, Identity("tester"), "tester")
                 await client.create(CORE_EVENT, "default", event("once"))
                 await clock.wait(100 * EVENT_TTL_S)
                 assert await names(store) == ["once"]
@@ -105,8 +105,8 @@ class TestOnTheWholeServer:
         store = Failing()
 
         async def play() -> None:
-            async with open_desk(store, clock, Entropy(1), SETTINGS) as desk:
-                client = LoopbackClient(desk, Identity("tester"), "tester")
+            async with open_api_server(store, clock, Entropy(1), SETTINGS) as server:
+                client = LoopbackClient(server, Identity("tester"), "tester")
                 await client.create(CORE_EVENT, "default", event("once"))
                 store.is_failing = True
                 await clock.wait(2 * EVENT_TTL_S)

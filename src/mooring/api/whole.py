@@ -26,14 +26,14 @@ class _Spec(View):
     node_name: str = ""
 
 
-class _Head(View):
+class _MetadataAndNode(View):
     metadata: ObjectMeta = NO_METADATA
     spec: _Spec = _Spec()
 
 
 class _WholeDecoder:
     def __init__(self) -> None:
-        self._head = msgspec.json.Decoder(_Head)
+        self._head = msgspec.json.Decoder(_MetadataAndNode)
 
     def decode(self, raw: JsonBytes) -> Whole:
         head = self._head.decode(raw)

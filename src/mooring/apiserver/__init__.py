@@ -1,15 +1,17 @@
-"""The front desk: an API server that kubectl and the Go components take for Kubernetes.
+"""The API server: serves the Kubernetes API to kubectl, client-go and the components of this project.
 
-A request walks through these rooms:
+In the order in which a request passes them:
 
-    http         the door: bytes in, bytes out            access       who is it, and may he
-    wire         from bytes to documents                  resources    which kind is meant, and what it can do
-    registry     the verbs, one file each                 apply        who manages which field
-    admission    what the cluster adds and forbids        strategies   what is special about a kind
-    validation   what is wrong with an object             custom       kinds that users define
-    tables       what `kubectl get` prints                openapi      what kubectl knows about kinds
+    http         connections, routing, responses             access       authentication and authorization
+    wire         decoding of request bodies                  resources    the served kinds
+    registry     the verbs, one module each                  admission    admission plugins
+    kinds        defaults, validation, strategy, columns     custom       kinds of CustomResourceDefinitions
+    apply        managed fields and server-side apply        storage      reads and watches of the store
+    validation   field errors and shared rules               tables       cells of `kubectl get`
+    discovery    groups, versions and resources              openapi      OpenAPI v2 and v3
+    kubelet_logs logs of containers, read from kubelets
 
- 1. Objects are whole JSON documents here (`mooring.api.document`), and no field is lost that the server does not know.
- 2. A strategy decides and never waits; the registry acts. Admission may look things up.
- 3. Every refusal is a `StatusError` of `mooring.client.errors`, with the words of kube-apiserver v1.36.
+1. Objects are whole JSON documents (`mooring.api.document`). Fields that the server does not know are not lost.
+2. A strategy decides and never awaits. The registry acts. Admission may look objects up.
+3. Every error is a `StatusError` of `mooring.client.errors` with the message of kube-apiserver v1.36.
 """

@@ -1,32 +1,36 @@
 """Assembles an API server from a store and settings.
 
-Input: a store, a clock, entropy, keys, tokens. Output: a `Desk` that answers requests, with its followers running.
+Input: a store, a clock, entropy, keys, tokens. Output: an `ApiServer` that answers requests, and its followers.
 
 The order is: bootstrap the store, start the followers with its contents, then answer.
+
+1. A follower knows all objects of a kind: roles and bindings, CustomResourceDefinitions, services, objects of nodes.
+   `follow` delivers the objects first, then every change in the order of the store.
 """
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from mooring.api import kinds
 from mooring.api.document import Document
 from mooring.api.kinds import Kind
-from mooring.apiserver.access.authentication import Authenticator
+from mooring.apiserver.access.authentication import Authenticator, FixedTokens
 from mooring.apiserver.access.authorization import AuthorizerChain
 from mooring.apiserver.access.default_roles import node_rules
 from mooring.apiserver.access.device_guard import DeviceGuard
-from mooring.apiserver.access.guard import RoleGuard
-from mooring.apiserver.access.node_rules import NodeAuthorizer, everything_is_related
+from mooring.apiserver.access.escalation import RoleGuard
+from mooring.apiserver.access.node_graph import GRAPH_KINDS, NodeGraph
+from mooring.apiserver.access.node_rules import NodeAuthorizer
 from mooring.apiserver.access.rbac import RoleAuthorizer
-from mooring.apiserver.access.service_account_tokens import ServiceAccountTokens
-from mooring.apiserver.access.signed_tokens import TokenSigner
-from mooring.apiserver.access.token_file import FixedTokens
+from mooring.apiserver.access.service_account_tokens import ServiceAccountTokens, TokenSigner
 from mooring.apiserver.access.users import User
 from mooring.apiserver.admission.chain import Chain
 from mooring.apiserver.admission.table import admission_plugins
@@ -34,25 +38,73 @@ from mooring.apiserver.apply.shape import Shape
 from mooring.apiserver.apply.struct_shape import struct_shape
 from mooring.apiserver.bootstrap import bootstrap
 from mooring.apiserver.call import Call
-from mooring.apiserver.custom.establishing import Establisher
-from mooring.apiserver.custom.kinds import CustomKinds
-from mooring.apiserver.desk import Desk
+from mooring.apiserver.custom.establishing import CustomKinds, Establisher
 from mooring.apiserver.event_expiry import EventExpiry
-from mooring.apiserver.followers import follow
 from mooring.apiserver.kinds.service.allocation import ServiceAllocator
-from mooring.apiserver.kubelets.logs import KubeletLogs
+from mooring.apiserver.kubelet_logs import KubeletLogs
 from mooring.apiserver.registry.lookup import StoreLookup
 from mooring.apiserver.registry.own_status import OwnStatus
 from mooring.apiserver.registry.parts import NOTHING_RESERVED, Parts, Reservation
 from mooring.apiserver.registry.reading import Reader
 from mooring.apiserver.registry.shelf import Shelf, document_of
 from mooring.apiserver.resources import Resource, ResourceTable, built_in_resources
+from mooring.apiserver.server import ApiServer
 from mooring.apiserver.storage.storage import Storage
 from mooring.client.http.tls import unverified_tls
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
-from mooring.store.interface import EMPTY_REVISION, Store, WriteConflict
+from mooring.store.interface import EMPTY_REVISION, Page, RevisionGone, Store, WriteConflict
+
+
+class Follower(Protocol):
+    """Receives the objects of a kind."""
+
+    def put(self, kind: Kind, document: Document) -> None: ...
+
+    def remove(self, kind: Kind, document: Document) -> None: ...
+
+
+async def follow(store: Store, kinds: tuple[Kind, ...], follower: Follower, group: TaskGroup) -> None:
+    """Deliver all objects of these kinds to a follower, then changes in the background."""
+    for kind in kinds:
+        page = await _tell_state(store, kind, follower, {})
+        group.start_background(_tell_changes(store, kind, follower, page), name=f"follow {kind.plural}")
+
+
+async def _tell_state(store: Store, kind: Kind, follower: Follower, known: dict[str, Document]) -> Page:
+    page = await store.list(kind.key_prefix)
+    found: dict[str, Document] = {}
+    for record in page.records:
+        found[record.key] = document_of(kind, record.value, record.revision)
+        follower.put(kind, found[record.key])
+    for key, document in known.items():
+        if key not in found:
+            follower.remove(kind, document)
+    known.clear()
+    known.update(found)
+    return page
+
+
+async def _tell_changes(store: Store, kind: Kind, follower: Follower, page: Page) -> None:
+    known = {record.key: document_of(kind, record.value, record.revision) for record in page.records}
+    since = page.revision
+    while True:
+        try:
+            async with store.watch(kind.key_prefix, since=since) as watch:
+                while True:
+                    for change in await watch.next_batch():
+                        since = change.revision
+                        if change.value is None:
+                            gone = known.pop(change.key, None)
+                            if gone is not None:
+                                follower.remove(kind, gone)
+                            continue
+                        known[change.key] = document_of(kind, change.value, change.revision)
+                        follower.put(kind, known[change.key])
+        except RevisionGone:
+            since = (await _tell_state(store, kind, follower, known)).revision
+
 
 _ROLES = (kinds.CLUSTER_ROLE, kinds.ROLE, kinds.CLUSTER_ROLE_BINDING, kinds.ROLE_BINDING)
 
@@ -75,13 +127,13 @@ class Settings:
 
 
 @asynccontextmanager
-async def open_desk(store: Store, clock: Clock, entropy: Entropy, settings: Settings) -> AsyncIterator[Desk]:
-    """A desk that answers while the block lasts. Raises `UnknownPluginError`."""
+async def open_api_server(store: Store, clock: Clock, entropy: Entropy, settings: Settings) -> AsyncIterator[ApiServer]:
+    """An API server that runs while the block runs. Raises `UnknownPluginError`."""
     shelf, lookup = Shelf(store), StoreLookup(store)
     is_new = await store.revision() == EMPTY_REVISION
     await bootstrap(shelf, clock, entropy.fork("bootstrap"))
     if is_new:
-        # Nobody can have seen the revisions before this one, and a client that claims to has seen another cluster.
+        # No client has seen the revisions before this one: a client that names one has seen another cluster.
         await store.compact(await store.revision())
     roles = RoleAuthorizer()
     resources = ResourceTable(built_in_resources())
@@ -92,7 +144,8 @@ async def open_desk(store: Store, clock: Clock, entropy: Entropy, settings: Sett
         tokens,
         is_anonymous_allowed=settings.is_anonymous_allowed,
     )
-    authorizer = AuthorizerChain(NodeAuthorizer(node_rules(), everything_is_related), roles)
+    node_graph = NodeGraph()
+    authorizer = AuthorizerChain(NodeAuthorizer(node_rules(), node_graph.is_related), roles)
     services = _Services(ServiceAllocator(await lookup.list(kinds.SERVICE), entropy.fork("services")), shelf)
     shapes = Shapes()
     ledger = OwnStatus(shelf, resources, shapes.of)
@@ -109,7 +162,7 @@ async def open_desk(store: Store, clock: Clock, entropy: Entropy, settings: Sett
         released=services.released,
     )
     storage = Storage(store, bookmark_s=settings.bookmark_s)
-    desk = Desk(
+    api_server = ApiServer(
         store=store,
         clock=clock,
         entropy=entropy,
@@ -120,20 +173,41 @@ async def open_desk(store: Store, clock: Clock, entropy: Entropy, settings: Sett
         lookup=lookup,
         authenticator=authenticator,
         authorizer=authorizer,
+        node_graph=node_graph,
         account_tokens=tokens,
         peek=_Peek(store).find,
         kubelets=(kubelets := KubeletLogs(settings.make_kubelet_tls)),
     )
     async with kubelets, TaskGroup("apiserver") as group:
         await follow(store, _ROLES, _RoleFollower(roles), group)
-        establisher = Establisher(parts, desk.reader, ledger, clock)
+        establisher = Establisher(parts, api_server.reader, ledger, clock)
         await follow(store, (kinds.CUSTOM_RESOURCE_DEFINITION,), CustomKinds(resources), group)
         await follow(store, (kinds.CUSTOM_RESOURCE_DEFINITION,), establisher, group)
         group.start_background(establisher.run(), name="establish custom kinds")
         if settings.event_ttl_s:
             expiry = EventExpiry(store, clock, settings.event_ttl_s)
             group.start_background(expiry.run(), name="delete expired events")
-        yield desk
+        node_graph.fill_with(_GraphFiller(store, node_graph, group).wait)
+        yield api_server
+
+
+class _GraphFiller:
+    """Follows the objects of the node graph from the first request for it on."""
+
+    def __init__(self, store: Store, graph: NodeGraph, group: TaskGroup) -> None:
+        self._store = store
+        self._graph = graph
+        self._group = group
+        self._missing = list(GRAPH_KINDS)
+        self._lock = asyncio.Lock()
+
+    async def wait(self) -> None:
+        if not self._missing:
+            return
+        async with self._lock:
+            while self._missing:  # a failed or cancelled attempt goes on with the kind that it could not list
+                await follow(self._store, (self._missing[0],), self._graph, self._group)
+                del self._missing[0]
 
 
 class Shapes:

@@ -1,7 +1,7 @@
 """Creates the objects that every cluster has: namespaces, priority classes, roles and their bindings.
 
 1. Existing objects are kept. A changed role gets back the rules that it lacks and loses none, unless it opts out; see
-   `access.reconciliation`.
+   `access.default_roles`.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ from mooring.api import kinds
 from mooring.api.document import Document
 from mooring.api.kinds import Kind
 from mooring.api.schema.tables import struct_of_kind
-from mooring.apiserver.access.default_roles import default_objects
-from mooring.apiserver.access.reconciliation import reconciled
+from mooring.apiserver.access.default_roles import default_objects, reconciled
 from mooring.apiserver.apply.managers import UPDATE, manager_id
 from mooring.apiserver.apply.struct_shape import struct_shape
 from mooring.apiserver.apply.update import stamp

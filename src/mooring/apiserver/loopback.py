@@ -6,23 +6,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import cast
 
 import msgspec
 
 from mooring.api.document import Document
-from mooring.api.kinds import LEASE, POD, SERVICE_ACCOUNT, Kind
+from mooring.api.kinds import POD, SERVICE_ACCOUNT, Kind
 from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call, FieldValidation
-from mooring.apiserver.desk import Desk
-from mooring.apiserver.registry import batches, patches, put
 from mooring.apiserver.registry import create as creating
 from mooring.apiserver.registry import delete as deleting
+from mooring.apiserver.registry import patches, put
 from mooring.apiserver.registry.binding import bind
+from mooring.apiserver.server import ApiServer, issue_token
 from mooring.apiserver.storage.stored_form import stored_form, with_revision
-from mooring.apiserver.tokens import issue_token
-from mooring.client.errors import StatusError
 from mooring.client.interface import (
     EVERYTHING,
     Deletion,
@@ -43,15 +40,15 @@ _decode = msgspec.json.Decoder(dict[str, object]).decode
 class LoopbackClient:
     """Keeps the client promise for one part of Mooring in the process of the API server."""
 
-    def __init__(self, desk: Desk, user: User, manager: str) -> None:
-        self._desk = desk
+    def __init__(self, api_server: ApiServer, user: User, manager: str) -> None:
+        self._api_server = api_server
         self._user = user
         self._manager = manager
 
     # ------------------------------------------------------------------------------------------------ reading
 
     async def get(self, kind: Kind, namespace: str, name: str) -> bytes:
-        return await self._desk.storage.get(kind, namespace, name)
+        return await self._api_server.storage.get(kind, namespace, name)
 
     async def list(
         self,
@@ -62,64 +59,44 @@ class LoopbackClient:
         continue_token: str = "",
         revision: str = "",
     ) -> Listing:
-        return await self._desk.storage.list(
+        return await self._api_server.storage.list(
             kind, selection, limit=limit, continue_token=continue_token, revision=revision
         )
 
     def watch(self, kind: Kind, selection: Selection = EVERYTHING, *, since: str, bookmarks: bool = True) -> Watch:
-        return self._desk.storage.watch(kind, selection, since=since, bookmarks=bookmarks)
+        return self._api_server.storage.watch(kind, selection, since=since, bookmarks=bookmarks)
 
     # ------------------------------------------------------------------------------------------------ writing
 
     async def create(self, kind: Kind, namespace: str, body: JsonObject, *, is_answer_wanted: bool = True) -> bytes:
-        resource = self._desk.resources.of_kind(kind)
+        resource = self._api_server.resources.of_kind(kind)
         call = self._call("create", kind, namespace)
-        obj = self._desk.body_reader(resource, call, _encode(body), JSON)()
-        created = await creating.create(self._desk.parts, resource, call, obj)
+        obj = self._api_server.body_reader(resource, call, _encode(body), JSON)()
+        created = await creating.create(self._api_server.parts, resource, call, obj)
         if not is_answer_wanted:
             return b""
         return created.answer or _answer(kind, created.document)
 
-    async def create_many(
-        self, kind: Kind, namespace: str, template: JsonObject, names: Sequence[str]
-    ) -> Sequence[bytes | StatusError]:
-        """Create a pod of the template for each name; an empty name stands for the template's `generateName`."""
-        resource = self._desk.resources.of_kind(kind)
-        call = self._call("create", kind, namespace)
-        read = self._desk.body_reader(resource, call, _encode(template), JSON)
-        created = await batches.create_many(self._desk.parts, resource, call, read, names)
-        return [
-            each if isinstance(each, StatusError) else each.answer or _answer(kind, each.document) for each in created
-        ]
-
-    async def renew_leases(
-        self, namespace: str, names: Sequence[str], renew_time_s: float
-    ) -> Sequence[StatusError | None]:
-        """Set `spec.renewTime` of each lease; the error of each, if there is one."""
-        resource, call = self._desk.resources.of_kind(LEASE), self._call("patch", LEASE, namespace)
-        renewed = await batches.renew_leases(self._desk.parts, resource, call, names, renew_time_s)
-        return [each if isinstance(each, StatusError) else None for each in renewed]
-
     async def update(self, kind: Kind, namespace: str, name: str, body: JsonObject, *, subresource: str = "") -> bytes:
-        resource = self._desk.resources.of_kind(kind)
+        resource = self._api_server.resources.of_kind(kind)
         call = self._call("update", kind, namespace, name, subresource)
-        read = self._desk.body_reader(resource, call, _encode(body), JSON)
-        changed = await put.put(self._desk.parts, resource, call, read)
+        read = self._api_server.body_reader(resource, call, _encode(body), JSON)
+        changed = await put.put(self._api_server.parts, resource, call, read)
         return changed.answer or _answer(kind, changed.document)
 
     async def patch(
         self, kind: Kind, namespace: str, name: str, patch: object, *, form: PatchForm, subresource: str = ""
     ) -> bytes:
-        resource = self._desk.resources.of_kind(kind)
+        resource = self._api_server.resources.of_kind(kind)
         call = self._call("patch", kind, namespace, name, subresource)
-        read = self._desk.document_reader(resource, form)
-        changed = await patches.patch(self._desk.parts, resource, call, patches.Patch(form, patch), read)
+        read = self._api_server.document_reader(resource, form)
+        changed = await patches.patch(self._api_server.parts, resource, call, patches.Patch(form, patch), read)
         return changed.answer or _answer(kind, changed.document)
 
     async def delete(self, kind: Kind, namespace: str, name: str, deletion: Deletion | None = None) -> None:
-        resource = self._desk.resources.of_kind(kind)
+        resource = self._api_server.resources.of_kind(kind)
         call = self._call("delete", kind, namespace, name)
-        await deleting.delete(self._desk.parts, resource, call, _delete_options(deletion))
+        await deleting.delete(self._api_server.parts, resource, call, _delete_options(deletion))
 
     async def bind(self, namespace: str, name: str, uid: str, node_name: str) -> None:
         call = self._call("create", POD, namespace, name, "binding")
@@ -127,17 +104,17 @@ class LoopbackClient:
         if uid:
             metadata["uid"] = uid
         target = {"kind": "Node", "name": node_name}
-        await bind(self._desk.parts, call, {"metadata": metadata, "target": target})
+        await bind(self._api_server.parts, call, {"metadata": metadata, "target": target})
 
     async def request_token(self, namespace: str, name: str, request: JsonObject) -> bytes:
         call = self._call("create", SERVICE_ACCOUNT, namespace, name, "token")
-        issued = await issue_token(self._desk, call, cast(Document, _decode(_encode(request))))
+        issued = await issue_token(self._api_server, call, cast(Document, _decode(_encode(request))))
         return _encode(issued.document)
 
     # --------------------------------------------------------------------------------------------------- parts
 
     def _call(self, verb: str, kind: Kind, namespace: str, name: str = "", subresource: str = "") -> Call:
-        now_s = self._desk.clock.wall_s()
+        now_s = self._api_server.clock.wall_s()
         return Call(
             verb=verb,
             kind=kind,

@@ -47,10 +47,10 @@ class ScaleRules:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A decoded document; `strict_faults` are fields that the kind does not have."""
+    """A decoded document; `strict_errors` are fields that the kind does not have."""
 
     document: Document
-    strict_faults: tuple[str, ...] = ()
+    strict_errors: tuple[str, ...] = ()
 
 
 @dataclass(slots=True, eq=False)

@@ -5,8 +5,8 @@ errors; warnings.
 
 The registry calls a strategy in this order, as kube-apiserver does:
 
-    create    default · (managed fields) · (mutating admission) · prepare_for_create · validate · warnings_on_create ·
-              canonicalize · (validating admission)
+    create    default · (managed fields) · (mutating admission) · prepare_for_create · validate_create · canonicalize ·
+              (validating admission)
     update    default · (managed fields) · (mutating admission) · prepare_for_update · validate_update ·
               warnings_on_update · canonicalize · (validating admission)
 
@@ -27,7 +27,7 @@ from typing import ClassVar
 from mooring.api.document import Document
 from mooring.api.kinds import Kind
 from mooring.apiserver.call import Call
-from mooring.apiserver.registry.spec_cache import SpecCache
+from mooring.apiserver.registry.spec_cache import SpecCache, ValidationResult
 from mooring.apiserver.tables.columns import DEFAULT_TABLE, KindTable
 from mooring.apiserver.validation.fields import FieldError
 from mooring.apiserver.validation.metadata import (
@@ -56,7 +56,7 @@ class Strategy:
     allows_unconditional_update: ClassVar[bool] = True
     """Whether a PUT without a resourceVersion replaces the stored object."""
     dependents: ClassVar[Dependents] = Dependents.DELETE
-    refuses_odd_finalizers: ClassVar[bool] = True
+    validates_finalizer_names: ClassVar[bool] = True
     """Whether a finalizer without a domain must be one of Kubernetes. A few kinds do not check."""
     reset_fields: ClassVar[Sequence[tuple[str, ...]]] = ()
     """Paths that a write ignores, so that it does not make the client their manager."""
@@ -127,7 +127,7 @@ class Strategy:
         """Field errors of the metadata."""
         metadata, stored = obj["metadata"], old["metadata"] if old is not None else NOTHING_STORED
         errors = validate_object_meta(metadata, self.kind.is_namespaced, self.name_errors, "metadata", stored)
-        if self.refuses_odd_finalizers and "finalizers" in metadata:
+        if self.validates_finalizer_names and "finalizers" in metadata:
             errors += validate_known_finalizers(metadata["finalizers"], "metadata.finalizers")
         return errors
 
@@ -137,6 +137,11 @@ class Strategy:
 
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
         return []
+
+    def validate_create(self, obj: Document, call: Call) -> ValidationResult:
+        """`validate`, and `warnings_on_create` if there are no errors."""
+        errors = self.validate(obj, call)
+        return ValidationResult(errors, () if errors else self.warnings_on_create(obj, call))
 
     # ------------------------------------------------------------------------------------------- update
 
@@ -161,7 +166,7 @@ class Strategy:
         """Field errors of a change of metadata."""
         metadata = obj["metadata"]
         errors = validate_object_meta_update(metadata, old["metadata"], "metadata")
-        if self.refuses_odd_finalizers and "finalizers" in metadata:
+        if self.validates_finalizer_names and "finalizers" in metadata:
             errors += validate_known_finalizers(metadata["finalizers"], "metadata.finalizers")
         return errors
 

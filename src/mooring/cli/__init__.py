@@ -1,12 +1,15 @@
-"""The command line: the door to the street.
+"""The command line.
 
-Comes in   what people type, and the files that they name
-Goes out   screens, JSON, YAML, exit codes; complaints that name the file, the line and the field
+   main          the command `mooring`, exit codes, shell completion
+   up/           `mooring up`: a cluster in one command
+   scheduler/    `mooring scheduler`
+   standalone/   `mooring controllers`, `mooring nodes`
+   explain/      `mooring explain`
+   manifests/    reads manifests and dumps
+   flags         flag values in the format of Kubernetes' components
+   terminal      text layout and progress bars
+   errors        errors in the input
 
-`manifests` reads files (`chunks` cuts large ones, `kinds` knows what may be in them, `checks` looks at every value);
-`explain/` is the command that shows scheduling decisions.
-
- 1. Nothing here decides: the scheduler does, and its decision is data.
- 2. `mooring --help` imports no numpy, and nothing draws (rich) unless there is a terminal to draw on.
- 3. Whatever is wrong with the input ends with exit code 2 and one line for each problem, never with a traceback.
+1. `mooring --help` imports click and little else; rich is imported only for a progress bar on a terminal.
+2. Invalid input ends with exit code 2 and one line for each problem, never with a traceback.
 """

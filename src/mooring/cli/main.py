@@ -1,10 +1,9 @@
-"""`mooring`: the one command, and how it ends.
+"""The command `mooring`, its exit codes, and shell completion.
 
-Comes in   arguments, signals, a pipe that may break
-Goes out   a subcommand's work, and an exit code: 0 done, 1 asked for (`--exit-code`), 2 bad input, 130 interrupted
+Exit codes: 0 success, 1 as documented by the subcommand, 2 invalid input, 130 interrupted, 141 broken pipe.
 
- 1. Imports here are paid by `mooring --help`: click and nothing else. Subcommands import what they need when they run.
- 2. A reader that goes away (`mooring … | head`) ends the command without a word, as it ends `cat`.
+ 1. Imports here slow `mooring --help` down: click and little else. Subcommands import what they need when they run.
+ 2. If the reader of standard output goes away (`mooring … | head`), the command ends silently.
 """
 
 from __future__ import annotations
@@ -14,27 +13,42 @@ import sys
 from typing import Any
 
 import click
+from click.shell_completion import get_completion_class
 
 from mooring import __version__
-from mooring.cli.alone import controllers, nodes
+from mooring.cli.errors import InputError
 from mooring.cli.explain.command import explain
-from mooring.cli.problems import InputError
-from mooring.cli.scheduler import scheduler
-from mooring.cli.shell_completion import completion
+from mooring.cli.scheduler.command import scheduler
+from mooring.cli.standalone.command import controllers, nodes
 from mooring.cli.up.command import up
 
+VARIABLE = "_MOORING_COMPLETE"
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141
 
 
+@click.command("completion", short_help="Print a completion script for a shell.")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(ctx: click.Context, shell: str) -> None:
+    """Prints a script; source it, and the Tab key completes commands, flags and files.
+
+    \b
+      source <(mooring completion bash)
+    """
+    found = get_completion_class(shell)
+    assert found is not None, f"click does not support {shell}"
+    click.echo(found(ctx.find_root().command, {}, "mooring", VARIABLE).source(), nl=False)
+
+
 class Command(click.Group):
-    """A group of commands that end as the door plate says."""
+    """A group of commands with common error handling."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
             result = super().invoke(ctx)
-            sys.stdout.flush()  # here, where a broken pipe can still be caught
+            sys.stdout.flush()  # a broken pipe can still be caught here
             return result
         except InputError as error:
             for line in error.lines():
@@ -49,7 +63,7 @@ class Command(click.Group):
 
 
 def _send_output_nowhere() -> None:
-    """What is still buffered would break on the same pipe again when the interpreter flushes it."""
+    """Buffered output would fail again when the interpreter flushes it."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)

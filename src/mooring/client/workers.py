@@ -38,6 +38,8 @@ class Failed:
     """It did not work, for an expected reason; try again."""
 
     reason: str
+    log_level: int = logging.INFO
+    """DEBUG for failures that are normal under load, such as conflicts."""
 
 
 DONE: Final = Done()
@@ -72,8 +74,8 @@ def _conclude(queue: WorkQueue[Key], key: Key, outcome: Outcome) -> None:
         case Later(after_s):
             queue.forget(key)
             queue.add_after(key, after_s)
-        case Failed(reason):
-            logger.info("%s: %s is tried again: %s", queue.name, key, reason)
+        case Failed(reason, log_level):
+            logger.log(log_level, "%s: %s is tried again: %s", queue.name, key, reason)
             queue.add_rate_limited(key)
         case never:
             assert_never(never)

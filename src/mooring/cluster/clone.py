@@ -29,13 +29,13 @@ from mooring.api.document import Document
 from mooring.api.errors import UnknownKindError
 from mooring.api.kinds import Kind
 from mooring.apiserver.admission.service_account import DEFAULT_ACCOUNT
-from mooring.apiserver.desk import Desk
 from mooring.apiserver.kinds.pod.prepare import split_label_keys
+from mooring.apiserver.server import ApiServer
 from mooring.client.errors import AlreadyExistsError, ClientError
 from mooring.client.interface import PatchForm
 from mooring.cluster.objects import create_object, loopback_client, served_kind, without_server_fields
 from mooring.kit.tasks import run_bounded
-from mooring.kubelet.node_form import SILENT_ANNOTATION, SIMULATED_ANNOTATION
+from mooring.kubelet.node_status import SILENT_ANNOTATION, SIMULATED_ANNOTATION
 
 REQUESTS_AT_ONCE = 64
 """Writes under way together: a store on disk commits them together."""
@@ -127,23 +127,23 @@ class CloneReport:
 
 
 async def clone(
-    desk: Desk,
+    api_server: ApiServer,
     documents: Iterable[Document],
     *,
     advance: Callable[[int], None] = lambda _: None,
     stop: asyncio.Event | None = None,
 ) -> CloneReport:
     """Create the objects in a cluster without components. Ends early, with a part of them, if `stop` is set."""
-    cloner = _Cloner(desk, advance, stop)
+    cloner = _Cloner(api_server, advance, stop)
     await cloner.run(documents)
     return cloner.report
 
 
 class _Cloner:
-    def __init__(self, desk: Desk, advance: Callable[[int], None], stop: asyncio.Event | None) -> None:
+    def __init__(self, api_server: ApiServer, advance: Callable[[int], None], stop: asyncio.Event | None) -> None:
         self.report = CloneReport()
-        self._desk = desk
-        self._client = loopback_client(desk)
+        self._api_server = api_server
+        self._client = loopback_client(api_server)
         self._advance = advance
         self._stop = stop
         self._uids: dict[str, str] = {}
@@ -169,7 +169,7 @@ class _Cloner:
         async def unless_stopped(item: Any) -> None:
             if self._stop is None or not self._stop.is_set():
                 await work(item)
-                await self._desk.clock.wait(0.0)  # a store in memory never suspends: signals need their turn
+                await self._api_server.clock.wait(0.0)  # a store in memory never suspends: signals need their turn
 
         await run_bounded(unless_stopped, items, limit=REQUESTS_AT_ONCE, name="clone")
 
@@ -186,7 +186,7 @@ class _Cloner:
 
     async def _add(self, document: Document) -> None:
         try:
-            await create_object(self._desk, self._client, document)
+            await create_object(self._api_server, self._client, document)
             self.report.added.append(_title(document))
         except AlreadyExistsError:
             return
@@ -195,7 +195,7 @@ class _Cloner:
 
     async def _add_account(self, account: Document) -> None:
         with suppress(ClientError):  # then the API server rejects the pods, and the report says why
-            await create_object(self._desk, self._client, account)
+            await create_object(self._api_server, self._client, account)
             if account["metadata"]["name"] != DEFAULT_ACCOUNT:  # every namespace has one of that name
                 self.report.added.append(_title(account))
 
@@ -203,7 +203,7 @@ class _Cloner:
         kind_name = str(original["kind"])
         self._advance(1)
         try:
-            kind = served_kind(self._desk, str(original["apiVersion"]), kind_name)
+            kind = served_kind(self._api_server, str(original["apiVersion"]), kind_name)
         except UnknownKindError:
             self.report.left_out[KIND_UNKNOWN][kind_name] += 1
             return
@@ -211,7 +211,7 @@ class _Cloner:
         if len(body["metadata"].get("ownerReferences") or ()) < len(original["metadata"].get("ownerReferences") or ()):
             self.report.ownerless[kind_name] += 1
         try:
-            created = await create_object(self._desk, self._client, body)
+            created = await create_object(self._api_server, self._client, body)
             if kind is kinds.NODE:
                 await self._restore_taints(body, created)
         except AlreadyExistsError:

@@ -20,19 +20,21 @@ from pathlib import Path
 
 from mooring.api.kinds import REGISTRY, SERVICE_ACCOUNT
 from mooring.apiserver.access.certificates import ADMIN, KUBELET_CLIENT
-from mooring.apiserver.access.keyring import Keyring, KeyringError, ephemeral_keyring
-from mooring.apiserver.access.kubeconfig_file import (
+from mooring.apiserver.access.keyring import (
+    Keyring,
+    KeyringError,
     KubeconfigError,
     TokenCredential,
+    ephemeral_keyring,
     kubeconfig_document,
     write_kubeconfig,
 )
 from mooring.apiserver.admission.table import UnknownPluginError
-from mooring.apiserver.assembly import Settings, open_desk
+from mooring.apiserver.assembly import Settings, open_api_server
 from mooring.apiserver.bootstrap import NAMESPACES
-from mooring.apiserver.desk import Desk
-from mooring.apiserver.http.door import Door
-from mooring.apiserver.http.server import ApiServer
+from mooring.apiserver.http.handler import RequestHandler
+from mooring.apiserver.http.server import HttpServer
+from mooring.apiserver.server import ApiServer
 from mooring.client.errors import AlreadyExistsError
 from mooring.client.http.tls import unverified_tls
 from mooring.client.interface import Client
@@ -55,7 +57,7 @@ class ClusterError(Exception):
     """The cluster cannot start; the text says in one line what to do."""
 
 
-Fill = Callable[[Desk], Awaitable[None]]
+Fill = Callable[[ApiServer], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +66,8 @@ class RunningCluster:
 
     url: str
     kubeconfig: Path | None
-    desk: Desk
-    door: Door
+    api_server: ApiServer
+    handler: RequestHandler
     components: tuple[str, ...]
 
 
@@ -81,7 +83,7 @@ async def run_cluster(
         async with open_store(settings.data_directory, settings.store_url, clock) as store:
             if fill is not None:
                 await _check_empty(store, settings)
-            desk_settings = Settings(
+            server_settings = Settings(
                 keys.token_key(),
                 settings.tokens(),
                 settings.is_anonymous_allowed,
@@ -91,25 +93,29 @@ async def run_cluster(
             )
             authority_pem = keys.authority().certificate_pem.decode("ascii")
             settings = replace(settings, parts=replace(settings.parts, root_ca_pem=authority_pem))
-            async with open_desk(store, clock, entropy.fork("apiserver"), desk_settings) as desk:
-                door = Door(desk, settings.limits)
+            async with open_api_server(store, clock, entropy.fork("apiserver"), server_settings) as api_server:
+                handler = RequestHandler(api_server, settings.limits)
                 address = advertised_address(settings.host)
                 bound = () if settings.host in EVERY_ADDRESS else (settings.host,)
                 tls = keys.server_tls([*bound, *((address,) if address else ())])
                 if settings.creates_default_accounts() and fill is None:  # a dump has its own
-                    await _make_default_accounts(component_client(desk, ANNOUNCER))
-                async with ApiServer(door, settings.limits, host=settings.host, port=settings.port, tls=tls) as server:
+                    await _make_default_accounts(component_client(api_server, ANNOUNCER))
+                async with HttpServer(
+                    handler, settings.limits, host=settings.host, port=settings.port, tls=tls
+                ) as server:
                     _write_kubeconfig(settings, keys, server.url)
                     async with TaskGroup("cluster") as group:
-                        client = component_client(desk, ANNOUNCER)
+                        client = component_client(api_server, ANNOUNCER)
                         advertised = Advertised(address, server.port, authority_pem, not settings.store_url)
                         if fill is not None:
                             await announce(client, advertised)
-                            await fill(desk)
+                            await fill(api_server)
                         group.start_background(keep_announced(client, clock, advertised), name="announcement")
                         names = [name for name in COMPONENTS if settings.runs(name)]
-                        group.start_background(_run_components(settings, desk, clock, entropy), name="components")
-                        yield RunningCluster(server.url, settings.kubeconfig, desk, door, ("apiserver", *names))
+                        group.start_background(_run_components(settings, api_server, clock, entropy), name="components")
+                        yield RunningCluster(
+                            server.url, settings.kubeconfig, api_server, handler, ("apiserver", *names)
+                        )
 
 
 async def _check_empty(store: Store, settings: ClusterSettings) -> None:
@@ -136,14 +142,14 @@ async def _make_default_accounts(client: Client) -> None:
             await client.create(SERVICE_ACCOUNT, namespace, account)
 
 
-async def _run_components(settings: ClusterSettings, desk: Desk, clock: Clock, entropy: Entropy) -> None:
+async def _run_components(settings: ClusterSettings, api_server: ApiServer, clock: Clock, entropy: Entropy) -> None:
     # They import numpy and half of the package: in a thread, while the server already answers.
     here = ("mooring.cluster.parts",) if settings.processes == 1 else ()
     for name in (*here, "mooring.cluster.components"):
         await asyncio.get_running_loop().run_in_executor(None, import_module, name)
     from mooring.cluster.components import run_components
 
-    await run_components(settings, desk, clock, entropy)
+    await run_components(settings, api_server, clock, entropy)
 
 
 @contextmanager

@@ -1,7 +1,7 @@
-"""Nodes that run pods for real: a fleet whose containers are commands of this machine.
+"""Nodes of the process runtime: kubelets whose containers are commands of this machine.
 
 Comes in   a client, where to keep the pods, how many nodes this machine is to be
-Goes out   a `Fleet`; alone, one that also serves its logs to an API server somewhere else
+Goes out   `Kubelets`; standalone, one that also serves its logs to an API server somewhere else
 
 It is imported only when it is asked for: simulated nodes need nothing of it.
 """
@@ -16,13 +16,12 @@ from mooring.client.interface import Client
 from mooring.cluster.secure_port import SecurePort, open_secure_port
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
-from mooring.kubelet.fleet import Fleet
-from mooring.kubelet.host import host_facts
-from mooring.kubelet.log_page import PATH, log_page
+from mooring.kubelet.container_logs import PATH, container_logs_page
+from mooring.kubelet.kubelets import Kubelets
 from mooring.kubelet.processes.runtime import ProcessRuntime, ProcessSettings
-from mooring.kubelet.settings import FleetSettings, host_settings
-from mooring.serving.answers import Answer, Question, not_found
+from mooring.kubelet.settings import KubeletSettings, host_facts, host_settings
 from mooring.serving.authorization import of_node
+from mooring.serving.pages import PageRequest, PageResponse, not_found
 from mooring.serving.tls import ServingTls
 
 EVERYWHERE = "0.0.0.0"
@@ -40,8 +39,8 @@ class ProcessNodes:
     """Where the API server finds the logs."""
 
 
-def process_fleet(client: Client, clock: Clock, entropy: Entropy, directory: Path | None, count: int) -> Fleet:
-    return _fleet(client, clock, entropy, directory, host_settings(host_facts(), count))
+def process_kubelets(client: Client, clock: Clock, entropy: Entropy, directory: Path | None, count: int) -> Kubelets:
+    return _kubelets(client, clock, entropy, directory, host_settings(host_facts(), count))
 
 
 async def run_process_nodes(
@@ -57,19 +56,21 @@ async def run_process_nodes(
         authorization=connection,
         attributes=of_node(host.name),
     )
-    fleets: list[Fleet] = []
+    started: list[Kubelets] = []
 
-    async def logs(question: Question) -> Answer:
-        # What the node says of its port has to be known before there is a fleet.
-        return await log_page(question, client, fleets[0]) if fleets else not_found()
+    async def logs(question: PageRequest) -> PageResponse:
+        # What the node says of its port has to be known before the kubelets start.
+        return await container_logs_page(question, client, started[0]) if started else not_found()
 
     async with open_secure_port(port, {PATH: logs}, clock, entropy.fork("port")) as number:
         settings = replace(host_settings(host, wanted.count), port=number)
-        fleets.append(_fleet(client, clock, entropy, wanted.directory, settings))
-        await fleets[0].run()
+        started.append(_kubelets(client, clock, entropy, wanted.directory, settings))
+        await started[0].run()
 
 
-def _fleet(client: Client, clock: Clock, entropy: Entropy, directory: Path | None, settings: FleetSettings) -> Fleet:
+def _kubelets(
+    client: Client, clock: Clock, entropy: Entropy, directory: Path | None, settings: KubeletSettings
+) -> Kubelets:
     assert settings.host is not None, "real nodes are a machine"
     runtime = ProcessSettings(directory, settings.host)
-    return Fleet(client, clock, entropy, settings, lambda needs: ProcessRuntime(runtime, needs))
+    return Kubelets(client, clock, entropy, settings, lambda needs: ProcessRuntime(runtime, needs))

@@ -15,8 +15,8 @@ import msgspec
 
 from mooring.api.document import Document
 from mooring.api.kinds import CUSTOM_RESOURCE_DEFINITION, DEPLOYMENT, NODE, SERVICE_ACCOUNT, Kind, kind_named
-from mooring.apiserver.desk import Desk
 from mooring.apiserver.loopback import LoopbackClient
+from mooring.apiserver.server import ApiServer
 from mooring.cluster.ways_in import component_client
 
 SERVER_FIELDS = ("creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid")
@@ -28,71 +28,71 @@ ACCOUNT_S_MAX = 15.0
 AVAILABLE_POLL_S = 0.2
 
 
-def loopback_client(desk: Desk) -> LoopbackClient:
+def loopback_client(api_server: ApiServer) -> LoopbackClient:
     """The client that writes objects from files."""
-    return component_client(desk, "mooring")
+    return component_client(api_server, "mooring")
 
 
 def without_server_fields(metadata: Document) -> Document:
     return {name: value for name, value in metadata.items() if name not in SERVER_FIELDS}
 
 
-def served_kind(desk: Desk, api_version: str, kind: str) -> Kind:
+def served_kind(api_server: ApiServer, api_version: str, kind: str) -> Kind:
     """Raises `UnknownKindError`."""
-    for resource in desk.resources:
+    for resource in api_server.resources:
         if (resource.kind.api_version, resource.kind.kind) == (api_version, kind):
             return resource.kind
     return kind_named(api_version, kind)  # raises the error that names other versions
 
 
-async def create_object(desk: Desk, client: LoopbackClient, document: Document) -> Document:
+async def create_object(api_server: ApiServer, client: LoopbackClient, document: Document) -> Document:
     """Returns the object as it was stored. Raises `ClientError`, `UnknownKindError`."""
-    kind = served_kind(desk, str(document["apiVersion"]), str(document["kind"]))
+    kind = served_kind(api_server, str(document["apiVersion"]), str(document["kind"]))
     metadata = without_server_fields(document["metadata"])
     namespace = str(metadata.get("namespace") or "default")
     created: Document = msgspec.json.decode(await client.create(kind, namespace, {**document, "metadata": metadata}))
     if kind is CUSTOM_RESOURCE_DEFINITION:
-        await _wait_served(desk, created)
+        await _wait_served(api_server, created)
     return created
 
 
-async def _wait_served(desk: Desk, definition: Document) -> None:
+async def _wait_served(api_server: ApiServer, definition: Document) -> None:
     """Until the versions of a definition are served; not for ever, as its names may be taken."""
     spec = definition["spec"]
     wanted = [f"{spec['group']}/{version['name']}" for version in spec["versions"] if version.get("served")]
     for _ in range(int(ESTABLISHED_S_MAX / POLL_S)):
-        if all(desk.resources.find(api_version, spec["names"]["plural"]) for api_version in wanted):
+        if all(api_server.resources.find(api_version, spec["names"]["plural"]) for api_version in wanted):
             return
-        await desk.clock.wait(POLL_S)
+        await api_server.clock.wait(POLL_S)
 
 
-async def wait_default_account(desk: Desk, namespace: str) -> None:
+async def wait_default_account(api_server: ApiServer, namespace: str) -> None:
     """Until a namespace has its service account `default`, without which the API server rejects pods."""
     for _ in range(int(ACCOUNT_S_MAX / POLL_S)):
-        if await desk.lookup.get(SERVICE_ACCOUNT, namespace, "default") is not None:
+        if await api_server.lookup.get(SERVICE_ACCOUNT, namespace, "default") is not None:
             return
-        await desk.clock.wait(POLL_S)
+        await api_server.clock.wait(POLL_S)
 
 
-async def wait_nodes(desk: Desk, count: int) -> None:
+async def wait_nodes(api_server: ApiServer, count: int) -> None:
     """Until so many nodes are registered."""
-    client = loopback_client(desk)
+    client = loopback_client(api_server)
     while True:
         page = await client.list(NODE, limit=1)
         if len(page.items) + (page.remaining or 0) >= count:
             return
-        await desk.clock.wait(POLL_S)
+        await api_server.clock.wait(POLL_S)
 
 
-async def wait_available(desk: Desk, documents: Iterable[Document]) -> AsyncIterator[str]:
+async def wait_available(api_server: ApiServer, documents: Iterable[Document]) -> AsyncIterator[str]:
     """A line for each Deployment, when all of its replicas are available."""
     for document in documents:
         if (document["apiVersion"], document["kind"]) != (DEPLOYMENT.api_version, DEPLOYMENT.kind):
             continue
         namespace, name = document["metadata"].get("namespace") or "default", document["metadata"].get("name", "")
-        while (live := await desk.lookup.get(DEPLOYMENT, namespace, name)) is not None:
+        while (live := await api_server.lookup.get(DEPLOYMENT, namespace, name)) is not None:
             wanted = live["spec"].get("replicas", 1)
             if live["status"].get("availableReplicas", 0) >= wanted:
                 yield f"deployment/{name}: {wanted} of {wanted} replicas are available"
                 break
-            await desk.clock.wait(AVAILABLE_POLL_S)
+            await api_server.clock.wait(AVAILABLE_POLL_S)

@@ -27,14 +27,12 @@ from mooring import __version__
 from mooring.client.election.elector import LeaderElector
 from mooring.kit.clock import Clock
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.config.encode import encode_configuration
+from mooring.scheduler.config.codec import encode_configuration
 from mooring.scheduler.config.types import SchedulerConfiguration
-from mooring.scheduler.debug_pages import cache_page, pod_page, queue_page
-from mooring.scheduler.reporting.pod_resources import pod_resources_text
+from mooring.scheduler.pages import cache_page, pod_page, pod_resources_text, queue_page
 from mooring.scheduler.scheduler import Scheduler
-from mooring.serving.answers import Answer, Question, as_json, text
-from mooring.serving.health import Check, health_pages, ping
-from mooring.serving.pages import configuration_page, flags_page, status_page
+from mooring.serving.endpoints import Check, configuration_page, flags_page, health_pages, ping, status_page
+from mooring.serving.pages import PageRequest, PageResponse, as_json, text
 from mooring.serving.profiling import Profiler
 from mooring.serving.server import Page
 
@@ -65,7 +63,7 @@ def scheduler_pages(insight: Insight) -> dict[str, Page]:
     started_wall_s, started_s = insight.clock.wall_s(), insight.clock.now_s()
     _add_gauges(insight)
 
-    def statusz(question: Question) -> Answer:
+    def statusz(question: PageRequest) -> PageResponse:
         return status_page(
             insight.name,
             started_wall_s=started_wall_s,
@@ -77,8 +75,8 @@ def scheduler_pages(insight: Insight) -> dict[str, Page]:
 
     pages: dict[str, Page] = {
         **health_pages(_checks(insight)),
-        "/metrics": lambda question: Answer(_metrics(insight), content_type=METRICS_TYPE),
-        "/metrics/resources": lambda question: Answer(_resources(insight), content_type=METRICS_TYPE),
+        "/metrics": lambda question: PageResponse(_metrics(insight), content_type=METRICS_TYPE),
+        "/metrics/resources": lambda question: PageResponse(_resources(insight), content_type=METRICS_TYPE),
         "/configz": lambda question: configuration_page(encode_configuration(insight.configuration)),
         "/flagz": lambda question: flags_page(insight.name, insight.flags),
         "/statusz": statusz,
@@ -145,7 +143,7 @@ class _Visible(CollectorRegistry):
                 yield metric
 
 
-def _queue(insight: Insight, pod: str) -> Answer:
+def _queue(insight: Insight, pod: str) -> PageResponse:
     scheduler = insight.scheduler
     parts = scheduler.queue, scheduler.bindings.running, scheduler.waiting_pods
     if not pod:
@@ -153,7 +151,7 @@ def _queue(insight: Insight, pod: str) -> Answer:
     return _unreadable(pod) or as_json(pod_page(pod, *parts, scheduler.engine.columns, insight.clock))
 
 
-def _decisions(insight: Insight, question: Question) -> Answer:
+def _decisions(insight: Insight, question: PageRequest) -> PageResponse:
     pod, limit = _first(question, "pod"), _first(question, "limit") or "1000"
     if not limit.isdecimal():
         return text(f"limit: found {limit!r}, wanted a number\n", 400)
@@ -161,7 +159,7 @@ def _decisions(insight: Insight, question: Question) -> Answer:
     return (_unreadable(pod) if pod else None) or as_json(recent(pod=pod, limit=int(limit)))
 
 
-def _unreadable(pod: str) -> Answer | None:
+def _unreadable(pod: str) -> PageResponse | None:
     """A name without its namespace would find nobody, and look like an answer."""
     return text(f"pod: found {pod!r}, wanted NAMESPACE/NAME\n", 400) if pod.count("/") != 1 else None
 
@@ -176,7 +174,7 @@ def _resources(insight: Insight) -> bytes:
 
 
 def _verbosity_page(set_verbosity: Callable[[int], None]) -> Page:
-    def page(question: Question) -> Answer:
+    def page(question: PageRequest) -> PageResponse:
         if question.method != "PUT":
             return text("unsupported http method\n", 406)
         wanted = question.body.decode(errors="replace").strip()
@@ -188,6 +186,6 @@ def _verbosity_page(set_verbosity: Callable[[int], None]) -> Page:
     return page
 
 
-def _first(question: Question, name: str) -> str:
+def _first(question: PageRequest, name: str) -> str:
     values = question.query.get(name)
     return values[0] if values else ""

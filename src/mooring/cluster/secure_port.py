@@ -66,7 +66,7 @@ async def open_secure_port(
         authorities = Authorities(asked.authorities, authentication, clock, trust_in_tls=lambda pem: trust(tls, pem))
         if not asked.is_lookup_skipped:
             await _look_up(authorities, asked)
-        authenticator = Authenticator(authorities.trust, authentication, clock, remembered_s=asked.token_remembered_s)
+        authenticator = Authenticator(authorities.trust, authentication, clock, cache_s=asked.token_remembered_s)
         authorizer = Authorizer(
             AllowedPaths(asked.allowed_paths),
             authorization,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mooring.apiserver.access.users import MASTERS_GROUP, User
 from mooring.apiserver.event_expiry import EVENT_TTL_S
-from mooring.apiserver.http.limits import DoorLimits
+from mooring.apiserver.http.request import RequestLimits
 from mooring.controllers.settings import ControllerSettings
 
 DEFAULT_PORT = 6_443
@@ -59,10 +59,10 @@ class ClusterSettings:
     runtime: str = SIMULATED
     node_lease_s: int = 40
     """Duration of the leases of nodes, which are renewed four times in that time."""
-    lives: str = ""
+    stages: str = ""
     """What pods do on simulated nodes, in the language of `kubelet.lives_file`."""
     parts: PartSettings = field(default_factory=PartSettings)
-    limits: DoorLimits = field(default_factory=DoorLimits)
+    limits: RequestLimits = field(default_factory=RequestLimits)
     processes: int = 1
     """With 2, the scheduler and the controllers have a process of their own."""
 

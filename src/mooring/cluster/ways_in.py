@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from mooring.apiserver.access.users import User
-from mooring.apiserver.desk import Desk
 from mooring.apiserver.loopback import LoopbackClient
+from mooring.apiserver.server import ApiServer
 
 
-def component_client(desk: Desk, name: str) -> LoopbackClient:
+def component_client(api_server: ApiServer, name: str) -> LoopbackClient:
     """The client of a component, under the name that it has in Kubernetes."""
-    return LoopbackClient(desk, User(f"system:{name}", groups=("system:authenticated", "system:masters")), name)
+    return LoopbackClient(api_server, User(f"system:{name}", groups=("system:authenticated", "system:masters")), name)

@@ -1,13 +1,19 @@
-"""The controllers: they make what is there into what is wanted, one object at a time.
+"""The controllers bring the objects of a cluster closer to their desired state.
 
-frame          what every controller is given, and what it has to be
-manager        starts them together, on one set of informers
-table          which controllers there are
-settings       their periods and numbers of workers, by the names of kube-controller-manager's flags
-expectations   what was asked of the API and has not been seen yet
-adoption       whose a pod is: adopted and released by selector
-pod_control    creating and deleting pods, in batches that grow, with events
-documents      whole objects, to be changed and written back
+Read in this order:
 
-A controller is a file that decides (`…_plan.py`: plain functions over views, no I/O) and one that acts.
+    context            `ControllerContext` and `Controller`: what a controller gets and what it implements
+    owner_controller   base classes of controllers whose objects own others
+    expectations       requests that the informers do not show yet
+    adoption           controller references: keep, adopt or release
+    pod_control        create and delete pods, with events
+    documents, conditions, replicas, pods, pod_indexes, pod_ranking, revisions, served_kinds   shared helpers
+    replicaset, deployment, statefulset, daemonset, job, cronjob, ttl_after_finished           workloads
+    node, podgc        nodes and their pods
+    volume, resourceclaim, endpoint, disruption, quota      storage, devices, services, budgets, quotas
+    garbagecollector, namespace, serviceaccount, clusterrole_aggregation                       housekeeping
+    settings, table, manager   flags, the list of controllers, and the process that runs them
+
+A controller decides in plain functions over views without I/O (modules `plan`, `sizes`, `status`, …) and acts in
+its `Controller` class.
 """

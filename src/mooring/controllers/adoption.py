@@ -1,17 +1,17 @@
-"""Adoption: whose an object is, by its owner and by selector.
+"""Claims objects for an owner: keep, adopt or release them by controller reference and selector.
 
-Comes in   an owner, its selector, and objects that it owns or that nobody owns
-Goes out   those that are its own now; the others were left alone, adopted by a patch, or released by one
+Inputs: an owner, its selector, and objects that it controls or that are orphans. Outputs: the owner's objects;
+patches that adopt and release.
 
                       selector matches          does not match
-    it owns it        keep                      release
-    nobody owns it    adopt                     leave
-    others own it     leave                     leave
+    owner controls    keep                      release
+    orphan            adopt                     ignore
+    others control    ignore                    ignore
 
- 1. An owner that is going adopts and releases nothing; an object that is going is not adopted.
- 2. Before the first adoption the owner is read anew: the copy may not know yet that it was deleted, and the garbage
-    collector would orphan what is adopted now.
- 3. Patches carry the object's uid, so that its namesake is never touched.
+1. An owner that is being deleted adopts and releases nothing. An object that is being deleted is not adopted.
+2. Before the first adoption the owner is read from the API: the informer may not show its deletion yet, and the
+   garbage collector would orphan the adopted object.
+3. Patches carry the uid of the object, so that another object of the same name is never changed.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _decode = msgspec.json.Decoder(dict[str, object]).decode
 
 
 class AdoptionError(Exception):
-    """Some objects could not be adopted or released; try again."""
+    """Some objects could not be adopted or released. Retry."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim(Generic[AnyObject]):
-    """What is to be done about the objects."""
+    """The objects to keep, to adopt and to release."""
 
     kept: list[AnyObject] = field(default_factory=list)
     to_adopt: list[AnyObject] = field(default_factory=list)
@@ -50,7 +50,7 @@ class Claim(Generic[AnyObject]):
 def plan_claim(
     owner: ApiObject, objects: Iterable[AnyObject], is_match: Callable[[AnyObject], bool]
 ) -> Claim[AnyObject]:
-    """Who is whose. Decides only."""
+    """Sort objects by the table in the module docstring."""
     claim: Claim[AnyObject] = Claim()
     uid, is_owner_going = owner.metadata.uid, owner.metadata.deletion_timestamp is not None
     for each in objects:
@@ -74,7 +74,7 @@ async def claim_objects(
     is_match: Callable[[AnyObject], bool],
     finalizers: tuple[str, ...] = (),
 ) -> list[AnyObject]:
-    """The objects that are the owner's, after adopting and releasing. Raises `AdoptionError`."""
+    """The objects of an owner, after adopting and releasing. Raises `AdoptionError`."""
     claim = plan_claim(owner, objects, is_match)
     if not claim.to_adopt and not claim.to_release:
         return claim.kept
@@ -122,7 +122,7 @@ async def _release(
     try:
         await _patch(client, each, metadata)
     except (NotFoundError, InvalidError):
-        pass  # gone, or another one by now: either way it is not ours any more
+        pass  # deleted, or replaced by another object: in both cases no longer controlled by the owner
     except ClientError as error:
         errors.append(str(error))
 
@@ -134,7 +134,7 @@ async def _patch(client: Client, each: ApiObject, metadata: Document) -> None:
 
 
 async def _why_not_adopt(client: Client, owner: ApiObject) -> str:
-    """Why the owner may not adopt, asked of the API itself; empty if it may."""
+    """Read the owner from the API. Returns why it may not adopt, or an empty text."""
     metadata = owner.metadata
     try:
         fresh = _decode(await client.get(kind_of_view(type(owner)), metadata.namespace, metadata.name))

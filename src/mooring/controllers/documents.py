@@ -1,10 +1,7 @@
-"""Documents: whole objects, to be changed and written back.
+"""Whole objects as dictionaries, to be changed and written back.
 
-Comes in   views that were kept whole (`KeptWhole`)
-Goes out   the object as a dictionary of its own, with every field that it has
-
-A view has lost what it does not know; whoever writes an object starts here. The document carries the resourceVersion
-of the view, so that a write which would overwrite somebody else's is refused.
+A view drops the fields that it does not know, so every write starts from a document. It carries the resourceVersion
+of the view: a write that would overwrite another one fails with a conflict.
 """
 
 from __future__ import annotations
@@ -14,24 +11,27 @@ import msgspec
 from mooring.api.document import Document
 from mooring.api.kinds import kind_of_view
 from mooring.api.views.meta import ApiObject, KeptWhole, ObjectMeta
+from mooring.client.errors import StatusError
 from mooring.client.interface import Client
+
+NAMESPACE_TERMINATING = "NamespaceTerminating"
 
 _decode = msgspec.json.Decoder(dict[str, object]).decode
 
 
 def document_of(view: KeptWhole) -> Document:
-    """The object, all of it, as it was when the view was made. It may be changed."""
+    """The whole object as a new dictionary."""
     assert view.raw, f"{view.kind} {view.key} was not read from JSON, so there is nothing to write back"
     return _decode(view.raw)
 
 
 async def read_document(client: Client, view: ApiObject) -> Document:
-    """The object as it is now. Raises `ClientError`."""
+    """The object as the API has it now. Raises `ClientError`."""
     return _decode(await client.get(kind_of_view(type(view)), view.metadata.namespace, view.metadata.name))
 
 
 def owner_reference(owner: ApiObject) -> Document:
-    """What says in an object's metadata that it is controlled by `owner`."""
+    """The controller reference to an owner."""
     return {
         "apiVersion": owner.api_version,
         "kind": owner.kind,
@@ -42,6 +42,11 @@ def owner_reference(owner: ApiObject) -> Document:
     }
 
 
-def is_going(metadata: ObjectMeta) -> bool:
-    """Whether somebody has asked for its deletion."""
+def is_being_deleted(metadata: ObjectMeta) -> bool:
+    """Whether the object is being deleted."""
     return metadata.deletion_timestamp is not None
+
+
+def is_namespace_terminating(error: Exception) -> bool:
+    """Whether a creation was rejected because its namespace is terminating. Retries cannot succeed."""
+    return isinstance(error, StatusError) and any(cause.reason == NAMESPACE_TERMINATING for cause in error.causes)

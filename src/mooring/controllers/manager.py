@@ -14,16 +14,15 @@ import logging
 from collections.abc import Sequence
 
 from mooring.client.interface import Client
-from mooring.controllers.frame import Controller, Workshop
-from mooring.controllers.names import enabled_names
+from mooring.controllers.context import Controller, ControllerContext
 from mooring.controllers.settings import ControllerSettings
-from mooring.controllers.table import CONTROLLERS
+from mooring.controllers.table import CONTROLLERS, enabled_names
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
 
 STOP_S_MAX = 10.0
-"""How long the last events may take."""
+"""Maximum time for writing the last events."""
 
 logger = logging.getLogger(__name__)
 
@@ -42,22 +41,22 @@ class ControllerManager:
         root_ca_pem: str = "",
     ) -> None:
         """`enabled` as kube-controller-manager's `--controllers`: names, `*` for all, `-name` for all but that one."""
-        self.workshop = Workshop(client, clock, entropy, settings or ControllerSettings(), root_ca_pem)
+        self.context = ControllerContext(client, clock, entropy, settings or ControllerSettings(), root_ca_pem)
         self.controllers: Sequence[Controller] = [
-            CONTROLLERS[name](self.workshop) for name in enabled_names(enabled, tuple(CONTROLLERS))
+            CONTROLLERS[name](self.context) for name in enabled_names(enabled, tuple(CONTROLLERS))
         ]
         self._working = asyncio.Event()
         self._stopping = asyncio.Event()
 
     async def run(self) -> None:
-        """Until `stop`, or until it is cancelled."""
+        """Run until `stop` or cancellation."""
         async with TaskGroup("controllers") as group:
-            self.workshop.events.start(group)
-            self.workshop.informers.start(group)
-            await self.workshop.informers.wait_all_synced()
+            self.context.events.start(group)
+            self.context.informers.start(group)
+            await self.context.informers.wait_all_synced()
             for controller in self.controllers:
                 controller.start(group)
-            logger.info("%d controllers are at work", len(self.controllers))
+            logger.info("%d controllers started", len(self.controllers))
             self._working.set()
             await self._stopping.wait()
             for controller in self.controllers:
@@ -65,19 +64,19 @@ class ControllerManager:
             await self._wait_events_written()
 
     async def wait_working(self) -> None:
-        """Until every controller has begun."""
+        """Wait until every controller has started."""
         await self._working.wait()
 
     def stop(self) -> None:
         self._stopping.set()
 
     def statistics(self) -> dict[str, dict[str, float]]:
-        """By controller: the numbers of its queue."""
+        """Statistics of the queue of each controller."""
         return {controller.name: controller.queue.statistics() for controller in self.controllers}
 
     async def _wait_events_written(self) -> None:
         try:
             async with asyncio.timeout(STOP_S_MAX):
-                await self.workshop.events.wait_written()
+                await self.context.events.wait_written()
         except TimeoutError:
-            logger.warning("some events were not written: the API server does not answer")
+            logger.warning("some events were not written before the timeout")

@@ -1,17 +1,20 @@
-"""The namespace controller: empties namespaces that are deleted, and lets them go.
+"""The namespace controller deletes the content of terminating namespaces, then removes their finalizer.
 
-Comes in   namespaces, from an informer; which kinds there are
-Goes out   everything in the namespace deleted; its conditions; its finalizer taken away
+Inputs: namespaces, from an informer; the served kinds. Outputs: all objects of the namespace deleted; its
+conditions; its finalizer removed.
 
- 1. Pods first: while one is left, nothing else is deleted, because a pod may need its secrets to end well.
- 2. It waits a while before it begins, so that every API server has seen that the namespace goes: what is created at the
-    last moment must not be overlooked.
- 3. What is still there after it was deleted is a fault, unless it has finalizers or, for pods, time to end.
+1. Pods are deleted first. Other kinds wait until no pod is left: a pod may need its secrets to terminate.
+2. Deletion starts after `DELAY_S`, so that every API server has seen the termination and no object is created at
+   the last moment.
+3. Objects that remain after their deletion are an error, unless they have finalizers or, for pods, a grace period.
+4. The transition time of a condition changes with its status only.
 """
 
 from __future__ import annotations
 
 import logging
+from collections import Counter
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import msgspec
@@ -23,43 +26,106 @@ from mooring.api.views.definitions import CustomResourceDefinition
 from mooring.api.views.meta import ApiObject, ObjectMeta
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Namespace
+from mooring.api.well_known import NAMESPACE_FINALIZER
 from mooring.client.errors import ClientError, ConflictError, NotFoundError
 from mooring.client.interface import Deletion, Propagation, Selection
 from mooring.client.workqueue import WorkQueue
-from mooring.controllers.frame import DONE, Controller, Failed, Later, Outcome, Workshop
-from mooring.controllers.namespace_conditions import Emptying, conditions_after
+from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Later, Outcome
 from mooring.controllers.pods import FINISHED_PHASES
 from mooring.controllers.served_kinds import ServedKinds
 from mooring.kit.backoff import Backoff
 from mooring.kit.clock import format_rfc3339, parse_rfc3339
 from mooring.kit.tasks import run_bounded
 
+_CONDITIONS_WHEN_EMPTY = (
+    ("NamespaceDeletionDiscoveryFailure", "ResourcesDiscovered", "All resources successfully discovered"),
+    ("NamespaceDeletionGroupVersionParsingFailure", "ParsedGroupVersions", "All legacy kube types successfully parsed"),
+    (
+        "NamespaceDeletionContentFailure",
+        "ContentDeleted",
+        "All content successfully deleted, may be waiting on finalization",
+    ),
+    ("NamespaceContentRemaining", "ContentRemoved", "All content successfully removed"),
+    ("NamespaceFinalizersRemaining", "ContentHasNoFinalizers", "All content-preserving finalizers finished"),
+)
 DELAY_S = 5.0
-FINALIZER = "kubernetes"
 FINALIZER_ESTIMATE_S = 15
-"""How long objects with finalizers are given before they are looked at again."""
+"""Time given to finalizers before the next sync."""
 DELETIONS_AT_ONCE = 32
 PAGE_SIZE = 500
 BACKOFF = Backoff(initial_s=0.005, max_s=60.0)
-
 logger = logging.getLogger(__name__)
-
 _decode = msgspec.json.Decoder(dict[str, object]).decode
 
 
-class _LeftBehind(Exception):
-    """Objects are still there although they were deleted."""
+@dataclass(slots=True)
+class ContentDeletion:
+    """The result of deleting the content of a namespace."""
+
+    errors: list[str] = field(default_factory=list)
+    remaining: dict[Kind, int] = field(default_factory=dict)
+    finalizers: Counter[str] = field(default_factory=Counter)
+    estimate_s: int = 0
+    """Estimated time until the rest is gone."""
+
+
+def conditions_after(
+    conditions: list[Document], deletion: ContentDeletion, now: str, *, with_totals: bool
+) -> list[Document]:
+    """The conditions of a namespace. The same list if nothing changes. `with_totals`: include what remains."""
+    problems = _problems(deletion, with_totals)
+    result = [dict(condition) for condition in conditions]
+    for type, reason, message in _CONDITIONS_WHEN_EMPTY:
+        status = "False"
+        if type in problems:
+            status, (reason, message) = "True", problems[type]
+        new = {"type": type, "status": status, "reason": reason, "message": message}
+        old = next((condition for condition in result if condition.get("type") == type), None)
+        if old is None:
+            result.append({**new, "lastTransitionTime": now})
+        else:
+            if old.get("status") != status:
+                old["lastTransitionTime"] = now
+            old.update(new)
+    return result if result != conditions else conditions
+
+
+def _problems(deletion: ContentDeletion, with_totals: bool) -> dict[str, tuple[str, str]]:
+    problems = {}
+    if deletion.errors:
+        count, errors = len(deletion.errors), ", ".join(sorted(deletion.errors))
+        message = f"Failed to delete all resource types, {count} remaining: {errors}"
+        problems["NamespaceDeletionContentFailure"] = ("ContentDeletionFailed", message)
+    if with_totals and deletion.remaining:
+        found = sorted(
+            f"{kind.plural}.{kind.group} has {count} resource instances" for kind, count in deletion.remaining.items()
+        )
+        problems["NamespaceContentRemaining"] = (
+            "SomeResourcesRemain",
+            f"Some resources are remaining: {', '.join(found)}",
+        )
+    if with_totals and deletion.finalizers:
+        held = sorted(f"{finalizer} in {count} resource instances" for finalizer, count in deletion.finalizers.items())
+        message = f"Some content in the namespace has finalizers remaining: {', '.join(held)}"
+        problems["NamespaceFinalizersRemaining"] = ("SomeFinalizersRemain", message)
+    return problems
+
+
+class _ContentRemainsError(Exception):
+    """Objects remain although they were deleted."""
 
 
 class NamespaceController(Controller):
+    """Keys are terminating namespaces."""
+
     name: ClassVar[str] = "namespace-controller"
 
-    def __init__(self, workshop: Workshop) -> None:
-        super().__init__(workshop)
-        self.workers = workshop.settings.concurrent_namespace_syncs
-        self.queue = WorkQueue(self.name, self.clock, workshop.entropy.fork(self.name), backoff=BACKOFF)
-        self._kinds = ServedKinds(self.name, workshop.informers.informer(CustomResourceDefinition))
-        namespaces = workshop.informers.informer(Namespace)
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
+        self.workers = context.settings.concurrent_namespace_syncs
+        self.queue = WorkQueue(self.name, self.clock, context.entropy.fork(self.name), backoff=BACKOFF)
+        self._kinds = ServedKinds(self.name, context.informers.informer(CustomResourceDefinition))
+        namespaces = context.informers.informer(Namespace)
         namespaces.add_handler(self.name, on_add=self._on_added, on_update=self._on_updated)
 
     def _on_added(self, namespace: Namespace, is_initial: bool) -> None:
@@ -69,18 +135,18 @@ class NamespaceController(Controller):
     def _on_updated(self, old: Namespace, new: Namespace) -> None:
         self._on_added(new, False)
 
-    # ------------------------------------------------------------------------------------------ one namespace
+    # ------------------------------------------------------------------------------------------------- sync
 
     async def sync(self, key: str) -> Outcome:
         try:
-            namespace = await self._marked(key)
+            namespace = await self._mark_terminating(key)
             if namespace is None:
                 return DONE
-            emptying = await self._empty(namespace)
-            if emptying.errors:
-                return Failed(", ".join(emptying.errors))
-            if emptying.estimate_s > 0:
-                return Later(emptying.estimate_s // 2 + 1)
+            deletion = await self._delete_content(namespace)
+            if deletion.errors:
+                return Failed(", ".join(deletion.errors))
+            if deletion.estimate_s > 0:
+                return Later(deletion.estimate_s // 2 + 1)
             await self._finalize(key, namespace["metadata"]["uid"])
         except NotFoundError:
             return DONE
@@ -88,8 +154,8 @@ class NamespaceController(Controller):
             return Failed(str(error))
         return DONE
 
-    async def _marked(self, name: str) -> Document | None:
-        """The namespace, known to be terminating; None if there is nothing to do."""
+    async def _mark_terminating(self, name: str) -> Document | None:
+        """The namespace, with phase Terminating. None if there is nothing to do."""
         while True:
             namespace = await self._read(name)
             if namespace["metadata"].get("deletionTimestamp") is None or not namespace["spec"].get("finalizers"):
@@ -107,7 +173,7 @@ class NamespaceController(Controller):
             namespace = await self._read(name)
             if namespace["metadata"]["uid"] != uid:
                 return
-            others = sorted(each for each in namespace["spec"].get("finalizers") or () if each != FINALIZER)
+            others = sorted(each for each in namespace["spec"].get("finalizers") or () if each != NAMESPACE_FINALIZER)
             namespace["spec"]["finalizers"] = others
             try:
                 await self.client.update(NAMESPACE, "", name, namespace, subresource="finalize")
@@ -121,20 +187,20 @@ class NamespaceController(Controller):
         namespace["status"] = namespace.get("status") or {}
         return namespace
 
-    # ------------------------------------------------------------------------------------------- its content
+    # ---------------------------------------------------------------------------------------------- content
 
-    async def _empty(self, namespace: Document) -> Emptying:
-        emptying = Emptying()
-        await self._empty_kind(POD, namespace, emptying)
-        has_pods = POD in emptying.remaining
+    async def _delete_content(self, namespace: Document) -> ContentDeletion:
+        deletion = ContentDeletion()
+        await self._delete_kind(POD, namespace, deletion)
+        has_pods = POD in deletion.remaining
         if not has_pods:
             for kind in [*self._kinds.built_in(), *self._kinds.custom()]:
                 if kind.is_namespaced and kind is not POD:
-                    await self._empty_kind(kind, namespace, emptying)
-        await self._write_conditions(namespace, emptying, with_totals=not has_pods)
-        return emptying
+                    await self._delete_kind(kind, namespace, deletion)
+        await self._write_conditions(namespace, deletion, with_totals=not has_pods)
+        return deletion
 
-    async def _empty_kind(self, kind: Kind, namespace: Document, emptying: Emptying) -> None:
+    async def _delete_kind(self, kind: Kind, namespace: Document, deletion: ContentDeletion) -> None:
         name = namespace["metadata"]["name"]
         estimate_s = 0
         try:
@@ -142,30 +208,31 @@ class NamespaceController(Controller):
                 estimate_s = await self._grace_s(name, parse_rfc3339(namespace["metadata"]["deletionTimestamp"]))
             left = await self._delete_all(kind, name)
             if left:
-                estimate_s = self._count_left(kind, name, left, estimate_s, emptying)
+                estimate_s = self._estimate_s(kind, name, left, estimate_s, deletion)
             else:
                 estimate_s = 0
-        except (ClientError, _LeftBehind) as error:
-            emptying.errors.append(str(error))
-        emptying.estimate_s = max(emptying.estimate_s, estimate_s)
+        except (ClientError, _ContentRemainsError) as error:
+            deletion.errors.append(str(error))
+        deletion.estimate_s = max(deletion.estimate_s, estimate_s)
 
-    def _count_left(
-        self, kind: Kind, namespace: str, left: list[ObjectMeta], estimate_s: int, emptying: Emptying
+    def _estimate_s(
+        self, kind: Kind, namespace: str, left: list[ObjectMeta], estimate_s: int, deletion: ContentDeletion
     ) -> int:
-        """How long they may still take. Raises `_LeftBehind` if there is no reason why they are still there."""
-        emptying.remaining[kind] = len(left)
+        """Estimated time until the objects are gone. Raises `_ContentRemainsError` if nothing explains why they
+        remain."""
+        deletion.remaining[kind] = len(left)
         finalizers = [finalizer for metadata in left for finalizer in metadata.finalizers]
-        emptying.finalizers.update(finalizers)
+        deletion.finalizers.update(finalizers)
         if estimate_s:
             return estimate_s
         if finalizers:
             return FINALIZER_ESTIMATE_S
         version = kind.api_version.rpartition("/")[2]
         where = f"{kind.group}/{version}, Resource={kind.plural}"
-        raise _LeftBehind(f"unexpected items still remain in namespace: {namespace} for gvr: {where}")
+        raise _ContentRemainsError(f"unexpected items still remain in namespace: {namespace} for gvr: {where}")
 
     async def _delete_all(self, kind: Kind, namespace: str) -> list[ObjectMeta]:
-        """What is left after everything of a kind was deleted."""
+        """Delete all objects of a kind. Returns what remains."""
         found = await self._list(kind, namespace)
         if not found:
             return []
@@ -193,14 +260,14 @@ class NamespaceController(Controller):
             try:
                 page = await self.client.list(kind, Selection(namespace), limit=PAGE_SIZE, continue_token=token)
             except NotFoundError:
-                return []  # the kind is not served any more
+                return []  # the kind is no longer served
             found += [decode_as(ApiObject, raw).metadata for raw in page.items]
             token = page.continue_token
             if not token:
                 return found
 
     async def _grace_s(self, namespace: str, deleted_s: float) -> int:
-        """How long the pods have to end; 0 if they had that long already."""
+        """The longest grace period of the pods. 0 if it is over."""
         page = await self.client.list(POD, Selection(namespace))
         pods = [decode_as(Pod, raw) for raw in page.items]
         grace_s = max(
@@ -209,17 +276,15 @@ class NamespaceController(Controller):
         )
         return grace_s if self.clock.wall_s() - deleted_s < grace_s else 0
 
-    async def _write_conditions(self, namespace: Document, emptying: Emptying, *, with_totals: bool) -> None:
+    async def _write_conditions(self, namespace: Document, deletion: ContentDeletion, *, with_totals: bool) -> None:
         status: Document = namespace["status"]
         before: list[Document] = status.get("conditions") or []
         now = format_rfc3339(self.clock.wall_s())
-        after = conditions_after(before, emptying, now, with_totals=with_totals)
+        after = conditions_after(before, deletion, now, with_totals=with_totals)
         if after is before:
             return
         body = {**namespace, "status": {**status, "conditions": after}}
         try:
             await self.client.update(NAMESPACE, "", namespace["metadata"]["name"], body, subresource="status")
         except ClientError as error:
-            logger.warning(
-                "the conditions of namespace %s could not be written: %s", namespace["metadata"]["name"], error
-            )
+            logger.warning("failed to write the conditions of namespace %s: %s", namespace["metadata"]["name"], error)

@@ -1,17 +1,18 @@
-"""Pod control: creating and deleting pods, in batches that grow, with the events that people know.
+"""Creates and deletes pods for their owners, in growing batches, with events.
 
-Comes in   from controllers: so many pods of this template, these pods to delete
-Goes out   requests; events about the owner (SuccessfulCreate, FailedCreate, SuccessfulDelete, FailedDelete)
+Inputs: a template and a number of pods, or pods to delete. Outputs: requests; events about the owner
+(SuccessfulCreate, FailedCreate, SuccessfulDelete, FailedDelete).
 
- 1. Creation begins with one pod, then two, four, …: a template that a quota or a webhook refuses costs one request, not
-    five hundred. The first failing batch is the last.
- 2. At most `REQUESTS_AT_ONCE` requests are under way for one owner, and others get their turn after each
-    `CREATIONS_IN_A_ROW` on a client that never suspends.
+1. Creation starts with one pod, then two, four and so on (slow start): a template that a quota or a webhook rejects
+   costs one request instead of five hundred. The first batch with an error is the last.
+2. At most `CONCURRENT_REQUESTS_MAX` requests are pending for one owner. After `CREATIONS_IN_A_ROW_MAX` pods other
+   tasks run, also on a client that never suspends.
+3. The caller sets the expectations of an owner. `create_pods` and `delete_pods` lower them for requests that fail.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -20,28 +21,33 @@ from mooring.api.document import Document
 from mooring.api.kinds import POD
 from mooring.api.views.base import View
 from mooring.api.views.meta import ApiObject
-from mooring.client.errors import ClientError, NotFoundError, StatusError
+from mooring.api.views.pod import Pod
+from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.events.recorder import EventRecorder
 from mooring.client.interface import Client
-from mooring.controllers.documents import owner_reference
+from mooring.controllers.documents import is_namespace_terminating, owner_reference
+from mooring.controllers.expectations import Expectations
 from mooring.kit.clock import Clock
 from mooring.kit.tasks import run_bounded
 
-REQUESTS_AT_ONCE = 32
-CREATIONS_IN_A_ROW = 16
+CONCURRENT_REQUESTS_MAX = 32
+CREATIONS_IN_A_ROW_MAX = 16
 BATCH_INITIAL = 1
 
-NAMESPACE_TERMINATING = "NamespaceTerminating"
 
 _Item = TypeVar("_Item")
 
 
 class PodControlError(Exception):
-    """Pods could not be created or deleted; the text is what stands in conditions."""
+    """Pods could not be created or deleted. The text appears in conditions."""
+
+
+class _NotWantedError(PodControlError):
+    """The owner is gone or terminating, so it needs no more pods."""
 
 
 class Created(View):
-    """What is worth knowing of a new pod."""
+    """The metadata of a new pod that callers need."""
 
     name: str = ""
     resource_version: str = ""
@@ -55,7 +61,7 @@ _read = msgspec.json.Decoder(_Pod).decode
 
 
 def pod_of_template(template: Document, owner: ApiObject) -> Document:
-    """A pod as the template wants it, controlled by its owner. Shares its parts with the template."""
+    """A pod of a template, controlled by its owner. It shares its parts with the template."""
     wanted: Document = template.get("metadata") or {}
     metadata: Document = {"generateName": f"{owner.metadata.name}-", "ownerReferences": [owner_reference(owner)]}
     for part in ("labels", "annotations", "finalizers"):
@@ -65,15 +71,16 @@ def pod_of_template(template: Document, owner: ApiObject) -> Document:
 
 
 class PodControl:
-    """Speaks for one controller."""
+    """Creates and deletes pods for one controller."""
 
-    def __init__(self, client: Client, recorder: EventRecorder, clock: Clock) -> None:
+    def __init__(self, client: Client, recorder: EventRecorder, clock: Clock, expectations: Expectations) -> None:
         self._client = client
         self._recorder = recorder
         self._clock = clock
+        self._expectations = expectations
 
     async def create(self, namespace: str, pod: Document, owner: ApiObject) -> Created:
-        """Raises `ClientError`, after an event."""
+        """Create one pod. Raises `ClientError`, after an event."""
         if not pod["metadata"].get("labels"):
             raise PodControlError("unable to create pods, no labels")
         try:
@@ -87,7 +94,7 @@ class PodControl:
         return created
 
     async def delete(self, namespace: str, name: str, owner: ApiObject) -> None:
-        """Raises `NotFoundError` if it is gone already, `PodControlError` if it could not be deleted."""
+        """Delete one pod. Raises `NotFoundError` if it is gone, `PodControlError` if it could not be deleted."""
         try:
             await self._client.delete(POD, namespace, name)
         except NotFoundError:
@@ -97,10 +104,61 @@ class PodControl:
             raise PodControlError(f"unable to delete pods: {error}") from error
         self._recorder.event(owner, "Normal", "SuccessfulDelete", f"Deleted pod: {name}")
 
-    async def create_many(
+    async def create_pods(
+        self,
+        owner: ApiObject,
+        count: int,
+        make_pod: Callable[[int], Document],
+        is_wanted: Callable[[], bool] = lambda: True,
+    ) -> tuple[int, Exception | None]:
+        """Create pods that the owner's expectations include. `make_pod` gets the number of each pod.
+
+        Stops without an error when `is_wanted` turns false. Returns how many pods were created, and the first error.
+        """
+        key, namespace = owner.key, owner.metadata.namespace
+        attempted = 0
+
+        async def create_one(number: int) -> None:
+            nonlocal attempted
+            if not is_wanted():
+                raise _NotWantedError
+            attempted += 1
+            try:
+                created = await self.create(namespace, make_pod(number), owner)
+            except (ClientError, PodControlError) as error:
+                if is_namespace_terminating(error):
+                    return  # and keep expecting it: a retry cannot succeed either
+                self._expectations.creation_failed(key)
+                raise
+            self._expectations.creation_answered(key, created.resource_version)
+
+        succeeded, error = await self.slow_start_batch(count, create_one)
+        if attempted < count:
+            self._expectations.creation_failed(key, count - attempted)
+        return succeeded, error if not isinstance(error, _NotWantedError) else None
+
+    async def delete_pods(
+        self, owner: ApiObject, pods: Sequence[Pod], prepare: Callable[[Pod], Awaitable[None]] | None = None
+    ) -> list[Exception]:
+        """Delete pods that the owner's expectations include, each after `prepare`. Returns the errors."""
+
+        async def delete_one(pod: Pod) -> None:
+            try:
+                if prepare is not None:
+                    await prepare(pod)
+                await self.delete(pod.metadata.namespace, pod.metadata.name, owner)
+            except NotFoundError:
+                self._expectations.deletion_seen(owner.key, pod.key)
+            except (ClientError, PodControlError):
+                self._expectations.deletion_seen(owner.key, pod.key)
+                raise
+
+        return await self.run_all([*pods], delete_one)
+
+    async def slow_start_batch(
         self, count: int, create_one: Callable[[int], Awaitable[None]]
     ) -> tuple[int, Exception | None]:
-        """How many calls succeeded, and the first error, if there was one. The calls are numbered."""
+        """Call `create_one` with 0, 1, … in growing batches. Returns how many succeeded, and the first error."""
         done = succeeded = 0
         batch = min(count, BATCH_INITIAL)
         while batch > 0:
@@ -113,13 +171,13 @@ class PodControl:
         return succeeded, None
 
     async def run_all(self, items: list[_Item], work: Callable[[_Item], Awaitable[None]]) -> list[Exception]:
-        """`work` for every item, several at a time; the errors, in the order of the items."""
+        """Call `work` for every item, several at a time. Returns the errors, in the order of the items."""
         taken = 0
 
         async def run_one(item: _Item) -> Exception | None:
             nonlocal taken
             taken += 1
-            if taken % CREATIONS_IN_A_ROW == 0:
+            if taken % CREATIONS_IN_A_ROW_MAX == 0:
                 await self._clock.wait(0)
             try:
                 await work(item)
@@ -130,10 +188,5 @@ class PodControl:
         if len(items) == 1:
             errors = [await run_one(items[0])]
         else:
-            errors = await run_bounded(run_one, items, limit=REQUESTS_AT_ONCE, name="pod control")
+            errors = await run_bounded(run_one, items, limit=CONCURRENT_REQUESTS_MAX, name="pod control")
         return [error for error in errors if error is not None]
-
-
-def is_namespace_terminating(error: Exception) -> bool:
-    """Whether it was refused because its namespace goes away: nothing can be made there any more."""
-    return isinstance(error, StatusError) and any(cause.reason == NAMESPACE_TERMINATING for cause in error.causes)

@@ -1,10 +1,7 @@
-"""What controllers ask of a pod: is it active, ready, available; and where its owner finds it.
+"""States of pods, and the indexes by which controllers find them.
 
-Comes in   pods, as views
-Goes out   answers, and indexes for informers
-
- 1. A pod is active if it is neither finished nor going. A pod that goes but has not finished is terminating.
- 2. A pod is available if it has been ready for `min_ready_s`.
+1. An active pod is neither finished nor being deleted. A terminating pod is being deleted and not finished.
+2. A pod is available if it has been ready for `min_ready_s`.
 """
 
 from __future__ import annotations
@@ -13,6 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from mooring.api.labels import LabelMatcher
 from mooring.api.ownership import controller_of
+from mooring.api.storage import claim_named_by
 from mooring.api.views.meta import ApiObject, Condition
 from mooring.api.views.pod import Pod
 from mooring.client.cache.informer import Informer
@@ -20,36 +18,36 @@ from mooring.client.cache.lister import AnyObject, Lister
 from mooring.kit.clock import parse_rfc3339
 
 FINISHED_PHASES = ("Succeeded", "Failed")
-
 BY_CONTROLLER = "controller uid"
-"""The index of pods (or other objects) by the uid of the owner that controls them; orphans by their namespace."""
+"""Index of objects by the uid of their controller, and of orphans by namespace."""
 BY_ORPHAN_LABEL = "label of an orphan"
-"""The index of objects that nobody controls by namespace and each of their labels."""
+"""Index of orphans by namespace and each of their labels."""
 BY_NODE = "node name"
+BY_CLAIM = "claims of a pod"
 
 
 def add_controller_index(informer: Informer[AnyObject]) -> None:
-    """Objects by the uid of their controller; those without one are found by `orphans_like`."""
+    """Index objects by the uid of their controller. `matching_orphans` finds those without one."""
     informer.add_index(BY_CONTROLLER, controller_index)
     informer.add_index(BY_ORPHAN_LABEL, orphan_label_index)
 
 
 def add_node_index(informer: Informer[Pod]) -> None:
-    """Pods by the name of their node."""
+    """Index pods by node name."""
     informer.add_index(BY_NODE, node_index)
 
 
 def controller_index(view: ApiObject) -> Iterable[str]:
     reference = controller_of(view.metadata)
-    return (reference.uid if reference is not None else orphans_of(view.metadata.namespace),)
+    return (reference.uid if reference is not None else orphan_key(view.metadata.namespace),)
 
 
 def node_index(pod: Pod) -> Iterable[str]:
     return (pod.spec.node_name,) if pod.spec.node_name else ()
 
 
-def orphans_of(namespace: str) -> str:
-    """Where the index by controller keeps those whom nobody controls. No uid looks like that."""
+def orphan_key(namespace: str) -> str:
+    """Index key for the orphans of a namespace. No uid has this form."""
     return f"orphans in {namespace}"
 
 
@@ -60,10 +58,10 @@ def orphan_label_index(view: ApiObject) -> Iterable[str]:
     return [_orphan_label(metadata.namespace, key, value) for key, value in metadata.labels.items()]
 
 
-def orphans_like(lister: Lister[AnyObject], namespace: str, selector: LabelMatcher) -> Sequence[AnyObject]:
-    """Objects whom nobody controls and whom a selector may match: few, even among thousands of strangers."""
+def matching_orphans(lister: Lister[AnyObject], namespace: str, selector: LabelMatcher) -> Sequence[AnyObject]:
+    """Orphans that a selector may match: few, even among thousands of other pods."""
     if not selector.equality_pairs:
-        return lister.by_index(BY_CONTROLLER, orphans_of(namespace))
+        return lister.by_index(BY_CONTROLLER, orphan_key(namespace))
     return lister.by_index(BY_ORPHAN_LABEL, _orphan_label(namespace, *selector.equality_pairs[0]))
 
 
@@ -98,7 +96,7 @@ def is_ready(pod: Pod) -> bool:
 
 
 def is_available(pod: Pod, min_ready_s: int, now_s: float) -> bool:
-    """Whether it is ready, and has been for long enough."""
+    """Whether a pod has been ready for `min_ready_s`."""
     condition = ready_condition(pod)
     if condition is None or condition.status != "True":
         return False
@@ -109,7 +107,7 @@ def is_available(pod: Pod, min_ready_s: int, now_s: float) -> bool:
 
 
 def available_in_s(pod: Pod, min_ready_s: int, now_s: float) -> float | None:
-    """After how long a ready pod becomes available; None if it is already, or cannot be told."""
+    """Seconds until a ready pod becomes available. None if it is available or the time is unknown."""
     condition = ready_condition(pod)
     if min_ready_s <= 0 or condition is None or condition.status != "True" or condition.last_transition_time is None:
         return None
@@ -118,6 +116,20 @@ def available_in_s(pod: Pod, min_ready_s: int, now_s: float) -> float | None:
 
 
 def next_availability_s(pods: Iterable[Pod], min_ready_s: int, counted_at_s: float, now_s: float) -> float | None:
-    """After how long the next of the pods that were not available when they were counted will be."""
+    """Seconds until the next pod becomes available that was not when the pods were counted."""
     waits = [wait for pod in pods if (wait := available_in_s(pod, min_ready_s, counted_at_s)) is not None]
     return max(0.0, min(waits) - (now_s - counted_at_s)) if waits else None
+
+
+def add_claim_index(informer: Informer[Pod]) -> None:
+    """Index pods by the keys of their claims."""
+    informer.add_index(BY_CLAIM, claim_keys)
+
+
+def claim_keys(pod: Pod) -> Iterable[str]:
+    """The keys of the claims that a pod uses, or will use once they exist."""
+    if not pod.spec.volumes:
+        return ()
+    metadata = pod.metadata
+    names = (claim_named_by(volume, metadata.name) for volume in pod.spec.volumes)
+    return [f"{metadata.namespace}/{name}" for name in names if name]

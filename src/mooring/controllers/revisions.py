@@ -1,14 +1,13 @@
-"""Revisions: the past templates of DaemonSets and StatefulSets, kept as ControllerRevisions.
+"""Past templates of DaemonSets and StatefulSets, stored as ControllerRevisions.
 
-Comes in   sets, and the ControllerRevisions that are theirs
-Goes out   what a revision holds, its name, its order; new ones, made in the API
+Inputs: owners and their ControllerRevisions. Outputs: contents, names and order of revisions; requests.
 
-The data of a revision is a patch that gives a set this template again: what `kubectl rollout undo` sends. Two templates
-are the same if their patches are.
+The data of a revision is a patch that restores its template, as `kubectl rollout undo` sends it. Two templates are
+equal if their patches are.
 
- 1. The hash in a name is kube-controller-manager's, to the letter: FNV-1 of the patch as Go writes JSON. So a set can
-    change hands between it and us without a rollout.
- 2. A name that another template has taken already is given up for the next: the hash takes in the number of collisions.
+1. The hash in a name is that of kube-controller-manager: FNV-1 of the patch in Go's JSON encoding. An owner can
+   move between both without a rollout.
+2. If another template has the name, the collision count is increased, which changes the hash.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from mooring.kit.entropy import SUFFIX_ALPHABET
 PATCH_DIRECTIVE = "$patch"
 NAME_PREFIX_LENGTH_MAX = 223
 COLLISIONS_MAX = 100
-"""After so many taken names something else is wrong."""
+"""Maximum number of name collisions."""
 
 _FNV_OFFSET = 0x811C9DC5
 _FNV_PRIME = 0x01000193
@@ -39,7 +38,7 @@ _GO_ESCAPES = {b"<": rb"\u003c", b">": rb"\u003e", b"&": rb"\u0026"}
 
 
 def revision_data(owner: Document) -> Document:
-    """The patch that gives a set its present template again."""
+    """The patch that restores the present template."""
     template: Document = owner["spec"].get("template") or {}
     return {"spec": {"template": {**template, PATCH_DIRECTIVE: "replace"}}}
 
@@ -49,14 +48,14 @@ def data_of(revision: ControllerRevision) -> Document:
 
 
 def template_of(data: Document) -> Document:
-    """The template that a revision holds."""
+    """The template in a revision."""
     template: Document = dict((data.get("spec") or {}).get("template") or {})
     template.pop(PATCH_DIRECTIVE, None)
     return template
 
 
 def revision_hash(data: Document, collision_count: int | None) -> str:
-    """Short, of the alphabet of generated names."""
+    """A short hash in the alphabet of generated names."""
     text = msgspec.json.encode(data, order="sorted")
     for plain, escaped in _GO_ESCAPES.items():
         text = text.replace(plain, escaped)
@@ -88,7 +87,7 @@ def new_revision(
 
 
 def in_order(revisions: Iterable[ControllerRevision]) -> list[ControllerRevision]:
-    """The oldest first."""
+    """Sorted by revision number, oldest first."""
     return sorted(
         revisions, key=lambda each: (each.revision, each.metadata.creation_timestamp or "", each.metadata.name)
     )
@@ -97,7 +96,7 @@ def in_order(revisions: Iterable[ControllerRevision]) -> list[ControllerRevision
 async def create_revision(
     client: Client, namespace: str, document: Document, owner_name: str, collision_count: int
 ) -> tuple[ControllerRevision, int]:
-    """Under the first name that is free, or the one that holds the same already; and the collisions so far."""
+    """Create a revision under the first free name, or return an equal one. Also returns the collision count."""
     for count in range(collision_count, collision_count + COLLISIONS_MAX):
         name = revision_name(owner_name, revision_hash(document["data"], count))
         document["metadata"]["name"] = name
@@ -117,7 +116,7 @@ async def read_revision(client: Client, namespace: str, name: str) -> Controller
 
 
 async def renumber_revision(client: Client, known: ControllerRevision, revision: int) -> ControllerRevision:
-    """The same template, now the newest: somebody has rolled back to it."""
+    """Make a revision the newest after a rollback to its template."""
     document = document_of(known)
     document["revision"] = revision
     namespace, name = known.metadata.namespace, known.metadata.name

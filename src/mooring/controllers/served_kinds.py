@@ -1,11 +1,11 @@
-"""Served kinds: which kinds of objects there are to ask for, built-in and custom.
+"""The kinds that the API server serves, built-in and custom.
 
-Comes in   the rows of `mooring.api.kinds`, and definitions of custom kinds from an informer
-Goes out   kinds by apiVersion and name; one kind for each sort of object, to list or to watch
+Inputs: the rows of `mooring.api.kinds`, and CustomResourceDefinitions from an informer. Outputs: kinds by
+apiVersion and name; one kind per definition, to list or watch.
 
- 1. A custom kind is served once its names are accepted, in each version that its definition serves.
- 2. To list or watch all objects one version is enough: the one in which they are stored, if it is served.
- 3. A definition that changes nothing here (a condition's time) leaves its kinds the very same rows.
+1. A custom kind is served once its names are accepted, in each served version of its definition.
+2. One version is enough to list or watch all objects: the storage version, if it is served.
+3. A change of a definition without effect on its kinds keeps the same `Kind` objects.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ACCEPTED = ("NamesAccepted", "Established")
 
 
 class ServedKinds:
-    """Follows the definitions of custom kinds."""
+    """Tracks the served kinds."""
 
     def __init__(self, name: str, definitions: Informer[CustomResourceDefinition]) -> None:
         self._custom: dict[str, tuple[Kind, ...]] = {}
@@ -33,11 +33,11 @@ class ServedKinds:
         )
 
     def on_change(self, tell: Callable[[], None]) -> None:
-        """To be told when custom kinds come or go."""
+        """Register a callback for changes of custom kinds."""
         self._on_change = tell
 
     def find(self, api_version: str, kind: str) -> Kind | None:
-        """The kind of that name; None if it is not served, or not yet."""
+        """The kind of that name. None if it is not served."""
         try:
             return kind_named(api_version, kind)
         except UnknownKindError:
@@ -56,7 +56,7 @@ class ServedKinds:
         """One kind for each definition."""
         return (kinds[0] for kinds in self._custom.values())
 
-    # ---------------------------------------------------------------------------------------- definitions
+    # ----------------------------------------------------------------------------------------------- events
 
     def _on_added(self, definition: CustomResourceDefinition, is_initial: bool) -> None:
         name = definition.metadata.name
@@ -86,7 +86,7 @@ class ServedKinds:
 
 
 def kinds_of(definition: CustomResourceDefinition) -> tuple[Kind, ...]:
-    """The kinds of a definition, one for each served version, the stored one first; none until it is accepted."""
+    """The kinds of a definition, one for each served version, the storage version first. Empty until it is accepted."""
     names = _accepted_names(definition)
     if names is None:
         return ()

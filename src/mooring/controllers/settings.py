@@ -1,11 +1,11 @@
-"""What can be chosen about the controllers, by the names of kube-controller-manager's flags.
+"""Settings of the controllers, named like the flags of kube-controller-manager.
 
-Comes in   flags, as text (`--node-monitor-period=500ms`), or values
-Goes out   `ControllerSettings`; the defaults are those of kube-controller-manager v1.36
+Inputs: flags as text (`--node-monitor-period=500ms`), or values. Outputs: `ControllerSettings`, with the defaults
+of kube-controller-manager v1.36.
 
- 1. The name of a field is the name of its flag, with the unit at its end where the flag's value carries one:
-    `node_monitor_period_s` is `--node-monitor-period`.
- 2. A flag that nobody here knows is an error in words, as is a value that cannot be read.
+1. A field is named like its flag, with the unit at the end if the flag's value has one: `node_monitor_period_s` is
+   `--node-monitor-period`.
+2. An unknown flag or an invalid value raises `SettingError`.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _NO = ("0", "f", "F", "false", "FALSE", "False")
 
 
 class SettingError(ValueError):
-    """A flag that is not known, or a value that it cannot take."""
+    """An unknown flag, or an invalid value."""
 
 
 @dataclass(frozen=True, slots=True)
 class ControllerSettings:
-    """Everything about the controllers that can be chosen."""
+    """The settings of all controllers."""
 
-    # How many workers each controller has.
+    # Numbers of workers.
     concurrent_deployment_syncs: int = 5
     concurrent_replicaset_syncs: int = 5
     concurrent_rc_syncs: int = 5
@@ -55,7 +55,7 @@ class ControllerSettings:
     unhealthy_zone_threshold: float = 0.55
     large_cluster_size_threshold: int = 50
 
-    # What runs now and then.
+    # Periods and thresholds.
     pvclaimbinder_sync_period_s: float = 15.0
     resource_quota_sync_period_s: float = 300.0
     namespace_sync_period_s: float = 300.0
@@ -68,24 +68,28 @@ class ControllerSettings:
     enable_garbage_collector: bool = True
 
 
-AS_IN_KUBERNETES = ControllerSettings()
-AT_HOME = ControllerSettings(concurrent_deployment_syncs=30, concurrent_replicaset_syncs=30, concurrent_rc_syncs=30)
-"""In the cluster of our own API server: a worker is a task that mostly waits until its write is on the disk. The more
-writes wait together, the fewer commits they take."""
+KUBERNETES_DEFAULTS = ControllerSettings()
+IN_PROCESS_DEFAULTS = ControllerSettings(
+    concurrent_deployment_syncs=30, concurrent_replicaset_syncs=30, concurrent_rc_syncs=30
+)
+"""Defaults next to our own API server: a worker mostly waits for the disk, and writes that wait together share a
+commit."""
 
 
 def flag_names() -> Mapping[str, str]:
-    """The flag of each field."""
+    """Fields by flag."""
     return {f"--{field.name.removesuffix('_s').replace('_', '-')}": field.name for field in fields(ControllerSettings)}
 
 
 def is_switch(name: str) -> bool:
-    """Whether a field is on or off."""
+    """Whether a field is a boolean."""
     return isinstance(getattr(ControllerSettings(), name), bool)
 
 
-def settings_of_flags(flags: Mapping[str, str], defaults: ControllerSettings = AS_IN_KUBERNETES) -> ControllerSettings:
-    """Settings from flags and their values as text. Raises `SettingError`."""
+def settings_of_flags(
+    flags: Mapping[str, str], defaults: ControllerSettings = KUBERNETES_DEFAULTS
+) -> ControllerSettings:
+    """Settings from flags. Raises `SettingError`."""
     known = flag_names()
     chosen: dict[str, object] = {}
     for flag, text in flags.items():
@@ -97,7 +101,7 @@ def settings_of_flags(flags: Mapping[str, str], defaults: ControllerSettings = A
 
 
 def duration_s(text: str) -> float:
-    """Seconds of a duration as Go writes it: "500ms", "1m30s", "0". Raises `SettingError`."""
+    """Seconds of a duration in Go syntax: "500ms", "1m30s", "0". Raises `SettingError`."""
     if text == "0":
         return 0.0
     if not _DURATION.fullmatch(text):

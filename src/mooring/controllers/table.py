@@ -1,36 +1,44 @@
-"""Which controllers there are: one line each, in the order in which they are started."""
+"""The controllers, one row each, and the names that `--controllers` accepts.
+
+Inputs: names as given by the user. Outputs: the enabled controllers, in starting order.
+
+1. Flags for kube-controller-manager work here: deprecated names are accepted, and controllers that do not exist
+   here are skipped with a warning. kubeadm's `*,bootstrapsigner,tokencleaner` names two of them.
+2. A name that kube-controller-manager does not have is an error.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
-from mooring.controllers.cluster_roles import ClusterRoleAggregationController
-from mooring.controllers.cron_job import CronJobController
-from mooring.controllers.daemon_set import DaemonSetController
-from mooring.controllers.deployment import DeploymentController
-from mooring.controllers.disruption import DisruptionController
-from mooring.controllers.endpoint_slices import EndpointSliceController
-from mooring.controllers.endpoints import EndpointsController
-from mooring.controllers.ephemeral_volume import EphemeralVolumeController
-from mooring.controllers.frame import Controller, Workshop
-from mooring.controllers.garbage_collector import GarbageCollectorController
-from mooring.controllers.job import JobController
+from mooring.controllers.clusterrole_aggregation import ClusterRoleAggregationController
+from mooring.controllers.context import Controller, ControllerContext
+from mooring.controllers.cronjob.controller import CronJobController
+from mooring.controllers.daemonset.controller import DaemonSetController
+from mooring.controllers.deployment.controller import DeploymentController
+from mooring.controllers.disruption.controller import DisruptionController
+from mooring.controllers.endpoint.endpoints import EndpointsController
+from mooring.controllers.endpoint.slices import EndpointSliceController
+from mooring.controllers.garbagecollector.controller import GarbageCollectorController
+from mooring.controllers.job.controller import JobController
 from mooring.controllers.namespace import NamespaceController
-from mooring.controllers.node_lifecycle import NodeLifecycleController
-from mooring.controllers.pod_garbage import PodGarbageController
-from mooring.controllers.replica_set import ReplicaSetController, ReplicationControllerController
-from mooring.controllers.resource_claim import ResourceClaimController
-from mooring.controllers.resource_quota import ResourceQuotaController
-from mooring.controllers.root_ca_certificate_publisher import RootCaCertificatePublisher
-from mooring.controllers.service_account import ServiceAccountController
-from mooring.controllers.stateful_set import StatefulSetController
-from mooring.controllers.taint_eviction import TaintEvictionController
+from mooring.controllers.node.lifecycle import NodeLifecycleController
+from mooring.controllers.node.taint_eviction import TaintEvictionController
+from mooring.controllers.podgc import PodGarbageController
+from mooring.controllers.quota import ResourceQuotaController
+from mooring.controllers.replicaset.controller import ReplicaSetController, ReplicationControllerController
+from mooring.controllers.resourceclaim.controller import ResourceClaimController
+from mooring.controllers.serviceaccount import RootCaCertificatePublisher, ServiceAccountController
+from mooring.controllers.settings import SettingError
+from mooring.controllers.statefulset.controller import StatefulSetController
 from mooring.controllers.ttl_after_finished import TtlAfterFinishedController
-from mooring.controllers.volume_binder import VolumeBinderController
-from mooring.controllers.volume_protection import ClaimProtectionController, VolumeProtectionController
+from mooring.controllers.volume.binder import VolumeBinderController
+from mooring.controllers.volume.ephemeral import EphemeralVolumeController
+from mooring.controllers.volume.protection import ClaimProtectionController, VolumeProtectionController
 
-MakeController: TypeAlias = Callable[[Workshop], Controller]
+ControllerFactory: TypeAlias = Callable[[ControllerContext], Controller]
 
 _ALL: tuple[type[Controller], ...] = (
     ReplicaSetController,
@@ -59,5 +67,107 @@ _ALL: tuple[type[Controller], ...] = (
     EndpointsController,
     ResourceQuotaController,
 )
+"""In starting order."""
 
-CONTROLLERS: Mapping[str, MakeController] = {controller.name: controller for controller in _ALL}
+CONTROLLERS: Mapping[str, ControllerFactory] = {controller.name: controller for controller in _ALL}
+
+ALL_CONTROLLERS = "*"
+OLD_NAMES: Mapping[str, str] = {
+    "attachdetach": "persistentvolume-attach-detach-controller",
+    "bootstrapsigner": "bootstrap-signer-controller",
+    "clusterrole-aggregation": "clusterrole-aggregation-controller",
+    "cronjob": "cronjob-controller",
+    "csrapproving": "certificatesigningrequest-approving-controller",
+    "csrcleaner": "certificatesigningrequest-cleaner-controller",
+    "csrsigning": "certificatesigningrequest-signing-controller",
+    "daemonset": "daemonset-controller",
+    "deployment": "deployment-controller",
+    "disruption": "disruption-controller",
+    "endpoint": "endpoints-controller",
+    "endpointslice": "endpointslice-controller",
+    "endpointslicemirroring": "endpointslice-mirroring-controller",
+    "ephemeral-volume": "ephemeral-volume-controller",
+    "garbagecollector": "garbage-collector-controller",
+    "horizontalpodautoscaling": "horizontal-pod-autoscaler-controller",
+    "job": "job-controller",
+    "legacy-service-account-token-cleaner": "legacy-serviceaccount-token-cleaner-controller",
+    "namespace": "namespace-controller",
+    "nodeipam": "node-ipam-controller",
+    "nodelifecycle": "node-lifecycle-controller",
+    "persistentvolume-binder": "persistentvolume-binder-controller",
+    "persistentvolume-expander": "persistentvolume-expander-controller",
+    "podgc": "pod-garbage-collector-controller",
+    "pv-protection": "persistentvolume-protection-controller",
+    "pvc-protection": "persistentvolumeclaim-protection-controller",
+    "replicaset": "replicaset-controller",
+    "replicationcontroller": "replicationcontroller-controller",
+    "resource-claim-controller": "resourceclaim-controller",
+    "resourcequota": "resourcequota-controller",
+    "root-ca-cert-publisher": "root-ca-certificate-publisher-controller",
+    "serviceaccount": "serviceaccount-controller",
+    "serviceaccount-token": "serviceaccount-token-controller",
+    "statefulset": "statefulset-controller",
+    "storage-version-gc": "storageversion-garbage-collector-controller",
+    "svm": "storage-version-migrator-controller",
+    "tokencleaner": "token-cleaner-controller",
+    "ttl": "ttl-controller",
+    "ttl-after-finished": "ttl-after-finished-controller",
+}
+NOT_IMPLEMENTED = frozenset(
+    (
+        "bootstrap-signer-controller",
+        "certificatesigningrequest-approving-controller",
+        "certificatesigningrequest-cleaner-controller",
+        "certificatesigningrequest-signing-controller",
+        "device-taint-eviction-controller",
+        "endpointslice-mirroring-controller",
+        "horizontal-pod-autoscaler-controller",
+        "kube-apiserver-serving-clustertrustbundle-publisher-controller",
+        "legacy-serviceaccount-token-cleaner-controller",
+        "node-ipam-controller",
+        "persistentvolume-attach-detach-controller",
+        "persistentvolume-expander-controller",
+        "podcertificaterequest-cleaner-controller",
+        "podgroup-protection-controller",
+        "resourcepoolstatusrequest-controller",
+        "selinux-warning-controller",
+        "service-cidr-controller",
+        "serviceaccount-token-controller",
+        "storage-version-migrator-controller",
+        "storageversion-garbage-collector-controller",
+        "token-cleaner-controller",
+        "ttl-controller",
+        "validatingadmissionpolicy-status-controller",
+        "volumeattributesclass-protection-controller",
+    )
+)
+logger = logging.getLogger(__name__)
+
+
+def check_names(typed: Sequence[str], known: Sequence[str]) -> None:
+    """Raises `SettingError` for a name that kube-controller-manager does not have."""
+    for each in typed:
+        name = _current_name(each).removeprefix("-")
+        if name not in known and name not in NOT_IMPLEMENTED and each != ALL_CONTROLLERS:
+            raise SettingError(f"there is no controller {name!r}; there are {', '.join(known)}")
+
+
+def enabled_names(typed: Sequence[str], known: Sequence[str]) -> Sequence[str]:
+    """The enabled controllers, in the order of `known`. Raises `SettingError`."""
+    check_names(typed, known)
+    asked = [_current_name(each) for each in typed]
+    for name in asked:
+        if name in NOT_IMPLEMENTED:
+            logger.warning("controller %s is not implemented and is skipped", name)
+    return [name for name in known if _is_enabled(name, asked)]
+
+
+def _is_enabled(name: str, asked: Sequence[str]) -> bool:
+    """The first mention of a controller decides, as in kube-controller-manager."""
+    own = next((each for each in asked if each.removeprefix("-") == name), "")
+    return own == name if own else ALL_CONTROLLERS in asked
+
+
+def _current_name(typed: str) -> str:
+    name = typed.removeprefix("-")
+    return typed.removesuffix(name) + OLD_NAMES.get(name, name)

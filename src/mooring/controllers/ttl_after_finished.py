@@ -1,9 +1,8 @@
-"""The TTL controller: deletes Jobs a while after they have finished.
+"""The TTL-after-finished controller deletes Jobs some time after they have finished.
 
-Comes in   Jobs, from an informer
-Goes out   Jobs deleted, their pods before them (foreground)
+Inputs: Jobs, from an informer. Outputs: Jobs deleted in the foreground, after their pods.
 
- 1. What the copy says is asked of the API again before a Job is deleted: its TTL may have been changed just now.
+1. A Job is read from the API before it is deleted: its TTL may have changed.
 """
 
 from __future__ import annotations
@@ -15,19 +14,21 @@ from mooring.api.kinds import JOB
 from mooring.api.views.batch import Job
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.interface import Deletion, Propagation
-from mooring.controllers.frame import DONE, Controller, Failed, Later, Outcome, Workshop, split_key
+from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Later, Outcome, split_key
 from mooring.kit.clock import parse_rfc3339
 
 _FINISHED_TYPES = ("Complete", "Failed")
 
 
 class TtlAfterFinishedController(Controller):
+    """Keys are finished Jobs with a TTL."""
+
     name: ClassVar[str] = "ttl-after-finished-controller"
 
-    def __init__(self, workshop: Workshop) -> None:
-        super().__init__(workshop)
-        self.workers = workshop.settings.concurrent_ttl_after_finished_syncs
-        self._jobs = workshop.informers.informer(Job)
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
+        self.workers = context.settings.concurrent_ttl_after_finished_syncs
+        self._jobs = context.informers.informer(Job)
         self._jobs.add_handler(self.name, on_add=self._on_added, on_update=self._on_updated)
 
     async def sync(self, key: str) -> Outcome:
@@ -62,13 +63,13 @@ class TtlAfterFinishedController(Controller):
 
 
 def left_s_of(job: Job, now_s: float) -> float | None:
-    """How long a Job is still to be kept; None if it is not for us to delete."""
+    """Seconds until a Job is deleted. None if it has no TTL or is not finished."""
     ttl_s, finished_s = job.spec.ttl_seconds_after_finished, finished_s_of(job)
     return finished_s + ttl_s - now_s if ttl_s is not None and finished_s is not None else None
 
 
 def finished_s_of(job: Job) -> float | None:
-    """When a Job finished that has a TTL and is not going already."""
+    """When a Job with a TTL finished. None if it is not finished, or being deleted."""
     if job.spec.ttl_seconds_after_finished is None or job.metadata.deletion_timestamp is not None:
         return None
     for condition in job.status.conditions:

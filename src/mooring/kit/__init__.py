@@ -1,14 +1,16 @@
-"""The kit: time, chance, waiting and order, which every floor above stands on.
+"""Time, randomness, waiting and ordering, for all other packages.
 
-    clock     what time it is, and waiting for later
-    entropy   the only source of chance, from one seed
-    loop      an event loop on virtual time, which jumps to the next alarm
-    tasks     named groups of tasks that lose no exception
-    worker_pool  jobs in a task group, a limited number at a time
-    heap      a heap whose items have names
-    backoff   how long to wait after a failure
-    host_address  the address of this machine
+   clock                real and virtual time; timestamps
+   entropy              seeded randomness
+   loop                 an event loop on virtual time
+   tasks                named task groups that lose no exception; worker pools
+   heap                 a heap with keys
+   backoff              delays after failures
+   sampling             a sampling profiler of a thread
+   memory               settings of the garbage collector
+   host_address         the address of this machine
+   temporary_directory  directories that do not outlive their process
 
-1. The kit knows nothing of Kubernetes and imports nothing of the house.
-2. It is the only place that may touch the real clock and the real dice; ruff's table of bans holds it for the rest.
+1. The kit knows nothing of Kubernetes and imports no other package of mooring.
+2. Only the kit reads the real clock and real randomness; ruff's banned-api table enforces that.
 """

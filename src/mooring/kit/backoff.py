@@ -1,15 +1,11 @@
-"""Backoff: how long to wait after a failure.
+"""Exponential backoff: how long to wait after a failure.
 
-Comes in   how often something failed in a row
-Goes out   seconds to wait, doubling from the first failure up to a limit
+ 1. Without a failure the delay is 0; after the first it is `initial_s`; each further failure doubles it up to `max_s`.
+ 2. Jitter lengthens the delay by at most the fraction `jitter`, after the limit is applied: clients that failed
+    together would otherwise all retry after exactly `max_s`.
+ 3. A `KeyedBackoff` tracks at most `keys_max` keys; beyond that it drops the one that failed longest ago.
 
- 1. Without a failure there is no wait; after the first it is `initial_s`; each further one doubles it up to `max_s`.
- 2. Jitter only lengthens, by at most the fraction `jitter`, and is added after the limit: those who failed together
-    would otherwise all wait exactly `max_s` and fail together again.
- 3. A `KeyedBackoff` remembers at most `keys_max` keys; beyond that the one that failed longest ago is forgotten, which
-    costs it nothing but its patience.
-
-Nothing here reads a clock or waits: the answer is a number.
+Nothing here reads a clock or waits.
 """
 
 from collections.abc import Hashable
@@ -19,7 +15,7 @@ from typing import Generic, TypeVar
 from mooring.kit.entropy import Entropy
 
 KEYS_MAX = 100_000
-# 2.0 ** 1024 is no float any more, and a wait that was doubled so often has long met its limit.
+# 2.0 ** 1024 overflows a float, and the limit is reached long before.
 _DOUBLINGS_MAX = 1_000
 
 Key = TypeVar("Key", bound=Hashable)
@@ -27,7 +23,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """The rule of doubling."""
+    """The parameters of the backoff."""
 
     initial_s: float
     max_s: float
@@ -40,30 +36,30 @@ class Backoff:
             raise ValueError(f"backoff with a jitter of {self.jitter}; wanted 0 or more")
 
     def delay_s(self, failures: int) -> float:
-        """The wait after that many failures in a row, without jitter."""
+        """The delay after that many failures in a row, without jitter."""
         assert failures >= 0, f"{failures} failures"
         if failures == 0:
             return 0.0
         return min(self.max_s, self.initial_s * 2.0 ** min(failures - 1, _DOUBLINGS_MAX))
 
     def jittered_delay_s(self, failures: int, entropy: Entropy) -> float:
-        """The wait after that many failures in a row, lengthened by chance."""
+        """The delay after that many failures in a row, with jitter."""
         return self.delay_s(failures) * (1.0 + self.jitter * entropy.uniform())
 
 
 class KeyedBackoff(Generic[Key]):
-    """Failures in a row, counted for each key."""
+    """Failures in a row, by key."""
 
     def __init__(self, backoff: Backoff, entropy: Entropy, *, keys_max: int = KEYS_MAX) -> None:
         assert keys_max > 0, f"a backoff for {keys_max} keys remembers nothing"
         self._backoff = backoff
         self._entropy = entropy
         self._keys_max = keys_max
-        self._failures: dict[Key, int] = {}  # the one that failed longest ago first
+        self._failures: dict[Key, int] = {}  # the key that failed longest ago first
         self._evictions = 0
 
     def fail(self, key: Key) -> float:
-        """Count a failure; how long to wait for it, in seconds."""
+        """Count a failure and return the delay in seconds."""
         failures = self._failures.pop(key, 0) + 1
         if len(self._failures) >= self._keys_max:
             del self._failures[next(iter(self._failures))]
@@ -75,7 +71,7 @@ class KeyedBackoff(Generic[Key]):
         return self._failures.get(key, 0)
 
     def forget(self, key: Key) -> None:
-        """It succeeded, or is gone: the next failure is the first again."""
+        """The key succeeded or is gone: its next failure is the first."""
         self._failures.pop(key, None)
 
     def statistics(self) -> dict[str, int]:

@@ -1,15 +1,12 @@
-"""The clock: what time it is, and waiting until it is later.
+"""The clock: real and virtual time, and timestamps as Kubernetes writes them.
 
-Comes in   the system's clocks, or the virtual loop's jumps
-Goes out   `Clock`, handed to everything that measures, waits or stamps; timestamps as Kubernetes writes them
+ 1. `now_s` is monotonic and has an arbitrary origin; `wall_s` is seconds since 1970, UTC. `now_s` counts the
+    time that a process is stopped and, on Linux, the time that the machine is suspended: a lease ends meanwhile.
+ 2. A virtual clock moves only when its loop moves it; both readings move together.
+ 3. `parse_rfc3339` reads back what `format_rfc3339_micro` writes, to the microsecond, until the year 2242, when the
+    precision of a float is exceeded.
 
- 1. `now_s` never goes back and has no meaning but in differences; `wall_s` is seconds since 1970, UTC. `now_s` counts
-    the time that a process is stopped and, on Linux, the time that the machine is suspended: a lease ends meanwhile.
- 2. A virtual clock moves only when its loop moves it, and both of its readings move together.
- 3. What `format_rfc3339_micro` writes, `parse_rfc3339` reads back to the same microsecond until the year 2242,
-    when the seconds reach 2^33 and a float's steps become longer than a microsecond.
-
-Why floats and not integers of nanoseconds: asyncio counts in float seconds, and two units in one loop is one too many.
+Time is a float of seconds because asyncio uses float seconds.
 """
 
 import asyncio
@@ -20,7 +17,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache, partial
 from typing import Protocol
 
-VIRTUAL_WALL_S = 1_767_225_600.0  # 2026-01-01T00:00:00Z: where virtual time begins unless told otherwise
+VIRTUAL_WALL_S = 1_767_225_600.0  # 2026-01-01T00:00:00Z: the default start of virtual time
 
 MOMENTS_REMEMBERED = 4096
 
@@ -32,23 +29,23 @@ _RFC3339 = re.compile(
 
 
 class Clock(Protocol):
-    """Time as a given thing."""
+    """The source of time of a component."""
 
     def now_s(self) -> float:
-        """Seconds from an arbitrary start; never goes back."""
+        """Monotonic seconds from an arbitrary origin."""
         ...
 
     def wall_s(self) -> float:
-        """Seconds since 1970-01-01T00:00:00Z, for stamps that people and other machines read."""
+        """Seconds since 1970-01-01T00:00:00Z."""
         ...
 
     async def wait(self, delay_s: float) -> None:
-        """Come back after `delay_s`, or in the loop's next round when it is zero or less."""
+        """Return after `delay_s`, or in the next iteration of the loop if it is zero or less."""
         ...
 
 
 class SystemClock:
-    """The machine's own time, for production. Its readings are the system's functions: each pod asks for dozens."""
+    """The time of the machine. Its readings are the functions of `time`, because each pod takes dozens."""
 
     now_s = staticmethod(
         # Unlike CLOCK_MONOTONIC, CLOCK_BOOTTIME goes on while the machine is suspended.
@@ -77,32 +74,32 @@ class VirtualClock:
 
     async def wait(self, delay_s: float) -> None:
         loop = asyncio.get_running_loop()
-        # On any other loop this would sleep for real while the clock stood still.
+        # On any other loop this would sleep in real time while the clock stands still.
         assert getattr(loop, "clock", None) is self, (
             f"a virtual clock waits only on its own virtual loop, not on {loop!r}"
         )
         await asyncio.sleep(delay_s)
 
     def advance_to(self, now_s: float) -> None:
-        """Move to `now_s`. Only the loop that drives this clock calls it."""
+        """Move to `now_s`. Called only by the loop that drives this clock."""
         assert now_s >= self._now_s, f"virtual time cannot go back from {self._now_s} s to {now_s} s"
         self._now_s = now_s
 
 
 class TimestampError(ValueError):
-    """A text that is no timestamp, or a time that no timestamp can say."""
+    """An invalid timestamp, or a time outside the years 1 to 9999."""
 
 
 def format_rfc3339(wall_s: float) -> str:
-    """As Kubernetes writes metav1.Time: UTC, whole seconds, the fraction cut off."""
+    """As metav1.Time: UTC, whole seconds, truncated."""
     return _stamp(math.floor(wall_s))
 
 
 def format_rfc3339_micro(wall_s: float) -> str:
-    """As Kubernetes writes metav1.MicroTime: UTC, always six digits of fraction."""
+    """As metav1.MicroTime: UTC, six digits of fraction."""
     whole_s = math.floor(wall_s)
-    # Rounded, not cut off: the nearest float to .123456 may lie below it. The fraction alone, because multiplying the
-    # whole would round a second time.
+    # Rounded, not truncated: the nearest float to .123456 may be below it. Only the fraction is multiplied, because
+    # multiplying the whole would round twice.
     micros = round((wall_s - whole_s) * _MICROS_PER_S)
     if micros == _MICROS_PER_S:
         whole_s, micros = whole_s + 1, 0
@@ -111,9 +108,10 @@ def format_rfc3339_micro(wall_s: float) -> str:
 
 @lru_cache(maxsize=MOMENTS_REMEMBERED)
 def parse_rfc3339(text: str) -> float:
-    """Seconds since 1970 of a Kubernetes timestamp: any fraction, `Z` or an offset.
+    """Seconds since 1970 of a timestamp with any fraction, `Z` or an offset.
 
-    Remembered, because pods of one rollout start in the same few seconds, and a large cluster is read at one go."""
+    Cached, because pods of one rollout start in the same few seconds.
+    """
     match = _RFC3339.fullmatch(text)
     if match is None:
         raise TimestampError(f"{text!r} is not a timestamp; wanted one such as 2026-01-02T15:04:05Z")
@@ -130,7 +128,7 @@ def parse_rfc3339(text: str) -> float:
     return whole_s + float(f"0.{fraction}") if fraction else float(whole_s)
 
 
-@lru_cache(maxsize=64)  # thousands of stamps are written in one second, and kept: they share one text
+@lru_cache(maxsize=64)  # thousands of timestamps of the same second share one text
 def _stamp(whole_s: int) -> str:
     return f"{_seconds_text(whole_s)}Z"
 

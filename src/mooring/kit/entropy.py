@@ -1,15 +1,11 @@
-"""Entropy: the only source of chance.
+"""Entropy: seeded randomness.
 
-Comes in   one seed
-Goes out   numbers, choices, names and uuids; and child streams, one for each consumer
+ 1. The same seed gives the same stream on every machine and Python from 3.11 on.
+ 2. A child stream depends on the seed and the names on the path to it, not on what was drawn before: a new consumer
+    does not change the numbers of others. Two consumers need two names.
+ 3. Not for secrets: keys and tokens come from the cryptography library.
 
- 1. The same seed gives the same stream, on every machine and every Python from 3.11 on.
- 2. A child stream depends on the seed and the names on the way to it, never on what was drawn before: a new consumer
-    shifts nobody else's dice. So the same name gives the same stream; two consumers take two names.
- 3. Not for secrets. Keys and tokens come from the cryptography library.
-
-Why only `getrandbits` and `random` of the standard generator: Python promises that those two stay as they are, and
-makes no such promise for `randrange`, `choice` or `shuffle`.
+Only `getrandbits` and `random` of the standard generator are used: Python guarantees that these two do not change.
 """
 
 import secrets
@@ -18,7 +14,7 @@ from hashlib import blake2b
 from random import Random
 from typing import TypeVar
 
-# Without vowels and without 0, 1 and 3, so that chance spells no words and nobody misreads a name.
+# The alphabet of Kubernetes: without vowels and without 0, 1 and 3.
 SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 SUFFIX_LENGTH = 5
 
@@ -30,7 +26,7 @@ Item = TypeVar("Item")
 
 
 class Entropy:
-    """A stream of chance; `seed` and `name` say how to have it again."""
+    """A stream of random numbers; `seed` and `name` reproduce it."""
 
     __slots__ = ("_random", "name", "seed")
 
@@ -40,38 +36,38 @@ class Entropy:
         self._random = Random(_seed_of_stream(seed, name))
 
     def fork(self, name: str) -> "Entropy":
-        """The child stream of that name."""
+        """The child stream with this name."""
         assert name, "a child stream needs a name"
         # The length keeps ("a", "b/c") and ("a/b", "c") apart.
         return Entropy(self.seed, f"{self.name}/{len(name)}:{name}")
 
     def integer_below(self, limit: int) -> int:
-        """One of 0, 1, …, limit - 1, each as likely as the others."""
+        """A uniform integer from 0 to limit - 1."""
         assert limit > 0, f"nothing lies in [0, {limit})"
         bits = (limit - 1).bit_length()
         draw = self._random.getrandbits
         drawn = draw(bits)
-        # Drawing again, rather than taking the remainder, is what makes all values equally likely.
+        # Rejection sampling: a remainder would not be uniform.
         while drawn >= limit:
             drawn = draw(bits)
         return drawn
 
     def choose(self, items: Sequence[Item]) -> Item:
-        """One of the items, each as likely as the others."""
+        """A uniform choice."""
         return items[self.integer_below(len(items))]
 
     def uniform(self, low: float = 0.0, high: float = 1.0) -> float:
-        """A float from low to high; high itself only where rounding leads there."""
+        """A float from low to high; high only by rounding."""
         assert low <= high, f"nothing lies between {low} and {high}"
         return low + (high - low) * self._random.random()
 
     def uuid(self) -> str:
-        """A name of the form that RFC 4122 calls version 4."""
+        """A version 4 UUID of RFC 4122."""
         digits = f"{self._random.getrandbits(128) & _UUID_FREE_BITS | _UUID_VERSION_AND_VARIANT:032x}"
         return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
     def suffix(self, length: int = SUFFIX_LENGTH) -> str:
-        """What Kubernetes appends to a `generateName`."""
+        """The suffix that Kubernetes appends to a `generateName`."""
         return "".join(self.choose(SUFFIX_ALPHABET) for _ in range(length))
 
     def __repr__(self) -> str:
@@ -79,7 +75,7 @@ class Entropy:
 
 
 def system_entropy() -> Entropy:
-    """A stream whose seed nobody chose, for production. Log its `seed`: with it the run can be had again."""
+    """A stream with a random seed. Log its `seed` to reproduce the run."""
     return Entropy(secrets.randbits(_SYSTEM_SEED_BITS))
 
 

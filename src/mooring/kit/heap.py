@@ -1,19 +1,15 @@
-"""The keyed heap: the least item first, and any item by its key.
+"""A heap with keys: the least item first, and any item by its key.
 
-Comes in   values, each under a key
-Goes out   the least value; among equals, the one that came first
-
- 1. A key is in the heap at most once.
- 2. An updated value keeps its place among equals: being changed does not cost a turn.
+ 1. A key is in the heap at most once. Among equal items the first one that was added comes first.
+ 2. An updated item keeps its place among equal items.
  3. The order is read when a value is pushed or updated. A value whose order changes in place must be updated.
- 4. An entry lives while its key still points to it. Dead ones stay where they are until they come to the top or
-    outnumber the living; so every operation takes O(log n) on average, and at most max(living, `DEAD_MIN`) dead ones
-    are kept.
- 5. What comes in order, as nearly everything does that waits for its turn, stands in a line beside the heap: from there
-    the first is taken without any comparison but one with the top of the heap.
+ 4. A deleted or replaced entry stays in the heap until it reaches the top or dead entries outnumber the live ones. So
+    every operation takes amortized O(log n), with at most max(live, `DEAD_MIN`) dead entries.
+ 5. Items that arrive in order, which is the common case, are appended to a queue beside the heap: taking the first one
+    needs a single comparison.
 
-Why not a heap that knows positions and takes an entry out at once: the standard library's heap compares in C, and a
-table of positions would have to be kept in Python at every swap.
+The standard library's heap compares in C; a heap that tracks positions would have to update them in Python at every
+swap.
 """
 
 import heapq
@@ -22,20 +18,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, Generic, Protocol, Self, TypeAlias, TypeVar
 
-DEAD_MIN = 64  # fewer dead entries are not worth sweeping out
+DEAD_MIN = 64  # fewer dead entries are not swept
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 
 class Ordered(Protocol):
-    """What a key function may answer: numbers, texts, tuples of them."""
+    """The result of a key function: numbers, texts, tuples."""
 
     def __lt__(self, other: Self, /) -> bool: ...
 
 
-# (rank, sequence, version, key, value). A tuple, because tuples are compared in C; the version ends every comparison
-# before the key, which need not have an order: an updated entry may equal its dead self in rank and sequence.
+# (rank, sequence, version, key, value). Tuples are compared in C. The version is unique, so keys are never compared.
 Entry: TypeAlias = tuple[Ordered, int, int, Key, Value]
 SEQUENCE: Final = 1
 KEY: Final = 3
@@ -51,7 +46,7 @@ class HeapStatistics:
 
 
 class KeyedHeap(Generic[Key, Value]):
-    """Made by `ordered_by(key function)` or `ordered_by_less(less than)`."""
+    """Create it with `ordered_by(key function)` or `ordered_by_less(less than)`."""
 
     def __init__(self, rank: Callable[[Value], Ordered]) -> None:
         self._rank = rank
@@ -70,7 +65,7 @@ class KeyedHeap(Generic[Key, Value]):
 
     @classmethod
     def ordered_by_less(cls, less: Callable[[Value, Value], bool]) -> Self:
-        """First the value that is `less` than the others."""
+        """The value that is `less` than the others first."""
 
         def rank(value: Value) -> Ordered:
             return _Rank(value, less)
@@ -85,7 +80,7 @@ class KeyedHeap(Generic[Key, Value]):
         self._add(key, value, self._sequence)
 
     def update(self, key: Key, value: Value) -> None:
-        """Give a key that is in the heap another value."""
+        """Replace the value of a key in the heap."""
         if key not in self._living:
             raise KeyError(f"{key!r} is not in the heap; push it first")
         self._add(key, value, self._living[key][SEQUENCE])
@@ -102,7 +97,7 @@ class KeyedHeap(Generic[Key, Value]):
             self._add(key, value, self._sequence)
 
     def delete(self, key: Key) -> Value | None:
-        """Take out the value under that key; None if there is none."""
+        """Remove and return the value of a key; None if it is not in the heap."""
         living = self._living
         entry = living.pop(key, None)
         if entry is None:
@@ -117,7 +112,7 @@ class KeyedHeap(Generic[Key, Value]):
         return None if entry is None else entry[VALUE]
 
     def peek(self) -> tuple[Key, Value] | None:
-        """The least item, left where it is; None if the heap is empty."""
+        """The least item; None if the heap is empty."""
         line, heap, living = self._line, self._heap, self._living
         while line and living.get(line[0][KEY]) is not line[0]:
             line.popleft()
@@ -128,14 +123,14 @@ class KeyedHeap(Generic[Key, Value]):
         return (heap[0][KEY], heap[0][VALUE]) if heap else None
 
     def pop(self) -> tuple[Key, Value] | None:
-        """Take out the least item; None if the heap is empty."""
+        """Remove and return the least item; None if the heap is empty."""
         least = self.peek()
         if least is not None:
             self.delete(least[0])
         return least
 
     def in_order(self) -> list[tuple[Key, Value]]:
-        """All items as `pop` would hand them out, left where they are; O(n log n)."""
+        """All items in the order of `pop`; O(n log n)."""
         return [(entry[KEY], entry[VALUE]) for entry in sorted(self._living.values())]
 
     def statistics(self) -> HeapStatistics:
@@ -175,7 +170,7 @@ class KeyedHeap(Generic[Key, Value]):
 
 
 class _Rank(Generic[Value]):
-    """A value that is compared by a given less-than; equal where neither is less, so that the sequence decides."""
+    """Compares values by a given less-than; equal where neither is less."""
 
     __slots__ = ("_less", "_value")
 

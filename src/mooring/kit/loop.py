@@ -1,18 +1,15 @@
-"""The virtual loop: asyncio on time that jumps to the next alarm.
+"""An asyncio event loop on virtual time, which jumps to the next timer.
 
-Comes in   one coroutine, and a virtual clock
-Goes out   its result, after as much virtual time as it wanted and as little real time as it needs
+ 1. Time moves only when nothing is ready, exactly to the earliest timer.
+ 2. Timers with the same time fire in the order in which they were set: the heap has sequence numbers.
+ 3. A cancelled timer neither moves time nor hides a deadlock.
+ 4. Nothing ready, no timer, and not finished is a deadlock: an error that names the waiting tasks.
+ 5. More than `events_per_instant_max` events without time moving is a livelock: also an error.
+ 6. An error in a callback, or in a task that is never awaited, fails the run.
+ 7. There are no sockets and no threads: `run_in_executor` calls its function at once.
 
- 1. Time moves only when nothing is ready, and then exactly to the earliest alarm.
- 2. Alarms of the same moment ring in the order in which they were set: the heap holds a sequence number.
- 3. A cancelled alarm counts for nothing: it neither moves time nor hides a deadlock.
- 4. Nothing ready, no alarm, and still not finished is a deadlock: an error that names who waits and where.
- 5. More than `events_per_instant_max` events without time moving is a livelock: an error too.
- 6. An error in a callback or in a task that nobody awaited fails the run; it is not merely logged.
- 7. There are no sockets and no threads: `run_in_executor` runs its function at once, in order.
-
-Why a loop of our own: a selector costs a system call in every turn and brings in real time; asyncio's own heap
-leaves the order of equal times open, and replaying a seed needs it fixed.
+A selector loop needs a system call per iteration and uses real time, and asyncio's heap leaves the order of equal times
+undefined, which replaying a seed needs.
 """
 
 import asyncio
@@ -31,9 +28,9 @@ from weakref import WeakValueDictionary
 
 from mooring.kit.clock import VirtualClock
 
-EVENTS_PER_INSTANT_MAX = 10_000_000  # a minute of real time, so a spinning loop ends while somebody still watches
-TASKS_NAMED_MAX = 20  # in a report; the oldest are the ones that others wait for
-CANCELLED_ALARMS_MIN = 128  # fewer are not worth sweeping out
+EVENTS_PER_INSTANT_MAX = 10_000_000  # about a minute of real time
+TASKS_NAMED_MAX = 20  # in a report, oldest first
+CANCELLED_ALARMS_MIN = 128  # fewer are not swept
 
 logger = logging.getLogger(__name__)
 
@@ -42,35 +39,35 @@ Arguments = TypeVarTuple("Arguments")
 
 
 class DeadlockError(RuntimeError):
-    """Nothing is ready, no alarm is set, and the run has not finished."""
+    """Nothing is ready, no timer is set, and the run has not finished."""
 
 
 class LivelockError(RuntimeError):
-    """Events follow events, and time stands still."""
+    """Events follow each other, and time does not move."""
 
 
 def run(main: Coroutine[Any, Any, Result], clock: VirtualClock | None = None) -> Result:
-    """Run `main` to its end on virtual time; whatever it left running is cancelled, oldest first."""
+    """Run `main` on virtual time. Tasks that are left are cancelled, oldest first."""
     loop = VirtualLoop(clock if clock is not None else VirtualClock())
     try:
         result = loop.run_until_complete(main)
     except BaseException as error:
         for lost in loop.wind_up():
-            error.add_note(f"meanwhile nobody awaited {lost!r}")
+            error.add_note(f"also, not awaited: {lost!r}")
         raise
     if unhandled := loop.wind_up():
-        raise ExceptionGroup("errors that nobody awaited", unhandled)
+        raise ExceptionGroup("errors in tasks that were not awaited", unhandled)
     return result
 
 
 def run_real(main: Coroutine[Any, Any, Result]) -> Result:
-    """Run `main` to its end on the system's time, with sockets and threads; on uvloop where it is installed."""
+    """Run `main` on real time, with sockets and threads; on uvloop if it is installed."""
     with asyncio.Runner(loop_factory=_real_loop_factory()) as runner:
         return runner.run(main)
 
 
 def _real_loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    # Imported when it is wanted: whoever only simulates has no use for it.
+    # Imported when needed: virtual runs do not use it.
     try:
         import uvloop
     except ImportError:
@@ -79,7 +76,7 @@ def _real_loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 class Alarm(asyncio.TimerHandle):
-    """A callback with a time. In the heap and not cancelled: scheduled."""
+    """A timer. `_scheduled`: in the heap and not cancelled."""
 
     __slots__ = ()
     _scheduled: bool
@@ -89,7 +86,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
     """An event loop that drives a `VirtualClock`."""
 
     def __init__(self, clock: VirtualClock, *, events_per_instant_max: int = EVENTS_PER_INSTANT_MAX) -> None:
-        self._is_turning = False  # before asyncio's own beginnings, which ask
+        self._is_turning = False  # before asyncio's __init__, which reads it
         super().__init__()
         self.clock = clock
         self._events_per_instant_max = events_per_instant_max
@@ -105,7 +102,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._stop_asked = False
         self.set_exception_handler(_keep_unhandled)
 
-    # ------------------------------------------------------------------------------------------- the turning
+    # Running
 
     def run_forever(self) -> None:
         self._check_not_turning()
@@ -121,7 +118,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
                     raise LivelockError(self._livelock_report(events_this_instant))
 
     def _jump(self) -> bool:
-        """Go to the earliest alarm; say whether time moved for it."""
+        """Move to the earliest timer. Returns whether time moved."""
         alarms = self._alarms
         while alarms and not alarms[0][2]._scheduled:
             heapq.heappop(alarms)
@@ -146,7 +143,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
                 self._alarms_cancelled -= 1
 
     def _turn_once(self) -> int:
-        # Only what is ready now: what these handles make ready waits for the next turn, as in asyncio.
+        # Only handles that are ready now: those that they schedule wait for the next iteration, as in asyncio.
         rung = self._rung
         count = len(rung)
         for _ in range(count):
@@ -169,7 +166,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
             self._is_turning = False
             sys.set_asyncgen_hooks(*hooks)
 
-    # ------------------------------------------------------------------------------- what asyncio asks a loop
+    # The interface of asyncio
 
     def time(self) -> float:
         return self.clock.now_s()
@@ -184,7 +181,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._rung.append(handle)
         return handle
 
-    # Nothing to wake, because the loop never sleeps; and a deque is safe to append to from another thread.
+    # The loop never sleeps, and a deque is thread-safe for appends.
     call_soon_threadsafe = call_soon
 
     def call_later(
@@ -206,7 +203,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         if math.isnan(when):
             raise ValueError("an alarm was set for a time that is not a number")
         alarm = Alarm(when, callback, args, self, context)
-        if when != math.inf:  # an alarm that never rings holds up no deadlock
+        if when != math.inf:  # a timer that never fires does not hide a deadlock
             self._sequence += 1
             alarm._scheduled = True
             heapq.heappush(self._alarms, (when, self._sequence, alarm))
@@ -230,7 +227,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         func: Callable[[*Arguments], Result],
         *args: *Arguments,
     ) -> asyncio.Future[Result]:
-        """Run `func` here and now: a thread would bring back an order that no seed fixes."""
+        """Call `func` here and now: with threads a seed would not determine the order."""
         done: asyncio.Future[Result] = self.create_future()
         try:
             done.set_result(func(*args))
@@ -250,10 +247,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._alarms.clear()
         super().close()
 
-    # --------------------------------------------------------------------------------------------- winding up
+    # Winding up
 
     def wind_up(self) -> list[Exception]:
-        """Cancel what still runs, oldest first, close the loop, and hand out the errors that nobody awaited."""
+        """Cancel all tasks, oldest first, close the loop, and return the errors that were not awaited."""
         try:
             while left := self._tasks_alive():
                 for task in left:
@@ -269,7 +266,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return [task for task in self._tasks_by_age.values() if not task.done()]
 
     def _collect_unawaited(self) -> None:
-        # asyncio reports these when it collects the garbage, which may be after the run or never.
+        # asyncio reports these when they are garbage collected, which may be after the run.
         for task in list(self._tasks_by_age.values()):
             if getattr(task, "_log_traceback", False) and isinstance(error := task.exception(), Exception):
                 error.add_note(f"in task {task.get_name()!r}")
@@ -287,19 +284,19 @@ class VirtualLoop(asyncio.BaseEventLoop):
         if not self.is_closed():
             self.create_task(_close(generator), name="close a dropped generator")
 
-    # --------------------------------------------------------------------------------------------- accounting
+    # Accounting
 
     def _timer_handle_cancelled(self, alarm: Alarm) -> None:
-        """Count a cancelled alarm; sweep when most are, since long time-outs are set and cancelled all day.
+        """Count a cancelled timer; sweep when most are cancelled, because long timeouts are set and cancelled often.
 
-        The name is asyncio's: a handle calls it on its loop, just before it counts itself cancelled.
+        The name is asyncio's: a handle calls it on its loop when it is cancelled.
         """
         if not alarm._scheduled:
             return
         alarm._scheduled = False
         self._alarms_cancelled += 1
         if self._alarms_cancelled > CANCELLED_ALARMS_MIN and self._alarms_cancelled * 2 > len(self._alarms):
-            # In place: the turning loop holds the list.
+            # In place: the running loop holds the list.
             self._alarms[:] = [entry for entry in self._alarms if entry[2]._scheduled]
             heapq.heapify(self._alarms)
             self._alarms_cancelled = 0
@@ -319,7 +316,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def _deadlock_report(self) -> str:
         return (
-            f"deadlock at {self.clock.now_s()} s of virtual time: nothing is ready and no alarm is set, "
+            f"deadlock at {self.clock.now_s()} s of virtual time: nothing is ready and no timer is set, "
             f"yet these tasks wait:{self._whereabouts()}"
         )
 

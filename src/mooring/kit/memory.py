@@ -1,18 +1,12 @@
-"""Memory: telling the garbage collector what need not be looked at again.
+"""Garbage collector settings for processes with many long-lived objects.
 
-Comes in   nothing: whoever has just loaded a cluster calls `settle_memory`; whoever starts a process works in `loading`
-Goes out   shorter pauses
+A scheduler keeps hundreds of thousands of small objects as long as their pods exist. The collector would traverse them
+again and again: with 10,000 different pods a full collection takes half a second. Nearly none is part of a cycle.
 
-A scheduler holds a picture of the cluster: hundreds of thousands of small objects that live as long as their pods.
-Python's collector walks all of them again and again, and with 10,000 different pods a full walk takes half a second,
-in the middle of some pod's decision. None of them is garbage: what goes is freed by its count.
-
- 1. Objects that live when `settle_memory` is called are never walked again.
- 2. Those made later are walked, but seldom: a new pod makes a few hundred objects and hardly any cycle. Each tenth walk
-    is over all that came since the last such one, half a million objects: a pause of 0.14 to 0.3 s, once for some
-    6,000 pods that are started. In smaller portions all would be walked twice.
- 3. While a program is read in nothing is collected: what modules make stays, and walking it again and again takes a
-    sixth of the start.
+ 1. Objects that exist when `settle_memory` is called are never traversed again.
+ 2. Later objects are collected rarely: a new pod creates a few hundred objects and hardly a cycle. Every tenth
+    collection covers about half a million objects and pauses for 0.14 to 0.3 s, once per 6,000 started pods.
+ 3. Nothing is collected while modules are imported: that saves a sixth of the start.
 """
 
 import gc
@@ -24,7 +18,7 @@ NEW_OBJECTS_BEFORE_COLLECTING = 50_000
 
 @contextmanager
 def loading() -> Iterator[None]:
-    """Collect nothing until `end_loading`, or until the block is left."""
+    """Disable collection until `end_loading`, or until the end of the block."""
     gc.disable()
     try:
         yield
@@ -33,14 +27,14 @@ def loading() -> Iterator[None]:
 
 
 def end_loading() -> None:
-    """Leave what is there alone from then on, and collect seldom. What is garbage by now is hardly worth a walk."""
+    """Freeze all objects and collect rarely. A collection would hardly find garbage here."""
     gc.freeze()
     gc.set_threshold(NEW_OBJECTS_BEFORE_COLLECTING, *gc.get_threshold()[1:])
     gc.enable()
 
 
 def settle_memory() -> None:
-    """Call it after a load: collects once, leaves what is left alone from then on, and collects seldom."""
+    """Call it after loading a cluster: collect once, freeze the rest, and collect rarely."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(NEW_OBJECTS_BEFORE_COLLECTING, *gc.get_threshold()[1:])

@@ -1,14 +1,10 @@
-"""Looking over a thread's shoulder: what it was doing, and how much CPU it took for it.
+"""A sampling profiler: the stacks of a thread, weighted by CPU time.
 
-Comes in   a thread, how often to look, for how long
-Goes out   stacks with the nanoseconds of CPU that went into them
+A sampler thread reads the stack and the CPU clock of the other thread. The CPU time since the last sample is added to
+the current stack, so a thread that waits is not counted.
 
-A thread of our own looks at the other one's stack and at its CPU clock. What the clock moved by since the last look
-goes to the stack that is seen: a thread that waits for the network has not moved, and is not counted, however often one
-looks. So a sample is worth what it cost, and not one tick.
-
- 1. Looking costs the other thread about 20 µs each time, for holding the interpreter.
- 2. At most `STACKS_MAX` different stacks are kept; what comes then is counted as `LEFT_OUT`.
+ 1. A sample costs the other thread about 20 µs, for holding the interpreter lock.
+ 2. At most `STACKS_MAX` different stacks are kept; further ones are counted as `LEFT_OUT`.
 """
 
 from __future__ import annotations
@@ -22,15 +18,15 @@ STACKS_MAX = 20_000
 DEPTH_MAX = 256
 
 RawFrame = tuple[str, str, int, int]
-"""The function, its file, its first line, and the line that is being run."""
+"""Function, file, first line, current line."""
 RawStack = tuple[RawFrame, ...]
-"""The leaf first."""
+"""Leaf first."""
 
 LEFT_OUT: RawStack = (("(too many different stacks)", "", 0, 0),)
 
 
 class ThreadSampler:
-    """Watches one thread. `start`, and after a while `stop`."""
+    """Samples one thread between `start` and `stop`."""
 
     def __init__(self, thread_ident: int, each_s: float = 0.01) -> None:
         self._ident = thread_ident
@@ -39,7 +35,7 @@ class ThreadSampler:
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="sampler", daemon=True)
         self.stacks: dict[RawStack, list[int]] = {}
-        """For each stack how often it was seen, and the nanoseconds."""
+        """Samples and nanoseconds by stack."""
 
     def start(self) -> None:
         self._thread.start()
@@ -55,7 +51,7 @@ class ThreadSampler:
             frame = sys._current_frames().get(self._ident)
             if frame is not None and now_ns > last_ns:
                 self._count(stack_of(frame), now_ns - last_ns)
-            del frame  # or the other thread's locals would live on in ours
+            del frame  # a reference would keep the locals of the other thread alive
             last_ns = now_ns
 
     def _count(self, stack: RawStack, spent_ns: int) -> None:
@@ -67,7 +63,7 @@ class ThreadSampler:
 
 
 def main_thread_sampler(each_s: float = 0.01) -> ThreadSampler:
-    """For the thread that calls this."""
+    """Samples the calling thread."""
     return ThreadSampler(threading.get_ident(), each_s)
 
 

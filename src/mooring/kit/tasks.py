@@ -1,33 +1,37 @@
-"""Tasks: started only in named groups, and no exception is lost.
-
-Comes in   coroutines, each with a name
-Goes out   their results, or one exception group with everything that went wrong
+"""Tasks in named groups that lose no exception, and worker pools.
 
     async with TaskGroup("kubelet") as group:
         group.start(run_pods(), name="pods")                            # the group waits for it
         group.start_background(report_status(), name="status")          # cancelled when the others are done
 
- 1. The block is left only when every task of the group has ended.
- 2. The first failure cancels the rest and the body; all failures are raised together, each noting its task.
- 3. A background task never keeps the block open: it is cancelled when the body and all other tasks are done.
- 4. A cancellation from outside passes through, after the tasks have ended.
+ 1. The block ends only when every task of the group has ended.
+ 2. The first failure cancels the other tasks and the body; all failures are raised together, each with its task's name.
+ 3. A background task is cancelled when the body and all other tasks are done.
+ 4. A cancellation from outside is raised after the tasks have ended.
  5. Tasks are cancelled in the order in which they were started, so that a run can be replayed.
  6. A task that ends with a `CancelledError` although it was not cancelled has failed (`StrayCancellationError`). It may
     have awaited a future that was cancelled, or called code that raised the error. asyncio calls such a task cancelled;
     without this rule it would end silently.
 
-Why not asyncio's own group: it keeps its tasks in a set and cancels them in the order of their addresses, which breaks
-the fifth rule; and it has no background tasks.
+asyncio's group keeps its tasks in a set, which breaks the fifth rule, and has no background tasks.
+
+A `WorkerPool` runs jobs in a group, at most `limit` at a time, in the order of arrival. Its workers take one job after
+the other, because a task costs as much as a job that does not wait, such as a binding through the loopback client. A
+job must not raise: an exception ends the group.
 """
 
+from __future__ import annotations
+
 import asyncio
+from collections import deque
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeAlias, TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+Job: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +47,7 @@ class StrayCancellationError(RuntimeError):
 
 
 class TaskGroup:
-    """A place for tasks to live in: they end before it does."""
+    """Tasks that end before the block does."""
 
     def __init__(self, name: str) -> None:
         assert name, "a task group needs a name"
@@ -81,11 +85,11 @@ class TaskGroup:
         return self._start(work, name, is_background=False)
 
     def start_background(self, work: Coroutine[Any, Any, Result], *, name: str) -> asyncio.Task[Result]:
-        """Start a task that serves the others and is cancelled when they are done."""
+        """Start a task that is cancelled when the others are done."""
         return self._start(work, name, is_background=True)
 
     def cancel(self) -> None:
-        """Cancel every task of the group, oldest first, and start no more. The body goes on."""
+        """Cancel all tasks, oldest first, and start no more. The body continues."""
         self._is_winding_up = True
         for task in list(self._running):
             task.cancel()
@@ -98,13 +102,13 @@ class TaskGroup:
             failed=self._failed,
         )
 
-    # ------------------------------------------------------------------------------------ a task's life
+    # Tasks
 
     def _start(self, work: Coroutine[Any, Any, Result], name: str, *, is_background: bool) -> asyncio.Task[Result]:
-        refusal = self._why_not_start(name)
-        if refusal is not None:
-            work.close()  # or Python would warn that it was never awaited
-            raise RuntimeError(refusal)
+        error = self._start_error(name)
+        if error is not None:
+            work.close()  # avoids the warning that it was never awaited
+            raise RuntimeError(error)
         task = asyncio.get_running_loop().create_task(work, name=f"{self.name}/{name}")
         self._running[task] = is_background
         self._foreground_running += not is_background
@@ -112,7 +116,7 @@ class TaskGroup:
         task.add_done_callback(self._on_end)
         return task
 
-    def _why_not_start(self, name: str) -> str | None:
+    def _start_error(self, name: str) -> str | None:
         if not name:
             return f"a task of group {self.name!r} needs a name"
         if self._host is None:
@@ -153,15 +157,15 @@ class TaskGroup:
         self._has_interrupted_host = True
         self._host.cancel()
 
-    # ------------------------------------------------------------------------------- the end of the block
+    # End of the block
 
     def _sort_out(self, error: BaseException | None) -> asyncio.CancelledError | None:
-        """How the body ended: keep its error, and tell our own cancellation of it from somebody else's."""
+        """Keep the error of the body, and distinguish a cancellation by the group from one from outside."""
         assert self._host is not None
         cancellation = error if isinstance(error, asyncio.CancelledError) else None
         if error is not None and cancellation is None:
             self._errors.append(error)
-        # Our own request is taken back whether or not the body noticed it; what is left came from outside.
+        # The request of the group is taken back whether or not the body noticed it; any other came from outside.
         if self._has_interrupted_host and self._host.uncancel() == 0:
             return None
         return cancellation
@@ -187,7 +191,7 @@ class TaskGroup:
             raise outside_cancellation
 
     def _keep_cancellation_pending(self) -> None:
-        # The errors go first, but somebody outside still waits for this task to be cancelled at its next wait.
+        # The errors are raised first; the cancellation from outside takes effect at the next await.
         assert self._host is not None
         if self._host.cancelling():
             self._host.uncancel()
@@ -197,7 +201,7 @@ class TaskGroup:
 async def run_bounded(
     work: Callable[[Item], Coroutine[Any, Any, Result]], items: Iterable[Item], *, limit: int, name: str
 ) -> list[Result]:
-    """`work` for every item, at most `limit` at a time; the results in the order of the items."""
+    """`work` for every item, at most `limit` at a time. Returns the results in the order of the items."""
     assert limit > 0, f"{name!r} may not run anything with a limit of {limit}"
     waiting = list(enumerate(items))
     waiting.reverse()
@@ -212,3 +216,65 @@ async def run_bounded(
         for worker in range(min(limit, len(waiting))):
             group.start(work_on_the_next(), name=str(worker))
     return [results[index] for index in range(len(results))]
+
+
+@dataclass(frozen=True, slots=True)
+class PoolStatistics:
+    running: int
+    waiting: int
+    started: int
+    running_max: int
+
+
+class WorkerPool:
+    """Runs jobs in a task group, a limited number at a time."""
+
+    def __init__(self, name: str, limit: int) -> None:
+        assert limit > 0, f"pool {name!r} may run nothing with a limit of {limit}"
+        self.limit = limit
+        self._group: TaskGroup | None = None
+        self._name = name
+        self._jobs: deque[Job] = deque()
+        self._workers = 0
+        self._idle = 0
+        self._running = 0
+        self._running_max = 0
+        self._started = 0
+
+    def open(self, group: TaskGroup) -> None:
+        """Start to run jobs, as tasks of this group."""
+        self._group = group
+        if self._jobs:
+            self._start_worker()
+
+    def start(self, job: Job) -> None:
+        """Queue a job. Never waits."""
+        self._jobs.append(job)
+        self._start_worker()
+
+    def statistics(self) -> PoolStatistics:
+        return PoolStatistics(self._running, len(self._jobs), self._started, self._running_max)
+
+    async def _work(self) -> None:
+        self._idle -= 1
+        try:
+            while self._jobs:
+                job = self._jobs.popleft()
+                self._running += 1
+                self._started += 1
+                self._running_max = max(self._running_max, self._running)
+                if self._jobs:
+                    self._start_worker()  # if this job waits, another worker continues with the queue
+                try:
+                    await job()
+                finally:
+                    self._running -= 1
+        finally:
+            self._workers -= 1
+
+    def _start_worker(self) -> None:
+        # A worker that was started and has not run yet will take this job.
+        if not self._idle and self._workers < self.limit and self._group is not None:
+            self._idle += 1
+            self._workers += 1
+            self._group.start(self._work(), name=f"{self._name}-{self._workers}")

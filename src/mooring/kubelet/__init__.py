@@ -1,16 +1,22 @@
-"""The kubelets: nodes that carry out what the scheduler decided, thousands of them in one process.
+"""Kubelets: nodes that run the pods that were bound to them, thousands of them in one process.
 
-    fleet          the rooms, wired: what comes from the API, and who hears of it
-    settings       how many nodes, and of which sort
-    nodes          one node: its pods, its addresses, what is taken of it
-    heartbeats     leases and statuses of all nodes, spread over time
-    worker         one pod on its node, from the first sight to its end
-    plan           what to start next, what to wait for
-    admission      who is turned away, and in which words
-    statuses       what is told of a pod; containers and conditions
-    runtime        who really has the containers, as a promise
-    simulated      the promise kept without any process: a life is data (lives, lives_file, lives_builtin)
-    outbox         what is to be written, so many at a time
+    kubelets           all kubelets of a process: watches of nodes and pods, workers, writers
+    settings           number and size of the nodes; facts about this machine
+    node_state         one node: its pods, resources and addresses; admission of pods
+    node_status        Node and Lease objects; heartbeats of all nodes
+    pod_worker         one pod on its node, from admission to termination
+    pod_actions        which containers to start or to delay
+    container_record   what a worker knows of one container
+    pod_status         phase, conditions and container statuses
+    resize             in-place resize of pods
+    status_manager     writes pod statuses; deletes terminated pods
+    write_queue        keys to be written, with a limit on requests in flight
+    timers             all timers of the kubelets in one heap
+    runtime            the interface of a container runtime
+    simulated/         a runtime without processes
+    processes/         a runtime with processes of this machine; probes/, environment/, volumes/ serve it
+    container_logs     the endpoint /containerLogs
+    views, full_views  pods as simulated kubelets, and as the process runtime, decode them
 
-The kubelets know the client and nobody above it.
+The kubelets import the client and nothing above it.
 """

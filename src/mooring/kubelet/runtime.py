@@ -1,21 +1,18 @@
-"""The runtime: who really has the containers. A small promise, so that there can be several keepers.
+"""The interface of a container runtime.
 
-Comes in   from workers: start this container, stop that one, give it other amounts, forget the pod
-Goes out   to a listener: what became of it, as a `ContainerState`; and what it wrote, run by run
+Input: start, stop, resize and forget, from pod workers. Output: container states to a listener; logs.
 
                  start                                   stop, or by itself
-    (nobody) ──────────> Waiting ──> ... ──> Running ───────────────────────> Exited ── start ──> Waiting ...
-                             └────────────────────────── it never ran ──────────^
+    (nothing) ─────────> Waiting ──> ... ──> Running ───────────────────────> Exited ── start ──> Waiting ...
+                             └────────────────────────── start error ───────────^
 
- 1. `start` and `stop` never wait. What comes of them is told to the listener, later or at once, with the attempt that
-    it belongs to.
- 2. Starting, stopping and giving amounts is all that a runtime does: which container is to run, when it is started
-    again and what is told of it, others decide.
- 3. Readiness is the runtime's to tell, because it asks the container (by probes, or because its life says so).
- 4. After `forget` nothing is told of a pod any more, and nothing of it is left.
- 5. It works while it is `opened`; when that ends, everything that it runs has ended.
+ 1. `start` and `stop` never wait. The listener gets the outcome, at once or later, with the attempt that it belongs to.
+ 2. A runtime decides nothing: which container runs and when it restarts is the decision of the pod worker.
+ 3. The runtime determines readiness, by probes or by the stage of a simulated container.
+ 4. After `forget` the listener hears nothing of a pod, and nothing of the pod is left.
+ 5. A runtime works while it is `opened`; at the end of the block all containers have ended.
 
-`simulated` keeps it without any process, `processes` with commands of this machine.
+`simulated.runtime` implements it without processes, `processes.runtime` with processes of this machine.
 """
 
 from __future__ import annotations
@@ -28,17 +25,17 @@ from typing import Protocol, TypeAlias
 
 from mooring.api.views.base import RawQuantity
 from mooring.client.interface import Client
-from mooring.kit.clock import Clock
+from mooring.kit.clock import Clock, parse_rfc3339
 from mooring.kit.entropy import Entropy
-from mooring.kubelet.alarms import Alarms
+from mooring.kubelet.timers import Timers
 from mooring.kubelet.views import KubeletContainer, KubeletPod
 
 START_ERROR = "StartError"
-"""The reason of an end without a beginning: it could not be started."""
+"""The reason of a container that could not be started."""
 
 
 class Role(Enum):
-    """What a container is to its pod."""
+    """The kind of a container within its pod."""
 
     INIT = "init"
     SIDECAR = "sidecar"
@@ -48,7 +45,7 @@ class Role(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """It was to be started, and does not run yet."""
+    """The container is to be started and does not run yet."""
 
     reason: str = "ContainerCreating"
     message: str = ""
@@ -57,10 +54,10 @@ class Waiting:
 @dataclass(frozen=True, slots=True)
 class Running:
     started_s: float
-    """By the wall clock."""
+    """Wall clock."""
     is_ready: bool = True
     is_started: bool = True
-    """Whether it has come up, as far as a startup probe says."""
+    """Whether the startup probe has succeeded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +73,14 @@ class Exited:
 ContainerState: TypeAlias = Waiting | Running | Exited
 
 
-class Listener(Protocol):
-    """Who wants to hear of containers."""
+class ContainerListener(Protocol):
+    """Receives container states."""
 
     def container_changed(self, pod_uid: str, container: str, attempt: int, state: ContainerState) -> None: ...
 
 
 class LogRequest(Protocol):
-    """Which part of a log, as Kubernetes asks for it."""
+    """Which part of a log to read: the fields of PodLogOptions."""
 
     @property
     def follows(self) -> bool: ...
@@ -107,72 +104,104 @@ class LogRequest(Protocol):
     def limit_bytes(self) -> int | None: ...
 
 
+class LogSelection:
+    """Applies `since` and `limitBytes` of a request."""
+
+    def __init__(self, request: LogRequest, clock: Clock) -> None:
+        self._since_s = _since_s(request, clock)
+        self._bytes_left = request.limit_bytes
+
+    @property
+    def is_exhausted(self) -> bool:
+        return self._bytes_left == 0
+
+    def is_too_old(self, wall_s: float) -> bool:
+        return wall_s < self._since_s
+
+    @property
+    def has_since(self) -> bool:
+        return self._since_s > 0.0
+
+    def cut(self, written: bytes) -> bytes:
+        """As much as `limitBytes` allows."""
+        if self._bytes_left is not None:
+            written = written[: self._bytes_left]
+            self._bytes_left -= len(written)
+        return written
+
+
+def _since_s(request: LogRequest, clock: Clock) -> float:
+    if request.since_s is not None:
+        return clock.wall_s() - request.since_s
+    return parse_rfc3339(request.since_time) if request.since_time else 0.0
+
+
 class Runtime(Protocol):
-    """Whoever has the containers of the pods of this process."""
+    """Runs the containers of all pods of a process."""
 
     @property
     def is_real(self) -> bool:
-        """Whether its containers are processes of this machine: they have its address, and only its nodes are ours."""
+        """Whether containers are processes of this machine: they have its address, and other nodes are not adopted."""
         ...
 
     @property
     def pod_view(self) -> type[KubeletPod]:
-        """As what it wants to be shown pods."""
+        """The class to decode pods as."""
         ...
 
     @property
-    def lacking(self) -> str:
-        """What it cannot do on this machine although pods may ask for it, in words; known once it is opened."""
+    def limitations(self) -> str:
+        """What the runtime cannot do on this machine, as a sentence; known once it is opened."""
         ...
 
     def opened(self) -> AbstractAsyncContextManager[None]:
-        """From here on it works; at the end of the block everything has ended."""
+        """The runtime works inside the block; at its end all containers have ended."""
         ...
 
     def start(self, pod: KubeletPod, container: KubeletContainer, role: Role, attempt: int) -> None:
-        """Run it. `attempt` counts its runs from 0."""
+        """Start a container. `attempt` counts its runs from 0."""
         ...
 
     def adopt(
         self, pod: KubeletPod, container: KubeletContainer, role: Role, attempt: int, state: ContainerState
     ) -> None:
-        """It was started by an earlier kubelet, and this is what was last told of it."""
+        """Take over a container that an earlier kubelet started, in the state that was reported last."""
         ...
 
     def stop(self, pod_uid: str, container: str, grace_s: float) -> None:
-        """Ask it to end, and end it after `grace_s`."""
+        """Stop a container, and kill it after `grace_s`."""
         ...
 
     def resize(self, pod_uid: str, container: KubeletContainer, attempt: int) -> str:
-        """Let a run go on with the amounts that the container has now. Says why that cannot be."""
+        """Apply the resources of the container to a run. Returns why that failed, or an empty text."""
         ...
 
     def forget(self, pod_uid: str) -> None:
-        """The pod is gone: whatever is left of it goes as well."""
+        """The pod was deleted: remove what is left of it."""
         ...
 
-    def keep_only(self, pod_uids: Collection[str]) -> None:
-        """These pods are there; whatever an earlier kubelet left of others goes."""
+    def remove_all_except(self, pod_uids: Collection[str]) -> None:
+        """Remove what an earlier kubelet left of all other pods."""
         ...
 
     def logs(self, pod_uid: str, container: str, attempt: int, request: LogRequest) -> AsyncIterator[bytes]:
-        """What it wrote in one of its runs; nothing, if that is not known any more."""
+        """The log of one run; empty if it is not known any more."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Needs:
-    """What a fleet gives to its runtime."""
+class RuntimeContext:
+    """What a runtime gets from the kubelets."""
 
     client: Client
     clock: Clock
     entropy: Entropy
-    alarms: Alarms
-    listener: Listener
-    tell_event: Callable[[KubeletPod, bool, str, str], None]
-    """Something happened to a pod: is it a warning, its reason and message."""
+    timers: Timers
+    listener: ContainerListener
+    record_event: Callable[[KubeletPod, bool, str, str], None]
+    """Called with a pod, whether the event is a warning, its reason and message."""
     allocatable: Mapping[str, RawQuantity]
-    """What a node of the fleet has for pods."""
+    """The allocatable resources of a node."""
 
 
-RuntimeMaker: TypeAlias = Callable[[Needs], Runtime]
+RuntimeFactory: TypeAlias = Callable[[RuntimeContext], Runtime]

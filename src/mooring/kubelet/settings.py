@@ -1,26 +1,99 @@
-"""How many nodes, of which sort, and how often they are heard of.
+"""Settings of the kubelets, and facts about this machine.
 
-1. What no API server would take is refused here, in words, rather than once for each node later.
+Invalid settings raise `ValueError` here, before any node is registered.
 """
 
 from __future__ import annotations
 
+import os
+import platform
 import re
+import shutil
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
 
 from mooring.api.errors import QuantityError
 from mooring.api.quantity import parse_quantity
-from mooring.kubelet.host import HostFacts
+from mooring.kit.host_address import host_address
 
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386"}
+_NAME_LENGTH_MAX = 63
 VERSION = "v1.36.4"
 LEASE_RENEWED_SHARE = 0.25
 _NODE_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 
 @dataclass(frozen=True, slots=True)
-class NodeShape:
-    """What a node offers."""
+class HostFacts:
+    """This machine, as its node reports it. A file that cannot be read leaves its fact empty."""
+
+    name: str
+    """The host name as a node name."""
+    address: str
+    cpus: int
+    memory_kib: int
+    storage_kib: int
+    architecture: str
+    kernel: str
+    os_image: str
+    machine_id: str
+    boot_id: str
+    system_uuid: str
+
+
+def host_facts() -> HostFacts:
+    """Reads the facts. The address is the one by which other machines reach this one, or loopback."""
+    name = node_name_of(socket.gethostname())
+    machine_id = _line("/etc/machine-id") or blake2b(name.encode(), digest_size=16).hexdigest()
+    machine = platform.machine()
+    return HostFacts(
+        name=name,
+        address=host_address(),
+        cpus=len(os.sched_getaffinity(0)),
+        memory_kib=memory_kib_of(_text("/proc/meminfo")),
+        storage_kib=shutil.disk_usage(os.sep).total // 1024,
+        architecture=_ARCHITECTURES.get(machine, machine),
+        kernel=platform.release(),
+        os_image=os_image_of(_text("/etc/os-release")),
+        machine_id=machine_id,
+        boot_id=_line("/proc/sys/kernel/random/boot_id"),
+        system_uuid=_line("/sys/class/dmi/id/product_uuid") or machine_id,
+    )
+
+
+def node_name_of(hostname: str) -> str:
+    """A host name as a node name: lower case letters, digits, hyphens and dots."""
+    name = re.sub(r"[^a-z0-9.-]+", "-", hostname.lower())[:_NAME_LENGTH_MAX].strip("-.")
+    return name or "localhost"
+
+
+def memory_kib_of(text: str) -> int:
+    found = re.search(r"^MemTotal:\s+(\d+) kB", text, re.MULTILINE)
+    return int(found[1]) if found else 0
+
+
+def os_image_of(text: str) -> str:
+    found = re.search(r'^PRETTY_NAME="?([^"\n]*)', text, re.MULTILINE)
+    return found[1] if found else "Linux"
+
+
+def _line(path: str) -> str:
+    return _text(path).strip()
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeCapacity:
+    """The resources of a node."""
 
     cpu: str = "32"
     memory: str = "256Gi"
@@ -44,36 +117,36 @@ class NodeShape:
 
 
 @dataclass(frozen=True, slots=True)
-class FleetSettings:
-    """One fleet."""
+class KubeletSettings:
+    """The nodes of one process."""
 
     count: int = 0
     name_prefix: str = "node-"
-    """Nodes are called `node-0`, `node-1`, and so on."""
-    shape: NodeShape = NodeShape()
+    """Nodes are named `node-0`, `node-1`, and so on."""
+    shape: NodeCapacity = NodeCapacity()
     zones: tuple[str, ...] = ()
-    """Given to the nodes in turn."""
+    """Assigned to the nodes in turn."""
     region: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
-    lives: str = ""
-    """A text in the language of `lives_file`."""
+    stages: str = ""
+    """The content of a stage file, see `simulated.stage_file`."""
     lease_s: int = 40
-    """How long a lease lasts; it is renewed four times in that time, as a kubelet does it."""
+    """The duration of a lease. It is renewed four times in that time, as by a kubelet."""
     status_period_s: float = 300.0
     pod_writes_in_flight_max: int = 64
     node_writes_in_flight_max: int = 32
-    tells_routine_events: bool = False
-    """Whether events tell of what goes well too (Created, Started, Killing): three for each pod."""
+    records_normal_events: bool = False
+    """Whether to record events of type Normal (Created, Started, Killing): three for each pod."""
     port: int = 10_250
-    """Where the kubelets say that they serve logs."""
+    """The port that nodes publish for logs."""
     host: HostFacts | None = None
-    """The machine that the nodes are, all together; None: they are simulated."""
+    """This machine, for the process runtime; None for simulated nodes."""
 
     def __post_init__(self) -> None:
         if self.count < 0:
-            raise ValueError(f"a fleet of {self.count} nodes; wanted 0 or more")
+            raise ValueError(f"the number of nodes is {self.count}; wanted 0 or more")
         if self.lease_s <= 0:
-            raise ValueError(f"leases of {self.lease_s} s; wanted 1 or more")
+            raise ValueError(f"the lease duration is {self.lease_s} s; wanted 1 or more")
         if not _NODE_NAME.fullmatch(f"{self.name_prefix}0"):
             wanted = "lower case letters, digits, - and ., and a letter or digit first"
             raise ValueError(f"nodes would be called {self.name_prefix + '0'!r}; wanted {wanted}")
@@ -83,19 +156,19 @@ class FleetSettings:
         return self.lease_s * LEASE_RENEWED_SHARE
 
     def node_names(self) -> tuple[str, ...]:
-        """A single real node is called like its machine."""
+        """A single node of the process runtime has the name of the machine."""
         if self.host is not None and self.count == 1:
             return (self.host.name,)
         prefix = f"{self.host.name}-" if self.host is not None else self.name_prefix
         return tuple(f"{prefix}{number}" for number in range(self.count))
 
 
-def host_settings(host: HostFacts, count: int) -> FleetSettings:
-    """Nodes that are this machine, all together: each has its share of it."""
-    shape = NodeShape(
+def host_settings(host: HostFacts, count: int) -> KubeletSettings:
+    """Settings for nodes that share this machine: each has an equal part of its resources."""
+    shape = NodeCapacity(
         cpu=f"{host.cpus * 1000 // count}m" if count > 1 else str(host.cpus),
         memory=f"{host.memory_kib // count}Ki",
         ephemeral_storage=f"{host.storage_kib // count}Ki",
         architecture=host.architecture,
     )
-    return FleetSettings(count=count, shape=shape, host=host, tells_routine_events=True)
+    return KubeletSettings(count=count, shape=shape, host=host, records_normal_events=True)

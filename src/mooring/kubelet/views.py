@@ -1,10 +1,7 @@
-"""Pods as a kubelet reads them: what the scheduler reads, and what it takes to run them.
+"""Pods as kubelets decode them: what the scheduler reads, and the fields that it takes to run pods.
 
-Comes in   `v1` pods
-Goes out   `KubeletPod`, which every rule about pods in `api` accepts
-
-A kubelet that starts anew finds its pods in the API, with their statuses: how often each container was started, and
-how its last run ended. So the statuses are read as well.
+A kubelet that restarts finds its pods with their statuses, which hold restart counts and the ends of the last runs. So
+the statuses are decoded as well.
 """
 
 from msgspec import field

@@ -31,7 +31,7 @@ from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.catalogue import default_registry
 from mooring.scheduler.config import SchedulerConfiguration, expand_profiles
 from mooring.scheduler.cycle.decision import Decision
-from mooring.scheduler.cycle.sampling import Sampling, sampling_for
+from mooring.scheduler.cycle.filter_nodes import Sampling, sampling_for
 from mooring.scheduler.cycle.schedule_pod import NowS, SchedulingCycle, TieBreak
 from mooring.scheduler.framework.guard import PluginError
 from mooring.scheduler.framework.plugin import Reserve
@@ -127,24 +127,18 @@ class Engine:
             pod.signature = self.columns.signatures.current(pod.signature)
         return self.cycle_for(pod)
 
-    def decide_admitted(self, cycle: SchedulingCycle, pod: PodInfo) -> Decision:
-        """As `decide`, for a pod that has passed PreEnqueue."""
-        if not pod.signature.registered:
-            pod.signature = self.columns.signatures.current(pod.signature)
-        return cycle.decide_admitted(pod)
-
     def cycle_for(self, pod: PodInfo) -> SchedulingCycle:
-        name = pod.signature.spec.scheduler_name or "default-scheduler"
+        name = pod.signature.scheduler_name
         cycle = self.cycles.get(name)
         if cycle is None:
             raise UnknownProfileError(
-                f"pod {pod.key} asks for scheduler {name!r}; the configuration has {', '.join(self.cycles)}"
+                f"pod {pod.key} names scheduler {name!r}; the configuration has {', '.join(self.cycles)}"
             )
         return cycle
 
     def is_responsible_for(self, pod: PodInfo) -> bool:
         """Whether a profile of this scheduler has the pod's scheduler name."""
-        return (pod.signature.spec.scheduler_name or "default-scheduler") in self.cycles
+        return pod.signature.scheduler_name in self.cycles
 
     def assume(self, decision: Decision) -> Status | None:
         """Place the pod on its node and run Reserve. Returns the status of the plugin that failed, if one did.

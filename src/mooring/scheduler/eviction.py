@@ -1,14 +1,14 @@
 """Evict the victims of preemption.
 
 Takes a preempting pod and its plan: a node and the pods that have to leave it. Each victim gets a DisruptionTarget
-condition and a Preempted event and is deleted. Eviction preemptions in the background, beside the scheduling loop
+condition and a Preempted event and is deleted. Eviction runs in the background, concurrently with the scheduling loop
 (KEP 4832). Meanwhile DefaultPreemption's PreEnqueue holds the preempting pod back (service `evictions`): it would
 find its victims still there and preempt again.
 
 1. A victim that is only assumed goes back to the queue instead of being deleted: it waits for Permit, or its PreBind
    plugins are running.
 2. All victims but the last are evicted first. When the watch shows the last one terminating, the preempting pod may
-   be tried, even if the answer to the delete request is still missing.
+   be tried, even if the response to the delete request is still missing.
 3. If an eviction fails, or the last victim had left before its turn, the preempting pod is activated: no event would
    move it out of the unschedulable pods.
 """
@@ -23,13 +23,12 @@ from mooring.api.kinds import POD
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.interface import Client, Deletion, PatchForm
 from mooring.kit.clock import Clock, format_rfc3339
-from mooring.kit.tasks import run_bounded
-from mooring.kit.worker_pool import WorkerPool
+from mooring.kit.tasks import WorkerPool, run_bounded
 from mooring.scheduler.binding.cycle import Binding
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.decision import PreemptionPlan
 from mooring.scheduler.framework.guard import is_interrupt
-from mooring.scheduler.framework.plugin import FollowUp
+from mooring.scheduler.framework.post_filter import FollowUp
 from mooring.scheduler.framework.waiting_pods import WaitingPods
 from mooring.scheduler.reporting.reports import Reports
 
@@ -42,8 +41,6 @@ PLUGIN = "DefaultPreemption"
 
 class RunningPreemption:
     """One preemption whose victims are being evicted."""
-
-    __slots__ = ("last_victim",)
 
     def __init__(self) -> None:
         self.last_victim: PodInfo | None = None

@@ -18,9 +18,8 @@ from mooring.api.views.pod import Pod
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.framework.diagnosis import Diagnosis, FitError
 from mooring.scheduler.framework.profile import Profile
-from mooring.scheduler.framework.status import Code, Status
+from mooring.scheduler.framework.status import Code, Diagnosis, FitError, Status
 from mooring.scheduler.queue.queue import SchedulingQueue
 from mooring.scheduler.queue.queued_pod import NO_PLUGINS, QueuedPod
 from mooring.scheduler.reporting.reports import Reports

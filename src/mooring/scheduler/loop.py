@@ -112,14 +112,14 @@ class SchedulingLoop:
         started_s = self._clock.now_s()
         if self._skip_pod(entry):
             return
-        cycle = self._engine.cycles[entry.scheduler_name]
+        cycle = self._engine.prepare(entry.pod)
         timing = self._reports.sampled(cycle.profile)
         try:
             if timing is None:
-                decision = self._engine.decide_admitted(cycle, entry.pod)
+                decision = cycle.decide_admitted(entry.pod)
             else:
                 with timing.sampling():
-                    decision = self._engine.decide_admitted(cycle, entry.pod)
+                    decision = cycle.decide_admitted(entry.pod)
         except Exception as error:
             self._fail(entry, cycle, error, started_s)
             return

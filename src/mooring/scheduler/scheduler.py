@@ -36,8 +36,7 @@ from mooring.client.interface import Client
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.memory import settle_memory
-from mooring.kit.tasks import TaskGroup
-from mooring.kit.worker_pool import WorkerPool
+from mooring.kit.tasks import TaskGroup, WorkerPool
 from mooring.scheduler.binding.assumed_pods import AssumedPods, ExpiredPodChecker
 from mooring.scheduler.binding.cycle import BindingCycle
 from mooring.scheduler.cache.columns import Columns
@@ -50,9 +49,8 @@ from mooring.scheduler.event_handlers.pods import PodEventHandler
 from mooring.scheduler.eviction import Evictor, RunningPreemptions
 from mooring.scheduler.extenders.client import ExtenderClient
 from mooring.scheduler.extenders.cycle import cycle_factory
-from mooring.scheduler.extenders.extender import extenders_of
+from mooring.scheduler.extenders.extender import Transport, extenders_of
 from mooring.scheduler.extenders.http import HttpTransport
-from mooring.scheduler.extenders.transport import Transport
 from mooring.scheduler.failure import FailureHandler
 from mooring.scheduler.framework.events import AnyEventResource
 from mooring.scheduler.framework.registry import Registry

@@ -1,16 +1,14 @@
-"""Serving: what a component shows of itself on its secure port.
+"""The secure port of a component: health, metrics, flags and profiles over TLS.
 
-Comes in   a component's health, numbers and flags; requests of kubelets, Prometheus and people
-Goes out   answers, to those who may see them
+    server           listens; authenticates and authorizes a request and calls the page of its path
+    pages            requests and responses of pages, and error responses
+    endpoints        /healthz, /livez, /readyz, /flagz, /statusz, /configz
+    profiling        /debug/pprof
+    authentication   client certificates, request headers of a proxy, bearer tokens
+    authorities      which certificate authorities are trusted
+    authorization    always-allowed paths, otherwise a SubjectAccessReview
+    tls              the serving certificate and the TLS context
+    http/            the HTTP/1.1 server
 
-    server            listening, and the way of a request: who is it, may they, what is there
-    authentication    who is it? a certificate, a proxy's word, a token that the API server knows
-    authorities       whose certificates are trusted, as the cluster says
-    authorization     may they? paths that everybody may see, else the API server's word
-    tls, self_signed  certificates
-    health            /healthz, /livez, /readyz
-    pages             /flagz, /statusz and the texts around them
-    profiling         /debug/pprof, on `pprof`, which writes the format
-
-Nothing here knows what a scheduler is: any component of a control plane has these doors.
+Nothing here depends on a component: scheduler, controllers and kubelets use it.
 """

@@ -1,25 +1,24 @@
-"""Authentication: who asks?
+"""Authentication: which user sends a request?
 
-Comes in   the certificate that a client has shown, its headers
-Goes out   a `Caller`; or None: it has shown something that nobody vouches for
+Input: a verified client certificate and the headers. Output: a `Caller`; None if the credentials are invalid.
 
-    a proxy's certificate ── it says for whom it asks ────────────────> that user
-    a certificate ── of an authority for clients ─────────────────────> its common name, its organisations
-    a bearer token ── the API server knows it (TokenReview) ──────────> that user
-    nothing, or a token that we cannot ask about ─────────────────────> system:anonymous
+    certificate of a trusted proxy, with X-Remote-User ───────> that user
+    certificate of a client CA ───────────────────────────────> its common name and organizations
+    bearer token, by TokenReview ─────────────────────────────> that user
+    nothing, or a token and no API server to ask ─────────────> system:anonymous
 
- 1. The API server is asked once for a token within `remembered_s`, whatever the answer.
- 2. If it does not answer, the token is not accepted: that is told apart from a bad one only in the log.
- 3. Tokens are remembered by their hash.
+ 1. The API server is asked once for a token within `cache_s`, whatever the result.
+ 2. If the API server does not answer, the token is rejected and the error logged.
+ 3. Tokens are cached by their hash.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any
+from typing import Any, Generic, TypeVar
 from urllib.parse import unquote
 
 import msgspec
@@ -31,8 +30,11 @@ from mooring.api.kinds import Kind
 from mooring.client.errors import ClientError
 from mooring.client.interface import Client
 from mooring.kit.clock import Clock
-from mooring.serving.remembered import Remembered
 
+KEPT_MAX = 4_096
+
+Key = TypeVar("Key", bound=Hashable)
+Kept = TypeVar("Kept")
 AUTHENTICATED = "system:authenticated"
 UNAUTHENTICATED = "system:unauthenticated"
 
@@ -41,9 +43,30 @@ _TOKEN_REVIEW = Kind("authentication.k8s.io/v1", "TokenReview", "tokenreviews", 
 logger = logging.getLogger(__name__)
 
 
+class ExpiringCache(Generic[Key, Kept]):
+    """Values by key, each for a limited time. At most `KEPT_MAX`; the oldest is dropped first."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._answers: dict[Key, tuple[float, Kept]] = {}
+
+    def get(self, key: Key) -> tuple[bool, Kept | None]:
+        """Whether there is a value, and the value."""
+        found = self._answers.get(key)
+        if found is None or found[0] <= self._clock.now_s():
+            return False, None
+        return True, found[1]
+
+    def keep(self, key: Key, response: Kept, for_s: float) -> None:
+        self._answers.pop(key, None)
+        if len(self._answers) >= KEPT_MAX:
+            del self._answers[next(iter(self._answers))]
+        self._answers[key] = (self._clock.now_s() + for_s, response)
+
+
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks."""
+    """The user of a request."""
 
     name: str
     uid: str = ""
@@ -56,10 +79,10 @@ ANONYMOUS = Caller("system:anonymous", groups=(UNAUTHENTICATED,))
 
 @dataclass(slots=True)
 class ProxyRules:
-    """Which headers of a proxy say for whom it asks. In lower case."""
+    """Headers in which a trusted proxy sends the user, in lower case."""
 
     allowed_names: tuple[str, ...] = ()
-    """Common names of proxies; none: all that an authority vouches for."""
+    """Common names of trusted proxies; empty: all that the CA signed."""
     user_headers: tuple[str, ...] = ("x-remote-user",)
     uid_headers: tuple[str, ...] = ()
     group_headers: tuple[str, ...] = ("x-remote-group",)
@@ -68,7 +91,7 @@ class ProxyRules:
 
 @dataclass(slots=True)
 class Trust:
-    """Whose word counts. Changed while in use, when the cluster says something else (`authorities`)."""
+    """Trusted authorities. `authorities` changes it while it is in use."""
 
     client_authorities: tuple[x509.Certificate, ...] = ()
     proxy_authorities: tuple[x509.Certificate, ...] = ()
@@ -76,17 +99,17 @@ class Trust:
 
 
 class Authenticator:
-    """Finds out who asks. Without a client no token is looked at."""
+    """Authenticates requests. Without a client, tokens are ignored."""
 
-    def __init__(self, trust: Trust, client: Client | None, clock: Clock, *, remembered_s: float = 10.0) -> None:
+    def __init__(self, trust: Trust, client: Client | None, clock: Clock, *, cache_s: float = 10.0) -> None:
         self._trust = trust
         self._client = client
         self._clock = clock
-        self._tokens: Remembered[bytes, Caller | None] = Remembered(clock)
-        self._remembered_s = remembered_s
+        self._tokens: ExpiringCache[bytes, Caller | None] = ExpiringCache(clock)
+        self._cache_s = cache_s
 
     async def caller(self, certificate: bytes | None, headers: Mapping[str, Sequence[str]]) -> Caller | None:
-        """`headers` by their names in lower case; a certificate (DER) was verified when the connection was made."""
+        """`headers` by lower-case name; `certificate` (DER) was verified by TLS."""
         shown = x509.load_der_x509_certificate(certificate) if certificate else None
         if shown is not None and not self._is_current(shown):
             return None
@@ -129,17 +152,17 @@ class Authenticator:
             return owner
         review = {"apiVersion": _TOKEN_REVIEW.api_version, "kind": _TOKEN_REVIEW.kind, "spec": {"token": token}}
         try:
-            answer = await client.create(_TOKEN_REVIEW, "", review)
+            response = await client.create(_TOKEN_REVIEW, "", review)
         except ClientError as error:
-            logger.error("a token could not be looked at: %s", error)
+            logger.error("TokenReview failed: %s", error)
             return None
-        owner = _reviewed(answer)
-        self._tokens.keep(key, owner, self._remembered_s)
+        owner = _reviewed(response)
+        self._tokens.keep(key, owner, self._cache_s)
         return owner
 
 
-def _reviewed(answer: bytes) -> Caller | None:
-    review: dict[str, Any] = msgspec.json.decode(answer)
+def _reviewed(response: bytes) -> Caller | None:
+    review: dict[str, Any] = msgspec.json.decode(response)
     status = review.get("status") or {}
     user = status.get("user") or {}
     if not status.get("authenticated") or not user.get("username"):

@@ -1,11 +1,11 @@
-"""Authorities: whose certificates are trusted, from files or as the cluster says.
+"""Trusted certificate authorities, from files or from the cluster.
 
-Comes in   files that were named; the ConfigMap `extension-apiserver-authentication`, which a kube-apiserver publishes
-Goes out   a `Trust` that is kept up to date, and the authorities for the TLS of the secure port
+Input: files; the ConfigMap `extension-apiserver-authentication`, which kube-apiserver publishes. Output: a `Trust`
+that is kept up to date, and the authorities of the TLS context.
 
- 1. A file wins over the cluster, each for its own part: clients, and proxies.
- 2. If the cluster cannot be asked, nobody is trusted by a certificate; whether that ends the start is the operator's
-    choice. It is asked again each `LOOK_AGAIN_S`.
+ 1. A file overrides the ConfigMap, separately for clients and proxies.
+ 2. If the ConfigMap cannot be read, no certificate is trusted; whether the start fails then is an option. The
+    ConfigMap is read again every `LOOK_AGAIN_S`.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ logger = logging.getLogger(__name__)
 
 
 class AuthoritiesError(ValueError):
-    """A file with authorities that cannot be read, or a cluster that does not say which there are."""
+    """A file or the ConfigMap with authorities cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuthorityFiles:
-    """What was named on the command line; empty: as the cluster says."""
+    """Files of the command line; empty: use the ConfigMap."""
 
     clients: str = ""
     proxies: str = ""
@@ -47,7 +47,7 @@ class AuthorityFiles:
 
 
 class Authorities:
-    """Keeps a `Trust` as it should be."""
+    """Maintains a `Trust`."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Authorities:
         *,
         trust_in_tls: Callable[[bytes], None],
     ) -> None:
-        """`trust_in_tls` is told authorities (PEM) that are new. Raises `AuthoritiesError` for the files."""
+        """`trust_in_tls` is called with new authorities (PEM). Raises `AuthoritiesError` for the files."""
         self.trust = Trust()
         self._files = files
         self._client = client
@@ -75,18 +75,18 @@ class Authorities:
         return bool(self._files.clients and self._files.proxies)
 
     async def look_up(self) -> None:
-        """What the cluster says. Raises `AuthoritiesError`."""
+        """Read the ConfigMap. Raises `AuthoritiesError`."""
         if self._client is None or self._are_files_enough:
             return
         try:
             raw = await self._client.get(CONFIG_MAP, NAMESPACE, NAME)
         except ClientError as error:
-            raise AuthoritiesError(f"the cluster does not say whose certificates to trust: {error}") from None
+            raise AuthoritiesError(f"reading the ConfigMap {NAMESPACE}/{NAME} failed: {error}") from None
         document: dict[str, Any] = msgspec.json.decode(raw)
         self._believe(document.get("data") or {})
 
     async def keep_looking(self) -> None:
-        """Until it is cancelled."""
+        """Read the ConfigMap periodically until cancelled."""
         while True:
             await self._clock.wait(LOOK_AGAIN_S)
             try:
@@ -112,7 +112,7 @@ class Authorities:
         try:
             certificates = tuple(x509.load_pem_x509_certificates(pem))
         except ValueError as error:
-            raise AuthoritiesError(f"{where}: holds no certificates: {error}") from None
+            raise AuthoritiesError(f"{where}: has no valid certificates: {error}") from None
         if pem not in self._told:
             self._told.add(pem)
             self._trust_in_tls(pem)

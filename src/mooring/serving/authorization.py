@@ -1,14 +1,11 @@
-"""Authorization: may they see it?
+"""Authorization: may this user request this path?
 
-Comes in   a caller, a verb, a path
-Goes out   whether they may, and perhaps why not
+    an always-allowed path ─────────────> yes
+    the group system:masters ───────────> yes
+    SubjectAccessReview ────────────────> the result
+    no API server to ask ───────────────> no
 
-    a path that everybody may see ──────────> yes
-    an administrator (system:masters) ──────> yes
-    the API server says so ─────────────────> yes, or no (SubjectAccessReview)
-    there is nobody to ask ─────────────────> no
-
- 1. A yes is remembered for `allowed_s`, a no for `denied_s`. No answer is a no, and not remembered.
+1. A positive decision is cached for `allowed_s`, a negative one for `denied_s`. An error is a no and is not cached.
 """
 
 from __future__ import annotations
@@ -20,29 +17,28 @@ from typing import Any, NamedTuple
 import msgspec
 
 from mooring.api.kinds import Kind
+from mooring.api.well_known import MASTERS_GROUP
 from mooring.client.errors import ClientError
 from mooring.client.interface import Client
 from mooring.kit.clock import Clock
-from mooring.serving.authentication import Caller
-from mooring.serving.remembered import Remembered
+from mooring.serving.authentication import Caller, ExpiringCache
 
-MASTERS = "system:masters"
 _REVIEW = Kind("authorization.k8s.io/v1", "SubjectAccessReview", "subjectaccessreviews", is_namespaced=False)
 
 logger = logging.getLogger(__name__)
 
 
-class Verdict(NamedTuple):
+class AccessDecision(NamedTuple):
     is_allowed: bool
     reason: str = ""
 
 
 class AllowedPathError(ValueError):
-    """A pattern with a star in the middle."""
+    """A pattern with a star before its end."""
 
 
 class AllowedPaths:
-    """What everybody may see: paths, and beginnings of paths that end with a star."""
+    """Paths, and path prefixes that end with a star."""
 
     def __init__(self, patterns: Iterable[str]) -> None:
         """Raises `AllowedPathError`."""
@@ -64,7 +60,7 @@ class AllowedPaths:
 
 
 Attributes = Callable[[str, str], dict[str, object]]
-"""What a verb and a path are called when the API server is asked."""
+"""The attributes of a SubjectAccessReview for a verb and a path."""
 
 
 def by_path(verb: str, path: str) -> dict[str, object]:
@@ -72,7 +68,7 @@ def by_path(verb: str, path: str) -> dict[str, object]:
 
 
 def of_node(name: str) -> Attributes:
-    """As a kubelet asks: whoever may reach through a node may."""
+    """As a kubelet: requires access to the subresource nodes/proxy."""
 
     def attributes(verb: str, path: str) -> dict[str, object]:
         resource = {"verb": verb, "version": "v1", "resource": "nodes", "subresource": "proxy", "name": name}
@@ -82,7 +78,7 @@ def of_node(name: str) -> Attributes:
 
 
 class Authorizer:
-    """Asks the API server, where nobody needs to be asked less."""
+    """Decides locally where possible, otherwise asks the API server."""
 
     def __init__(
         self,
@@ -96,31 +92,31 @@ class Authorizer:
     ) -> None:
         self._allowed = allowed
         self._client = client
-        self._verdicts: Remembered[tuple[Caller, str, str], Verdict] = Remembered(clock)
+        self._decisions: ExpiringCache[tuple[Caller, str, str], AccessDecision] = ExpiringCache(clock)
         self._allowed_s = allowed_s
         self._denied_s = denied_s
         self._attributes = attributes
 
-    async def verdict(self, caller: Caller, verb: str, path: str) -> Verdict:
-        if path in self._allowed or MASTERS in caller.groups:
-            return Verdict(True)
+    async def decide(self, caller: Caller, verb: str, path: str) -> AccessDecision:
+        if path in self._allowed or MASTERS_GROUP in caller.groups:
+            return AccessDecision(True)
         if self._client is None:
-            return Verdict(False)
+            return AccessDecision(False)
         key = (caller, verb, path)
-        is_known, known = self._verdicts.get(key)
+        is_known, known = self._decisions.get(key)
         if is_known and known is not None:
             return known
         try:
-            answer = await self._client.create(_REVIEW, "", _question(caller, self._attributes(verb, path)))
+            response = await self._client.create(_REVIEW, "", _review(caller, self._attributes(verb, path)))
         except ClientError as error:
-            logger.error("whether %s may %s %s could not be asked: %s", caller.name, verb, path, error)
-            return Verdict(False, str(error))
-        verdict = _verdict_in(answer)
-        self._verdicts.keep(key, verdict, self._allowed_s if verdict.is_allowed else self._denied_s)
-        return verdict
+            logger.error("SubjectAccessReview of %s for %s %s failed: %s", caller.name, verb, path, error)
+            return AccessDecision(False, str(error))
+        decision = _decision_in(response)
+        self._decisions.keep(key, decision, self._allowed_s if decision.is_allowed else self._denied_s)
+        return decision
 
 
-def _question(caller: Caller, attributes: dict[str, object]) -> dict[str, object]:
+def _review(caller: Caller, attributes: dict[str, object]) -> dict[str, object]:
     spec: dict[str, object] = {"user": caller.name, "groups": list(caller.groups), **attributes}
     if caller.uid:
         spec["uid"] = caller.uid
@@ -129,8 +125,8 @@ def _question(caller: Caller, attributes: dict[str, object]) -> dict[str, object
     return {"apiVersion": _REVIEW.api_version, "kind": _REVIEW.kind, "spec": spec}
 
 
-def _verdict_in(answer: bytes) -> Verdict:
-    review: dict[str, Any] = msgspec.json.decode(answer)
+def _decision_in(response: bytes) -> AccessDecision:
+    review: dict[str, Any] = msgspec.json.decode(response)
     status = review.get("status") or {}
     is_allowed = bool(status.get("allowed")) and not status.get("denied")
-    return Verdict(is_allowed, status.get("reason") or "")
+    return AccessDecision(is_allowed, status.get("reason") or "")

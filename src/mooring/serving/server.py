@@ -1,15 +1,15 @@
-"""The secure port: the way of a request.
+"""The secure port: authenticates and authorizes a request and calls the page of its path.
 
-    connection (TLS) ──> who is it? ──> may they? ──> the page of that path ──> answer
-                            401            403               404
+    connection (TLS) ──> authentication ──> authorization ──> page of the path ──> response
+                              401                403               404
 
-Comes in   pages by path (one that ends with a slash: everything below it), an authenticator, an authorizer, TLS
-Goes out   a server that listens inside of an `async with`
+Input: pages by path (a path that ends with a slash covers everything below it), an authenticator, an authorizer, TLS.
+Output: a server that listens inside `async with`.
 
- 1. Every page is asked for permission, those that do not exist as well: a stranger does not learn what is there.
- 2. A page that fails is a 500 in one line, and a traceback in the log; the server goes on.
- 3. Pages may wait (a profile takes its time); everything else of the process goes on meanwhile.
- 4. Somebody who follows a log that says nothing is missed by no write: the page ends when he goes.
+ 1. Unknown paths are authorized as well: an unauthorized client does not learn which paths exist.
+ 2. An exception in a page is a 500 response and a traceback in the log.
+ 3. Pages may wait.
+ 4. A page ends when its client disconnects, even if it writes nothing, such as `kubectl logs -f` of a silent container.
 """
 
 from __future__ import annotations
@@ -23,24 +23,23 @@ from typing import Self
 from urllib.parse import unquote
 
 from mooring.kit.clock import Clock
-from mooring.serving.answers import Answer, Question, failed, forbidden, not_found, text, unauthorized
 from mooring.serving.authentication import Authenticator
 from mooring.serving.authorization import Authorizer
 from mooring.serving.http.body import BodyTooLargeError
 from mooring.serving.http.listener import Listener
 from mooring.serving.http.request import Request
-from mooring.serving.http.response import Headers, Response
-from mooring.serving.http.stream import Stream
+from mooring.serving.http.response import Headers, Response, Stream
+from mooring.serving.pages import PageRequest, PageResponse, failed, forbidden, not_found, text, unauthorized
 
 BODY_BYTES_MAX = 64 * 1024
 
-Page = Callable[[Question], Answer | Awaitable[Answer]]
+Page = Callable[[PageRequest], PageResponse | Awaitable[PageResponse]]
 
 logger = logging.getLogger(__name__)
 
 
 class SecureServer:
-    """Listens while inside of an `async with`. Raises `PortTakenError`."""
+    """Listens inside `async with`. Raises `PortTakenError`."""
 
     def __init__(
         self,
@@ -86,18 +85,18 @@ class SecureServer:
 
     async def _serve(self, request: Request) -> Response | Stream:
         try:
-            answer = await self._answer(request)
+            response = await self._respond(request)
         except ConnectionError:
             raise
         except Exception as error:
             logger.error("%s %s failed", request.method, request.path, exc_info=error)
-            answer = failed(str(error) or type(error).__name__)
+            response = failed(str(error) or type(error).__name__)
         headers: Headers = (("Cache-Control", "no-cache, private"), ("X-Content-Type-Options", "nosniff"))
-        if answer.file_name:
-            headers = (*headers, ("Content-Disposition", f'attachment; filename="{answer.file_name}"'))
-        if answer.stream is not None:
-            return await _streamed(request, answer, answer.stream, headers)
-        return Response(answer.code, answer.body, answer.content_type, headers)
+        if response.file_name:
+            headers = (*headers, ("Content-Disposition", f'attachment; filename="{response.file_name}"'))
+        if response.stream is not None:
+            return await _streamed(request, response, response.stream, headers)
+        return Response(response.code, response.body, response.content_type, headers)
 
     def _page_of(self, path: str) -> Page | None:
         page = self._pages.get(path)
@@ -106,14 +105,14 @@ class SecureServer:
             page = self._pages.get(beginning)
         return page
 
-    async def _answer(self, request: Request) -> Answer:
+    async def _respond(self, request: Request) -> PageResponse:
         caller = await self._authenticator.caller(request.certificate, _headers(request))
         if caller is None:
             return unauthorized()
         verb, path = request.method.lower(), unquote(request.path)
-        verdict = await self._authorizer.verdict(caller, verb, path)
-        if not verdict.is_allowed:
-            return forbidden(caller.name, verb, path, verdict.reason)
+        decision = await self._authorizer.decide(caller, verb, path)
+        if not decision.is_allowed:
+            return forbidden(caller.name, verb, path, decision.reason)
         page = self._page_of(path)
         if page is None:
             return not_found()
@@ -122,17 +121,17 @@ class SecureServer:
         except BodyTooLargeError:
             return text(f"more than {BODY_BYTES_MAX} bytes were sent\n", 413)
         query = {name: list(values) for name, values in request.query.items()}
-        answer = page(Question(request.method, path, query, request.header(b"accept"), body))
-        return await answer if inspect.isawaitable(answer) else answer
+        response = page(PageRequest(request.method, path, query, request.header(b"accept"), body))
+        return await response if inspect.isawaitable(response) else response
 
 
-async def _streamed(request: Request, answer: Answer, pieces: AsyncIterator[bytes], headers: Headers) -> Stream:
-    stream = request.stream(answer.code, answer.content_type, headers)
+async def _streamed(request: Request, response: PageResponse, pieces: AsyncIterator[bytes], headers: Headers) -> Stream:
+    stream = request.stream(response.code, response.content_type, headers)
     try:
         async for piece in pieces:
             await stream.write(piece)
     except ConnectionError:
-        logger.info("whoever asked for %s did not wait for its end", request.path)
+        logger.info("the client of %s disconnected before the end", request.path)
         raise
     stream.finish()
     return stream

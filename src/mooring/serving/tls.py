@@ -1,24 +1,34 @@
-"""TLS of the secure port: the certificate that we show, and whose certificates we look at.
+"""TLS of the secure port: the serving certificate and trusted client CAs.
 
-Comes in   files, or none; a minimum version, cipher suites
-Goes out   an `ssl.SSLContext`; authorities can be added to it while it is in use
+Input: files, a minimum version, cipher suites. Output: an `ssl.SSLContext`, to which CAs can be added while it is in
+use.
 
- 1. Without a file there is a certificate that signs itself (`self_signed`).
- 2. A certificate is asked for only when there is an authority that could have signed it. Whoever has none goes on
-    without; one that no authority of ours signed ends the connection.
- 3. HTTP/1.1 is spoken, and TLS from 1.2 on, whatever is asked for below that.
+ 1. Without files the certificate is self-signed; with a directory it is kept there. Clients do not verify it: kubelet
+    probes never do, and Prometheus can be configured not to.
+ 2. Client certificates are requested once there is a client CA. They are optional; an invalid one ends the connection.
+ 3. The protocol is HTTP/1.1. The minimum TLS version is 1.2, whatever is requested.
 """
 
 from __future__ import annotations
 
+import ipaddress
+import os
 import ssl
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from mooring.serving.self_signed import kept_self_signed, self_signed
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+LIFETIME_S = 365 * 86_400
+BACKDATED_S = 3_600
+"""How long before its creation a certificate is valid, for clients whose clock is behind."""
 _VERSIONS = {
     "": ssl.TLSVersion.TLSv1_2,
     "VersionTLS10": ssl.TLSVersion.TLSv1_2,
@@ -28,13 +38,59 @@ _VERSIONS = {
 }
 
 
+def self_signed(name: str, hosts: Iterable[str], wall_s: float) -> tuple[bytes, bytes]:
+    """A certificate and its key, PEM."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"{name}@{int(wall_s)}")])
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(_moment(wall_s - BACKDATED_S))
+        .not_valid_after(_moment(wall_s + LIFETIME_S))
+        .add_extension(x509.SubjectAlternativeName([_general_name(host) for host in hosts]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    key_pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return certificate.public_bytes(Encoding.PEM), key_pem
+
+
+def kept_self_signed(directory: Path, name: str, hosts: Iterable[str], wall_s: float) -> tuple[Path, Path]:
+    """The files of a certificate and its key in a directory; created if they do not exist."""
+    certificate_file, key_file = directory / f"{name}.crt", directory / f"{name}.key"
+    if certificate_file.exists() and key_file.exists():
+        return certificate_file, key_file
+    directory.mkdir(parents=True, exist_ok=True)
+    certificate, key = self_signed(name, hosts, wall_s)
+    descriptor = os.open(key_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(key)
+    certificate_file.write_bytes(certificate)
+    return certificate_file, key_file
+
+
+def _general_name(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
+
+
+def _moment(wall_s: float) -> datetime:
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=int(wall_s))
+
+
 class ServingTlsError(ValueError):
-    """A certificate, a version or a cipher that cannot be used. Says which."""
+    """An unusable certificate, version or cipher suite."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServingTls:
-    """What was asked for."""
+    """TLS settings."""
 
     name: str
     hosts: tuple[str, ...] = ("localhost", "127.0.0.1")
@@ -42,7 +98,7 @@ class ServingTls:
     key_file: str = ""
     directory: str = ""
     more: Sequence[str] = ()
-    """Certificates for other names: `CERTIFICATE,KEY`, perhaps with the names after a colon."""
+    """Certificates for other names: `CERTIFICATE,KEY`, optionally with names after a colon."""
     version_min: str = ""
     ciphers: Sequence[str] = ()
 
@@ -53,7 +109,7 @@ def serving_context(asked: ServingTls, wall_s: float) -> ssl.SSLContext:
         known = ", ".join(version for version in _VERSIONS if version)
         raise ServingTlsError(f"--tls-min-version: found {asked.version_min!r}, wanted one of {known}")
     if bool(asked.certificate_file) != bool(asked.key_file):
-        raise ServingTlsError("--tls-cert-file and --tls-private-key-file are of no use without each other")
+        raise ServingTlsError("--tls-cert-file and --tls-private-key-file must be given together")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = _VERSIONS[asked.version_min]
     context.set_alpn_protocols(["http/1.1"])
@@ -64,7 +120,7 @@ def serving_context(asked: ServingTls, wall_s: float) -> ssl.SSLContext:
 
 
 def trust(context: ssl.SSLContext, authorities: bytes) -> None:
-    """From now on clients may show certificates of these authorities, too. Raises `ServingTlsError`."""
+    """Also accept client certificates of these authorities. Raises `ServingTlsError`."""
     try:
         context.load_verify_locations(cadata=authorities.decode())
     except (ssl.SSLError, ValueError) as error:
@@ -80,7 +136,7 @@ def _show(context: ssl.SSLContext, asked: ServingTls, wall_s: float) -> None:
         _load(context, str(certificate_file), str(key_file))
     else:
         certificate, key = self_signed(asked.name, asked.hosts, wall_s)
-        # The library reads from files only; this one is gone when it has been read, and nobody else could open it.
+        # OpenSSL reads from files only. This one is private and removed after it was read.
         with tempfile.NamedTemporaryFile() as file:
             file.write(certificate + key)
             file.flush()
@@ -88,7 +144,7 @@ def _show(context: ssl.SSLContext, asked: ServingTls, wall_s: float) -> None:
 
 
 def _show_by_name(context: ssl.SSLContext, asked: ServingTls) -> None:
-    """Other certificates for those who ask for other names."""
+    """Certificates for other server names (SNI)."""
     if not asked.more:
         return
     by_name: dict[str, ssl.SSLContext] = {}
@@ -139,7 +195,7 @@ def _load(context: ssl.SSLContext, certificate_file: str, key_file: str) -> None
 def _set_ciphers(context: ssl.SSLContext, names: Sequence[str]) -> None:
     wanted = [_openssl_name(name) for name in names if not name.startswith(("TLS_AES_", "TLS_CHACHA20_"))]
     if not wanted:
-        return  # those of TLS 1.3 are always there
+        return  # the suites of TLS 1.3 are always enabled
     try:
         context.set_ciphers(":".join(wanted))
     except ssl.SSLError:
@@ -147,7 +203,7 @@ def _set_ciphers(context: ssl.SSLContext, names: Sequence[str]) -> None:
 
 
 def _openssl_name(name: str) -> str:
-    """`TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256` is `ECDHE-RSA-AES128-GCM-SHA256` to the library."""
+    """`TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256` -> `ECDHE-RSA-AES128-GCM-SHA256`."""
     exchange, _, cipher = name.removeprefix("TLS_").partition("_WITH_")
     cipher = cipher.replace("AES_128", "AES128").replace("AES_256", "AES256").replace("_CBC_", "_")
     cipher = cipher.replace("CHACHA20_POLY1305_SHA256", "CHACHA20_POLY1305")

@@ -342,11 +342,8 @@ class MemoryStore:
             self._replaced_bytes += len(change.previous.value)
         while len(self._history) > self._changes_max or self._replaced_bytes > self._replaced_bytes_max:
             self._forget_oldest()
-        if folder.watches:
-            # A copy of the one in the history: the decoded form must be freed when the readers are done.
-            told = StoreChange(change.key, change.revision, change.value, change.previous)
-            for watch in folder.watches:
-                watch.take(told)
+        for watch in folder.watches:
+            watch.take(change)
         if self._advance_callbacks:
             callbacks, self._advance_callbacks = self._advance_callbacks, []
             for callback in callbacks:
@@ -360,11 +357,7 @@ class MemoryStore:
 
     def begin_watch(self, watch: MemoryWatch, since: int) -> Sequence[StoreChange]:
         """Register a watch. Returns the changes after `since`. Called by the watch only."""
-        missed = [
-            StoreChange(change.key, change.revision, change.value, change.previous)
-            for change in self._changes_after(since)
-            if change.key.startswith(watch.folder)
-        ]
+        missed = [change for change in self._changes_after(since) if change.key.startswith(watch.folder)]
         self._watches.append(watch)
         for folder in self._folders_below(watch.folder):
             folder.watches = [*folder.watches, watch]

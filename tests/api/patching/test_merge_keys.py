@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mooring.api.kinds import all_kinds
-from mooring.api.patching.merge_keys import MERGE, REPLACE, Field, merge_fields
+from mooring.api.patching.merge_keys import MERGE, REPLACE, MergeField, merge_fields
 
 
 @pytest.mark.parametrize(
@@ -65,10 +65,10 @@ def test_custom_resources_have_no_rows() -> None:
     assert merge_fields("example.com/v1", "Boat") is None
 
 
-def field_at(api_version: str, kind: str, path: str) -> Field | None:
+def field_at(api_version: str, kind: str, path: str) -> MergeField | None:
     fields = merge_fields(api_version, kind)
     assert fields is not None
-    field: Field | None = None
+    field: MergeField | None = None
     for name in path.split("."):
         field = fields.get(name)
         if field is None:

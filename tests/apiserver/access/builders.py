@@ -1,4 +1,4 @@
-"""Roles, bindings and requests, in as few words as a test needs.
+"""Builders of roles, bindings and requests.
 
 may("get list", "pods")                         a rule: verbs, resources, and in which API groups
 role(may("get", "pods"), "reader", "web")       with a namespace a Role, without one a ClusterRole
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from mooring.api.document import Document
 from mooring.apiserver.access.rbac import RoleAuthorizer
-from mooring.apiserver.access.request import Attributes, path_attributes
+from mooring.apiserver.access.rules import Attributes, path_attributes
 from mooring.apiserver.access.users import User
 
 RBAC = "rbac.authorization.k8s.io"
@@ -72,19 +72,19 @@ def user(name: str, *groups: str) -> User:
 def asks(who: User | str, what: str) -> Attributes:
     """`get pods/log web-1 in shop`, `list deployments.apps`, `get /healthz`."""
     somebody = User(who) if isinstance(who, str) else who
-    words = what.split()
-    if words[1].startswith("/"):
-        return path_attributes(somebody, words[0], words[1])
-    namespace = words[words.index("in") + 1] if "in" in words else ""
-    words = words[: words.index("in")] if "in" in words else words
-    combined, _, api_group = words[1].partition(".")
+    message = what.split()
+    if message[1].startswith("/"):
+        return path_attributes(somebody, message[0], message[1])
+    namespace = message[message.index("in") + 1] if "in" in message else ""
+    message = message[: message.index("in")] if "in" in message else message
+    combined, _, api_group = message[1].partition(".")
     resource, _, subresource = combined.partition("/")
     return Attributes(
         somebody,
-        words[0],
+        message[0],
         namespace=namespace,
         api_group=api_group,
         resource=resource,
         subresource=subresource,
-        name=words[2] if len(words) > 2 else "",
+        name=message[2] if len(message) > 2 else "",
     )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from mooring.api.document import Document
 from mooring.apiserver.access.certificates import new_key
-from mooring.apiserver.access.service_account_tokens import ServiceAccountTokens
-from mooring.apiserver.access.signed_tokens import TokenSigner
+from mooring.apiserver.access.service_account_tokens import ServiceAccountTokens, TokenSigner
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
@@ -9,25 +11,89 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
 from mooring.apiserver.access.authentication import (
+    ADMIN,
     SPACE_WARNING,
     Authenticator,
+    FixedTokens,
     Proof,
+    TokenFileError,
     bearer_token,
+    parse_token_file,
     warning_about,
 )
-from mooring.apiserver.access.certificates import (
-    LIFETIME_S,
-    Identity,
-    make_authority,
-    make_client_certificate,
-    new_key,
-)
-from mooring.apiserver.access.service_account_tokens import TokenRefusedError
-from mooring.apiserver.access.token_file import FixedTokens
+from mooring.apiserver.access.certificates import LIFETIME_S, Identity, make_authority, make_client_certificate, new_key
+from mooring.apiserver.access.service_account_tokens import InvalidTokenError
 from mooring.apiserver.access.users import User
 from mooring.client.errors import UnauthorizedError
 from mooring.kit.clock import VIRTUAL_WALL_S
 from tests.apiserver.access.cluster import ISSUER, Cluster
+
+
+@pytest.mark.parametrize(
+    ("text", "users"),
+    [
+        pytest.param("t,anna,1\n", {"t": User("anna", "1")}, id="without groups"),
+        pytest.param('t,anna,1,"a,b"\n', {"t": User("anna", "1", ("a", "b"))}, id="two groups"),
+        pytest.param("t,anna,1,a,b\n", {"t": User("anna", "1", ("a",))}, id="further columns are ignored"),
+        pytest.param("t,anna,1\n\nu,bob,2", {"t": User("anna", "1"), "u": User("bob", "2")}, id="an empty line"),
+        pytest.param("t,anna,1\r\nu,bob,2\r\n", {"t": User("anna", "1"), "u": User("bob", "2")}, id="from Windows"),
+        pytest.param('"t ""x""",anna,1', {'t "x"': User("anna", "1")}, id="quotes in quotes"),
+        pytest.param("", {}, id="nothing"),
+        pytest.param("t,anna,1\nt,bob,2\n", {"t": User("bob", "2")}, id="of two the later one counts"),
+        pytest.param(",anna,1\nt,bob,2\n", {"t": User("bob", "2")}, id="an empty token is nobody's"),
+    ],
+)
+def test_a_file_names_users(text: str, users: dict[str, User]) -> None:
+    assert parse_token_file(text, "tokens.csv") == users
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        pytest.param(
+            "t,anna,1\nsecret,bob\n",
+            "token file 'tokens.csv', line 2: must have at least 3 columns (token, user name, user uid), found 2",
+            id="too few columns",
+        ),
+        pytest.param(
+            't,anna,1\n\n"sec"ret,bob,2\n',
+            "token file 'tokens.csv', line 3: ',' expected after '\"'",
+            id="a quote in the wrong place",
+        ),
+        pytest.param(
+            '"secret,bob,2\n', "token file 'tokens.csv', line 1: unexpected end of data", id="a quote without an end"
+        ),
+    ],
+)
+def test_a_bad_file_is_rejected_by_line_and_without_secrets(text: str, message: str) -> None:
+    with pytest.raises(TokenFileError) as rejected:
+        parse_token_file(text, "tokens.csv")
+    assert str(rejected.value) == message
+    assert "sec" not in str(rejected.value)
+
+
+def test_warnings_name_the_line(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        parse_token_file("secret,anna,1\nsecret,bob,2\n,eve,3\n", "tokens.csv")
+    assert [record.getMessage() for record in caplog.records] == [
+        "duplicate token in token file 'tokens.csv', line 2",
+        "empty token in token file 'tokens.csv', line 3",
+    ]
+
+
+def test_known_and_unknown_tokens() -> None:
+    tokens = FixedTokens({"secret": ADMIN})
+    assert tokens.user_of("secret") == User("admin", "admin", ("system:masters", "system:authenticated"))
+    assert tokens.user_of("Secret") is None
+    assert tokens.user_of("") is None
+    assert len(tokens) == 1
+
+
+def test_no_token_is_shown() -> None:
+    tokens = FixedTokens({"secret": ADMIN})
+    assert repr(tokens) == "FixedTokens(1)"
+    assert "secret" not in repr(vars(tokens))
+
 
 AUTHORITY = make_authority(VIRTUAL_WALL_S)
 
@@ -71,16 +137,16 @@ CN, ORG = NameOID.COMMON_NAME, NameOID.ORGANIZATION_NAME
         pytest.param("Bearer  secret", "system:anonymous", ("system:unauthenticated",), id="two spaces"),
     ],
 )
-def test_a_header_is_somebodys(authorization: str | None, name: str, groups: tuple[str, ...]) -> None:
+def test_authorization_headers(authorization: str | None, name: str, groups: tuple[str, ...]) -> None:
     user = _authenticator().authenticate(None, authorization)
     assert (user.name, user.groups) == (name, groups)
 
 
 @pytest.mark.parametrize("authorization", ["Bearer wrong", "Bearer a.b.c"])
-def test_a_wrong_token_is_refused_even_where_strangers_are_welcome(authorization: str) -> None:
-    with pytest.raises(UnauthorizedError) as refused:
+def test_a_wrong_token_is_rejected_even_if_anonymous_requests_are_allowed(authorization: str) -> None:
+    with pytest.raises(UnauthorizedError) as rejected:
         _authenticator().authenticate(None, authorization)
-    assert (refused.value.message, refused.value.code, refused.value.reason) == ("Unauthorized", 401, "Unauthorized")
+    assert (rejected.value.message, rejected.value.code, rejected.value.reason) == ("Unauthorized", 401, "Unauthorized")
 
 
 @pytest.mark.parametrize("authorization", [None, "Basic YTpi", "Bearer "])
@@ -124,7 +190,7 @@ def test_an_odd_certificate(attributes: list[tuple[x509.ObjectIdentifier, str]],
     assert (user.name, user.uid) == (name, uid)
 
 
-def test_a_certificate_with_two_uids_is_refused() -> None:
+def test_a_certificate_with_two_uids_is_rejected() -> None:
     with pytest.raises(UnauthorizedError):
         _authenticator().authenticate(_odd_certificate((CN, "a"), (UID, "1"), (UID, "2")), None)
 
@@ -156,14 +222,14 @@ def test_a_proof_is_for_an_audience() -> None:
     anna = User("anna", "1", ("devs", "system:authenticated"))
     assert authenticator.audiences == (ISSUER,)
     assert authenticator.proof_of("secret", (ISSUER, "vault")) == Proof(anna, (ISSUER,))
-    with pytest.raises(TokenRefusedError, match=r"^invalid bearer token$"):
+    with pytest.raises(InvalidTokenError, match=r"^invalid bearer token$"):
         authenticator.proof_of("secret", ("vault",))
 
 
-def test_a_refused_token_says_why_to_whoever_reviews_it() -> None:
+def test_a_token_review_reports_why_a_token_is_invalid() -> None:
     cluster = Cluster()
     token = cluster.tokens.issue(cluster.account, lifetime_s=600, audiences=[ISSUER])
     cluster.clock.advance_to(10_000)
-    with pytest.raises(TokenRefusedError) as refused:
+    with pytest.raises(InvalidTokenError) as rejected:
         _authenticator(cluster).proof_of(token, (ISSUER,))
-    assert str(refused.value) == "[invalid bearer token, service account token has expired]"
+    assert str(rejected.value) == "[invalid bearer token, service account token has expired]"

@@ -1,4 +1,4 @@
-"""The first yes counts; masters are always allowed; a refusal is worded as Kubernetes words it."""
+"""Authorizers are asked in order; system:masters is always allowed; 403 messages are those of Kubernetes."""
 
 from __future__ import annotations
 
@@ -15,11 +15,21 @@ from mooring.apiserver.access.authorization import (
     forbidden_object,
     require,
 )
-from mooring.apiserver.access.request import Attributes
-from mooring.apiserver.access.rules import Rule
+from mooring.apiserver.access.rules import Attributes, Rule, path_attributes
 from mooring.apiserver.access.users import User
 from mooring.client.errors import ForbiddenError
 from tests.apiserver.access.builders import asks, user
+
+
+def test_a_subresource_is_named_with_its_resource() -> None:
+    assert Attributes(User("a"), "get", resource="pods", subresource="log").combined_resource == "pods/log"
+    assert Attributes(User("a"), "get", resource="pods").combined_resource == "pods"
+
+
+def test_a_path_is_no_resource() -> None:
+    asked = path_attributes(User("a"), "get", "/healthz")
+    assert (asked.path, asked.is_resource_request, asked.resource) == ("/healthz", False, "")
+
 
 NOTHING_HELD = HeldRules(())
 
@@ -115,23 +125,23 @@ def test_without_authorization_everything_is_allowed() -> None:
         ),
     ],
 )
-def test_a_refusal_in_words(request_text: str, message: str, details: dict[str, str]) -> None:
+def test_the_message_of_a_forbidden_request(request_text: str, message: str, details: dict[str, str]) -> None:
     error = forbidden(asks("limited", request_text), "")
     assert (error.message, error.details, error.code, error.reason) == (message, details, 403, "Forbidden")
 
 
-def test_a_reason_follows_the_refusal_as_it_is() -> None:
+def test_the_reason_is_appended_to_the_message() -> None:
     error = forbidden(asks("a", "get /x"), 'RBAC: role "<x>" not found')
     assert error.message == 'forbidden: User "a" cannot get path "/x": RBAC: role "<x>" not found'
 
 
-def test_a_refusal_about_an_object() -> None:
+def test_a_forbidden_request_about_an_object() -> None:
     error = forbidden_object("apps", "deployments", "d", "no")
     assert error.message == 'deployments.apps "d" is forbidden: no'
     assert error.details == {"name": "d", "group": "apps", "kind": "deployments"}
 
 
-def test_what_is_required_is_refused_with_its_reason() -> None:
+def test_require_raises_with_the_reason() -> None:
     require(_Says(YES), asks("a", "get /x"))
     with pytest.raises(ForbiddenError, match=r'cannot get path "/x": why$'):
         require(_Says(Decision(False, "why")), asks("a", "get /x"))

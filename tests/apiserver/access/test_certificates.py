@@ -138,12 +138,12 @@ def _other_curve() -> bytes:
         pytest.param(_rsa_key() + AUTHORITY.certificate_pem, "the key is not on P-256", id="a key of another sort"),
     ],
 )
-def test_what_is_no_pair_is_refused(pem: bytes, message: str) -> None:
+def test_a_certificate_and_key_that_do_not_match_are_rejected(pem: bytes, message: str) -> None:
     with pytest.raises(CertificateError, match=message):
         parse_certified(pem)
 
 
-def test_a_key_on_another_curve_is_refused() -> None:
+def test_a_key_on_another_curve_is_rejected() -> None:
     with pytest.raises(CertificateError, match="not on P-256"):
         parse_key(_other_curve())
 

@@ -4,16 +4,61 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.apiserver.access.default_cluster_roles import CLUSTER_ROLES
+from mooring.apiserver.access.default_cluster_roles import (
+    CLUSTER_ROLES,
+    binding_object,
+    may,
+    may_get,
+    role_object,
+    subject,
+)
+
+
+def test_a_line_is_a_rule() -> None:
+    assert may("get list", "core apps", "pods", "a b") == {
+        "verbs": ["get", "list"],
+        "apiGroups": ["", "apps"],
+        "resources": ["pods"],
+        "resourceNames": ["a", "b"],
+    }
+    assert may_get("/a /b/*") == {"verbs": ["get"], "nonResourceURLs": ["/a", "/b/*"]}
+
+
+def test_documents_are_copies() -> None:
+    rules = (may("get", "core", "pods"),)
+    role_object("ClusterRole", "r", rules)["rules"][0]["verbs"].append("list")
+    assert rules[0]["verbs"] == ["get"]
+
+
+def test_a_role_and_a_binding() -> None:
+    assert role_object("Role", "r", (), "web") == {
+        "kind": "Role",
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "metadata": {
+            "name": "r",
+            "namespace": "web",
+            "labels": {"kubernetes.io/bootstrapping": "rbac-defaults"},
+            "annotations": {"rbac.authorization.kubernetes.io/autoupdate": "true"},
+        },
+        "rules": None,
+    }
+    bound = binding_object("b", ("ClusterRole", "r"), [subject("User", "u"), subject("ServiceAccount", "s")])
+    assert bound["kind"] == "ClusterRoleBinding"
+    assert bound["roleRef"] == {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "r"}
+    assert bound["subjects"] == [
+        {"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "u"},
+        {"kind": "ServiceAccount", "name": "s", "namespace": "kube-system"},
+    ]
+    assert "subjects" not in binding_object("b", ("ClusterRole", "r"), [])
 
 
 @pytest.mark.parametrize("name", sorted(CLUSTER_ROLES))
 def test_lists_stand_in_the_order_of_the_alphabet(name: str) -> None:
     for rule in CLUSTER_ROLES[name]:
-        for words in ("verbs", "resources", "resourceNames", "nonResourceURLs"):
-            assert rule.get(words, []) == sorted(rule.get(words, []))
+        for message in ("verbs", "resources", "resourceNames", "nonResourceURLs"):
+            assert rule.get(message, []) == sorted(rule.get(message, []))
 
 
-def test_who_may_list_may_watch() -> None:
+def test_list_implies_watch() -> None:
     for rules in CLUSTER_ROLES.values():
         assert [rule for rule in rules if "list" in rule["verbs"] and "watch" not in rule["verbs"]] == []

@@ -11,7 +11,7 @@ from mooring.api.document import Document
 from mooring.api.kinds import POD, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE, Kind
 from mooring.apiserver.access.authorization import Decision, HeldRules
 from mooring.apiserver.access.device_guard import DeviceGuard
-from mooring.apiserver.access.request import Attributes
+from mooring.apiserver.access.rules import Attributes
 from mooring.apiserver.access.users import NODE_NAME_KEY, User
 from mooring.apiserver.admission.promise import Attempt
 from mooring.apiserver.call import Call, Operation
@@ -92,9 +92,9 @@ def test_a_marked_namespace_has_administrators() -> None:
         ),
     ],
 )
-def test_who_may_allocate(status: Document, old: Document, rights: list[str], fields: list[str]) -> None:
-    faults = guarded(RESOURCE_CLAIM, {"status": status}, {"status": old}, rights)
-    assert [fault.partition(": ")[0] for fault in faults] == fields
+def test_permission_to_allocate(status: Document, old: Document, rights: list[str], fields: list[str]) -> None:
+    errors = guarded(RESOURCE_CLAIM, {"status": status}, {"status": old}, rights)
+    assert [error.partition(": ")[0] for error in errors] == fields
 
 
 def reported(node: Document | None = None, **device: Any) -> Document:
@@ -113,17 +113,17 @@ def reported(node: Document | None = None, **device: Any) -> Document:
         pytest.param(["associated-node:patch driver"], ON_NODE, True, id="and from there"),
     ],
 )
-def test_who_may_report(rights: list[str], node: Document | None, is_allowed: bool) -> None:
+def test_permission_to_report(rights: list[str], node: Document | None, is_allowed: bool) -> None:
     user = User("system:serviceaccount:web:driver", extra={NODE_NAME_KEY: ("n",)})
-    faults = guarded(RESOURCE_CLAIM, reported(node, data={"a": 1}), reported(node), rights, user)
-    assert (faults == []) is is_allowed
+    errors = guarded(RESOURCE_CLAIM, reported(node, data={"a": 1}), reported(node), rights, user)
+    assert (errors == []) is is_allowed
     gone = guarded(RESOURCE_CLAIM, reported(node), reported(node, data={"a": 1}), rights, user)
     assert (gone == []) is is_allowed
 
 
-def test_what_a_driver_is_told() -> None:
-    (fault,) = guarded(RESOURCE_CLAIM, reported(data={"a": 1}), reported())
-    assert fault == (
+def test_the_message_for_a_driver() -> None:
+    (error,) = guarded(RESOURCE_CLAIM, reported(data={"a": 1}), reported())
+    assert error == (
         'status.devices: Forbidden: changing status.devices requires resource="resourceclaims/driver", '
         'verb="[arbitrary-node:patch]" permission: resourceclaims.resource.k8s.io "d" is forbidden: '
         'User "anna" cannot arbitrary-node:patch resource "resourceclaims/driver" in API group "resource.k8s.io" '

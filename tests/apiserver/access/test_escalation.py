@@ -47,11 +47,11 @@ def test_a_role_with_ones_own_rights_may_be_written() -> None:
     _check_role(role([], "new", "web"))
 
 
-def test_a_role_with_more_is_refused_with_all_that_is_missing() -> None:
+def test_escalation_lists_all_missing_rules() -> None:
     rules = [may("get create list", "pods secrets", "core apps"), may("get", "configmaps", names="a b")]
-    with pytest.raises(ForbiddenError) as refused:
+    with pytest.raises(ForbiddenError) as rejected:
         _check_role(role(rules, "esc", "web"))
-    assert refused.value.message == (
+    assert rejected.value.message == (
         f'roles.rbac.authorization.k8s.io "esc" is forbidden: {GRANT}'
         '{APIGroups:[""], Resources:["configmaps"], ResourceNames:["a"], Verbs:["get"]}\n'
         '{APIGroups:[""], Resources:["configmaps"], ResourceNames:["b"], Verbs:["get"]}\n'
@@ -60,24 +60,24 @@ def test_a_role_with_more_is_refused_with_all_that_is_missing() -> None:
         '{APIGroups:["apps"], Resources:["pods"], Verbs:["get" "create" "list"]}\n'
         '{APIGroups:["apps"], Resources:["secrets"], Verbs:["get" "create" "list"]}'
     )
-    assert refused.value.details == {"name": "esc", "group": RBAC, "kind": "roles"}
+    assert rejected.value.details == {"name": "esc", "group": RBAC, "kind": "roles"}
 
 
-def test_what_could_not_be_found_out_is_told_as_storage_tells_it() -> None:
+def test_resolution_errors_have_the_message_of_storage() -> None:
     roles = _roles(binding("User limited", to="ClusterRole missing", name="c", namespace="web"))
-    with pytest.raises(ForbiddenError) as refused:
+    with pytest.raises(ForbiddenError) as rejected:
         _check_role(role([may("get", "pods", "x")], "", "web"), roles=roles)
-    assert refused.value.message == (
+    assert rejected.value.message == (
         f"roles.rbac.authorization.k8s.io is forbidden: {GRANT}"
         '{APIGroups:["x"], Resources:["pods"], Verbs:["get"]}'
         '; resolution errors: [roles.rbac.authorization.k8s.io "missing" not found]'
     )
 
 
-def test_paths_are_told_one_by_one() -> None:
-    with pytest.raises(ForbiddenError) as refused:
+def test_paths_are_listed_one_by_one() -> None:
+    with pytest.raises(ForbiddenError) as rejected:
         _check_role(role([may("get post", paths="/metrics")], "esc"))
-    assert refused.value.message == (
+    assert rejected.value.message == (
         f'clusterroles.rbac.authorization.k8s.io "esc" is forbidden: {GRANT}'
         '{NonResourceURLs:["/metrics"], Verbs:["get"]}\n{NonResourceURLs:["/metrics"], Verbs:["post"]}'
     )
@@ -90,7 +90,7 @@ def test_paths_are_told_one_by_one() -> None:
         pytest.param([may("*", "*", "*")], id="may do everything"),
     ],
 )
-def test_whoever_may_escalate_may_write_any_role(rules: list[Document]) -> None:
+def test_the_verb_escalate_allows_any_role(rules: list[Document]) -> None:
     roles = _roles(
         role(rules, "escalator", "web"), binding("User limited", to="Role escalator", name="e", namespace="web")
     )
@@ -134,15 +134,15 @@ def test_a_role_that_one_has_may_be_bound() -> None:
 
 
 def test_a_role_with_more_may_not_be_bound() -> None:
-    with pytest.raises(ForbiddenError) as refused:
+    with pytest.raises(ForbiddenError) as rejected:
         _check_binding(binding("User anna", to="Role big", name="esc", namespace="web"))
-    assert refused.value.message == (
+    assert rejected.value.message == (
         f'rolebindings.rbac.authorization.k8s.io "esc" is forbidden: {GRANT}'
         '{APIGroups:[""], Resources:["secrets"], Verbs:["get" "list"]}'
     )
 
 
-def test_whoever_may_bind_a_role_may_bind_it() -> None:
+def test_the_verb_bind_allows_a_binding() -> None:
     roles = _roles(
         role([may("bind", "roles", RBAC, names="big")], "binder", "web"),
         role([may("get", "nodes")], "other", "web"),
@@ -161,6 +161,6 @@ def test_whoever_may_bind_a_role_may_bind_it() -> None:
     ],
 )
 def test_a_role_that_is_not_there_cannot_be_bound(to: str, error: type[StatusError], message: str) -> None:
-    with pytest.raises(error) as refused:
+    with pytest.raises(error) as rejected:
         _check_binding(binding("User anna", to=to, namespace="web"))
-    assert refused.value.message == message
+    assert rejected.value.message == message

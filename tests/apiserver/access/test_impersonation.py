@@ -63,10 +63,10 @@ def test_headers_name_a_user(headers: list[tuple[str, str]], expected: User | No
         ),
     ],
 )
-def test_groups_without_a_user_are_refused(headers: list[tuple[str, str]], printed: str) -> None:
-    with pytest.raises(BadRequestError) as refused:
+def test_groups_without_a_user_are_rejected(headers: list[tuple[str, str]], printed: str) -> None:
+    with pytest.raises(BadRequestError) as rejected:
         wanted_user(headers)
-    assert refused.value.message == f"requested {printed} without impersonating a user name"
+    assert rejected.value.message == f"requested {printed} without impersonating a user name"
 
 
 @pytest.mark.parametrize(
@@ -130,10 +130,10 @@ def test_uid_and_extra_are_taken_over() -> None:
         ),
     ],
 )
-def test_others_are_refused_by_the_first_way_that_applies(wanted: User, message: str) -> None:
-    with pytest.raises(ForbiddenError) as refused:
+def test_impersonation_fails_with_the_error_of_the_first_mode(wanted: User, message: str) -> None:
+    with pytest.raises(ForbiddenError) as rejected:
         _impersonation().impersonated(wanted, asks("limited", "list pods in web"))
-    assert refused.value.message == message
+    assert rejected.value.message == message
 
 
 LEGACY = may("impersonate", "users groups serviceaccounts")
@@ -190,7 +190,7 @@ LEGACY_REST = may("impersonate", "uids userextras/scope", AUTHENTICATION)
         ),
     ],
 )
-def test_whoever_may_becomes_somebody_else(rules: list[Document], wanted: User) -> None:
+def test_an_allowed_user_impersonates_another_user(rules: list[Document], wanted: User) -> None:
     actual = _impersonation(*rules).impersonated(wanted, asks("limited", "list pods in web"))
     assert actual.name == wanted.name
 
@@ -266,9 +266,9 @@ USERS = may("impersonate:user-info", "users", AUTHENTICATION)
     ],
 )
 def test_everything_that_is_taken_on_must_be_allowed(rules: list[Document], wanted: User, message: str) -> None:
-    with pytest.raises(ForbiddenError) as refused:
+    with pytest.raises(ForbiddenError) as rejected:
         _impersonation(*rules).impersonated(wanted, asks("limited", "list pods in web"))
-    assert refused.value.message == message
+    assert rejected.value.message == message
 
 
 def test_an_account_becomes_the_node_it_runs_on_and_no_other() -> None:
@@ -286,7 +286,7 @@ def test_an_account_becomes_the_node_it_runs_on_and_no_other() -> None:
         impersonation.impersonated(User("system:node:n1"), asks(ROBOT, "list pods"))
 
 
-def test_a_refusal_is_worded_by_the_way_that_worked_last() -> None:
+def test_the_error_is_that_of_the_mode_that_worked_last() -> None:
     impersonation = _impersonation(may("impersonate", "users", names="bob"))
     impersonation.impersonated(User("bob"), asks("limited", "list pods in web"))
     with pytest.raises(ForbiddenError, match=r'^users "eve" is forbidden: User "limited" cannot impersonate resource'):

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from mooring.apiserver.access.default_roles import node_rules
-from mooring.apiserver.access.node_rules import NodeAuthorizer, everything_is_related
+from mooring.apiserver.access.node_rules import NodeAuthorizer
 from mooring.apiserver.access.users import User
 from tests.apiserver.access.builders import asks, user
 
@@ -130,18 +130,13 @@ def test_a_node_lists_what_is_on_it(resource: str) -> None:
         ),
     ],
 )
-def test_whoever_is_no_node_is_left_to_others(who: User, reason: str) -> None:
+def test_no_opinion_about_users_that_are_no_nodes(who: User, reason: str) -> None:
     decision = AUTHORIZER.authorize(asks(who, "list services"))
     assert (decision.is_allowed, decision.reason) == (False, reason)
-
-
-def test_a_trusted_node_reads_everything_that_it_can_name() -> None:
-    trusting = NodeAuthorizer(node_rules(), everything_is_related)
-    assert trusting.authorize(asks(NODE, "get secrets other in web")).is_allowed
 
 
 def test_rules_of_nodes_cannot_be_listed() -> None:
     held = AUTHORIZER.rules_for(NODE, "web")
     assert (held.rules, held.is_incomplete) == ((), True)
-    assert held.faults == ("node authorizer does not support user rule resolution",)
+    assert held.errors == ("node authorizer does not support user rule resolution",)
     assert not AUTHORIZER.rules_for(user("anna"), "web").is_incomplete

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from mooring.api.document import Document
 from mooring.apiserver.access import rbac
 from mooring.apiserver.access.rbac import MissingRoleError, RoleAuthorizer, RoleReference, UnknownReferenceKindError
-from mooring.apiserver.access.request import Attributes
-from mooring.apiserver.access.rules import rules_of
+from mooring.apiserver.access.rules import Attributes, rules_of
 from mooring.apiserver.access.users import User, service_account_username
 from tests.apiserver.access.builders import asks, authorizer, binding, may, put, role, user
 
@@ -169,7 +168,7 @@ def test_a_no_says_what_is_missing(documents: list[Document], who: User, request
     assert (decision.is_allowed, decision.reason) == (False, reason)
 
 
-def test_a_missing_role_does_not_matter_to_those_who_are_allowed() -> None:
+def test_a_missing_role_is_ignored_if_another_rule_allows() -> None:
     roles = authorizer(
         CLUSTER_READER,
         binding("User anna", to="ClusterRole missing", name="a"),
@@ -260,7 +259,7 @@ def test_the_rules_of_a_user_are_those_of_all_bindings() -> None:
     )
     held = roles.rules_for(user("anna", "devs"), "web")
     assert [rule.resources for rule in held.rules] == [("pods",), ("secrets",)]
-    assert held.faults == ('role.rbac.authorization.k8s.io "missing" not found',)
+    assert held.errors == ('role.rbac.authorization.k8s.io "missing" not found',)
     assert [rule.resources for rule in roles.rules_for(user("anna", "devs"), "").rules] == [("pods",)]
 
 

@@ -26,7 +26,7 @@ def test_equalities_of_a_text(text: str, equalities: tuple[tuple[str, str], ...]
 
 
 @pytest.mark.parametrize("text", ["a", "a=1,b", r"a=\x", "a=1=2", "a=\\"])
-def test_what_is_no_selector_is_refused(text: str) -> None:
+def test_invalid_selectors(text: str) -> None:
     with pytest.raises(FieldSelectorError, match="invalid"):
         parse_field_equalities(text)
 

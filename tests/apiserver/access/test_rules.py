@@ -95,7 +95,7 @@ def test_what_is_not_covered_is_found(held: list[Document], wanted: list[Documen
     assert [str(rule) for rule in found] == missing
 
 
-def test_parts_about_one_resource_are_told_together() -> None:
+def test_rules_about_one_resource_are_printed_together() -> None:
     wanted = rules_of({"rules": [may("get list", "pods secrets"), may("get post", paths="/a")]})
     assert sorted(str(rule) for rule in compacted(uncovered([], wanted))) == [
         '{APIGroups:[""], Resources:["pods"], Verbs:["get" "list"]}',

@@ -2,16 +2,106 @@
 
 from __future__ import annotations
 
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
 
+from mooring.apiserver.access import service_account_tokens
 from mooring.apiserver.access.certificates import new_key
-from mooring.apiserver.access.service_account_tokens import BoundObject, ServiceAccountTokens, TokenRefusedError
-from mooring.apiserver.access.signed_tokens import TokenSigner, unverified_part
+from mooring.apiserver.access.service_account_tokens import (
+    BadSignatureError,
+    BoundObject,
+    InvalidTokenError,
+    ServiceAccountTokens,
+    TokenSigner,
+    unverified_part,
+)
 from mooring.kit.clock import format_rfc3339
 from mooring.kit.entropy import Entropy
 from tests.apiserver.access.cluster import ISSUER, Cluster
+
+SIGNER = TokenSigner(new_key())
+CLAIMS = {"iss": "us", "sub": "somebody"}
+
+
+def _part(content: object) -> str:
+    return urlsafe_b64encode(json.dumps(content).encode()).rstrip(b"=").decode()
+
+
+def _with_head(head: object) -> str:
+    _, claims, signature = SIGNER.sign(CLAIMS).split(".")
+    return f"{_part(head)}.{claims}.{signature}"
+
+
+def test_what_was_signed_is_recognised() -> None:
+    token = SIGNER.sign(CLAIMS)
+    assert SIGNER.verified_claims(token) == CLAIMS
+    assert unverified_part(token, 0) == {"alg": "ES256", "kid": SIGNER.key_id}
+    assert unverified_part(token, 1) == CLAIMS
+
+
+def _with_other_claims() -> str:
+    head, _, signature = SIGNER.sign(CLAIMS).split(".")
+    return f"{head}.{_part({'iss': 'us', 'sub': 'admin'})}.{signature}"
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        pytest.param(_with_other_claims(), id="other claims"),
+        pytest.param(TokenSigner(new_key()).sign(CLAIMS), id="somebody else's signature"),
+        pytest.param(_with_head({"alg": "none"}), id="a head that wants no signature"),
+        pytest.param(_with_head({"alg": "HS256"}), id="a head that wants another signature"),
+        pytest.param(_with_head({"alg": "ES256"}), id="a head that was not signed"),
+        pytest.param(_with_head({"alg": "ES256", "kid": "x"}), id="somebody else's key"),
+        pytest.param(_with_head(["ES256"]), id="a head that is no object"),
+        pytest.param(SIGNER.sign(CLAIMS).rpartition(".")[0] + ".", id="no signature"),
+        pytest.param(SIGNER.sign(CLAIMS)[:-8], id="half a signature"),
+        pytest.param(SIGNER.sign(CLAIMS) + "é", id="letters that no token has"),
+        pytest.param("a.b.c", id="no token"),
+        pytest.param("", id="nothing"),
+    ],
+)
+def test_unsigned_tokens_are_rejected(token: str) -> None:
+    with pytest.raises(BadSignatureError):
+        SIGNER.verified_claims(token)
+
+
+@pytest.mark.parametrize("token", ["", "a.b", "a.b.c.d", "a.!!.c", f"a.{_part([1])}.c", "a.bm8.c", "a.é.c"])
+def test_whatever_is_shown_can_be_looked_at(token: str) -> None:
+    assert unverified_part(token, 1) is None
+
+
+def test_others_can_check_tokens_with_the_public_key() -> None:
+    document = SIGNER.public_key_document()
+    assert {key: document[key] for key in ("use", "kty", "crv", "alg", "kid")} == {
+        "use": "sig",
+        "kty": "EC",
+        "crv": "P-256",
+        "alg": "ES256",
+        "kid": SIGNER.key_id,
+    }
+    assert len(urlsafe_b64decode(document["x"] + "=")) == len(urlsafe_b64decode(document["y"] + "=")) == 32
+
+
+def test_good_tokens_are_remembered_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service_account_tokens, "GOOD_TOKENS_MAX", 3)
+    signer = TokenSigner(new_key())
+    for number in range(10):
+        token = signer.sign({"n": number})
+        assert not signer.knows(token)
+        assert signer.verified_claims(token) == {"n": number}
+        assert signer.knows(token)
+    assert len(signer._good) <= 3
+
+
+def test_a_key_on_another_curve_is_rejected() -> None:
+    with pytest.raises(AssertionError, match="wants a key on P-256"):
+        TokenSigner(ec.generate_private_key(ec.SECP384R1()))
+
 
 POD = BoundObject("Pod", "p", "uid-p", "n1", "uid-n1")
 
@@ -20,7 +110,7 @@ def _issued(cluster: Cluster, bound: BoundObject | None = None, audiences: tuple
     return cluster.tokens.issue(cluster.account, lifetime_s=600, audiences=audiences, bound=bound)
 
 
-def test_a_token_says_who_and_for_how_long() -> None:
+def test_the_claims_of_a_token() -> None:
     cluster = Cluster()
     claims = unverified_part(_issued(cluster), 1)
     assert claims is not None
@@ -87,7 +177,7 @@ INVALIDATED = "service account token has been invalidated"
 
 
 @pytest.mark.parametrize(
-    ("bound", "what_happens", "refusal"),
+    ("bound", "what_happens", "raised"),
     [
         pytest.param(None, _nothing, "", id="nothing"),
         pytest.param(None, _after(600), "", id="it ends"),
@@ -138,7 +228,7 @@ INVALIDATED = "service account token has been invalidated"
     ],
 )
 def test_a_token_is_good_until(
-    bound: BoundObject | None, what_happens: Callable[[Cluster], object], refusal: str
+    bound: BoundObject | None, what_happens: Callable[[Cluster], object], raised: str
 ) -> None:
     cluster = Cluster()
     cluster.add("pods", "web", "p", "uid-p")
@@ -147,18 +237,18 @@ def test_a_token_is_good_until(
     token = _issued(cluster, bound)
     assert cluster.tokens.authenticate(token, [ISSUER]) is not None
     what_happens(cluster)
-    if not refusal:
+    if not raised:
         assert cluster.tokens.authenticate(token, [ISSUER]) is not None
         return
-    with pytest.raises(TokenRefusedError) as refused:
+    with pytest.raises(InvalidTokenError) as rejected:
         cluster.tokens.authenticate(token, [ISSUER])
-    assert str(refused.value) == refusal
+    assert str(rejected.value) == raised
 
 
-def test_a_token_from_the_future_is_refused() -> None:
+def test_a_token_from_the_future_is_rejected() -> None:
     cluster, later = Cluster(), Cluster()
     later.clock.advance_to(120)
-    with pytest.raises(TokenRefusedError, match=r"^service account token is not valid yet$"):
+    with pytest.raises(InvalidTokenError, match=r"^service account token is not valid yet$"):
         cluster.tokens.authenticate(_issued(later), [ISSUER])
 
 
@@ -179,18 +269,18 @@ def test_a_token_is_for_an_audience(
     assert found[1] == accepted
 
 
-def test_a_token_for_others_is_refused() -> None:
+def test_a_token_for_others_is_rejected() -> None:
     cluster = Cluster()
-    with pytest.raises(TokenRefusedError) as refused:
+    with pytest.raises(InvalidTokenError) as rejected:
         cluster.tokens.authenticate(_issued(cluster, audiences=("vault",)), [ISSUER])
-    assert str(refused.value) == f'token audiences ["vault"] is invalid for the target audiences ["{ISSUER}"]'
+    assert str(rejected.value) == f'token audiences ["vault"] is invalid for the target audiences ["{ISSUER}"]'
 
 
-def test_a_forged_token_is_refused_and_a_foreign_one_is_not_ours_to_judge() -> None:
+def test_a_forged_token_is_rejected_and_a_token_of_another_issuer_is_ignored() -> None:
     cluster = Cluster()
     strangers = TokenSigner(new_key())
     forger = ServiceAccountTokens(strangers, cluster.clock, Entropy(1), cluster.lookup)
-    with pytest.raises(TokenRefusedError, match="invalid signature, no keys found"):
+    with pytest.raises(InvalidTokenError, match="invalid signature, no keys found"):
         cluster.tokens.authenticate(forger.issue(cluster.account, lifetime_s=600, audiences=[ISSUER]), [ISSUER])
     foreign = ServiceAccountTokens(strangers, cluster.clock, Entropy(1), cluster.lookup, issuer="https://else")
     token = foreign.issue(cluster.account, lifetime_s=600, audiences=[ISSUER])

@@ -1,11 +1,11 @@
-"""A token is made for an account as it was asked for, or refused in Kubernetes' words."""
+"""TokenRequests: issued tokens and error messages."""
 
 from __future__ import annotations
 
 import pytest
 
 from mooring.api.document import Document
-from mooring.apiserver.access.signed_tokens import unverified_part
+from mooring.apiserver.access.service_account_tokens import unverified_part
 from mooring.apiserver.access.token_requests import IssuedToken, requested_token
 from mooring.client.errors import BadRequestError, ConflictError, InvalidError, NotFoundError, StatusError
 from mooring.kit.clock import format_rfc3339
@@ -177,19 +177,21 @@ EXPIRATION = 'TokenRequest.authentication.k8s.io "" is invalid: spec.expirationS
         ),
     ],
 )
-def test_a_refusal_in_words(spec: Document, metadata: Document, error: type[StatusError], message: str) -> None:
+def test_the_message_of_a_forbidden_request(
+    spec: Document, metadata: Document, error: type[StatusError], message: str
+) -> None:
     cluster = Cluster()
     cluster.add("pods", "web", "stranger", "u", {"serviceAccountName": "default"})
     cluster.add("secrets", "web", "s", "uid-s")
-    with pytest.raises(error) as refused:
+    with pytest.raises(error) as rejected:
         _answer(cluster, spec, metadata)
-    assert refused.value.message == message
+    assert rejected.value.message == message
 
 
-def test_a_fault_names_its_field() -> None:
-    with pytest.raises(InvalidError) as refused:
+def test_a_error_names_its_field() -> None:
+    with pytest.raises(InvalidError) as rejected:
         _answer(Cluster(), {"expirationSeconds": 5})
-    (cause,) = refused.value.causes
+    (cause,) = rejected.value.causes
     assert (cause.field, cause.reason) == ("spec.expirationSeconds", "FieldValueInvalid")
     assert cause.message == "Invalid value: 5: may not specify a duration less than 10 minutes"
-    assert refused.value.details == {"group": "authentication.k8s.io", "kind": "TokenRequest"}
+    assert rejected.value.details == {"group": "authentication.k8s.io", "kind": "TokenRequest"}

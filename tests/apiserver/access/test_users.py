@@ -63,7 +63,7 @@ def test_the_node_behind_a_user_name(username: str, node: str | None) -> None:
         pytest.param(anonymous(), ("system:unauthenticated",), id="a stranger"),
     ],
 )
-def test_whoever_has_proved_something_is_authenticated(before: User, groups: tuple[str, ...]) -> None:
+def test_the_group_system_authenticated(before: User, groups: tuple[str, ...]) -> None:
     assert authenticated(before).groups == groups
 
 

@@ -16,6 +16,7 @@ from mooring.kit.loop import run
 from tests.apiserver.admission.builders import NS, Known, admitted, attempt, check, container, named, pod
 
 DEFAULT = named("default", imagePullSecrets=[{"name": "registry"}])
+DEFAULT["metadata"]["uid"] = "5f0c9a3e-8a54-4f6e-9a3b-0d5a8f1b2c3d"
 SILENT = named("silent", automountServiceAccountToken=False)
 KNOWN = Known({SERVICE_ACCOUNT: [DEFAULT, SILENT]})
 
@@ -42,6 +43,20 @@ def test_a_pod_that_names_none_speaks_as_default() -> None:
     ]
     mount = {"name": volume["name"], "readOnly": True, "mountPath": TOKEN_PATH}
     assert [one["volumeMounts"] for one in (*spec["containers"], *spec["initContainers"])] == [[mount], [mount]]
+
+
+def test_the_token_volume_has_the_same_name_in_all_pods_of_an_account() -> None:
+    first, second = made(pod()), made(pod())
+    assert first["volumes"] == second["volumes"]
+    other = named("default")
+    other["metadata"]["uid"] = "another"
+    assert made(pod(), Known({SERVICE_ACCOUNT: [other]}))["volumes"] != first["volumes"]
+
+
+def test_a_token_volume_that_the_pod_has_already_is_mounted() -> None:
+    spec = made(pod(volumes=[{"name": "kube-api-access-mine"}]))
+    assert spec["volumes"] == [{"name": "kube-api-access-mine"}]
+    assert spec["containers"][0]["volumeMounts"][0]["name"] == "kube-api-access-mine"
 
 
 @pytest.mark.parametrize(
@@ -147,7 +162,11 @@ def test_another_account_is_looked_up_once() -> None:
 # --- mountable secrets ------------------------------------------------------------------------------------------------
 
 STRICT = {
-    "metadata": {"name": "strict", "annotations": {"kubernetes.io/enforce-mountable-secrets": "true"}},
+    "metadata": {
+        "name": "strict",
+        "uid": "uid-strict",
+        "annotations": {"kubernetes.io/enforce-mountable-secrets": "true"},
+    },
     "secrets": [{"name": "mine"}],
     "imagePullSecrets": [{"name": "pull"}],
 }

@@ -26,6 +26,7 @@ def test_mutating() -> None:
         "NamespaceLifecycle",
         "LimitRanger",
         "ServiceAccount",
+        "NodeRestriction",
         "TaintNodesByCondition",
         "Priority",
         "DefaultTolerationSeconds",

@@ -1,4 +1,4 @@
-"""What is wrong with an applied document, in kube-apiserver's words."""
+"""Errors of applied documents, with the messages of kube-apiserver."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mooring.api.document import Document
-from mooring.apiserver.apply.checking import in_words, misfits
+from mooring.apiserver.apply.checking import misfits, misfits_text
 from tests.apiserver.apply.builders import CONFIG_MAP, DEPLOYMENT, THING, config_map, thing
 
 
@@ -19,7 +19,7 @@ CONTAINER = '.spec.template.spec.containers[name="c"]'
 
 
 @pytest.mark.parametrize(
-    ("document", "fault"),
+    ("document", "error"),
     [
         (config_map({"a": 5}), ".data.a: expected string, got &value.valueUnstructured{Value:5}"),
         (config_map({"a": True}), ".data.a: expected string, got &value.valueUnstructured{Value:true}"),
@@ -48,12 +48,12 @@ CONTAINER = '.spec.template.spec.containers[name="c"]'
         ),
     ],
 )
-def test_of_a_config_map(document: Document, fault: str) -> None:
-    assert in_words(misfits(CONFIG_MAP.root, document)) == fault
+def test_of_a_config_map(document: Document, error: str) -> None:
+    assert misfits_text(misfits(CONFIG_MAP.root, document)) == error
 
 
 @pytest.mark.parametrize(
-    ("document", "fault"),
+    ("document", "error"),
     [
         (
             deployment(ports=[{"containerPort": 80}, {"containerPort": 80, "protocol": "TCP"}]),
@@ -73,9 +73,9 @@ def test_of_a_config_map(document: Document, fault: str) -> None:
         (deployment(resources={"limits": {"cpu": 1.5}}), None),
     ],
 )
-def test_of_a_deployment(document: Document, fault: str | None) -> None:
+def test_of_a_deployment(document: Document, error: str | None) -> None:
     found = misfits(DEPLOYMENT.root, document)
-    assert (in_words(found) if found else None) == fault
+    assert (misfits_text(found) if found else None) == error
 
 
 @pytest.mark.parametrize(

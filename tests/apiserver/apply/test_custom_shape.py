@@ -6,7 +6,7 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.schema.model import ListKind
-from mooring.apiserver.apply.checking import in_words, misfits
+from mooring.apiserver.apply.checking import misfits, misfits_text
 from mooring.apiserver.apply.custom_shape import custom_shape
 from mooring.apiserver.apply.typed import all_fields, claimed_fields
 from tests.apiserver.apply.builders import THING, THING_VERSION, shown, thing
@@ -69,7 +69,7 @@ def test_without_a_schema_the_values_decide() -> None:
 
 
 @pytest.mark.parametrize(
-    ("schema", "fault"),
+    ("schema", "error"),
     [
         pytest.param({"properties": {"a": {"type": "string"}}}, ".x: field not declared in schema", id="closed"),
         pytest.param({}, "", id="an object without properties is open"),
@@ -85,9 +85,9 @@ def test_without_a_schema_the_values_decide() -> None:
         ),
     ],
 )
-def test_unknown_fields(schema: Document, fault: str) -> None:
+def test_unknown_fields(schema: Document, error: str) -> None:
     found = misfits(custom_shape(THING_VERSION, "Thing", {"type": "object", **schema}).root, {"x": 1})
-    assert (in_words(found) if found else "") == fault
+    assert (misfits_text(found) if found else "") == error
 
 
 def test_an_embedded_object_has_metadata() -> None:

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.apiserver.apply import field_set
-from mooring.apiserver.apply.field_set import FieldSet, Path, set_of
-from mooring.apiserver.apply.fields_v1 import read_fields
-from tests.apiserver.apply.builders import fields
+from mooring.apiserver.apply.field_set import FieldSet, Ignored, Path, kept, set_of
+from mooring.apiserver.apply.managers import read_fields
+from tests.apiserver.apply.builders import fields, shown
 
 ELEMENTS = st.sampled_from(["f:a", "f:b", "f:c", 'k:{"port":9}', 'k:{"port":80}', 'v:"x"'])
 PATHS = st.lists(ELEMENTS, min_size=1, max_size=4).map(tuple)
@@ -97,3 +97,16 @@ def test_a_set_is_its_json(found: FieldSet, json: FieldSet) -> None:
 def test_paths_that_end_come_before_paths_that_go_on() -> None:
     found = fields("b", "a x", "c", "a")
     assert list(field_set.paths(found)) == [("f:a",), ("f:b",), ("f:c",), ("f:a", "f:x")]
+
+
+@pytest.mark.parametrize(
+    ("ignored", "left"),
+    [
+        pytest.param((), [".metadata.labels", ".spec.nodeName", ".status.phase"], id="nothing"),
+        pytest.param((("status",),), [".metadata.labels", ".spec.nodeName"], id="a branch"),
+        pytest.param((("spec",), ("metadata", "labels")), [".status.phase"], id="two branches"),
+        pytest.param((("other",),), [".metadata.labels", ".spec.nodeName", ".status.phase"], id="what is not there"),
+    ],
+)
+def test_is_left_out(ignored: Ignored, left: list[str]) -> None:
+    assert shown(kept(fields("metadata labels", "spec nodeName", "status phase"), ignored)) == left

@@ -19,10 +19,35 @@ from mooring.apiserver.apply.managers import (
     given_managers,
     manageable,
     manager_id,
+    read_fields,
     stored_managers,
     written,
 )
+from mooring.apiserver.apply.path_elements import ElementError
 from tests.apiserver.apply.builders import MONDAY, TUESDAY, fields, shown
+
+
+@pytest.mark.parametrize(
+    ("json", "found"),
+    [
+        pytest.param(None, {}, id="nothing"),
+        pytest.param({}, {}, id="an empty set"),
+        pytest.param({"f:b": {}, "f:a": {}}, {"f:a": {}, "f:b": {}}, id="sorted"),
+        pytest.param({"f:a": {".": {}}}, {"f:a": {}}, id="a dot alone says nothing new"),
+        pytest.param({"f:a": None}, {"f:a": {}}, id="null is an end"),
+        pytest.param({"x:later": {"f:a": {}}, "f:b": {}}, {"f:b": {}}, id="what nobody knows is dropped"),
+        pytest.param({".": {}, "f:a": {}}, {"f:a": {}}, id="nobody owns the whole object"),
+        pytest.param({"f:a": {'k:{"y":1,"x":2}': {}}}, {"f:a": {'k:{"x":2,"y":1}': {}}}, id="keys sorted"),
+    ],
+)
+def test_is_read(json: object, found: object) -> None:
+    assert str(read_fields(json)) == str(found)
+
+
+@pytest.mark.parametrize("json", ["text", [], {"f:a": "text"}, {"data": {}}])
+def test_is_rejected(json: object) -> None:
+    with pytest.raises(ElementError):
+        read_fields(json)
 
 
 def entry(**changes: Any) -> dict[str, Any]:
@@ -83,12 +108,12 @@ def test_entries_have_an_order(one: dict[str, Any], other: dict[str, Any]) -> No
         ({"fieldsV1": {"data": {}}}, "error decoding set: missing colon: data"),
     ],
 )
-def test_what_nobody_could_have_written_is_refused(changes: dict[str, Any], problem: str) -> None:
+def test_invalid_managed_fields(changes: dict[str, Any], problem: str) -> None:
     with pytest.raises(EntryError, match=problem):
         given_managers([entry(**changes)])
 
 
-def test_one_who_applies_keeps_his_entry_in_another_version() -> None:
+def test_an_applier_keeps_its_entry_in_another_version() -> None:
     assert manager_id("anna", APPLY, "v1", "") == manager_id("anna", APPLY, "v2", "")
     assert manager_id("anna", UPDATE, "v1", "") != manager_id("anna", UPDATE, "v2", "")
     assert manager_id("", UPDATE, "v1", "").name == "unknown"
@@ -125,6 +150,6 @@ def test_appliers_are_not_counted() -> None:
     assert len(capped(managers)) == UPDATERS_MAX + 1
 
 
-def test_nobody_owns_what_only_the_server_writes() -> None:
+def test_fields_of_the_server_have_no_manager() -> None:
     owned = fields("apiVersion", "kind", "metadata", "metadata name", "metadata uid", "metadata labels a", "data")
     assert shown(manageable(owned)) == [".data", ".metadata.labels.a"]

@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
-from mooring.apiserver.apply.merging import merged
+from mooring.apiserver.apply.field_set import FieldSet
+from mooring.apiserver.apply.managers import APPLY, UPDATE, Entry, manager_id
+from mooring.apiserver.apply.merging import merged, pruned, removed, with_named_fields
 from mooring.apiserver.apply.typed import GrainError
-from tests.apiserver.apply.builders import THING, thing
+from tests.apiserver.apply.builders import MONDAY, THING, THING_VERSION, fields, shown, thing
 
 
 @pytest.mark.parametrize(
@@ -65,3 +67,106 @@ def test_neither_document_is_changed() -> None:
 def test_a_live_item_without_keys_is_an_error() -> None:
     with pytest.raises(GrainError, match="element 0: associative list with keys may not have a null element"):
         merged(THING.root, thing(ports=[None]), thing(ports=[{"port": 1}]))
+
+
+@pytest.mark.parametrize(
+    ("spec", "gone", "left"),
+    [
+        pytest.param({"text": "a", "count": 1}, fields("spec text"), {"count": 1}, id="a field"),
+        pytest.param({"text": "a", "words": {"a": "1"}}, fields("spec words"), {"text": "a"}, id="with what is below"),
+        pytest.param({"words": {"a": "1", "b": "2"}}, fields("spec words a"), {"words": {"b": "2"}}, id="an entry"),
+        pytest.param({"words": {"a": "1"}}, fields("spec words a"), {"words": None}, id="the last entry"),
+        pytest.param({"set": ["x", "y"]}, fields('spec set v:"x"'), {"set": ["y"]}, id="an item of a set"),
+        pytest.param(
+            {"ports": [{"port": 80, "note": "x"}]},
+            fields('spec ports k:{"port":80,"protocol":"TCP"} note'),
+            {"ports": [{"port": 80}]},
+            id="a field of an item",
+        ),
+        pytest.param(
+            {"pair": {"left": "a"}, "text": "a"},
+            fields("spec pair left"),
+            {"pair": None, "text": "a"},
+            id="in something atomic",
+        ),
+        pytest.param({"text": "a"}, fields("spec other"), {"text": "a"}, id="what is not there"),
+    ],
+)
+def test_is_removed(spec: dict[str, Any], gone: FieldSet, left: dict[str, Any]) -> None:
+    assert removed(THING.root, thing(**spec), gone) == thing(**left)
+
+
+def test_named_fields_on_the_way_count_as_owned() -> None:
+    owned = with_named_fields(THING.root, fields("spec words a", 'spec ports k:{"port":80,"protocol":"TCP"} note'))
+    assert shown(owned) == [
+        ".spec",
+        ".spec.ports",
+        ".spec.words",
+        '.spec.ports[port=80,protocol="TCP"].note',
+        ".spec.words.a",
+    ]
+
+
+PORT = 'spec ports k:{"port":80,"protocol":"TCP"}'
+
+
+@pytest.mark.parametrize(
+    ("spec", "last", "claimed", "others", "left"),
+    [
+        pytest.param(
+            {"text": "a", "count": 1},
+            fields("spec text"),
+            {},
+            fields("spec count"),
+            {"count": 1},
+            id="his own, which nobody else owns",
+        ),
+        pytest.param({"text": "a"}, fields("spec text"), {}, fields("spec text"), {"text": "a"}, id="owned by another"),
+        pytest.param({"text": "a"}, fields("spec text"), fields("spec text"), {}, {"text": "a"}, id="claimed again"),
+        pytest.param({"text": "a"}, {}, {}, {}, {"text": "a"}, id="never his"),
+        pytest.param(
+            {"words": {"a": "1", "b": "2"}},
+            fields("spec words a"),
+            {},
+            fields("spec words b"),
+            {"words": {"b": "2"}},
+            id="an entry",
+        ),
+        pytest.param(
+            {"ports": [{"port": 80, "protocol": "TCP", "note": "x"}], "text": "a"},
+            fields(PORT, f"{PORT} port"),
+            {},
+            fields("spec text"),
+            {"text": "a"},
+            id="an item, with what the server filled in",
+        ),
+        pytest.param(
+            {"ports": [{"port": 80, "protocol": "TCP", "note": "x"}]},
+            fields(PORT, f"{PORT} port", f"{PORT} note"),
+            {},
+            fields(PORT, f"{PORT} port"),
+            {"ports": [{"port": 80, "protocol": "TCP"}]},
+            id="his part of a shared item",
+        ),
+    ],
+)
+def test_is_pruned(
+    spec: dict[str, Any], last: FieldSet, claimed: FieldSet, others: FieldSet, left: dict[str, Any]
+) -> None:
+    managers = {
+        manager_id("anna", APPLY, THING_VERSION, ""): Entry(THING_VERSION, claimed, MONDAY),
+        manager_id("bob", UPDATE, THING_VERSION, ""): Entry(THING_VERSION, others, MONDAY),
+    }
+    found = pruned(THING, THING_VERSION, thing(**spec), managers, Entry(THING_VERSION, last, MONDAY), claimed)
+    assert found == thing(**left)
+
+
+def test_what_was_applied_in_a_forgotten_version_stays() -> None:
+    last = Entry("example.com/v0", fields("spec text"), MONDAY)
+    assert pruned(THING, THING_VERSION, thing(text="a"), {}, last, {}) == thing(text="a")
+
+
+def test_a_struct_without_owned_fields_is_removed() -> None:
+    last = Entry(THING_VERSION, fields("spec text"), MONDAY)
+    left = pruned(THING, THING_VERSION, thing(text="a", count=1), {}, last, {})
+    assert "spec" not in left

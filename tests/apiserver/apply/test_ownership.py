@@ -34,25 +34,25 @@ def changes(new: dict[str, str] | None, ignored: tuple[tuple[str, ...], ...] = (
     return Changes(CONFIG_MAP, "v1", config_map({"a": "1", "b": "2"}), config_map(new), ignored)
 
 
-def test_who_changes_a_field_takes_it_from_all_others() -> None:
+def test_changing_a_field_takes_its_ownership() -> None:
     have = managers()
     give_up(have, changes({"a": "1", "b": "3"}), None)
     assert {key.name: shown(entry.fields) for key, entry in have.items()} == {"anna": [".data.a"]}
 
 
-def test_a_field_that_is_gone_belongs_to_nobody() -> None:
+def test_a_removed_field_has_no_owner() -> None:
     have = managers()
     give_up(have, changes({"b": "2"}), None)
     assert {key.name: shown(entry.fields) for key, entry in have.items()} == {"anna": [".data.b"], "bob": [".data.b"]}
 
 
-def test_a_writer_keeps_what_he_has() -> None:
+def test_a_manager_keeps_its_fields() -> None:
     have = managers()
     give_up(have, changes({"a": "1", "b": "3"}), BOB)
     assert {key.name: shown(entry.fields) for key, entry in have.items()} == {"anna": [".data.a"], "bob": [".data.b"]}
 
 
-def test_what_is_ignored_is_taken_from_nobody() -> None:
+def test_ignored_fields_change_no_owner() -> None:
     have = managers()
     give_up(have, changes(None, (("data",),)), None)
     assert have == managers()
@@ -63,7 +63,7 @@ def test_conflicts_are_with_the_others() -> None:
     assert {key.name: shown(paths) for key, paths in found.items()} == {"anna": [".data.a", ".data.b"]}
 
 
-def test_entries_of_a_version_that_nobody_serves_go() -> None:
+def test_entries_of_versions_that_are_not_served_are_dropped() -> None:
     have = managers("v0")
     give_up(have, changes({"a": "1", "b": "2", "c": "3"}), None)
     assert have == {}

@@ -10,7 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mooring.api.document import Document
-from mooring.apiserver.apply.patch import apply_patch, unreadable
+from mooring.apiserver.apply.managers import APPLY, UPDATE, ManagerId, manager_id
+from mooring.apiserver.apply.patch import (
+    ANNOTATION,
+    ANNOTATIONS_BYTES_MAX,
+    applied_by_client,
+    apply_patch,
+    conflict_error,
+    renew_annotation,
+    shown_manager,
+    unreadable,
+)
 from mooring.client.errors import BadRequestError, ConflictError, ServerError, StatusError
 from tests.apiserver.apply.builders import (
     CONFIG_MAP,
@@ -21,11 +31,86 @@ from tests.apiserver.apply.builders import (
     call,
     config_map,
     created,
+    fields,
     owners,
+    shown,
     thing,
     times,
     updated,
 )
+
+ANNA, BOB = manager_id("anna", APPLY, "v1", ""), manager_id("bob", UPDATE, "v1", "")
+
+
+@pytest.mark.parametrize(
+    ("who", "text"),
+    [
+        (ANNA, '"anna"'),
+        (BOB, '"bob" using v1'),
+        (manager_id("bob", UPDATE, "apps/v1", "scale"), '"bob" with subresource "scale" using apps/v1'),
+        (manager_id("anna", APPLY, "v1", "status"), '"anna" with subresource "status"'),
+    ],
+)
+def test_a_manager_is_named(who: ManagerId, text: str) -> None:
+    assert shown_manager(who) == text
+
+
+def test_one_conflict_is_one_sentence() -> None:
+    error = conflict_error({ANNA: fields("data k1")})
+    assert (error.code, error.message) == (409, 'Apply failed with 1 conflict: conflict with "anna": .data.k1')
+    assert [(cause.reason, cause.message, cause.field) for cause in error.causes] == [
+        ("FieldManagerConflict", 'conflict with "anna"', ".data.k1")
+    ]
+
+
+def test_several_conflicts_are_listed_by_manager() -> None:
+    error = conflict_error({BOB: fields("data k3"), ANNA: fields("data k1", "data k2")})
+    assert error.message == (
+        'Apply failed with 3 conflicts: conflicts with "anna":\n- .data.k1\n- .data.k2\n'
+        'conflicts with "bob" using v1:\n- .data.k3'
+    )
+    assert len(error.causes) == 3
+
+
+@pytest.mark.parametrize(
+    ("annotation", "fields"),
+    [
+        pytest.param(json.dumps(config_map({"a": "1", "b": "2"})), ".data.a", id="what nobody changed since"),
+        pytest.param("", None, id="no configuration"),
+        pytest.param("{", None, id="no JSON"),
+        pytest.param("[]", None, id="no object"),
+        pytest.param('{"apiVersion":"v2"}', None, id="another version"),
+        pytest.param('{"apiVersion":"v1","data":5}', None, id="no config map"),
+    ],
+)
+def test_what_the_client_applied(annotation: str, fields: str | None) -> None:
+    live = config_map({"a": "1", "b": "3"}, annotations={ANNOTATION: annotation})
+    found = applied_by_client(CONFIG_MAP, "v1", live)
+    assert (None if found is None else [path for path in shown(found) if path.startswith(".data")]) == (
+        None if fields is None else [fields]
+    )
+
+
+def test_the_annotation_follows() -> None:
+    document = config_map({"a": "1"}, annotations={ANNOTATION: "old", "x": "y"})
+    renew_annotation(document, config_map({"a": "<"}, annotations={ANNOTATION: "z", "k": "v"}))
+    assert document["metadata"]["annotations"] == {
+        "x": "y",
+        ANNOTATION: '{"apiVersion":"v1","data":{"a":"\\u003c"},"kind":"ConfigMap",'
+        '"metadata":{"annotations":{"k":"v"},"name":"c"}}\n',
+    }
+
+
+def test_no_annotation_is_begun() -> None:
+    document = config_map({"a": "1"})
+    renew_annotation(document, config_map({"a": "1"}))
+    assert document == config_map({"a": "1"})
+
+
+def test_an_annotation_that_is_too_long_goes() -> None:
+    document = config_map({"a": "1"}, annotations={ANNOTATION: "old"})
+    renew_annotation(document, config_map({"a": "x" * ANNOTATIONS_BYTES_MAX}))
+    assert document["metadata"]["annotations"] == {}
 
 
 def test_applying_creates() -> None:
@@ -109,10 +194,10 @@ def test_the_first_apply_records_what_was_there() -> None:
         ),
     ],
 )
-def test_what_is_refused(document: Document, error: type[StatusError], message: str) -> None:
-    with pytest.raises(error) as refusal:
+def test_what_is_rejected(document: Document, error: type[StatusError], message: str) -> None:
+    with pytest.raises(error) as raised:
         applied(CONFIG_MAP, None, document, "anna")
-    assert refusal.value.message == message
+    assert raised.value.message == message
 
 
 def test_what_cannot_be_read_into_its_type() -> None:
@@ -139,7 +224,7 @@ def test_others_do_not() -> None:
         applied(CONFIG_MAP, by_client(a="1"), config_map({"a": "2"}), "anna")
 
 
-def test_nor_from_those_who_changed_it_since() -> None:
+def test_conflict_with_a_manager_that_updated_the_field() -> None:
     live = by_client(a="1", b="1")
     live = updated(CONFIG_MAP, live, {**live, "data": {"a": "1", "b": "x"}}, "bob")
     with pytest.raises(ConflictError, match=r'1 conflict: conflict with "bob" using v1: \.data\.b'):

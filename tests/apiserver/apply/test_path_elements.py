@@ -61,7 +61,7 @@ def test_what_a_client_wrote_becomes_canonical(text: str, element: str | None) -
         pytest.param("i:x", "invalid literal", id="a place is a number"),
     ],
 )
-def test_what_is_no_element_is_refused(text: str, problem: str) -> None:
+def test_invalid_path_elements(text: str, problem: str) -> None:
     with pytest.raises(ElementError, match=problem):
         parsed_element(text)
 

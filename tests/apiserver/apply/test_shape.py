@@ -25,6 +25,6 @@ def test_what_is_owned_as_a_whole(grain: Grain, is_leaf: bool) -> None:
     assert grain.is_leaf is is_leaf
 
 
-def test_entries_of_versions_that_nobody_serves_cannot_be_read() -> None:
+def test_entries_of_versions_that_are_not_served_are_unreadable() -> None:
     assert CONFIG_MAP.grain_at("v1", "v1") is CONFIG_MAP.root
     assert CONFIG_MAP.grain_at("v1", "v2") is None

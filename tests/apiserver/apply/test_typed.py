@@ -166,7 +166,7 @@ def test_changes_of_a_custom_object(
         ({"ports": [5]}, "element 0: associative list with keys may not have non-map elements"),
     ],
 )
-def test_items_that_cannot_be_told_apart(spec: Document, problem: str) -> None:
+def test_items_with_the_same_keys(spec: Document, problem: str) -> None:
     with pytest.raises(GrainError, match=f"^{problem}$"):
         all_fields(THING.root, thing(**spec))
 

@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 import pytest
 
 from mooring.api.document import Document
-from mooring.apiserver.apply.update import settle_times, stamp_update
+from mooring.api.kinds import CONFIG_MAP as CONFIG_MAP_KIND
+from mooring.api.kinds import EVENT, JOB, SERVICE, Kind
+from mooring.api.kinds import POD as POD_KIND
+from mooring.api.schema.tables import struct_of_kind
+from mooring.apiserver.access.users import User
+from mooring.apiserver.apply.managers import APPLY, UPDATE, manager_id
+from mooring.apiserver.apply.patch import apply_as
+from mooring.apiserver.apply.shape import Shape
+from mooring.apiserver.apply.struct_shape import struct_shape
+from mooring.apiserver.apply.update import (
+    REPLICAS,
+    SCALE_VERSION,
+    parent_entries,
+    place_of,
+    scale_entries,
+    settle_times,
+    stamp,
+    stamp_update,
+)
+from mooring.apiserver.call import Call
 from tests.apiserver.apply.builders import (
     CONFIG_MAP,
     MONDAY,
@@ -22,9 +42,113 @@ from tests.apiserver.apply.builders import (
     times,
     updated,
 )
+from tests.apiserver.apply.builders import (
+    shape_of as shape_of_version,
+)
+
+NOW = "2026-01-01T00:00:00Z"
+IGNORED = (("status",),)
 
 
-def test_a_creator_owns_what_he_wrote() -> None:
+def shape_of(kind: Kind) -> Shape:
+    struct = struct_of_kind(kind.api_version, kind.kind)
+    assert struct is not None
+    return struct_shape(struct, kind.api_version, kind.kind)
+
+
+def an(kind: Kind, metadata: Document | None = None, **parts: object) -> tuple[Kind, Document]:
+    named = {"name": "n", "namespace": "s", **(metadata or {})}
+    return kind, {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": named, **parts}
+
+
+def with_variable(**parts: object) -> tuple[Kind, Document]:
+    return an(POD_KIND, spec={"containers": [{"name": "c", "env": [{"name": "A", **parts}]}]})
+
+
+PORTS = [{"port": 80, "protocol": "TCP"}, {"port": 443, "protocol": "TCP", "targetPort": 8443}]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "is_same_pattern"),
+    [
+        pytest.param(
+            an(CONFIG_MAP_KIND, data={"a": "1"}), an(CONFIG_MAP_KIND, data={"a": "2"}), True, id="other values"
+        ),
+        pytest.param(
+            an(CONFIG_MAP_KIND, data={"a": "1"}), an(CONFIG_MAP_KIND, data={"b": "1"}), False, id="another key"
+        ),
+        pytest.param(
+            an(CONFIG_MAP_KIND, data={"a": "1"}),
+            an(CONFIG_MAP_KIND, {"labels": {"x": "y"}}),
+            False,
+            id="labels",
+        ),
+        pytest.param(
+            an(CONFIG_MAP_KIND, data={"a": "1"}),
+            an(CONFIG_MAP_KIND, data={"a": ""}),
+            False,
+            id="an empty value",
+        ),
+        pytest.param(an(CONFIG_MAP_KIND, data={"a": "1"}), an(CONFIG_MAP_KIND, data={}), False, id="an empty map"),
+        pytest.param(an(SERVICE, spec={"ports": PORTS}), an(SERVICE, spec={"ports": PORTS[:1]}), False, id="fewer"),
+        pytest.param(an(SERVICE, spec={"ports": PORTS}), an(SERVICE, spec={"ports": []}), False, id="an empty list"),
+        pytest.param(
+            an(SERVICE, spec={"ports": PORTS[:1]}), an(SERVICE, spec={"ports": PORTS[:1] * 2}), False, id="one twice"
+        ),
+        pytest.param(
+            an(SERVICE, spec={"clusterIPs": ["10.0.0.1"]}),
+            an(SERVICE, spec={"clusterIPs": ["10.0.0.2", "10.0.0.3"]}),
+            True,
+            id="a list that is owned as a whole",
+        ),
+        pytest.param(
+            an(EVENT, regarding={"name": "a"}, note="x"),
+            an(EVENT, regarding={"name": "b"}, note="y"),
+            True,
+            id="events",
+        ),
+        pytest.param(
+            an(POD_KIND, spec={"containers": None}),
+            an(POD_KIND, spec={"containers": [{"name": "c"}]}),
+            False,
+            id="a null",
+        ),
+        pytest.param(with_variable(value="1"), with_variable(value="2"), True, id="a struct of single values"),
+        pytest.param(with_variable(value="1"), with_variable(value=""), False, id="an empty one in a struct"),
+        pytest.param(with_variable(value="1"), with_variable(), False, id="one less in a struct"),
+        pytest.param(
+            an(JOB, spec={"parallelism": 0}), an(JOB, spec={"parallelism": 3}, status={"active": 1}), False, id="a zero"
+        ),
+    ],
+)
+def test_known_or_not_the_creator_owns_the_same(
+    first: tuple[Kind, Document], second: tuple[Kind, Document], is_same_pattern: bool
+) -> None:
+    kind = first[0]
+    shape = shape_of(kind)
+    call = Call("create", kind, User("u"), 0.0, NOW, field_manager="m")
+    for _, made in (first, second, first, second):
+        worked_out, found = deepcopy(made), deepcopy(made)
+        stamp(shape, None, worked_out, manager_id("m", UPDATE, kind.api_version, ""), NOW, IGNORED)
+        stamp_update(shape, None, found, call, IGNORED)
+        assert found == worked_out
+    places = [place_of(shape, made, IGNORED) for _, made in (first, second)]
+    assert (places[0] == places[1]) is is_same_pattern
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        pytest.param(an(CONFIG_MAP_KIND, {"managedFields": []}), id="managers of its own"),
+        pytest.param(an(CONFIG_MAP_KIND, data={f"k{number}": "" for number in range(600)}), id="a very large one"),
+        pytest.param(an(POD_KIND, spec={"containers": [1]}), id="one that does not fit"),
+    ],
+)
+def test_some_are_worked_out_each_time(made: tuple[Kind, Document]) -> None:
+    assert place_of(shape_of(made[0]), made[1], IGNORED) is None
+
+
+def test_a_create_owns_its_fields() -> None:
     new = config_map({"a": "1"}, labels={"l": "1"})
     stamp_update(CONFIG_MAP, None, new, call("anna"), ())
     assert new["metadata"]["managedFields"] == [
@@ -39,7 +163,7 @@ def test_a_creator_owns_what_he_wrote() -> None:
     ]
 
 
-def test_a_writer_takes_over_what_he_changes() -> None:
+def test_an_update_owns_the_changed_fields() -> None:
     live = created(CONFIG_MAP, config_map({"a": "1", "b": "2"}), "anna")
     new = updated(CONFIG_MAP, live, config_map({"a": "1", "b": "3", "c": "4"}), "bob")
     assert owners(new) == {"anna Update": [".data", ".data.a"], "bob Update": [".data.b", ".data.c"]}
@@ -53,13 +177,13 @@ def test_the_same_writer_has_one_entry() -> None:
     assert times(new) == {"anna": TUESDAY}
 
 
-def test_who_changes_nothing_owns_nothing() -> None:
+def test_an_update_without_changes_owns_nothing() -> None:
     live = created(CONFIG_MAP, config_map({"a": "1"}), "anna")
     new = updated(CONFIG_MAP, live, config_map({"a": "1"}), "bob")
     assert new["metadata"]["managedFields"] == live["metadata"]["managedFields"]
 
 
-def test_who_owns_nothing_any_more_has_no_entry() -> None:
+def test_a_manager_without_fields_has_no_entry() -> None:
     live = created(CONFIG_MAP, config_map({"a": "1"}), "anna")
     assert owners(updated(CONFIG_MAP, live, config_map(), "bob")) == {}
 
@@ -137,3 +261,80 @@ def test_times_alone_are_no_change() -> None:
 def test_times_stay_if_something_is_new(new: Document) -> None:
     settle_times(new, created(CONFIG_MAP, config_map({"a": "1"}), "anna", MONDAY))
     assert set(times(new).values()) == {TUESDAY}
+
+
+SCALE = shape_of_version(SCALE_VERSION, "Scale")
+PATHS = {"apps/v1": REPLICAS}
+
+
+def scale_entry(manager: str, operation: str, fields: Document, **more: str) -> Document:
+    return {
+        "manager": manager,
+        "operation": operation,
+        "apiVersion": "apps/v1",
+        "time": MONDAY,
+        "fieldsType": "FieldsV1",
+        "fieldsV1": fields,
+        **more,
+    }
+
+
+CREATOR = scale_entry("anna", UPDATE, {"f:spec": {"f:paused": {}, "f:replicas": {}}})
+APPLIER = scale_entry("hpa", APPLY, {"f:spec": {"f:replicas": {}}}, subresource="scale")
+
+
+def scale(replicas: int, entries: list[Document]) -> Document:
+    metadata = {"name": "d", "uid": "u-1", "managedFields": entries}
+    document = {"apiVersion": SCALE_VERSION, "kind": "Scale", "metadata": metadata, "spec": {"replicas": replicas}}
+    return {**document, "status": {"replicas": 0}}
+
+
+def scaled(parent: list[Document], manager: str) -> list[Document]:
+    """The entries of an object after somebody updated its Scale."""
+    live = scale(1, scale_entries(parent, PATHS))
+    new = scale(2, [])
+    stamp(SCALE, live, new, manager_id(manager, UPDATE, SCALE_VERSION, "scale"), TUESDAY, ())
+    return parent_entries(parent, new["metadata"].get("managedFields", []), "apps/v1", PATHS)
+
+
+def test_the_scale_shows_the_managers_of_the_replicas() -> None:
+    other = scale_entry("bob", UPDATE, {"f:spec": {"f:paused": {}}})
+    assert scale_entries([APPLIER, CREATOR, other], PATHS) == [
+        {**APPLIER, "apiVersion": SCALE_VERSION},
+        {**CREATOR, "apiVersion": SCALE_VERSION, "fieldsV1": {"f:spec": {"f:replicas": {}}}},
+    ]
+
+
+def test_a_scale_takes_ownership_of_the_replicas() -> None:
+    found = {"metadata": {"managedFields": scaled([CREATOR], "bob")}}
+    assert owners(found) == {"anna Update": [".spec.paused"], "bob Update scale": [".spec.replicas"]}
+
+
+def test_the_entry_has_no_time() -> None:
+    assert [("time" in found, found["manager"]) for found in scaled([CREATOR], "bob")] == [
+        (False, "bob"),
+        (True, "anna"),
+    ]
+
+
+def test_an_applier_of_the_scale_keeps_its_entry() -> None:
+    live = scale(1, scale_entries([APPLIER], PATHS))
+    wanted = {"apiVersion": SCALE_VERSION, "kind": "Scale", "metadata": {"name": "d"}, "spec": {"replicas": 3}}
+    new = apply_as(
+        SCALE,
+        live,
+        wanted,
+        manager="hpa",
+        api_version=SCALE_VERSION,
+        kind="Scale",
+        subresource="scale",
+        now=TUESDAY,
+        ignored=(),
+        is_forced=False,
+    )
+    assert new["spec"] == {"replicas": 3}
+    assert parent_entries([APPLIER], new["metadata"]["managedFields"], "apps/v1", PATHS) == [APPLIER]
+
+
+def test_entries_of_other_versions_go() -> None:
+    assert parent_entries([{**CREATOR, "apiVersion": "apps/v0"}], [], "apps/v1", PATHS) == []

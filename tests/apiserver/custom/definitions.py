@@ -1,4 +1,4 @@
-"""Definitions of custom kinds, in the words of tests."""
+"""Builders of CustomResourceDefinitions."""
 
 from __future__ import annotations
 

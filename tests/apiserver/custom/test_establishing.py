@@ -6,6 +6,9 @@ import asyncio
 from typing import Any
 
 from mooring.api.document import Document
+from mooring.api.kinds import CUSTOM_RESOURCE_DEFINITION
+from mooring.apiserver.custom.establishing import CustomKinds
+from mooring.apiserver.resources import ResourceTable
 from mooring.kit.loop import run_real
 from tests.apiserver.custom.definitions import definition, version, widget
 from tests.apiserver.http.served import Served, served
@@ -38,7 +41,7 @@ async def until(server: Served, path: str, status: int) -> Document:
             code, body = await ask(server, "GET", path)
             if code == status:
                 return body if isinstance(body, dict) else {}
-            await server.desk.clock.wait(0.01)
+            await server.api_server.clock.wait(0.01)
 
 
 def test_a_definition_is_established_used_and_cleaned_up() -> None:
@@ -69,7 +72,7 @@ def test_a_definition_is_established_used_and_cleaned_up() -> None:
     ]
 
 
-def test_names_that_are_given_back_go_to_whoever_wants_them() -> None:
+def test_released_names_are_accepted_for_another_definition() -> None:
     async def play() -> tuple[int, str]:
         async with served() as server:
             await ask(server, "POST", DEFINITIONS, plain())
@@ -79,9 +82,48 @@ def test_names_that_are_given_back_go_to_whoever_wants_them() -> None:
             other["spec"]["names"] = {"plural": "gadgets", "kind": "Widget"}
             await ask(server, "POST", DEFINITIONS, other)
             gadgets = WIDGETS.replace("widgets", "gadgets")
-            await server.desk.clock.wait(0.05)
+            await server.api_server.clock.wait(0.05)
             before, _ = await ask(server, "GET", gadgets)
             await ask(server, "DELETE", f"{DEFINITIONS}/widgets.example.com")
             return before, (await until(server, gadgets, 200))["kind"]
 
     assert run_real(play()) == (404, "WidgetList")
+
+
+def served_kinds(table: ResourceTable) -> list[str]:
+    return [resource.kind.api_version for resource in table]
+
+
+def test_kinds_come_change_and_go() -> None:
+    table = ResourceTable()
+    custom = CustomKinds(table)
+    custom.put(CUSTOM_RESOURCE_DEFINITION, definition(accepted=False))
+    assert served_kinds(table) == []
+    custom.put(CUSTOM_RESOURCE_DEFINITION, definition())
+    assert served_kinds(table) == ["example.com/v1"]
+    custom.put(CUSTOM_RESOURCE_DEFINITION, definition(version(), version(name="v2")))
+    assert served_kinds(table) == ["example.com/v1", "example.com/v2"]
+    custom.remove(CUSTOM_RESOURCE_DEFINITION, definition())
+    assert served_kinds(table) == []
+
+
+def test_changes_without_effect_on_clients() -> None:
+    table = ResourceTable()
+    custom = CustomKinds(table)
+    custom.put(CUSTOM_RESOURCE_DEFINITION, definition())
+    before = table.generation
+    other = definition()
+    other["metadata"]["resourceVersion"] = "2"
+    other["status"]["conditions"][0]["lastTransitionTime"] = "2027-01-01T00:00:00Z"
+    custom.put(CUSTOM_RESOURCE_DEFINITION, other)
+    assert table.generation == before
+
+
+def test_a_broken_definition_does_not_stop_the_others() -> None:
+    table = ResourceTable()
+    custom = CustomKinds(table)
+    broken = definition()
+    broken["spec"]["versions"] = [{"name": "v1", "served": True, "storage": False}]
+    custom.put(CUSTOM_RESOURCE_DEFINITION, broken)
+    custom.put(CUSTOM_RESOURCE_DEFINITION, definition())
+    assert served_kinds(table) == ["example.com/v1"]

@@ -7,19 +7,19 @@ from typing import Any
 import pytest
 
 from mooring.api.document import Document
-from mooring.apiserver.custom.metadata import EmbeddedFault, coerce_embedded, validate_embedded
+from mooring.apiserver.custom.metadata import EmbeddedResourceError, coerce_embedded, validate_embedded
 from mooring.apiserver.custom.schema import read_schema
 from tests.apiserver.custom.definitions import fields
 
-INSIDE: Document = {
+EMBEDDED: Document = {
     "type": "object",
     "x-kubernetes-embedded-resource": True,
     "x-kubernetes-preserve-unknown-fields": True,
 }
-SCHEMA = read_schema(fields(r=INSIDE, l={"type": "array", "items": INSIDE}))
+SCHEMA = read_schema(fields(r=EMBEDDED, l={"type": "array", "items": EMBEDDED}))
 
 
-def test_metadata_is_made_canonical_and_what_it_does_not_have_is_told() -> None:
+def test_metadata_is_canonical_and_unknown_fields_are_reported() -> None:
     value: Any = {"l": [{"kind": "K", "metadata": {"name": "a", "odd": 1, "creationTimestamp": None}}]}
     assert coerce_embedded(value, SCHEMA) == ["l[0].metadata.odd"]
     assert value == {"l": [{"kind": "K", "metadata": {"name": "a"}}]}
@@ -38,7 +38,7 @@ def test_metadata_is_made_canonical_and_what_it_does_not_have_is_told() -> None:
     ],
 )
 def test_metadata_that_cannot_be_read(resource: Document, message: str) -> None:
-    with pytest.raises(EmbeddedFault) as caught:
+    with pytest.raises(EmbeddedResourceError) as caught:
         coerce_embedded({"r": resource}, SCHEMA)
     assert str(caught.value) == message
 
@@ -56,5 +56,5 @@ def test_metadata_that_cannot_be_read(resource: Document, message: str) -> None:
         ),
     ],
 )
-def test_what_is_wrong_with_a_resource_inside(resource: Document, paths: list[str]) -> None:
-    assert [fault.field for fault in validate_embedded({"r": resource}, SCHEMA)] == paths
+def test_errors_of_an_embedded_resource(resource: Document, paths: list[str]) -> None:
+    assert [error.field for error in validate_embedded({"r": resource}, SCHEMA)] == paths

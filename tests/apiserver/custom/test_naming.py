@@ -5,18 +5,37 @@ from __future__ import annotations
 import pytest
 
 from mooring.api.document import Document
-from mooring.apiserver.custom.conditions import condition_of
 from mooring.apiserver.custom.naming import (
     APPROVED_ANNOTATION,
     TakenNames,
     approval_status,
+    condition,
+    condition_of,
     established_status,
+    is_true,
     named_status,
     taken_names,
+    with_condition,
 )
 from tests.apiserver.custom.definitions import definition
 
-NOW = "2026-01-02T00:00:00Z"
+NOW, LATER = "2026-01-02T00:00:00Z", "2026-01-03T00:00:00Z"
+
+
+def test_conditions_are_found() -> None:
+    assert is_true(definition(), "Established")
+    assert not is_true(definition(accepted=False), "Established")
+    assert condition_of(definition(), "Terminating") is None
+
+
+def test_the_time_of_a_condition_changes_with_its_status_only() -> None:
+    wanted = condition("Terminating", is_met=True, reason="R", message="m")
+    status = with_condition({}, wanted, NOW)
+    assert status == {"conditions": [{**wanted, "lastTransitionTime": NOW}]}
+    other = condition("Terminating", is_met=True, reason="S", message="n")
+    assert with_condition(status, other, LATER) == {"conditions": [{**other, "lastTransitionTime": NOW}]}
+    done = condition("Terminating", is_met=False, reason="S", message="n")
+    assert with_condition(status, done, LATER) == {"conditions": [{**done, "lastTransitionTime": LATER}]}
 
 
 def test_free_names_are_accepted_and_the_kind_is_established_then() -> None:
@@ -60,7 +79,7 @@ def test_taken_names_are_not(taken: TakenNames, reason: str, message: str) -> No
     assert (established["status"], established["reason"]) == ("False", "NotAccepted")
 
 
-def test_short_names_that_are_taken_are_told_together() -> None:
+def test_all_conflicting_short_names_are_reported_together() -> None:
     fresh = definition(accepted=False)
     fresh["spec"]["names"]["shortNames"] = ["w", "x", "y"]
     status = named_status(fresh, TakenNames(resources={"w", "x"}), NOW)

@@ -1,4 +1,4 @@
-"""Fields that a schema does not have are dropped and told."""
+"""Fields that a schema does not have are dropped and reported."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mooring.api.document import Document
-from mooring.apiserver.custom.pruning import prune, prune_nulls
+from mooring.apiserver.custom.pruning import fill_defaults, prune, prune_nulls
 from mooring.apiserver.custom.schema import read_schema
 from tests.apiserver.custom.definitions import fields
 
@@ -84,3 +84,44 @@ def test_nulls(held: Document, after: Document) -> None:
     value: Any = {"l": [{"a": None}]}
     prune_nulls(value, read_schema(fields(l={"type": "array", "items": fields(a=held)})))
     assert value == {"l": [after]}
+
+
+RED: Document = {"type": "string", "default": "red"}
+
+
+@pytest.mark.parametrize(
+    ("schema", "before", "after"),
+    [
+        pytest.param(fields(a=RED), {}, {"a": "red"}, id="absent"),
+        pytest.param(fields(a=RED), {"a": "blue"}, {"a": "blue"}, id="said"),
+        pytest.param(fields(a=RED), {"a": None}, {"a": "red"}, id="null"),
+        pytest.param(fields(a={**RED, "nullable": True}), {"a": None}, {"a": None}, id="a null that is allowed"),
+        pytest.param(fields(o=fields(a=RED)), {}, {}, id="no parent is made"),
+        pytest.param(fields(o={**fields(a=RED), "default": {}}), {}, {"o": {"a": "red"}}, id="unless it is a default"),
+        pytest.param(
+            fields(l={"type": "array", "items": fields(a=RED)}),
+            {"l": [{}, {"a": "x"}]},
+            {"l": [{"a": "red"}, {"a": "x"}]},
+            id="items",
+        ),
+        pytest.param(
+            fields(m={"type": "object", "additionalProperties": fields(a=RED)}),
+            {"m": {"k": {}}},
+            {"m": {"k": {"a": "red"}}},
+            id="entries",
+        ),
+    ],
+)
+def test_defaults(schema: Document, before: Any, after: Any) -> None:
+    fill_defaults(before, read_schema(schema))
+    assert before == after
+
+
+def test_a_default_is_copied() -> None:
+    schema = read_schema(fields(o={"type": "object", "default": {"list": []}}))
+    one: Document = {}
+    fill_defaults(one, schema)
+    one["o"]["list"].append(1)
+    other: Document = {}
+    fill_defaults(other, schema)
+    assert other == {"o": {"list": []}}

@@ -1,4 +1,4 @@
-"""What CEL rules say about an object, in the words of kube-apiserver v1.36.4."""
+"""Errors of CEL rules about an object, with the messages of kube-apiserver v1.36.4."""
 
 from __future__ import annotations
 
@@ -6,11 +6,43 @@ from typing import Any
 
 import pytest
 
+from mooring.api.cel.values import Duration, Timestamp
 from mooring.api.document import Document
-from mooring.apiserver.custom.correlation import Pair
-from mooring.apiserver.custom.rules import rules_of
-from mooring.apiserver.custom.schema import read_schema
+from mooring.apiserver.custom.rules import cel_value, rules_of
+from mooring.apiserver.custom.schema import Pair, read_schema
 from tests.apiserver.custom.definitions import fields, ruled
+
+TEXT_SCHEMA: Document = {"type": "string"}
+
+
+@pytest.mark.parametrize(
+    ("raw", "value", "seen"),
+    [
+        pytest.param({"type": "number"}, 1, 1.0, id="a number is a double"),
+        pytest.param({"type": "integer"}, 3.0, 3, id="a whole number is none"),
+        pytest.param({**TEXT_SCHEMA, "format": "byte"}, "YWI=", b"ab", id="bytes"),
+        pytest.param({**TEXT_SCHEMA, "format": "duration"}, "1m", Duration(60 * 10**9), id="a duration"),
+        pytest.param({**TEXT_SCHEMA, "format": "date"}, "1970-01-02", Timestamp(86400 * 10**9), id="a day"),
+        pytest.param({**TEXT_SCHEMA, "format": "date-time"}, "never", "never", id="what cannot be read stays"),
+        pytest.param(
+            fields(**{"a-b": TEXT_SCHEMA}), {"a-b": "x", "z": 1}, {"a__dash__b": "x"}, id="fields that are known"
+        ),
+        pytest.param({"type": "object", "additionalProperties": TEXT_SCHEMA}, {"a-b": "x"}, {"a-b": "x"}, id="a map"),
+        pytest.param({"type": "array", "items": {"type": "number"}}, [1, 2], [1.0, 2.0], id="a list"),
+        pytest.param({"x-kubernetes-int-or-string": True}, "5%", "5%", id="number or text"),
+    ],
+)
+def test_values(raw: Document, value: Any, seen: object) -> None:
+    found = cel_value(value, read_schema(raw))
+    assert found == seen
+    assert type(found) is type(seen)
+
+
+def test_the_root_has_its_names() -> None:
+    whole = {"kind": "K", "apiVersion": "v", "metadata": {"name": "a", "labels": {}}, "spec": {"x": 1}}
+    seen = cel_value(whole, read_schema(fields(spec=fields(x={"type": "integer"}))), is_root=True)
+    assert seen == {"kind": "K", "apiVersion": "v", "metadata": {"name": "a"}, "spec": {"x": 1}}
+
 
 NUMBER: Document = {"type": "integer"}
 TEXT: Document = {"type": "string"}
@@ -19,7 +51,7 @@ TEXT: Document = {"type": "string"}
 def messages(schema: Document, obj: Any, old: Any = None) -> list[str]:
     rules = rules_of(read_schema(schema))
     assert rules is not None
-    return [fault.message for fault in rules.check(obj, old, None).faults]
+    return [error.message for error in rules.check(obj, old, None).errors]
 
 
 @pytest.mark.parametrize(
@@ -92,7 +124,7 @@ def test_rules_are_found_wherever_they_stand() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rule", "old", "is_refused"),
+    ("rule", "old", "is_rejected"),
     [
         pytest.param("self >= oldSelf", None, False, id="nothing to compare with"),
         pytest.param("self >= oldSelf", 5, True, id="it shrinks"),
@@ -101,9 +133,9 @@ def test_rules_are_found_wherever_they_stand() -> None:
         pytest.param({"rule": "oldSelf.hasValue()", "optionalOldSelf": True}, 1, False, id="but there is one"),
     ],
 )
-def test_transitions(rule: str | Document, old: Any, is_refused: bool) -> None:
+def test_transitions(rule: str | Document, old: Any, is_rejected: bool) -> None:
     before = None if old is None else {"a": old}
-    assert bool(messages(fields(a=ruled(NUMBER, rule)), {"a": 2}, before)) is is_refused
+    assert bool(messages(fields(a=ruled(NUMBER, rule)), {"a": 2}, before)) is is_rejected
 
 
 def test_items_of_a_map_are_compared_by_their_keys() -> None:
@@ -120,7 +152,7 @@ def test_what_was_wrong_before_and_did_not_change_is_a_warning() -> None:
     assert rules is not None
     old, new = {"a": 0}, {"a": 0, "b": 1}
     result = rules.check(new, old, Pair(new, old, schema))
-    assert (result.faults, result.warnings) == ([], ["a: Invalid value: 0: failed rule: self > 1"])
+    assert (result.errors, result.warnings) == ([], ["a: Invalid value: 0: failed rule: self > 1"])
 
 
 def test_an_expensive_rule_ends_the_asking() -> None:

@@ -38,7 +38,7 @@ def test_a_scale_is_read_and_written() -> None:
     assert rules.replicas_path == ("f:spec", "f:replicas")
 
 
-def test_replicas_that_nobody_said() -> None:
+def test_absent_replicas() -> None:
     rules = scale_rules(PATHS)
     assert rules.shown is not None
     with pytest.raises(ServerError, match=r'the spec replicas field ".spec.replicas" does not exist'):
@@ -63,12 +63,12 @@ def test_replicas_that_nobody_said() -> None:
 )
 def test_what_is_wrong_with_wanted_replicas(replicas: Any, message: str) -> None:
     spec = {} if replicas is None else {"replicas": replicas}
-    assert [fault.message for fault in validate_wanted(widget(spec), PATHS)] == ([message] if message else [])
+    assert [error.message for error in validate_wanted(widget(spec), PATHS)] == ([message] if message else [])
 
 
 def test_what_is_wrong_with_a_status() -> None:
-    faults = validate_actual(widget(status={"replicas": -1, "selector": 5}), PATHS)
-    assert [fault.message for fault in faults] == [
+    errors = validate_actual(widget(status={"replicas": -1, "selector": 5}), PATHS)
+    assert [error.message for error in errors] == [
         ".status.replicas: Invalid value: -1: should be a non-negative integer",
         '.status.selector: Invalid value: "": .status.selector accessor error: 5 is of the type int64, expected string',
     ]

@@ -10,10 +10,73 @@ from mooring.api.document import Document
 from mooring.api.kinds import Kind
 from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call
-from mooring.apiserver.custom.strategy import CustomStrategy
+from mooring.apiserver.custom.schema import read_schema
+from mooring.apiserver.custom.strategy import CustomStrategy, finalizer_warnings, validate_list_type
 from mooring.apiserver.custom.version import read_version
 from mooring.client.errors import ForbiddenError, InvalidError
 from tests.apiserver.custom.definitions import fields, ruled, version, widget
+
+SET = {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}}
+LISTS_SCHEMA = read_schema(
+    fields(
+        s=SET,
+        one={
+            "type": "array",
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["k"],
+            "items": fields(t=SET),
+        },
+        two={"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["b", "a"]},
+        m={"type": "object", "additionalProperties": SET},
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("value", "messages"),
+    [
+        pytest.param({"s": ["a", "b"]}, [], id="all different"),
+        pytest.param({"s": ["a", "a", "a"]}, ['s[1]: Duplicate value: "a"'], id="the third one is not told"),
+        pytest.param({"one": [{"k": 1}, {"k": 1}]}, ['one[1]: Duplicate value: {"k":1}'], id="one key"),
+        pytest.param({"one": [{}, {}]}, ["one[1]: Duplicate value: {}"], id="no key"),
+        pytest.param(
+            {"two": [{"a": 1, "b": 2, "c": 3}, {"b": 2, "a": 1}]}, ['two[1]: Duplicate value: {"a":1,"b":2}'], id="keys"
+        ),
+        pytest.param(
+            {"one": [1]}, ["one[0]: Invalid value: 1: must be an object for an array of list-type map"], id="no object"
+        ),
+        pytest.param(
+            {"one": [{"k": 1, "t": ["x", "x"]}]}, ['one[0].t[1]: Duplicate value: "x"'], id="inside of an item"
+        ),
+        pytest.param({"m": {"k": ["x", "x"]}}, ['m[k][1]: Duplicate value: "x"'], id="inside of a map"),
+    ],
+)
+def test_lists(value: Any, messages: list[str]) -> None:
+    assert [error.message for error in validate_list_type(value, LISTS_SCHEMA)] == messages
+
+
+PREFER = "to avoid accidental conflicts with other finalizer writers"
+
+
+@pytest.mark.parametrize(
+    ("name", "texts"),
+    [
+        pytest.param("example.com/x", [], id="qualified"),
+        pytest.param("orphan", [], id="a standard one"),
+        pytest.param(
+            "foo", [f'metadata.finalizers: "foo": prefer a domain-qualified finalizer name {PREFER}'], id="plain"
+        ),
+        pytest.param(
+            "foo.bar",
+            [f'metadata.finalizers: "foo.bar": prefer a domain-qualified finalizer name including a path (/) {PREFER}'],
+            id="a domain alone",
+        ),
+    ],
+)
+def test_warnings(name: str, texts: list[str]) -> None:
+    assert finalizer_warnings({"finalizers": [name]}, None) == texts
+    assert finalizer_warnings({"finalizers": [name]}, {"finalizers": [name]}) == []
+
 
 KIND = Kind("example.com/v1", "Widget", "widgets")
 SCHEMA = fields(
@@ -37,7 +100,7 @@ def stored(**rest: Any) -> Document:
 
 
 def messages(obj: Document) -> list[str]:
-    return [fault.message for fault in STRATEGY.validate(obj, call())]
+    return [error.message for error in STRATEGY.validate(obj, call())]
 
 
 def test_creating_drops_the_status() -> None:
@@ -73,7 +136,7 @@ def test_validation(spec: Document, found: list[str]) -> None:
     assert messages(widget(spec=spec)) == found
 
 
-def test_another_kind_is_refused_under_its_own_name() -> None:
+def test_another_kind_is_rejected_under_its_own_name() -> None:
     with pytest.raises(InvalidError) as caught:
         messages({**widget(), "kind": "Gadget"})
     assert caught.value.message == 'Gadget.example.com "a" is invalid: kind: Invalid value: "Gadget": must be Widget'
@@ -107,10 +170,10 @@ def test_writing_the_status_changes_nothing_else() -> None:
     assert STATUS.ignored_fields == (("metadata",), ("spec",))
 
 
-def test_faults_of_a_status_are_told_below_it() -> None:
-    faults = STATUS.validate_update(stored(status={"phase": 1}), stored(), call())
+def test_errors_of_a_status_are_below_it() -> None:
+    errors = STATUS.validate_update(stored(status={"phase": 1}), stored(), call())
     assert (
-        faults[0].message == 'status.phase: Invalid value: "integer": phase in body must be of type string: "integer"'
+        errors[0].message == 'status.phase: Invalid value: "integer": phase in body must be of type string: "integer"'
     )
 
 

@@ -1,4 +1,4 @@
-"""Values are checked against their schema, in the words of kube-apiserver v1.36.4."""
+"""Values are validated against their schema, with the messages of kube-apiserver v1.36.4."""
 
 from __future__ import annotations
 
@@ -7,10 +7,83 @@ from typing import Any
 import pytest
 
 from mooring.api.document import Document
-from mooring.apiserver.custom.correlation import Pair
-from mooring.apiserver.custom.schema import read_schema
-from mooring.apiserver.custom.value_rules import ValueRules, validate_value
+from mooring.apiserver.custom.schema import Pair, read_schema
+from mooring.apiserver.custom.value_rules import NumberRules, ValueRules, is_whole, number_text, validate_value
 from tests.apiserver.custom.definitions import fields
+
+
+@pytest.mark.parametrize(
+    ("raw", "type_name", "value", "message"),
+    [
+        pytest.param({"minimum": 1}, "integer", 0, ["a in body should be greater than or equal to 1"], id="too small"),
+        pytest.param(
+            {"minimum": 1, "exclusiveMinimum": True},
+            "integer",
+            1,
+            ["a in body should be greater than 1"],
+            id="not above",
+        ),
+        pytest.param({"maximum": 5}, "integer", 6, ["a in body should be less than or equal to 5"], id="too large"),
+        pytest.param(
+            {"maximum": 5, "exclusiveMaximum": True}, "integer", 5, ["a in body should be less than 5"], id="not below"
+        ),
+        pytest.param({"multipleOf": 2}, "integer", 3, ["a in body should be a multiple of 2"], id="no multiple"),
+        pytest.param(
+            {"multipleOf": 0.5},
+            "number",
+            1.7,
+            ["a in body should be a multiple of 0.5"],
+            id="no multiple of a fraction",
+        ),
+        pytest.param({"multipleOf": 0.1}, "number", 0.3, [], id="a multiple but for rounding"),
+        pytest.param(
+            {"maximum": 1000000.5},
+            "number",
+            2000000.5,
+            ["a in body should be less than or equal to 1.0000005e+06"],
+            id="large numbers",
+        ),
+        pytest.param(
+            {}, "integer", 1.5, ["Checked value must be of type integer (default format) in a"], id="a fraction"
+        ),
+        pytest.param(
+            {"maximum": 1.5},
+            "integer",
+            1,
+            ["Maximum boundary value must be of type integer (default format) in a"],
+            id="a bound that cannot be",
+        ),
+    ],
+)
+def test_numbers(raw: Document, type_name: str, value: float, message: list[str]) -> None:
+    assert [found[0] for found in NumberRules(raw, type_name, "").findings(value, "a")] == message
+
+
+def test_numbers_of_32_bits() -> None:
+    found = list(NumberRules({}, "integer", "int32").findings(2**31, "a"))
+    assert [message for message, _, _ in found] == ["Checked value must be of type integer with format int32 in a"]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (5, "5"),
+        (0.0, "0"),
+        (1.5, "1.5"),
+        (1e6, "1e+06"),
+        (123456.5, "123456.5"),
+        (1234567.5, "1.2345675e+06"),
+        (1e-5, "1e-05"),
+    ],
+    ids=str,
+)
+def test_numbers_are_printed_as_go_prints_them(value: float, text: str) -> None:
+    assert number_text(value) == text
+
+
+def test_whole_numbers() -> None:
+    assert [is_whole(number) for number in (3.0, 3.5, 1e30)] == [True, False, False]
+
 
 NUMBER_OR_TEXT: Document = {"x-kubernetes-int-or-string": True}
 ONLY_ONE = "must validate one and only one schema (oneOf)"
@@ -156,25 +229,25 @@ NEEDS_X_OR_Y = {"type": "object", "anyOf": [{"required": ["x"]}, {"required": ["
 )
 def test_values(held: Document, value: Any, messages: list[str]) -> None:
     rules = ValueRules(fields(spec=held))
-    assert [fault.message for fault in validate_value(rules, {"spec": value})] == messages
+    assert [error.message for error in validate_value(rules, {"spec": value})] == messages
 
 
 def test_the_closest_of_several_alternatives_tells_what_is_wrong() -> None:
     near = {"required": ["a"], "properties": {"a": {"maximum": 1}}}
     rules = ValueRules({**fields(a={"type": "integer"}), "anyOf": [{"required": ["z"]}, near]})
-    assert [fault.message for fault in validate_value(rules, {"a": 5})] == [
+    assert [error.message for error in validate_value(rules, {"a": 5})] == [
         '<nil>: Invalid value: "": "" must validate at least one schema (anyOf)',
         "a: Invalid value: 5: a in body should be less than or equal to 1",
     ]
 
 
-def test_faults_of_a_part_are_told_below_its_path() -> None:
+def test_errors_of_a_part_are_below_its_path() -> None:
     rules = ValueRules(fields(q={"type": "integer"}))
-    faults = validate_value(rules, {"q": "x"}, "status")
-    assert [fault.message for fault in faults] == [
+    errors = validate_value(rules, {"q": "x"}, "status")
+    assert [error.message for error in errors] == [
         'status.q: Invalid value: "string": q in body must be of type integer: "string"'
     ]
-    assert [fault.field for fault in validate_value(rules, 1, "status")] == ["status"]
+    assert [error.field for error in validate_value(rules, 1, "status")] == ["status"]
 
 
 @pytest.mark.parametrize(
@@ -196,14 +269,14 @@ def test_what_was_wrong_before_may_stay(old: Document, new: Document, is_let_pas
 @pytest.mark.parametrize("pattern", ["a*a*a*b", "a+b", "(a+)+b"])
 def test_a_pattern_takes_linear_time(pattern: str) -> None:
     rules = ValueRules({"type": "string", "pattern": pattern})
-    (fault,) = validate_value(rules, "a" * 900_000)
-    assert f"in body should match '{pattern}'" in fault.detail
+    (error,) = validate_value(rules, "a" * 900_000)
+    assert f"in body should match '{pattern}'" in error.detail
 
 
 def test_the_patterns_of_an_object_do_a_bounded_amount_of_work() -> None:
     rules = ValueRules({"type": "array", "items": {"type": "string", "pattern": "a.{900}c"}})
-    faults = validate_value(rules, ["ab" * 500] * 1_000)
-    assert [fault.detail for fault in (faults[0], faults[-1])] == [
+    errors = validate_value(rules, ["ab" * 500] * 1_000)
+    assert [error.detail for error in (errors[0], errors[-1])] == [
         "[0] in body should match 'a.{900}c'",
         "[999] in body is too long to be matched against 'a.{900}c'",
     ]

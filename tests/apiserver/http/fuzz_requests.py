@@ -111,8 +111,8 @@ class Request:
     @property
     def may_stream(self) -> bool:
         """Whether the answer may have no end."""
-        words = f"{self.path}?{self.query}"
-        return "watch" in words or "follow" in words
+        message = f"{self.path}?{self.query}"
+        return "watch" in message or "follow" in message
 
     @property
     def may_wait(self) -> bool:

@@ -8,7 +8,7 @@ Goes out   `Findings`: how it answered; and every answer that a server must not 
  1. The same seed sends the same requests in the same order. `last` in a finding is its number: run that many to have it
     again.
  2. A finding is: no answer, a hang, an answer that is not HTTP or not the Status that it claims to be, a 5xx that
-    nobody meant. Some 500s are meant: Kubernetes answers so too, in plain words.
+    nobody meant. Some 500s are meant: Kubernetes answers so too, in plain expected_message.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Findings:
     sent: int = 0
     codes: Counter[int] = field(default_factory=Counter)
     meant: Counter[str] = field(default_factory=Counter)
-    """The 500s that are no fault, by their texts."""
+    """The 500s that are no error, by their texts."""
     wrong: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
@@ -133,7 +133,7 @@ class Fuzzer:
 
     def _send_batch(self) -> None:
         batch, self._batch, self._batch_bytes = self._batch, [], 0
-        was_refused = False
+        was_rejected = False
         while batch:
             connection = self._connection or Connection(self._port, self._tls)
             self._connection = connection
@@ -147,11 +147,11 @@ class Fuzzer:
                 self._connection = None
                 return
             for (request, data), answer in zip(batch, answers):
-                self._judge(request, data, answer)
-            if not answers and was_refused:
+                self._check(request, data, answer)
+            if not answers and was_rejected:
                 self._report("the connection is closed without an answer", *batch[0])
                 return
-            was_refused = not answers
+            was_rejected = not answers
             batch = batch[len(answers) :]
 
     def _send_apart(self, request: Request, data: bytes) -> None:
@@ -171,7 +171,7 @@ class Fuzzer:
             self._report(f"{error!r}", request, data)
             connection.close()
             return
-        self._judge(request, data, answer)
+        self._check(request, data, answer)
         if answer.is_stream:
             self._streams.append(connection)
         else:
@@ -192,7 +192,7 @@ class Fuzzer:
 
     # ------------------------------------------------------------------------------------------------- judging
 
-    def _judge(self, request: Request, data: bytes, answer: FuzzAnswer) -> None:
+    def _check(self, request: Request, data: bytes, answer: FuzzAnswer) -> None:
         self.findings.codes[answer.code] += 1
         if answer.is_stream:
             return

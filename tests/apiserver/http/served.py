@@ -1,4 +1,4 @@
-"""A server in this process for tests of its door: the smallest store, chosen limits, no TLS unless wanted."""
+"""A server in this process for tests of its handler: the smallest store, chosen limits, no TLS unless wanted."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import aiohttp
 
 from mooring.apiserver.access.certificates import new_key
 from mooring.apiserver.access.users import MASTERS_GROUP, User
-from mooring.apiserver.assembly import Settings, open_desk
-from mooring.apiserver.desk import Desk
-from mooring.apiserver.http.door import Door
-from mooring.apiserver.http.limits import DoorLimits
-from mooring.apiserver.http.server import ApiServer
+from mooring.apiserver.assembly import Settings, open_api_server
+from mooring.apiserver.http.handler import RequestHandler
+from mooring.apiserver.http.request import RequestLimits
+from mooring.apiserver.http.server import HttpServer
+from mooring.apiserver.server import ApiServer
 from mooring.kit.clock import SystemClock
 from mooring.kit.entropy import Entropy
 from mooring.store.interface import Store
@@ -29,9 +29,9 @@ ADMIN_HEADERS: Mapping[str, str] = {"Authorization": f"Bearer {ADMIN_TOKEN}"}
 class Served:
     """A server that answers, and a client of it."""
 
-    server: ApiServer
-    door: Door
-    desk: Desk
+    server: HttpServer
+    handler: RequestHandler
+    api_server: ApiServer
     session: aiohttp.ClientSession
 
     def url(self, path: str) -> str:
@@ -47,22 +47,22 @@ class Served:
 
 @asynccontextmanager
 async def served(
-    limits: DoorLimits | None = None,
+    limits: RequestLimits | None = None,
     *,
     store: Store | None = None,
     is_anonymous_allowed: bool = True,
     tls: ssl.SSLContext | None = None,
 ) -> AsyncIterator[Served]:
     """A server while the block lasts."""
-    limits = limits or DoorLimits()
+    limits = limits or RequestLimits()
     tokens = {ADMIN_TOKEN: User("admin", groups=(MASTERS_GROUP,)), "limited": User("limited", groups=("few-rights",))}
     settings = Settings(
         new_key(), tokens, is_anonymous_allowed, disabled_admission_plugins=frozenset(("ServiceAccount",))
     )
-    async with open_desk(store or MemoryStore(), SystemClock(), Entropy(7), settings) as desk:
-        door = Door(desk, limits)
+    async with open_api_server(store or MemoryStore(), SystemClock(), Entropy(7), settings) as api_server:
+        handler = RequestHandler(api_server, limits)
         async with (
-            ApiServer(door, limits, tls=tls) as server,
+            HttpServer(handler, limits, tls=tls) as server,
             aiohttp.ClientSession(headers=dict(ADMIN_HEADERS), connector=aiohttp.TCPConnector(limit=0)) as session,
         ):
-            yield Served(server, door, desk, session)
+            yield Served(server, handler, api_server, session)

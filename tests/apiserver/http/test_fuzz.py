@@ -29,7 +29,7 @@ def test_the_same_seed_sends_the_same_bytes() -> None:
     assert sent[0] == sent[1]
 
 
-def test_bad_requests_are_refused_and_leave_nothing_behind(tmp_path: Path) -> None:
+def test_bad_requests_are_rejected_and_leave_nothing_behind(tmp_path: Path) -> None:
     with running(tmp_path, "--ephemeral", "--anonymous-auth", "--verbose", *WITHOUT_OTHERS) as up:
         fuzzer = Fuzzer(up, SEED)
         fuzzer.run(WARM_UP)

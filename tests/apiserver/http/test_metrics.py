@@ -5,16 +5,18 @@ from __future__ import annotations
 import pytest
 
 from mooring.apiserver.http.address import Address, read_address
-from mooring.apiserver.http.metrics import DoorMetrics, PresentState
+from mooring.apiserver.http.metrics import PresentState, RequestMetrics
 
 POD = "/api/v1/namespaces/default/pods/web"
 
 
-def metrics() -> DoorMetrics:
-    return DoorMetrics(lambda version, plural, below: (version, plural) == ("v1", "pods") and below in ("", "status"))
+def metrics() -> RequestMetrics:
+    return RequestMetrics(
+        lambda version, plural, below: (version, plural) == ("v1", "pods") and below in ("", "status")
+    )
 
 
-def lines(made: DoorMetrics, name: str) -> list[str]:
+def lines(made: RequestMetrics, name: str) -> list[str]:
     return [line for line in made.text().decode().splitlines() if line.startswith(name)]
 
 

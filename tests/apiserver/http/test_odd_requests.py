@@ -46,7 +46,7 @@ def answer(method: str, path: str, body: object = None, **headers: str) -> Answe
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "code", "words"),
+    ("method", "path", "code", "expected_message"),
     [
         pytest.param("PUT", "/api/v1/watch/pods", 405, "does not allow this method", id="the old watch, put"),
         pytest.param("DELETE", "/api/v1/watch/pods", 405, "does not allow this method", id="the old watch, deleted"),
@@ -74,14 +74,14 @@ def answer(method: str, path: str, body: object = None, **headers: str) -> Answe
         ),
     ],
 )
-def test_addresses(method: str, path: str, code: int, words: str) -> None:
+def test_addresses(method: str, path: str, code: int, expected_message: str) -> None:
     found = answer(method, path)
     text = found.document["message"] if found.body.startswith(b'{"kind":"Status"') else found.body.decode()
-    assert (found.code, words in text) == (code, True), text
+    assert (found.code, expected_message in text) == (code, True), text
 
 
 @pytest.mark.parametrize(
-    ("content_type", "path", "body", "code", "words"),
+    ("content_type", "path", "body", "code", "expected_message"),
     [
         pytest.param(MERGE, "/gone", "[", 404, 'configmaps "gone" not found', id="a bad patch of what is not there"),
         pytest.param(MERGE, "/here", "[", 400, "error decoding patch", id="a bad patch"),
@@ -90,13 +90,13 @@ def test_addresses(method: str, path: str, code: int, words: str) -> None:
         ),
     ],
 )
-def test_patches(content_type: str, path: str, body: str, code: int, words: str) -> None:
+def test_patches(content_type: str, path: str, body: str, code: int, expected_message: str) -> None:
     found = answer("PATCH", MAPS + path, body, Content_Type=content_type)
-    assert (found.code, words in found.document["message"]) == (code, True), found.body
+    assert (found.code, expected_message in found.document["message"]) == (code, True), found.body
 
 
 @pytest.mark.parametrize(
-    ("accept", "path", "code", "words"),
+    ("accept", "path", "code", "expected_message"),
     [
         pytest.param(METADATA.format(""), "/here", 200, '"kind":"PartialObjectMetadata"', id="of one"),
         pytest.param(METADATA.format("List"), "", 200, '"kind":"PartialObjectMetadataList"', id="of all"),
@@ -109,9 +109,9 @@ def test_patches(content_type: str, path: str, body: str, code: int, words: str)
         pytest.param("application/yaml", "/here", 200, "\ndata:\n  a: b\n", id="an object in YAML"),
     ],
 )
-def test_forms(accept: str, path: str, code: int, words: str) -> None:
+def test_forms(accept: str, path: str, code: int, expected_message: str) -> None:
     found = answer("GET", MAPS + path, Accept=accept)
-    assert (found.code, words in found.body.decode()) == (code, True), found.body
+    assert (found.code, expected_message in found.body.decode()) == (code, True), found.body
 
 
 @pytest.mark.parametrize("path", [MAPS, MAPS + "/here", MAPS + "/gone", "/apis/apps", "/api"])
@@ -151,7 +151,7 @@ def test_a_scale_is_read_before_its_object_is_looked_for() -> None:
     assert (found.code, found.document["message"]) == (400, message)
 
 
-def test_nobody_manages_what_the_server_fills_into_a_namespace() -> None:
+def test_defaults_of_a_namespace_have_no_manager() -> None:
     (entry,) = answer("GET", "/api/v1/namespaces/default").document["metadata"]["managedFields"]
     assert list(entry["fieldsV1"]) == ["f:metadata"]
 

@@ -61,7 +61,7 @@ def pod(name: str, **labels: str) -> Any:
     )
 
 
-def told(error: Any) -> tuple[int, str, str]:
+def shown(error: Any) -> tuple[int, str, str]:
     status = json.loads(error.body)
     return error.status, status["reason"], status["message"]
 
@@ -105,7 +105,7 @@ def test_deployments_live_and_die(api: Any) -> None:
     assert (gone["status"], gone["details"]["name"]) == ("Success", "web")
     with pytest.raises(ApiException) as caught:
         apps.read_namespaced_deployment("web", NAMESPACE)
-    assert told(caught.value) == (404, "NotFound", 'deployments.apps "web" not found')
+    assert shown(caught.value) == (404, "NotFound", 'deployments.apps "web" not found')
 
 
 def test_pods_are_bound_once_and_evicted_as_the_budget_allows(api: Any, core: Any) -> None:
@@ -135,12 +135,12 @@ def test_pods_are_bound_once_and_evicted_as_the_budget_allows(api: Any, core: An
     eviction = client.V1Eviction(metadata=client.V1ObjectMeta(name="bound"))
     with pytest.raises(ApiException) as caught:
         core.create_namespaced_pod_eviction("bound", NAMESPACE, eviction)
-    assert told(caught.value)[:2] == (429, "TooManyRequests")
+    assert shown(caught.value)[:2] == (429, "TooManyRequests")
     policy.delete_namespaced_pod_disruption_budget("budget", NAMESPACE)
     assert core.create_namespaced_pod_eviction("bound", NAMESPACE, eviction, _preload_content=False).status == 201
 
 
-def test_leases_are_renewed_by_whoever_has_seen_the_last_version(api: Any) -> None:
+def test_a_lease_is_renewed_with_its_latest_version(api: Any) -> None:
     coordination = client.CoordinationV1Api(api)
     lease = client.V1Lease(
         metadata=client.V1ObjectMeta(name="leader"),
@@ -152,7 +152,7 @@ def test_leases_are_renewed_by_whoever_has_seen_the_last_version(api: Any) -> No
     assert new.spec.holder_identity == "b"
     with pytest.raises(ApiException) as caught:
         coordination.replace_namespaced_lease("leader", NAMESPACE, old)
-    code, reason, message = told(caught.value)
+    code, reason, message = shown(caught.value)
     assert (code, reason) == (409, "Conflict")
     assert message.startswith(
         'Operation cannot be fulfilled on leases.coordination.k8s.io "leader": the object has been'
@@ -235,7 +235,7 @@ def test_custom_objects_and_the_dynamic_client(api: Any) -> None:
     custom.patch_namespaced_custom_object("example.com", "v1", NAMESPACE, "boats", "tug", {"spec": {"size": 4}})
     with pytest.raises(ApiException) as caught:
         custom.patch_namespaced_custom_object("example.com", "v1", NAMESPACE, "boats", "tug", {"spec": {"size": 10}})
-    assert told(caught.value)[:2] == (422, "Invalid")
+    assert shown(caught.value)[:2] == (422, "Invalid")
     found = dynamic.DynamicClient(api).resources.get(api_version="example.com/v1", kind="Boat")
     assert found.get(name="tug", namespace=NAMESPACE).spec.size == 4
     assert [each.metadata.name for each in found.get(namespace=NAMESPACE).items] == ["tug"]
@@ -253,7 +253,7 @@ def test_the_dynamic_client_finds_every_built_in_kind(api: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("manifest", "code", "words"),
+    ("manifest", "code", "text"),
     [
         pytest.param({"metadata": {"name": "Bad_Name"}}, 422, 'Pod "Bad_Name" is invalid: ', id="a bad name"),
         pytest.param({"metadata": {}}, 422, 'Pod "" is invalid: ', id="no name"),
@@ -265,15 +265,15 @@ def test_the_dynamic_client_finds_every_built_in_kind(api: Any) -> None:
         ),
     ],
 )
-def test_bad_pods_are_refused_in_words(core: Any, manifest: dict[str, Any], code: int, words: str) -> None:
+def test_invalid_pods_are_rejected_with_a_message(core: Any, manifest: dict[str, Any], code: int, text: str) -> None:
     spec = {"containers": [{"name": "c", "image": "app:1"}]}
     with pytest.raises(ApiException) as caught:
         core.create_namespaced_pod(NAMESPACE, {"apiVersion": "v1", "kind": "Pod", "spec": spec, **manifest})
     assert caught.value.status == code
-    assert told(caught.value)[2].startswith(words)
+    assert shown(caught.value)[2].startswith(text)
 
 
-def test_somebody_with_few_rights_is_told_what_he_may_not_do(up: Up, tmp_path: Path) -> None:
+def test_a_user_with_few_permissions_gets_403(up: Up, tmp_path: Path) -> None:
     settings = client.Configuration(host=up.url)
     authority = tmp_path / "ca.crt"
     cluster = yaml.safe_load(up.kubeconfig.read_text(encoding="utf-8"))["clusters"][0]["cluster"]
@@ -282,7 +282,7 @@ def test_somebody_with_few_rights_is_told_what_he_may_not_do(up: Up, tmp_path: P
     settings.api_key = {"authorization": f"Bearer {LIMITED_TOKEN}"}
     with client.ApiClient(settings) as api, pytest.raises(ApiException) as caught:
         client.CoreV1Api(api).list_node()
-    assert told(caught.value) == (
+    assert shown(caught.value) == (
         403,
         "Forbidden",
         'nodes is forbidden: User "limited" cannot list resource "nodes" in API group "" at the cluster scope',

@@ -31,17 +31,17 @@ def test_what_is_absent_is_not_set() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "expected_message"),
     [
         ("many", 'strconv.ParseInt: parsing "many": invalid syntax'),
         ("", 'strconv.ParseInt: parsing "": invalid syntax'),
         ("9223372036854775808", 'strconv.ParseInt: parsing "9223372036854775808": value out of range'),
     ],
 )
-def test_numbers_that_are_none(text: str, words: str) -> None:
-    with pytest.raises(BadRequestError) as refusal:
+def test_numbers_that_are_none(text: str, expected_message: str) -> None:
+    with pytest.raises(BadRequestError) as raised:
         query(limit=text).integer("limit")
-    assert refusal.value.message == words
+    assert raised.value.message == expected_message
 
 
 def test_a_negative_limit_is_none() -> None:
@@ -49,7 +49,7 @@ def test_a_negative_limit_is_none() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("options", "expected_message"),
     [
         pytest.param(
             ListOptions(match="Exact"),
@@ -74,10 +74,10 @@ def test_a_negative_limit_is_none() -> None:
         ),
     ],
 )
-def test_options_that_do_not_go_together(options: ListOptions, words: str) -> None:
-    with pytest.raises(InvalidError) as refusal:
+def test_options_that_do_not_go_together(options: ListOptions, expected_message: str) -> None:
+    with pytest.raises(InvalidError) as raised:
         check_list_options(options)
-    assert refusal.value.message == f'ListOptions.meta.k8s.io "" is invalid: {words}'
+    assert raised.value.message == f'ListOptions.meta.k8s.io "" is invalid: {expected_message}'
 
 
 def test_write_options() -> None:
@@ -88,7 +88,7 @@ def test_write_options() -> None:
 
 
 @pytest.mark.parametrize(
-    ("parameters", "is_apply", "words"),
+    ("parameters", "is_apply", "expected_message"),
     [
         ({"dryRun": "Some"}, False, 'dryRun: Unsupported value: ["Some"]: supported values: "All"'),
         ({}, True, "fieldManager: Required value: is required for apply patch"),
@@ -96,24 +96,24 @@ def test_write_options() -> None:
         ({"fieldManager": "m" * 129}, False, "fieldManager: Too long: may not be more than 128 bytes"),
     ],
 )
-def test_write_options_that_are_refused(parameters: dict[str, str], is_apply: bool, words: str) -> None:
-    with pytest.raises(InvalidError) as refusal:
+def test_write_options_that_are_rejected(parameters: dict[str, str], is_apply: bool, expected_message: str) -> None:
+    with pytest.raises(InvalidError) as raised:
         query(**parameters).write_options("PatchOptions", is_apply=is_apply)
-    assert refusal.value.message == f'PatchOptions.meta.k8s.io "" is invalid: {words}'
+    assert raised.value.message == f'PatchOptions.meta.k8s.io "" is invalid: {expected_message}'
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "expected_message"),
     [
         ("bad", 'time: invalid duration "bad"'),
         ("1", 'time: missing unit in duration "1"'),
         ("1y", 'time: unknown unit "y" in duration "1y"'),
     ],
 )
-def test_times_to_wait_that_are_none(text: str, words: str) -> None:
-    with pytest.raises(BadRequestError) as refusal:
+def test_times_to_wait_that_are_none(text: str, expected_message: str) -> None:
+    with pytest.raises(BadRequestError) as raised:
         query(timeout=text).check_timeout()
-    assert refusal.value.message == f"invalid timeout specified in the request URL - {words}"
+    assert raised.value.message == f"invalid timeout specified in the request URL - {expected_message}"
 
 
 @pytest.mark.parametrize("text", ["", "0", "10s", "-1s", "1h30m"])

@@ -12,10 +12,10 @@ from mooring.api.kinds import Kind
 from mooring.api.schema import tables
 from mooring.api.schema.parse import fill, parse_package
 from mooring.apiserver import kinds as modules
-from mooring.apiserver.desk import Desk
 from mooring.apiserver.loopback import LoopbackClient
+from mooring.apiserver.server import ApiServer
 from mooring.client.errors import InvalidError
-from tests.apiserver.desks import with_desk
+from tests.apiserver.servers import with_api_server
 from tests.client.objects import at, read
 from tests.docs.pages import ROOT
 
@@ -109,7 +109,7 @@ def anchor(name: str, weight: int) -> dict[str, object]:
 
 
 def test_objects_are_defaulted_validated_and_stored() -> None:
-    async def scenario(desk: Desk, client: LoopbackClient) -> None:
+    async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
         made = read(await client.create(ANCHOR, "", anchor("heavy", 500)))
         assert (at(made, "kindOfAnchor"), at(made, "metadata.generation")) == ("Bower", 1)
         listing = await client.list(ANCHOR)
@@ -119,20 +119,20 @@ def test_objects_are_defaulted_validated_and_stored() -> None:
         ):
             await client.create(ANCHOR, "", anchor("light", 0))
 
-    with_desk(scenario)
+    with_api_server(scenario)
 
 
 def test_it_is_discovered_and_printed() -> None:
-    async def scenario(desk: Desk, client: LoopbackClient) -> None:
-        resource = desk.resources.of_kind(ANCHOR)
+    async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
+        resource = api_server.resources.of_kind(ANCHOR)
         assert [each["name"] for each in resource.table.columns] == ["Name", "Weight", "Age"]
         made = read(await client.create(ANCHOR, "", anchor("heavy", 500)))
-        assert resource.table.row(made, desk.clock.wall_s())["cells"][:2] == ["heavy", 500]
-        document = json.dumps(desk.discovery.resource_list("scheduling.k8s.io/v1"))
+        assert resource.table.row(made, api_server.clock.wall_s())["cells"][:2] == ["heavy", 500]
+        document = json.dumps(api_server.discovery.resource_list("scheduling.k8s.io/v1"))
         assert '"anchors"' in document
         assert '"an"' in document
 
-    with_desk(scenario)
+    with_api_server(scenario)
 
 
 def test_the_recipe_names_these_steps() -> None:

@@ -66,5 +66,5 @@ def test_a_frozen_one_stays() -> None:
     ]
 
 
-def test_a_new_one_is_judged() -> None:
+def test_a_new_config_map_is_validated() -> None:
     assert created(CONFIG_MAP, document(CONFIG_MAP, data={"a": "b"})) == []

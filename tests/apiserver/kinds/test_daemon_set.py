@@ -66,7 +66,7 @@ def test_specs(changes: dict[str, Any], errors: list[str]) -> None:
     assert messages(validate_daemon_set(obj["spec"], None, "spec")) == errors
 
 
-def test_a_changed_selector_is_told_before_everything_else() -> None:
+def test_a_changed_selector_is_the_first_error() -> None:
     old = created(body("DaemonSet")).obj
     new = defaulted(body("DaemonSet", spec__selector={"matchLabels": {"app": "y"}}))
     found = messages(validate_daemon_set_update(new["spec"], old["spec"], "spec"))

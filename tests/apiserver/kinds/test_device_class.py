@@ -42,7 +42,7 @@ def test_what_was_stored_stays() -> None:
     assert len(validate_device_class({"config": [LARGE, LARGE]}, {"config": [LARGE]}, "spec")) == 2
 
 
-def test_a_prefix_is_not_judged_but_the_name_is() -> None:
+def test_a_prefix_is_not_validated_but_the_name_is() -> None:
     made = document(DEVICE_CLASS, {"name": "A_x", "generateName": "A_"})
     (error,) = created(DEVICE_CLASS, made)
     assert error.startswith('metadata.name: Invalid value: "A_x"')

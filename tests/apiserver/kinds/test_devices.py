@@ -78,7 +78,7 @@ def test_pools_have_names_with_slashes(name: str, count: int) -> None:
         pytest.param(UUID.replace("-", ""), "uid must be in RFC 4122 normalized form", id="without dashes"),
     ],
 )
-def test_shares_are_told_apart_by_uuids(uid: str, detail: str) -> None:
+def test_shares_have_unique_ids(uid: str, detail: str) -> None:
     errors = validate_share_id(uid, "x")
     assert [error.detail.startswith(detail) for error in errors] == ([True] if detail else [])
 

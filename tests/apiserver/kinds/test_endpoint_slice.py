@@ -97,7 +97,7 @@ def test_the_kind_of_address_is_fixed() -> None:
     ]
 
 
-def test_endpoints_that_did_not_change_are_not_judged_again() -> None:
+def test_endpoints_that_did_not_change_are_not_validated_again() -> None:
     old = defaulted(body("EndpointSlice", endpoints=at("nonsense")))
     new = defaulted(body("EndpointSlice", endpoints=at("nonsense"), ports=[{"port": 1}]))
     assert validate_endpoint_slice_update(new, old) == []

@@ -137,7 +137,7 @@ def test_a_limit_range_without_a_name_gets_one() -> None:
     assert name != made["metadata"]["uid"]
 
 
-def test_a_change_is_judged_like_a_new_one() -> None:
+def test_an_update_is_validated_like_a_new_object() -> None:
     errors, _ = changed(LIMIT_RANGE, document(LIMIT_RANGE), spec={"limits": [{"type": "Odd"}]})
     assert len(errors) == 1
     assert strategy(LIMIT_RANGE).allows_create_on_update

@@ -82,7 +82,7 @@ def test_names_are_labels() -> None:
 def test_only_finalize_changes_finalizers_and_only_status_the_status() -> None:
     old = document(NAMESPACE, spec={"finalizers": ["kubernetes"]})
     parts = {"spec": {}, "status": {"phase": "Active", "conditions": [{"type": "a", "status": "True"}]}}
-    outcomes = {door: changed(NAMESPACE, old, door, **parts) for door in ("", "status", "finalize")}
+    outcomes = {handler: changed(NAMESPACE, old, handler, **parts) for handler in ("", "status", "finalize")}
     assert all(errors == [] for errors, _ in outcomes.values())
     assert outcomes[""][1]["spec"] == old["spec"]
     assert outcomes[""][1]["status"] == old["status"]
@@ -95,9 +95,9 @@ def test_only_finalize_changes_finalizers_and_only_status_the_status() -> None:
 def test_a_generated_name_becomes_a_label_at_last() -> None:
     namespace = document(NAMESPACE, {"name": "", "generateName": "web-"})
     namespace["metadata"]["name"] = "web-x"
-    for door in ("", "status", "finalize"):
+    for handler in ("", "status", "finalize"):
         namespace["metadata"].pop("labels", None)
-        strategy(NAMESPACE, door).canonicalize(namespace)
+        strategy(NAMESPACE, handler).canonicalize(namespace)
         assert namespace["metadata"]["labels"] == {"kubernetes.io/metadata.name": "web-x"}
 
 

@@ -153,7 +153,7 @@ def test_nodes(parts: Document, errors: list[str]) -> None:
     assert messages(validate_node(document(NODE, **parts))) == errors
 
 
-def test_a_broken_range_among_two_is_told_three_times() -> None:
+def test_an_invalid_pod_cidr_of_two_has_three_errors() -> None:
     errors = messages(validate_node(document(NODE, spec={"podCIDRs": ["x", "fd00::/64"]})))
     assert [error.partition(":")[0] for error in errors] == ["spec.podCIDRs[0]", "spec.podCIDRs", "spec.podCIDRs"]
     assert errors[1].endswith("invalid CIDR[0]: <nil> (invalid CIDR address: x)")
@@ -187,7 +187,7 @@ def test_what_is_set_once(spec: Document, errors: list[str]) -> None:
     assert messages(validate_node_update(document(NODE, spec=spec), old)) == errors
 
 
-def test_an_address_is_told_once() -> None:
+def test_duplicate_addresses() -> None:
     address = {"type": "InternalIP", "address": "1.2.3.4"}
     node = document(NODE, status={"addresses": [address, address]})
     assert messages(validate_node_update(node, document(NODE))) == [
@@ -195,7 +195,7 @@ def test_an_address_is_told_once() -> None:
     ]
 
 
-def test_old_names_are_told() -> None:
+def test_deprecated_labels_are_warned_of() -> None:
     term = {"matchExpressions": [{"key": "zone"}, {"key": "beta.kubernetes.io/os"}]}
     assert node_selector_term_warnings(term, "t") == [
         't.matchExpressions[1].key: beta.kubernetes.io/os is deprecated since v1.14; use "kubernetes.io/os" instead'
@@ -216,7 +216,7 @@ def test_a_new_node_keeps_its_status_but_for_what_is_gone() -> None:
     assert "config" not in node["status"]
 
 
-def test_each_door_changes_its_part() -> None:
+def test_each_subresource_changes_its_own_part() -> None:
     old = document(NODE, status={"phase": "Running"})
     errors, node = changed(NODE, old, spec={"unschedulable": True, "configSource": CONFIG}, status={})
     assert errors == []
@@ -229,12 +229,12 @@ def test_each_door_changes_its_part() -> None:
     assert "phase" not in node["status"]
 
 
-def test_an_update_is_judged_twice() -> None:
+def test_an_update_is_validated_twice() -> None:
     errors, _ = changed(NODE, document(NODE), spec={"taints": [{"key": "a"}]})
     assert errors == ["metadata.taints[0].effect: Required value"] * 2
 
 
-def test_old_fields_are_told() -> None:
+def test_deprecated_fields_are_warned_of() -> None:
     node = document(NODE, spec={"externalID": "e", "podCIDRs": ["FD00::/64"]})
     assert strategy(NODE).warnings_on_create(node, call(NODE)) == [
         "spec.externalID: this field is deprecated, and is unused by Kubernetes",

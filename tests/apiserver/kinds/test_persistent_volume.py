@@ -197,7 +197,7 @@ def test_a_new_volume_is_pending() -> None:
     assert volume["status"] == {"phase": "Pending", "lastPhaseTransitionTime": NOW}
 
 
-def test_a_change_is_judged_twice() -> None:
+def test_a_change_is_validated_twice() -> None:
     old = document(PERSISTENT_VOLUME, spec=PERSISTENT_VOLUME_STRATEGY_SPEC)
     errors, volume = changed(
         PERSISTENT_VOLUME, old, spec={**PERSISTENT_VOLUME_STRATEGY_SPEC, "accessModes": []}, status={"phase": "Bound"}
@@ -228,7 +228,7 @@ def test_when_the_phase_changed(status: Document, since: str) -> None:
     assert volume["status"] == {"phase": status["phase"], "lastPhaseTransitionTime": since}
 
 
-def test_what_is_outdated_is_told() -> None:
+def test_deprecated_fields_are_warned_of() -> None:
     terms = [{"matchExpressions": [{"key": "beta.kubernetes.io/arch", "operator": "Exists"}]}]
     spec = {**PERSISTENT_VOLUME_STRATEGY_SPEC, "nodeAffinity": {"required": {"nodeSelectorTerms": terms}}, "rbd": {}}
     metadata = {"annotations": {"volume.beta.kubernetes.io/storage-class": "a"}}

@@ -239,13 +239,13 @@ def test_a_claim_that_was_stored_with_one_field_is_seen_with_both() -> None:
     assert claim["spec"]["dataSource"] == PERSISTENT_VOLUME_CLAIM_STRATEGY_CLAIM
 
 
-def test_the_status_has_its_own_door() -> None:
+def test_the_status_subresource() -> None:
     old = document(PERSISTENT_VOLUME_CLAIM, spec=PERSISTENT_VOLUME_CLAIM_STRATEGY_SPEC)
     errors, claim = changed(PERSISTENT_VOLUME_CLAIM, old, "status", spec={}, status={"phase": "Bound"})
     assert (errors, claim["spec"], claim["status"]) == ([], old["spec"], {"phase": "Bound"})
 
 
-def test_parts_of_bytes_are_told() -> None:
+def test_fractional_bytes_are_warned_of() -> None:
     metadata = {"annotations": {"volume.beta.kubernetes.io/storage-class": "a"}}
     resources = {"requests": {"storage": "1500m"}, "limits": {"storage": "2500m"}}
     claim = document(

@@ -67,7 +67,7 @@ def test_its_generation_stays_the_first() -> None:
     assert (old["metadata"]["generation"], obj["metadata"]["generation"]) == (1, 1)
 
 
-def test_finalizers_belong_to_somebody() -> None:
+def test_finalizers_need_a_domain() -> None:
     assert created(body("PriorityClass", metadata__finalizers=["x", "a.b/c"])).errors == [
         'metadata.finalizers[0]: Invalid value: "x": '
         "name is neither a standard finalizer name nor is it fully qualified"

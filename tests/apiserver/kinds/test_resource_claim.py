@@ -346,7 +346,7 @@ def test_reports_go_with_their_devices() -> None:
     assert (errors, new["status"], new["spec"]) == ([], {}, old["spec"])
 
 
-def test_what_was_found_before_is_told_first() -> None:
+def test_the_order_of_errors() -> None:
     asked = call(RESOURCE_CLAIM)
     asked.prior_errors = [forbidden("spec", "no")]
     made = document(RESOURCE_CLAIM, spec={"devices": {"requests": [{"name": "r"}]}})

@@ -19,7 +19,7 @@ def test_a_template_never_changes() -> None:
     assert second.endswith(": field is immutable")
 
 
-def test_what_was_found_before_is_told_first() -> None:
+def test_the_order_of_errors() -> None:
     asked = call(RESOURCE_CLAIM_TEMPLATE)
     asked.prior_errors = [forbidden("spec", "no")]
     made = document(RESOURCE_CLAIM_TEMPLATE, spec=SPEC)

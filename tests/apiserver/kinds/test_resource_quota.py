@@ -115,7 +115,7 @@ def test_a_new_quota_has_counted_nothing() -> None:
     assert quota["status"] == {}
 
 
-def test_each_door_has_its_rules() -> None:
+def test_rules_of_each_subresource() -> None:
     old = document(RESOURCE_QUOTA, spec={"hard": {"pods": "1"}, "scopes": ["BestEffort"]})
     assert changed(RESOURCE_QUOTA, old, spec={"hard": {"pods": "2"}})[0] == [
         "spec.scopes: Invalid value: null: field is immutable"
@@ -125,7 +125,7 @@ def test_each_door_has_its_rules() -> None:
     assert quota["spec"] == old["spec"]
 
 
-def test_requests_above_limits_are_told() -> None:
+def test_requests_above_limits_are_warned_of() -> None:
     hard: Document = {"cpu": "2", "limits.cpu": "1", "requests.memory": "1Gi", "limits.memory": "1Gi"}
     quota = document(RESOURCE_QUOTA, spec={"hard": hard})
     assert strategy(RESOURCE_QUOTA).warnings_on_create(quota, call(RESOURCE_QUOTA)) == [

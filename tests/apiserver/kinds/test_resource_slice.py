@@ -199,7 +199,7 @@ def test_a_device_may_say_where_it_can_be_used(parts: dict[str, Any], errors: li
     assert errors_of(is_per_device=True, **parts) == errors
 
 
-def test_taints_that_stay_are_not_judged_again() -> None:
+def test_taints_that_stay_are_not_validated_again() -> None:
     odd = [{"key": "a", "effect": "X"}]
     assert errors_of(old={"name": "d", "taints": odd}, taints=odd) == []
 

@@ -154,7 +154,7 @@ def test_a_binding_cannot_be_turned_to_another_role() -> None:
     assert error.endswith("cannot change roleRef")
 
 
-def test_an_update_is_judged_as_new() -> None:
+def test_an_update_is_validated_as_new() -> None:
     old = created(body("Role")).obj
     assert updated(body("Role", rules=[{"verbs": ["get"], "apiGroups": [""]}]), old).errors == [
         "rules[0].resources: Required value: resource rules must supply at least one resource"

@@ -46,7 +46,7 @@ def test_old_labels_of_nodes_are_warned_of() -> None:
     assert created(raw).warnings == ['scheduling.nodeSelector: deprecated since v1.14; use "kubernetes.io/os" instead']
 
 
-def test_an_update_is_judged_as_new_and_as_a_change() -> None:
+def test_an_update_is_validated_as_new_and_as_a_change() -> None:
     old = created(body("RuntimeClass")).obj
     assert updated(body("RuntimeClass", handler=""), old).errors == [
         "handler: Required value",

@@ -39,7 +39,7 @@ def test_a_scale_shows_replicas_and_selector_and_little_else() -> None:
     }
 
 
-def test_a_selector_is_told_by_key_and_as_it_was_meant() -> None:
+def test_the_selector_of_a_scale() -> None:
     selector = {
         "matchLabels": {"b": "1"},
         "matchExpressions": [
@@ -87,6 +87,6 @@ def test_a_scale_for_any_state_has_no_revision() -> None:
         ),
     ],
 )
-def test_a_scale_may_be_meant_for_somebody_else(uid: str, reason: str) -> None:
+def test_the_preconditions_of_a_scale(uid: str, reason: str) -> None:
     metadata = {"name": "o", "uid": uid} if uid else {"name": "o"}
     assert uid_conflict(_deployment(), {"metadata": metadata}) == reason

@@ -178,7 +178,7 @@ def test_the_type_stays() -> None:
     ]
 
 
-def test_a_pair_of_keys_that_is_none_is_told() -> None:
+def test_a_mismatched_tls_pair_is_warned_of() -> None:
     how, secret = strategy(SECRET), document(SECRET, type="kubernetes.io/tls", stringData=TLS)
     warning = "tls: failed to find any PEM data in certificate input"
     assert how.warnings_on_create(secret, call(SECRET)) == [warning]

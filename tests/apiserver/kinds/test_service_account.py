@@ -18,7 +18,7 @@ def test_of_a_secret_only_the_name_is_kept() -> None:
     assert (errors, account["secrets"]) == ([], [{"name": "a"}, {}])
 
 
-def test_the_old_annotation_is_told_when_it_comes() -> None:
+def test_a_new_deprecated_annotation_is_warned_of() -> None:
     how, plain = strategy(SERVICE_ACCOUNT), document(SERVICE_ACCOUNT)
     account = document(SERVICE_ACCOUNT, ANNOTATED)
     warnings = how.warnings_on_create(account, call(SERVICE_ACCOUNT))

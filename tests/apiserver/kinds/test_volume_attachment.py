@@ -78,7 +78,7 @@ def test_a_new_attachment_is_detached() -> None:
     assert made["status"] == {"attached": False}
 
 
-def test_each_door_changes_its_own_part() -> None:
+def test_each_subresource_changes_its_own_part() -> None:
     old = document(VOLUME_ATTACHMENT, spec=SPEC)
     errors, new = changed(VOLUME_ATTACHMENT, old, status={"attached": True})
     assert (errors, new["status"]) == ([], {"attached": False})

@@ -41,7 +41,7 @@ def test_nothing_changes() -> None:
     ]
 
 
-def test_a_change_is_forbidden_before_it_is_judged() -> None:
+def test_a_change_is_forbidden_before_it_is_validated() -> None:
     made = document(VOLUME_ATTRIBUTES_CLASS, driverName="a", parameters={"b": "c"})
     assert created(VOLUME_ATTRIBUTES_CLASS, made) == []
     errors, _ = changed(VOLUME_ATTRIBUTES_CLASS, made, parameters={})

@@ -53,7 +53,7 @@ def test_numbers_and_percentages(value: int | str, amount: int, field_errors: li
     assert messages(validate_int_or_percent(value, "f") + validate_at_most_100_percent(value, "f")) == field_errors
 
 
-def test_an_absent_count_is_no_fault() -> None:
+def test_an_absent_count_is_no_error() -> None:
     assert validate_nonnegative(None, "f") == []
     assert int_or_percent(None) == 0
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from mooring.api import kinds
-from mooring.apiserver.discovery.virtual_kinds import BINDING
+from mooring.apiserver.discovery import BINDING
 from mooring.apiserver.openapi.operations import Operation, camel, resource_paths, tag, virtual_path
 from mooring.apiserver.resources import built_in_resources
 

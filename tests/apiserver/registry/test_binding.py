@@ -12,7 +12,7 @@ from mooring.apiserver.admission.pod_topology_labels import PodTopologyLabels
 from mooring.apiserver.registry.binding import BINDING, bind
 from mooring.client.errors import BadRequestError, ConflictError, NotFoundError, ServerError, StatusError
 from mooring.kit.loop import run
-from tests.apiserver.registry.pod_desk import NOW, NS, PodDesk, call
+from tests.apiserver.registry.fixture import NOW, NS, RegistryFixture, call
 
 SCHEDULED = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": NOW}
 ZONE = "topology.kubernetes.io/zone"
@@ -31,12 +31,12 @@ def bound(
     """The pod after a binding."""
 
     async def play() -> Document:
-        desk = PodDesk([PodTopologyLabels()])
-        await desk.put(NODE, "zoned", {"labels": {ZONE: "z"}})
-        await desk.put(POD, "p", metadata, spec={"containers": [], **(spec or {})}, status={"phase": "Pending"})
+        api_server = RegistryFixture([PodTopologyLabels()])
+        await api_server.put(NODE, "zoned", {"labels": {ZONE: "z"}})
+        await api_server.put(POD, "p", metadata, spec={"containers": [], **(spec or {})}, status={"phase": "Pending"})
         asked = call(BINDING, "") if is_old_way else call(POD, "p", "binding", is_dry_run=is_dry_run)
-        await bind(desk.parts, asked, body)
-        return await desk.get(POD, "p")
+        await bind(api_server.parts, asked, body)
+        return await api_server.get(POD, "p")
 
     return run(play())
 

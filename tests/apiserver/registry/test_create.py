@@ -14,12 +14,12 @@ from mooring.api.document import Document
 from mooring.api.kinds import CONFIG_MAP, NAMESPACE, Kind
 from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call
-from mooring.apiserver.desk import Desk
 from mooring.apiserver.loopback import LoopbackClient
 from mooring.apiserver.registry.create import GENERATED_NAME_TRIES_MAX, Created, create
+from mooring.apiserver.server import ApiServer
 from mooring.client.errors import StatusError
 from mooring.kit.entropy import SUFFIX_LENGTH, Entropy
-from tests.apiserver.desks import with_desk
+from tests.apiserver.servers import with_api_server
 from tests.client.objects import read
 
 NS = "default"
@@ -29,8 +29,8 @@ NOW = "2026-01-01T00:00:00Z"
 class Maker:
     """Creates config maps."""
 
-    def __init__(self, desk: Desk, client: LoopbackClient) -> None:
-        self.desk = desk
+    def __init__(self, api_server: ApiServer, client: LoopbackClient) -> None:
+        self.api_server = api_server
         self.client = client
         self.warnings: list[str] = []
 
@@ -44,10 +44,10 @@ class Maker:
             warnings=self.warnings,
             **{"namespace": NS, "field_manager": "hand", **options},
         )
-        resource = self.desk.resources.of_kind(CONFIG_MAP)
-        parts = replace(self.desk.parts, entropy=entropy) if entropy is not None else self.desk.parts
+        resource = self.api_server.resources.of_kind(CONFIG_MAP)
+        parts = replace(self.api_server.parts, entropy=entropy) if entropy is not None else self.api_server.parts
         body = msgspec.json.encode({"metadata": metadata, "data": {"x": "1"}})
-        read_body = self.desk.body_reader(resource, call, body, "application/json")
+        read_body = self.api_server.body_reader(resource, call, body, "application/json")
         return await create(parts, resource, call, read_body())
 
     async def names(self, kind: Kind = CONFIG_MAP, namespace: str = NS) -> list[str]:
@@ -57,10 +57,10 @@ class Maker:
 
 
 def play(story: Callable[[Maker], Awaitable[None]]) -> None:
-    async def scenario(desk: Desk, client: LoopbackClient) -> None:
-        await story(Maker(desk, client))
+    async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
+        await story(Maker(api_server, client))
 
-    with_desk(scenario)
+    with_api_server(scenario)
 
 
 # ---------------------------------------------------------------------------------------------- how it is called

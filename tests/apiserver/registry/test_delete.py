@@ -15,7 +15,7 @@ from mooring.apiserver.registry.delete import Deleted, DeleteOptions, delete
 from mooring.client.errors import ConflictError, NotFoundError, StatusError
 from mooring.kit.clock import format_rfc3339
 from mooring.kit.loop import run
-from tests.apiserver.registry.pod_desk import NOW, NOW_S, NS, PodDesk, call
+from tests.apiserver.registry.fixture import NOW, NOW_S, NS, RegistryFixture, call
 
 ORPHAN, FOREGROUND, OWN = "orphan", "foregroundDeletion", "example.com/mine"
 PLAIN = DeleteOptions()
@@ -39,11 +39,11 @@ def deleted(
     """One object, and what a deletion makes of it."""
 
     async def play() -> After:
-        desk = PodDesk()
-        await desk.put(kind, "o", metadata, **parts)
+        api_server = RegistryFixture()
+        await api_server.put(kind, "o", metadata, **parts)
         asked = call(kind, "o", is_dry_run=is_dry_run)
-        answer = await delete(desk.parts, desk.parts.resources.of_kind(kind), asked, options)
-        found = await desk.parts.shelf.find(kind, NS, "o")
+        answer = await delete(api_server.parts, api_server.parts.resources.of_kind(kind), asked, options)
+        found = await api_server.parts.shelf.find(kind, NS, "o")
         return After(answer, found.document if found is not None else None, asked.warnings)
 
     return run(play())
@@ -232,8 +232,8 @@ def test_only_what_was_meant_is_deleted(options: DeleteOptions, why: str) -> Non
 
 def test_what_is_not_there_cannot_be_deleted() -> None:
     async def play() -> None:
-        desk = PodDesk()
-        await delete(desk.parts, desk.parts.resources.of_kind(CONFIG_MAP), call(CONFIG_MAP, "o"), PLAIN)
+        api_server = RegistryFixture()
+        await delete(api_server.parts, api_server.parts.resources.of_kind(CONFIG_MAP), call(CONFIG_MAP, "o"), PLAIN)
 
     with pytest.raises(NotFoundError, match='configmaps "o" not found'):
         run(play())
@@ -256,11 +256,11 @@ def test_admission_is_asked_before_anything_is_done() -> None:
             raise StatusError(f"not {attempt.old['metadata']['name']}", code=403)
 
     async def play() -> None:
-        desk = PodDesk()
-        await desk.put(CONFIG_MAP, "o")
-        parts = replace(desk.parts, admission=Guard((), (), desk.parts.lookup))
+        api_server = RegistryFixture()
+        await api_server.put(CONFIG_MAP, "o")
+        parts = replace(api_server.parts, admission=Guard((), (), api_server.parts.lookup))
         with pytest.raises(StatusError, match="not o"):
             await delete(parts, parts.resources.of_kind(CONFIG_MAP), call(CONFIG_MAP, "o"), PLAIN)
-        await desk.get(CONFIG_MAP, "o")
+        await api_server.get(CONFIG_MAP, "o")
 
     run(play())

@@ -12,16 +12,16 @@ from mooring.apiserver.registry.delete_definition import CLEANUP_FINALIZER, defi
 from mooring.apiserver.registry.shelf import Stored
 from mooring.kit.loop import run
 from tests.apiserver.custom.definitions import definition
-from tests.apiserver.registry.pod_desk import NOW, PodDesk
+from tests.apiserver.registry.fixture import NOW, RegistryFixture
 
 
 def test_the_first_deletion_does_nothing_but_mark_it() -> None:
     async def play(*, is_dry_run: bool) -> tuple[Document, Any]:
-        desk = PodDesk()
-        shelf, resource = desk.parts.shelf, desk.parts.resources.of_kind(CUSTOM_RESOURCE_DEFINITION)
+        api_server = RegistryFixture()
+        shelf, resource = api_server.parts.shelf, api_server.parts.resources.of_kind(CUSTOM_RESOURCE_DEFINITION)
         revision = (await shelf.create(CUSTOM_RESOURCE_DEFINITION, definition())).revision
         call = Call("delete", CUSTOM_RESOURCE_DEFINITION, User("u"), 0.0, NOW, is_dry_run=is_dry_run)
-        marked = await definition_terminating(desk.parts, resource, call, Stored(definition(), revision, b""))
+        marked = await definition_terminating(api_server.parts, resource, call, Stored(definition(), revision, b""))
         found = await shelf.find(CUSTOM_RESOURCE_DEFINITION, "", "widgets.example.com")
         return marked, found
 

@@ -20,7 +20,7 @@ from mooring.client.errors import (
     TooManyRequestsError,
 )
 from mooring.kit.loop import run
-from tests.apiserver.registry.pod_desk import NOW, PodDesk, call
+from tests.apiserver.registry.fixture import NOW, RegistryFixture, call
 
 EVICTED = {
     "type": "DisruptionTarget",
@@ -33,9 +33,9 @@ EVICTED = {
 READY = {"type": "Ready", "status": "True"}
 
 
-def play(scenario: Callable[[PodDesk], Awaitable[None]]) -> None:
+def play(scenario: Callable[[RegistryFixture], Awaitable[None]]) -> None:
     async def played() -> None:
-        await scenario(PodDesk())
+        await scenario(RegistryFixture())
 
     run(played())
 
@@ -44,31 +44,37 @@ def eviction(name: str = "p", **options: Any) -> Document:
     return {"metadata": {"name": name}, **({"deleteOptions": options} if options else {})}
 
 
-async def put_pod(desk: PodDesk, *, phase: str = "Running", is_ready: bool = True, **metadata: Any) -> int:
+async def put_pod(
+    api_server: RegistryFixture, *, phase: str = "Running", is_ready: bool = True, **metadata: Any
+) -> int:
     spec = {"containers": [], "nodeName": "n", "terminationGracePeriodSeconds": 30}
     status = {"phase": phase, "conditions": [READY] if is_ready else []}
-    return await desk.put(POD, "p", {"labels": {"app": "x"}, "generation": 1, **metadata}, spec=spec, status=status)
+    return await api_server.put(
+        POD, "p", {"labels": {"app": "x"}, "generation": 1, **metadata}, spec=spec, status=status
+    )
 
 
-async def put_budget(desk: PodDesk, name: str = "b", policy: str | None = None, **status: Any) -> None:
+async def put_budget(api_server: RegistryFixture, name: str = "b", policy: str | None = None, **status: Any) -> None:
     spec: Document = {"selector": {"matchLabels": {"app": "x"}}}
     if policy is not None:
         spec["unhealthyPodEvictionPolicy"] = policy
     entry: Document = {"manager": "m", "operation": "Update", "apiVersion": "policy/v1", "time": NOW}
     entry |= {"fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {"f:selector": {}}}}
     metadata = {"generation": 1, "managedFields": [entry]}
-    await desk.put(POD_DISRUPTION_BUDGET, name, metadata, spec=spec, status={"observedGeneration": 1, **status})
+    await api_server.put(POD_DISRUPTION_BUDGET, name, metadata, spec=spec, status={"observedGeneration": 1, **status})
 
 
-async def ask(desk: PodDesk, body: Document | None = None, *, is_dry_run: bool = False) -> None:
-    await evict(desk.parts, call(POD, "p", "eviction", is_dry_run=is_dry_run), eviction() if body is None else body)
+async def ask(api_server: RegistryFixture, body: Document | None = None, *, is_dry_run: bool = False) -> None:
+    await evict(
+        api_server.parts, call(POD, "p", "eviction", is_dry_run=is_dry_run), eviction() if body is None else body
+    )
 
 
 def test_without_a_budget_a_pod_ends_and_tells_why() -> None:
-    async def scenario(desk: PodDesk) -> None:
-        await put_pod(desk)
-        await ask(desk, eviction(gracePeriodSeconds=3))
-        pod = await desk.get(POD, "p")
+    async def scenario(api_server: RegistryFixture) -> None:
+        await put_pod(api_server)
+        await ask(api_server, eviction(gracePeriodSeconds=3))
+        pod = await api_server.get(POD, "p")
         assert pod["metadata"]["deletionGracePeriodSeconds"] == 3
         assert pod["status"]["conditions"] == [READY, EVICTED]
 
@@ -76,14 +82,14 @@ def test_without_a_budget_a_pod_ends_and_tells_why() -> None:
 
 
 def test_a_budget_is_spent_by_the_server_itself() -> None:
-    async def scenario(desk: PodDesk) -> None:
-        await put_pod(desk)
-        await put_budget(desk, disruptionsAllowed=1)
-        await ask(desk)
-        budget = await desk.get(POD_DISRUPTION_BUDGET, "b")
+    async def scenario(api_server: RegistryFixture) -> None:
+        await put_pod(api_server)
+        await put_budget(api_server, disruptionsAllowed=1)
+        await ask(api_server)
+        budget = await api_server.get(POD_DISRUPTION_BUDGET, "b")
         assert (budget["status"]["disruptionsAllowed"], budget["status"]["disruptedPods"]) == (0, {"p": NOW})
         assert {one["manager"] for one in budget["metadata"]["managedFields"]} == {"m", "kube-apiserver"}
-        assert "deletionTimestamp" in (await desk.get(POD, "p"))["metadata"]
+        assert "deletionTimestamp" in (await api_server.get(POD, "p"))["metadata"]
 
     play(scenario)
 
@@ -92,23 +98,23 @@ def test_a_budget_is_spent_by_the_server_itself() -> None:
     ("options", "is_dry_run"), [({"dryRun": ["All"]}, False), ({}, True)], ids=["in the body", "in the address"]
 )
 def test_a_dry_run_spends_nothing(options: Any, is_dry_run: bool) -> None:
-    async def scenario(desk: PodDesk) -> None:
-        await put_pod(desk)
-        await put_budget(desk, disruptionsAllowed=1)
-        revision = await desk.store.revision()
-        await ask(desk, eviction(**options), is_dry_run=is_dry_run)
-        assert await desk.store.revision() == revision
+    async def scenario(api_server: RegistryFixture) -> None:
+        await put_pod(api_server)
+        await put_budget(api_server, disruptionsAllowed=1)
+        revision = await api_server.store.revision()
+        await ask(api_server, eviction(**options), is_dry_run=is_dry_run)
+        assert await api_server.store.revision() == revision
 
     play(scenario)
 
 
 def test_a_budget_that_is_spent_keeps_the_pod() -> None:
-    async def scenario(desk: PodDesk) -> None:
-        await put_pod(desk)
-        await put_budget(desk, disruptionsAllowed=0)
+    async def scenario(api_server: RegistryFixture) -> None:
+        await put_pod(api_server)
+        await put_budget(api_server, disruptionsAllowed=0)
         with pytest.raises(TooManyRequestsError):
-            await ask(desk)
-        assert (await desk.get(POD, "p"))["status"]["conditions"] == [READY]
+            await ask(api_server)
+        assert (await api_server.get(POD, "p"))["status"]["conditions"] == [READY]
 
     play(scenario)
 
@@ -122,11 +128,11 @@ def test_a_budget_that_is_spent_keeps_the_pod() -> None:
     ],
 )
 def test_no_budget_is_asked_if(pod: Any) -> None:
-    async def scenario(desk: PodDesk) -> None:
-        await put_pod(desk, **pod)
-        await put_budget(desk, disruptionsAllowed=0)
-        await ask(desk)
-        assert await desk.is_gone("p") or "deletionTimestamp" in (await desk.get(POD, "p"))["metadata"]
+    async def scenario(api_server: RegistryFixture) -> None:
+        await put_pod(api_server, **pod)
+        await put_budget(api_server, disruptionsAllowed=0)
+        await ask(api_server)
+        assert await api_server.is_gone("p") or "deletionTimestamp" in (await api_server.get(POD, "p"))["metadata"]
 
     play(scenario)
 
@@ -141,26 +147,28 @@ def test_no_budget_is_asked_if(pod: Any) -> None:
     ],
 )
 def test_a_pod_that_is_not_ready(policy: str | None, healthy: int, desired: int, is_evicted: bool) -> None:
-    async def scenario(desk: PodDesk) -> None:
-        await put_pod(desk, is_ready=False)
-        await put_budget(desk, policy=policy, disruptionsAllowed=0, currentHealthy=healthy, desiredHealthy=desired)
+    async def scenario(api_server: RegistryFixture) -> None:
+        await put_pod(api_server, is_ready=False)
+        await put_budget(
+            api_server, policy=policy, disruptionsAllowed=0, currentHealthy=healthy, desiredHealthy=desired
+        )
         if is_evicted:
-            await ask(desk)
-            assert (await desk.get(POD_DISRUPTION_BUDGET, "b"))["status"]["disruptionsAllowed"] == 0
+            await ask(api_server)
+            assert (await api_server.get(POD_DISRUPTION_BUDGET, "b"))["status"]["disruptionsAllowed"] == 0
             return
         with pytest.raises(TooManyRequestsError):
-            await ask(desk)
+            await ask(api_server)
 
     play(scenario)
 
 
 def test_two_budgets_are_one_too_many() -> None:
-    async def scenario(desk: PodDesk) -> None:
-        await put_pod(desk)
-        await put_budget(desk, "a", disruptionsAllowed=1)
-        await put_budget(desk, "b", disruptionsAllowed=1)
+    async def scenario(api_server: RegistryFixture) -> None:
+        await put_pod(api_server)
+        await put_budget(api_server, "a", disruptionsAllowed=1)
+        await put_budget(api_server, "b", disruptionsAllowed=1)
         with pytest.raises(ServerError, match="This pod has more than one PodDisruptionBudget") as caught:
-            await ask(desk)
+            await ask(api_server)
         assert caught.value.reason == ""
 
     play(scenario)
@@ -204,28 +212,28 @@ def test_two_budgets_are_one_too_many() -> None:
     ],
 )
 def test_refused(body: Document, kind: type[StatusError], message: str) -> None:
-    async def scenario(desk: PodDesk) -> None:
-        await put_pod(desk)
+    async def scenario(api_server: RegistryFixture) -> None:
+        await put_pod(api_server)
         with pytest.raises(kind) as caught:
-            await ask(desk, {**body})
+            await ask(api_server, {**body})
         assert caught.value.message == message
 
     play(scenario)
 
 
 def test_dry_runs_that_contradict_each_other() -> None:
-    async def scenario(desk: PodDesk) -> None:
+    async def scenario(api_server: RegistryFixture) -> None:
         with pytest.raises(
             ServerError, match=r"Non-matching dry-run options in request and content: \[All\] and \[x\]"
         ):
-            await ask(desk, eviction(dryRun=["x"]), is_dry_run=True)
+            await ask(api_server, eviction(dryRun=["x"]), is_dry_run=True)
 
     play(scenario)
 
 
 def test_no_such_pod() -> None:
-    async def scenario(desk: PodDesk) -> None:
+    async def scenario(api_server: RegistryFixture) -> None:
         with pytest.raises(NotFoundError, match='pods "p" not found'):
-            await ask(desk)
+            await ask(api_server)
 
     play(scenario)

@@ -9,24 +9,24 @@ from mooring.api.kinds import CONFIG_MAP, NODE
 from mooring.apiserver.registry import lookup as room
 from mooring.apiserver.registry.lookup import StoreLookup
 from mooring.kit.loop import run
-from tests.apiserver.registry.pod_desk import NS, PodDesk
+from tests.apiserver.registry.fixture import NS, RegistryFixture
 
 
 def test_an_answer_sees_every_write_before_it() -> None:
     async def play() -> None:
-        desk = PodDesk()
-        lookup = StoreLookup(desk.store)
+        api_server = RegistryFixture()
+        lookup = StoreLookup(api_server.store)
         assert await lookup.get(CONFIG_MAP, NS, "o") is None
-        revision = await desk.put(CONFIG_MAP, "o", data={"a": "1"})
+        revision = await api_server.put(CONFIG_MAP, "o", data={"a": "1"})
         first = await lookup.get(CONFIG_MAP, NS, "o")
         assert first is not None
         assert (first["data"], first["metadata"]["resourceVersion"]) == ({"a": "1"}, str(revision))
         changed: Document = {**first, "data": {"a": "2"}}
-        revision = await desk.parts.shelf.put(CONFIG_MAP, changed, if_revision=revision)
+        revision = await api_server.parts.shelf.put(CONFIG_MAP, changed, if_revision=revision)
         second = await lookup.get(CONFIG_MAP, NS, "o")
         assert second is not None
         assert second["data"] == {"a": "2"}
-        await desk.parts.shelf.delete(CONFIG_MAP, NS, "o", if_revision=revision)
+        await api_server.parts.shelf.delete(CONFIG_MAP, NS, "o", if_revision=revision)
         assert await lookup.get(CONFIG_MAP, NS, "o") is None
 
     run(play())
@@ -34,9 +34,9 @@ def test_an_answer_sees_every_write_before_it() -> None:
 
 def test_what_has_not_changed_is_decoded_once() -> None:
     async def play() -> None:
-        desk = PodDesk()
-        lookup = StoreLookup(desk.store)
-        await desk.put(CONFIG_MAP, "o")
+        api_server = RegistryFixture()
+        lookup = StoreLookup(api_server.store)
+        await api_server.put(CONFIG_MAP, "o")
         first = await lookup.get(CONFIG_MAP, NS, "o")
         assert await lookup.get(CONFIG_MAP, NS, "o") is first
         (listed,) = await lookup.list(CONFIG_MAP, NS)
@@ -47,11 +47,11 @@ def test_what_has_not_changed_is_decoded_once() -> None:
 
 def test_a_list_is_of_one_kind_and_one_namespace() -> None:
     async def play() -> None:
-        desk = PodDesk()
-        lookup = StoreLookup(desk.store)
+        api_server = RegistryFixture()
+        lookup = StoreLookup(api_server.store)
         for name in ("b", "a"):
-            await desk.put(CONFIG_MAP, name)
-        await desk.put(NODE, "n")
+            await api_server.put(CONFIG_MAP, name)
+        await api_server.put(NODE, "n")
         assert [each["metadata"]["name"] for each in await lookup.list(CONFIG_MAP, NS)] == ["a", "b"]
         assert await lookup.list(CONFIG_MAP, f"{NS}-other") == []
         assert [each["metadata"]["name"] for each in await lookup.list(NODE)] == ["n"]
@@ -63,10 +63,10 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(room, "DOCUMENTS_KEPT_MAX", 2)
 
     async def play() -> None:
-        desk = PodDesk()
-        lookup = StoreLookup(desk.store)
+        api_server = RegistryFixture()
+        lookup = StoreLookup(api_server.store)
         for name in "abc":
-            await desk.put(CONFIG_MAP, name)
+            await api_server.put(CONFIG_MAP, name)
         first = await lookup.get(CONFIG_MAP, NS, "a")
         for name in "bc":
             await lookup.get(CONFIG_MAP, NS, name)

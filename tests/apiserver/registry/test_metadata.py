@@ -20,7 +20,7 @@ from mooring.apiserver.registry.metadata import (
 )
 from mooring.client.errors import BadRequestError
 from mooring.kit.entropy import SUFFIX_LENGTH, Entropy
-from tests.apiserver.registry.pod_desk import NOW, call
+from tests.apiserver.registry.fixture import NOW, call
 
 FORGED: Document = {
     "uid": "mine",

@@ -6,7 +6,7 @@ from mooring.api.document import Document
 from mooring.api.kinds import RESOURCE_QUOTA
 from mooring.apiserver.registry.own_status import OwnStatus
 from mooring.kit.loop import run
-from tests.apiserver.registry.pod_desk import NOW, PodDesk
+from tests.apiserver.registry.fixture import NOW, RegistryFixture
 
 FIELDS: Document = {"f:status": {"f:hard": {"f:pods": {}}, "f:used": {"f:pods": {}}}}
 ENTRY = {
@@ -22,13 +22,15 @@ ENTRY = {
 
 def test_usage_is_written_once_for_each_state_and_its_manager_is_the_server() -> None:
     async def play() -> tuple[list[bool], Document]:
-        desk = PodDesk()
+        api_server = RegistryFixture()
         status = {"hard": {"pods": "2"}, "used": {"pods": "0"}}
-        await desk.put(RESOURCE_QUOTA, "q", {"managedFields": [ENTRY]}, spec={"hard": {"pods": "2"}}, status=status)
-        ledger = OwnStatus(desk.parts.shelf, desk.parts.resources, desk.parts.shape_of)
-        read = await desk.get(RESOURCE_QUOTA, "q")
+        await api_server.put(
+            RESOURCE_QUOTA, "q", {"managedFields": [ENTRY]}, spec={"hard": {"pods": "2"}}, status=status
+        )
+        ledger = OwnStatus(api_server.parts.shelf, api_server.parts.resources, api_server.parts.shape_of)
+        read = await api_server.get(RESOURCE_QUOTA, "q")
         outcomes = [await ledger.write_used(read, {"pods": number}, NOW) for number in ("1", "2")]
-        return outcomes, await desk.get(RESOURCE_QUOTA, "q")
+        return outcomes, await api_server.get(RESOURCE_QUOTA, "q")
 
     outcomes, quota = run(play())
     assert outcomes == [True, False]

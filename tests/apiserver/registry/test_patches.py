@@ -10,12 +10,12 @@ from mooring.api.document import Document
 from mooring.api.kinds import CONFIG_MAP, DEPLOYMENT, POD, Kind
 from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call, FieldValidation
-from mooring.apiserver.desk import Desk
 from mooring.apiserver.loopback import LoopbackClient
 from mooring.apiserver.registry.patches import Patch, patch
+from mooring.apiserver.server import ApiServer
 from mooring.client.errors import StatusError
 from mooring.client.interface import PatchForm
-from tests.apiserver.desks import with_desk
+from tests.apiserver.servers import with_api_server
 from tests.client.objects import read
 
 NS = "default"
@@ -36,8 +36,8 @@ OBJECTS: dict[Kind, Document] = {
 class Patched:
     """One object of each kind, called `it`, and somebody who patches them."""
 
-    def __init__(self, desk: Desk, client: LoopbackClient) -> None:
-        self._desk = desk
+    def __init__(self, api_server: ApiServer, client: LoopbackClient) -> None:
+        self._api_server = api_server
         self._client = client
         self.warnings: list[str] = []
 
@@ -58,18 +58,18 @@ class Patched:
             namespace=NS,
             **{"name": "it", "field_manager": "hand", "warnings": self.warnings, **options},
         )
-        resource = self._desk.resources.of_kind(kind)
-        reader = self._desk.document_reader(resource, form)
-        return (await patch(self._desk.parts, resource, call, Patch(form, content), reader)).document
+        resource = self._api_server.resources.of_kind(kind)
+        reader = self._api_server.document_reader(resource, form)
+        return (await patch(self._api_server.parts, resource, call, Patch(form, content), reader)).document
 
 
 def play(story: Any) -> None:
-    async def scenario(desk: Desk, client: LoopbackClient) -> None:
-        patched = Patched(desk, client)
+    async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
+        patched = Patched(api_server, client)
         await patched.create()
         await story(patched)
 
-    with_desk(scenario)
+    with_api_server(scenario)
 
 
 MERGE, STRATEGIC, STEPS, APPLY = PatchForm.MERGE, PatchForm.STRATEGIC, PatchForm.JSON, PatchForm.APPLY

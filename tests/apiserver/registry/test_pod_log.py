@@ -12,7 +12,7 @@ from mooring.api.kinds import NODE, POD
 from mooring.apiserver.registry.pod_log import LogOptions, open_log, read_log_options
 from mooring.client.errors import BadRequestError, InvalidError, NotFoundError
 from mooring.kit.loop import run
-from tests.apiserver.registry.pod_desk import PodDesk, call
+from tests.apiserver.registry.fixture import RegistryFixture, call
 
 TWO = {"containers": [{"name": "a"}, {"name": "b"}], "initContainers": [{"name": "i"}], "nodeName": "n"}
 ONE = {"containers": [{"name": "a"}], "nodeName": "n"}
@@ -43,11 +43,11 @@ class Elsewhere:
 
 def log(spec: Document, options: LogOptions, *, node: Any = None, logs: Kubelets | None = None) -> list[bytes] | None:
     async def play() -> list[bytes] | None:
-        desk = PodDesk()
-        await desk.put(POD, "p", spec=spec)
+        api_server = RegistryFixture()
+        await api_server.put(POD, "p", spec=spec)
         if node is not None:
-            await desk.put(NODE, spec.get("nodeName", "n"), status=node)
-        stream = await open_log(desk.parts.lookup, call(POD, "p", "log"), options, logs, Elsewhere())
+            await api_server.put(NODE, spec.get("nodeName", "n"), status=node)
+        stream = await open_log(api_server.parts.lookup, call(POD, "p", "log"), options, logs, Elsewhere())
         return None if stream is None else [line async for line in stream]
 
     return run(play())
@@ -117,7 +117,7 @@ def test_nodes_of_others_are_asked(node_name: str, logs: Kubelets | None) -> Non
 
 
 class Parameters:
-    """The parameters of a request, as the door reads them."""
+    """The parameters of a request, as the handler reads them."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self._texts = texts

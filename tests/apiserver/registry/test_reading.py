@@ -16,7 +16,7 @@ from mooring.client.interface import Listing, Selection
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
-from tests.apiserver.registry.pod_desk import NS, PodDesk
+from tests.apiserver.registry.fixture import NS, RegistryFixture
 from tests.fakes.raw_client import RawClient
 
 OF_TEAM = Selection(namespace=NS)
@@ -26,20 +26,20 @@ class Room:
     """Config maps a, b and c, of which b was deleted again; the history is known from the second write on."""
 
     def __init__(self) -> None:
-        self.desk = PodDesk()
+        self.api_server = RegistryFixture()
         clock = VirtualClock()
-        self.reader = Reader(RawClient(self.desk.store, clock, Entropy(1)))
+        self.reader = Reader(RawClient(self.api_server.store, clock, Entropy(1)))
         self.revisions: dict[str, int] = {}
 
     async def fill(self) -> None:
         for name in "abc":
-            self.revisions[name] = await self.desk.put(CONFIG_MAP, name)
-        self.revisions["gone"] = await self.desk.parts.shelf.delete(
+            self.revisions[name] = await self.api_server.put(CONFIG_MAP, name)
+        self.revisions["gone"] = await self.api_server.parts.shelf.delete(
             CONFIG_MAP, NS, "b", if_revision=self.revisions["b"]
         )
 
     def resource(self, kind: Kind) -> Resource:
-        return self.desk.parts.resources.of_kind(kind)
+        return self.api_server.parts.resources.of_kind(kind)
 
     async def list(
         self, *, limit: int = 0, continue_token: str = "", revision: str = "", is_exact: bool | None = None
@@ -91,7 +91,7 @@ def test_which_state_is_listed(revision: str, limit: int, is_exact: bool | None,
 def test_pages_show_one_state_although_the_world_goes_on() -> None:
     async def story(room: Room) -> None:
         first = await room.list(limit=1)
-        await room.desk.put(CONFIG_MAP, "b")
+        await room.api_server.put(CONFIG_MAP, "b")
         second = await room.list(limit=1, continue_token=first.continue_token)
         assert (names(first), names(second), second.continue_token) == ("a", "c", "")
         assert second.revision == first.revision
@@ -123,8 +123,8 @@ def test_a_state_that_is_not_there_yet_is_not_shown() -> None:
 def test_a_state_that_is_forgotten_is_expired_and_a_list_in_pages_may_go_on_as_of_now() -> None:
     async def story(room: Room) -> None:
         first = await room.list(limit=1)
-        now = await room.desk.put(CONFIG_MAP, "d")
-        await room.desk.store.compact(now)
+        now = await room.api_server.put(CONFIG_MAP, "d")
+        await room.api_server.store.compact(now)
         exact = await refusal(room.list(revision=str(room.revisions["b"]), is_exact=True))
         assert isinstance(exact, ExpiredError)
         assert exact.message == "The resourceVersion for the provided list is too old."

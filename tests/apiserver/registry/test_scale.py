@@ -10,13 +10,13 @@ from mooring.api.document import Document
 from mooring.api.kinds import DEPLOYMENT
 from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call
-from mooring.apiserver.desk import Desk
 from mooring.apiserver.loopback import LoopbackClient
 from mooring.apiserver.registry.patches import Patch
 from mooring.apiserver.registry.scale import patch_scale, put_scale
+from mooring.apiserver.server import ApiServer
 from mooring.client.errors import StatusError
 from mooring.client.interface import PatchForm
-from tests.apiserver.desks import with_desk
+from tests.apiserver.servers import with_api_server
 from tests.client.objects import read
 
 NS = "default"
@@ -30,8 +30,8 @@ SPEC: Document = {
 class Scaled:
     """A deployment of two replicas, and those who scale it."""
 
-    def __init__(self, desk: Desk, client: LoopbackClient) -> None:
-        self._desk = desk
+    def __init__(self, api_server: ApiServer, client: LoopbackClient) -> None:
+        self._api_server = api_server
         self._client = client
 
     async def create(self) -> Document:
@@ -43,13 +43,13 @@ class Scaled:
 
     async def put(self, replicas: int, **metadata: Any) -> Document:
         body = {"metadata": {"name": "web", **metadata}, "spec": {"replicas": replicas}}
-        resource = self._desk.resources.of_kind(DEPLOYMENT)
-        return await put_scale(self._desk.parts, resource, self._call("hand"), body)
+        resource = self._api_server.resources.of_kind(DEPLOYMENT)
+        return await put_scale(self._api_server.parts, resource, self._call("hand"), body)
 
     async def patch(self, content: object, form: PatchForm = PatchForm.MERGE, by: str = "hand") -> Document:
-        reader = self._desk.other_document_reader("autoscaling/v1", "Scale")
-        resource = self._desk.resources.of_kind(DEPLOYMENT)
-        return await patch_scale(self._desk.parts, resource, self._call(by), Patch(form, content), reader)
+        reader = self._api_server.other_document_reader("autoscaling/v1", "Scale")
+        resource = self._api_server.resources.of_kind(DEPLOYMENT)
+        return await patch_scale(self._api_server.parts, resource, self._call(by), Patch(form, content), reader)
 
     def _call(self, manager: str) -> Call:
         return Call(
@@ -66,12 +66,12 @@ class Scaled:
 
 
 def play(story: Any) -> None:
-    async def scenario(desk: Desk, client: LoopbackClient) -> None:
-        scaled = Scaled(desk, client)
+    async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
+        scaled = Scaled(api_server, client)
         await scaled.create()
         await story(scaled)
 
-    with_desk(scenario)
+    with_api_server(scenario)
 
 
 def by_manager(obj: Document) -> dict[tuple[str, str], bool]:

@@ -12,7 +12,6 @@ from mooring.api.document import Document
 from mooring.api.kinds import CONFIG_MAP, DEPLOYMENT, LEASE, NODE, POD, REPLICA_SET, Kind
 from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call, FieldValidation
-from mooring.apiserver.desk import Desk
 from mooring.apiserver.kinds.config_map import ConfigMapStrategy
 from mooring.apiserver.kinds.deployment import DeploymentStrategy
 from mooring.apiserver.kinds.lease import LeaseStrategy
@@ -21,11 +20,12 @@ from mooring.apiserver.kinds.pod.strategy import PodStrategy
 from mooring.apiserver.kinds.replica_set import ReplicaSetStrategy
 from mooring.apiserver.loopback import LoopbackClient
 from mooring.apiserver.registry import patches, put
-from mooring.apiserver.wire.patch_bodies import read_patch
+from mooring.apiserver.server import ApiServer
+from mooring.apiserver.wire.decode import read_patch
 from mooring.client.errors import StatusError
 from mooring.client.interface import PatchForm
 from mooring.kit.clock import format_rfc3339
-from tests.apiserver.desks import with_desk
+from tests.apiserver.servers import with_api_server
 from tests.client.objects import config_map, node, pod, replica_set
 
 NS = "default"
@@ -148,11 +148,11 @@ def lease() -> Document:
     return {"apiVersion": LEASE.api_version, "kind": "Lease", "metadata": {"name": "l"}, "spec": {}}
 
 
-async def outcome(desk: Desk, kind: Kind, name: str, write: Write) -> object:
+async def outcome(api_server: ApiServer, kind: Kind, name: str, write: Write) -> object:
     """The object as it is stored then, and what was said of it."""
-    resource, now_s = desk.resources.of_kind(kind), desk.clock.wall_s()
+    resource, now_s = api_server.resources.of_kind(kind), api_server.clock.wall_s()
     namespace = NS if kind.is_namespaced else ""
-    record = await desk.store.get(kind.key(namespace, name))
+    record = await api_server.store.get(kind.key(namespace, name))
     assert record is not None
     call = Call("patch", kind, User("u"), now_s, format_rfc3339(int(now_s)), namespace, name, write.subresource)
     call.field_manager, call.field_validation = "tester", write.validation
@@ -160,18 +160,18 @@ async def outcome(desk: Desk, kind: Kind, name: str, write: Write) -> object:
         if write.form is not None:
             wanted = read_patch(msgspec.json.encode(write.what), write.form, call)
             changed = await patches.patch(
-                desk.parts, resource, call, wanted, desk.document_reader(resource, write.form)
+                api_server.parts, resource, call, wanted, api_server.document_reader(resource, write.form)
             )
         else:
             call.verb = "update"
             obj = msgspec.json.decode(record.value)
             obj["metadata"]["resourceVersion"] = str(record.revision)
             write.what(obj)
-            body = desk.body_reader(resource, call, msgspec.json.encode(obj), "application/json")
-            changed = await put.put(desk.parts, resource, call, body)
+            body = api_server.body_reader(resource, call, msgspec.json.encode(obj), "application/json")
+            changed = await put.put(api_server.parts, resource, call, body)
     except StatusError as error:
         return f"{error.code} {error.message} {error.details}"
-    now = await desk.store.get(kind.key(namespace, name))
+    now = await api_server.store.get(kind.key(namespace, name))
     assert now is not None
     if changed.answer is not None:
         assert msgspec.json.decode(changed.answer) == changed.document
@@ -181,13 +181,13 @@ async def outcome(desk: Desk, kind: Kind, name: str, write: Write) -> object:
 def played(kind: Kind, body: Document, writes: Sequence[Write]) -> list[object]:
     found: list[object] = []
 
-    async def scenario(desk: Desk, client: LoopbackClient) -> None:
+    async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
         await client.create(kind, NS if kind.is_namespaced else "", body)
         for write in writes:
-            await desk.clock.wait(1.0)
-            found.append(await outcome(desk, kind, body["metadata"]["name"], write))
+            await api_server.clock.wait(1.0)
+            found.append(await outcome(api_server, kind, body["metadata"]["name"], write))
 
-    with_desk(scenario)
+    with_api_server(scenario)
     return found
 
 

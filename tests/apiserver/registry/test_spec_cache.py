@@ -13,13 +13,13 @@ from mooring.api.document import Document
 from mooring.api.kinds import POD
 from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call, FieldValidation
-from mooring.apiserver.desk import Desk
 from mooring.apiserver.loopback import LoopbackClient
 from mooring.apiserver.registry.create import create
-from mooring.apiserver.registry.spec_cache import ENTRY_BYTES, SpecCache, SpecInputs, SpecResult, split_body
+from mooring.apiserver.registry.spec_cache import ENTRY_BYTES, SpecCache, SpecInputs, ValidationResult, split_body
+from mooring.apiserver.server import ApiServer
 from mooring.client.errors import StatusError
-from tests.apiserver.desks import with_desk
 from tests.apiserver.pod_strategies import NAMES, PODS
+from tests.apiserver.servers import with_api_server
 
 NS = "default"
 NOW = "2026-01-01T00:00:00Z"
@@ -35,20 +35,20 @@ class NoCache(SpecCache):
     def keep_defaulted(self, received: bytes, field_validation: FieldValidation, spec: Document) -> None:
         pass
 
-    def validated(self, inputs: SpecInputs, validate: object) -> SpecResult:
+    def validated(self, inputs: SpecInputs, validate: object) -> ValidationResult:
         assert callable(validate)
         result = validate(inputs)
-        assert isinstance(result, SpecResult)
+        assert isinstance(result, ValidationResult)
         return result
 
 
-async def outcome(desk: Desk, body: Document, validation: FieldValidation) -> object:
+async def outcome(api_server: ApiServer, body: Document, validation: FieldValidation) -> object:
     """What is stored, or the error; and the warnings."""
-    resource = desk.resources.of_kind(POD)
+    resource = api_server.resources.of_kind(POD)
     call = Call("create", POD, User("u"), 0.0, NOW, NS, field_manager="m", field_validation=validation)
     try:
-        read = desk.body_reader(resource, call, msgspec.json.encode(body), "application/json")
-        made = (await create(desk.parts, resource, call, read())).document
+        read = api_server.body_reader(resource, call, msgspec.json.encode(body), "application/json")
+        made = (await create(api_server.parts, resource, call, read())).document
     except StatusError as error:
         return error.code, error.message, error.details, call.warnings
     for field in ("uid", "resourceVersion"):
@@ -59,14 +59,16 @@ async def outcome(desk: Desk, body: Document, validation: FieldValidation) -> ob
 def outcomes(bodies: Sequence[tuple[Document, FieldValidation]], cache: SpecCache) -> list[object]:
     found: list[object] = []
 
-    async def scenario(desk: Desk, client: LoopbackClient) -> None:
-        desk.resources.of_kind(POD).strategy.specs = cache
+    async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
+        api_server.resources.of_kind(POD).strategy.specs = cache
         for body, validation in bodies:
-            found.append(await outcome(desk, body, validation))
+            found.append(await outcome(api_server, body, validation))
             name = body["metadata"].get("name")
-            await desk.store.delete(POD.key(NS, name)) if isinstance(found[-1], tuple) and len(found[-1]) == 2 else None
+            await api_server.store.delete(POD.key(NS, name)) if isinstance(found[-1], tuple) and len(
+                found[-1]
+            ) == 2 else None
 
-    with_desk(scenario)
+    with_api_server(scenario)
     return found
 
 
@@ -119,9 +121,9 @@ def test_the_oldest_entries_are_dropped() -> None:
 def test_only_valid_specs_are_kept() -> None:
     cache, asked = SpecCache(), []
 
-    def validate(inputs: SpecInputs) -> SpecResult:
+    def validate(inputs: SpecInputs) -> ValidationResult:
         asked.append(inputs.spec)
-        return SpecResult(["wrong"] if inputs.spec["bad"] else (), ["unwise"])  # type: ignore[list-item]
+        return ValidationResult(["wrong"] if inputs.spec["bad"] else (), ["unwise"])  # type: ignore[list-item]
 
     for bad, times in ((True, 2), (False, 1)):
         asked.clear()

@@ -12,14 +12,14 @@ from mooring.api.document import Document
 from mooring.api.kinds import CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, LEASE, Kind
 from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call
-from mooring.apiserver.desk import Desk
 from mooring.apiserver.loopback import LoopbackClient
 from mooring.apiserver.registry.put import put
 from mooring.apiserver.registry.update import WRITE_TRIES_MAX, Changed, change
+from mooring.apiserver.server import ApiServer
 from mooring.client.errors import StatusError
 from mooring.client.interface import PatchForm
 from tests.apiserver.custom.definitions import definition, version, widget
-from tests.apiserver.desks import with_desk
+from tests.apiserver.servers import with_api_server
 from tests.client.objects import read
 
 NS = "default"
@@ -30,8 +30,8 @@ ESTABLISHING_S_MAX = 10.0
 class Written:
     """One object, called `it`, and those who write to it."""
 
-    def __init__(self, desk: Desk, client: LoopbackClient, kind: Kind) -> None:
-        self.desk = desk
+    def __init__(self, api_server: ApiServer, client: LoopbackClient, kind: Kind) -> None:
+        self.api_server = api_server
         self.client = client
         self.kind = kind
 
@@ -43,16 +43,16 @@ class Written:
         return read(await self.client.get(self.kind, NS, "it"))
 
     async def put(self, body: Document, **options: Any) -> Changed:
-        resource, call = self.desk.resources.of_kind(self.kind), self.call(**options)
-        reader = self.desk.body_reader(resource, call, msgspec.json.encode(body), "application/json")
-        return await put(self.desk.parts, resource, call, reader)
+        resource, call = self.api_server.resources.of_kind(self.kind), self.call(**options)
+        reader = self.api_server.body_reader(resource, call, msgspec.json.encode(body), "application/json")
+        return await put(self.api_server.parts, resource, call, reader)
 
     async def change(self, make: Callable[[Document], Awaitable[Document]]) -> Changed:
         async def made(old: Document | None) -> Document:
             assert old is not None
             return await make(old)
 
-        return await change(self.desk.parts, self.desk.resources.of_kind(self.kind), self.call(), made)
+        return await change(self.api_server.parts, self.api_server.resources.of_kind(self.kind), self.call(), made)
 
     def call(self, **options: Any) -> Call:
         return Call(
@@ -67,12 +67,12 @@ class Written:
 
 
 def play(story: Callable[[Written], Awaitable[None]], kind: Kind = CONFIG_MAP) -> None:
-    async def scenario(desk: Desk, client: LoopbackClient) -> None:
-        written = Written(desk, client, kind)
+    async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
+        written = Written(api_server, client, kind)
         await client.create(kind, NS, written.body(**BODIES[kind]))
         await story(written)
 
-    with_desk(scenario)
+    with_api_server(scenario)
 
 
 # -------------------------------------------------------------------------------------------- for which state
@@ -208,14 +208,14 @@ def test_what_waits_for_its_finalizers_goes_with_the_last_one() -> None:
 def test_a_status_without_a_type_changes_as_json_does(before: object, after: object) -> None:
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
-    async def scenario(desk: Desk, client: LoopbackClient) -> None:
+    async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
         made = definition(version(schema, subresources={"status": {}}), accepted=False)
         made["metadata"] = {"name": made["metadata"]["name"]}
         await client.create(CUSTOM_RESOURCE_DEFINITION, "", made)
         waited_s = 0.0
-        while (resource := desk.resources.find("example.com/v1", "widgets")) is None:
+        while (resource := api_server.resources.find("example.com/v1", "widgets")) is None:
             assert (waited_s := waited_s + 0.1) < ESTABLISHING_S_MAX
-            await desk.clock.wait(0.1)
+            await api_server.clock.wait(0.1)
         await client.create(resource.kind, NS, widget())
         for wanted in (before, after):
             patch = {"status": {"it": wanted}}
@@ -223,7 +223,7 @@ def test_a_status_without_a_type_changes_as_json_does(before: object, after: obj
         stored = await client.get(resource.kind, NS, "a")
         assert b'"status":{"it":%b}' % msgspec.json.encode(after) in stored
 
-    with_desk(scenario)
+    with_api_server(scenario)
 
 
 # ------------------------------------------------------------------------------------------- who was quicker

@@ -103,7 +103,7 @@ def test_traffic_goes_to_ordinary_addresses(value: str, detail: str) -> None:
         ),
     ],
 )
-def test_odd_addresses_are_told_a_better_form(value: str, wanted: list[str]) -> None:
+def test_warnings_suggest_the_canonical_address(value: str, wanted: list[str]) -> None:
     assert ip_warnings(value, "a") == wanted
 
 
@@ -129,11 +129,11 @@ def test_odd_addresses_are_told_a_better_form(value: str, wanted: list[str]) -> 
         ),
     ],
 )
-def test_odd_ranges_are_told_a_better_form(value: str, wanted: list[str]) -> None:
+def test_warnings_suggest_the_canonical_cidr(value: str, wanted: list[str]) -> None:
     assert range_warnings(value, "a") == wanted
 
 
-def test_families_are_told_apart() -> None:
+def test_ip_families() -> None:
     assert [family_of(text) for text in ("1.2.3.4", "fd00::1", "::ffff:1.2.3.4")] == ["IPv4", "IPv6", "IPv4"]
     assert are_of_both_families(["10.0.0.0/8", "fd00::/8"])
     assert not are_of_both_families(["10.0.0.0/8", "11.0.0.0/8"])

@@ -49,7 +49,7 @@ def test_values_as_go_prints_them(value: object, text: str) -> None:
     assert go_value(value) == text
 
 
-def test_one_fault_stands_alone_and_several_in_brackets_each_once() -> None:
+def test_several_errors_are_in_brackets_without_duplicates() -> None:
     first, second = fields.required("a"), fields.required("b")
     assert aggregated([first]) == "a: Required value"
     assert aggregated([first, second, first]) == "[a: Required value, b: Required value]"

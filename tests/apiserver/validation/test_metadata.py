@@ -29,7 +29,7 @@ def update_messages(old: dict[str, Any], **changes: Any) -> list[str]:
     return [error.message for error in validate_object_meta_update({**before, **changes}, before, "metadata")]
 
 
-def test_good_metadata_has_no_faults() -> None:
+def test_good_metadata_has_no_errors() -> None:
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "2", "controller": True}
     assert messages(labels={"app": "web"}, annotations={"Example.com/A": "x"}, ownerReferences=[owner]) == []
     assert update_messages({}, labels={"app": "web"}) == []
@@ -52,7 +52,7 @@ def test_good_metadata_has_no_faults() -> None:
         ({"generation": -1}, "metadata.generation: Invalid value: -1: must be greater than or equal to 0"),
     ],
 )
-def test_faults(metadata: dict[str, Any], beginning: str) -> None:
+def test_errors(metadata: dict[str, Any], beginning: str) -> None:
     assert messages(**metadata)[0].startswith(beginning)
 
 
@@ -79,7 +79,7 @@ def test_only_one_owner_controls() -> None:
         ),
     ],
 )
-def test_faults_of_changes(old: dict[str, Any], changes: dict[str, Any], message: str) -> None:
+def test_errors_of_changes(old: dict[str, Any], changes: dict[str, Any], message: str) -> None:
     assert update_messages(old, **changes) == [message]
 
 

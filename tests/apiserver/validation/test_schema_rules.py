@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from mooring.api.document import Document
 from mooring.apiserver.validation.schema_rules import (
     enum_values,
     sorted_enum_values,
+    struct_rules,
     validate_enum,
     validate_required,
     validate_required_enum,
@@ -44,3 +46,80 @@ def test_enums(value: str | None, optional: list[str], required: list[str]) -> N
 def test_required_fields_are_reported_in_the_given_order() -> None:
     errors = validate_required({"b": "x", "c": ""}, ("a", "b", "c"), "spec")
     assert messages(errors) == ["spec.a: Required value", "spec.c: Required value"]
+
+
+@pytest.mark.parametrize(
+    ("struct", "obj", "errors"),
+    [
+        pytest.param("EnvVar", {"name": "A"}, [], id="valid"),
+        pytest.param("EnvVar", {}, ["p.name: Required value"], id="required and absent"),
+        pytest.param("EnvVar", {"name": ""}, ["p.name: Required value"], id="required and empty"),
+        pytest.param("GitRepoVolumeSource", {"repository": "r"}, [], id="a format of an empty field"),
+        pytest.param(
+            "GitRepoVolumeSource",
+            {"directory": "/a"},
+            ["p.repository: Required value", 'p.directory: Invalid value: "/a": must be a relative path'],
+            id="in the order of the schema",
+        ),
+        pytest.param(
+            "LocalVolumeSource",
+            {"path": "a/.."},
+            ["p.path: Invalid value: \"a/..\": must not contain '..'"],
+            id="a format",
+        ),
+        pytest.param(
+            "HostPathVolumeSource",
+            {"path": "/a", "type": "Pipe"},
+            [
+                'p.type: Unsupported value: "Pipe": supported values: "", "BlockDevice", "CharDevice", "Directory", '
+                '"DirectoryOrCreate", "File", "FileOrCreate", "Socket"'
+            ],
+            id="a sorted enum",
+        ),
+        pytest.param(
+            "ContainerRestartRule",
+            {},
+            ['p.action: Unsupported value: "": supported values: "Restart", "RestartAllContainers"'],
+            id="an absent enum that is no pointer",
+        ),
+        pytest.param("EndpointAddress", {"hostname": ""}, [], id="an empty value"),
+    ],
+)
+def test_rules_of_the_schema(struct: str, obj: Document, errors: list[str]) -> None:
+    assert messages(struct_rules("core", struct).validate(obj, "p")) == errors
+
+
+def test_the_zero_value_is_checked_on_demand() -> None:
+    rules = struct_rules("core", "ServicePort")
+    assert messages(rules.validate({}, "p", "port")) == [
+        "p.port: Invalid value: 0: must be between 1 and 65535, inclusive"
+    ]
+
+
+def test_named_fields_are_validated_in_the_order_of_their_names() -> None:
+    rules = struct_rules("core", "FileKeySelector")
+    assert messages(rules.validate({}, "p", "key", "path")) == ["p.key: Required value", "p.path: Required value"]
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "errors"),
+    [
+        pytest.param({"provisioner": "a"}, {"provisioner": "a"}, [], id="unchanged"),
+        pytest.param(
+            {"provisioner": "a"},
+            {"provisioner": "b"},
+            ['provisioner: Invalid value: "a": field is immutable'],
+            id="changed",
+        ),
+        pytest.param({"parameters": {}}, {}, [], id="an empty map is an absent one"),
+        pytest.param(
+            {"parameters": {"b": "1", "a": "2"}},
+            {},
+            ['parameters: Invalid value: {"a":"2","b":"1"}: field is immutable'],
+            id="a map prints sorted",
+        ),
+        pytest.param({"allowVolumeExpansion": True}, {}, [], id="a field that may change"),
+    ],
+)
+def test_immutable_fields(new: Document, old: Document, errors: list[str]) -> None:
+    assert messages(struct_rules("storage", "StorageClass").validate_update(new, old, "")) == errors

@@ -79,10 +79,10 @@ def test_one(changes: Document, errors: list[str]) -> None:
     assert messages(validate_conditions([{**SOUND, **changes}], "c")) == errors
 
 
-def test_a_reason_is_one_word() -> None:
+def test_reasons_are_camel_case() -> None:
     (error,) = messages(validate_conditions([{**SOUND, "reason": "not one"}], "c"))
     assert error.startswith('c[0].reason: Invalid value: "not one": a condition reason must start with')
 
 
-def test_each_type_is_told_once() -> None:
+def test_duplicate_condition_types() -> None:
     assert messages(validate_conditions([SOUND, SOUND], "c")) == ['c[1].type: Duplicate value: "Ready"']

@@ -6,7 +6,7 @@ import pytest
 
 from mooring.api.schema.tables import struct_named
 from mooring.apiserver.wire.canonical import canonical
-from mooring.apiserver.wire.scalars import Irregular, ScalarFault
+from mooring.apiserver.wire.scalars import Irregular, ScalarError
 
 
 def made(package: str, name: str, raw: Any) -> Any:
@@ -151,5 +151,5 @@ def test_a_wrong_type_ends_the_walk(raw: Any) -> None:
 
 
 def test_a_text_without_meaning_ends_it_too() -> None:
-    with pytest.raises(ScalarFault):
+    with pytest.raises(ScalarError):
         made("core", "ConfigMap", {"metadata": {"creationTimestamp": "yesterday"}})

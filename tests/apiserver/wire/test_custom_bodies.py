@@ -11,7 +11,7 @@ from mooring.client.errors import BadRequestError, StatusError
 
 WIDGET = NamedKind("example.com/v1", "Widget")
 SELF = {"apiVersion": "example.com/v1", "kind": "Widget"}
-REFUSED = 'Widget in version "v1" cannot be handled as a Widget: '
+REJECTED = 'Widget in version "v1" cannot be handled as a Widget: '
 UNRECOGNIZED = "the object provided is unrecognized (must be of type Widget): "
 
 
@@ -46,10 +46,10 @@ def test_numbers_are_as_go_reads_them() -> None:
         ({}, UNRECOGNIZED + "Object 'Kind' is missing in '{}' ({})"),
         (b"null", UNRECOGNIZED + "Object 'Kind' is missing in 'null' (6e756c6c)"),
         (b"{", UNRECOGNIZED + "couldn't get version/kind; json parse error: unexpected end of JSON input ({)"),
-        ({**SELF, "metadata": "x"}, REFUSED + "json: cannot unmarshal string into Go value of type v1.ObjectMeta"),
+        ({**SELF, "metadata": "x"}, REJECTED + "json: cannot unmarshal string into Go value of type v1.ObjectMeta"),
         (
             {**SELF, "metadata": {"labels": {"a": 1}}},
-            REFUSED + "json: cannot unmarshal number into Go struct field ObjectMeta.labels of type string",
+            REJECTED + "json: cannot unmarshal number into Go struct field ObjectMeta.labels of type string",
         ),
         (
             {**SELF, "apiVersion": "a/b/c"},
@@ -58,14 +58,14 @@ def test_numbers_are_as_go_reads_them() -> None:
     ],
     ids=lambda value: repr(value)[:40],
 )
-def test_what_makes_no_sense_is_refused(body: Any, message: str) -> None:
+def test_bodies_without_a_kind(body: Any, message: str) -> None:
     with pytest.raises(BadRequestError) as raised:
         decoded(body)
     assert raised.value.message == message
 
 
 @pytest.mark.parametrize("api_version", ["", "v1", "example.com/v2"])
-def test_another_version_is_refused_at_last(api_version: str) -> None:
+def test_another_version_is_rejected_last(api_version: str) -> None:
     body = decoded({**SELF, "apiVersion": api_version})
     with pytest.raises(BadRequestError) as raised:
         body.check_version(WIDGET)

@@ -1,3 +1,5 @@
+""""""
+
 from __future__ import annotations
 
 import json
@@ -8,9 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.api import kinds
+from mooring.api.kinds import CONFIG_MAP as CONFIG_MAP_KIND
 from mooring.api.kinds import Kind
 from mooring.api.schema.tables import struct_named, struct_of_kind
-from mooring.apiserver.call import FieldValidation
+from mooring.apiserver.access.users import User
+from mooring.apiserver.call import Call, FieldValidation
 from mooring.apiserver.wire.decode import (
     Decoded,
     NamedKind,
@@ -18,9 +22,11 @@ from mooring.apiserver.wire.decode import (
     decode_body,
     decode_options,
     patched_strategically,
+    read_patch,
 )
 from mooring.apiserver.wire.examine import DecodingError
 from mooring.client.errors import BadRequestError, StatusError
+from mooring.client.interface import PatchForm
 from tests.apiserver.wire.test_protobuf import part
 
 JSON = "application/json"
@@ -59,7 +65,7 @@ def test_a_body_becomes_a_document(body: Any) -> None:
         ("apiVersion", "v1"),
         ("metadata", {"name": "a"}),
     ]
-    assert decoded.strict_faults == []
+    assert decoded.strict_errors == []
 
 
 @pytest.mark.parametrize("body", [b"null", b"{}"])
@@ -120,13 +126,13 @@ def test_nothing_is_an_empty_object(body: bytes) -> None:
     ],
     ids=lambda value: repr(value)[:40],
 )
-def test_what_is_no_config_map_is_refused(body: Any, message: str) -> None:
+def test_bodies_that_are_no_config_map(body: Any, message: str) -> None:
     with pytest.raises(BadRequestError) as raised:
         read(body)
     assert raised.value.message == message
 
 
-def test_another_version_of_the_same_kind_is_refused_at_last() -> None:
+def test_another_version_of_the_same_kind_is_rejected_last() -> None:
     with pytest.raises(BadRequestError) as raised:
         read({"kind": "Deployment", "apiVersion": "apps/v1beta1"}, kinds.DEPLOYMENT)
     assert raised.value.message == (
@@ -148,25 +154,25 @@ def test_evictions_come_in_two_versions() -> None:
 
 
 STRANGE = b'{"frob":1,"metadata":{"name":"a","name":"b"},"data":{"a":"b"},"data":{"c":"d"}}'
-STRANGE_FAULTS = ['unknown field "frob"', 'duplicate field "metadata.name"', 'duplicate field "data"']
+UNKNOWN_FIELD_ERRORS = ['unknown field "frob"', 'duplicate field "metadata.name"', 'duplicate field "data"']
 
 
 @pytest.mark.parametrize(
-    ("validation", "faults"), [(FieldValidation.WARN, STRANGE_FAULTS), (FieldValidation.IGNORE, [])]
+    ("validation", "errors"), [(FieldValidation.WARN, UNKNOWN_FIELD_ERRORS), (FieldValidation.IGNORE, [])]
 )
-def test_strange_fields_are_dropped(validation: FieldValidation, faults: list[str]) -> None:
+def test_strange_fields_are_dropped(validation: FieldValidation, errors: list[str]) -> None:
     decoded = read(STRANGE, validation=validation)
     assert decoded.document["metadata"] == {"name": "b"}
     assert decoded.document["data"] == {"a": "b", "c": "d"}
-    assert decoded.strict_faults == faults
+    assert decoded.strict_errors == errors
 
 
-def test_strange_fields_are_refused_if_the_client_wants_that() -> None:
+def test_strict_field_validation() -> None:
     with pytest.raises(BadRequestError) as raised:
         read(STRANGE, validation=FieldValidation.STRICT)
     assert raised.value.message == (
         'ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding error: '
-        + ", ".join(STRANGE_FAULTS)
+        + ", ".join(UNKNOWN_FIELD_ERRORS)
     )
 
 
@@ -175,16 +181,16 @@ def test_numbers_can_be_quantities() -> None:
     decoded = read(text, kinds.POD)
     container = decoded.document["spec"]["containers"][0]
     assert container["resources"] == {"requests": {"cpu": "1e3", "memory": "500m"}}
-    assert decoded.strict_faults == ['unknown field "x"']
+    assert decoded.strict_errors == ['unknown field "x"']
 
 
 def test_a_body_may_be_yaml() -> None:
     decoded = read(b"metadata:\n  name: a\nz: 1\nfoo: 2\n", content_type=YAML)
     assert decoded.document["metadata"] == {"name": "a"}
-    assert decoded.strict_faults == ['unknown field "foo"', 'unknown field "z"']
+    assert decoded.strict_errors == ['unknown field "foo"', 'unknown field "z"']
 
 
-def test_bad_yaml_is_refused() -> None:
+def test_bad_yaml_is_rejected() -> None:
     with pytest.raises(BadRequestError) as raised:
         read(b"a: b: c", content_type=YAML)
     assert raised.value.message == (
@@ -217,13 +223,13 @@ def test_a_body_may_be_protobuf() -> None:
         ),
     ],
 )
-def test_bad_protobuf_is_refused(data: bytes, message: str) -> None:
+def test_bad_protobuf_is_rejected(data: bytes, message: str) -> None:
     with pytest.raises(BadRequestError) as raised:
         read(data, content_type=PROTOBUF)
     assert message in raised.value.message
 
 
-def test_other_content_is_refused() -> None:
+def test_other_content_is_rejected() -> None:
     with pytest.raises(StatusError) as raised:
         read(b"x", content_type="text/plain")
     assert raised.value.code == 415
@@ -262,7 +268,7 @@ def test_options_are_the_same_in_every_group(body: bytes) -> None:
         ),
     ],
 )
-def test_what_are_no_options_is_refused(body: bytes, message: str) -> None:
+def test_invalid_options(body: bytes, message: str) -> None:
     with pytest.raises(BadRequestError) as raised:
         decode_options(body, JSON, OPTIONS)
     assert raised.value.message == message
@@ -274,11 +280,11 @@ CONFIG_MAP = struct_named("core", "ConfigMap")
 def test_a_patched_object_is_read_like_a_body() -> None:
     decoded = canonical_object(CONFIG_MAP, {"kind": "ConfigMap", "metadata": {}, "frob": 1}, kinds.CONFIG_MAP)
     assert decoded.document == {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {}}
-    assert decoded.strict_faults == ['unknown field "frob"']
+    assert decoded.strict_errors == ['unknown field "frob"']
 
 
 @pytest.mark.parametrize(
-    ("raw", "fault"),
+    ("raw", "error"),
     [
         ({"kind": "Secret"}, "converting (v1.Secret) to (core.ConfigMap): unknown conversion"),
         ({"apiVersion": "v9"}, f'no kind "ConfigMap" is registered for version "v9" {SCHEME}'),
@@ -287,17 +293,17 @@ def test_a_patched_object_is_read_like_a_body() -> None:
     ],
     ids=repr,
 )
-def test_a_patched_object_must_be_one_of_its_kind(raw: Any, fault: str) -> None:
+def test_a_patched_object_must_be_one_of_its_kind(raw: Any, error: str) -> None:
     with pytest.raises(DecodingError) as raised:
         canonical_object(CONFIG_MAP, raw, kinds.CONFIG_MAP)
-    assert str(raised.value) == fault
+    assert str(raised.value) == error
 
 
 def test_a_strategic_patch_is_read_another_way() -> None:
     raw = {"kind": "Other", "metadata": {"generation": 2.0}, "b": 1, "a": 1}
     decoded = patched_strategically(CONFIG_MAP, raw, kinds.CONFIG_MAP)
     assert decoded.document == {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"generation": 2}}
-    assert decoded.strict_faults == ['unknown field "a"', 'unknown field "b"']
+    assert decoded.strict_errors == ['unknown field "a"', 'unknown field "b"']
     with pytest.raises(DecodingError, match="cannot restore map from string"):
         patched_strategically(CONFIG_MAP, {"data": "x"}, kinds.CONFIG_MAP)
 
@@ -311,11 +317,54 @@ _fields = ["metadata", "spec", "containers", "resources", "limits", "name", "lab
 
 
 @given(st.recursive(_junk, lambda children: st.dictionaries(st.sampled_from(_fields), children), max_leaves=12))
-def test_whatever_comes_is_decoded_or_refused(value: Any) -> None:
+def test_any_body_is_decoded_or_rejected(value: Any) -> None:
     try:
         decoded = read(json.dumps(value).encode(), kinds.POD)
     except BadRequestError:
         return
     again = read(decoded.document, kinds.POD)
     assert again.document == decoded.document
-    assert again.strict_faults == []
+    assert again.strict_errors == []
+
+
+CALL = Call(verb="patch", kind=CONFIG_MAP_KIND, user=User("tester"), now_s=0.0, now="2026-01-01T00:00:00Z")
+
+
+@pytest.mark.parametrize(
+    ("form", "data", "content"),
+    [
+        pytest.param(PatchForm.JSON, b"[]", [], id="no steps"),
+        pytest.param(PatchForm.JSON, b"null", [], id="nothing, as steps"),
+        pytest.param(PatchForm.MERGE, b"{}", {}, id="an empty merge patch"),
+        pytest.param(PatchForm.STRATEGIC, b"null", {}, id="nothing, as a strategic patch"),
+        pytest.param(PatchForm.APPLY, b"", {}, id="no object"),
+        pytest.param(PatchForm.APPLY, b"null", {}, id="nothing, as an object"),
+    ],
+)
+def test_patches(form: PatchForm, data: bytes, content: object) -> None:
+    assert read_patch(data, form, CALL).content == content
+
+
+@pytest.mark.parametrize(
+    ("form", "data", "expected_message"),
+    [
+        pytest.param(PatchForm.MERGE, b"null", "Invalid JSON Patch", id="nothing, as a merge patch"),
+        pytest.param(
+            PatchForm.MERGE,
+            b"[]",
+            "error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}",
+            id="a list",
+        ),
+        pytest.param(
+            PatchForm.JSON,
+            b"{}",
+            "error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp",
+            id="no list",
+        ),
+        pytest.param(PatchForm.STRATEGIC, b"", "unexpected end of JSON input", id="no text"),
+    ],
+)
+def test_what_is_no_patch(form: PatchForm, data: bytes, expected_message: str) -> None:
+    with pytest.raises(BadRequestError) as raised:
+        read_patch(data, form, CALL)
+    assert raised.value.message == expected_message

@@ -1,12 +1,59 @@
+""""""
+
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
 
+from mooring.api import kinds
 from mooring.api.schema.tables import struct_named
-from mooring.apiserver.wire.examine import STRICT_FAULTS_MAX, DecodingError, examine, repeated_fields
+from mooring.apiserver.access.users import User
+from mooring.apiserver.call import Call, FieldValidation
+from mooring.apiserver.wire.examine import (
+    STRICT_ERRORS_MAX,
+    DecodingError,
+    apply_field_validation,
+    examine,
+    go_name_of_field,
+    go_name_of_item,
+    repeated_fields,
+    warnings,
+)
 from mooring.apiserver.wire.json_text import parse_carefully
+
+
+@pytest.mark.parametrize(
+    ("field", "name"),
+    [
+        ("core.PodSpec.containers", "[]v1.Container"),
+        ("core.PodSpec.nodeSelector", "map[string]string"),
+        ("core.PodSpec.overhead", "v1.ResourceList"),
+        ("core.ConfigMap.binaryData", "map[string][]uint8"),
+        ("core.ObjectReference.uid", "types.UID"),
+        ("node.Overhead.podFixed", "v1.ResourceList"),
+        ("resource.Device.capacity", "map[v1.QualifiedName]v1.DeviceCapacity"),
+        ("resource.DeviceRequestAllocationResult.shareID", "types.UID"),
+        ("resource.AllocatedDeviceStatus.shareID", "string"),
+        ("authentication.UserInfo.extra", "map[string]v1.ExtraValue"),
+        ("apiextensions.JSONSchemaProps.default", "interface {}"),
+    ],
+)
+def test_go_has_a_name_for_every_type(field: str, name: str) -> None:
+    package, struct_name, field_name = field.split(".")
+    struct = struct_named(package, struct_name)
+    assert go_name_of_field(struct, struct.fields[field_name]) == name
+
+
+@pytest.mark.parametrize(
+    ("container", "name"),
+    [("[]types.UID", "types.UID"), ("map[v1.QualifiedName]resource.Quantity", "resource.Quantity")],
+)
+def test_what_is_in_a_container_is_named_by_it(container: str, name: str) -> None:
+    item = struct_named("core", "Pod")
+    assert go_name_of_item(container, item) == name
+    assert go_name_of_item("v1.Named", item) == "v1.Pod"
+
 
 CANNOT = "json: cannot unmarshal"
 
@@ -20,7 +67,7 @@ def container(**fields: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("raw", "fault"),
+    ("raw", "error"),
     [
         ({"metadata": "x"}, f"{CANNOT} string into Go struct field Pod.metadata of type v1.ObjectMeta"),
         ({"metadata": {"uid": 5}}, f"{CANNOT} number into Go struct field ObjectMeta.metadata.uid of type types.UID"),
@@ -68,14 +115,14 @@ def container(**fields: Any) -> Any:
     ],
     ids=lambda value: repr(value)[:50],
 )
-def test_a_wrong_type_is_told_with_its_path(raw: Any, fault: str) -> None:
+def test_a_wrong_type_has_a_path(raw: Any, error: str) -> None:
     with pytest.raises(DecodingError) as raised:
         examine(struct_named("core", "Pod"), raw)
-    assert str(raised.value) == fault
+    assert str(raised.value) == error
 
 
 @pytest.mark.parametrize(
-    ("raw", "fault"),
+    ("raw", "error"),
     [
         pytest.param(
             {"metadata": {"name": 5, "generation": "x"}},
@@ -99,10 +146,10 @@ def test_a_wrong_type_is_told_with_its_path(raw: Any, fault: str) -> None:
         ),
     ],
 )
-def test_which_fault_wins(raw: Any, fault: str) -> None:
+def test_which_error_is_reported(raw: Any, error: str) -> None:
     with pytest.raises(DecodingError) as raised:
         examine(struct_named("core", "ConfigMap"), raw)
-    assert str(raised.value) == fault
+    assert str(raised.value) == error
 
 
 def test_numbers_are_quoted_as_they_were_written() -> None:
@@ -112,7 +159,7 @@ def test_numbers_are_quoted_as_they_were_written() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "faults"),
+    ("text", "errors"),
     [
         pytest.param(
             '{"kind":"a","kind":"b","metadata":{"foo":1,"foo":2,"labels":{"x":"1","x":"2","x":"3"}},"data":null,"data":{}}',
@@ -140,16 +187,16 @@ def test_numbers_are_quoted_as_they_were_written() -> None:
         ),
     ],
 )
-def test_unknown_and_repeated_fields_are_strict_faults(text: str, faults: list[str]) -> None:
-    assert examine(struct_named("core", "ConfigMap"), parse_carefully(text.encode())) == faults
+def test_unknown_and_repeated_fields_are_strict_errors(text: str, errors: list[str]) -> None:
+    assert examine(struct_named("core", "ConfigMap"), parse_carefully(text.encode())) == errors
 
 
-def test_there_is_an_end_to_strict_faults() -> None:
-    raw = {f"f{index}": 1 for index in range(STRICT_FAULTS_MAX + 5)}
-    assert len(examine(struct_named("core", "ConfigMap"), raw)) == STRICT_FAULTS_MAX
+def test_the_maximum_of_strict_errors() -> None:
+    raw = {f"f{index}": 1 for index in range(STRICT_ERRORS_MAX + 5)}
+    assert len(examine(struct_named("core", "ConfigMap"), raw)) == STRICT_ERRORS_MAX
 
 
-def test_a_path_can_be_put_before_strict_faults() -> None:
+def test_a_path_can_be_put_before_strict_errors() -> None:
     assert examine(struct_named("meta", "ObjectMeta"), {"foo": 1}, "metadata") == ['unknown field "metadata.foo"']
 
 
@@ -167,7 +214,7 @@ def schema(**fields: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("raw", "fault"),
+    ("raw", "error"),
     [
         (
             schema(items={"externalDocs": {"url": 5}}),
@@ -183,7 +230,34 @@ def schema(**fields: Any) -> Any:
     ],
     ids=["a schema in items", "neither schema nor bool", "a number among names"],
 )
-def test_schemas_in_schemas_have_decoders_of_their_own(raw: Any, fault: str) -> None:
+def test_schemas_in_schemas_have_decoders_of_their_own(raw: Any, error: str) -> None:
     with pytest.raises(DecodingError) as raised:
         examine(struct_named("apiextensions", "CustomResourceDefinition"), raw)
-    assert str(raised.value) == fault
+    assert str(raised.value) == error
+
+
+ERRORS = ['unknown field "a"', 'duplicate field "b"']
+
+
+@pytest.mark.parametrize(
+    ("validation", "raised", "warned"),
+    [
+        (FieldValidation.IGNORE, None, []),
+        (FieldValidation.WARN, None, ERRORS),
+        (FieldValidation.STRICT, 'strict decoding error: unknown field "a", duplicate field "b"', []),
+    ],
+    ids=lambda value: getattr(value, "value", None),
+)
+def test_field_validation_modes(validation: FieldValidation, raised: str | None, warned: list[str]) -> None:
+    call = Call("create", kinds.POD, User("somebody"), 0.0, "", field_validation=validation)
+    assert apply_field_validation(ERRORS, call) == raised
+    assert call.warnings == warned
+
+
+def test_yaml_errors_contain_several_lines() -> None:
+    error = 'yaml: unmarshal errors:\n  line 3: key "a" already set in map\n  line 5: key "b" already set in map'
+    assert warnings([error, "other"]) == [
+        'line 3: key "a" already set in map',
+        'line 5: key "b" already set in map',
+        "other",
+    ]

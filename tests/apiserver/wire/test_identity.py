@@ -1,10 +1,24 @@
+""""""
+
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
 
-from mooring.apiserver.wire.identity import Identity, IdentityFault, identity_of
+from mooring.api.kinds import all_kinds
+from mooring.apiserver.wire.identity import (
+    EXTENSIONS_GROUP,
+    EXTENSIONS_SCHEME,
+    LEGACY_SCHEME,
+    Identity,
+    IdentityError,
+    go_package,
+    identity_of,
+    is_registered,
+    no_conversion,
+    not_registered,
+)
 from mooring.apiserver.wire.json_text import parse_carefully
 
 PREFIX = "couldn't get version/kind; json parse error: json: cannot unmarshal"
@@ -32,7 +46,7 @@ def test_the_last_claim_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("raw", "fault"),
+    ("raw", "error"),
     [
         ({"kind": 5}, f"{PREFIX} number into Go struct field .kind of type string"),
         ({"apiVersion": []}, f"{PREFIX} array into Go struct field .apiVersion of type string"),
@@ -41,17 +55,71 @@ def test_the_last_claim_counts() -> None:
     ],
     ids=repr,
 )
-def test_what_makes_no_sense_is_refused(raw: Any, fault: str) -> None:
-    with pytest.raises(IdentityFault) as raised:
+def test_bodies_without_a_kind(raw: Any, error: str) -> None:
+    with pytest.raises(IdentityError) as raised:
         identity_of(raw, "apps/v1", "Deployment", b"text")
-    assert str(raised.value) == fault
+    assert str(raised.value) == error
 
 
 def test_only_objects_are_something() -> None:
-    with pytest.raises(IdentityFault, match="cannot unmarshal array into Go value of type struct"):
+    with pytest.raises(IdentityError, match="cannot unmarshal array into Go value of type struct"):
         identity_of([], "v1", "Pod", b"[]")
 
 
 def test_group_and_version() -> None:
     assert (Identity("apps/v1", "x").group, Identity("apps/v1", "x").version) == ("apps", "v1")
     assert (Identity("v1", "x").group, Identity("v1", "x").version) == ("", "v1")
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "expected"),
+    [
+        ("v1", "ConfigMapList", True),
+        ("v1", "BindingList", False),
+        ("v1", "Status", True),
+        ("apps/v1", "ListOptions", True),
+        ("apps/v1beta1", "Deployment", True),
+        ("apps/v1", "ConfigMap", False),
+        ("v2", "ConfigMap", False),
+        ("meta.k8s.io/v1", "Table", False),
+        ("apiextensions.k8s.io/v1", "CustomResourceDefinition", False),
+    ],
+)
+def test_which_kinds_are_known(api_version: str, kind: str, expected: bool) -> None:
+    assert is_registered(api_version, kind, LEGACY_SCHEME) is expected
+
+
+def test_definitions_are_known_to_another_part() -> None:
+    assert is_registered("apiextensions.k8s.io/v1", "CustomResourceDefinitionList", EXTENSIONS_SCHEME)
+    assert is_registered("v1", "Status", EXTENSIONS_SCHEME)
+    assert not is_registered("v1", "Pod", EXTENSIONS_SCHEME)
+
+
+def test_every_kind_of_ours_is_known() -> None:
+    for kind in all_kinds():
+        scheme = EXTENSIONS_SCHEME if kind.group == EXTENSIONS_GROUP else LEGACY_SCHEME
+        assert is_registered(kind.api_version, kind.kind, scheme), kind
+
+
+@pytest.mark.parametrize(
+    ("group", "kind", "package"),
+    [
+        ("", "Pod", "core"),
+        ("events.k8s.io", "Event", "core"),
+        ("rbac.authorization.k8s.io", "Role", "rbac"),
+        ("storage.k8s.io", "CSINode", "storage"),
+        ("extensions", "Ingress", "networking"),
+        ("apps", "Scale", "autoscaling"),
+    ],
+)
+def test_go_keeps_each_kind_in_a_package(group: str, kind: str, package: str) -> None:
+    assert go_package(group, kind) == package
+
+
+def test_messages() -> None:
+    assert not_registered("v2", "Pod", LEGACY_SCHEME) == (
+        'no kind "Pod" is registered for version "v2" in scheme "pkg/api/legacyscheme/scheme.go:30"'
+    )
+    assert no_conversion("v1", "Secret", "", "ConfigMap") == (
+        "converting (v1.Secret) to (core.ConfigMap): unknown conversion"
+    )

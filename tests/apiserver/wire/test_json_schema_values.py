@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from mooring.apiserver.wire.json_schema_values import SCHEMA_VALUES
-from mooring.apiserver.wire.scalars import Irregular, ScalarFault
+from mooring.apiserver.wire.scalars import Irregular, ScalarError
 
 
 def schema(raw: Any, dropped: list[str]) -> Any:
@@ -27,8 +27,8 @@ def test_a_value_is_a_schema_or_something_else(field: str, raw: Any, expected: A
     assert SCHEMA_VALUES[field](schema)(raw, []) == expected
 
 
-def test_what_is_neither_is_refused() -> None:
-    with pytest.raises(ScalarFault, match="boolean or JSON schema expected"):
+def test_neither_a_schema_nor_a_boolean() -> None:
+    with pytest.raises(ScalarError, match="boolean or JSON schema expected"):
         SCHEMA_VALUES["additionalProperties"](schema)("x", [])
     with pytest.raises(Irregular):
         SCHEMA_VALUES["dependencies"](schema)([], [])

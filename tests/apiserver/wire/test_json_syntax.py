@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.apiserver.wire.json_syntax import END, syntax_fault
+from mooring.apiserver.wire.json_syntax import END, json_syntax_error
 
 
 @pytest.mark.parametrize(
-    ("text", "fault"),
+    ("text", "error"),
     [
         ("", END),
         ("{", END),
@@ -41,8 +41,8 @@ from mooring.apiserver.wire.json_syntax import END, syntax_fault
     ],
     ids=lambda text: repr(text[:20]),
 )
-def test_go_words_what_is_wrong_with_json(text: str, fault: str) -> None:
-    assert syntax_fault(text.encode()) == fault
+def test_syntax_errors_have_the_message_of_go(text: str, error: str) -> None:
+    assert json_syntax_error(text.encode()) == error
 
 
 _values = st.recursive(
@@ -54,7 +54,7 @@ _values = st.recursive(
 
 @given(_values)
 def test_nothing_is_wrong_with_what_python_writes(value: object) -> None:
-    assert syntax_fault(json.dumps(value, indent=1).encode()) is None
+    assert json_syntax_error(json.dumps(value, indent=1).encode()) is None
 
 
 @given(st.text(alphabet='{}[]",:0123456789.eE+-truefalsn\\ u', max_size=12))
@@ -64,4 +64,4 @@ def test_it_agrees_with_python_about_what_is_json(text: str) -> None:
         is_json = True
     except ValueError:
         is_json = False
-    assert (syntax_fault(text.encode()) is None) == is_json
+    assert (json_syntax_error(text.encode()) is None) == is_json

@@ -28,7 +28,7 @@ def test_what_a_body_is_written_in(content_type: str, form: BodyForm) -> None:
 
 
 @pytest.mark.parametrize("content_type", ["text/plain", "application/cbor", "application/json;;", "application/json;x"])
-def test_other_bodies_are_refused(content_type: str) -> None:
+def test_other_bodies_are_rejected(content_type: str) -> None:
     with pytest.raises(UnsupportedMediaTypeError, match="the body of the request was in an unknown format"):
         media.body_form(content_type)
 
@@ -72,11 +72,11 @@ def test_what_the_client_wants(accept: str, wanted: Wanted) -> None:
         "application/vnd.kubernetes.protobuf",
     ],
 )
-def test_what_cannot_be_served_is_refused(accept: str) -> None:
+def test_unsupported_media_types(accept: str) -> None:
     with pytest.raises(NotAcceptableError) as raised:
         media.negotiate(accept)
     assert (raised.value.message, raised.value.has_details) == (ONLY, False)
-    assert media.negotiate_refusal(accept) == Wanted(is_pretty=True)
+    assert media.negotiate_error(accept) == Wanted(is_pretty=True)
 
 
 def test_a_watch_is_not_written_in_yaml() -> None:
@@ -89,13 +89,13 @@ def test_a_watch_is_not_written_in_yaml() -> None:
     assert media.negotiate("application/json", is_watch=True) == Wanted()
 
 
-def test_there_are_no_tables_of_refusals() -> None:
+def test_errors_are_never_tables() -> None:
     with pytest.raises(NotAcceptableError):
         media.negotiate(TABLE, converts=False)
 
 
 @pytest.mark.parametrize("accept", ["text/html", "application/*", "APPLICATION/JSON", "json"])
-def test_the_router_refuses_first(accept: str) -> None:
+def test_the_router_rejects_first(accept: str) -> None:
     with pytest.raises(NotAcceptableError) as raised:
         media.check_producible(accept)
     assert raised.value.message == (
@@ -130,5 +130,5 @@ def test_people_get_indented_json(pretty: str | None, user_agent: str, expected:
 @pytest.mark.parametrize(
     ("header", "expected"), [("", False), ("gzip", True), ("deflate, gzip", True), ("gzip;q=0.5", False)]
 )
-def test_who_takes_gzip(header: str, expected: bool) -> None:
+def test_accepted_encodings(header: str, expected: bool) -> None:
     assert media.takes_gzip(header) is expected

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mooring.api.schema.tables import struct_named
-from mooring.apiserver.wire.protobuf import MAGIC, ProtobufFault, message, open_envelope
+from mooring.apiserver.wire.protobuf import MAGIC, ProtobufError, message, open_envelope
 
 
 def varint(number: int) -> bytes:
@@ -109,7 +109,7 @@ def test_an_envelope_says_what_is_in_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "fault"),
+    ("data", "error"),
     [
         (b"", "empty data"),
         (MAGIC, "empty body"),
@@ -123,7 +123,7 @@ def test_an_envelope_says_what_is_in_it() -> None:
         (MAGIC + b"\x08" + b"\xff" * 11, "proto: integer overflow"),
     ],
 )
-def test_what_is_no_message_is_refused(data: bytes, fault: str) -> None:
-    with pytest.raises(ProtobufFault) as raised:
+def test_invalid_protobuf(data: bytes, error: str) -> None:
+    with pytest.raises(ProtobufError) as raised:
         open_envelope(data)
-    assert str(raised.value) == fault
+    assert str(raised.value) == error

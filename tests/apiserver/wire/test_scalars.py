@@ -1,10 +1,124 @@
+""""""
+
 from __future__ import annotations
 
+import re
+from datetime import datetime
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mooring.apiserver.wire import scalars
 from mooring.apiserver.wire.json_text import NumberText
-from mooring.apiserver.wire.scalars import BytesFault, Irregular, ScalarFault
+from mooring.apiserver.wire.scalars import (
+    BytesError,
+    Irregular,
+    ScalarError,
+    TimeFormatError,
+    _parsed,
+    canonical_micro_time,
+    canonical_time,
+)
+
+TIME = "2006-01-02T15:04:05Z07:00"
+MICRO = "2006-01-02T15:04:05.000000Z07:00"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("2020-01-02T03:04:05Z", "2020-01-02T03:04:05Z", id="a time in UTC stays"),
+        pytest.param("2020-01-01T00:00:00+01:00", "2019-12-31T23:00:00Z", id="a zone is taken into account"),
+        pytest.param("2020-01-01T00:00:00.999Z", "2020-01-01T00:00:00Z", id="a fraction is dropped"),
+        pytest.param("2020-01-01T00:00:00,5Z", "2020-01-01T00:00:00Z", id="a comma will do"),
+        pytest.param("2020-01-01T5:00:00Z", "2020-01-01T05:00:00Z", id="an hour may have one digit"),
+        pytest.param("0001-01-01T00:00:00Z", None, id="the zero time is nothing"),
+        pytest.param("2020-02-29T00:00:00Z", "2020-02-29T00:00:00Z", id="a leap day"),
+    ],
+)
+def test_a_time_is_canonical(text: str, expected: str | None) -> None:
+    assert canonical_time(text) == expected
+    assert expected is None or canonical_time(expected) == expected
+
+
+@given(st.datetimes(), st.sampled_from(["Z", "+00:00", "-01:30", ""]), st.integers(0, 9))
+def test_a_canonical_text_stays_and_others_are_read_by_the_rules_of_go(
+    moment: datetime, zone: str, fraction_digits: int
+) -> None:
+    """The short way for canonical texts gives what reading the text gives."""
+    text = moment.isoformat(timespec="seconds")
+    text += f".{moment.microsecond:09d}"[: fraction_digits + 1] if fraction_digits else ""
+    for canonical, layout, is_micro in ((canonical_time, TIME, False), (canonical_micro_time, MICRO, True)):
+        try:
+            read, micro = _parsed(text + zone, layout, is_micro=is_micro)
+        except TimeFormatError as error:
+            with pytest.raises(TimeFormatError, match=re.escape(str(error))):
+                canonical(text + zone)
+            continue
+        fraction = f".{micro:06d}" if is_micro else ""
+        assert canonical(text + zone) == (None if read is None else f"{read.isoformat()}{fraction}Z")
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        pytest.param("x", f'parsing time "x" as "{TIME}": cannot parse "x" as "2006"', id="no year"),
+        pytest.param("2020", f'parsing time "2020" as "{TIME}": cannot parse "" as "-"', id="nothing but a year"),
+        pytest.param("2020-13-01T00:00:00Z", 'parsing time "2020-13-01T00:00:00Z": month out of range', id="month 13"),
+        pytest.param(
+            "2019-02-29T00:00:00Z", 'parsing time "2019-02-29T00:00:00Z": day out of range', id="no leap year"
+        ),
+        pytest.param("2020-01-01T24:00:00Z", 'parsing time "2020-01-01T24:00:00Z": hour out of range', id="hour 24"),
+        pytest.param(
+            "2020-01-01T00:00:00",
+            f'parsing time "2020-01-01T00:00:00" as "{TIME}": cannot parse "" as "Z07:00"',
+            id="no zone",
+        ),
+        pytest.param(
+            "2020-01-01T00:00:00-25:00",
+            'parsing time "2020-01-01T00:00:00-25:00": time zone offset hour out of range',
+            id="a zone far away",
+        ),
+        pytest.param(
+            "2020-01-01T00:00:00Zx", 'parsing time "2020-01-01T00:00:00Zx": extra text: "x"', id="more than a time"
+        ),
+        pytest.param(
+            'é"', f'parsing time "\\xc3\\xa9\\"" as "{TIME}": cannot parse "\\xc3\\xa9\\"" as "2006"', id="odd letters"
+        ),
+    ],
+)
+def test_invalid_times_have_the_message_of_go(text: str, error: str) -> None:
+    with pytest.raises(TimeFormatError) as raised:
+        canonical_time(text)
+    assert str(raised.value) == error
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("2020-01-01T00:00:00.123456Z", "2020-01-01T00:00:00.123456Z", id="six digits"),
+        pytest.param("2020-01-01T00:00:00.123456+01:00", "2019-12-31T23:00:00.123456Z", id="with a zone"),
+        pytest.param("0001-01-01T00:00:00.000000Z", None, id="zero"),
+    ],
+)
+def test_a_micro_time_is_canonical(text: str, expected: str | None) -> None:
+    assert canonical_micro_time(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "rest", "element"),
+    [
+        pytest.param("2020-01-01T00:00:00Z", "Z", ".000000", id="no fraction"),
+        pytest.param("2020-01-01T00:00:00.12345Z", ".12345Z", ".000000", id="too short a fraction"),
+        pytest.param("2020-01-01T00:00:00.1234567Z", "7Z", "Z07:00", id="too long a fraction"),
+    ],
+)
+def test_a_micro_time_needs_six_digits(text: str, rest: str, element: str) -> None:
+    with pytest.raises(TimeFormatError) as raised:
+        canonical_micro_time(text)
+    assert str(raised.value) == f'parsing time "{text}" as "{MICRO}": cannot parse "{rest}" as "{element}"'
+
 
 FORMAT = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 
@@ -36,7 +150,7 @@ def test_a_quantity_is_canonical_in_its_format(raw: object, expected: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("raw", "fault"),
+    ("raw", "error"),
     [
         pytest.param("", FORMAT, id="nothing"),
         pytest.param("1 0", FORMAT, id="a space inside"),
@@ -47,10 +161,10 @@ def test_a_quantity_is_canonical_in_its_format(raw: object, expected: str) -> No
         pytest.param("1e", "unable to parse quantity's suffix", id="an exponent without a number"),
     ],
 )
-def test_what_is_no_quantity_is_refused(raw: object, fault: str) -> None:
-    with pytest.raises(ScalarFault) as raised:
+def test_invalid_quantities(raw: object, error: str) -> None:
+    with pytest.raises(ScalarError) as raised:
         scalars.quantity(raw)
-    assert str(raised.value) == fault
+    assert str(raised.value) == error
 
 
 @pytest.mark.parametrize(
@@ -84,7 +198,7 @@ def test_bytes_are_written_anew(text: str, expected: str) -> None:
     ],
 )
 def test_go_says_where_base64_ends(text: str, position: int) -> None:
-    with pytest.raises(BytesFault) as raised:
+    with pytest.raises(BytesError) as raised:
         scalars.base64_bytes(text)
     assert str(raised.value) == f"illegal base64 data at input byte {position}"
 

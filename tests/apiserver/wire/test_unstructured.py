@@ -14,7 +14,7 @@ def examined(raw: Any) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("raw", "fault"),
+    ("raw", "error"),
     [
         ({"metadata": "x"}, "cannot restore struct from: string"),
         ({"metadata": {"labels": 1.5}}, "cannot restore map from float64"),
@@ -38,10 +38,10 @@ def examined(raw: Any) -> list[str]:
     ],
     ids=lambda value: repr(value)[:60],
 )
-def test_what_does_not_fit_is_told_without_a_path(raw: Any, fault: str) -> None:
+def test_type_errors_have_no_path(raw: Any, error: str) -> None:
     with pytest.raises(DecodingError) as raised:
         examined(raw)
-    assert str(raised.value) == fault
+    assert str(raised.value) == error
 
 
 def test_unknown_fields_are_sorted() -> None:

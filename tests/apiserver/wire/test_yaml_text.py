@@ -1,9 +1,11 @@
+""""""
+
 from __future__ import annotations
 
 import pytest
 
-from mooring.apiserver.wire.json_syntax import SyntaxFault
-from mooring.apiserver.wire.yaml_text import parse_yaml
+from mooring.apiserver.wire.json_syntax import BodySyntaxError
+from mooring.apiserver.wire.yaml_text import parse_yaml, written_yaml
 
 
 @pytest.mark.parametrize(
@@ -16,15 +18,15 @@ from mooring.apiserver.wire.yaml_text import parse_yaml
     ],
 )
 def test_yaml_becomes_json(text: str, expected: object) -> None:
-    value, faults = parse_yaml(text.encode())
+    value, errors = parse_yaml(text.encode())
     assert value == expected
-    assert faults == []
+    assert errors == []
     if isinstance(expected, dict) and isinstance(value, dict):
         assert list(value) == sorted(expected)
 
 
 @pytest.mark.parametrize(
-    ("text", "fault"),
+    ("text", "error"),
     [
         ("a: b: c", "yaml: mapping values are not allowed in this context"),
         ("a:\n\t- b", "yaml: line 2: found character that cannot start any token"),
@@ -33,36 +35,36 @@ def test_yaml_becomes_json(text: str, expected: object) -> None:
         ("metadata:\n  name: a\n bad: x", "yaml: line 2: did not find expected key"),
     ],
 )
-def test_bad_yaml_is_refused_in_the_words_of_go(text: str, fault: str) -> None:
-    with pytest.raises(SyntaxFault) as raised:
+def test_invalid_yaml_has_the_message_of_go(text: str, error: str) -> None:
+    with pytest.raises(BodySyntaxError) as raised:
         parse_yaml(text.encode())
-    assert str(raised.value) == fault
+    assert str(raised.value) == error
 
 
-def test_repeated_keys_are_one_strict_fault_and_the_last_counts() -> None:
-    value, faults = parse_yaml(b"m:\n  a: 1\n  a: 2\nm: {d: 2020-01-01, 1: x}\n---\nother: 1\n")
+def test_repeated_keys_are_one_strict_error_and_the_last_counts() -> None:
+    value, errors = parse_yaml(b"m:\n  a: 1\n  a: 2\nm: {d: 2020-01-01, 1: x}\n---\nother: 1\n")
     assert value == {"m": {"d": "2020-01-01", "1": "x"}}
-    assert faults == [
+    assert errors == [
         'yaml: unmarshal errors:\n  line 3: key "a" already set in map\n  line 4: key "m" already set in map'
     ]
 
 
 @pytest.mark.parametrize(
-    ("text", "fault"),
+    ("text", "error"),
     [
         ("a: 1\na: 2\nb: " + "[" * 100_000, "yaml: nested deeper than 250 levels"),
         ("a: &x 1\na: *x", "yaml: keys are set twice in a document with aliases"),
     ],
     ids=["brackets", "aliases"],
 )
-def test_repeated_keys_open_no_back_door(text: str, fault: str) -> None:
-    with pytest.raises(SyntaxFault) as raised:
+def test_invalid_yaml_with_repeated_keys(text: str, error: str) -> None:
+    with pytest.raises(BodySyntaxError) as raised:
         parse_yaml(text.encode())
-    assert str(raised.value) == fault
+    assert str(raised.value) == error
 
 
 @pytest.mark.parametrize(
-    ("data", "words"),
+    ("data", "message"),
     [
         pytest.param(b'{"a":"x\\ud800y"}', "yaml: found invalid Unicode character escape code", id="in JSON"),
         pytest.param(b'{"a":"\\uD83D\\uDE00"}', "yaml: found invalid Unicode character escape code", id="a whole pair"),
@@ -73,7 +75,33 @@ def test_repeated_keys_open_no_back_door(text: str, fault: str) -> None:
         ),
     ],
 )
-def test_halves_of_surrogate_pairs_are_no_yaml(data: bytes, words: str) -> None:
-    with pytest.raises(SyntaxFault) as caught:
+def test_halves_of_surrogate_pairs_are_no_yaml(data: bytes, message: str) -> None:
+    with pytest.raises(BodySyntaxError) as caught:
         parse_yaml(data)
-    assert str(caught.value) == words
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        pytest.param("web", "web", id="a text"),
+        pytest.param("7", '"7"', id="a text of digits"),
+        pytest.param("1e3", '"1e3"', id="a text that Go takes for a number"),
+        pytest.param("", '""', id="an empty text"),
+        pytest.param("y", '"y"', id="yes, in short"),
+        pytest.param("null", '"null"', id="nothing, as a text"),
+        pytest.param("2026-01-01T00:00:00Z", '"2026-01-01T00:00:00Z"', id="a time"),
+        pytest.param("a: b", "'a: b'", id="a text with a colon"),
+        pytest.param("a\nb\n", "|\n  a\n  b", id="lines"),
+        pytest.param(7, "7", id="a number"),
+        pytest.param(None, "null", id="nothing"),
+        pytest.param([], "[]", id="an empty list"),
+    ],
+)
+def test_values(value: object, text: str) -> None:
+    assert written_yaml({"key": value}) == f"key: {text}\n".encode()
+
+
+def test_what_stands_in_two_places_is_written_twice() -> None:
+    shared = {"version": "v1"}
+    assert written_yaml({"preferred": shared, "all": [shared]}) == b"all:\n- version: v1\npreferred:\n  version: v1\n"

@@ -11,7 +11,7 @@ from mooring.api.views.node import Node
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from mooring.api.views.workloads import Namespace
 from mooring.cli.explain.cluster_input import ClusterInput, complete, skipped_note
-from mooring.cli.manifests import Source, read_manifests
+from mooring.cli.manifests.read import Source, read_manifests
 from mooring.kit.entropy import Entropy
 
 

@@ -12,7 +12,7 @@ from mooring.cli.explain.data import as_data
 from mooring.cli.explain.report import Report
 from mooring.cli.explain.run import ExplainRequest, run_explain
 from mooring.cli.explain.text import as_lines
-from mooring.cli.layout import Paper
+from mooring.cli.terminal import Terminal
 from mooring.kit.clock import VirtualClock
 
 NODES = """
@@ -149,7 +149,7 @@ def test_what_is_not_judged(objects: list[str], empty: str, kinds: list[str], ou
 def test_every_format_says_it_before_the_conclusion() -> None:
     report = explained(CLAIMED, empty="Service")
     sentence = "the input holds no PersistentVolumeClaims: its volumes were not judged"
-    assert [*as_lines(report, Paper(80))][:2] == ["default/p may go to n2", f"  {sentence}"]
+    assert [*as_lines(report, Terminal(80))][:2] == ["default/p may go to n2", f"  {sentence}"]
     (pod,) = json.loads(json.dumps(as_data(report)))["pods"]
     assert list(pod).index("notJudged") < list(pod).index("node")
     assert pod["notJudged"] == [

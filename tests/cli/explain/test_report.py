@@ -9,7 +9,7 @@ import pytest
 from mooring.cli.explain.data import as_data
 from mooring.cli.explain.report import Outcome, PodExplanation, Report
 from mooring.cli.explain.text import as_lines
-from mooring.cli.layout import Paper
+from mooring.cli.terminal import Terminal
 from tests.builders import node, pod
 from tests.cli.explain.test_decide import explained
 
@@ -88,7 +88,7 @@ def test_every_outcome_can_be_printed_by_both_printers(outcome: Outcome) -> None
     pods = as_data(report)["pods"]
     assert isinstance(pods, list)
     assert [entry["outcome"] for entry in pods] == [outcome.value]
-    assert any("team/web" in line for line in as_lines(report, Paper(100)))
+    assert any("team/web" in line for line in as_lines(report, Terminal(100)))
 
 
 def test_nobody_changes_an_explanation() -> None:

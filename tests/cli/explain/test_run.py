@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from mooring.cli.errors import InputError
 from mooring.cli.explain import run
 from mooring.cli.explain.report import Outcome, Report
 from mooring.cli.explain.run import ExplainRequest, run_explain
-from mooring.cli.problems import InputError
 from mooring.kit.clock import VIRTUAL_WALL_S, VirtualClock
 from mooring.scheduler.engine import Engine
 

@@ -21,7 +21,7 @@ from mooring.cli.explain.report import (
     Victim,
 )
 from mooring.cli.explain.text import HEADINGS, as_lines, heading_of
-from mooring.cli.layout import Paper
+from mooring.cli.terminal import Terminal
 from mooring.scheduler.catalogue import BUILT_IN
 from mooring.scheduler.framework.obstacle import Obstacle, ObstacleKind
 from mooring.scheduler.framework.plugin import Score
@@ -64,20 +64,20 @@ def unschedulable(draw: st.DrawFn) -> PodExplanation:
 
 @given(st.one_of(placed(), unschedulable()))
 def test_no_line_is_longer_than_the_terminal_is_wide(pod: PodExplanation) -> None:
-    too_long = [line for line in as_lines(report(pod), Paper(80)) if len(line) > 80]
+    too_long = [line for line in as_lines(report(pod), Terminal(80)) if len(line) > 80]
     assert too_long == []
 
 
 @given(st.one_of(placed(), unschedulable()))
 def test_colours_change_nothing_but_colours(pod: PodExplanation) -> None:
-    coloured = "\n".join(as_lines(report(pod), Paper(80, coloured=True)))
-    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == "\n".join(as_lines(report(pod), Paper(80)))
+    coloured = "\n".join(as_lines(report(pod), Terminal(80, coloured=True)))
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == "\n".join(as_lines(report(pod), Terminal(80)))
 
 
 @given(placed())
 def test_columns_that_are_left_out_are_summed_up(pod: PodExplanation) -> None:
     assert pod.scores is not None
-    lines = list(as_lines(report(pod), Paper(80)))
+    lines = list(as_lines(report(pod), Terminal(80)))
     if pod.scores.tied_count == pod.feasible_count:
         return
     at = next(number for number, line in enumerate(lines) if line.startswith("    node"))
@@ -100,8 +100,8 @@ def test_a_replica_that_goes_nowhere_gets_one_line(change: dict[str, object], li
         everywhere=(Obstacle("P", ObstacleKind.OTHER, "x"),),
     )  # fmt: skip
     second = replace(first, pod="default/b", **change)  # type: ignore[arg-type]
-    one = list(as_lines(report(first), Paper(80)))
-    both = list(as_lines(report(first, second), Paper(80)))
+    one = list(as_lines(report(first), Terminal(80)))
+    both = list(as_lines(report(first, second), Terminal(80)))
     assert len(both) - len(one) - 2 == lines  # two lines more at the end: a blank one and the sum
 
 

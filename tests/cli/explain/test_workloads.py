@@ -12,11 +12,11 @@ from mooring.api.decode import decode
 from mooring.api.views.meta import ApiObject
 from mooring.api.views.storage import PersistentVolumeClaim
 from mooring.api.views.workloads import ReplicaSet
+from mooring.cli.errors import InputError
 from mooring.cli.explain import workloads
 from mooring.cli.explain.cluster_input import ClusterInput, complete
-from mooring.cli.kinds import WORKLOADS
-from mooring.cli.manifests import Found
-from mooring.cli.problems import InputError
+from mooring.cli.manifests.kinds import WORKLOADS
+from mooring.cli.manifests.read import ManifestObject
 from mooring.kit.entropy import Entropy
 from tests.builders import node
 
@@ -69,7 +69,7 @@ def pod(name: str, owners: list[dict[str, Any]], *, ready: bool = True, **status
 
 
 def completed(*views: ApiObject, live: list[ApiObject] | None = None, supplied: str = "") -> ClusterInput:
-    files = [Found(view, Here()) for view in views]
+    files = [ManifestObject(view, Here()) for view in views]
     nodes: list[ApiObject] = [node(f"n{number}", labels={"disk": "ssd"} if number else {}) for number in range(3)]
     return complete(files, [*nodes, *(live or [])], supplied.split(), Entropy(1), NOW_S)
 

@@ -1,4 +1,4 @@
-"""`mooring up` as a process: how it comes up, how it ends, and what it says when it cannot."""
+"""`mooring up` as a process: start, end, errors."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import socket
 import stat
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,9 +20,64 @@ from typing import Any
 import pytest
 import yaml
 
-from mooring.cli.up.run import commands_to_try
+from mooring.cli.up.run import FAILURES_SHOWN_MAX, clone_lines, commands_to_try, wrapped
+from mooring.cluster.clone import CloneReport
 from tests.cluster.running import ADMIN_TOKEN, LIMITED_TOKEN, WITHOUT_OTHERS, Answer, Up, command, running
 from tests.waiting import LIMIT_S, wait_until
+
+NOTHING = "cloned 0 nodes, 0 pods, 0 other objects in 4.0 s"
+
+
+@pytest.mark.parametrize(
+    ("report", "lines"),
+    [
+        pytest.param(
+            CloneReport(
+                cloned=Counter(Node=1_200, Pod=3_400, Deployment=1),
+                pods=Counter(bound=3_380, pending=20),
+                nodes_not_ready=2,
+            ),
+            ["cloned 1,200 nodes (2 not ready), 3,400 pods (3,380 bound, 20 pending), 1 other object in 4.0 s"],
+            id="all is well",
+        ),
+        pytest.param(
+            CloneReport(added=[f"Namespace n{number}" for number in range(7)], ownerless=Counter(Pod=3)),
+            [
+                NOTHING,
+                "  added, as the dump names but does not contain them: "
+                "Namespace n0, Namespace n1, Namespace n2, Namespace n3, Namespace n4 and 2 more",
+                "  without their owners, which are not in the dump: 3 Pod",
+            ],
+            id="a partial dump",
+        ),
+        pytest.param(
+            CloneReport(
+                left_out={"this API server has no such kind": Counter(Ingress=3, Event=12)}, failures=["Pod a: no"]
+            ),
+            [
+                NOTHING,
+                "  not taken over: 12 Event, 3 Ingress (this API server has no such kind)",
+                "  not taken over: Pod a: no",
+            ],
+            id="not everything is taken over",
+        ),
+        pytest.param(
+            CloneReport(failures=["Pod a: no"] * (FAILURES_SHOWN_MAX + 5)),
+            [NOTHING, *["  not taken over: Pod a: no"] * FAILURES_SHOWN_MAX, "  not taken over: 5 more"],
+            id="many failures",
+        ),
+    ],
+)
+def test_lines(report: CloneReport, lines: list[str]) -> None:
+    assert list(clone_lines(report, 4.0)) == lines
+
+
+def test_a_narrow_terminal() -> None:
+    assert wrapped("  not taken over: 12 Event, 3 Ingress (no such kind)", 30).splitlines() == [
+        "  not taken over: 12 Event, 3",
+        "    Ingress (no such kind)",
+    ]
+
 
 # ------------------------------------------------------------------------------------------------------ coming up
 
@@ -79,12 +135,14 @@ def test_nodes_keep_leases_of_the_length_that_was_asked_for(tmp_path: Path) -> N
 
 
 def test_pods_live_as_the_file_of_lives_says(tmp_path: Path) -> None:
-    lives = tmp_path / "lives.yaml"
+    stages = tmp_path / "stages.yaml"
     ends = "{name: ends, state: terminated, exitCode: 7}"
-    lives.write_text(f"lives: [{{name: short, match: {{labels: {{app: short}}}}, stages: [{ends}]}}]", encoding="utf-8")
+    stages.write_text(
+        f"stageSets: [{{name: short, match: {{labels: {{app: short}}}}, stages: [{ends}]}}]", encoding="utf-8"
+    )
     spec = {"nodeName": "node-0", "restartPolicy": "Never", "containers": [{"name": "c", "image": "a"}]}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "labels": {"app": "short"}}, "spec": spec}
-    flags = ("--nodes", "1", "--lives", str(lives), "--without", "scheduler,controllers")
+    flags = ("--nodes", "1", "--stages", str(stages), "--without", "scheduler,controllers")
     with running(tmp_path, "--ephemeral", *flags) as up:
         assert up.ask("POST", "/api/v1/namespaces/default/pods", pod).code == 201
 
@@ -307,7 +365,10 @@ def test_it_ends_in_order(number: signal.Signals, tmp_path: Path) -> None:
         idle.close()
 
 
-def test_the_second_time_it_ends_at_once(tmp_path: Path) -> None:
+def test_the_second_time_it_ends_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
     with running(tmp_path, "--ephemeral", *WITHOUT_OTHERS) as up:
         # A request that never ends makes the first time take a while.
         raw = up.tls().wrap_socket(socket.create_connection(("127.0.0.1", up.port)), server_hostname="127.0.0.1")
@@ -319,6 +380,7 @@ def test_the_second_time_it_ends_at_once(tmp_path: Path) -> None:
         assert up.end(signal.SIGINT) == -signal.SIGINT
         assert "Traceback" not in up.log()
         raw.close()
+    assert list(temporary.iterdir()) == [], "keys and kubeconfig are removed"
 
 
 def test_it_ends_although_nobody_reads_what_it_says(tmp_path: Path) -> None:
@@ -397,9 +459,9 @@ def _file_for_a_directory(folder: Path) -> tuple[str, ...]:
     return ("--port", "0", "--data-dir", str(folder / "file"))
 
 
-def _unreadable_lives(folder: Path) -> tuple[str, ...]:
-    (folder / "lives.yaml").write_text("lives: [{name: a, stages: []}]", encoding="utf-8")
-    return ("--ephemeral", "--port", "0", "--lives", str(folder / "lives.yaml"))
+def _unreadable_stages(folder: Path) -> tuple[str, ...]:
+    (folder / "stages.yaml").write_text("stageSets: [{name: a, stages: []}]", encoding="utf-8")
+    return ("--ephemeral", "--port", "0", "--stages", str(folder / "stages.yaml"))
 
 
 def _unreadable_directory(folder: Path) -> tuple[str, ...]:
@@ -439,7 +501,7 @@ def _address_of_somebody_else(folder: Path) -> tuple[str, ...]:
     ("prepare", "words"),
     [
         pytest.param(_file_for_a_directory, "file", id="a file where a directory should be"),
-        pytest.param(_unreadable_lives, "a life needs at least one stage", id="a file of lives that says nothing"),
+        pytest.param(_unreadable_stages, "a stage set needs at least one stage", id="a stage set without stages"),
         pytest.param(_unreadable_directory, "/proc/nowhere", id="a directory that cannot be written"),
         pytest.param(_damaged_file, "damaged", id="a damaged file"),
         pytest.param(_bad_token_file, "bad.csv", id="a bad token file"),

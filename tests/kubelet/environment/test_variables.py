@@ -1,4 +1,4 @@
-"""With which variables and which command a container is started."""
+"""Variables and command of a container: precedence, `$(VAR)` expansion, Services, errors."""
 
 from __future__ import annotations
 
@@ -8,21 +8,108 @@ import pytest
 
 from mooring.api.decode import convert_as
 from mooring.api.views.workloads import Service
-from mooring.kubelet.environment.found import ContainerConfigError, Found
-from mooring.kubelet.environment.variables import argv_of, environment_of, host_name
-from mooring.kubelet.whole_views import ConfigMap, Secret
-from tests.kubelet.play import pod
-from tests.kubelet.whole import PLACE, container_with, pod_with, whole
+from mooring.kubelet.environment.references import ContainerConfigError, ReferencedObjects
+from mooring.kubelet.environment.variables import (
+    argv_of,
+    environment_of,
+    expanded,
+    expanded_by,
+    host_name,
+    service_variables,
+)
+from mooring.kubelet.full_views import ConfigMap, Secret
+from tests.kubelet.full_pods import PLACE, container_with, pod_with, whole
+from tests.kubelet.harness import pod
 
+VARIABLES = {"VAR_A": "A", "VAR_B": "B", "VAR_C": "C", "VAR_REF": "$(VAR_A)", "VAR_EMPTY": ""}
 MASTER = convert_as(
     Service, {"metadata": {"name": "kubernetes"}, "spec": {"clusterIP": "10.96.0.1", "ports": [{"port": 443}]}}
 )
-FOUND = Found(
+FOUND = ReferencedObjects(
     {"settings": ConfigMap(data={"LEVEL": "debug", "a=b": "x", "dotted.key": "1"}), "none": None},
     {"keys": Secret(data={"PASSWORD": b"s3cret", "raw": b"\xff"}), "nul": Secret(data={"k": b"\0"}), "none": None},
     [MASTER],
 )
 BASE = {"PATH": "/bin"}
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        pytest.param("$(VAR_A)", "A", id="the whole text"),
+        pytest.param("___$(VAR_B)___", "___B___", id="in the middle"),
+        pytest.param("$(VAR_A)$(VAR_B)", "AB", id="two together"),
+        pytest.param("$(VAR_REF)", "$(VAR_A)", id="not twice"),
+        pytest.param("$(VAR_EMPTY)x", "x", id="an empty one is there"),
+        pytest.param("$(VAR_X)", "$(VAR_X)", id="an unknown one stays"),
+        pytest.param("$$(VAR_A)", "$(VAR_A)", id="two dollars are one"),
+        pytest.param("$$$(VAR_A)", "$A", id="three: a dollar and a value"),
+        pytest.param("$$$$(VAR_A)", "$$(VAR_A)", id="four are two"),
+        pytest.param("f000-$VAR_A", "f000-$VAR_A", id="no brackets, no variable"),
+        pytest.param("$(VAR_A", "$(VAR_A", id="never closed"),
+        pytest.param("$(VAR_A$(VAR_B)", "$(VAR_A$(VAR_B)", id="closed by the next one"),
+        pytest.param("$()", "$()", id="without a name"),
+        pytest.param("foo$", "foo$", id="a dollar at the end"),
+        pytest.param("$?x", "$?x", id="a dollar and something else"),
+        pytest.param("VAR_A))", "VAR_A))", id="only closed"),
+        pytest.param("%!(VAR_A)é$(VAR_A)", "%!(VAR_A)éA", id="letters beyond ASCII"),
+        pytest.param("", "", id="nothing"),
+    ],
+)
+def test_a_text_is_expanded(text: str, wanted: str) -> None:
+    assert expanded(text, VARIABLES) == wanted
+
+
+def test_somebody_else_can_say_what_a_name_means() -> None:
+    assert expanded_by("a-$(b)-$$(c)", str.upper) == "a-B-$(c)"
+
+
+def service(name: str, address: str, *ports: dict[str, Any]) -> Service:
+    return convert_as(Service, {"metadata": {"name": name}, "spec": {"clusterIP": address, "ports": list(ports)}})
+
+
+def test_a_service_is_told_by_host_port_and_links() -> None:
+    assert service_variables([service("foo-bar", "1.2.3.4", {"port": 8080, "protocol": "TCP"})]) == {
+        "FOO_BAR_SERVICE_HOST": "1.2.3.4",
+        "FOO_BAR_SERVICE_PORT": "8080",
+        "FOO_BAR_PORT": "tcp://1.2.3.4:8080",
+        "FOO_BAR_PORT_8080_TCP": "tcp://1.2.3.4:8080",
+        "FOO_BAR_PORT_8080_TCP_PROTO": "tcp",
+        "FOO_BAR_PORT_8080_TCP_PORT": "8080",
+        "FOO_BAR_PORT_8080_TCP_ADDR": "1.2.3.4",
+    }
+
+
+def test_every_port_has_its_variables_and_the_first_one_speaks_for_the_service() -> None:
+    variables = service_variables(
+        [
+            service(
+                "abc",
+                "5.6.7.8",
+                {"name": "u-d-p", "port": 8081, "protocol": "UDP"},
+                {"name": "t-c-p", "port": 8081, "protocol": "TCP"},
+            )
+        ]
+    )
+
+    assert variables["ABC_SERVICE_PORT"] == "8081"
+    assert variables["ABC_SERVICE_PORT_U_D_P"] == "8081"
+    assert variables["ABC_SERVICE_PORT_T_C_P"] == "8081"
+    assert variables["ABC_PORT"] == "udp://5.6.7.8:8081"
+    assert variables["ABC_PORT_8081_UDP_PROTO"] == "udp"
+    assert variables["ABC_PORT_8081_TCP_ADDR"] == "5.6.7.8"
+
+
+def test_an_address_of_version_6_stands_in_brackets_only_where_a_port_follows() -> None:
+    variables = service_variables([service("q", "2001:db8::1", {"port": 80})])
+
+    assert variables["Q_SERVICE_HOST"] == "2001:db8::1"
+    assert variables["Q_PORT"] == "tcp://[2001:db8::1]:80"
+
+
+@pytest.mark.parametrize("address", ["", "None"])
+def test_who_has_no_address_is_told_to_nobody(address: str) -> None:
+    assert service_variables([service("headless", address, {"port": 80})]) == {}
 
 
 def variables(**fields: Any) -> dict[str, str]:
@@ -123,7 +210,7 @@ def test_a_container_gets_its_variables(fields: dict[str, Any], wanted: dict[str
         ),
         pytest.param(
             {"env": from_key("secret", "nul", "k")},
-            "the value of variable X holds a NUL byte, which no environment can",
+            "the value of variable X contains a NUL byte",
             id="a value that cannot be",
         ),
         pytest.param(

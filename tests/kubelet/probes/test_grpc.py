@@ -1,4 +1,4 @@
-"""gRPC's health check, with a server that speaks just enough of HTTP/2, on loopback."""
+"""The gRPC probe, against a minimal HTTP/2 server on loopback."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from contextlib import suppress
 import pytest
 
 from mooring.kit.loop import run_real
-from mooring.kubelet.probes.answers import Answer, Outcome
-from mooring.kubelet.probes.grpc import ask_grpc
+from mooring.kubelet.probes.grpc import probe_grpc
+from mooring.kubelet.probes.handlers import ProbeOutcome, ProbeResult
 from tests.ports import silent_port
 from tests.waiting import LIMIT_S
 
@@ -27,7 +27,7 @@ def message(health: int) -> bytes:
     return len(body).to_bytes(3, "big") + bytes.fromhex("00 00 00000001") + body
 
 
-def asked(said: bytes | None, *, service: str = "web", timeout_s: float = LIMIT_S) -> tuple[Answer, bytes]:
+def asked(said: bytes | None, *, service: str = "web", timeout_s: float = LIMIT_S) -> tuple[ProbeResult, bytes]:
     """Of a server that says so, or nothing at all; and what it was told."""
     heard = bytearray()
     has_heard_all = asyncio.Event()
@@ -42,9 +42,9 @@ def asked(said: bytes | None, *, service: str = "web", timeout_s: float = LIMIT_
         writer.close()
         has_heard_all.set()
 
-    async def main() -> Answer:
+    async def main() -> ProbeResult:
         async with asyncio.timeout(2 * LIMIT_S), await asyncio.start_server(serve, "127.0.0.1", 0) as server:
-            answer = await ask_grpc("127.0.0.1", server.sockets[0].getsockname()[1], service, timeout_s)
+            answer = await probe_grpc("127.0.0.1", server.sockets[0].getsockname()[1], service, timeout_s)
             await has_heard_all.wait()
             return answer
 
@@ -56,46 +56,46 @@ def asked(said: bytes | None, *, service: str = "web", timeout_s: float = LIMIT_
     [
         pytest.param(
             SETTINGS + PING + WINDOW + HEAD + message(1) + TRAILERS,
-            Answer(Outcome.SUCCESS, "service healthy"),
+            ProbeResult(ProbeOutcome.SUCCESS, "service healthy"),
             id="it serves",
         ),
         pytest.param(
             SETTINGS + HEAD + message(2) + TRAILERS,
-            Answer(Outcome.FAILURE, 'service unhealthy (responded with "NOT_SERVING")'),
+            ProbeResult(ProbeOutcome.FAILURE, 'service unhealthy (responded with "NOT_SERVING")'),
             id="it does not",
         ),
         pytest.param(
             SETTINGS + HEAD + message(0) + TRAILERS,
-            Answer(Outcome.FAILURE, 'service unhealthy (responded with "UNKNOWN")'),
+            ProbeResult(ProbeOutcome.FAILURE, 'service unhealthy (responded with "UNKNOWN")'),
             id="it does not know",
         ),
         pytest.param(
             SETTINGS + TRAILERS,
-            Answer(
-                Outcome.FAILURE,
-                "error: health rpc probe failed: the server told no health (it may not know grpc.health.v1.Health, or "
-                "not this service)",
+            ProbeResult(
+                ProbeOutcome.FAILURE,
+                "error: health rpc probe failed: the response has no health (the server may lack "
+                "grpc.health.v1.Health, or the service)",
             ),
             id="it refuses the call",
         ),
         pytest.param(
             SETTINGS + RESET,
-            Answer(Outcome.FAILURE, "error: health rpc probe failed: the server broke the call off"),
+            ProbeResult(ProbeOutcome.FAILURE, "error: health rpc probe failed: the server aborted the call"),
             id="it breaks off",
         ),
         pytest.param(
             GOAWAY,
-            Answer(Outcome.FAILURE, "error: health rpc probe failed: the server broke the call off"),
+            ProbeResult(ProbeOutcome.FAILURE, "error: health rpc probe failed: the server aborted the call"),
             id="it goes away",
         ),
         pytest.param(
             b"HTTP/1.1 400 Bad Request\r\n\r\n",
-            Answer(Outcome.FAILURE, "error: health rpc probe failed: the server does not speak HTTP/2"),
+            ProbeResult(ProbeOutcome.FAILURE, "error: health rpc probe failed: the server does not speak HTTP/2"),
             id="it speaks something else",
         ),
     ],
 )
-def test_a_server_tells_its_health(said: bytes, wanted: Answer) -> None:
+def test_a_server_tells_its_health(said: bytes, wanted: ProbeResult) -> None:
     assert asked(said)[0] == wanted
 
 
@@ -111,12 +111,12 @@ def test_the_service_is_named_and_settings_and_pings_are_answered() -> None:
 def test_a_server_that_says_nothing_is_too_slow() -> None:
     answer, _ = asked(None, timeout_s=0.1)
 
-    assert answer == Answer(Outcome.FAILURE, "timeout: health rpc did not complete within 0s")
+    assert answer == ProbeResult(ProbeOutcome.FAILURE, "timeout: health rpc did not complete within 0s")
 
 
 def test_nobody_there() -> None:
     with silent_port() as port:
-        answer = run_real(ask_grpc("127.0.0.1", port, "", 2.0))
+        answer = run_real(probe_grpc("127.0.0.1", port, "", 2.0))
 
     why = f'timeout: failed to connect service "127.0.0.1:{port}" within 2s: context deadline exceeded'
-    assert answer == Answer(Outcome.FAILURE, why)
+    assert answer == ProbeResult(ProbeOutcome.FAILURE, why)

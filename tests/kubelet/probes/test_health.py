@@ -1,4 +1,4 @@
-"""What follows from the answers of probes."""
+"""Thresholds: what follows from probe results."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from mooring.kubelet.full_views import FullProbe
 from mooring.kubelet.probes.health import (
     Health,
     ProbeKind,
@@ -14,8 +15,7 @@ from mooring.kubelet.probes.health import (
     kill_grace_s,
     kill_message,
 )
-from mooring.kubelet.whole_views import WholeProbe
-from tests.kubelet.whole import container_with, pod_with
+from tests.kubelet.full_pods import container_with, pod_with
 
 READY, STARTED, NOTHING = Health(True, True), Health(False, True), Health(False, False)
 PROBE: dict[str, Any] = {"tcpSocket": {"port": 80}}
@@ -128,4 +128,4 @@ def test_how_long_it_may_take_to_end(of_pod: int | None, of_probe: int | None, w
     if of_pod is None:
         one = pod_with({"terminationGracePeriodSeconds": None})
 
-    assert kill_grace_s(one, WholeProbe(termination_grace_period_seconds=of_probe)) == wanted
+    assert kill_grace_s(one, FullProbe(termination_grace_period_seconds=of_probe)) == wanted

@@ -1,4 +1,4 @@
-"""Limits: which files get which values, where they can be set, and what is said where they cannot.
+"""Cgroups: values of limits, where they can be set, and the text where they cannot.
 
 The trees are directories that look like the kernel's; that the kernel does as they say is seen in tests/cluster, on
 machines that let us.
@@ -11,22 +11,22 @@ from pathlib import Path
 import pytest
 
 from mooring.api.views.pod import ResourceRequirements
-from mooring.kubelet.processes.cgroups import Cgroups, Tree, own_trees
+from mooring.kubelet.processes.cgroups import Cgroups, CgroupTree, own_trees
 
 LIMITS = ResourceRequirements(limits={"memory": "64Mi", "cpu": "500m"})
 
 
-def v2(folder: Path, controllers: str = "cpu memory") -> Tree:
+def v2(folder: Path, controllers: str = "cpu memory") -> CgroupTree:
     """A tree of the new form, whose groups hand everything down."""
     for place in (folder, folder / "ours"):
         place.mkdir(exist_ok=True)
     (folder / "cgroup.subtree_control").write_text(controllers)
-    return Tree(folder, True, tuple(controllers.split()))
+    return CgroupTree(folder, True, tuple(controllers.split()))
 
 
-def v1(folder: Path, controller: str) -> Tree:
+def v1(folder: Path, controller: str) -> CgroupTree:
     folder.mkdir()
-    return Tree(folder, False, (controller,))
+    return CgroupTree(folder, False, (controller,))
 
 
 def written(folder: Path) -> dict[str, str]:
@@ -46,7 +46,7 @@ def handing_down(folder: Path, cgroups_of: Path) -> Cgroups:
 def test_limits_in_one_tree(tmp_path: Path) -> None:
     (tmp_path / "tree").mkdir()
     cgroups = handing_down(tmp_path / "tree", tmp_path)
-    assert cgroups.lacking == ""
+    assert cgroups.limitations == ""
     made = cgroups.make("run", LIMITS)
     assert written(tmp_path / "tree") == {
         "memory.max": "67108864",
@@ -76,7 +76,7 @@ def test_limits_that_a_run_cannot_get_are_told_with_the_kernels_word(tmp_path: P
 def test_limits_in_a_tree_for_each_controller(tmp_path: Path) -> None:
     trees = [v1(tmp_path / "memory", "memory"), v1(tmp_path / "cpu", "cpu")]
     cgroups = Cgroups(trees, tmp_path)
-    assert cgroups.lacking == ""
+    assert cgroups.limitations == ""
     made = cgroups.make("run", LIMITS)
     assert written(tmp_path / "memory") == {"memory.limit_in_bytes": "67108864"}
     assert written(tmp_path / "cpu") == {"cpu.cfs_quota_us": "50000"}
@@ -106,13 +106,13 @@ def test_a_little_cpu_is_as_little_as_the_kernel_takes(tmp_path: Path) -> None:
 )
 def test_what_cannot_be_limited_is_said(tmp_path: Path, controllers: tuple[str, ...], said: str) -> None:
     cgroups = Cgroups([v1(tmp_path / name, name) for name in controllers], tmp_path)
-    assert cgroups.lacking.startswith(said)
+    assert cgroups.limitations.startswith(said)
 
 
 def test_a_place_that_cannot_be_written_is_said_and_not_used(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    cgroups = Cgroups([Tree(tmp_path / "file", False, ("memory", "cpu"))], tmp_path)
-    assert "not a directory" in cgroups.lacking
+    cgroups = Cgroups([CgroupTree(tmp_path / "file", False, ("memory", "cpu"))], tmp_path)
+    assert "not a directory" in cgroups.limitations
     assert cgroups.make("run", LIMITS).directories == ()
 
 
@@ -144,4 +144,4 @@ def test_where_we_are_in_one_tree(tmp_path: Path) -> None:
     (tmp_path / "scope").mkdir()
     (tmp_path / "scope" / "cgroup.controllers").write_text("cpuset cpu io memory pids\n")
     mounts = f"41 31 0:38 /user /{str(tmp_path)[1:]} rw,relatime - cgroup2 cgroup2 rw\n"
-    assert own_trees(mounts, "0::/user/scope\n") == [Tree(tmp_path / "scope", True, ("memory", "cpu"))]
+    assert own_trees(mounts, "0::/user/scope\n") == [CgroupTree(tmp_path / "scope", True, ("memory", "cpu"))]

@@ -1,32 +1,118 @@
-"""One container over its runs: what is told of it, in which order, and how it is stopped. The processes are real."""
+"""One container over its runs: reported states, hooks, stopping. With real processes."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
-from mooring.kit.clock import SystemClock
+from mooring.kit.clock import SystemClock, VirtualClock
+from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
-from mooring.kubelet.alarms import Alarms
-from mooring.kubelet.probes.commands import CommandError, CommandTimeout
-from mooring.kubelet.probes.keeper import Prober
-from mooring.kubelet.processes.container import Household, ProcessContainer
+from mooring.kubelet.full_views import FullContainer, FullPod
+from mooring.kubelet.probes.handlers import CommandError, CommandResult, CommandTimeout
+from mooring.kubelet.probes.prober import Prober
+from mooring.kubelet.processes.container import (
+    FALLBACK_POLICY,
+    ContainerContext,
+    HookError,
+    ProcessContainer,
+    run_hook,
+    termination_message,
+)
 from mooring.kubelet.processes.directories import PodDirectories
 from mooring.kubelet.processes.preparation import NotReadyError, Preparation, Prepared
-from mooring.kubelet.processes.shim_client import Wanted
+from mooring.kubelet.processes.shim.client import ShimConfig
 from mooring.kubelet.runtime import ContainerState, Exited, Role, Running, Waiting
+from mooring.kubelet.timers import Timers
 from mooring.kubelet.views import KubeletPod
-from mooring.kubelet.whole_views import WholeContainer, WholePod
-from tests.kubelet.processes.test_shim import entered, is_alive, played, wait_gone, wait_written
-from tests.kubelet.whole import pod_with
+from tests.kubelet.full_pods import container_with, pod_with
+from tests.kubelet.processes.shim.test_program import entered, is_alive, played, wait_gone, wait_written
 from tests.waiting import LIMIT_S
 
+FILE_POLICY = "File"
 FOREVER = "trap 'exit 5' TERM; echo ready; while :; do sleep 0.02; done"
 STUBBORN = "trap '' TERM; echo ready; while :; do sleep 0.02; done"
 LOOK_S = 0.01
+
+
+def log(*texts: str) -> str:
+    return "".join(f"2026-01-01T00:00:00.000000000Z stderr F {text}\n" for text in texts)
+
+
+@pytest.mark.parametrize(
+    ("words", "written", "policy", "code", "message"),
+    [
+        pytest.param("bye", "", FILE_POLICY, 1, "bye", id="what it wrote"),
+        pytest.param("bye", "", FILE_POLICY, 0, "bye", id="also when all is well"),
+        pytest.param("", log("oops"), FILE_POLICY, 1, "", id="nothing"),
+        pytest.param("", log("a", "b"), FALLBACK_POLICY, 1, "a\nb\n", id="the end of its log"),
+        pytest.param("", log("a"), FALLBACK_POLICY, 0, "", id="its log only if it failed"),
+        pytest.param("bye", log("a"), FALLBACK_POLICY, 1, "bye", id="its words before its log"),
+        pytest.param("x" * 5000, "", FILE_POLICY, 1, "x" * 4096, id="not too many words"),
+        pytest.param(
+            "", log(*map(str, range(100))), FALLBACK_POLICY, 1, "".join(f"{n}\n" for n in range(20, 100)), id="80 lines"
+        ),
+        pytest.param("", log("x" * 3000), FALLBACK_POLICY, 1, "x" * 2047 + "\n", id="2,048 bytes"),
+    ],
+)
+def test_what_is_told(tmp_path: Path, words: str, written: str, policy: str, code: int, message: str) -> None:
+    (tmp_path / "words").write_text(words)
+    (tmp_path / "0.log").write_text(written)
+    assert termination_message(tmp_path / "words", tmp_path / "0.log", policy, code) == message
+
+
+def test_files_that_are_not_there_say_nothing(tmp_path: Path) -> None:
+    assert termination_message(tmp_path / "words", tmp_path / "0.log", FALLBACK_POLICY, 1) == ""
+
+
+async def run_command(argv: tuple[str, ...], timeout_s: float) -> CommandResult:
+    match argv[0]:
+        case "late":
+            raise CommandTimeout
+        case "none":
+            raise CommandError("no such program")
+    return CommandResult(int(argv[1]), b"said")
+
+
+def hooked(handler: dict[str, Any], s_max: float = 10.0) -> float:
+    """How long it took."""
+    clock = VirtualClock()
+    container = container_with(lifecycle={"preStop": handler})
+    assert container.lifecycle is not None
+    assert container.lifecycle.pre_stop is not None
+    run(run_hook(container.lifecycle.pre_stop, container, "127.0.0.1", run_command, clock, s_max), clock)
+    return clock.now_s()
+
+
+@pytest.mark.parametrize(
+    ("handler", "took_s"),
+    [
+        pytest.param({"exec": {"command": ["end", "0"]}}, 0.0, id="a command that goes well"),
+        pytest.param({"sleep": {"seconds": 4}}, 4.0, id="a sleep"),
+        pytest.param({"sleep": {"seconds": 40}}, 10.0, id="not longer than there is time"),
+        pytest.param({"tcpSocket": {"port": 1}}, 0.0, id="what nobody does"),
+    ],
+)
+def test_what_goes_well(handler: dict[str, Any], took_s: float) -> None:
+    assert hooked(handler) == took_s
+
+
+@pytest.mark.parametrize(
+    ("handler", "words"),
+    [
+        pytest.param({"exec": {"command": ["end", "3"]}}, "exit code 3: said", id="a code"),
+        pytest.param({"exec": {"command": ["late"]}}, "longer than 10 s", id="too late"),
+        pytest.param({"exec": {"command": ["none"]}}, "no such program", id="no program"),
+        pytest.param({"httpGet": {"port": "unknown"}}, "invalid syntax", id="no port of that name"),
+    ],
+)
+def test_what_does_not(handler: dict[str, Any], words: str) -> None:
+    with pytest.raises(HookError, match=words):
+        hooked(handler)
 
 
 class Prepares(Preparation):
@@ -39,7 +125,7 @@ class Prepares(Preparation):
         self.alive_when_asked: list[list[int]] = []
         self.pids: list[int] = []
 
-    async def prepare(self, pod: WholePod, container: WholeContainer, attempt: int) -> Prepared:
+    async def prepare(self, pod: FullPod, container: FullContainer, attempt: int) -> Prepared:
         self.alive_when_asked.append([pid for pid in self.pids if is_alive(pid)])
         if self._missing:
             raise self._missing.pop(0)
@@ -47,7 +133,7 @@ class Prepares(Preparation):
         directories.make_container(uid, name, attempt)
         log, record = directories.log(uid, name, attempt), directories.record(uid, name)
         command = entered("/bin/sh", "-c", self._script)
-        return Prepared(Wanted(command, {"PATH": "/usr/bin:/bin"}, str(log), str(record)), "/")
+        return Prepared(ShimConfig(command, {"PATH": "/usr/bin:/bin"}, str(log), str(record)), "/")
 
     def beside(self, argv: tuple[str, ...], directory: str, pid: int) -> list[str]:
         return entered(*argv)
@@ -74,18 +160,18 @@ class Stage:
         prober = Prober(clock, Nobody(), Nobody())  # type: ignore[arg-type]
         prober.start(group)
         pod = pod_with()
-        household = Household(
+        context = ContainerContext(
             clock=clock,
-            alarms=Alarms(clock),
+            timers=Timers(clock),
             directories=self._directories,
             preparation=self.preparation,
             prober=prober,
             group=group,
             address="127.0.0.1",
-            tell=self._tell,
-            tell_event=self._tell_event,
+            report_state=self._tell,
+            record_event=self._record_event,
         )
-        self.container = ProcessContainer(pod, pod.spec.containers[0], Role.CONTAINER, household)
+        self.container = ProcessContainer(pod, pod.spec.containers[0], Role.CONTAINER, context)
 
     async def start(self, attempt: int = 0) -> int:
         """Starts it, and waits until it has said that it is ready; its process."""
@@ -114,7 +200,7 @@ class Stage:
         self.told.append((attempt, state))
         self.when_told(state)
 
-    def _tell_event(self, pod: KubeletPod, is_warning: bool, reason: str, note: str) -> None:
+    def _record_event(self, pod: KubeletPod, is_warning: bool, reason: str, note: str) -> None:
         self.events.append((reason, note))
 
 

@@ -1,4 +1,4 @@
-"""Where pods are on disk: one kubelet at a time, and nothing is left."""
+"""Directories of pods: one kubelet at a time, and nothing is left."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mooring.kubelet.processes.directories import DirectoryTakenError, PodDirect
 
 def test_one_kubelet_has_a_directory_at_a_time(tmp_path: Path) -> None:
     first = PodDirectories.open(tmp_path / "pods")
-    with pytest.raises(DirectoryTakenError, match="another mooring that runs"):
+    with pytest.raises(DirectoryTakenError, match="in use by another mooring process"):
         PodDirectories.open(tmp_path / "pods")
     first.close()
     PodDirectories.open(tmp_path / "pods").close()

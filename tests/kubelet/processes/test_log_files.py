@@ -1,4 +1,4 @@
-"""Reading the logs of real containers: which lines, in which order, and what a follower sees."""
+"""Reading log files: selection, order, follow."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mooring.kit.clock import VIRTUAL_WALL_S, Clock, VirtualClock, format_rfc333
 from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
 from mooring.kubelet.processes.log_files import LogFileReader, generations, tail_start
-from tests.kubelet.test_logs import Asked
+from tests.kubelet.simulated.test_runtime import Asked
 
 STEP_S = 10.0
 

@@ -1,4 +1,4 @@
-"""What a container needs before it can be started: found, made, or refused in words."""
+"""What a run needs: found, created, or an error."""
 
 from __future__ import annotations
 
@@ -10,29 +10,48 @@ import pytest
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
-from mooring.kubelet.environment.lookup import Lookup
+from mooring.kubelet.environment.references import ReferenceLookup
+from mooring.kubelet.full_views import FullPod
 from mooring.kubelet.processes.cgroups import Cgroups
 from mooring.kubelet.processes.directories import PodDirectories
-from mooring.kubelet.processes.preparation import NotReadyError, Preparation, Prepared
+from mooring.kubelet.processes.preparation import NotReadyError, Preparation, Prepared, identity_error
 from mooring.kubelet.runtime import Waiting
-from mooring.kubelet.volumes.entry_command import MountAbility
-from mooring.kubelet.volumes.keeper import Volumes
-from mooring.kubelet.whole_views import WholePod
+from mooring.kubelet.volumes.manager import VolumeManager
+from mooring.kubelet.volumes.mounts import MountAbility
 from mooring.store.memory import MemoryStore
 from tests.fakes.raw_client import RawClient
-from tests.kubelet.whole import PLACE, pod_with
+from tests.kubelet.full_pods import PLACE, pod_with
 
 SCRATCH: dict[str, Any] = {"volumes": [{"name": "s", "emptyDir": {}}]}
 MOUNTED = [{"name": "s", "mountPath": "/scratch"}]
 
 
-def prepared(folder: Path, pod: WholePod, ability: MountAbility = MountAbility.NONE, attempts: int = 1) -> Prepared:
+@pytest.mark.parametrize(
+    ("of_pod", "of_container", "user", "word"),
+    [
+        pytest.param({}, {}, 0, "", id="nobody minds"),
+        pytest.param({"runAsUser": 7}, {}, 7, "", id="as whom we are"),
+        pytest.param({"runAsUser": 7}, {}, 8, "runAsUser 7", id="as somebody else"),
+        pytest.param({"runAsUser": 7}, {"runAsUser": 8}, 8, "", id="the container counts before the pod"),
+        pytest.param({"runAsNonRoot": True}, {}, 8, "", id="not as root, and we are not"),
+        pytest.param({"runAsNonRoot": True}, {}, 0, "runAsNonRoot", id="not as root, but we are"),
+        pytest.param({"runAsNonRoot": True}, {"runAsNonRoot": False}, 0, "", id="the container does not mind"),
+    ],
+)
+def test_why_not(of_pod: dict[str, Any], of_container: dict[str, Any], user: int, word: str) -> None:
+    pod = pod_with({"securityContext": of_pod}, securityContext=of_container)
+    why = identity_error(user, pod, pod.spec.containers[0])
+    assert word in why
+    assert bool(why) == bool(word)
+
+
+def prepared(folder: Path, pod: FullPod, ability: MountAbility = MountAbility.NONE, attempts: int = 1) -> Prepared:
     clock = VirtualClock()
 
     async def main() -> Prepared:
         client = RawClient(MemoryStore(), clock, Entropy(1))
-        directories, volumes = PodDirectories.open(folder), Volumes(client, clock, folder)
-        preparation = Preparation(directories, Cgroups((), folder), Lookup(client), volumes, ability, PLACE)
+        directories, volumes = PodDirectories.open(folder), VolumeManager(client, clock, folder)
+        preparation = Preparation(directories, Cgroups((), folder), ReferenceLookup(client), volumes, ability, PLACE)
         try:
             main = pod.spec.containers[0]
             return [await preparation.prepare(pod, main, attempt) for attempt in range(attempts)][-1]
@@ -43,7 +62,7 @@ def prepared(folder: Path, pod: WholePod, ability: MountAbility = MountAbility.N
 
 
 @pytest.mark.parametrize(
-    ("changes", "fields", "shown", "event", "can_help"),
+    ("changes", "fields", "waiting", "event", "can_help"),
     [
         pytest.param({}, {}, "CreateContainerError", "Failed", False, id="no command"),
         pytest.param(
@@ -68,12 +87,12 @@ def prepared(folder: Path, pod: WholePod, ability: MountAbility = MountAbility.N
     ],
 )
 def test_what_is_not_ready(
-    tmp_path: Path, changes: dict[str, Any], fields: dict[str, Any], shown: str | None, event: str, can_help: bool
+    tmp_path: Path, changes: dict[str, Any], fields: dict[str, Any], waiting: str | None, event: str, can_help: bool
 ) -> None:
     with pytest.raises(NotReadyError) as caught:
         prepared(tmp_path, pod_with(changes, **fields))
-    told = caught.value.shown
-    assert (told.reason if isinstance(told, Waiting) else None) == shown
+    told = caught.value.waiting
+    assert (told.reason if isinstance(told, Waiting) else None) == waiting
     assert (caught.value.event, caught.value.can_help_to_retry) == (event, can_help)
 
 

@@ -1,4 +1,4 @@
-"""Pods as real processes, seen from the API: what their statuses say, what they leave, and how they end."""
+"""Pods of the process runtime, seen through the API: statuses, leftovers, termination."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import msgspec
 import pytest
 
 from mooring.api.kinds import CONFIG_MAP, CORE_EVENT, NODE
-from mooring.kubelet.processes.cgroups import Cgroups, Tree
+from mooring.kubelet.processes.cgroups import Cgroups, CgroupTree
 from mooring.store.memory import MemoryStore
-from tests.kubelet.play import Body, container, pod
-from tests.kubelet.processes.real_play import HOST, RealPlay, played_for_real, shell_pod
+from tests.kubelet.harness import Body, container, pod
+from tests.kubelet.processes.process_harness import HOST, RealPlay, played_for_real, shell_pod
 from tests.waiting import LIMIT_S, wait_until
 
 FOREVER = "exec sleep 600"
@@ -88,7 +88,7 @@ def test_a_process_that_somebody_kills_is_seen_and_replaced(tmp_path: Path) -> N
             ["/nonexistent"], "* main=waiting:RunContainerError", "stat /nonexistent: no such file", id="no such file"
         ),
         pytest.param(["/etc"], "* main=waiting:RunContainerError", "is a directory", id="a directory"),
-        pytest.param([], "* main=waiting:CreateContainerError", "names no command", id="nothing but an image"),
+        pytest.param([], "* main=waiting:CreateContainerError", "has no command", id="nothing but an image"),
     ],
 )
 def test_what_cannot_be_started_says_why(tmp_path: Path, command: list[str], line: str, words: str) -> None:
@@ -320,7 +320,7 @@ def test_limits_that_cannot_be_set_are_told_of_the_node(tmp_path: Path, monkeypa
 
 
 def test_a_resize_in_place_changes_the_limits_of_the_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tree = Tree(tmp_path / "cpu", False, ("cpu",))
+    tree = CgroupTree(tmp_path / "cpu", False, ("cpu",))
     tree.place.mkdir()
     monkeypatch.setattr("mooring.kubelet.processes.runtime.find_cgroups", lambda directory: Cgroups([tree], directory))
 

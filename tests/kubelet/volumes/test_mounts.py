@@ -1,15 +1,28 @@
-"""What a container wants to see where."""
+"""Mounts of a container, the entrypoint command, and whether mounting is possible."""
 
 from __future__ import annotations
 
+import json
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mooring.kubelet.environment.found import ContainerConfigError
-from mooring.kubelet.volumes.mounts import Mount, mounts_of, unmountable_message, volume_variables
-from tests.kubelet.whole import pod_with
+from mooring.kubelet.environment.references import ContainerConfigError
+from mooring.kubelet.volumes import entrypoint
+from mooring.kubelet.volumes import mounts as mounts_module
+from mooring.kubelet.volumes.mounts import (
+    Mount,
+    MountAbility,
+    entry_command,
+    mount_ability,
+    mounts_of,
+    unmountable_message,
+    volume_variables,
+)
+from tests.kubelet.full_pods import pod_with
 
 VOLUMES = [
     {"name": "data", "emptyDir": {}},
@@ -83,3 +96,50 @@ def test_who_cannot_mount_says_so() -> None:
     message = unmountable_message([Mount("data", "/pods/1/data", "/data"), Mount("x", "/s", "/x")])
 
     assert message.endswith("variables say: /data ($MOORING_VOLUME_DATA), /x ($MOORING_VOLUME_X)")
+
+
+def test_a_command_is_wrapped() -> None:
+    command = entry_command(
+        ["sh", "-c", "echo"],
+        mounts=[Mount("v", "/a", "/b", is_read_only=True)],
+        ability=MountAbility.ROOT,
+        directory="/work",
+        error_fd=3,
+        joins_pid=7,
+    )
+
+    assert command[:6] == [sys.executable, "-I", "-S", "-X", "utf8", entrypoint.__file__]
+    assert json.loads(command[6]) == {
+        "mounts": [["/a", "/b", True]],
+        "ability": "root",
+        "directory": "/work",
+        "errors": 3,
+        "joins": 7,
+    }
+    assert command[7:] == ["sh", "-c", "echo"]
+
+
+def test_it_is_found_out_by_trying() -> None:
+    found = mount_ability()
+
+    assert found in MountAbility
+    assert found is not MountAbility.ROOT or os.geteuid() == 0
+    assert not os.path.exists("/.mooring-try")
+
+
+@pytest.mark.parametrize(
+    ("is_root", "works", "wanted"),
+    [
+        pytest.param(True, {"root", "user namespace"}, MountAbility.ROOT, id="root can"),
+        pytest.param(False, {"root", "user namespace"}, MountAbility.USER_NAMESPACE, id="others can in a namespace"),
+        pytest.param(True, {"user namespace"}, MountAbility.USER_NAMESPACE, id="a root who may not"),
+        pytest.param(False, set(), MountAbility.NONE, id="nobody can"),
+    ],
+)
+def test_the_best_way_is_taken(
+    monkeypatch: pytest.MonkeyPatch, is_root: bool, works: set[str], wanted: MountAbility
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0 if is_root else 1000)
+    monkeypatch.setattr(mounts_module, "_works", lambda way: way.value in works)
+
+    assert mount_ability() is wanted

@@ -26,7 +26,7 @@ def test_an_assumption_is_overdue_when_its_confirmation_does_not_come_in_time() 
     assert assumed_pods.next_expiry_s == 40.0
     assert assumed_pods.expired(39.9) == []
     assert assumed_pods.expired(40.0) == [first]
-    assert assumed_pods.expired(40.5) == []  # told once
+    assert assumed_pods.expired(40.5) == []  # reported once
     assert RECORD.uid in assumed_pods  # and still believed
     assumed_pods.remove(OTHER.uid)
     assert assumed_pods.expired(1e9) == []
@@ -92,7 +92,7 @@ def play_forgetfully(story: object, *faults: Fault) -> None:
     )
 
 
-def test_a_pod_that_was_not_bound_is_bound_now_and_others_are_told_of_its_room_meanwhile() -> None:
+def test_a_pod_that_was_not_bound_is_bound_now_and_others_are_notified_of_its_resources_meanwhile() -> None:
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=1), pod("web", cpu=1))
         await world.settle(5)
@@ -139,7 +139,7 @@ def test_a_pod_that_is_there_is_confirmed() -> None:
 
 
 @pytest.mark.parametrize("times", [1, 3])
-def test_as_long_as_nobody_can_say_the_assumption_stands(times: int) -> None:
+def test_while_the_lookup_fails_the_pod_stays_assumed(times: int) -> None:
     def is_the_pod(request: Request) -> bool:
         return request.name == "web"
 

@@ -31,7 +31,7 @@ from tests.scheduler.world import Story, World, play
 
 
 class Diary(Reserve, Permit, PreBind, Bind, PostBind):
-    """Writes down what `web` is asked, and answers once as it is told; else it has nothing to say."""
+    """Writes down what `web` is asked, and answers once as it is reported; else it has nothing to say."""
 
     name = "Diary"
     lines: ClassVar[list[str]] = []
@@ -133,7 +133,7 @@ UNSCHEDULABLE, ERROR = "Unschedulable", "SchedulerError"
 
 
 @pytest.mark.parametrize(
-    ("answers", "lines", "reason", "message", "room"),
+    ("answers", "lines", "reason", "message", "state"),
     [
         pytest.param(
             {"permit": Status.unschedulable("full")},
@@ -141,7 +141,7 @@ UNSCHEDULABLE, ERROR = "Unschedulable", "SchedulerError"
             UNSCHEDULABLE,
             "0/1 nodes are available: 1 full.",
             QueueState.UNSCHEDULABLE,
-            id="Permit refuses: about the node, so the pod sleeps until something helps",
+            id="Permit rejects: about the node, so the pod sleeps until something helps",
         ),
         pytest.param(
             {"permit": Status.error("away")},
@@ -173,7 +173,7 @@ UNSCHEDULABLE, ERROR = "Unschedulable", "SchedulerError"
             UNSCHEDULABLE,
             "not ready",
             QueueState.ERROR_BACKOFF,
-            id="PreBind refuses: nobody knows what helps, so it is tried again; what it wrote is taken back",
+            id="PreBind rejects: nobody knows what helps, so it is tried again; what it wrote is taken back",
         ),
         pytest.param(
             {"has_work": True, "pre_bind": ValueError("oops")},
@@ -189,7 +189,7 @@ UNSCHEDULABLE, ERROR = "Unschedulable", "SchedulerError"
             UNSCHEDULABLE,
             "not here",
             QueueState.ERROR_BACKOFF,
-            id="Bind refuses: nothing was written, and nothing is taken back",
+            id="Bind rejects: nothing was written, and nothing is taken back",
         ),
         pytest.param(
             {"bind": ConflictError("somebody was faster")},
@@ -202,7 +202,7 @@ UNSCHEDULABLE, ERROR = "Unschedulable", "SchedulerError"
     ],
 )
 def test_from_wherever_it_fails_the_columns_are_as_before_and_the_pod_is_back(
-    answers: dict[str, Any], lines: list[str], reason: str, message: str, room: QueueState
+    answers: dict[str, Any], lines: list[str], reason: str, message: str, state: QueueState
 ) -> None:
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=1), pod("web", cpu=1))
@@ -214,24 +214,24 @@ def test_from_wherever_it_fails_the_columns_are_as_before_and_the_pod_is_back(
         assert await world.events() == [("web", "FailedScheduling", condition[2])]
         entry = world.scheduler.queue.get((await world.pod("web")).metadata.uid)
         assert entry is not None
-        assert (entry.state, entry.pod.node_name) == (room, "")
+        assert (entry.state, entry.pod.node_name) == (state, "")
         assert Diary.lines == ["reserve", *lines]
         await world.create(pod("other", cpu=1))
         await world.settle(0.4)
-        assert await world.node_of("other") == "n1", "the room is free"
+        assert await world.node_of("other") == "n1", "the resources are free"
 
     write_diary(story, **answers)
 
 
 @pytest.mark.parametrize(
-    ("end", "room"),
+    ("end", "state"),
     [
-        pytest.param(WaitingPod.reject, QueueState.UNSCHEDULABLE, id="after a refusal: it itself sleeps on"),
+        pytest.param(WaitingPod.reject, QueueState.UNSCHEDULABLE, id="after a rejection: it itself sleeps on"),
         pytest.param(WaitingPod.preempt, QueueState.ERROR_BACKOFF, id="after an error"),
     ],
 )
-def test_others_who_sleep_are_told_of_the_room_that_becomes_free(
-    end: Callable[[WaitingPod, str, str], bool], room: QueueState
+def test_others_who_sleep_are_notified_of_the_resources_that_becomes_free(
+    end: Callable[[WaitingPod, str, str], bool], state: QueueState
 ) -> None:
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=1), pod("web", cpu=1))
@@ -243,7 +243,7 @@ def test_others_who_sleep_are_told_of_the_room_that_becomes_free(
         assert end(waiting, "Diary", "go")
         entry = world.scheduler.queue.get(waiting.pod.uid)
         assert entry is not None
-        assert entry.state is room
+        assert entry.state is state
         await world.settle(0.5)
         assert await world.node_of("other") == "n1"
 
@@ -253,7 +253,7 @@ def test_others_who_sleep_are_told_of_the_room_that_becomes_free(
 # --- 1. A waiting pod costs no place among the bindings ---------------------------------------------------------------
 
 
-def test_a_pod_that_waits_for_permit_keeps_nobody_from_being_bound() -> None:
+def test_a_pod_that_waits_for_permit_does_not_delay_other_bindings() -> None:
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=2), pod("web", cpu=1))
         await world.settle(0.1)
@@ -283,13 +283,15 @@ def test_a_pod_that_waits_for_permit_keeps_nobody_from_being_bound() -> None:
         pytest.param(Outcome.REQUEST_LOST, 0, "FailedScheduling", id="it was not, so the pod is tried again"),
     ],
 )
-def test_the_pod_is_looked_up_before_its_room_is_given_away(outcome: Outcome, look_ups_lost: int, event: str) -> None:
+def test_the_pod_is_looked_up_before_its_resources_is_given_away(
+    outcome: Outcome, look_ups_lost: int, event: str
+) -> None:
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=1), pod("web", cpu=1))
         await world.settle(8)
-        told = [reason for _, reason, _ in await world.events()]
-        assert told[0] == event
-        assert told.count("Scheduled") == 1
+        reported = [reason for _, reason, _ in await world.events()]
+        assert reported[0] == event
+        assert reported.count("Scheduled") == 1
         assert await world.node_of("web") == "n1"
 
     broken = Fault("get", Outcome.BROKEN, kind=POD, times=look_ups_lost)
@@ -309,7 +311,7 @@ def test_a_binding_that_was_not_sent_is_forgotten_without_a_lookup() -> None:
     write_diary(story, Fault("bind", Outcome.NOT_LEADING), no_lookup)
 
 
-def test_as_long_as_nobody_can_say_the_assumption_stands_and_not_for_ever() -> None:
+def test_while_the_lookup_fails_the_pod_stays_assumed_up_to_a_limit() -> None:
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=1), pod("web", cpu=1))
         await world.settle(5)

@@ -13,9 +13,8 @@ import numpy as np
 
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.labels import ABSENT, LabelColumn
-from mooring.scheduler.cache.ports import ANY_ADDRESS, HostPort
-from mooring.scheduler.cache.selectors import Counter, Part
-from mooring.scheduler.cache.terms import CarriedTerm
+from mooring.scheduler.cache.resources import ANY_ADDRESS, HostPort
+from mooring.scheduler.cache.selectors import Counter, ExistingTerm, Part
 from mooring.scheduler.cache.volumes import disks_of
 from tests.builders import disk, host_port
 from tests.scheduler.random_history import CountedFor
@@ -121,24 +120,24 @@ def _domains(columns: Columns, counter: Counter, column: LabelColumn) -> dict[st
     return {column.values[code]: int(counts[code]) for code in range(column.codes_max) if counts[code]}
 
 
-def _term(term: CarriedTerm) -> tuple[str, object] | None:
+def _term(term: ExistingTerm) -> tuple[str, object] | None:
     values = term.column.values
     domains = {values[code]: int(count) for code, count in enumerate(term.domain_counts()) if count}
-    assert sum(domains.values()) == term.carriers, f"{term.term.key}: {domains}, but {term.carriers} carriers"
+    assert sum(domains.values()) == term.pod_count, f"{term.term.key}: {domains}, but {term.pod_count} pods"
     return (_name_of(term), domains) if domains else None
 
 
 def _terms_by_listener(columns: Columns) -> State:
     return {
         f"{namespace} {labels}": sorted(
-            _name_of(term) for term in columns.selectors.label_class(namespace, labels).terms if term.carriers
+            _name_of(term) for term in columns.selectors.label_class(namespace, labels).terms if term.pod_count
         )
         for namespace in NAMESPACES
         for labels in _LABEL_SETS
     }
 
 
-def _name_of(term: CarriedTerm) -> str:
+def _name_of(term: ExistingTerm) -> str:
     said = term.term
     return (
         f"{term.kind.value} {term.weight} {sorted(said.namespaces)} {said.namespace_selector!r} {said.selector!r} "

@@ -20,8 +20,7 @@ from mooring.api.views.volumes import (
 )
 from mooring.scheduler.cache.attachments import AttachmentColumns
 from mooring.scheduler.cache.claimed_volumes import ClaimedVolumes, volume_of_claim
-from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.transaction import Transaction
+from mooring.scheduler.cache.columns import Columns, Transaction
 from mooring.scheduler.cache.volumes import AttachedVolumes
 from tests.builders import claim_volume, node, pod
 from tests.storage_builders import attachment, bound, ephemeral, storage_class, volume, waiting
@@ -168,11 +167,11 @@ def test_a_what_if_leaves_no_trace() -> None:
     columns, attached = _cluster(bound("c", to="v"), volume("v", driver=EBS), waiting("p-e"))
     _place(columns, pod("p", uid="1", claims=["c"], volumes=[ephemeral("e")]), "n1")
     faults = {row: dict(texts) for row, texts in attached.claimed.errors.items()}
-    with Transaction(columns) as experiment:
-        experiment.displace(columns.pods["1"])
+    with Transaction(columns) as transaction:
+        transaction.displace(columns.pods["1"])
         assert _counts(columns, attached) == [0, 0]
         assert attached.claimed.errors == {}
-        experiment.place(columns.record(pod("q", uid="2", claims=["c"])), 1)
+        transaction.place(columns.record(pod("q", uid="2", claims=["c"])), 1)
         assert _counts(columns, attached) == [0, 1]
     assert _counts(columns, attached) == [1, 0]
     assert attached.claimed.errors == faults

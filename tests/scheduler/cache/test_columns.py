@@ -10,8 +10,9 @@ from msgspec.structs import replace
 
 from mooring.api.views.meta import Condition
 from mooring.api.views.node import Node
-from mooring.scheduler.cache.columns import PRIORITY_NONE, Columns
+from mooring.scheduler.cache.columns import PRIORITY_NONE, Columns, Transaction
 from mooring.scheduler.cache.resources import CPU, PODS
+from mooring.scheduler.engine import Engine
 from tests.api.builders import taint
 from tests.builders import node, pod, pods_like
 from tests.scheduler.cache.logical_state import logical_state
@@ -224,3 +225,62 @@ def test_a_row_that_changes_hands_has_nothing_of_its_former_node() -> None:
     assert used(columns, "n2") == (0, 0)
     assert columns.nodes[row] == node("n2")
     assert taint("gpu:NoSchedule") in columns.taints.sets[1], "sets stay interned"
+
+
+def cpu_milli(engine: Engine, name: str) -> int:
+    return int(engine.columns.resources.used[CPU, engine.columns.row_of[name]])
+
+
+def test_a_transaction_is_seen_while_it_lasts() -> None:
+    engine = engine_of(node("n1"), node("n2"), pod("a", cpu=1, on="n1"))
+    columns = engine.columns
+    resident, stranger = columns.pods["default/a"], columns.record(pod("b", cpu=2))
+    with Transaction(columns) as transaction:
+        transaction.displace(resident)
+        transaction.place(stranger, columns.row_of["n1"])
+        transaction.place(resident, columns.row_of["n2"])
+        assert (cpu_milli(engine, "n1"), cpu_milli(engine, "n2")) == (2000, 1000)
+        assert resident.node_name == "n2"
+        assert list(columns.pods_on[columns.row_of["n1"]]) == ["default/b"]
+    assert (cpu_milli(engine, "n1"), cpu_milli(engine, "n2")) == (1000, 0)
+    assert (resident.node_name, resident.row) == ("n1", columns.row_of["n1"])
+    assert (stranger.node_name, stranger.row) == ("", -1)
+
+
+def test_there_is_one_transaction_at_a_time() -> None:
+    columns = engine_of(node("n1")).columns
+    with Transaction(columns), pytest.raises(AssertionError, match="one transaction at a time"):
+        Transaction(columns)
+    with Transaction(columns):
+        assert columns.in_transaction
+    assert not columns.in_transaction
+
+
+def test_a_transaction_that_fails_is_taken_back_too() -> None:
+    engine = engine_of(node("n1"), pod("a", cpu=1, on="n1"))
+    with pytest.raises(KeyError), Transaction(engine.columns) as transaction:
+        transaction.displace(engine.columns.pods["default/a"])
+        raise KeyError("something else went wrong")
+    assert cpu_milli(engine, "n1") == 1000
+
+
+def test_the_order_of_a_rows_pods_comes_back() -> None:
+    engine = engine_of(node("n1"), *(pod(name, on="n1") for name in "abc"))
+    columns = engine.columns
+    with Transaction(columns) as transaction:
+        first = columns.pods["default/a"]
+        transaction.displace(first)
+        transaction.place(first, 0)
+        assert list(columns.pods_on[0]) == ["default/b", "default/c", "default/a"]
+    assert list(columns.pods_on[0]) == ["default/a", "default/b", "default/c"]
+
+
+def test_a_port_that_was_taken_before_is_taken_after() -> None:
+    engine = engine_of(node("n1"), pod("a", ports=["80"], on="n1"))
+    columns = engine.columns
+    same_port = columns.record(pod("same_port", ports=["80"]))
+    with Transaction(columns) as transaction:
+        transaction.place(same_port, 0)
+        transaction.displace(same_port)
+        assert not columns.ports.conflicts_at(same_port.signature.host_ports, 0), "the first of two frees it"
+    assert columns.ports.conflicts_at(same_port.signature.host_ports, 0)

@@ -1,4 +1,4 @@
-"""Columns after any history equal columns built anew from what is left; and an experiment leaves no trace."""
+"""Columns after any history equal columns built anew from what is left; and a transaction leaves no trace."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 
-from mooring.scheduler.cache.columns import Columns
+from mooring.scheduler.cache.columns import Columns, Transaction
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.cache.transaction import Transaction
 from tests.scheduler.cache.logical_state import logical_state
 from tests.scheduler.random_history import History, Seeds, event_seeds, forgetful, world_seeds
 from tests.scheduler.random_world import World
@@ -32,7 +31,7 @@ def test_columns_after_any_history_equal_columns_built_anew(memory: str, seed: i
 
 @settings(max_examples=60)
 @given(seed=world_seeds, events=event_seeds, suppositions=event_seeds)
-def test_an_experiment_leaves_no_trace(seed: int, events: Seeds, suppositions: Seeds) -> None:
+def test_a_transaction_leaves_no_trace(seed: int, events: Seeds, suppositions: Seeds) -> None:
     history = History(seed)
     for event in events:
         history.happen(event)
@@ -41,9 +40,9 @@ def test_an_experiment_leaves_no_trace(seed: int, events: Seeds, suppositions: S
     counted = tuple(history.counted.values())
     before, arrays, order = logical_state(columns, counted), _arrays(columns), _order(columns)
     positions = (columns.usage_changes.position, columns.fact_changes.position)
-    with Transaction(columns) as experiment:
+    with Transaction(columns) as transaction:
         for supposition in suppositions:
-            _suppose(columns, experiment, strangers, World(supposition))
+            _suppose(columns, transaction, strangers, World(supposition))
     assert _order(columns) == order
     now = _arrays(columns)
     for key, (owner, place, array) in arrays.items():
@@ -53,16 +52,16 @@ def test_an_experiment_leaves_no_trace(seed: int, events: Seeds, suppositions: S
     assert (columns.usage_changes.position, columns.fact_changes.position) == positions
 
 
-def _suppose(columns: Columns, experiment: Transaction, strangers: list[PodInfo], world: World) -> None:
+def _suppose(columns: Columns, transaction: Transaction, strangers: list[PodInfo], world: World) -> None:
     """A pod is taken away, or one comes: a stranger, one that was nominated, or one that was taken away before."""
     placed = [pod for pods in columns.pods_on for pod in pods.values()]
     if placed and world.integer_below(2):
-        experiment.displace(world.choose(placed))
+        transaction.displace(world.choose(placed))
     elif columns.row_of:
         nominated = [pod for name in columns.nominations.nodes() for pod in columns.nominations.on(name)]
         waiting = [pod for pod in (*strangers, *nominated, *columns.pods.values()) if pod.row < 0]
         if waiting:
-            experiment.place(world.choose(waiting), world.choose(list(columns.row_of.values())))
+            transaction.place(world.choose(waiting), world.choose(list(columns.row_of.values())))
 
 
 def _order(columns: Columns) -> list[list[str]]:

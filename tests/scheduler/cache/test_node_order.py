@@ -67,7 +67,7 @@ def test_the_order_of_nodes(nodes: list[Node], order: str) -> None:
         pytest.param(node(zone="new", labels={OLD_ZONE: ""}), "", id="even if they say nothing"),
     ],
 )
-def test_what_tells_zones_apart(labelled: Node, zone: str) -> None:
+def test_what_reports_zones_apart(labelled: Node, zone: str) -> None:
     assert zone_of(labelled) == zone
 
 
@@ -143,7 +143,7 @@ def test_any_history_leads_to_the_order_of_the_tree(steps: list[Step]) -> None:
 
 
 @given(STEPS)
-def test_nodes_that_came_together_are_told_apart_by_their_arrival(steps: list[Step]) -> None:
+def test_nodes_that_were_added_together_are_ordered_by_arrival(steps: list[Step]) -> None:
     columns, tree = Columns(), Tree()
     arrived: set[str] = set()
     for name, zone in steps:

@@ -123,7 +123,7 @@ def test_the_order_of_taints_makes_a_difference() -> None:
     taints = TaintColumns(8)
     taints.set(0, [GPU, OLD])
     taints.set(1, [OLD, GPU])
-    assert taints.set_of_row[0] != taints.set_of_row[1], "the first untolerated taint is the one that is told"
+    assert taints.set_of_row[0] != taints.set_of_row[1], "the first untolerated taint is the one that is reported"
 
 
 def test_no_taints_are_set_zero() -> None:
@@ -135,19 +135,19 @@ def test_no_taints_are_set_zero() -> None:
     assert taints.set_of_row[:3].tolist() == [0, 0, 0]
 
 
-def test_each_distinct_set_is_judged_once() -> None:
+def test_each_distinct_set_is_evaluated_once() -> None:
     taints = TaintColumns(8)
     for row in range(6):
         taints.set(row, [GPU] if row % 2 else [])
-    judged = []
+    evaluated = []
 
     def count(found: tuple[object, ...]) -> int:
-        judged.append(found)
+        evaluated.append(found)
         return len(found)
 
-    verdicts = taints.judge(count, np.int64)
-    assert verdicts[taints.set_of_row[:6]].tolist() == [0, 1, 0, 1, 0, 1]
-    assert judged == [(), (GPU,)]
+    values = taints.evaluate(count, np.int64)
+    assert values[taints.set_of_row[:6]].tolist() == [0, 1, 0, 1, 0, 1]
+    assert evaluated == [(), (GPU,)]
 
 
 def image(size: int, *names: str) -> ContainerImage:

@@ -11,7 +11,7 @@ from mooring.api.views.volumes import ImageVolumeSource, Volume
 from mooring.kit.clock import parse_rfc3339
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import NO_START_S, Nominations, PodInfo, host_ports, signature_key
-from mooring.scheduler.cache.ports import HostPort
+from mooring.scheduler.cache.resources import HostPort
 from tests.api.builders import container, node_selector, preferred, resized, sidecar, term
 from tests.builders import HOSTNAME, ZONE, claim_volume, disk, owned_by, pod, pods_like, spread
 
@@ -126,7 +126,7 @@ def test_a_pod_of_which_a_kubelet_says_something_special_has_a_shape_of_its_own(
     assert signature_key(replace(RUNNING, status=replace(RUNNING.status, **status))) != signature_key(RUNNING)
 
 
-def test_images_of_volumes_are_told_from_images_of_containers() -> None:
+def test_images_of_volumes_are_reported_from_images_of_containers() -> None:
     in_volume = pod(volumes=[Volume(name="v", image=ImageVolumeSource(reference="a:1"))])
     renamed = pod(volumes=[Volume(name="w", image=ImageVolumeSource(reference="a:1")), claim_volume("c")])
     assert signature_key(in_volume) == signature_key(renamed)

@@ -14,7 +14,7 @@ from mooring.scheduler.cache.selectors import Part
 from mooring.scheduler.plugins.inter_pod_affinity import InterPodAffinity
 from tests.api.builders import selector
 from tests.builders import HOSTNAME, node, pod, pods_like
-from tests.scheduler.harness import decide, engine_of, refused_by
+from tests.scheduler.harness import decide, engine_of, rejected_by
 
 WEB = {"app": "web"}
 
@@ -40,7 +40,7 @@ def test_pods_that_are_alike_share_a_shape() -> None:
     assert len(columns.signatures) == 1
 
 
-def test_a_shape_that_nobody_uses_is_forgotten() -> None:
+def test_an_unused_signature_is_removed() -> None:
     columns = Columns()
     signature = columns.record(web("a", apart=[pods_like(HOSTNAME, app="web")])).signature
     swept(columns)
@@ -85,7 +85,7 @@ def test_a_pod_that_outlived_its_shape_is_placed_as_any_other() -> None:
     assert columns.selectors.counter((part,), wants_terminating=False).rows[0] == 1
 
 
-def test_a_pod_that_outlived_its_shape_is_refused_as_any_other() -> None:
+def test_a_pod_that_outlived_its_shape_is_rejected_as_any_other() -> None:
     engine = engine_of(node("n1"))
     waiting = engine.record(web("waiting"))
     swept(engine.columns)
@@ -100,7 +100,7 @@ def test_a_shape_that_comes_back_carries_its_terms_again() -> None:
     loner = engine.record(web("loner", apart=[pods_like(HOSTNAME, app="web")]))
     swept(engine.columns)
     engine.columns.place(loner, "n2")
-    assert refused_by(engine, InterPodAffinity, web("another")) == {
+    assert rejected_by(engine, InterPodAffinity, web("another")) == {
         "n2": ("node(s) didn't satisfy existing pods anti-affinity rules",)
     }
     assert decide(engine, web("another")).node_name == "n1"

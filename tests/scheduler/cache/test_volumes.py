@@ -11,8 +11,7 @@ from mooring.api.views.volumes import (
     RBDVolumeSource,
     Volume,
 )
-from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.transaction import Transaction
+from mooring.scheduler.cache.columns import Columns, Transaction
 from mooring.scheduler.cache.volumes import disks_of
 from tests.builders import disk, node, pod
 
@@ -86,10 +85,10 @@ def test_nothing_is_left_of_pods_that_went() -> None:
 def test_a_what_if_leaves_no_trace() -> None:
     columns = _cluster(pod("a", uid="1", claims=["data"], volumes=[disk("d")], on="n1"))
     wanted = disks_of([disk("d")])
-    with Transaction(columns) as experiment:
-        experiment.displace(columns.pods["1"])
+    with Transaction(columns) as transaction:
+        transaction.displace(columns.pods["1"])
         assert not columns.volumes.users_of("default/data")
-        experiment.place(columns.record(pod("b", uid="2", claims=["data"], volumes=[disk("d")])), 1)
+        transaction.place(columns.record(pod("b", uid="2", claims=["data"], volumes=[disk("d")])), 1)
         assert dict(columns.volumes.conflicting_pods(wanted)) == {1: 1}
     assert dict(columns.volumes.users_of("default/data")) == {0: 1}
     assert dict(columns.volumes.conflicting_pods(wanted)) == {0: 1}

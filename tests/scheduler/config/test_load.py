@@ -8,10 +8,10 @@ from mooring.api.views.pod import NodeAffinity, TopologySpreadConstraint
 from mooring.api.views.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from mooring.api.yaml import load_document
 from mooring.scheduler.config.load import load_configuration
-from mooring.scheduler.config.problems import ConfigurationError
 from mooring.scheduler.config.profiles import default_profile
 from mooring.scheduler.config.types import (
     ClientConnectionConfiguration,
+    ConfigurationError,
     DefaultPreemptionArgs,
     DynamicResourcesArgs,
     Extender,
@@ -420,12 +420,12 @@ def test_arguments_are_typed(plugin: str, written: object, arguments: object) ->
         ),
     ],
 )
-def test_what_cannot_be_decoded_is_refused(data: object, complaint: str) -> None:
+def test_what_cannot_be_decoded_is_rejected(data: object, complaint: str) -> None:
     (found,) = complaints_about(data)
     assert found.startswith(complaint)
 
 
-def test_all_that_cannot_be_decoded_is_told_with_its_path() -> None:
+def test_all_that_cannot_be_decoded_is_reported_with_its_path() -> None:
     data = configuration(
         paralelism=3,
         profiles=[{"pluginConfig": [{"name": "NodeAffinity", "args": {"x": 1}}, {"name": 5}]}],
@@ -461,5 +461,5 @@ JSON_LIKE = st.recursive(
 
 
 @given(st.dictionaries(NAMES.filter(lambda name: name != "apiVersion"), JSON_LIKE, max_size=4))
-def test_any_data_loads_or_is_refused_in_words(fields: dict[str, object]) -> None:
+def test_any_data_loads_or_is_rejected_in_words(fields: dict[str, object]) -> None:
     assert all(complaints_about(configuration(**fields)))

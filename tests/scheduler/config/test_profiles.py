@@ -106,7 +106,7 @@ def test_enabling_is_stronger_than_disabling_and_moves_to_the_end(disabled: str)
     assert merged(listed("NodeName=4"), listed(disabled))[-1] == Plugin(name="NodeName", weight=4)
 
 
-def test_a_plugin_enabled_twice_stays_twice_for_expansion_to_refuse() -> None:
+def test_a_plugin_enabled_twice_stays_twice_for_expansion_to_reject() -> None:
     found = merged(listed("NodeName=4", "NodeName=5"))
     assert [plugin for plugin in found if plugin.name == "NodeName"] == list(listed("NodeName=5", "NodeName=4"))
 
@@ -326,7 +326,7 @@ def test_every_enabled_plugin_has_its_arguments() -> None:
             ["Binder"],
             {},
             ['only one queue sort plugin required for profile with scheduler name "default-scheduler", but got 0'],
-            id="nobody sorts",
+            id="no plugin sorts",
         ),
         pytest.param(
             ["All", "Sorter"],
@@ -338,7 +338,7 @@ def test_every_enabled_plugin_has_its_arguments() -> None:
             ["Sorter"],
             {},
             ['at least one bind plugin is needed for profile with scheduler name "default-scheduler"'],
-            id="nobody binds",
+            id="no plugin binds",
         ),
         pytest.param(
             ["All", "Zones", "Racks"],
@@ -348,19 +348,19 @@ def test_every_enabled_plugin_has_its_arguments() -> None:
         ),
     ],
 )
-def test_what_cannot_be_planned_is_refused(
+def test_what_cannot_be_planned_is_rejected(
     multi_point: list[str], points: dict[str, Written], complaints: list[str]
 ) -> None:
     found = problems(lambda: plan_of(multi_point=plugins(*multi_point), **points))
     assert [problem.text for problem in found] == complaints
 
 
-def test_a_refusal_names_the_field() -> None:
+def test_a_rejection_names_the_field() -> None:
     found = problems(lambda: plan_of(multi_point=plugins("All", "Ghost"), score={"enabled": plugins("Sorter")}))
     assert [problem.path for problem in found] == ["plugins.score.enabled", "plugins.multiPoint.enabled"]
 
 
-def test_arguments_given_twice_are_refused() -> None:
+def test_arguments_given_twice_are_rejected() -> None:
     profile = Profile(plugin_config=(PluginConfig(name="Gpu"), PluginConfig(name="Gpu")))
     found = problems(lambda: expand_profile(profile, OURS))
     assert [problem.text for problem in found] == ["repeated config for plugin Gpu"]
@@ -373,7 +373,7 @@ def test_arguments_given_twice_are_refused() -> None:
         pytest.param({"All": -1, "Rack": 1}, id="less than nothing, and another one after it"),
     ],
 )
-def test_weights_that_overflow_are_refused(weights: dict[str, int]) -> None:
+def test_weights_that_overflow_are_rejected(weights: dict[str, int]) -> None:
     enabled = tuple(Plugin(name=name, weight=weight) for name, weight in weights.items())
     found = problems(lambda: expand_profile(Profile(plugins=Plugins(multi_point=PluginSet(enabled=enabled))), OURS))
     assert [problem.text for problem in found] == ["score plugins: total score of Score plugins could overflow"]
@@ -396,7 +396,7 @@ def test_all_profiles_are_planned_by_name() -> None:
     assert (names(plans["a"], ExtensionPoint.SCORE), names(plans["b"], ExtensionPoint.SCORE)) == (["All=1"], [])
 
 
-def test_a_refusal_names_the_profile() -> None:
+def test_a_rejection_names_the_profile() -> None:
     data = configuration(profiles=[profile_named("a"), profile_named("b", bind=STAR), profile_named("c", score={
         "enabled": plugins("Ghost")
     })])  # fmt: skip

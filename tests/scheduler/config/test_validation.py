@@ -398,7 +398,7 @@ def test_fit(args: Written, complaints: list[str]) -> None:
         pytest.param(
             [(10, 0), (10, 1), (5, 2)],
             ["[1].utilization: Invalid value: 10: values must be sorted in increasing order"],
-            id="points in order, of which only the first fault is told",
+            id="points in order, of which only the first fault is reported",
         ),
         pytest.param(
             [(-1, -1), (101, 11)],

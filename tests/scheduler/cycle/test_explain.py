@@ -44,7 +44,7 @@ def texts(engine: Engine, view: Pod, name: str) -> list[str]:
             [node("small", cpu="1900m"), node("cordoned", unschedulable=True)], pod(cpu=2), ["cordoned", "small"],
             id="what can be undone is nearer than a node that is too small",
         ),
-        pytest.param([node("b", cpu=1), node("a", cpu=1)], pod(cpu=2), ["a", "b"], id="equals are told by name"),
+        pytest.param([node("b", cpu=1), node("a", cpu=1)], pod(cpu=2), ["a", "b"], id="equals are reported by name"),
         pytest.param(
             [node("both", taints=["x:NoSchedule", "y:NoExecute"]), node("one", taints=["x:NoSchedule"])],
             pod(), ["one", "both"], id="each taint counts",
@@ -64,7 +64,7 @@ def test_a_shortage_that_eviction_can_mend_is_nearer_than_a_small_node() -> None
     assert nearest(engine, pod(cpu=2)) == ["full", "small"]
 
 
-def test_all_that_is_in_the_way_on_a_node_is_told() -> None:
+def test_all_that_is_in_the_way_on_a_node_is_reported() -> None:
     engine = engine_of(
         node("n1", cpu=1, memory="1Gi", zone="a", taints=["gpu=true:NoSchedule"], unschedulable=True),
         pod("proxy", on="n1", ports=["443"]),
@@ -89,7 +89,7 @@ def test_a_node_that_would_take_the_pod_has_no_obstacles() -> None:
     assert (found.free_count, found.nearest, found.at("n1"), found.everywhere) == (1, ("n2",), (), ())
 
 
-def test_what_is_in_the_way_everywhere_is_told_apart() -> None:
+def test_obstacles_of_all_nodes_are_reported_separately() -> None:
     engine = engine_of(node("n1"), node("n2", cpu=1))
     found = explained(engine, pod(cpu=2, claims=["data"]))
     assert [obstacle.text for obstacle in found.everywhere] == ['persistentvolumeclaim "data" not found']
@@ -108,7 +108,7 @@ def test_what_is_in_the_way_everywhere_is_told_apart() -> None:
         pytest.param(9, [], id="of higher priority"),
     ],
 )
-def test_room_that_is_promised_is_not_free_for_pods(priority: int, found: list[str]) -> None:
+def test_resources_that_is_promised_is_not_free_for_pods(priority: int, found: list[str]) -> None:
     engine = engine_of(node("n1", cpu=4), pod("nominated", cpu=3, priority=5, nominated="n1"))
     assert texts(engine, pod(cpu=2, priority=priority), "n1") == found
 
@@ -119,7 +119,7 @@ def test_promised_neighbours_count_as_if_they_were_there() -> None:
         pod("nominated", labels={"app": "web"}, priority=5, nominated="n1", ports=["80"]),
     )  # fmt: skip
     assert texts(engine, pod(ports=["80"]), "n1") == ["host port TCP 80 is taken by default/nominated"]
-    # Which pods of a domain are promised only the refusal's own words say.
+    # Which pods of a domain are promised only the rejection's own words say.
     apart = pod(apart=[pods_like(HOSTNAME, app="web")])
     assert texts(engine, apart, "n1") == ["didn't match pod anti-affinity rules"]
     spreading = pod(labels={"app": "web"}, spread=[spread(ZONE, app="web")])
@@ -152,7 +152,7 @@ def test_a_cordon_and_its_taint_are_one_obstacle(tolerations: list[str], found: 
     assert len(nearest(engine, view)) == len(found)
 
 
-def test_a_taint_that_only_looks_like_the_cordons_is_told() -> None:
+def test_a_taint_that_only_looks_like_the_cordons_is_reported() -> None:
     taints = ["node.kubernetes.io/unschedulable:NoExecute"]
     engine = engine_of(node("n1", unschedulable=True, taints=taints))
     view = pod(tolerations=["node.kubernetes.io/unschedulable:NoSchedule"])

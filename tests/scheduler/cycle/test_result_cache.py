@@ -10,9 +10,8 @@ import pytest
 
 from mooring.api.views.pod import Pod
 from mooring.scheduler.cache.arrays import Int64s, ReasonBits, Rows, length_of
-from mooring.scheduler.cache.columns import Columns
+from mooring.scheduler.cache.columns import Columns, Transaction
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.cache.transaction import Transaction
 from mooring.scheduler.catalogue import PLUGINS
 from mooring.scheduler.cycle import result_cache
 from mooring.scheduler.cycle.result_cache import ResultCache
@@ -20,8 +19,8 @@ from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.plugin import SKIP, Filter, Proceed, Scope, Score, Skip
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.framework.status import Reason
+from mooring.scheduler.plugins.default_preemption import VictimTable
 from mooring.scheduler.plugins.inter_pod_affinity import InterPodAffinity, RequiredTerms
-from mooring.scheduler.plugins.victims import VictimTable
 from tests.api.builders import preferred
 from tests.builders import HOSTNAME, MIB, ZONE, node, owned_by, pod, pods_like
 from tests.device_builders import device_class, gpus
@@ -36,7 +35,7 @@ class Recorder(Filter[None], Score[None]):
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
-        self.asked: list[str] = []
+        self.evaluated: list[str] = []
 
     def pre_filter(self, pod: PodInfo) -> Proceed[None]:
         return Proceed(None)
@@ -45,14 +44,14 @@ class Recorder(Filter[None], Score[None]):
         return SKIP
 
     def filter(self, state: None, rows: Rows) -> Int64s:
-        self.asked += [self._columns.node_names[row] for row in np.arange(self._columns.height)[rows]]
+        self.evaluated += [self._columns.node_names[row] for row in np.arange(self._columns.height)[rows]]
         return np.zeros(length_of(rows), dtype=np.int64)
 
     def score(self, state: None, rows: Rows) -> Int64s:
         return np.zeros(length_of(rows), dtype=np.int64)
 
     def read(self) -> list[str]:
-        asked, self.asked = sorted(self.asked), []
+        asked, self.evaluated = sorted(self.evaluated), []
         return asked
 
 

@@ -23,7 +23,7 @@ from tests.scheduler.devices.clusters import columns_of
 IN_A = node_selector(term(f"{ZONE} In a"))
 
 
-def test_one_search_answers_for_all_rows_in_the_same_situation(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_search_answers_for_all_rows_in_the_same_state(monkeypatch: pytest.MonkeyPatch) -> None:
     columns = columns_of(*(gpus(f"n{number}", 2) for number in range(1, 51)), device_class(), zones="a" * 50)
     manager = DRAManager(columns)
     manager.sync()
@@ -85,7 +85,7 @@ _WANTS = [
 ]
 
 
-class Situations(RuleBasedStateMachine):
+class Allocations(RuleBasedStateMachine):
     """Slices, nodes and claims come and go."""
 
     @initialize()
@@ -169,5 +169,5 @@ class Situations(RuleBasedStateMachine):
         return INVALID_POOLS if any(pool.is_invalid for pool in pools) else CANNOT, 0
 
 
-Situations.TestCase.settings = settings(max_examples=25, stateful_step_count=15, deadline=None)
-TestSituations = Situations.TestCase
+Allocations.TestCase.settings = settings(max_examples=25, stateful_step_count=15, deadline=None)
+TestAllocations = Allocations.TestCase

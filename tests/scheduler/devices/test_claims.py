@@ -64,7 +64,7 @@ def test_a_flight_that_several_wait_for_lasts_until_the_last_of_them() -> None:
     assert not setting.allocated.is_in_use(G0)
 
 
-def test_what_was_written_is_believed_before_the_watch_tells_of_it() -> None:
+def test_what_was_written_is_believed_before_the_watch_reports_of_it() -> None:
     setting = Setting(PLAIN)
     setting.tracker.assume(ALLOCATED)
     assert setting.tracker.get("default/c") is ALLOCATED
@@ -83,9 +83,9 @@ def test_what_was_written_is_believed_before_the_watch_tells_of_it() -> None:
 def test_only_a_newer_version_from_the_watch_beats_what_is_assumed(version: str, is_believed: bool) -> None:
     setting = Setting(PLAIN)
     setting.tracker.assume(ALLOCATED)
-    told = claim("c", wants(), version=version)
-    setting.store.put(told)
-    assert (setting.tracker.get("default/c") is told) is is_believed
+    reported = claim("c", wants(), version=version)
+    setting.store.put(reported)
+    assert (setting.tracker.get("default/c") is reported) is is_believed
     assert setting.allocated.is_allocated(G0) is not is_believed
 
 
@@ -97,7 +97,7 @@ def test_an_assumption_can_be_taken_back() -> None:
     assert not setting.allocated.is_in_use(G0)
 
 
-def test_nothing_is_assumed_of_what_the_watch_has_not_told_or_knows_better() -> None:
+def test_nothing_is_assumed_of_what_the_watch_has_not_reported_or_knows_better() -> None:
     with pytest.raises(UnknownClaimError, match='could not find ResourceClaim "default/c"'):
         Setting().tracker.assume(ALLOCATED)
     setting = Setting(claim("c", wants(), version="9"))
@@ -105,7 +105,7 @@ def test_nothing_is_assumed_of_what_the_watch_has_not_told_or_knows_better() -> 
     assert not setting.allocated.is_in_use(G0)
 
 
-def test_whoever_listens_hears_of_every_change() -> None:
+def test_listeners_are_called_after_every_change() -> None:
     setting = Setting(PLAIN)
     heard: list[str] = []
     setting.tracker.listen(heard.append)
@@ -159,7 +159,7 @@ def test_a_device_that_two_claims_have_is_free_when_both_have_given_it_back() ->
     assert not allocated.is_allocated(G0)
 
 
-def test_pools_in_which_something_changed_are_told() -> None:
+def test_pools_in_which_something_changed_are_reported() -> None:
     allocated = AllocatedState()
     allocated.add(given("gpu-0", pool="n1"))
     allocated.add(given("gpu-0", pool="n2", admin=True))

@@ -1,4 +1,4 @@
-"""The ledger: situations as numbers."""
+"""Rows with the same devices and allocations have the same code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.device_builders import claim, device, given, gpus, slice_of
 from tests.scheduler.devices.clusters import columns_of
 
 
-def test_rows_in_the_same_situation_have_the_same_code() -> None:
+def test_rows_in_the_same_state_have_the_same_code() -> None:
     columns = columns_of(gpus("n1", 2), gpus("n2", 2), gpus("n3", 3))
     manager = DRAManager(columns)
     manager.sync()
@@ -47,7 +47,7 @@ def test_a_shared_device_that_is_taken_changes_its_groups_and_no_codes() -> None
     assert manager.group_uses != uses
 
 
-def test_only_rows_that_changed_are_told() -> None:
+def test_only_rows_that_changed_are_reported() -> None:
     columns = columns_of(gpus("n1", 1), gpus("n2", 1))
     manager = DRAManager(columns)
     manager.sync()
@@ -59,7 +59,7 @@ def test_only_rows_that_changed_are_told() -> None:
     assert changed.tolist() == [1]
 
 
-def test_situations_are_numbered_anew_when_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_states_are_numbered_anew_when_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dra_manager, "CODES_MAX", 1)
     columns = columns_of(gpus("n1", 1), gpus("n2", 2))
     manager = DRAManager(columns)

@@ -89,7 +89,7 @@ def test_which_pools_a_node_sees(slices: list[ResourceSlice], expected: dict[str
 def test_a_selector_that_cannot_be_read_hides_everything() -> None:
     inventory = Inventory(columns_of(slice_of(device("d"), name="s", reached=node_selector(term("zone Like a")))))
     inventory.sync()
-    assert (inventory.fault or "").startswith(
+    assert (inventory.error or "").startswith(
         "gather pool information: failed to perform node selection for slice s: failed to parse node selector "
         "&NodeSelector{NodeSelectorTerms:[]NodeSelectorTerm{NodeSelectorTerm{MatchExpressions:"
         "[]NodeSelectorRequirement{NodeSelectorRequirement{Key:zone,Operator:Like,Values:[a],},},"

@@ -98,8 +98,8 @@ def test_what_is_seen_of_a_pool(slices: list[ResourceSlice], reaching: list[str]
         assert view is None
     else:
         assert view is not None
-        told = "incomplete" if view.is_incomplete else "invalid" if view.is_invalid else ""
-        assert told + "".join(device.id[2] for device in view.devices) == names
+        reported = "incomplete" if view.is_incomplete else "invalid" if view.is_invalid else ""
+        assert reported + "".join(device.id[2] for device in view.devices) == names
 
 
 def test_devices_elsewhere_are_known_for_their_counters() -> None:
@@ -197,7 +197,7 @@ def test_what_a_device_does_not_have_cannot_be_asked_of_it() -> None:
         pytest.param([{"cores": "100"}], True, id="others want something else"),
     ],
 )
-def test_room_beside_others(others: list[dict[str, str]], is_room: bool) -> None:
+def test_resources_beside_others(others: list[dict[str, str]], is_room: bool) -> None:
     capacities = read_capacities({"memory": DeviceCapacity(value="8Gi")})
     consumed = consumption(capacities, {"memory": "2Gi"})
     assert consumed is not None

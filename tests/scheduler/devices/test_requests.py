@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mooring.api import cel
-from mooring.api.cel import DeviceSelector, compile_device_selector
+from mooring.api.cel import CompiledSelector, compile_device_selector
 from mooring.api.views.devices import DeviceAttribute, DeviceClass, DeviceConstraint
 from mooring.scheduler.cache.objects import ObjectStore
 from mooring.scheduler.devices.pools import DeviceKind, DeviceKinds
@@ -33,7 +33,7 @@ def request(*expressions: str, of_class: tuple[str, ...] = ()) -> Request:
 def test_an_expression_is_evaluated_once_for_devices_that_are_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
-    def counted(text: str) -> DeviceSelector:
+    def counted(text: str) -> CompiledSelector:
         asked.append(text)
         return compile_device_selector(text)
 
@@ -64,7 +64,7 @@ def test_the_first_no_ends_it() -> None:
     assert not is_selected(request("false", HAS_N), DeviceKinds().of(GPU, device("d")))
 
 
-def test_who_only_counts_devices_is_not_told_that_they_may_be_shared() -> None:
+def test_who_only_counts_devices_is_not_reported_that_they_may_be_shared() -> None:
     unshared = device_class("gpu", "!device.allowMultipleAllocations")
     shared = DeviceKinds().of(GPU, device("d", shared=True))
     assert not matches_class(unshared, shared)

@@ -1,4 +1,4 @@
-"""Allocations, as the API server is told of them."""
+"""Allocations, as the API server is notified of them."""
 
 from __future__ import annotations
 
@@ -93,8 +93,8 @@ def test_configuration_of_classes_comes_before_that_of_the_claim() -> None:
         ),
     )
     found = allocated(spec, slice_of(*(device(f"d{number}") for number in range(3)), node="n1"), configured)
-    told = [(each.source, each.requests, each.opaque) for each in found.devices.config]
-    assert told == [
+    reported = [(each.source, each.requests, each.opaque) for each in found.devices.config]
+    assert reported == [
         ("FromClass", ("a", "b", "c/x"), settings("class")),
         ("FromClaim", (), settings("all")),
         ("FromClaim", ("b",), settings("b")),

@@ -22,13 +22,13 @@ class Server:
     def __init__(self, script: Script) -> None:
         self._script = script
         self.url = ""
-        self.asked: list[tuple[str, dict[str, object]]] = []
+        self.requests: list[tuple[str, dict[str, object]]] = []
         self.content_types: list[str] = []
         self.connections: set[object] = set()
 
     async def handle(self, request: web.Request) -> web.Response:
         verb, question = request.path.removeprefix("/scheduler/"), msgspec.json.decode(await request.read(), type=dict)
-        self.asked.append((verb, question))
+        self.requests.append((verb, question))
         self.content_types.append(request.content_type)
         self.connections.add(request.transport)
         reply = self._script(verb, question)

@@ -18,9 +18,8 @@ from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.event_buffer import EventBuffer
 from mooring.scheduler.extenders.client import bind_with_extenders, run_exchange
-from mooring.scheduler.extenders.extender import extenders_of
+from mooring.scheduler.extenders.extender import ExtenderError, extenders_of
 from mooring.scheduler.extenders.http import HttpTransport
-from mooring.scheduler.extenders.transport import ExtenderError
 from tests.builders import node, pod
 from tests.scheduler.config.builders import configuration
 from tests.scheduler.extenders.builders import NamesAsObjects, written
@@ -65,10 +64,10 @@ def test_names_for_an_extender_that_knows_nodes() -> None:
         {"filterVerb": "filter", "prioritizeVerb": "score", "weight": 1, "nodeCacheCapable": True},
     )
     assert decision.node_name == "n3"
-    assert [verb for verb, _ in server.asked] == ["filter", "score"]
-    assert server.asked[0][1]["NodeNames"] == ["n1", "n2", "n3"]
-    assert server.asked[0][1]["Nodes"] is None
-    assert server.asked[1][1]["NodeNames"] == ["n2", "n3"]
+    assert [verb for verb, _ in server.requests] == ["filter", "score"]
+    assert server.requests[0][1]["NodeNames"] == ["n1", "n2", "n3"]
+    assert server.requests[0][1]["Nodes"] is None
+    assert server.requests[1][1]["NodeNames"] == ["n2", "n3"]
 
 
 def test_whole_nodes_for_one_that_does_not() -> None:
@@ -77,10 +76,10 @@ def test_whole_nodes_for_one_that_does_not() -> None:
         {"filterVerb": "filter"},
     )
     assert decision.node_name == "n2"
-    items = server.asked[0][1]["Nodes"]["items"]  # type: ignore[index]
+    items = server.requests[0][1]["Nodes"]["items"]  # type: ignore[index]
     assert [item["metadata"]["name"] for item in items] == ["n1", "n2", "n3"]
     assert items[0]["spec"] == {"podCIDR": "10.0.0.0/24"}, "fields that no view of ours reads are sent, too"
-    assert server.asked[0][1]["Pod"] == {"metadata": {"name": "p", "namespace": "default", "uid": "up"}}
+    assert server.requests[0][1]["Pod"] == {"metadata": {"name": "p", "namespace": "default", "uid": "up"}}
 
 
 def test_preemption_over_the_wire() -> None:
@@ -98,7 +97,7 @@ def test_preemption_over_the_wire() -> None:
     )
     assert decision.preemption is not None
     assert (decision.preemption.node_name, [v.name for v in decision.preemption.victims]) == ("n2", ["b"])
-    whole = server.asked[0][1]["NodeNameToVictims"]
+    whole = server.requests[0][1]["NodeNameToVictims"]
     victim = {"metadata": {"name": "a", "namespace": "default", "uid": "ua"}}
     assert whole["n1"] == {"Pods": [victim], "NumPDBViolations": 0}  # type: ignore[index]
 
@@ -121,17 +120,17 @@ def test_what_goes_wrong(reply: object, message: str) -> None:
     assert (decision.node_name, decision.error) == (None, "extender")
     assert re.match(message, decision.message or ""), decision.message
     decision, server = decided(replying(filter=reply), settings | {"ignorable": True})
-    assert (decision.node_name, len(server.asked)) == ("n1", 1), "passed over, if its failures may be ignored"
+    assert (decision.node_name, len(server.requests)) == ("n1", 1), "passed over, if its failures may be ignored"
 
 
-def test_nobody_there() -> None:
+def test_no_server_listens() -> None:
     nobody = {"urlPrefix": NOBODY, "filterVerb": "filter"}
     decision, _ = decided(replying(), nobody)
     assert (decision.message or "").startswith(f'Post "{NOBODY}/filter": ')
     assert decided(replying(), nobody | {"ignorable": True})[0].node_name == "n1"
 
 
-def test_scores_from_nobody_are_not_missed() -> None:
+def test_scores_of_an_extender_that_fails_are_ignored() -> None:
     scoring = {"prioritizeVerb": "score", "weight": 1, "nodeCacheCapable": True}
     decision, _ = decided(replying(score=[{"Host": "n2", "Score": 1}]), scoring | {"urlPrefix": NOBODY}, scoring)
     assert decision.node_name == "n2"
@@ -139,7 +138,7 @@ def test_scores_from_nobody_are_not_missed() -> None:
 
 def test_a_node_that_is_gone_cannot_be_asked_about() -> None:
     decision, server = decided(replying(), {"filterVerb": "filter"}, views=(node("lost-1"),))
-    assert (decision.error, server.asked) == ("extender", [])
+    assert (decision.error, server.requests) == ("extender", [])
     assert (decision.message or "").endswith("could not be asked to filter: node lost-1 is gone")
 
 
@@ -185,7 +184,7 @@ def test_what_happens_meanwhile_waits() -> None:
     assert set(engine.columns.row_of) == {"n2", "n3", "n4"}
 
 
-def test_who_does_not_wait_is_told() -> None:
+def test_who_does_not_wait_is_reported() -> None:
     with pytest.raises(ExceptionGroup) as caught:
         meanwhile(lambda engine, event_buffer: engine.put(node("n4")))
     assert [type(error) for error in caught.value.exceptions] == [AssertionError]
@@ -210,19 +209,19 @@ def bound(script: Script, *extenders: Mapping[str, object]) -> tuple[bool, Serve
 def test_an_extender_binds() -> None:
     is_bound, server = bound(replying(bind={}), {"filterVerb": "filter"}, {"bindVerb": "bind"})
     assert is_bound
-    assert server.asked == [("bind", {"PodName": "p", "PodNamespace": "default", "PodUID": "up", "Node": "n1"})]
+    assert server.requests == [("bind", {"PodName": "p", "PodNamespace": "default", "PodUID": "up", "Node": "n1"})]
 
 
 @pytest.mark.parametrize(
     "extenders",
     [
-        pytest.param([{"filterVerb": "filter"}], id="nobody binds"),
+        pytest.param([{"filterVerb": "filter"}], id="no plugin binds"),
         pytest.param([{"bindVerb": "bind", "managedResources": [{"name": "example.com/gpu"}]}], id="of no interest"),
     ],
 )
 def test_binding_is_left_to_the_plugins(extenders: list[Mapping[str, object]]) -> None:
     is_bound, server = bound(replying(), *extenders)
-    assert (is_bound, server.asked) == (False, [])
+    assert (is_bound, server.requests) == (False, [])
 
 
 @pytest.mark.parametrize(

@@ -141,7 +141,7 @@ def test_of_a_sample_extenders_see_the_sample() -> None:
             only(failed={"n1": "too hot", "n2": "too hot", "n3": "too cold"}),
             "0/4 nodes are available: 1 node(s) were unschedulable, 1 too cold, 2 too hot.",
             {"NodeUnschedulable", "Extender"},
-            id="its reasons are told with the others",
+            id="its reasons are reported with the others",
         ),
         pytest.param(
             only(failed={"n1": "too hot"}),
@@ -153,7 +153,7 @@ def test_of_a_sample_extenders_see_the_sample() -> None:
             only(failed={"n1": "a", "n4": "b", "elsewhere": "c"}, for_good={"n1": "never"}),
             "0/4 nodes are available: 1 b, 1 c, 1 never.",
             {"NodeUnschedulable", "Extender"},
-            id="it may speak of whom it likes",
+            id="it may name any node",
         ),
     ],
 )
@@ -200,7 +200,7 @@ def test_a_promised_node_is_asked_about_first() -> None:
     assert (names_asked_about(rounds), decision.node_name, decision.feasible_count) == ([["n2"]], "n2", 1)
 
 
-def test_one_that_an_extender_refuses_is_asked_about_again_with_the_others() -> None:
+def test_one_that_an_extender_rejects_is_asked_about_again_with_the_others() -> None:
     def response(request: ExtenderRequest) -> ExtenderResponse:
         assert isinstance(request, FilterRequest)
         return only("n1", failed={"n2": "hot"}) if len(request.node_names) > 1 else only(failed={"n2": "hot"})
@@ -212,7 +212,7 @@ def test_one_that_an_extender_refuses_is_asked_about_again_with_the_others() -> 
     assert decision.node_name == "n1"
 
 
-def test_what_a_promised_node_said_is_told_even_if_the_search_does_not_get_to_it() -> None:
+def test_what_a_promised_node_said_is_reported_even_if_the_search_does_not_get_to_it() -> None:
     nodes = (*(node(f"n{number:03}") for number in range(150)), node("promised", cpu=0))
     engine = engine_with(written(**FILTER), views=nodes, percentageOfNodesToScore=1)
     decision, rounds = exchanged(
@@ -263,7 +263,7 @@ def test_all_are_asked_for_scores_at_once_about_what_is_left() -> None:
     assert decision.node_name == "n3", "10 + 40 are more than 40"
 
 
-def test_scores_that_nobody_gives_are_not_missed() -> None:
+def test_missing_scores_are_ignored() -> None:
     decision, _ = exchanged(engine_with(written(**SCORE)), pod(), answering(prioritize=BROKEN))
     assert (decision.node_name, decision.error) == ("n1", None)
 
@@ -366,10 +366,10 @@ def test_an_extender_that_may_fail_at_preemption(response: ExtenderResponse, pla
     assert victims_of(decision) == plan
 
 
-def test_nodes_that_an_extender_refused_may_be_freed_by_preemption() -> None:
+def test_nodes_that_an_extender_rejected_may_be_freed_by_preemption() -> None:
     engine = engine_with(written(**FILTER), views=(node("n1", cpu=2), pod("a", cpu=1, on="n1", priority=1)))
-    refused = answering(filter=only(failed={"n1": "hot"}))
-    decision, _ = exchanged(engine, IMPORTANT, refused)
+    rejected = answering(filter=only(failed={"n1": "hot"}))
+    decision, _ = exchanged(engine, IMPORTANT, rejected)
     assert (decision.message or "").endswith('preemption: expected at least one victim pod on node "n1"')
     engine = engine_with(written(**FILTER), views=(node("n1", cpu=2), pod("a", cpu=1, on="n1", priority=1)))
     decision, _ = exchanged(engine, IMPORTANT, answering(filter=only(for_good={"n1": "hot"})))
@@ -406,12 +406,12 @@ def test_a_plugin_that_fails_ends_a_consultation_too() -> None:
         pytest.param(NODES, pod(claims=["lost"]), Code.UNSCHEDULABLE, id="a PreFilter rejects"),
     ],
 )
-def test_nobody_is_asked_where_there_is_nothing_to_ask(views: tuple[ApiObject, ...], view: Pod, code: Code) -> None:
+def test_no_extender_is_called_without_need(views: tuple[ApiObject, ...], view: Pod, code: Code) -> None:
     decision, rounds = exchanged(engine_with(written(**FILTER), views=views), view, answering())
     assert (decision.code, rounds) == (code, [])
 
 
-def test_a_decision_without_questions_asks_nobody() -> None:
+def test_a_decision_without_requests() -> None:
     engine = engine_with(written(**FILTER))
     assert engine.decide(engine.record(pod())).node_name == "n1"
 

@@ -95,7 +95,7 @@ BY_NAME, WHOLE = extender(filterVerb="f", nodeCacheCapable=True), extender(filte
                     "n3": Status(Code.UNRESOLVABLE, ("never",)),
                 },
             ),
-            id="reasons, of which the severe one is told",
+            id="reasons, of which the severe one is reported",
         ),
         pytest.param(BY_NAME, ExtenderFilterResult(("n1",), error="boom"), ExtenderFailure("boom"), id="an error"),
         pytest.param(
@@ -104,7 +104,7 @@ BY_NAME, WHOLE = extender(filterVerb="f", nodeCacheCapable=True), extender(filte
             ExtenderFailure(
                 'extender "http://extender.test" claims a filtered node "n9" which is not found in the input node list'
             ),
-            id="a node that nobody asked about",
+            id="a node that was not in the request",
         ),
     ],
 )
@@ -118,7 +118,7 @@ def test_what_is_left(asked: Extender, result: ExtenderFilterResult, filtered: F
         pytest.param(1, [("a", 10), ("b", 0)], {"a": 100, "b": 0}, id="ten of ten is a hundred"),
         pytest.param(3, [("a", 5)], {"a": 150}, id="times its weight"),
         pytest.param(1, [("a", 5), ("a", 2)], {"a": 70}, id="twice adds up"),
-        pytest.param(1, [("a", -4), ("b", 99)], {"a": -40, "b": 990}, id="out of range is not refused"),
+        pytest.param(1, [("a", -4), ("b", 99)], {"a": -40, "b": 990}, id="out of range is not rejected"),
         pytest.param(1, [("a", 2**62)], {"a": (2**62 * 10 + 2**63) % 2**64 - 2**63}, id="in 64 bits"),
     ],
 )

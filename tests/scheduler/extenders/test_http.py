@@ -12,9 +12,8 @@ from aiohttp import web
 from mooring.kit.loop import run_real
 from mooring.kit.tasks import run_bounded
 from mooring.scheduler.extenders import http
-from mooring.scheduler.extenders.extender import Extender
+from mooring.scheduler.extenders.extender import Extender, ExtenderError
 from mooring.scheduler.extenders.http import ExtenderTLSError, HttpTransport, tls_of
-from mooring.scheduler.extenders.transport import ExtenderError
 from tests.scheduler.extenders.builders import extender
 from tests.scheduler.extenders.server import CERTIFICATES, Script, Server, server_security, serving
 
@@ -25,7 +24,7 @@ async def ask(asked: Extender, verb: str = "filter", *, times: int = 1) -> bytes
     answer = b""
     async with HttpTransport([asked]) as transport:
         for _ in range(times):
-            answer = await transport.ask(asked, verb, BODY)
+            answer = await transport.send(asked, verb, BODY)
     return answer
 
 
@@ -44,13 +43,13 @@ def saying(reply: bytes | web.Response) -> Script:
 def test_a_question_and_its_answer() -> None:
     answer, server = asked_of(saying(b'{"NodeNames":[]}'))
     assert answer == b'{"NodeNames":[]}'
-    assert server.asked == [("filter", {"Pod": None})]
+    assert server.requests == [("filter", {"Pod": None})]
     assert server.content_types == ["application/json"]
 
 
 def test_a_connection_is_used_again() -> None:
     _, server = asked_of(saying(b"{}"), times=5)
-    assert (len(server.asked), len(server.connections)) == (5, 1)
+    assert (len(server.requests), len(server.connections)) == (5, 1)
 
 
 def test_several_questions_at_once() -> None:
@@ -66,7 +65,7 @@ def test_several_questions_at_once() -> None:
             async with HttpTransport([asked]) as transport:
 
                 async def one(verb: str) -> bytes:
-                    return await transport.ask(asked, verb, BODY)
+                    return await transport.send(asked, verb, BODY)
 
                 responses = await run_bounded(one, ["a", "b", "c"], limit=3, name="questions")
             assert responses == [b"a", b"b", b"c"]
@@ -95,7 +94,7 @@ def test_an_extender_that_takes_too_long() -> None:
     )
 
 
-def test_nobody_there() -> None:
+def test_no_server_listens() -> None:
     with pytest.raises(ExtenderError, match=r'^Post "http://127\.0\.0\.1:1/filter": .*127\.0\.0\.1:1'):
         run_real(ask(extender("http://127.0.0.1:1", filterVerb="filter")))
 
@@ -142,7 +141,7 @@ def test_redirects_end() -> None:
         asked_of(lambda verb, question: web.Response(status=307, headers={"Location": "filter"}))
 
 
-def test_a_transport_that_nobody_used_closes() -> None:
+def test_an_unused_transport_closes() -> None:
     async def story() -> None:
         async with HttpTransport([]):
             pass
@@ -230,7 +229,7 @@ def test_a_side_that_is_not_known(tls: dict[str, object] | None, wants_client: b
         ),
     ],
 )
-def test_settings_that_cannot_work_are_told_at_the_start(tls: dict[str, object], text: str) -> None:
+def test_settings_that_cannot_work_are_reported_at_the_start(tls: dict[str, object], text: str) -> None:
     with pytest.raises(ExtenderTLSError) as caught:
         HttpTransport([extender("https://a", filterVerb="f", tlsConfig=tls)])
     assert str(caught.value).startswith(f"extender https://a: tlsConfig: {text}")

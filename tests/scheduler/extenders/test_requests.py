@@ -24,7 +24,7 @@ from mooring.scheduler.extenders.requests import (
     preempt_with_extenders,
     prioritize_with_extenders,
 )
-from mooring.scheduler.framework.preemption import Victims
+from mooring.scheduler.framework.post_filter import Victims
 from tests.builders import node, pod
 from tests.scheduler.extenders.builders import NamesAsObjects, answering, drive, extender, only
 from tests.scheduler.harness import engine_of
@@ -104,9 +104,9 @@ def test_filters_are_consulted_one_after_the_other() -> None:
 
 
 def test_scores_of_extenders_with_one_address_add_up() -> None:
-    twins = (extender(**VERBS), extender(**VERBS))
+    extenders = (extender(**VERBS), extender(**VERBS))
     added, rounds = drive(
-        prioritize_with_extenders(POD, ("n1",), twins), answering(prioritize=(HostPriority("n1", 2),))
+        prioritize_with_extenders(POD, ("n1",), extenders), answering(prioritize=(HostPriority("n1", 2),))
     )
     assert added == {"http://extender.test": {"n1": 40}}
     assert len(rounds) == 1

@@ -14,12 +14,10 @@ from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.catalogue import PLUGINS
 from mooring.scheduler.config.types import InterPodAffinityArgs
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.framework.failed_attempt import FailedAttempt
 from mooring.scheduler.framework.plugin import (
     Filter,
     Plugin,
     PostFilter,
-    PostFilterResult,
     PreEnqueue,
     PreFilter,
     PreScore,
@@ -28,6 +26,7 @@ from mooring.scheduler.framework.plugin import (
     Scope,
     Score,
 )
+from mooring.scheduler.framework.post_filter import FailedAttempt, PostFilterResult
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.framework.status import Code, Reason, Status
 from mooring.scheduler.plugins.inter_pod_affinity import InterPodAffinity, OwnTerms, RequiredTerms
@@ -129,7 +128,7 @@ def test_a_step_that_breaks_ends_the_cycle_and_names_the_plugin(
 ) -> None:
     engine = engine_with(kind)
     broken = pod(labels={"break": step})
-    for _ in range(2):  # the second time it is no surprise any more, and must be told all the same
+    for _ in range(2):  # the second time it is no surprise any more, and must be reported all the same
         decision = decide(engine, broken)
         assert (decision.node_name, decision.error, decision.code) == (None, error, Code.ERROR)
         assert not decision.is_unschedulable
@@ -142,7 +141,7 @@ def test_a_step_that_breaks_ends_the_cycle_and_names_the_plugin(
 
 
 @pytest.mark.parametrize("step", ["pre_score", "score", "normalize"])
-def test_where_there_is_no_choice_nobody_is_asked_for_a_score(step: str) -> None:
+def test_a_single_feasible_node_is_not_scored(step: str) -> None:
     engine = engine_with(Fragile)
     tied = pod(labels={"break": step}, node_labels={HOSTNAME: "n1"})
     assert engine.decide(engine.record(tied)).node_name == "n1"
@@ -178,7 +177,7 @@ def test_a_plugin_that_cannot_reserve_has_its_pod_taken_back() -> None:
     assert fragile.unreserved == ["a"]
 
 
-def test_a_plugin_that_cannot_let_go_keeps_nobody_else_from_it(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_plugin_that_fails_to_unreserve_does_not_stop_the_others(caplog: pytest.LogCaptureFixture) -> None:
     engine = engine_with(Fragile)
     decision = decide(engine, pod("a", labels={"break": "unreserve"}))
     assert engine.assume(decision) is None

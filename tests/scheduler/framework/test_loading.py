@@ -32,7 +32,7 @@ HEAD = """
 
 
 def rule(name: str) -> str:
-    """A file with one plugin that refuses nobody."""
+    """A file with one plugin that rejects nobody."""
     return f"""
     from mooring.scheduler.framework.node_plugins import FilterPlugin
 
@@ -233,7 +233,7 @@ def test_nothing_is_written_beside_the_file(write: Write) -> None:
     assert [each.name for each in path.parent.iterdir()] == ["rules.py"]
 
 
-# --- refusals ---------------------------------------------------------------------------------------------------
+# --- rejections ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -272,7 +272,7 @@ def test_nothing_is_written_beside_the_file(write: Write) -> None:
         ),
     ],
 )
-def test_a_file_is_refused_for(text: str, complaint: str, write: Write) -> None:
+def test_a_file_is_rejected_for(text: str, complaint: str, write: Write) -> None:
     path = write(text)
     before = set(sys.modules)
     with pytest.raises(PluginFileError) as caught:
@@ -293,7 +293,7 @@ def test_a_file_is_refused_for(text: str, complaint: str, write: Write) -> None:
         pytest.param(lambda path: path.write_bytes(b"x = '\xff'\n"), "is not Python: ", id="a file in no encoding"),
     ],
 )
-def test_a_path_is_refused_that_is(make: Callable[[Path], object], complaint: str, tmp_path: Path) -> None:
+def test_a_path_is_rejected_that_is(make: Callable[[Path], object], complaint: str, tmp_path: Path) -> None:
     path = tmp_path / "rules.py"
     make(path)
     with pytest.raises(PluginFileError) as caught:
@@ -414,7 +414,7 @@ def test_a_file_is_named_by_its_path(package: Path) -> None:
         ("no-such-file.py", "no-such-file.py: there is no such file"),
     ],
 )
-def test_what_cannot_be_had_is_told(package: Path, source: str, text: str) -> None:
+def test_what_cannot_be_had_is_reported(package: Path, source: str, text: str) -> None:
     with pytest.raises(PluginFileError) as raised:
         plugins_from(source)
     assert text in str(raised.value)

@@ -15,16 +15,15 @@ from hypothesis import strategies as st
 from mooring.api.views.meta import ApiObject
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
-from mooring.scheduler.cache.columns import Columns
+from mooring.scheduler.cache.columns import Columns, Transaction
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.cache.transaction import Transaction
 from mooring.scheduler.catalogue import default_registry
 from mooring.scheduler.config import ConfigurationError, Problem
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.adapter import (
     RAW_SCORE_MAX,
-    REASONS_TOLD_MAX,
+    REASONS_REPORTED_MAX,
     REJECTING_CODES,
     NodePluginAdapter,
     NodePluginState,
@@ -32,8 +31,7 @@ from mooring.scheduler.framework.adapter import (
 )
 from mooring.scheduler.framework.guard import PluginError
 from mooring.scheduler.framework.node_plugins import FilterPlugin, NodeInfo, NodePlugin, ScorePlugin, Status
-from mooring.scheduler.framework.normalize import scaled_to_best
-from mooring.scheduler.framework.plugin import Filter, Permit, Scope, Score
+from mooring.scheduler.framework.plugin import Filter, Permit, Scope, Score, scaled_to_best
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.registry import BadPluginError
 from mooring.scheduler.framework.status import REASONS_MAX, Code, Reason, status_of
@@ -45,19 +43,19 @@ from tests.scheduler.harness import decide, engine_of, filter_state, plugin_of, 
 
 
 class ByLabel(FilterPlugin):
-    """Rejects nodes with the text of their label `refuses`; a text that starts with `never` is unresolvable."""
+    """Rejects nodes with the text of their label `rejects`; a text that starts with `never` is unresolvable."""
 
     name = "ByLabel"
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.evaluated: list[str] = []
 
     def applies_to(self, pod: Pod) -> bool:
         return pod.metadata.labels.get("filtered") != "no"
 
     def filter(self, pod: Pod, node_info: NodeInfo) -> Status | None:
-        self.asked.append(node_info.name)
-        text = node_info.labels.get("refuses")
+        self.evaluated.append(node_info.name)
+        text = node_info.labels.get("rejects")
         if text is None:
             return Status.success()
         return Status.unresolvable(text) if text.startswith("never") else Status.unschedulable(text)
@@ -253,8 +251,8 @@ def test_a_node_info_follows_its_node() -> None:
 def test_a_node_info_shows_the_state_of_a_transaction() -> None:
     engine = small_cluster()
     n1 = node_info(engine, "n1")
-    with Transaction(engine.columns) as experiment:
-        experiment.displace(engine.columns.pods["default/a"])
+    with Transaction(engine.columns) as transaction:
+        transaction.displace(engine.columns.pods["default/a"])
         assert ([p.name for p in n1.pods], n1.free["cpu"]) == (["b"], 3500)
     assert ([p.name for p in n1.pods], n1.free["cpu"]) == (["a", "b"], 2000)
 
@@ -282,7 +280,7 @@ def test_a_status_rejects_the_node(
 
 
 def test_nodes_can_be_rejected_for_different_reasons() -> None:
-    nodes = [node(f"n{i}", labels={"refuses": words}) for i, words in enumerate(["dark", "dark", "never lit", "damp"])]
+    nodes = [node(f"n{i}", labels={"rejects": words}) for i, words in enumerate(["dark", "dark", "never lit", "damp"])]
     message = decide(engine_with(ByLabel, *nodes), pod()).message
     assert message is not None
     assert message.startswith("0/4 nodes are available: 1 damp, 1 never lit, 2 dark.")
@@ -296,14 +294,14 @@ def test_nodes_can_be_rejected_for_different_reasons() -> None:
         pytest.param([node("x", taints=["gpu:NoSchedule"])], id="a tainted node"),
         pytest.param([node(f"x{i}", unschedulable=True) for i in range(9)], id="most nodes, if most are cordoned"),
         pytest.param(
-            [node("x"), pod("web", on="x", labels={"app": "web"})], id="a node that a filter of the cluster refused"
+            [node("x"), pod("web", on="x", labels={"app": "web"})], id="a node that a filter of the cluster rejected"
         ),
     ],
 )
 def test_a_plugin_is_not_called_for(others: list[Node | Pod]) -> None:
     engine = engine_with(ByLabel, node("n1"), node("n2"), node("n3"), *others)
     decide(engine, pod(cpu=1, apart=[pods_like(HOSTNAME, app="web")]))
-    assert plugin_of(engine, ByLabel).asked == ["n1", "n2", "n3"]
+    assert plugin_of(engine, ByLabel).evaluated == ["n1", "n2", "n3"]
 
 
 def test_a_plugin_is_not_called_for_a_row_without_a_node() -> None:
@@ -312,13 +310,13 @@ def test_a_plugin_is_not_called_for_a_row_without_a_node() -> None:
     assert decide(engine, pod()).node_name == "n1"
     (adapter,) = [use.plugin for use in profile_of(engine).filters if use.plugin.name == "ByLabel"]
     assert adapter.filter(filter_state(adapter, engine.record(pod())), slice(0, 3)).tolist() == [0, 0, 0]
-    assert "n2" not in plugin_of(engine, ByLabel).asked
+    assert "n2" not in plugin_of(engine, ByLabel).evaluated
 
 
 def test_a_pod_that_the_plugin_does_not_apply_to_is_skipped() -> None:
-    engine = engine_with(ByLabel, node("n1", labels={"refuses": "everyone"}))
+    engine = engine_with(ByLabel, node("n1", labels={"rejects": "everyone"}))
     assert decide(engine, pod(labels={"filtered": "no"})).node_name == "n1"
-    assert plugin_of(engine, ByLabel).asked == []
+    assert plugin_of(engine, ByLabel).evaluated == []
 
 
 def test_a_filter_sees_the_pods_placed_before() -> None:
@@ -344,7 +342,7 @@ def test_preemption_evicts_the_pods_that_the_plugin_objects_to() -> None:
 
 
 def test_preemption_does_not_try_an_unresolvable_node() -> None:
-    engine = engine_with(ByLabel, node("n1", labels={"refuses": "never"}), pod("a", on="n1", priority=1))
+    engine = engine_with(ByLabel, node("n1", labels={"rejects": "never"}), pod("a", on="n1", priority=1))
     decision = decide(engine, pod(priority=5))
     assert decision.preemption is None
     assert decision.message is not None
@@ -380,13 +378,13 @@ def test_a_transcription_of_a_built_in_filter_lets_the_same_nodes_through(
 
 
 def test_beyond_the_limit_nodes_are_counted_under_one_reason() -> None:
-    count = REASONS_TOLD_MAX + 7
-    nodes = [node(f"n{i:03}", labels={"refuses": f"{'never ' if i % 2 else ''}reason {i:03}"}) for i in range(count)]
+    count = REASONS_REPORTED_MAX + 7
+    nodes = [node(f"n{i:03}", labels={"rejects": f"{'never ' if i % 2 else ''}reason {i:03}"}) for i in range(count)]
     decision = decide(engine_with(ByLabel, *nodes), pod())
-    told = [status for status in decision.node_to_status.values() if status is not None]
+    reported = [status for status in decision.node_to_status.values() if status is not None]
     other = "node(s) were rejected by plugin ByLabel for other reasons"
-    assert [status.reasons[0] for status in told].count(other) == 7
-    assert [status.code is Code.UNRESOLVABLE for status in told] == [i % 2 == 1 for i in range(count)]
+    assert [status.reasons[0] for status in reported].count(other) == 7
+    assert [status.code is Code.UNRESOLVABLE for status in reported] == [i % 2 == 1 for i in range(count)]
     assert decision.message is not None
     assert f"7 {other}" in decision.message
 
@@ -410,7 +408,7 @@ def test_every_reason_has_a_bit_that_says_it(reasons: list[Reason]) -> None:
         else:
             other = "node(s) were rejected by plugin Wordy for other reasons"
             assert status.reasons in ((reason.message,), (other,))
-            assert len(set(reasons)) > REASONS_TOLD_MAX or status.reasons == (reason.message,)
+            assert len(set(reasons)) > REASONS_REPORTED_MAX or status.reasons == (reason.message,)
 
 
 # --- errors -----------------------------------------------------------------------------------------------------
@@ -720,7 +718,7 @@ def test_arguments_come_from_the_configuration() -> None:
 @pytest.mark.parametrize(
     ("plugin", "arguments", "text"),
     [
-        pytest.param(Limit, {"limit": "two"}, "limit: found 'two', wanted a number", id="refused on purpose"),
+        pytest.param(Limit, {"limit": "two"}, "limit: found 'two', wanted a number", id="rejected on purpose"),
         pytest.param(ByRank, {"b": 1, "a": 2}, "takes no arguments, but was given a, b", id="not expected at all"),
         pytest.param(
             Limit,
@@ -736,7 +734,7 @@ def test_arguments_come_from_the_configuration() -> None:
         ),
     ],
 )
-def test_bad_arguments_are_refused_at_start_up(
+def test_bad_arguments_are_rejected_at_start_up(
     plugin: type[NodePlugin], arguments: Mapping[str, object], text: str
 ) -> None:
     with pytest.raises(ConfigurationError) as caught:

@@ -38,7 +38,7 @@ class Prepared(Plain, PreFilter[None], PreScore[None]):
     ("reads", "is_kept"),
     [(Scope.NODE, True), (Scope.NODE_PODS, True), (Scope.TOPOLOGY, False), (Scope.CLUSTER, False)],
 )
-def test_refusals_are_kept_unless_they_read_the_cluster(
+def test_rejections_are_kept_unless_they_read_the_cluster(
     reads: Scope, is_kept: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Plain, "filter_scope", reads)
@@ -56,7 +56,7 @@ def test_refusals_are_kept_unless_they_read_the_cluster(
         (Scope.CLUSTER, True, False),
     ],
 )
-def test_scores_are_kept_where_nobody_else_decides_their_value(
+def test_scores_are_cached_if_they_depend_on_the_row_alone(
     reads: Scope, normalizes: bool, is_kept: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Plain, "score_scope", reads)

@@ -1,4 +1,4 @@
-"""The registry: bad plugins are refused in words, good ones are made once and given what they ask for."""
+"""The registry: bad plugins are rejected in words, good ones are made once and given what they ask for."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ class Likes(Score[None]):
         return np.zeros(length_of(rows), dtype=np.int64)
 
 
-class Refuses(Filter[None]):
-    name = "Refuses"
+class Rejects(Filter[None]):
+    name = "Rejects"
     filter_reasons: ClassVar[tuple[Reason, ...]] = (NO,)
 
     def pre_filter(self, pod: PodInfo) -> Proceed[None]:
@@ -59,11 +59,11 @@ class Refuses(Filter[None]):
         return np.zeros(length_of(rows), dtype=np.int64)
 
 
-class Nameless(Refuses):
+class Nameless(Rejects):
     name = ""
 
 
-class Numbered(Refuses):
+class Numbered(Rejects):
     name = 7  # type: ignore[assignment]
 
 
@@ -75,23 +75,23 @@ class HalfWritten(PreFilter[None], Score[None]):
     name = "HalfWritten"
 
 
-class Greedy(Refuses):
+class Greedy(Rejects):
     name = "Greedy"
 
     def __init__(self, columns: Columns, database: object, cache: object) -> None: ...
 
 
-class Wordless(Refuses):
+class Wordless(Rejects):
     name = "Wordless"
     filter_reasons = ()
 
 
-class Mistaken(Refuses):
+class Mistaken(Rejects):
     name = "Mistaken"
     filter_reasons = ("node(s) were rejected",)  # type: ignore[assignment]
 
 
-class Talkative(Refuses):
+class Talkative(Rejects):
     name = "Talkative"
     filter_reasons = (NO,) * 63
 
@@ -152,21 +152,21 @@ class Forgetful(Adjustable[None]):
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
-def test_a_bad_plugin_is_refused_in_words(bad: type[Plugin], complaint: str) -> None:
-    with pytest.raises(BadPluginError) as refused:
+def test_a_bad_plugin_is_rejected_in_words(bad: type[Plugin], complaint: str) -> None:
+    with pytest.raises(BadPluginError) as rejected:
         Registry([bad])
-    assert str(refused.value) == complaint
+    assert str(rejected.value) == complaint
 
 
-def test_two_plugins_of_one_name_are_refused() -> None:
+def test_two_plugins_of_one_name_are_rejected() -> None:
     class Impostor(Likes):
-        name = "Refuses"
+        name = "Rejects"
 
-    registry = Registry([Refuses])
-    with pytest.raises(BadPluginError) as refused:
+    registry = Registry([Rejects])
+    with pytest.raises(BadPluginError) as rejected:
         registry.register(Impostor)
-    assert str(refused.value).endswith(
-        f"a plugin called 'Refuses' is registered already (plugin Refuses {HERE}); give one of them another name"
+    assert str(rejected.value).endswith(
+        f"a plugin called 'Rejects' is registered already (plugin Rejects {HERE}); give one of them another name"
     )
 
 
@@ -182,7 +182,7 @@ def test_all_of_our_own_plugins_are_let_in() -> None:
         assert served == [point for point, kind in POINTS.items() if issubclass(plugin, kind)] != [], plugin.name
 
 
-def test_nobody_serves_a_point_that_is_not_there() -> None:
+def test_no_plugin_serves_an_unknown_point() -> None:
     registry = default_registry()
     assert not registry.implements("NodeName", ExtensionPoint.SCORE)
     assert not registry.implements("NodeName", ExtensionPoint.PLACEMENT_SCORE)
@@ -240,29 +240,29 @@ def test_a_plugin_without_arguments_is_given_none() -> None:
 
 
 def test_a_service_that_the_scheduler_lacks_is_named() -> None:
-    with pytest.raises(BadPluginError) as refused:
+    with pytest.raises(BadPluginError) as rejected:
         built(["PrioritySort", "Timely", "DefaultBinder"])
-    assert str(refused.value) == f"plugin Timely {HERE} needs clock, which this scheduler was not given"
+    assert str(rejected.value) == f"plugin Timely {HERE} needs clock, which this scheduler was not given"
 
 
 def test_only_plugins_of_the_plan_are_made() -> None:
-    assert set(built(["PrioritySort", "Refuses", "DefaultBinder"]).plugins) == {
+    assert set(built(["PrioritySort", "Rejects", "DefaultBinder"]).plugins) == {
         "PrioritySort",
-        "Refuses",
+        "Rejects",
         "DefaultBinder",
     }
 
 
 def test_filters_are_numbered_and_scores_are_weighed_as_the_plan_says() -> None:
-    profile = built(["PrioritySort", "Refuses", "Remembers=3", "Likes=7", "DefaultBinder"])
-    assert [(use.number, use.plugin.name) for use in profile.filters] == [(0, "Refuses"), (1, "Remembers")]
+    profile = built(["PrioritySort", "Rejects", "Remembers=3", "Likes=7", "DefaultBinder"])
+    assert [(use.number, use.plugin.name) for use in profile.filters] == [(0, "Rejects"), (1, "Remembers")]
     assert [(use.plugin.name, use.weight) for use in profile.scores] == [("Remembers", 3), ("Likes", 7)]
     assert isinstance(profile.queue_sort, QueueSort)
 
 
 def built(names: list[str], columns: Columns | None = None, **profile: object) -> Profile:
     """The profile with these plugins and no others."""
-    registry = Registry([PrioritySort, DefaultBinder, Likes, Refuses, Remembers, Timely])
+    registry = Registry([PrioritySort, DefaultBinder, Likes, Rejects, Remembers, Timely])
     enabled = {"multiPoint": {"enabled": plugins(*names), "disabled": plugins("*")}}
     written: Written = configuration(profiles=[{"plugins": enabled, **profile}])
     plans = expand_profiles(load_configuration(written), registry.implements)

@@ -60,7 +60,7 @@ def test_reason_bits_as_a_status(bits: int, reasons: list[Reason], code: Code, s
 
 def test_no_bits_are_a_success() -> None:
     assert code_of(0, [CPU]) is Code.SUCCESS
-    with pytest.raises(AssertionError, match="Fit answered 0b10, but has only 1 reasons"):
+    with pytest.raises(AssertionError, match="Fit returned 0b10, but has only 1 reasons"):
         status_of("Fit", 0b10, [CPU])
 
 

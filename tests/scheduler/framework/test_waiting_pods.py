@@ -26,7 +26,7 @@ def allow_one(waiting: WaitingPod) -> None:
 def reject(waiting: WaitingPod) -> None:
     waiting.allow(GANG)
     assert waiting.reject(QUOTA, "too many")
-    assert not waiting.reject(GANG, "nobody hears this any more")
+    assert not waiting.reject(GANG, "ignored")
 
 
 def preempt(waiting: WaitingPod) -> None:
@@ -48,7 +48,7 @@ def preempt(waiting: WaitingPod) -> None:
             preempt,
             0.0,
             Status(Code.ERROR, ("waiting on permit for pod: preempted",), "DefaultPreemption"),
-            id="somebody more important needs the node",
+            id="a pod of higher priority needs the node",
         ),
     ],
 )
@@ -57,14 +57,14 @@ def test_how_a_wait_ends(act: Callable[[WaitingPod], None], end_s: float, status
     ends: list[tuple[float, Status | None]] = []
 
     async def main() -> None:
-        room = WaitingPods()
+        waiting_pods = WaitingPods()
         record = Columns().record(pod("member"))
-        waiting = room.add(record, "node", {GANG: 60.0, QUOTA: 90.0}, lambda r: ends.append((clock.now_s(), r)))
-        assert room.get(record.uid) is waiting
-        assert [each.pod for each in room] == [record]
+        waiting = waiting_pods.add(record, "node", {GANG: 60.0, QUOTA: 90.0}, lambda r: ends.append((clock.now_s(), r)))
+        assert waiting_pods.get(record.uid) is waiting
+        assert [each.pod for each in waiting_pods] == [record]
         act(waiting)
         await clock.wait(1_000)
-        assert len(room) == 0
+        assert len(waiting_pods) == 0
 
     run(main(), clock)
     assert ends == [(end_s, status)]
@@ -75,8 +75,8 @@ def test_no_plugin_keeps_a_pod_for_longer_than_the_limit() -> None:
     ends_s: list[float] = []
 
     async def main() -> None:
-        room = WaitingPods()
-        room.add(Columns().record(pod("member")), "node", {GANG: 1e9}, lambda r: ends_s.append(clock.now_s()))
+        waiting_pods = WaitingPods()
+        waiting_pods.add(Columns().record(pod("member")), "node", {GANG: 1e9}, lambda r: ends_s.append(clock.now_s()))
         await clock.wait(2 * WAIT_S_MAX)
 
     run(main(), clock)

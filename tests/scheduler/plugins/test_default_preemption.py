@@ -89,7 +89,7 @@ def test_a_pod_is_leaving_the_nominated_node(cluster: list[ApiObject]) -> None:
     assert nominated(engine, PROMISED) is not None
 
 
-def test_nodes_that_refuse_for_good_are_not_examined() -> None:
+def test_nodes_that_reject_for_good_are_not_examined() -> None:
     engine = engine_of(node("n1", cpu=2, taints=["gpu:NoSchedule"]), pod("a", cpu=2, on="n1"), *full("n2", 100))
     assert preemption_text(engine, URGENT) == (
         "0/2 nodes are available: 1 No preemption victims found for incoming pod, "
@@ -102,8 +102,8 @@ def test_a_nomination_that_leads_nowhere_is_void() -> None:
     decision = decide(engine_of(*full("n1"), lost), lost)
     assert decision.preemption is None
     assert decision.clears_nomination
-    refused = decide(engine_of(*full("n1")), pod("meek", cpu=2, priority=100, preemption_policy="Never"))
-    assert not refused.clears_nomination, "who may not preempt keeps what he was promised"
+    rejected = decide(engine_of(*full("n1")), pod("meek", cpu=2, priority=100, preemption_policy="Never"))
+    assert not rejected.clears_nomination, "who may not preempt keeps what he was promised"
 
 
 class Die(Entropy):

@@ -43,7 +43,7 @@ def cluster(*views: ApiObject) -> Engine:
     return engine_of(node("n1"), node("n2"), gpus("n1", 2), gpus("n2", 1), device_class(), *views)
 
 
-def refusals(decision: Decision) -> dict[str, str]:
+def rejections(decision: Decision) -> dict[str, str]:
     return {name: ", ".join(said.reasons) for name, said in decision.node_to_status.items() if said is not None}
 
 
@@ -121,7 +121,7 @@ def test_classes_must_exist(asked: ResourceClaim, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "refused"),
+    ("asked", "rejected"),
     [
         pytest.param(claim("c", wants()), {}, id="one device is everywhere"),
         pytest.param(claim("c", wants(count=2)), {"n2": "cannot allocate all claims"}, id="two are on the first"),
@@ -138,15 +138,15 @@ def test_classes_must_exist(asked: ResourceClaim, text: str) -> None:
         pytest.param(claim("c", wants(), has=given("gpu-0")), {}, id="what it has can be reached from anywhere"),
     ],
 )
-def test_where_devices_can_be_had(asked: ResourceClaim, refused: dict[str, str]) -> None:
-    assert refusals(decide(cluster(asked), claiming("p", "c"))) == refused
+def test_where_devices_can_be_had(asked: ResourceClaim, rejected: dict[str, str]) -> None:
+    assert rejections(decide(cluster(asked), claiming("p", "c"))) == rejected
 
 
-def test_an_invalid_pool_is_told_where_nothing_else_is_found() -> None:
+def test_an_invalid_pool_is_reported_where_nothing_else_is_found() -> None:
     twice = slice_of(device("x"), device("x"), node="n2", pool="broken")
     engine = cluster(twice, claim("c", wants()), claim("d", wants(count=2)))
-    assert refusals(decide(engine, claiming("p", "c"))) == {}
-    assert refusals(decide(engine, claiming("p", "d"))) == {"n2": "invalid resource pools were encountered"}
+    assert rejections(decide(engine, claiming("p", "c"))) == {}
+    assert rejections(decide(engine, claiming("p", "d"))) == {"n2": "invalid resource pools were encountered"}
 
 
 def test_what_goes_wrong_ends_the_decision_and_names_the_claim() -> None:
@@ -156,7 +156,7 @@ def test_what_goes_wrong_ends_the_decision_and_names_the_claim() -> None:
     assert (decision.error, decision.message) == ("filter", text)
 
 
-def test_errors_that_name_pools_are_told_apart_and_the_first_by_name_is_told() -> None:
+def test_errors_that_name_pools_differ_and_the_first_by_name_is_reported() -> None:
     count = 80
     nodes = [node(f"n{number:03}") for number in range(count)]
     slices = [slice_of(device("d"), node=f"n{number:03}", of=2) for number in range(count)]
@@ -225,9 +225,9 @@ def test_devices_that_will_not_become_ready_are_in_the_way(asked: ResourceClaim,
 def test_a_claim_in_the_way_loses_its_devices(used_by: Sequence[str], is_deallocated: bool) -> None:
     elsewhere = claim("c", wants(), has=given("gpu-0", pool="n9", node="n9"), used_by=used_by, version="7")
     decision = decide(cluster(elsewhere), claiming("p", "c"))
-    told = "deallocation of ResourceClaim completed" if is_deallocated else "still not schedulable"
+    reported = "deallocation of ResourceClaim completed" if is_deallocated else "still not schedulable"
     assert decision.message == (
-        f"0/2 nodes are available: 2 resourceclaim not available on the node. {told}, {NO_PREEMPTION}"
+        f"0/2 nodes are available: 2 resourceclaim not available on the node. {reported}, {NO_PREEMPTION}"
     )
     assert [type(each) for each in decision.follow_ups] == ([Deallocation] if is_deallocated else [])
     assert [(each.key, each.resource_version) for each in decision.follow_ups if isinstance(each, Deallocation)] == (
@@ -313,8 +313,8 @@ def test_extended_resources_are_devices_where_a_node_does_not_offer_them() -> No
         gpus("n2", 2),
         device_class(resource=GPUS),
     )
-    assert refusals(decide(engine, wanting(1))) == {"n3": "cannot allocate all claims"}
-    assert refusals(decide(engine, wanting(2))) == {
+    assert rejections(decide(engine, wanting(1))) == {"n3": "cannot allocate all claims"}
+    assert rejections(decide(engine, wanting(2))) == {
         "n1": f"Insufficient {GPUS}",
         "n3": "cannot allocate all claims",
     }
@@ -324,7 +324,7 @@ def test_extended_resources_are_devices_where_a_node_does_not_offer_them() -> No
 def test_extended_resources_and_claims_get_different_devices() -> None:
     engine = engine_of(node("n1"), gpus("n1", 3), device_class(resource=GPUS), claim("c", wants(count=2)))
     assert decide(engine, wanting(1, "p", "c")).node_name == "n1"
-    assert refusals(decide(engine, wanting(2, "p", "c"))) == {"n1": "cannot allocate all claims"}
+    assert rejections(decide(engine, wanting(2, "p", "c"))) == {"n1": "cannot allocate all claims"}
 
 
 def test_a_resource_that_nobody_has_does_not_fit() -> None:
@@ -336,7 +336,7 @@ def test_a_resource_that_nobody_has_does_not_fit() -> None:
         ],
     }
     engine = engine_of(node("n1"), gpus("n1", 1), device_class(resource=GPUS), config=config)
-    assert refusals(decide(engine, pod(others={GPUS: 1, "example.com/disk": 1}))) == {"n1": "cannot fit resource"}
+    assert rejections(decide(engine, pod(others={GPUS: 1, "example.com/disk": 1}))) == {"n1": "cannot fit resource"}
 
 
 def test_what_an_earlier_attempt_left_is_deleted_first() -> None:
@@ -354,7 +354,7 @@ def test_what_an_earlier_attempt_left_is_deleted_first() -> None:
     )
     engine = engine_of(node("n1"), gpus("n1", 1), device_class(resource=GPUS), left)
     decision = decide(engine, wanting(1))
-    assert refusals(decision) == {"n1": "cannot schedule extended resource claim"}
+    assert rejections(decision) == {"n1": "cannot schedule extended resource claim"}
     assert "deletion of ResourceClaim completed" in (decision.message or "")
     assert [each.key for each in decision.follow_ups if isinstance(each, Deletion)] == ["default/left"]
 

@@ -82,7 +82,7 @@ def _goes_with_its_node(case: Case) -> bool:
 
 
 def _is_first_of_its_kind(case: Case) -> bool:
-    """Its last friend is gone, is one no more, or has lost its node."""
+    """Its last matching pod is gone, is one no more, or has lost its node."""
     terms, labels = _near(case.rejected), case.rejected.metadata.labels
     is_of_its_kind = bool(terms) and all(compile_selector(term.label_selector).matches(labels) for term in terms)
     return "InterPodAffinity" in case.rejectors and is_of_its_kind and isinstance(case.old, Pod | Node)

@@ -14,7 +14,7 @@ from mooring.scheduler.plugins.node_affinity import NodeAffinity, named_nodes
 from tests.api.builders import node_selector, preferred, term
 from tests.builders import ZONE, node, pod
 from tests.scheduler.config.builders import with_arguments
-from tests.scheduler.harness import engine_of, plugin_of, refused_by, scored_by
+from tests.scheduler.harness import engine_of, plugin_of, rejected_by, scored_by
 
 NODES = (node("a1", zone="a"), node("a2", zone="a", labels={"disk": "ssd"}), node("b1", zone="b"))
 OWN = ("node(s) didn't match Pod's node affinity/selector",)
@@ -22,20 +22,20 @@ ENFORCED = ("node(s) didn't match scheduler-enforced node affinity",)
 
 
 @pytest.mark.parametrize(
-    ("wanting", "refusing"),
+    ("wanting", "rejecting"),
     [
         pytest.param(pod(node_labels={ZONE: "a"}), ["b1"], id="a node selector"),
         pytest.param(pod(nodes=node_selector(term(f"{ZONE} NotIn a"))), ["a1", "a2"], id="a required term"),
         pytest.param(pod(node_labels={"disk": "ssd"}, nodes=node_selector(term(f"{ZONE} In b"))), ["a1", "a2", "b1"]),
     ],
 )
-def test_nodes_that_do_not_match(wanting: Pod, refusing: list[str]) -> None:
-    assert refused_by(engine_of(*NODES), NodeAffinity, wanting) == dict.fromkeys(refusing, OWN)
+def test_nodes_that_do_not_match(wanting: Pod, rejecting: list[str]) -> None:
+    assert rejected_by(engine_of(*NODES), NodeAffinity, wanting) == dict.fromkeys(rejecting, OWN)
 
 
 def test_pods_without_wishes_are_none_of_its_business() -> None:
     engine = engine_of(*NODES)
-    assert refused_by(engine, NodeAffinity, pod()) is SKIP
+    assert rejected_by(engine, NodeAffinity, pod()) is SKIP
     assert scored_by(engine, NodeAffinity, pod(node_labels={ZONE: "a"})) is SKIP
 
 
@@ -107,14 +107,14 @@ LIKES_A = added(preferredDuringSchedulingIgnoredDuringExecution=[{"weight": 10, 
 
 
 @pytest.mark.parametrize(
-    ("wanting", "refused"),
+    ("wanting", "rejected"),
     [
         pytest.param(pod(), {"b1": ENFORCED}, id="for all pods"),
         pytest.param(pod(node_labels={"disk": "ssd"}), {"a1": OWN, "b1": ENFORCED}, id="before the pod's own"),
     ],
 )
-def test_what_a_profile_demands(wanting: Pod, refused: dict[str, tuple[str, ...]]) -> None:
-    assert refused_by(engine_of(*NODES, config=ONLY_A), NodeAffinity, wanting) == refused
+def test_what_a_profile_demands(wanting: Pod, rejected: dict[str, tuple[str, ...]]) -> None:
+    assert rejected_by(engine_of(*NODES, config=ONLY_A), NodeAffinity, wanting) == rejected
 
 
 @pytest.mark.parametrize(

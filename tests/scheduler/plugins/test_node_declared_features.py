@@ -15,7 +15,7 @@ from mooring.scheduler.plugins.node_declared_features import (
 )
 from tests.api.builders import container
 from tests.builders import node, pod
-from tests.scheduler.harness import engine_of, refused_by
+from tests.scheduler.harness import engine_of, rejected_by
 
 RESTARTING = replace(container(), restart_policy_rules=(ContainerRestartRule(action="RestartAllContainers"),))
 PLAIN = pod()
@@ -44,6 +44,6 @@ def test_what_a_pod_needs(view: Pod, needed: set[str]) -> None:
 def test_nodes_must_declare_all_of_it() -> None:
     engine = engine_of(node("old"), node("new", features=[RESTART_ALL_CONTAINERS, "Other"]), node("gone"))
     engine.remove(node("gone"))
-    refused = refused_by(engine, NodeDeclaredFeatures, pod(containers=[RESTARTING]))
-    assert refused == {"old": ("node(s) didn't match Pod's required features",)}
-    assert refused_by(engine, NodeDeclaredFeatures, PLAIN) is SKIP
+    rejected = rejected_by(engine, NodeDeclaredFeatures, pod(containers=[RESTARTING]))
+    assert rejected == {"old": ("node(s) didn't match Pod's required features",)}
+    assert rejected_by(engine, NodeDeclaredFeatures, PLAIN) is SKIP

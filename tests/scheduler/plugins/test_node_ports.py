@@ -1,4 +1,4 @@
-"""NodePorts: a host port belongs to one pod of a node. (Which ports conflict is told in cache/test_ports.)"""
+"""NodePorts: a host port belongs to one pod of a node. (Which ports conflict is reported in cache/test_ports.)"""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from mooring.api.views.pod import Pod
 from mooring.scheduler.framework.plugin import SKIP
 from mooring.scheduler.plugins.node_ports import NodePorts
 from tests.builders import node, pod
-from tests.scheduler.harness import engine_of, refused_by, settle
+from tests.scheduler.harness import engine_of, rejected_by, settle
 
 TEXT = ("node(s) didn't have free ports for the requested pod ports",)
 
 
 @pytest.mark.parametrize(
-    ("wanting", "refusing"),
+    ("wanting", "rejecting"),
     [
         (pod(ports=["80"]), ["web"]),
         (pod(ports=["53/UDP"]), ["dns"]),
@@ -23,7 +23,7 @@ TEXT = ("node(s) didn't have free ports for the requested pod ports",)
         (pod(ports=["8080"]), []),
     ],
 )
-def test_nodes_where_the_port_is_taken(wanting: Pod, refusing: list[str]) -> None:
+def test_nodes_where_the_port_is_taken(wanting: Pod, rejecting: list[str]) -> None:
     engine = engine_of(
         node("free"),
         node("web"),
@@ -31,11 +31,11 @@ def test_nodes_where_the_port_is_taken(wanting: Pod, refusing: list[str]) -> Non
         pod("web", ports=["10.0.0.1:80"], on="web"),
         pod("dns", ports=["53/UDP"], on="dns"),
     )
-    assert refused_by(engine, NodePorts, wanting) == dict.fromkeys(refusing, TEXT)
+    assert rejected_by(engine, NodePorts, wanting) == dict.fromkeys(rejecting, TEXT)
 
 
 def test_pods_without_host_ports_are_none_of_its_business() -> None:
-    assert refused_by(engine_of(node("n1")), NodePorts, pod()) is SKIP
+    assert rejected_by(engine_of(node("n1")), NodePorts, pod()) is SKIP
 
 
 def test_each_node_serves_one_pod_of_a_port() -> None:

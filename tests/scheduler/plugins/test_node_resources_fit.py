@@ -22,7 +22,7 @@ from mooring.scheduler.plugins.node_resources_fit import FitFilterState, NodeRes
 from tests.api.builders import container, sidecar
 from tests.builders import node, pod
 from tests.scheduler.config.builders import plugins, with_arguments, with_profile
-from tests.scheduler.harness import decide, engine_of, refused_by, scored_by
+from tests.scheduler.harness import decide, engine_of, rejected_by, scored_by
 from tests.scheduler.queueing import Change, queues
 
 GPU, NIC = "example.com/gpu", "vendor.io/nic"
@@ -77,7 +77,7 @@ GI = 1 << 30
     ],
 )
 def test_what_is_short(cluster: list[ApiObject], wanting: Pod, reasons: tuple[str, ...]) -> None:
-    assert refused_by(engine_of(*cluster), NodeResourcesFit, wanting) == ({"n1": reasons} if reasons else {})
+    assert rejected_by(engine_of(*cluster), NodeResourcesFit, wanting) == ({"n1": reasons} if reasons else {})
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_whether_evicting_could_help(cluster: list[ApiObject], wanting: Pod, cod
 )
 def test_resources_that_are_ignored(arguments: dict[str, Any], reasons: tuple[str, ...]) -> None:
     engine = engine_of(node("n1"), config=with_arguments("NodeResourcesFit", arguments))
-    assert refused_by(engine, NodeResourcesFit, pod(others={GPU: 1, NIC: 1})) == {"n1": reasons}
+    assert rejected_by(engine, NodeResourcesFit, pod(others={GPU: 1, NIC: 1})) == {"n1": reasons}
 
 
 def strategy(kind: str, *resources: tuple[str, int], signature: list[tuple[int, int]] | None = None) -> dict[str, Any]:
@@ -179,7 +179,7 @@ def test_scores(config: dict[str, Any] | None, wanting: Pod, scores: dict[str, i
     assert scored_by(engine_of(*CLUSTER, HALF, config=config), NodeResourcesFit, wanting) == scores
 
 
-def test_more_resources_than_can_be_told_apart() -> None:
+def test_more_resources_than_can_be_distinguished() -> None:
     many = {f"example.com/r{number}": 1 for number in range(80)}
     decision = decide(engine_of(node("n1", others=many)), pod(others=many))
     assert decision.status is not None
@@ -241,7 +241,7 @@ def device_class(name: str, behind: str | None = None) -> DeviceClass:
         pytest.param({"came": pod("q", on="n1")}, False, id="a pod came"),
     ],
 )
-def test_room_that_pods_leave(change: Change, is_queued: bool) -> None:
+def test_resources_that_pods_leave(change: Change, is_queued: bool) -> None:
     assert queues(NodeResourcesFit, pod(cpu=1, others={GPU: 1}), **change) is is_queued
 
 
@@ -289,7 +289,7 @@ ASLEEP = pod(cpu=2, memory="1Gi", others={GPU: 1})
         pytest.param(pod(cpu=9), node(), node(taints=["a:NoSchedule"]), True, id="taints wake everybody"),
     ],
 )
-def test_room_on_nodes(rejected: Pod, old: Node | None, new: Node, is_queued: bool) -> None:
+def test_resources_on_nodes(rejected: Pod, old: Node | None, new: Node, is_queued: bool) -> None:
     assert queues(NodeResourcesFit, rejected, before=old, after=new) is is_queued
 
 

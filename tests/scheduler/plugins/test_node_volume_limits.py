@@ -13,12 +13,12 @@ from mooring.api.views.volumes import (
     CSIVolumeSource,
     Volume,
 )
-from mooring.scheduler.cache.transaction import Transaction
+from mooring.scheduler.cache.columns import Transaction
 from mooring.scheduler.framework.plugin import SKIP, Proceed
 from mooring.scheduler.framework.status import Code
 from mooring.scheduler.plugins.node_volume_limits import ERRORS_MAX, NodeVolumeLimits
 from tests.builders import claim_volume, node, pod
-from tests.scheduler.harness import engine_of, live_rows, plugin_of, refused_by
+from tests.scheduler.harness import engine_of, live_rows, plugin_of, rejected_by
 from tests.storage_builders import attachment, bound, csi_node, ephemeral, storage_class, volume, waiting
 
 EBS = "ebs.csi.aws.com"
@@ -47,11 +47,11 @@ def _storage(*names: str) -> list[ApiObject]:
     ],
 )
 def test_pods_that_attach_nothing_are_none_of_its_business(view: Pod) -> None:
-    assert refused_by(engine_of(node("n1"), csi_node("n1", {EBS: 0})), NodeVolumeLimits, view) is SKIP
+    assert rejected_by(engine_of(node("n1"), csi_node("n1", {EBS: 0})), NodeVolumeLimits, view) is SKIP
 
 
 @pytest.mark.parametrize(
-    ("cluster", "view", "refused"),
+    ("cluster", "view", "rejected"),
     [
         pytest.param(
             [csi_node("n1", {EBS: 1}), csi_node("n2", {EBS: 2}), *_storage("a", "b")],
@@ -155,9 +155,9 @@ def test_pods_that_attach_nothing_are_none_of_its_business(view: Pod) -> None:
     ],
 )
 def test_which_nodes_can_attach_no_more(
-    cluster: list[ApiObject], view: Pod, refused: dict[str, tuple[str, ...]]
+    cluster: list[ApiObject], view: Pod, rejected: dict[str, tuple[str, ...]]
 ) -> None:
-    assert refused_by(engine_of(node("n1"), node("n2"), *cluster), NodeVolumeLimits, view) == refused
+    assert rejected_by(engine_of(node("n1"), node("n2"), *cluster), NodeVolumeLimits, view) == rejected
 
 
 def test_each_driver_has_its_own_limit() -> None:
@@ -170,11 +170,11 @@ def test_each_driver_has_its_own_limit() -> None:
         bound("b", to="w"),
         volume("w", driver="other"),
     )
-    assert refused_by(engine, NodeVolumeLimits, pod(claims=["a", "b"])) == {"n1": FULL}
+    assert rejected_by(engine, NodeVolumeLimits, pod(claims=["a", "b"])) == {"n1": FULL}
 
 
 @pytest.mark.parametrize(
-    ("volumes", "refused", "code"),
+    ("volumes", "rejected", "code"),
     [
         pytest.param(
             [claim_volume("gone")],
@@ -211,11 +211,11 @@ def test_each_driver_has_its_own_limit() -> None:
         ),
     ],
 )
-def test_what_cannot_be_told_of_the_pod(volumes: list[Volume], refused: dict[str, str], code: Code) -> None:
+def test_what_cannot_be_notified_of_the_pod(volumes: list[Volume], rejected: dict[str, str], code: Code) -> None:
     engine = engine_of(node("n1"), node("n2"), csi_node("n1", {EBS: 5}), waiting("p-v"))
     view = pod("p", uid="1", volumes=volumes)
-    said = refused_by(engine, NodeVolumeLimits, view)
-    assert said == {name: (text,) for name, text in refused.items()}
+    said = rejected_by(engine, NodeVolumeLimits, view)
+    assert said == {name: (text,) for name, text in rejected.items()}
     plugin = plugin_of(engine, NodeVolumeLimits)
     answer = plugin.pre_filter(engine.record(view))
     assert isinstance(answer, Proceed)
@@ -233,10 +233,10 @@ def test_a_placed_pod_whose_claim_is_somebody_elses_makes_its_node_an_error() ->
         *_storage("a"),
         *(pod("web", uid=on, volumes=[ephemeral("v")], on=on) for on in ("n1", "n2", "n3")),
     )
-    assert refused_by(engine, NodeVolumeLimits, pod(claims=["a"])) == {"n1": (fault,)}
+    assert rejected_by(engine, NodeVolumeLimits, pod(claims=["a"])) == {"n1": (fault,)}
     nothing_new = pod(claims=["no-driver"])
     engine.put(bound("no-driver", to="gone"))
-    assert refused_by(engine, NodeVolumeLimits, nothing_new) == {}
+    assert rejected_by(engine, NodeVolumeLimits, nothing_new) == {}
 
 
 def test_beyond_a_limit_faults_share_their_words() -> None:
@@ -248,7 +248,7 @@ def test_beyond_a_limit_faults_share_their_words() -> None:
         *_storage("a"),
         *(pod(name, uid=name, volumes=[ephemeral("v")], on=name) for name in names),
     )
-    said = refused_by(engine, NodeVolumeLimits, pod(claims=["a"]))
+    said = rejected_by(engine, NodeVolumeLimits, pod(claims=["a"]))
     assert isinstance(said, dict)
     assert list(said) == names
     assert len(set(said.values())) == ERRORS_MAX
@@ -263,15 +263,15 @@ def test_the_counts_follow_claims_that_are_bound_later() -> None:
         waiting("late"),
         pod("u", uid="1", claims=["late"], on="n1"),
     )
-    assert refused_by(engine, NodeVolumeLimits, pod(claims=["a"])) == {}
+    assert rejected_by(engine, NodeVolumeLimits, pod(claims=["a"])) == {}
     engine.put(volume("w", driver=EBS))
     engine.put(bound("late", to="w"))
-    assert refused_by(engine, NodeVolumeLimits, pod(claims=["a"])) == {"n1": FULL}
+    assert rejected_by(engine, NodeVolumeLimits, pod(claims=["a"])) == {"n1": FULL}
     engine.columns.objects.of(PersistentVolumeClaim).remove("default/late")
-    assert refused_by(engine, NodeVolumeLimits, pod(claims=["a"])) == {}
+    assert rejected_by(engine, NodeVolumeLimits, pod(claims=["a"])) == {}
 
 
-def test_loopback_of_a_what_if_the_changed_rows_are_judged() -> None:
+def test_loopback_of_a_what_if_the_changed_rows_are_evaluated() -> None:
     engine = engine_of(
         node("n1"), csi_node("n1", {EBS: 1}), *_storage("a", "b"), pod("user", uid="1", claims=["b"], on="n1")
     )
@@ -280,7 +280,7 @@ def test_loopback_of_a_what_if_the_changed_rows_are_judged() -> None:
     assert isinstance(answer, Proceed)
     rows = live_rows(engine)
     assert plugin.filter(answer.state, rows).tolist() == [1]
-    with Transaction(engine.columns) as experiment:
-        experiment.displace(engine.columns.pods["1"])
+    with Transaction(engine.columns) as transaction:
+        transaction.displace(engine.columns.pods["1"])
         assert plugin.filter(answer.state, rows).tolist() == [0]
     assert plugin.filter(answer.state, slice(0, 1)).tolist() == [1]

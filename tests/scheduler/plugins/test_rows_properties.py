@@ -12,8 +12,8 @@ import numpy as np
 from hypothesis import given, settings
 
 from mooring.scheduler.cache.arrays import Int64s
+from mooring.scheduler.cache.columns import Transaction
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.cache.transaction import Transaction
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.plugin import SKIP, Adjustable, Filter, Score
 from mooring.scheduler.framework.status import Status
@@ -83,20 +83,20 @@ def test_the_difference_of_a_pod_is_what_its_coming_or_going_changes(seed: int, 
 def _assert_same_after(
     engine: Engine, plugin: Any, pod: PodInfo, state: Any, row: int, mover: PodInfo, count: int
 ) -> None:
-    """One pod more or less on a row: told as a difference, or done and counted anew."""
+    """One pod more or less on a row: reported as a difference, or done and counted anew."""
     if mover.terminating:
         return  # not counted at first, but counted when it comes or goes: so does kube-scheduler
     at_row = np.array([row], dtype=np.int64)
-    with Transaction(engine.columns) as experiment:
+    with Transaction(engine.columns) as transaction:
         if count > 0:
-            experiment.place(mover, row)
+            transaction.place(mover, row)
         difference = np.array([[count * each] for each in plugin.contribution(state, mover, row)], dtype=np.int64)
-        told = plugin.filter_adjusted(state, at_row, difference)
+        reported = plugin.filter_adjusted(state, at_row, difference)
         if count < 0:
-            experiment.displace(mover)
+            transaction.displace(mover)
         counted_anew = filter_state(plugin, pod)
         done = [0] if counted_anew is SKIP else plugin.filter(counted_anew, at_row).tolist()
-    assert told.tolist() == done, f"{plugin.name} for {pod}, {count} of {mover} on {engine.columns.node_names[row]}"
+    assert reported.tolist() == done, f"{plugin.name} for {pod}, {count} of {mover} on {engine.columns.node_names[row]}"
 
 
 def _has_empty_selector(pod: PodInfo) -> bool:

@@ -167,7 +167,7 @@ FAULTY = pod(nodes=node_selector(term("disk Like ssd")))
             True,
             id="one of several terms matches",
         ),
-        pytest.param(FAULTY, None, node(), True, id="what cannot be judged may help"),
+        pytest.param(FAULTY, None, node(), True, id="what cannot be evaluated may help"),
         pytest.param(FAULTY, node(), node(labels={"a": "b"}), True, id="also of a node that changes"),
     ],
 )
@@ -210,5 +210,5 @@ def test_a_pod_that_needs_a_feature(change: Change, is_queued: bool) -> None:
     assert queues(NodeDeclaredFeatures, with_host_users(pod(), False), **change) is is_queued
 
 
-def test_preemption_leaves_waking_to_those_who_refused() -> None:
+def test_preemption_leaves_waking_to_those_who_rejected() -> None:
     assert not queues(DefaultPreemption, pod(), gone=pod("q", on="n1"))

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from weakref import ReferenceType, ref
+
 import pytest
 
 from mooring.api.views.meta import ApiObject
 from mooring.api.views.pod import Pod, TopologySpreadConstraint
+from mooring.scheduler.cache.arrays import Bools
+from mooring.scheduler.engine import Engine
+from mooring.scheduler.framework.plugin import Proceed
+from mooring.scheduler.plugins import spread_constraints
+from mooring.scheduler.plugins.pod_topology_spread import PodTopologySpread
 from mooring.scheduler.plugins.spread_constraints import (
     HARD,
     SOFT,
@@ -14,10 +21,11 @@ from mooring.scheduler.plugins.spread_constraints import (
     default_selector,
     own_constraints,
 )
-from tests.api.builders import selector
+from tests.api.builders import node_selector, selector, term
 from tests.builders import (
     HOSTNAME,
     ZONE,
+    node,
     owned_by,
     pod,
     replica_set,
@@ -26,7 +34,7 @@ from tests.builders import (
     spread,
     stateful_set,
 )
-from tests.scheduler.harness import engine_of
+from tests.scheduler.harness import engine_of, plugin_of
 
 WEB = {"app": "web", "version": "7"}
 
@@ -57,7 +65,7 @@ def compiled(view: Pod, action: str = HARD) -> list[str]:
         ),
     ],
 )
-def test_whom_a_constraint_speaks_of(constraint: TopologySpreadConstraint, said: str) -> None:
+def test_the_pods_that_a_constraint_selects(constraint: TopologySpreadConstraint, said: str) -> None:
     assert compiled(pod(labels=WEB, spread=[constraint])) == [said]
 
 
@@ -160,3 +168,41 @@ def test_default_constraints_are_for_pods_that_belong_to_somebody() -> None:
     assert default_constraints(engine.columns, signature, SYSTEM_DEFAULTS, HARD) == ()
     loner = engine.record(pod(labels={"app": "db"})).signature
     assert default_constraints(engine.columns, loner, SYSTEM_DEFAULTS, SOFT) == ()
+
+
+def counting(engine: Engine, kind: str) -> ReferenceType[Bools]:
+    """The nodes that count for a pod of this kind of node, as the plugin found them, held by nobody here."""
+    wanting = pod(nodes=node_selector(term(f"kind In {kind}")), labels={"app": "web"}, spread=[spread(ZONE, app="web")])
+    record = engine.record(wanting)
+    answer = plugin_of(engine, PodTopologySpread).pre_filter(record)
+    assert isinstance(answer, Proceed)
+    return ref(answer.state[0].is_eligible)
+
+
+def zones() -> Engine:
+    return engine_of(node("a", zone="a", labels={"kind": "x"}), node("b", zone="b", labels={"kind": "y"}))
+
+
+def test_a_pod_that_comes_again_finds_what_was_found() -> None:
+    engine = zones()
+    first = counting(engine, "x")()
+    assert first is not None
+    assert counting(engine, "x")() is first
+    engine.put(pod("p", on="a"))
+    assert counting(engine, "x")() is first
+
+
+def test_after_a_node_changed_nobody_holds_what_was_found_before() -> None:
+    engine = zones()
+    found = [counting(engine, kind) for kind in "xy"]
+    assert all(each() is not None for each in found)
+    engine.put(node("c", zone="c"))
+    counting(engine, "x")
+    assert [each() for each in found] == [None, None], "also for the pod that did not come again"
+
+
+def test_only_so_much_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spread_constraints, "CACHE_ENTRIES_MAX", 2)
+    engine = zones()
+    found = [counting(engine, kind) for kind in "xyzuvw"]
+    assert sum(each() is not None for each in found) == 2

@@ -7,7 +7,7 @@ import pytest
 from mooring.api.views.pod import Pod
 from mooring.scheduler.plugins.taint_toleration import TaintToleration
 from tests.builders import node, pod
-from tests.scheduler.harness import engine_of, refused_by, scored_by
+from tests.scheduler.harness import engine_of, rejected_by, scored_by
 
 NODES = (
     node("clean"),
@@ -19,7 +19,7 @@ NODES = (
 
 
 @pytest.mark.parametrize(
-    ("tolerating", "refusing"),
+    ("tolerating", "rejecting"),
     [
         pytest.param(pod(), {"gpu", "down"}, id="nothing tolerated"),
         pytest.param(pod(tolerations=["gpu=true:NoSchedule"]), {"down"}, id="one of them"),
@@ -27,9 +27,9 @@ NODES = (
         pytest.param(pod(tolerations=[""]), set(), id="everything tolerated"),
     ],
 )
-def test_who_is_kept_away(tolerating: Pod, refusing: set[str]) -> None:
-    refused = refused_by(engine_of(*NODES), TaintToleration, tolerating)
-    assert refused == dict.fromkeys(refusing, ("node(s) had untolerated taint(s)",))
+def test_who_is_kept_away(tolerating: Pod, rejecting: set[str]) -> None:
+    rejected = rejected_by(engine_of(*NODES), TaintToleration, tolerating)
+    assert rejected == dict.fromkeys(rejecting, ("node(s) had untolerated taint(s)",))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from mooring.api.views.meta import ApiObject
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import PodDisruptionBudget
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.plugins.victims import Budgets, importance_key
+from mooring.scheduler.plugins.default_preemption import Budgets, importance_key
 from tests.api.builders import selector
 from tests.builders import HOSTNAME, ZONE, budget, node, pod, pods_like, spread
 from tests.scheduler.harness import decide, engine_of
@@ -206,7 +206,7 @@ def test_who_has_to_leave(cluster: list[ApiObject], pending: Pod, victims: list[
         pytest.param(full("n1", resident("a", "n1", priority=100)), URGENT, id="nobody of lower priority"),
         pytest.param(full("n1", resident("a", "n1"), cpu=1), URGENT, id="a node that is too small even if empty"),
         pytest.param(
-            [node("n1", taints=["gpu:NoSchedule"]), resident("a", "n1")], URGENT, id="a refusal that is for good"
+            [node("n1", taints=["gpu:NoSchedule"]), resident("a", "n1")], URGENT, id="a rejection that is for good"
         ),
         pytest.param(
             full("n1", resident("a", "n1", cpu=1), resident("peer", "n1", cpu=1, priority=100)),

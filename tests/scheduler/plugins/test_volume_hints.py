@@ -51,7 +51,7 @@ def ebs(volume_id: str) -> Volume:
     "plugin", [VolumeBinding, NodeVolumeLimits, VolumeRestrictions, VolumeZone], ids=lambda p: p.name
 )
 @pytest.mark.parametrize(
-    ("rejected", "claim", "wakes_who_names", "wakes_who_needs"),
+    ("rejected", "claim", "queues_if_named", "queues_if_needed"),
     [
         pytest.param(DATA, waiting("data"), True, True, id="its claim"),
         pytest.param(DATA, waiting("logs"), False, False, id="another claim"),
@@ -61,18 +61,18 @@ def ebs(volume_id: str) -> Volume:
     ],
 )
 def test_a_claim_came(
-    plugin: type[Plugin], rejected: Pod, claim: PersistentVolumeClaim, wakes_who_names: bool, wakes_who_needs: bool
+    plugin: type[Plugin], rejected: Pod, claim: PersistentVolumeClaim, queues_if_named: bool, queues_if_needed: bool
 ) -> None:
     looks_at_ephemeral = plugin in (VolumeBinding, NodeVolumeLimits)
-    assert queues(plugin, rejected, came=claim) is (wakes_who_needs if looks_at_ephemeral else wakes_who_names)
+    assert queues(plugin, rejected, came=claim) is (queues_if_needed if looks_at_ephemeral else queues_if_named)
 
 
 @pytest.mark.parametrize(
-    ("plugin", "hears_of_it"),
+    ("plugin", "is_queued"),
     [(VolumeBinding, True), (VolumeZone, True), (NodeVolumeLimits, False), (VolumeRestrictions, False)],
 )
-def test_a_claim_was_bound(plugin: type[Plugin], hears_of_it: bool) -> None:
-    assert queues(plugin, DATA, before=waiting("data"), after=bound("data", "pv-1")) is hears_of_it
+def test_a_claim_was_bound(plugin: type[Plugin], is_queued: bool) -> None:
+    assert queues(plugin, DATA, before=waiting("data"), after=bound("data", "pv-1")) is is_queued
 
 
 @pytest.mark.parametrize(
@@ -132,17 +132,17 @@ def test_a_claim_was_bound(plugin: type[Plugin], hears_of_it: bool) -> None:
         pytest.param(
             {"before": csi_driver("d"), "after": csi_driver("d", tracks_capacity=False)},
             False,
-            id="a driver tells no capacity any more: kube-scheduler does not look at claims",
+            id="a driver reports no capacity any more: kube-scheduler does not look at claims",
         ),
         pytest.param({"gone": pod("q", on="n1")}, False, id="a pod is gone"),
     ],
 )
-def test_a_pod_that_volume_binding_refused(change: Change, is_queued: bool) -> None:
+def test_a_pod_that_volume_binding_rejected(change: Change, is_queued: bool) -> None:
     assert queues(VolumeBinding, DATA, **change) is is_queued
 
 
 @pytest.mark.parametrize(
-    ("driver", "told", "telling", "is_queued"),
+    ("driver", "reported", "telling", "is_queued"),
     [
         ("d", True, False, True),
         ("d", True, None, True),
@@ -151,11 +151,11 @@ def test_a_pod_that_volume_binding_refused(change: Change, is_queued: bool) -> N
         ("other", True, False, False),
     ],
 )
-def test_a_driver_tells_no_capacity_any_more(
-    driver: str, told: bool | None, telling: bool | None, is_queued: bool
+def test_a_driver_reports_no_capacity_any_more(
+    driver: str, reported: bool | None, telling: bool | None, is_queued: bool
 ) -> None:
     rejected = pod(claims=["data"], volumes=[Volume(name="v", csi=CSIVolumeSource(driver=driver))])
-    before, after = csi_driver("d", tracks_capacity=told), csi_driver("d", tracks_capacity=telling)
+    before, after = csi_driver("d", tracks_capacity=reported), csi_driver("d", tracks_capacity=telling)
     assert queues(VolumeBinding, rejected, before=before, after=after) is is_queued
 
 

@@ -12,7 +12,7 @@ from mooring.scheduler.framework.plugin import SKIP, Proceed
 from mooring.scheduler.framework.status import Code, Status
 from mooring.scheduler.plugins.volume_restrictions import VolumeRestrictions
 from tests.builders import claim, disk, node, pod
-from tests.scheduler.harness import engine_of, plugin_of, refused_by
+from tests.scheduler.harness import engine_of, plugin_of, rejected_by
 
 NO_DISK = "node(s) had no available disk"
 IN_USE = (
@@ -34,18 +34,18 @@ NODES = (node("n1"), node("n2"))
 )
 def test_pods_that_take_nothing_from_anybody_are_none_of_its_business(view: Pod) -> None:
     engine = engine_of(*NODES, EXCLUSIVE, SHARED, pod("user", uid="1", claims=["ours"], on="n1"))
-    assert refused_by(engine, VolumeRestrictions, view) is SKIP
+    assert rejected_by(engine, VolumeRestrictions, view) is SKIP
 
 
 def test_a_claim_that_does_not_exist_keeps_the_pod_from_every_node() -> None:
     engine = engine_of(*NODES, EXCLUSIVE)
-    assert refused_by(engine, VolumeRestrictions, pod(claims=["mine", "gone", "lost"])) == Status(
+    assert rejected_by(engine, VolumeRestrictions, pod(claims=["mine", "gone", "lost"])) == Status(
         Code.UNRESOLVABLE, ('persistentvolumeclaim "gone" not found',)
     )
 
 
 @pytest.mark.parametrize(
-    ("others", "refused"),
+    ("others", "rejected"),
     [
         pytest.param([pod("a", uid="1", volumes=[disk("d")], on="n1")], {"n1": (NO_DISK,)}, id="where it is held"),
         pytest.param([pod("a", uid="1", volumes=[disk("e")], on="n1")], {}, id="another disk is no matter"),
@@ -55,25 +55,25 @@ def test_a_claim_that_does_not_exist_keeps_the_pod_from_every_node() -> None:
                 pod("b", uid="2", claims=["mine"], on="n2"),
             ],
             {"n1": (NO_DISK,), "n2": (IN_USE,)},
-            id="the disk is told before the claim",
+            id="the disk is reported before the claim",
         ),
     ],
 )
-def test_a_disk_is_refused_where_another_pod_holds_it(
-    others: list[ApiObject], refused: dict[str, tuple[str, ...]]
+def test_a_disk_is_rejected_where_another_pod_holds_it(
+    others: list[ApiObject], rejected: dict[str, tuple[str, ...]]
 ) -> None:
     engine = engine_of(*NODES, EXCLUSIVE, *others)
-    assert refused_by(engine, VolumeRestrictions, pod(volumes=[disk("d")], claims=["mine"])) == refused
+    assert rejected_by(engine, VolumeRestrictions, pod(volumes=[disk("d")], claims=["mine"])) == rejected
 
 
-def test_an_exclusive_claim_in_use_is_refused_everywhere() -> None:
+def test_an_exclusive_claim_in_use_is_rejected_everywhere() -> None:
     engine = engine_of(*NODES, EXCLUSIVE, pod("user", uid="1", claims=["mine"], on="n2"))
-    assert refused_by(engine, VolumeRestrictions, pod(claims=["mine"])) == {"n1": (IN_USE,), "n2": (IN_USE,)}
+    assert rejected_by(engine, VolumeRestrictions, pod(claims=["mine"])) == {"n1": (IN_USE,), "n2": (IN_USE,)}
 
 
 def test_the_same_claim_name_in_another_namespace_is_another_claim() -> None:
     engine = engine_of(*NODES, EXCLUSIVE, pod("user", uid="1", namespace="other", claims=["mine"], on="n2"))
-    assert refused_by(engine, VolumeRestrictions, pod(claims=["mine"])) is SKIP
+    assert rejected_by(engine, VolumeRestrictions, pod(claims=["mine"])) is SKIP
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from mooring.scheduler.framework.plugin import SKIP
 from mooring.scheduler.framework.status import Code, Status
 from mooring.scheduler.plugins.volume_zone import VolumeZone, zones_of
 from tests.builders import node, pod
-from tests.scheduler.harness import engine_of, refused_by
+from tests.scheduler.harness import engine_of, rejected_by
 from tests.storage_builders import bound, ephemeral, storage_class, volume, waiting
 
 ELSEWHERE = ("node(s) had no available volume zone",)
@@ -47,8 +47,8 @@ NODES = (
 )
 def test_which_nodes_reach_a_volume_with_labels(labels: Mapping[str, str], reached: list[str]) -> None:
     engine = engine_of(*NODES, bound("c", to="v"), volume("v", labels=labels))
-    refused = {name: ELSEWHERE for name in (each.metadata.name for each in NODES) if name not in reached}
-    assert refused_by(engine, VolumeZone, pod(claims=["c"])) == refused
+    rejected = {name: ELSEWHERE for name in (each.metadata.name for each in NODES) if name not in reached}
+    assert rejected_by(engine, VolumeZone, pod(claims=["c"])) == rejected
 
 
 def test_all_volumes_of_a_pod_must_be_reached() -> None:
@@ -59,9 +59,9 @@ def test_all_volumes_of_a_pod_must_be_reached() -> None:
         volume("v", labels={ZONE_LABEL: "a"}),
         volume("w", labels={ZONE_LABEL: "b"}),
     )
-    refused = refused_by(engine, VolumeZone, pod(claims=["c", "d"]))
-    assert isinstance(refused, dict)
-    assert [name for name in (each.metadata.name for each in NODES) if name not in refused] == ["unzoned"]
+    rejected = rejected_by(engine, VolumeZone, pod(claims=["c", "d"]))
+    assert isinstance(rejected, dict)
+    assert [name for name in (each.metadata.name for each in NODES) if name not in rejected] == ["unzoned"]
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_all_volumes_of_a_pod_must_be_reached() -> None:
     ],
 )
 def test_pods_without_zones_are_none_of_its_business(cluster: list[ApiObject], view: Pod) -> None:
-    assert refused_by(engine_of(*NODES, *cluster), VolumeZone, view) is SKIP
+    assert rejected_by(engine_of(*NODES, *cluster), VolumeZone, view) is SKIP
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_pods_without_zones_are_none_of_its_business(cluster: list[ApiObject], v
     ],
 )
 def test_what_keeps_a_pod_from_every_node(cluster: list[ApiObject], claims: list[str], text: str) -> None:
-    said = refused_by(engine_of(*NODES, *cluster), VolumeZone, pod(claims=claims))
+    said = rejected_by(engine_of(*NODES, *cluster), VolumeZone, pod(claims=claims))
     assert said == Status(Code.UNRESOLVABLE, (text,))
 
 

@@ -1,4 +1,4 @@
-"""The arguments of NodeLabel and ServiceAffinity: read from a file, written back, and refused."""
+"""The arguments of NodeLabel and ServiceAffinity: read from a file, written back, and rejected."""
 
 import pytest
 
@@ -36,17 +36,17 @@ def test_arguments_may_say_what_they_are() -> None:
     reject_arguments("SelectorSpread", {"apiVersion": VERSION, "kind": "SelectorSpreadArgs"})
 
 
-def test_every_conflict_is_told() -> None:
+def test_every_conflict_is_reported() -> None:
     written = {"presentLabels": ["a", "b", "a"], "absentLabels": ["b", "a"]}
-    with pytest.raises(ConfigurationError) as refused:
+    with pytest.raises(ConfigurationError) as rejected:
         node_label_arguments(written)
-    assert [problem.text.partition(": ")[2] for problem in refused.value.problems] == [
+    assert [problem.text.partition(": ")[2] for problem in rejected.value.problems] == [
         'presentLabels[1]: Invalid value: "b": conflict with absentLabels[0]',
         'presentLabels[2]: Invalid value: "a": conflict with absentLabels[1]',
     ]
 
 
-def test_a_plugin_without_arguments_refuses_them() -> None:
-    with pytest.raises(ConfigurationError) as refused:
+def test_a_plugin_without_arguments_rejects_them() -> None:
+    with pytest.raises(ConfigurationError) as rejected:
         reject_arguments("SelectorSpread", {"b": 1, "a": 2})
-    assert str(refused.value) == 'initializing plugin "SelectorSpread": takes no arguments, but was given a, b'
+    assert str(rejected.value) == 'initializing plugin "SelectorSpread": takes no arguments, but was given a, b'

@@ -478,7 +478,7 @@ def test_what_is_younger_than_policy_is_on_and_does_not_score() -> None:
     assert called(data, ExtensionPoint.BIND) == ["DefaultBinder"]
 
 
-def test_all_problems_are_told_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     data = policy(
         predicates=[
             {"name": "HostNam"},

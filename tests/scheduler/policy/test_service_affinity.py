@@ -12,14 +12,14 @@ from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Service, ServiceSpec
 from mooring.kit.entropy import Entropy
-from mooring.scheduler.cache.transaction import Transaction
+from mooring.scheduler.cache.columns import Transaction
 from mooring.scheduler.config import ConfigurationError
 from mooring.scheduler.framework.events import ActionType, ClusterEvent, EventResource
 from mooring.scheduler.framework.plugin import SKIP
 from mooring.scheduler.policy.service_affinity import ServiceAffinity, elsewhere_share
 from tests.builders import node, pod, service
 from tests.scheduler.config.builders import Written, plugins, with_profile
-from tests.scheduler.harness import decide, engine_of, filter_state, live_rows, plugin_of, refused_by, scored_by
+from tests.scheduler.harness import decide, engine_of, filter_state, live_rows, plugin_of, rejected_by, scored_by
 
 SAID = ("node(s) didn't match service affinity",)
 REGION, RACK = "region", "rack"
@@ -47,7 +47,7 @@ SAME_RACK = profile(affinityLabels=[REGION, RACK])
 
 
 @pytest.mark.parametrize(
-    ("objects", "wanting", "refusing"),
+    ("objects", "wanting", "rejecting"),
     [
         pytest.param([SERVICE, pod("old", labels=WEB, on="e1")], WANTED, ["w1", "none"], id="where its kind is"),
         pytest.param(
@@ -92,9 +92,9 @@ SAME_RACK = profile(affinityLabels=[REGION, RACK])
         ),
     ],
 )
-def test_nodes_that_are_unlike(objects: list[ApiObject], wanting: Pod, refusing: list[str]) -> None:
+def test_nodes_that_are_unlike(objects: list[ApiObject], wanting: Pod, rejecting: list[str]) -> None:
     engine = engine_of(*NODES, *objects, config=SAME_REGION)
-    assert refused_by(engine, ServiceAffinity, wanting) == dict.fromkeys(refusing, SAID)
+    assert rejected_by(engine, ServiceAffinity, wanting) == dict.fromkeys(rejecting, SAID)
 
 
 @pytest.mark.parametrize(
@@ -111,26 +111,26 @@ def test_nodes_that_are_unlike(objects: list[ApiObject], wanting: Pod, refusing:
     ],
 )
 def test_pods_that_may_go_anywhere(objects: list[ApiObject]) -> None:
-    assert refused_by(engine_of(*NODES, *objects, config=SAME_REGION), ServiceAffinity, WANTED) is SKIP
+    assert rejected_by(engine_of(*NODES, *objects, config=SAME_REGION), ServiceAffinity, WANTED) is SKIP
 
 
 def test_the_first_node_is_the_first_in_the_order_in_which_zones_take_turns() -> None:
     nodes = [node(name, zone=name[0], labels={REGION: name}) for name in ("a1", "a2", "b1")]
     placed = [pod(f"on-{name}", labels=WEB, on=name) for name in ("a2", "b1")]
     engine = engine_of(*nodes, SERVICE, *placed, config=SAME_REGION)
-    assert refused_by(engine, ServiceAffinity, WANTED) == {"a1": SAID, "a2": SAID}
+    assert rejected_by(engine, ServiceAffinity, WANTED) == {"a1": SAID, "a2": SAID}
 
 
 def test_all_labels_must_be_alike() -> None:
     engine = engine_of(*NODES, SERVICE, pod("old", labels=WEB, on="e1"), config=SAME_RACK)
-    assert refused_by(engine, ServiceAffinity, WANTED) == dict.fromkeys(["e2", "w1", "none"], SAID)
+    assert rejected_by(engine, ServiceAffinity, WANTED) == dict.fromkeys(["e2", "w1", "none"], SAID)
     chosen = pod(labels=WEB, node_labels={REGION: "west"})
-    assert refused_by(engine, ServiceAffinity, chosen) == dict.fromkeys(["e1", "e2", "none"], SAID)
+    assert rejected_by(engine, ServiceAffinity, chosen) == dict.fromkeys(["e1", "e2", "none"], SAID)
 
 
 def test_without_labels_it_has_nothing_to_say() -> None:
     engine = engine_of(*NODES, SERVICE, pod("old", labels=WEB, on="e1"), config=profile())
-    assert refused_by(engine, ServiceAffinity, WANTED) is SKIP
+    assert rejected_by(engine, ServiceAffinity, WANTED) is SKIP
     assert scored_by(engine, ServiceAffinity, WANTED) is SKIP
     assert plugin_of(engine, ServiceAffinity).events_to_register() == ()
 
@@ -161,7 +161,7 @@ def test_preemption_asks_what_an_eviction_would_change(others: list[str], preemp
 
 
 @pytest.mark.parametrize(
-    ("pods", "row_of", "moved", "count", "refused"),
+    ("pods", "row_of", "moved", "count", "rejected"),
     [
         pytest.param(["e1"], "w1", "x", +1, True, id="one more elsewhere changes nothing"),
         pytest.param(["e1"], "e1", "e1", -1, False, id="without the only one any node will do"),
@@ -170,7 +170,7 @@ def test_preemption_asks_what_an_eviction_would_change(others: list[str], preemp
     ],
 )
 def test_what_one_pod_more_or_less_would_change(
-    pods: list[str], row_of: str, moved: str, count: int, refused: bool
+    pods: list[str], row_of: str, moved: str, count: int, rejected: bool
 ) -> None:
     placed = [pod(f"old-{number}", labels=WEB, on=name) for number, name in enumerate(pods)]
     engine = engine_of(*NODES, SERVICE, *placed, config=SAME_REGION)
@@ -180,7 +180,7 @@ def test_what_one_pod_more_or_less_would_change(
     mover = engine.record(pod(moved, labels=WEB))
     (amount,) = plugin.contribution(state, mover, row)
     answer = plugin.filter_adjusted(state, np.array([row]), np.array([[count * amount]]))
-    assert answer.tolist() == [int(refused)]
+    assert answer.tolist() == [int(rejected)]
     assert list(plugin.contribution(state, engine.record(pod("other", labels={"app": "db"})), row)) == [0]
 
 
@@ -238,16 +238,16 @@ def test_regions_with_few_pods_are_better(labels: list[str], objects: list[ApiOb
     assert scored_by(engine, ServiceAffinity, wanting) == named
 
 
-def test_arguments_that_are_refused() -> None:
-    with pytest.raises(ConfigurationError) as refused:
+def test_arguments_that_are_rejected() -> None:
+    with pytest.raises(ConfigurationError) as rejected:
         engine_of(config=profile(affinityLables=["a"]))
-    assert str(refused.value) == (
+    assert str(rejected.value) == (
         'initializing plugin "ServiceAffinity": strict decoding error: unknown field "affinityLables"; '
         'did you mean "affinityLabels"?'
     )
 
 
-# --- wakes ------------------------------------------------------------------------------------------------------
+# Queueing hints
 
 
 @pytest.mark.parametrize(
@@ -281,8 +281,8 @@ def test_arguments_that_are_refused() -> None:
 )
 def test_what_can_help(subject: EventResource, action: ActionType, changed: Pod | Service | Node, helps: bool) -> None:
     engine = engine_of(*NODES, config=SAME_REGION)
-    told = engine.record(changed) if isinstance(changed, Pod) else changed
-    old, new = (told, None) if action is ActionType.DELETE else (None, told)
+    reported = engine.record(changed) if isinstance(changed, Pod) else changed
+    old, new = (reported, None) if action is ActionType.DELETE else (None, reported)
     sleeping, event = engine.record(WANTED), ClusterEvent(subject, action)
     events = [
         registered
@@ -319,7 +319,7 @@ class Plain:
             and each.spec.selector.items() <= wanting.metadata.labels.items()
         ]
 
-    def refuses(self, wanting: Pod, name: str) -> bool:
+    def rejects(self, wanting: Pod, name: str) -> bool:
         service_pods = [
             each
             for each in self.pods
@@ -396,8 +396,10 @@ def test_it_says_what_the_rule_says(seed: int) -> None:
     labels = chance.choose(LABELS)
     config = profile(affinityLabels=labels, antiAffinityLabelsPreference=labels)
     engine, plain = engine_of(*nodes, *pods, *services, config=config), Plain(nodes, pods, services, labels)
-    refused = refused_by(engine, ServiceAffinity, wanting)
-    assert ({} if refused is SKIP else refused) == {name: SAID for name in plain.nodes if plain.refuses(wanting, name)}
+    rejected = rejected_by(engine, ServiceAffinity, wanting)
+    assert ({} if rejected is SKIP else rejected) == {
+        name: SAID for name in plain.nodes if plain.rejects(wanting, name)
+    }
     assert scored_by(engine, ServiceAffinity, wanting) == plain.scores(wanting)
 
 
@@ -418,8 +420,8 @@ def test_without_some_pods_it_says_what_the_rule_says_without_them(seed: int) ->
         leaving = [each for each in engine.columns.pods_on[row].values() if chance.integer_below(2)]
         left = [each for each in pods if each.metadata.name not in {gone.name for gone in leaving}]
         difference = -sum(plugin.contribution(state, each, row)[0] for each in leaving)
-        with Transaction(engine.columns) as experiment:
+        with Transaction(engine.columns) as transaction:
             for each in leaving:
-                experiment.displace(each)
+                transaction.displace(each)
             answer = plugin.filter_adjusted(state, np.array([row]), np.array([[difference]]))
-        assert bool(answer[0]) is Plain(nodes, left, services, labels).refuses(wanting, name), name
+        assert bool(answer[0]) is Plain(nodes, left, services, labels).rejects(wanting, name), name

@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 
-from mooring.scheduler.config.types import Extender, ExtenderManagedResource, ExtenderTLSConfig
+from mooring.scheduler.catalogue import default_registry
+from mooring.scheduler.config.types import Extender, ExtenderManagedResource, ExtenderTLSConfig, ExtensionPoint
 from mooring.scheduler.policy import load_configuration_or_policy
+from mooring.scheduler.policy.types import (
+    DEFAULT_PREDICATES,
+    DEFAULT_PRIORITIES,
+    MANDATORY_PREDICATES,
+    NODE_RESOURCES_FIT,
+    PREDICATES,
+    PRIORITIES,
+    STRATEGIES,
+    STRATEGY_PLUGINS,
+)
 from tests.scheduler.config.builders import Written, complaints_about, paths_complained_about
 
 
@@ -139,7 +152,7 @@ def priority(name: str, argument: object = None, weight: int = 1) -> Written:
         ),
     ],
 )
-def test_predicates_that_are_refused(data: Written, complaint: str) -> None:
+def test_predicates_that_are_rejected(data: Written, complaint: str) -> None:
     assert complaints_about(data) == [complaint]
 
 
@@ -203,7 +216,7 @@ def test_predicates_that_are_refused(data: Written, complaint: str) -> None:
         ),
     ],
 )
-def test_priorities_that_are_refused(data: Written, complaint: str) -> None:
+def test_priorities_that_are_rejected(data: Written, complaint: str) -> None:
     assert complaints_about(data) == [complaint]
 
 
@@ -231,7 +244,7 @@ def test_priorities_that_are_refused(data: Written, complaint: str) -> None:
         ),
     ],
 )
-def test_shapes_that_are_refused(arguments: Written, path: str, complaint: str) -> None:
+def test_shapes_that_are_rejected(arguments: Written, path: str, complaint: str) -> None:
     data = priorities(priority("Mine", {"requestedToCapacityRatioArguments": arguments}))
     where = f"priorities[0].argument.requestedToCapacityRatioArguments.{path}"
     assert paths_complained_about(data)[0] == where
@@ -266,3 +279,36 @@ def test_the_weight_of_required_affinity_has_a_range(weight: int) -> None:
 )
 def test_policies_that_are_fine(data: Written) -> None:
     assert load_configuration_or_policy(data).profiles
+
+
+IMPLEMENTS = default_registry().implements
+
+
+@pytest.mark.parametrize("name", PREDICATES)
+def test_a_predicate_is_done_by_filters(name: str) -> None:
+    assert PREDICATES[name]
+    assert [plugin for plugin in PREDICATES[name] if not IMPLEMENTS(plugin, ExtensionPoint.FILTER)] == []
+
+
+@pytest.mark.parametrize("name", PRIORITIES)
+def test_a_priority_is_replaced_by_a_score_or_has_no_effect(name: str) -> None:
+    plugin = PRIORITIES[name]
+    assert plugin is None or IMPLEMENTS(plugin, ExtensionPoint.SCORE)
+
+
+@pytest.mark.parametrize(
+    ("some", "known"),
+    [(DEFAULT_PREDICATES, PREDICATES), (MANDATORY_PREDICATES, PREDICATES), (DEFAULT_PRIORITIES, PRIORITIES)],
+    ids=["default predicates", "mandatory predicates", "default priorities"],
+)
+def test_sets_of_names_hold_known_names(some: Iterable[str], known: Iterable[str]) -> None:
+    assert set(some) <= set(known)
+
+
+def test_strategies_are_those_of_one_plugin() -> None:
+    assert set(STRATEGIES) == {name for name, plugin in PRIORITIES.items() if plugin == NODE_RESOURCES_FIT}
+
+
+def test_every_strategy_has_a_plugin_of_its_own() -> None:
+    assert set(STRATEGY_PLUGINS) == set(STRATEGIES.values())
+    assert [plugin for plugin in STRATEGY_PLUGINS.values() if not IMPLEMENTS(plugin, ExtensionPoint.SCORE)] == []

@@ -2,10 +2,36 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Callable, Sequence
+
+import numpy as np
 import pytest
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 
-from mooring.scheduler.reporting.metrics import FastCollector, Gauges, HistogramValue, Metrics, exponential_buckets
+from mooring.api.views.pod import Pod
+from mooring.kit.clock import VirtualClock
+from mooring.kit.entropy import Entropy
+from mooring.scheduler.cache.arrays import Int64s, Rows
+from mooring.scheduler.cache.pods import PodInfo
+from mooring.scheduler.config import load_configuration
+from mooring.scheduler.engine import Engine
+from mooring.scheduler.framework.node_plugins import FilterPlugin, NodeInfo, ScorePlugin
+from mooring.scheduler.framework.plugin import SKIP, Filter, PreFilter, Proceed, Score, Skip
+from mooring.scheduler.framework.profile import filter_use, score_use
+from mooring.scheduler.framework.status import Status
+from mooring.scheduler.reporting.metrics import (
+    FastCollector,
+    Gauges,
+    HistogramValue,
+    Metrics,
+    PluginTiming,
+    exponential_buckets,
+)
+from tests.builders import node, pod
+from tests.scheduler.harness import engine_of
+from tests.scheduler.queue.builders import profile
+from tests.scheduler.stories.actors import with_plugins
 
 
 def samples(registry: CollectorRegistry) -> dict[str, float]:
@@ -119,9 +145,9 @@ def test_the_scrape_reads_as_one_of_the_librarys_own() -> None:
     their_counter = Counter("pods_total", "Pods.", ("result", "profile"), registry=theirs)
     our_histogram = collector.histogram("took_seconds", "Duration.", BOUNDS, "result")
     their_histogram = Histogram("took_seconds", "Duration.", ("result",), buckets=BOUNDS, registry=theirs)
-    for result, profile in (("scheduled", "a"), ("error", 'of "quotes"'), ("scheduled", "a")):
-        our_counter.labels(result, profile).inc()
-        their_counter.labels(result, profile).inc()
+    for result, name in (("scheduled", "a"), ("error", 'of "quotes"'), ("scheduled", "a")):
+        our_counter.labels(result, name).inc()
+        their_counter.labels(result, name).inc()
     our_counter.labels("error", "b").inc(2.5)
     their_counter.labels("error", "b").inc(2.5)
     for result, size in (("scheduled", 0.1), ("scheduled", 3.0), ("error", 100.0)):
@@ -164,3 +190,208 @@ def test_a_child_is_looked_up_once_and_kept() -> None:
     assert histogram.labels("1") is histogram.labels("1")
     assert counter.labels("1") is not counter.labels("2")
     assert histogram.labels("1") is not histogram.labels("2")
+
+
+RECORD = engine_of().record(pod("web"))
+ROWS = np.array([0, 1], dtype=np.int64)
+Answer = Proceed[None] | Skip | Status
+
+
+class Slow(PreFilter[None], Filter[None], Score[None]):
+    """Takes a second for each question, and two for a score."""
+
+    name = "Slow"
+
+    def __init__(self, clock: VirtualClock, answers: Sequence[Answer | Exception] = ()) -> None:
+        self._clock = clock
+        self._answers = list(answers)
+
+    def pre_filter(self, pod: PodInfo) -> Answer:
+        self._pass(1)
+        answer = self._answers.pop(0) if self._answers else Proceed(None)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def filter(self, state: None, rows: Rows) -> Int64s:
+        self._pass(1)
+        return np.zeros(2, dtype=np.int64)
+
+    def pre_score(self, pod: PodInfo, feasible: Rows) -> None:
+        return None
+
+    def score(self, state: None, rows: Rows) -> Int64s:
+        self._pass(2)
+        return np.full(2, 7, dtype=np.int64)
+
+    def _pass(self, seconds: float) -> None:
+        self._clock.advance_to(self._clock.now_s() + seconds)
+
+
+class Timed:
+    """One slow plugin, its stopwatch, and what the metrics say."""
+
+    def __init__(self, *answers: Answer | Exception) -> None:
+        self.registry = CollectorRegistry()
+        clock = VirtualClock()
+        self.plugin = Slow(clock, answers)
+        mine = dataclasses.replace(
+            profile(self.plugin, scheduler_name="mine"),
+            pre_filters=(self.plugin,),
+            filters=(filter_use(self.plugin, 0),),
+            scores=(score_use(self.plugin, 1),),
+        )
+        self.timing = PluginTiming(mine, Metrics(self.registry), clock)
+
+    def reported(self, name: str, suffix: str = "_sum") -> dict[tuple[str, ...], float]:
+        return samples_of_plugins(self.registry, f"{name}{suffix}")
+
+
+def samples_of_plugins(registry: CollectorRegistry, name: str) -> dict[tuple[str, ...], float]:
+    """The samples of a metric that are not zero, by the values of their labels."""
+    return {
+        tuple(sample.labels.values()): sample.value
+        for metric in registry.collect()
+        for sample in metric.samples
+        if sample.name == f"scheduler_{name}" and sample.value
+    }
+
+
+def test_a_plugin_is_reported_once_for_each_point_with_all_the_time_it_took() -> None:
+    timed = Timed()
+    with timed.timing.sampling():
+        timed.plugin.pre_filter(RECORD)
+        for _ in range(3):
+            timed.plugin.filter(None, ROWS)
+        timed.plugin.score(None, ROWS)
+    durations = {("Slow", "PreFilter", "Success"): 1, ("Slow", "Filter", "Success"): 3, ("Slow", "Score", "Success"): 2}
+    assert timed.reported("plugin_execution_duration_seconds") == durations
+    assert set(timed.reported("plugin_execution_duration_seconds", "_count").values()) == {1}
+    assert timed.reported("framework_extension_point_duration_seconds") == {
+        ("PreFilter", "Success", "mine"): 1,
+        ("Filter", "Success", "mine"): 3,
+        ("Score", "Success", "mine"): 2,
+    }
+    evaluated = {("Slow", point, "mine"): 1 for point in ("PreFilter", "Filter", "Score")}
+    assert timed.reported("plugin_evaluation_total", "") == evaluated
+
+
+def test_normalising_is_a_point_but_no_evaluation() -> None:
+    timed = Timed()
+    with timed.timing.sampling():
+        timed.plugin.normalize(None, ROWS, ROWS)
+    assert timed.reported("plugin_execution_duration_seconds", "_count") == {
+        ("Slow", "ScoreExtensionNormalize", "Success"): 1
+    }
+    assert timed.reported("plugin_evaluation_total", "") == {}
+
+
+class SlowPerNode(FilterPlugin, ScorePlugin):
+    """Takes a second for each node, and two for a score."""
+
+    name = "SlowPerNode"
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self._clock = clock
+
+    def filter(self, pod: Pod, node_info: NodeInfo) -> None:
+        self._clock.advance_to(self._clock.now_s() + 1)
+
+    def score(self, pod: Pod, node_info: NodeInfo) -> int:
+        self._clock.advance_to(self._clock.now_s() + 2)
+        return 0
+
+
+def test_a_plugin_for_one_node_is_reported_once_for_all_nodes() -> None:
+    config, plugins = with_plugins(SlowPerNode)
+    clock, registry = VirtualClock(), CollectorRegistry()
+    engine = Engine(load_configuration(config), entropy=Entropy(1), registry=plugins, services={"clock": clock})
+    for name in ("n1", "n2", "n3"):
+        engine.put(node(name))
+    timing = PluginTiming(engine.cycles["default-scheduler"].profile, Metrics(registry), clock)
+    with timing.sampling():
+        engine.decide(engine.record(pod("web")))
+    spent_s = samples_of_plugins(registry, "plugin_execution_duration_seconds_sum")
+    assert spent_s[("SlowPerNode", "Filter", "Success")] == 3
+    assert spent_s[("SlowPerNode", "Score", "Success")] == 6
+    calls = samples_of_plugins(registry, "plugin_evaluation_total")
+    assert {point: count for (name, point, _), count in calls.items() if name == "SlowPerNode"} == {
+        "Filter": 1,
+        "Score": 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("answer", "status"),
+    [
+        pytest.param(Proceed(None), "Success", id="it lets the pod through"),
+        pytest.param(SKIP, "Skip", id="the pod is none of its business"),
+        pytest.param(Status.unschedulable("no"), "Unschedulable", id="it rejects"),
+        pytest.param(Status.unresolvable("no"), "UnschedulableAndUnresolvable", id="it rejects for good"),
+        pytest.param(Status.error("oops"), "Error", id="it failed"),
+    ],
+)
+def test_the_status_is_what_it_answered_and_the_answer_is_passed_on(answer: Answer, status: str) -> None:
+    timed = Timed(answer)
+    with timed.timing.sampling():
+        assert timed.plugin.pre_filter(RECORD) is answer
+    assert timed.reported("plugin_execution_duration_seconds") == {("Slow", "PreFilter", status): 1}
+
+
+def ask(timed: Timed) -> None:
+    timed.plugin.pre_filter(RECORD)
+
+
+def ask_one_that_breaks(timed: Timed) -> None:
+    with pytest.raises(ValueError, match="oops"):
+        timed.plugin.pre_filter(RECORD)
+
+
+@pytest.mark.parametrize(("answers", "asked"), [((), ask), ((ValueError("oops"),), ask_one_that_breaks)])
+def test_after_the_cycle_the_plugin_is_as_it_was(answers: Sequence[Exception], asked: Callable[[Timed], None]) -> None:
+    timed = Timed(*answers)
+    before = dict(vars(timed.plugin))
+    with timed.timing.sampling():
+        assert vars(timed.plugin).keys() != before.keys()
+        asked(timed)
+    assert vars(timed.plugin) == before
+    reported = timed.reported("plugin_execution_duration_seconds")
+    timed.plugin.pre_filter(RECORD)
+    assert timed.reported("plugin_execution_duration_seconds") == reported, "nobody looks any more"
+
+
+def test_a_cycle_that_breaks_unwraps_too() -> None:
+    timed = Timed()
+    before = dict(vars(timed.plugin))
+    with pytest.raises(KeyError), timed.timing.sampling():
+        raise KeyError("the cycle broke")
+    assert vars(timed.plugin) == before
+
+
+def test_each_sample_begins_anew() -> None:
+    timed = Timed()
+    for _ in range(2):
+        with timed.timing.sampling():
+            timed.plugin.pre_filter(RECORD)
+    key = ("Slow", "PreFilter", "Success")
+    assert timed.reported("plugin_execution_duration_seconds") == {key: 2}
+    assert timed.reported("plugin_execution_duration_seconds", "_count") == {key: 2}
+    with timed.timing.sampling():
+        pass
+    assert timed.reported("plugin_execution_duration_seconds", "_count") == {key: 2}, (
+        "who was not asked is not reported"
+    )
+
+
+def test_a_sampled_cycle_decides_as_any_other() -> None:
+    views = (node("n1", cpu=1), node("n2", cpu=4, zone="a"), node("n3", cpu=2, taints=["gpu:NoSchedule"]))
+    plain, watched = engine_of(*views), engine_of(*views)
+    clock = VirtualClock()
+    cycle = watched.cycles["default-scheduler"]
+    timing = PluginTiming(cycle.profile, Metrics(CollectorRegistry()), clock)
+    for view in (pod("a", cpu=1), pod("b", cpu=3), pod("c", cpu=64)):
+        expected = plain.decide(plain.record(view), in_full=True)
+        with timing.sampling():
+            decided = watched.decide(watched.record(view), in_full=True)
+        facts = [(each.node_name, each.message, each.scores, each.node_to_status) for each in (expected, decided)]
+        assert facts[0] == facts[1]

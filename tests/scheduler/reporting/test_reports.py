@@ -17,13 +17,12 @@ from mooring.client.absent import AbsentClient
 from mooring.client.events.recorder import EventKey, EventRecorder
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
-from mooring.kit.worker_pool import WorkerPool
+from mooring.kit.tasks import WorkerPool
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.status import Status
 from mooring.scheduler.queue.queued_pod import QueuedPod
-from mooring.scheduler.reporting.metrics import Metrics
-from mooring.scheduler.reporting.plugin_timing import PluginTiming
+from mooring.scheduler.reporting.metrics import Metrics, PluginTiming
 from mooring.scheduler.reporting.reports import ATTEMPTS_LOGGED, SAMPLED_ONE_IN, DecisionLog, Reports
 from mooring.scheduler.reporting.status_writer import StatusWriter
 from tests.builders import node, pod
@@ -103,7 +102,7 @@ ABOUT_WEB = reference("web", "12")
             lambda reports: reports.failed(WEB, WEB.view, MINE, "0/1 nodes are available.", False, None),
             ATTEMPTS_LOGGED,
             "pod default/web is unschedulable: 0/1 nodes are available.",
-            id="refused: as quietly",
+            id="rejected: as quietly",
         ),
         pytest.param(
             lambda reports: reports.failed(WEB, WEB.view, MINE, 'running "Mine" filter plugin: oh', True, None),
@@ -132,7 +131,7 @@ def test_log_lines(act: Callable[[Reports], None], level: int, line: str, caplog
             lambda reports: reports.failed(WEB, WEB.view, MINE, "0/1 nodes are available.", False, None),
             ("Warning", "Scheduling", "FailedScheduling", "mine", "mine-0", ABOUT_WEB, None),
             "0/1 nodes are available.",
-            id="refused",
+            id="rejected",
         ),
         pytest.param(
             lambda reports: reports.skipped(WEB, "mine"),
@@ -144,7 +143,7 @@ def test_log_lines(act: Callable[[Reports], None], level: int, line: str, caplog
             lambda reports: reports.preempted(VICTIM, WEB, "n1", "mine", is_in_memory=False),
             ("Normal", "Preempting", "Preempted", "mine", "mine-0", reference("victim", "7"), ABOUT_WEB),
             "Preempted by pod web-uid on node n1",
-            id="preempted: told of the victim, because of the preemptor",
+            id="preempted: notified of the victim, because of the preemptor",
         ),
         pytest.param(
             lambda reports: reports.preempted(VICTIM, WEB, "n1", "mine", is_in_memory=True),
@@ -180,7 +179,7 @@ def test_events(act: Callable[[Reports], None], key: EventKey, note: str) -> Non
     assert desk.events == [(key, note)]
 
 
-def refused(message: str, reason: str) -> Condition:
+def rejected(message: str, reason: str) -> Condition:
     return Condition(type="PodScheduled", status="False", reason=reason, message=message)
 
 
@@ -189,18 +188,18 @@ def refused(message: str, reason: str) -> Condition:
     [
         pytest.param(
             lambda reports: reports.failed(WEB, WEB.view, MINE, "no room", False, None),
-            [("web", refused("no room", "Unschedulable"), None)],
-            id="refused: the nomination stays as it is",
+            [("web", rejected("no room", "Unschedulable"), None)],
+            id="rejected: the nomination stays as it is",
         ),
         pytest.param(
             lambda reports: reports.failed(WEB, WEB.view, MINE, "oops", True, ""),
-            [("web", refused("oops", "SchedulerError"), "")],
+            [("web", rejected("oops", "SchedulerError"), "")],
             id="an error, and the nomination is void",
         ),
         pytest.param(
             lambda reports: reports.failed(FORGOTTEN, None, MINE, "no room", False, None),
             [],
-            id="nobody remembers the pod: its status cannot be told",
+            id="nobody remembers the pod: its status cannot be reported",
         ),
         pytest.param(lambda reports: reports.nominate(WEB, "n1"), [("web", None, "n1")], id="it is on its way"),
         pytest.param(lambda reports: reports.nominate(FORGOTTEN, "n1"), [], id="it is on its way, and forgotten"),
@@ -268,7 +267,7 @@ ATTEMPT_AT_3_S = {
                 "scheduling_attempt_duration_seconds_count{unschedulable,mine}": 1,
                 "scheduling_attempt_duration_seconds_sum{unschedulable,mine}": 3,
             },
-            id="refused",
+            id="rejected",
         ),
         pytest.param(
             lambda reports: reports.attempt_failed(MINE, True, 5.0),
@@ -332,7 +331,7 @@ def test_what_is_counted_at_5_s(act: Callable[[Reports], None], counted: dict[st
     ("decision", "preemption_attempts"),
     [
         pytest.param(Decision(WEB, node_name="n1"), 0, id="placed"),
-        pytest.param(Decision(WEB, message="0/1 nodes"), 1, id="refused: preemption was tried"),
+        pytest.param(Decision(WEB, message="0/1 nodes"), 1, id="rejected: preemption was tried"),
         pytest.param(Decision(WEB, message="oops", error="filter"), 0, id="the cycle failed: it was not"),
     ],
 )
@@ -345,7 +344,7 @@ def test_a_decision_is_kept_and_counted(decision: Decision, preemption_attempts:
         "scheduling_algorithm_duration_seconds_count": 1,
         "scheduling_algorithm_duration_seconds_sum": 0.25,
     }
-    assert [told["pod"] for told in desk.reports.decisions.recent()] == ["default/web"]
+    assert [reported["pod"] for reported in desk.reports.decisions.recent()] == ["default/web"]
 
 
 def test_the_first_cycle_is_timed_and_then_one_in_so_many_by_chance() -> None:
@@ -386,12 +385,12 @@ def test_before_a_binding_the_status_falls_silent() -> None:
     assert asked == ["web-uid"]
 
 
-def test_a_placed_pod_and_a_refused_one() -> None:
+def test_a_placed_pod_and_a_rejected_one() -> None:
     engine = engine_of(node("n1", cpu=1))
     log = DecisionLog(VirtualClock())
     log.add(decide(engine, pod("small", cpu="500m")), 0.000_25)
     log.add(decide(engine, pod("large", cpu="2")), 0.001)
-    refused, placed = log.recent()
+    rejected, placed = log.recent()
     assert placed == {
         "time": "2026-01-01T00:00:00.000000Z",
         "pod": "default/small",
@@ -401,14 +400,14 @@ def test_a_placed_pod_and_a_refused_one() -> None:
         "feasibleNodes": 1,
         "tookMicroseconds": 250,
     }
-    assert refused["result"] == "Unschedulable"
-    assert refused["refusedBy"] == ["NodeResourcesFit"]
-    assert str(refused["message"]).startswith("0/1 nodes are available: 1 Insufficient cpu.")
+    assert rejected["result"] == "Unschedulable"
+    assert rejected["rejectedBy"] == ["NodeResourcesFit"]
+    assert str(rejected["message"]).startswith("0/1 nodes are available: 1 Insufficient cpu.")
 
 
 def test_only_the_last_are_kept_and_one_pod_can_be_asked_for() -> None:
     engine = engine_of(node("n1"))
-    log = DecisionLog(VirtualClock(), kept_max=3)
+    log = DecisionLog(VirtualClock(), decisions_max=3)
     for number in range(5):
         log.add(decide(engine, pod(f"p{number}")), 0.0)
     assert [entry["pod"] for entry in log.recent()] == ["default/p4", "default/p3", "default/p2"]

@@ -12,8 +12,7 @@ from mooring.api.views.pod import Pod
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
-from mooring.kit.tasks import TaskGroup
-from mooring.kit.worker_pool import WorkerPool
+from mooring.kit.tasks import TaskGroup, WorkerPool
 from mooring.scheduler.reporting.status_writer import TRIES_MAX, StatusWriter
 from tests.builders import pod
 from tests.client.faulty import Fault, FaultyClient, Outcome, Request, Script
@@ -22,10 +21,10 @@ from tests.scheduler.world import World
 NO_ROOM = Condition(type="PodScheduled", status="False", reason="Unschedulable", message="no room")
 STILL_NONE = Condition(type="PodScheduled", status="False", reason="Unschedulable", message="still no room")
 
-Told = Callable[[StatusWriter, Pod, World], Awaitable[None]]
+Reported = Callable[[StatusWriter, Pod, World], Awaitable[None]]
 
 
-def playing(told: Told, *faults: Fault) -> list[Request]:
+def playing(reported: Reported, *faults: Fault) -> list[Request]:
     """A writer and a pod; the patches that were asked for."""
     clock = VirtualClock()
     clients: list[FaultyClient] = []
@@ -38,7 +37,7 @@ def playing(told: Told, *faults: Fault) -> list[Request]:
             pool = WorkerPool("status", 2)
             pool.open(group)
             await world.create(pod("web"))
-            await told(StatusWriter(client, clock, pool), await world.pod("web"), world)
+            await reported(StatusWriter(client, clock, pool), await world.pod("web"), world)
 
     run(main(), clock)
     return [request for request in clients[0].requests if request.verb == "patch"]
@@ -51,7 +50,7 @@ async def fallen_silent(writer: StatusWriter, pod: Pod) -> None:
 
 
 def test_what_is_wanted_while_a_patch_is_under_way_is_sent_together() -> None:
-    async def told(writer: StatusWriter, web: Pod, world: World) -> None:
+    async def reported(writer: StatusWriter, web: Pod, world: World) -> None:
         writer.write(web, NO_ROOM)
         await world.settle(1)
         writer.write(web, NO_ROOM, nominated_node="n1")
@@ -62,18 +61,18 @@ def test_what_is_wanted_while_a_patch_is_under_way_is_sent_together() -> None:
         assert (await world.pod("web")).status.nominated_node_name == "n2"
         assert len(writer) == 0
 
-    assert len(playing(told, Fault("patch", delay_s=5))) == 2
+    assert len(playing(reported, Fault("patch", delay_s=5))) == 2
 
 
 def test_what_the_status_says_already_is_not_sent() -> None:
-    async def told(writer: StatusWriter, web: Pod, world: World) -> None:
+    async def reported(writer: StatusWriter, web: Pod, world: World) -> None:
         writer.write(web, nominated_node="")
         writer.write(web, NO_ROOM)
         await world.settle(1)
         writer.write(await world.pod("web"), NO_ROOM, nominated_node="")
         await world.settle(1)
 
-    assert len(playing(told)) == 1
+    assert len(playing(reported)) == 1
 
 
 @pytest.mark.parametrize(
@@ -85,16 +84,16 @@ def test_what_the_status_says_already_is_not_sent() -> None:
     ],
 )
 def test_how_often_a_patch_is_tried(outcome: Outcome, tries: int) -> None:
-    async def told(writer: StatusWriter, web: Pod, world: World) -> None:
+    async def reported(writer: StatusWriter, web: Pod, world: World) -> None:
         writer.write(web, NO_ROOM)
         await world.settle(200)
         assert (len(writer), writer.failures) == (0, 1)
 
-    assert len(playing(told, Fault("patch", outcome, times=None))) == tries
+    assert len(playing(reported, Fault("patch", outcome, times=None))) == tries
 
 
 def test_a_pod_that_is_gone_needs_no_status() -> None:
-    async def told(writer: StatusWriter, web: Pod, world: World) -> None:
+    async def reported(writer: StatusWriter, web: Pod, world: World) -> None:
         await world.delete("web")
         await world.create(pod("web"))  # of the same name, and not the one that is meant
         writer.write(web, NO_ROOM)
@@ -102,21 +101,21 @@ def test_a_pod_that_is_gone_needs_no_status() -> None:
         assert await world.condition("web") is None
         assert len(writer) == 0
 
-    playing(told)
+    playing(reported)
 
 
 def test_before_a_binding_what_is_not_sent_yet_is_dropped() -> None:
-    async def told(writer: StatusWriter, web: Pod, world: World) -> None:
+    async def reported(writer: StatusWriter, web: Pod, world: World) -> None:
         writer.write(web, NO_ROOM)
         await fallen_silent(writer, web)
         await world.settle(10)
         assert await world.condition("web") is None
 
-    assert playing(told) == []
+    assert playing(reported) == []
 
 
 def test_before_a_binding_what_is_under_way_is_waited_for() -> None:
-    async def told(writer: StatusWriter, web: Pod, world: World) -> None:
+    async def reported(writer: StatusWriter, web: Pod, world: World) -> None:
         writer.write(web, NO_ROOM)
         await world.settle(1)
         writer.write(web, STILL_NONE)
@@ -126,11 +125,11 @@ def test_before_a_binding_what_is_under_way_is_waited_for() -> None:
         await world.settle(10)
         assert await world.condition("web") == ("False", "Unschedulable", "no room")
 
-    assert len(playing(told, Fault("patch", delay_s=5))) == 1
+    assert len(playing(reported, Fault("patch", delay_s=5))) == 1
 
 
 def test_before_a_binding_a_patch_that_would_be_tried_again_is_not() -> None:
-    async def told(writer: StatusWriter, web: Pod, world: World) -> None:
+    async def reported(writer: StatusWriter, web: Pod, world: World) -> None:
         writer.write(web, NO_ROOM)
         await world.settle(1)
         began_s = world.clock.now_s()
@@ -140,11 +139,11 @@ def test_before_a_binding_a_patch_that_would_be_tried_again_is_not() -> None:
         assert await world.condition("web") is None
         assert len(writer) == 0
 
-    playing(told, Fault("patch", Outcome.BROKEN, times=5))
+    playing(reported, Fault("patch", Outcome.BROKEN, times=5))
 
 
-def test_after_that_the_pod_may_be_told_something_new() -> None:
-    async def told(writer: StatusWriter, web: Pod, world: World) -> None:
+def test_after_that_the_pod_may_be_reportedmething_new() -> None:
+    async def reported(writer: StatusWriter, web: Pod, world: World) -> None:
         writer.write(web, NO_ROOM)
         await world.settle(0.1)
         await fallen_silent(writer, web)
@@ -152,15 +151,15 @@ def test_after_that_the_pod_may_be_told_something_new() -> None:
         await world.settle(100)
         assert await world.condition("web") == ("False", "Unschedulable", "still no room")
 
-    playing(told, Fault("patch", Outcome.BROKEN, times=3))
+    playing(reported, Fault("patch", Outcome.BROKEN, times=3))
 
 
 def test_the_pod_is_named_by_its_uid() -> None:
-    async def told(writer: StatusWriter, web: Pod, world: World) -> None:
+    async def reported(writer: StatusWriter, web: Pod, world: World) -> None:
         writer.write(web, NO_ROOM)
         await world.settle(1)
 
-    (request,) = playing(told)
+    (request,) = playing(reported)
     subject = request.subject
     assert isinstance(subject, dict)
     assert (request.kind, request.subresource) == (POD, "status")

@@ -22,8 +22,7 @@ from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
 from mooring.scheduler.catalogue import PLUGINS
 from mooring.scheduler.config import load_configuration
-from mooring.scheduler.extenders.extender import Extender
-from mooring.scheduler.extenders.transport import Transport
+from mooring.scheduler.extenders.extender import Extender, Transport
 from mooring.scheduler.framework.plugin import Plugin
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.plugins.volume_binding.plugin import VolumeBinding
@@ -116,7 +115,7 @@ async def volume_of(world: World, name: str) -> Written:
     return found
 
 
-async def refuse_provisioning(world: World, claim: str) -> None:
+async def reject_provisioning(world: World, claim: str) -> None:
     """The provisioner cannot: it takes the node's name off the claim."""
     await world.patch(claim, {"metadata": {"annotations": {SELECTED_NODE: None}}}, kind=PERSISTENT_VOLUME_CLAIM)
 
@@ -151,11 +150,11 @@ class ScriptedExtenders:
         self._world = world
         self._answers = answers
         self.delay_s = delay_s
-        self.asked: list[tuple[str, Written]] = []
+        self.requests: list[tuple[str, Written]] = []
 
-    async def ask(self, extender: Extender, verb: str, body: bytes) -> bytes:
+    async def send(self, extender: Extender, verb: str, body: bytes) -> bytes:
         question = msgspec.json.decode(body)
-        self.asked.append((verb, question))
+        self.requests.append((verb, question))
         if self.delay_s:
             await self._world.clock.wait(self.delay_s)
         answer = self._answers[verb]

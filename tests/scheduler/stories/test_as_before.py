@@ -14,7 +14,7 @@ from mooring.client.interface import Client
 from mooring.kit.clock import VirtualClock
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.cache.ports import ANY_ADDRESS, HostPort
+from mooring.scheduler.cache.resources import ANY_ADDRESS, HostPort
 from mooring.scheduler.framework.plugin import Permit, PreBind, Reserve, Wait
 from mooring.scheduler.framework.status import Status
 from tests.builders import HOSTNAME, ZONE, disk, node, pod, pods_like, spread
@@ -29,7 +29,7 @@ _PORTS = tuple(
 
 
 class Saboteur(Reserve, Permit, PreBind):
-    """Does to the pod `subject`, at one point, what it is told."""
+    """Does to the pod `subject`, at one point, what it is reported."""
 
     name = "Saboteur"
     point = ""
@@ -72,7 +72,9 @@ def fingerprint(columns: Columns) -> Mapping[str, object]:
             if each.rows or each.rows_terminating
         ],
         "counters": [np.trim_zeros(each.rows[: columns.height], "b").tolist() for each in columns.selectors.counters],
-        "terms": sorted((str(each.term.key), each.domain_counts().tolist()) for each in columns.terms if each.carriers),
+        "terms": sorted(
+            (str(each.term.key), each.domain_counts().tolist()) for each in columns.terms if each.pod_count
+        ),
         "ports": {
             name: [columns.ports.conflicts_at((port,), row) for port in _PORTS] for name, row in columns.row_of.items()
         },
@@ -102,18 +104,18 @@ _SUBJECTS = {
     "with volumes": pod("subject", cpu=1, claims=["data"], volumes=[disk("d1")]),
 }
 _POINTS = {
-    "Reserve refuses": ("reserve", Status.unschedulable("no")),
+    "Reserve rejects": ("reserve", Status.unschedulable("no")),
     "Reserve fails": ("reserve", Status.error("no")),
     "Reserve raises": ("reserve", KeyError("no")),
-    "Permit refuses": ("permit", Status.unschedulable("no")),
+    "Permit rejects": ("permit", Status.unschedulable("no")),
     "Permit raises": ("permit", KeyError("no")),
     "Permit times out": ("permit", Wait(0.2)),
-    "PreBind refuses": ("pre_bind", Status.unschedulable("no")),
+    "PreBind rejects": ("pre_bind", Status.unschedulable("no")),
     "PreBind raises": ("pre_bind", KeyError("no")),
 }
 _FAULTS = {
     "the binding is lost": Fault("bind", Outcome.REQUEST_LOST, where=lambda request: request.name == "subject"),
-    "the binding is refused": Fault("bind", Outcome.CONFLICT, where=lambda request: request.name == "subject"),
+    "the binding is rejected": Fault("bind", Outcome.CONFLICT, where=lambda request: request.name == "subject"),
     "the server is in trouble": Fault("bind", Outcome.BROKEN, where=lambda request: request.name == "subject"),
 }
 
@@ -141,9 +143,9 @@ async def before_and_after(world: World, subject: str) -> None:
     before = fingerprint(scheduler.engine.columns)
     await world.create(_SUBJECTS[subject])
     await world.settle(0.9)
-    told = await world.condition("subject")
-    assert told is not None
-    assert told[0] == "False", told
+    reported = await world.condition("subject")
+    assert reported is not None
+    assert reported[0] == "False", reported
     await world.delete("subject")
     await world.settle()
     assert fingerprint(scheduler.engine.columns) == before

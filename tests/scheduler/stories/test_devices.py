@@ -182,7 +182,7 @@ def test_patience_with_a_device_ends() -> None:
     play(story, config=config)
 
 
-def test_extended_resources_become_a_claim_that_the_pod_is_told_of() -> None:
+def test_extended_resources_become_a_claim_that_the_pod_is_notified_of() -> None:
     async def story(world: World) -> None:
         await world.create(node("n1"), gpus("n1", 2), device_class(resource=GPUS), pod("p", others={GPUS: 2}))
         await world.settle(5)
@@ -193,10 +193,10 @@ def test_extended_resources_become_a_claim_that_the_pod_is_told_of() -> None:
         assert made.metadata.annotations == {"resource.kubernetes.io/extended-resource-claim": "true"}
         assert made.status.allocation is not None
         assert [each.device for each in made.status.allocation.devices.results] == ["gpu-0", "gpu-1"]
-        told = (await world.pod("p")).status.extended_resource_claim_status
-        assert told is not None
-        assert told.resource_claim_name == made.metadata.name
-        assert [each.request_name for each in told.request_mappings] == ["container-0-request-0"]
+        reported = (await world.pod("p")).status.extended_resource_claim_status
+        assert reported is not None
+        assert reported.resource_claim_name == made.metadata.name
+        assert [each.request_name for each in reported.request_mappings] == ["container-0-request-0"]
         await world.create(pod("q", others={GPUS: 1}))
         await world.settle(5)
         assert await world.node_of("q") == ""
@@ -204,21 +204,21 @@ def test_extended_resources_become_a_claim_that_the_pod_is_told_of() -> None:
     play(story)
 
 
-class Refusing(RawClient):
-    """An API server that refuses the first writes of a kind."""
+class Rejecting(RawClient):
+    """An API server that rejects the first writes of a kind."""
 
-    refusals: list[tuple[Kind, str, Exception]]
+    rejections: list[tuple[Kind, str, Exception]]
 
     async def update(self, kind: Kind, namespace: str, name: str, body: JsonObject, *, subresource: str = "") -> bytes:
-        for refusal in self.refusals:
-            if refusal[:2] == (kind, subresource):
-                self.refusals.remove(refusal)
-                raise refusal[2]
+        for rejection in self.rejections:
+            if rejection[:2] == (kind, subresource):
+                self.rejections.remove(rejection)
+                raise rejection[2]
         return await super().update(kind, namespace, name, body, subresource=subresource)
 
 
 @pytest.mark.parametrize(
-    "refusals",
+    "rejections",
     [
         pytest.param([(RESOURCE_CLAIM, "", ConflictError("changed"))], id="a conflict at the finalizer"),
         pytest.param([(RESOURCE_CLAIM, "status", ConflictError("changed"))], id="a conflict at the status"),
@@ -226,18 +226,18 @@ class Refusing(RawClient):
         pytest.param([(RESOURCE_CLAIM, "status", ConflictError("changed"))] * 7, id="more conflicts than patience"),
     ],
 )
-def test_writes_that_are_refused_are_tried_again(refusals: list[tuple[Kind, str, Exception]]) -> None:
+def test_writes_that_are_rejected_are_tried_again(rejections: list[tuple[Kind, str, Exception]]) -> None:
     def through(client: Client, clock: VirtualClock) -> Client:
         assert isinstance(client, RawClient)
-        client.__class__ = Refusing
-        assert isinstance(client, Refusing)
-        client.refusals = []
+        client.__class__ = Rejecting
+        assert isinstance(client, Rejecting)
+        client.rejections = []
         return client
 
     async def story(world: World) -> None:
         await world.create(node("n1"), gpus("n1", 1), device_class(), claim("c", wants()))
-        assert isinstance(world.client, Refusing)
-        world.client.refusals = list(refusals)
+        assert isinstance(world.client, Rejecting)
+        world.client.rejections = list(rejections)
         await world.create(claiming("p", "c"))
         await world.settle(60)
         assert await world.node_of("p") == "n1"

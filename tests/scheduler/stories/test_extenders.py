@@ -9,7 +9,7 @@ import pytest
 
 from mooring.api.kinds import NODE
 from mooring.client.interface import Client
-from mooring.scheduler.extenders.transport import ExtenderError
+from mooring.scheduler.extenders.extender import ExtenderError
 from mooring.scheduler.queue.states import QueueState
 from mooring.scheduler.scheduler import Scheduler
 from tests.builders import node, pod
@@ -18,7 +18,7 @@ from tests.scheduler.extenders.builders import written
 from tests.scheduler.stories.actors import ScriptedExtenders, running
 from tests.scheduler.world import World, check, play
 
-Told = Callable[[World, Scheduler, ScriptedExtenders], Awaitable[None]]
+Reported = Callable[[World, Scheduler, ScriptedExtenders], Awaitable[None]]
 
 FILTERS = {"filterVerb": "filter", "nodeCacheCapable": True}
 
@@ -27,36 +27,38 @@ def everybody(question: dict[str, Any]) -> dict[str, object]:
     return {"NodeNames": question["NodeNames"]}
 
 
-def playing(told: Told, settings: Mapping[str, object], answers: Mapping[str, object], *, delay_s: float = 0.0) -> None:
+def playing(
+    reported: Reported, settings: Mapping[str, object], answers: Mapping[str, object], *, delay_s: float = 0.0
+) -> None:
     """A story with one extender."""
 
     async def story(world: World) -> None:
         transport = ScriptedExtenders(world, answers, delay_s=delay_s)
         config = configuration(extenders=[written(**settings)])
         async with running(world, config, transport=transport) as scheduler:
-            await told(world, scheduler, transport)
+            await reported(world, scheduler, transport)
             check(scheduler)
 
     play(story, schedulers=0)
 
 
 def test_an_extender_strikes_nodes_off() -> None:
-    async def told(world: World, scheduler: Scheduler, extenders: ScriptedExtenders) -> None:
+    async def reported(world: World, scheduler: Scheduler, extenders: ScriptedExtenders) -> None:
         await world.create(*(node(f"n{n}", cpu=1) for n in range(3)), pod("web", cpu=1))
         await world.settle()
         assert await world.node_of("web") == "n1"
-        assert [verb for verb, _ in extenders.asked] == ["filter"]
+        assert [verb for verb, _ in extenders.requests] == ["filter"]
 
-    playing(told, FILTERS, {"filter": {"NodeNames": ["n1"]}})
+    playing(reported, FILTERS, {"filter": {"NodeNames": ["n1"]}})
 
 
-def test_a_pod_that_an_extender_refuses_everywhere_is_told_so_and_woken_by_anything() -> None:
+def test_a_pod_that_an_extender_rejects_everywhere_is_reported_and_queued_by_anything() -> None:
     def unless_n1_is_there(question: dict[str, Any]) -> dict[str, object]:
         if "n1" in question["NodeNames"]:
             return everybody(question)
         return {"NodeNames": [], "FailedNodes": {"n0": "no licence"}}
 
-    async def told(world: World, scheduler: Scheduler, extenders: ScriptedExtenders) -> None:
+    async def reported(world: World, scheduler: Scheduler, extenders: ScriptedExtenders) -> None:
         await world.create(node("n0", cpu=1), pod("web", cpu=1))
         await world.settle()
         seen = await world.condition("web")
@@ -67,26 +69,26 @@ def test_a_pod_that_an_extender_refuses_everywhere_is_told_so_and_woken_by_anyth
         await world.settle(15)
         assert await world.node_of("web") != ""
 
-    playing(told, FILTERS, {"filter": unless_n1_is_there})
+    playing(reported, FILTERS, {"filter": unless_n1_is_there})
 
 
 def test_an_extender_says_which_node_it_likes_best() -> None:
-    async def told(world: World, scheduler: Scheduler, extenders: ScriptedExtenders) -> None:
+    async def reported(world: World, scheduler: Scheduler, extenders: ScriptedExtenders) -> None:
         await world.create(*(node(f"n{n}", cpu=8) for n in range(3)))
         await world.create(*(pod(f"web-{n}", cpu=1) for n in range(4)))
         await world.settle()
         assert {found.spec.node_name for found in (await world.pods()).values()} == {"n2"}
 
     settings = {"prioritizeVerb": "prioritize", "weight": 100, "nodeCacheCapable": True}
-    playing(told, settings, {"prioritize": [{"Host": "n2", "Score": 10}]})
+    playing(reported, settings, {"prioritize": [{"Host": "n2", "Score": 10}]})
 
 
 def test_an_extender_binds() -> None:
-    async def told(world: World, scheduler: Scheduler, extenders: ScriptedExtenders) -> None:
+    async def reported(world: World, scheduler: Scheduler, extenders: ScriptedExtenders) -> None:
         await world.create(node("n0", cpu=1), pod("web", cpu=1))
         uid = (await world.pod("web")).metadata.uid
         await world.settle(0.5)
-        ((verb, question),) = extenders.asked
+        ((verb, question),) = extenders.requests
         assert (verb, question) == (
             "bind",
             {"PodName": "web", "PodNamespace": "default", "PodUID": uid, "Node": "n0"},
@@ -96,34 +98,34 @@ def test_an_extender_binds() -> None:
         await world.settle()
         assert len(scheduler.assumed_pods) == 0
 
-    playing(told, {"bindVerb": "bind"}, {"bind": {}})
+    playing(reported, {"bindVerb": "bind"}, {"bind": {}})
 
 
 def test_an_extender_that_cannot_bind_gives_the_pod_back() -> None:
     answers: list[object] = [{"Error": "no such disk"}, {}]
 
-    async def told(world: World, scheduler: Scheduler, extenders: ScriptedExtenders) -> None:
+    async def reported(world: World, scheduler: Scheduler, extenders: ScriptedExtenders) -> None:
         await world.create(node("n0", cpu=1), pod("web", cpu=1))
         await world.settle(0.5)
         assert await world.condition("web") == ("False", "SchedulerError", "no such disk")
         assert scheduler.engine.columns.pods == {}
         await world.settle(5)
-        assert len(extenders.asked) == 2
+        assert len(extenders.requests) == 2
 
-    playing(told, {"bindVerb": "bind"}, {"bind": lambda question: answers.pop(0)})
+    playing(reported, {"bindVerb": "bind"}, {"bind": lambda question: answers.pop(0)})
 
 
 def test_an_extender_whose_failures_may_be_ignored_leaves_binding_to_us() -> None:
-    async def told(world: World, scheduler: Scheduler, extenders: ScriptedExtenders) -> None:
+    async def reported(world: World, scheduler: Scheduler, extenders: ScriptedExtenders) -> None:
         await world.create(node("n0", cpu=1), pod("web", cpu=1))
         await world.settle()
         assert await world.node_of("web") == "n0"
 
-    playing(told, {"bindVerb": "bind", "ignorable": True}, {"bind": ExtenderError("away")})
+    playing(reported, {"bindVerb": "bind", "ignorable": True}, {"bind": ExtenderError("away")})
 
 
 def test_an_extender_that_is_not_there_makes_the_pod_back_off_as_after_an_error() -> None:
-    async def told(world: World, scheduler: Scheduler, extenders: ScriptedExtenders) -> None:
+    async def reported(world: World, scheduler: Scheduler, extenders: ScriptedExtenders) -> None:
         await world.create(node("n0", cpu=1), pod("web", cpu=1))
         await world.settle(0.5)
         seen = await world.condition("web")
@@ -134,18 +136,18 @@ def test_an_extender_that_is_not_there_makes_the_pod_back_off_as_after_an_error(
         assert where is not None
         assert where.state is QueueState.ERROR_BACKOFF
         await world.settle(60)
-        assert 4 <= len(extenders.asked) <= 9, "1, 2, 4, 8 and then 10 s apart"
+        assert 4 <= len(extenders.requests) <= 9, "1, 2, 4, 8 and then 10 s apart"
 
-    playing(told, FILTERS, {"filter": ExtenderError('Post "http://x/filter": context deadline exceeded')})
+    playing(reported, FILTERS, {"filter": ExtenderError('Post "http://x/filter": context deadline exceeded')})
 
 
 def test_an_extender_whose_failures_may_be_ignored_is_passed_over() -> None:
-    async def told(world: World, scheduler: Scheduler, extenders: ScriptedExtenders) -> None:
+    async def reported(world: World, scheduler: Scheduler, extenders: ScriptedExtenders) -> None:
         await world.create(node("n0", cpu=1), pod("web", cpu=1))
         await world.settle()
         assert await world.node_of("web") == "n0"
 
-    playing(told, {**FILTERS, "ignorable": True}, {"filter": ExtenderError("away")})
+    playing(reported, {**FILTERS, "ignorable": True}, {"filter": ExtenderError("away")})
 
 
 @pytest.mark.parametrize("mishap", [RuntimeError("a bug of ours"), KeyError("x")], ids=["RuntimeError", "KeyError"])
@@ -156,14 +158,14 @@ def test_whatever_the_way_to_an_extender_raises_does_not_stop_the_scheduler(verb
     def once(question: dict[str, Any]) -> object:
         return answers.pop() if answers else ({} if verb == "bind" else everybody(question))
 
-    async def told(world: World, scheduler: Scheduler, extenders: ScriptedExtenders) -> None:
+    async def reported(world: World, scheduler: Scheduler, extenders: ScriptedExtenders) -> None:
         await world.create(node("n0", cpu=1), pod("web", cpu=1))
         await world.settle(30)
-        assert len(extenders.asked) == 2
+        assert len(extenders.requests) == 2
         assert len(scheduler.queue) == 0
 
     settings = FILTERS if verb == "filter" else {"bindVerb": "bind"}
-    playing(told, settings, {verb: once})
+    playing(reported, settings, {verb: once})
 
 
 def test_an_extender_that_knows_better_chooses_other_victims() -> None:
@@ -171,7 +173,7 @@ def test_an_extender_that_knows_better_chooses_other_victims() -> None:
         victims = question["NodeNameToMetaVictims"]["n1"]
         return {"NodeNameToMetaVictims": {"n1": victims}}
 
-    async def told(world: World, scheduler: Scheduler, extenders: ScriptedExtenders) -> None:
+    async def reported(world: World, scheduler: Scheduler, extenders: ScriptedExtenders) -> None:
         await world.create(node("n0", cpu=1), node("n1", cpu=1))
         await world.create(pod("a", cpu=1, priority=1), pod("b", cpu=1, priority=2))
         await world.settle()
@@ -181,11 +183,11 @@ def test_an_extender_that_knows_better_chooses_other_victims() -> None:
         assert await world.node_of("high") == "n1"
         assert on_n1 not in await world.pods()
 
-    playing(told, {"preemptVerb": "preempt", "nodeCacheCapable": True}, {"preempt": second_node})
+    playing(reported, {"preemptVerb": "preempt", "nodeCacheCapable": True}, {"preempt": second_node})
 
 
 def test_what_happens_while_an_extender_thinks_is_taken_in_afterwards() -> None:
-    async def told(world: World, scheduler: Scheduler, extenders: ScriptedExtenders) -> None:
+    async def reported(world: World, scheduler: Scheduler, extenders: ScriptedExtenders) -> None:
         await world.create(node("n0", cpu=2))
         await world.settle()
         await world.create(pod("web", cpu=1))
@@ -201,12 +203,12 @@ def test_what_happens_while_an_extender_thinks_is_taken_in_afterwards() -> None:
         assert len(scheduler.engine.columns.pods) == 2
         assert await world.overcommitted() == []
 
-    playing(told, FILTERS, {"filter": everybody}, delay_s=5)
+    playing(reported, FILTERS, {"filter": everybody}, delay_s=5)
 
 
 @pytest.mark.parametrize("what", ["the pod", "the node"])
 def test_what_is_deleted_while_an_extender_thinks(what: str) -> None:
-    async def told(world: World, scheduler: Scheduler, extenders: ScriptedExtenders) -> None:
+    async def reported(world: World, scheduler: Scheduler, extenders: ScriptedExtenders) -> None:
         await world.create(node("n0", cpu=2))
         await world.settle()
         await world.create(pod("web", cpu=1))
@@ -223,14 +225,14 @@ def test_what_is_deleted_while_an_extender_thinks(what: str) -> None:
         assert scheduler.bindings.running == {}
         assert len(scheduler.queue) == 0
 
-    playing(told, FILTERS, {"filter": everybody}, delay_s=5)
+    playing(reported, FILTERS, {"filter": everybody}, delay_s=5)
 
 
 def test_bindings_that_fail_while_an_extender_thinks_wait_for_it() -> None:
     """The first pod's binding fails while the extender is asked about the second one."""
 
-    class Refusing:
-        """Refuses to bind one pod, after a while."""
+    class Rejecting:
+        """Rejects to bind one pod, after a while."""
 
         def __init__(self, world: World) -> None:
             self._world = world
@@ -246,7 +248,7 @@ def test_bindings_that_fail_while_an_extender_thinks_wait_for_it() -> None:
 
     async def story(world: World) -> None:
         transport = ScriptedExtenders(world, {"filter": everybody}, delay_s=3)
-        client: Client = Refusing(world)  # type: ignore[assignment]
+        client: Client = Rejecting(world)  # type: ignore[assignment]
         config = configuration(extenders=[written(**FILTERS)])
         async with running(world, config, client=client, transport=transport) as scheduler:
             await world.create(node("n0", cpu=1), pod("first", cpu=1))

@@ -14,7 +14,6 @@ import pytest
 from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.events import ActionType, ClusterEventWithHint, EventResource
-from mooring.scheduler.framework.failed_attempt import FailedAttempt
 from mooring.scheduler.framework.plugin import (
     SKIP,
     Bind,
@@ -22,7 +21,6 @@ from mooring.scheduler.framework.plugin import (
     Permit,
     PostBind,
     PostFilter,
-    PostFilterResult,
     PreBind,
     PreEnqueue,
     PreFilter,
@@ -33,6 +31,7 @@ from mooring.scheduler.framework.plugin import (
     Score,
     Skip,
 )
+from mooring.scheduler.framework.post_filter import FailedAttempt, PostFilterResult
 from mooring.scheduler.framework.status import Reason, Status
 from tests.builders import node, pod
 from tests.scheduler.stories.actors import with_plugins

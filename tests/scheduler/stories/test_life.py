@@ -16,7 +16,7 @@ INSUFFICIENT = (
 )
 
 
-def test_a_pod_is_bound_and_users_are_told() -> None:
+def test_a_pod_is_bound_and_users_are_reported() -> None:
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=4), pod("web", cpu=1))
         await world.settle()
@@ -59,7 +59,7 @@ def test_without_nodes_pods_wait_and_are_tried_when_the_first_comes() -> None:
     play(story)
 
 
-def test_a_node_that_does_not_help_wakes_nobody() -> None:
+def test_a_node_that_does_not_help_queues_no_pod() -> None:
     async def story(world: World) -> None:
         await world.create(node("small", cpu=1), pod("web", cpu=2))
         await world.settle()
@@ -73,7 +73,7 @@ def test_a_node_that_does_not_help_wakes_nobody() -> None:
     play(story)
 
 
-def test_room_that_a_deleted_pod_leaves_is_used() -> None:
+def test_resources_that_a_deleted_pod_leaves_is_used() -> None:
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=1), pod("first", cpu=1))
         await world.settle()
@@ -116,7 +116,7 @@ def test_pods_of_other_schedulers_and_finished_pods_are_nobodys_business() -> No
     play(story)
 
 
-def test_a_pod_that_finishes_leaves_its_room_to_others() -> None:
+def test_a_pod_that_finishes_leaves_its_resources_to_others() -> None:
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=1), pod("job", cpu=1))
         await world.settle()
@@ -140,7 +140,7 @@ def test_what_other_schedulers_place_counts() -> None:
     play(story)
 
 
-def test_a_pod_that_somebody_else_binds_leaves_the_queue() -> None:
+def test_a_pod_that_another_scheduler_binds_leaves_the_queue() -> None:
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=1), pod("big", cpu=2))
         await world.settle()

@@ -100,7 +100,7 @@ def test_others_are_scheduled_around_those_who_wait() -> None:
         await world.create(pod("passer-by", cpu=1), pod("too-late", cpu=1))
         await world.settle()
         assert await world.node_of("passer-by") == "n1"
-        assert await world.node_of("too-late") == "", "the room of the pod that waits is taken"
+        assert await world.node_of("too-late") == "", "the resources of the waiting pod are taken"
 
     play(story, config=config, registry=registry)
 
@@ -152,7 +152,7 @@ def test_the_most_impatient_plugin_decides_how_long_a_pod_waits() -> None:
     play(story, config=config, registry=registry)
 
 
-def test_after_a_time_out_the_room_is_free_and_the_pod_comes_back() -> None:
+def test_after_a_time_out_the_resources_is_free_and_the_pod_comes_back() -> None:
     config, registry = with_plugins(Hold)
 
     async def story(world: World) -> None:
@@ -165,7 +165,7 @@ def test_after_a_time_out_the_room_is_free_and_the_pod_comes_back() -> None:
         assert where is not None
         assert where.state is QueueState.UNSCHEDULABLE
         await world.settle(60)
-        assert [each.pod.name for each in scheduler.waiting_pods] == ["third"], "it took the room of both"
+        assert [each.pod.name for each in scheduler.waiting_pods] == ["third"], "it took the resources of both"
         first = scheduler.queue.status((await world.pod("first")).metadata.uid)
         assert first is not None
         assert (await world.pod("first")).status.nominated_node_name == ""
@@ -173,7 +173,7 @@ def test_after_a_time_out_the_room_is_free_and_the_pod_comes_back() -> None:
     play(story, config=config, registry=registry)
 
 
-def test_a_pod_that_was_told_to_wait_in_vain_is_tried_again() -> None:
+def test_a_pod_that_was_reported_to_wait_in_vain_is_tried_again() -> None:
     config, registry = with_plugins(Hold)
 
     async def story(world: World) -> None:
@@ -193,7 +193,7 @@ def test_a_pod_that_was_told_to_wait_in_vain_is_tried_again() -> None:
     play(story, config=config, registry=registry)
 
 
-def test_a_pod_that_is_rejected_while_it_waits_sleeps_and_leaves_its_room() -> None:
+def test_a_pod_that_is_rejected_while_it_waits_sleeps_and_leaves_its_resources() -> None:
     config, registry = with_plugins(Hold)
 
     async def story(world: World) -> None:
@@ -210,7 +210,7 @@ def test_a_pod_that_is_rejected_while_it_waits_sleeps_and_leaves_its_room() -> N
 
 
 @pytest.mark.parametrize("grace_s", [0, 30], ids=["at once", "gracefully"])
-def test_a_pod_that_is_deleted_while_it_waits_leaves_its_room_at_once(grace_s: int) -> None:
+def test_a_pod_that_is_deleted_while_it_waits_leaves_its_resources_at_once(grace_s: int) -> None:
     config, registry = with_plugins(Hold)
 
     async def story(world: World) -> None:
@@ -260,7 +260,7 @@ def test_a_pod_that_is_preempted_while_it_waits_goes_back_and_is_not_deleted() -
     play(story, config=config, registry=registry)
 
 
-def test_a_pod_that_somebody_else_binds_while_it_waits_is_not_ours_to_bind() -> None:
+def test_a_waiting_pod_that_another_scheduler_binds_is_not_bound_again() -> None:
     config, registry = with_plugins(Hold)
 
     async def story(world: World) -> None:
@@ -279,7 +279,7 @@ def test_a_pod_that_somebody_else_binds_while_it_waits_is_not_ours_to_bind() -> 
     play(story, config=config, registry=registry)
 
 
-def test_somebody_else_binds_a_pod_that_waits_to_the_very_node() -> None:
+def test_another_scheduler_binds_a_waiting_pod_to_the_same_node() -> None:
     config, registry = with_plugins(Hold)
 
     async def story(world: World) -> None:
@@ -348,14 +348,14 @@ def test_permit_that_does_not_let_a_pod_go(answer: object, reason: str, message:
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=1), pod("web", cpu=1))
         await world.settle(0.5)
-        told = await world.condition("web")
-        assert told is not None
-        assert told[:2] == ("False", reason)
-        assert "Whim" in told[2] if message is None else without_line(told[2]) == message
+        reported = await world.condition("web")
+        assert reported is not None
+        assert reported[:2] == ("False", reason)
+        assert "Whim" in reported[2] if message is None else without_line(reported[2]) == message
         assert world.scheduler.engine.columns.pods == {}
         await world.create(pod("other", cpu=1))
         await world.settle(0.5)
-        assert await world.node_of("other") == "n1", "the loop goes on, and the room is free"
+        assert await world.node_of("other") == "n1", "the loop goes on, and the resources are free"
         await world.create(node("n2", cpu=1))
         await world.settle(20)
         assert await world.node_of("web") == "n2"

@@ -54,9 +54,9 @@ def test_when_all_binders_skip_the_pod_is_tried_again() -> None:
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=2), pod("web", cpu=1))
         await world.settle(0.5)
-        told = await world.condition("web")
-        assert told is not None
-        assert told[:2] == ("False", "SchedulerError")
+        reported = await world.condition("web")
+        assert reported is not None
+        assert reported[:2] == ("False", "SchedulerError")
         assert world.scheduler.engine.columns.pods == {}
 
     config, registry = with_plugins(Lazy)
@@ -86,9 +86,9 @@ def test_a_plugin_file_works_in_the_running_scheduler(tmp_path: Path) -> None:
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=2), pod("web", cpu=1))
         await world.settle()
-        told = await world.condition("web")
-        assert told is not None
-        assert told[2].startswith("0/1 nodes are available: 1 node(s) are odd.")
+        reported = await world.condition("web")
+        assert reported is not None
+        assert reported[2].startswith("0/1 nodes are available: 1 node(s) are odd.")
         await world.create(node("n2", cpu=2))
         await world.settle(5)
         assert await world.node_of("web") == "n2"

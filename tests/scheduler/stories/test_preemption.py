@@ -1,4 +1,4 @@
-"""Preemption in life: victims are told, deleted and gone; the preempting pod comes back and takes their place."""
+"""Preemption in life: victims are reported, deleted and gone; the preempting pod comes back and takes their place."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_victim_that_ends_gracefully_is_marked_and_waited_for() -> None:
     play(story)
 
 
-def test_the_room_of_the_victims_is_kept_for_the_nominated_pod() -> None:
+def test_the_resources_of_the_victims_is_kept_for_the_nominated_pod() -> None:
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=2), pod("low", cpu=2, priority=1))
         await world.settle()

@@ -56,7 +56,7 @@ def test_a_binding_that_goes_wrong(fault: Fault, scheduled_at_s_max: float) -> N
     play(story, through=faulty(fault))
 
 
-def test_while_the_outcome_is_unknown_nobody_else_gets_the_room() -> None:
+def test_while_the_outcome_is_unknown_no_other_pod_gets_the_resources() -> None:
     """The binding was carried out, but neither its answer nor the look-ups nor the watch come through for a while."""
     blind = Fault("next_batch", Outcome.DONE, kind=POD, delay_s=60, after=1, times=1)
     faults = (Fault("bind", Outcome.ANSWER_LOST), Fault("get", Outcome.REQUEST_LOST, times=5), blind)
@@ -72,7 +72,7 @@ def test_while_the_outcome_is_unknown_nobody_else_gets_the_room() -> None:
     play(story, through=faulty(*faults))
 
 
-def test_after_a_failed_binding_the_room_is_free_at_once() -> None:
+def test_after_a_failed_binding_the_resources_is_free_at_once() -> None:
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=1), pod("unlucky", cpu=1))
         await world.settle(0.1)
@@ -99,9 +99,9 @@ def test_two_schedulers_race_for_the_same_pods() -> None:
         await world.settle(60)
         assert all(found.spec.node_name for found in (await world.pods()).values())
         assert await world.overcommitted() == []
-        # Nobody is told twice that a pod was scheduled, and who lost a race has forgotten what he assumed.
-        told = Counter(name for name, _, _ in await world.events("Scheduled"))
-        assert told == Counter(f"web-{n}" for n in range(20))
+        # Nobody is reported twice that a pod was scheduled, and who lost a race has forgotten what he assumed.
+        reported = Counter(name for name, _, _ in await world.events("Scheduled"))
+        assert reported == Counter(f"web-{n}" for n in range(20))
         for scheduler in world.schedulers:
             assert len(scheduler.assumed_pods) == 0
             assert len(scheduler.queue) == 0
@@ -111,7 +111,7 @@ def test_two_schedulers_race_for_the_same_pods() -> None:
 
 @pytest.mark.parametrize("is_same_node", [False, True], ids=["it is on another node", "it is on the very node"])
 def test_who_loses_the_race_for_a_pod_says_so(is_same_node: bool) -> None:
-    """As kube-scheduler: the attempt failed, and that is told of the pod although it has a node."""
+    """As kube-scheduler: the attempt failed, and that is notified of the pod although it has a node."""
 
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=1), node("n2", cpu=1), pod("contested", cpu=1))
@@ -122,13 +122,13 @@ def test_who_loses_the_race_for_a_pod_says_so(is_same_node: bool) -> None:
             given = "n2" if given == "n1" else "n1"
         await world.client.bind("default", "contested", binding.pod.uid, given)
         await world.settle(30)
-        told = (
+        reported = (
             'running Bind plugin "DefaultBinder": Operation cannot be fulfilled on pods/binding "contested": '
             f'pod contested is already assigned to node "{given}"'
         )
-        assert await world.events("FailedScheduling") == [("contested", "FailedScheduling", told)]
+        assert await world.events("FailedScheduling") == [("contested", "FailedScheduling", reported)]
         (condition,) = (await world.pods())["contested"].status.conditions
-        assert (condition.status, condition.reason, condition.message) == ("False", "SchedulerError", told)
+        assert (condition.status, condition.reason, condition.message) == ("False", "SchedulerError", reported)
         assert await world.node_of("contested") == given
         assert await world.events("Scheduled") == []
         assert len(world.scheduler.assumed_pods) == len(world.scheduler.queue) == 0
@@ -203,7 +203,7 @@ def test_a_confirmation_that_never_comes_is_asked_for() -> None:
 
 
 def storm(seed: int) -> Through:
-    """Every request may be late, lost or refused for a while; watches break and expire."""
+    """Every request may be late, lost or rejected for a while; watches break and expire."""
 
     def through(client: Client, clock: VirtualClock) -> Client:
         entropy = Entropy(seed)
@@ -267,7 +267,7 @@ def test_nothing_is_lost_or_bound_twice_in_a_storm(seed: int) -> None:
         assert {uid: record.node_name for uid, record in columns.pods.items()} == {
             found.metadata.uid: found.spec.node_name for found in pods.values() if found.spec.node_name
         }
-        for found in unbound:  # whoever waits does not fit anywhere
+        for found in unbound:  # a pending pod fits nowhere
             decision = scheduler.engine.decide(scheduler.engine.record(found))
             assert decision.node_name is None, f"{found.metadata.name} waits, but fits on {decision.node_name}"
         assert await bound_once(world, watch_since) == []

@@ -33,7 +33,7 @@ from tests.scheduler.stories.actors import (
     bind_volumes,
     complete,
     held_by_volume_binding,
-    refuse_provisioning,
+    reject_provisioning,
     with_plugins,
 )
 from tests.scheduler.stories.test_races import bound_once
@@ -45,7 +45,7 @@ FINISHED = ("Succeeded", "Failed")
 
 
 class Whim(Reserve, Permit, PreBind, PostBind):
-    """A plugin of moods: refuses, fails, makes pods wait and lets them go, until it is calm."""
+    """A plugin of moods: rejects, fails, makes pods wait and lets them go, until it is calm."""
 
     name = "Whim"
     moods: ClassVar[Entropy] = Entropy(0)
@@ -216,7 +216,7 @@ async def _let_something_happen(world: World, entropy: Entropy) -> None:
 
 
 async def _run_controllers(world: World, entropy: Entropy) -> None:
-    """Binds claims, and makes volumes or cannot; the claim may be told of its volume before the volume is there."""
+    """Binds claims, and makes volumes or cannot; the claim may be notified of its volume before the volume is there."""
     made = 0
     while True:
         await world.settle(entropy.uniform(0.2, 3.0))
@@ -225,7 +225,7 @@ async def _run_controllers(world: World, entropy: Entropy) -> None:
             for claim in await _on_order(world):
                 name = claim["metadata"]["name"]
                 if not entropy.integer_below(4):
-                    await refuse_provisioning(world, name)
+                    await reject_provisioning(world, name)
                     continue
                 made += 1
                 reached = from_nodes(HOSTNAME, claim["metadata"]["annotations"][SELECTED_NODE])
@@ -269,7 +269,7 @@ async def _check_that_all_is_in_its_place(world: World) -> None:
     assert {uid: record.node_name for uid, record in scheduler.engine.columns.pods.items()} == {
         found.metadata.uid: found.spec.node_name for found in bound
     }
-    for found in unbound:  # whoever waits does not fit anywhere
+    for found in unbound:  # a pending pod fits nowhere
         decision = scheduler.engine.decide(scheduler.engine.record(found))
         assert decision.node_name is None, f"{found.metadata.name} waits, but fits on {decision.node_name}"
     for found in bound:
@@ -304,7 +304,7 @@ def _what_is_left(scheduler: Scheduler) -> Written:
         "pods": len(columns.pods),
         "promises": len(list(columns.nominations.nodes())),
         "used": int(abs(columns.resources.used).sum()),
-        "carried terms": sum(term.carriers for term in columns.terms),
+        "existing terms": sum(term.pod_count for term in columns.terms),
         "counted labels": sum(1 for each in columns.selectors.classes if each.rows or each.rows_terminating),
         "held by the plugin": len(Whim.holding),
         "held by VolumeBinding": held_by_volume_binding(scheduler) != HOLDS_NOTHING,

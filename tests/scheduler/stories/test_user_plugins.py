@@ -61,19 +61,19 @@ class Clumsy(Plugin):
 
 
 async def one_mishap(world: World, reason: str, message: str | None) -> None:
-    """`web` meets the mishap, is told of it with the plugin's name, and is bound when it is tried again."""
+    """`web` meets the mishap, is notified of it with the plugin's name, and is bound when it is tried again."""
     await world.create(node("n1", cpu=1), pod("web", cpu=1))
     await world.settle(0.5)
-    told = await world.condition("web")
-    assert told is not None
-    assert told[:2] == ("False", reason)
-    assert "Clumsy" in told[2] if message is None else without_line(told[2]) == message
-    assert ("web", "FailedScheduling", told[2]) in await world.events()
+    reported = await world.condition("web")
+    assert reported is not None
+    assert reported[:2] == ("False", reason)
+    assert "Clumsy" in reported[2] if message is None else without_line(reported[2]) == message
+    assert ("web", "FailedScheduling", reported[2]) in await world.events()
     assert world.scheduler.engine.columns.pods == {}
     assert len(world.scheduler.assumed_pods) == 0
     await world.create(pod("other", cpu=1))
     await world.settle(0.4)
-    assert await world.node_of("other") == "n1", "the loop goes on, and the room is free"
+    assert await world.node_of("other") == "n1", "the loop goes on, and the resources are free"
     await world.create(node("n2", cpu=1))
     await world.settle(20)
     assert await world.node_of("web") == "n2"
@@ -239,11 +239,11 @@ def test_the_cycle(point: str) -> None:
             await world.create(node("n2", cpu=1))  # a single node need not be scored
         await world.create(pod("web", cpu=1), pod("other", cpu=1))
         await world.settle(0.5)
-        told = await world.condition("web")
-        assert told is not None
-        assert told[:2] == ("False", "SchedulerError")
-        assert '"Clumsy"' in told[2]
-        assert "ZeroDivisionError: oops" in told[2]
+        reported = await world.condition("web")
+        assert reported is not None
+        assert reported[:2] == ("False", "SchedulerError")
+        assert '"Clumsy"' in reported[2]
+        assert "ZeroDivisionError: oops" in reported[2]
         assert await world.node_of("other") != ""
         where = world.scheduler.queue.status((await world.pod("web")).metadata.uid)
         assert where is not None
@@ -344,9 +344,9 @@ def test_a_custom_kind_is_watched_for_the_plugin_that_names_it() -> None:
         await world.create(node("n1", cpu=2), pod("web", cpu=1))
         await world.settle()
         uid = (await world.pod("web")).metadata.uid
-        told = await world.condition("web")
-        assert told is not None
-        assert told[2].startswith("0/1 nodes are available: no licence. ")
+        reported = await world.condition("web")
+        assert reported is not None
+        assert reported[2].startswith("0/1 nodes are available: no licence. ")
         await write(0)
         await world.settle(30)
         where = world.scheduler.queue.status(uid)
@@ -380,7 +380,7 @@ def test_post_bind_that_fails_changes_nothing(caplog: pytest.LogCaptureFixture) 
     play(story, config=config, registry=registry)
 
 
-def test_unreserve_that_fails_keeps_nobody_else_from_it() -> None:
+def test_a_failed_unreserve_does_not_stop_the_others() -> None:
     class Careless(Clumsy, Reserve, Permit):
         answers: ClassVar[list[object]] = [Status.unschedulable("not today")]
 

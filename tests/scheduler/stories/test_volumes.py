@@ -20,7 +20,7 @@ from tests.scheduler.stories.actors import (
     claim_of,
     complete,
     held_by_volume_binding,
-    refuse_provisioning,
+    reject_provisioning,
     running,
     selected_node,
     volume_of,
@@ -98,7 +98,7 @@ def test_a_claim_gets_the_volume_that_its_pod_can_reach_and_then_the_pod_is_boun
     play(story)
 
 
-def test_a_claim_tells_the_provisioner_for_which_node_a_volume_is_wanted() -> None:
+def test_a_claim_reports_the_provisioner_for_which_node_a_volume_is_wanted() -> None:
     async def story(world: World) -> None:
         await with_a_volume_to_be_made(world)
         node_name = await selected_node(world, "data")
@@ -113,7 +113,7 @@ def test_a_claim_tells_the_provisioner_for_which_node_a_volume_is_wanted() -> No
     play(story)
 
 
-def test_a_volume_that_the_watch_tells_of_after_its_claim_is_waited_for_no_longer_than_that() -> None:
+def test_a_volume_that_the_watch_reports_of_after_its_claim_is_waited_for_no_longer_than_that() -> None:
     """Claims and volumes are watched apart: the claim may be bound to a volume that nobody has heard of yet."""
     late = Fault("next_batch", kind=PERSISTENT_VOLUME, answer_delay_s=20, times=None)
 
@@ -140,9 +140,9 @@ def test_two_pods_that_want_the_only_volume_get_it_one_after_the_other() -> None
         await world.settle()
         assert await world.node_of("a") == "n1"
         assert await world.node_of("b") == ""
-        told = await world.condition("b")
-        assert told is not None
-        assert "1 node(s) didn't find available persistent volumes to bind" in told[2]
+        reported = await world.condition("b")
+        assert reported is not None
+        assert "1 node(s) didn't find available persistent volumes to bind" in reported[2]
         await world.create(local_volume("disk-2", "n1"))  # type: ignore[arg-type]
         await world.settle(15)
         await bind_volumes(world)
@@ -176,7 +176,7 @@ def test_a_provisioner_that_cannot_sends_the_pod_elsewhere() -> None:
         await with_a_volume_to_be_made(world)
         first = await selected_node(world, "data")
         await world.patch(first, {"spec": {"unschedulable": True}}, kind=NODE)
-        await refuse_provisioning(world, "data")
+        await reject_provisioning(world, "data")
         await world.settle()
         assert ("db", "FailedScheduling", PROVISIONING_FAILED) in await world.events()
         await world.settle(15)
@@ -218,7 +218,7 @@ def test_a_pod_whose_volumes_are_not_bound_in_time_is_tried_again() -> None:
     play(story, config=config)
 
 
-def test_a_volume_that_somebody_else_took_meanwhile_is_looked_for_again() -> None:
+def test_a_volume_that_another_pod_took_meanwhile_is_replaced() -> None:
     slow = Fault("patch", kind=PERSISTENT_VOLUME, delay_s=5)
 
     async def story(world: World) -> None:
@@ -227,10 +227,10 @@ def test_a_volume_that_somebody_else_took_meanwhile_is_looked_for_again() -> Non
         await world.patch("disk-1", {"spec": {"claimRef": reference}}, kind=PERSISTENT_VOLUME)
         await world.create(local_volume("disk-2", "n2"))  # type: ignore[arg-type]
         await world.settle(5)
-        told = await world.condition("db")
-        assert told is not None
-        assert told[:2] == ("False", "SchedulerError")
-        assert told[2].startswith('running PreBind plugin "VolumeBinding": Operation cannot be fulfilled on')
+        reported = await world.condition("db")
+        assert reported is not None
+        assert reported[:2] == ("False", "SchedulerError")
+        assert reported[2].startswith('running PreBind plugin "VolumeBinding": Operation cannot be fulfilled on')
         await world.settle(15)
         await bind_volumes(world)
         await world.settle()

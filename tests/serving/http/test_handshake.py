@@ -10,12 +10,12 @@ from contextlib import asynccontextmanager
 import pytest
 
 from mooring.kit.loop import run_real
-from mooring.serving.http.limits import HttpLimits
 from mooring.serving.http.listener import Listener
+from mooring.serving.http.parser import HttpLimits
 from mooring.serving.http.request import Request
 from mooring.serving.http.response import Response
 from mooring.serving.tls import ServingTls, serving_context
-from tests.serving.http.listening import CLOCK
+from tests.serving.http.loopback import CLOCK
 from tests.waiting import LIMIT_S, until
 
 

@@ -1,4 +1,4 @@
-"""All connections of a server, from the first to the last."""
+"""The listener: addresses, idle connections, stopping."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ import pytest
 
 from mooring.kit.tasks import TaskGroup
 from mooring.serving.http.connection import Connection
-from mooring.serving.http.limits import HttpLimits
 from mooring.serving.http.listener import Listener, PortTakenError
+from mooring.serving.http.parser import HttpLimits
 from mooring.serving.http.request import Request
-from mooring.serving.http.response import Response
-from mooring.serving.http.stream import Stream
+from mooring.serving.http.response import Response, Stream
 from mooring.serving.tls import ServingTls, serving_context, trust
 from tests.serving.callers import Authority
-from tests.serving.http.listening import CLOCK, QUICK, Client, get, listening, play
+from tests.serving.http.loopback import CLOCK, QUICK, Client, get, listening, play
 from tests.waiting import LIMIT_S, until
 
 

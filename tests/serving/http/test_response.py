@@ -1,13 +1,21 @@
-"""Heads of answers, to the byte."""
+"""Heads of responses, byte for byte; streams."""
 
 from __future__ import annotations
+
+import asyncio
 
 import pytest
 
 from mooring.kit.clock import VirtualClock
-from mooring.serving.http.response import Dates, Headers, Response, closing_line, http_date
+from mooring.serving.http.connection import Connection
+from mooring.serving.http.listener import Listener
+from mooring.serving.http.request import Request
+from mooring.serving.http.response import DateHeader, Headers, Response, Stream, closing_line, framed, http_date
+from tests.serving.http.loopback import CLOCK, Client, get, listening, play
+from tests.waiting import until
 
 DATE = b"Date: D\r\n"
+HEAD = "HTTP/1.1 200 OK\r\nContent-Type: a/b\r\nX: y\r\nTransfer-Encoding: chunked\r\n"
 
 
 @pytest.mark.parametrize(
@@ -72,8 +80,165 @@ def test_dates_are_in_english(second: int, text: str) -> None:
 
 def test_the_date_of_a_second_is_made_once() -> None:
     clock = VirtualClock()
-    dates = Dates(clock)
+    dates = DateHeader(clock)
     first = dates.line()
     assert dates.line() is first
     clock.advance_to(clock.now_s() + 1.0)
     assert dates.line() != first
+
+
+async def three_pieces(request: Request) -> Stream:
+    stream = request.stream(200, "a/b", [("X", "y")])
+    await stream.write(b"one")
+    assert stream.write_nowait(framed(b"two"))
+    await stream.write(b"")
+    stream.finish()
+    return stream
+
+
+def test_a_chunk_says_its_length_in_hexadecimal() -> None:
+    assert framed(b"x" * 26) == b"1a\r\n" + b"x" * 26 + b"\r\n"
+
+
+def test_nothing_is_no_chunk() -> None:
+    assert framed(b"") == b""
+
+
+def test_pieces_are_chunks_and_the_connection_stays() -> None:
+    async def story() -> None:
+        async with listening(three_pieces) as listener, Client(listener) as client:
+            for _ in range(2):
+                client.say(get())
+                answer = await client.hear("0\r\n\r\n")
+                assert answer.startswith(HEAD)
+                assert answer.endswith("\r\n\r\n3\r\none\r\n3\r\ntwo\r\n0\r\n\r\n")
+
+    play(story)
+
+
+@pytest.mark.parametrize(
+    "kept", [pytest.param((), id="as usual"), pytest.param(("Connection: keep-alive",), id="kept")]
+)
+def test_to_an_old_client_the_answer_ends_with_the_connection(kept: tuple[str, ...]) -> None:
+    async def story() -> None:
+        async with listening(three_pieces) as listener, Client(listener) as client:
+            client.say(get("/", *kept, version="1.0"))
+            head, _, body = (await client.hear_all()).partition("\r\n\r\n")
+            assert head.startswith("HTTP/1.0 200 OK\r\n")
+            assert "chunked" not in head
+            assert "keep-alive" not in head
+            assert body == "onetwo"
+
+    play(story)
+
+
+def test_who_asks_for_the_head_only_gets_nothing_else() -> None:
+    async def story() -> None:
+        async with listening(three_pieces) as listener, Client(listener) as client:
+            client.say(get(method="HEAD") + get("/", "Connection: close", method="HEAD"))
+            first, second, rest = (await client.hear_all()).split("\r\n\r\n")
+            assert first.startswith(HEAD)
+            assert second.startswith(HEAD)
+            assert rest == ""
+
+    play(story)
+
+
+def test_a_client_that_takes_nothing_is_waited_for() -> None:
+    written: list[int] = []
+
+    async def endless(request: Request) -> Stream:
+        stream = request.stream(200, "a/b")
+        while True:
+            await stream.write(b"x" * 100_000)
+            written.append(len(written))
+
+    async def story() -> None:
+        async with listening(endless) as listener, Client(listener) as client:
+            client.say(get())
+            await client.hear("\r\n\r\n")
+            before = -1
+            while before != len(written):
+                before = len(written)
+                await client.reader.readexactly(1)
+                await CLOCK.wait(0.002)
+            assert before < 1_000
+            await client.reader.readexactly(5_000_000)
+            await until(lambda: len(written) > before)
+
+    play(story)
+
+
+class BreakingTransport(asyncio.Transport):
+    """Breaks at the first write. As uvloop's do, it takes more, and tells its protocol on the next turn of the loop."""
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__()
+        self._connection = connection
+        self._is_broken = False
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        if not self._is_broken:
+            self._is_broken = True
+            asyncio.get_running_loop().call_soon(self._connection.connection_lost, None)
+
+    def is_closing(self) -> bool:
+        return self._is_broken
+
+
+def test_a_writer_that_never_pauses_notices_that_its_client_is_gone() -> None:
+    async def story() -> None:
+        connection = Connection(Listener(three_pieces, CLOCK, host="", port=0, tls=None))
+        connection.connection_made(BreakingTransport(connection))
+        stream = Stream(connection, 200, is_chunked=True)
+        with pytest.raises(ConnectionResetError):
+            for _ in range(1_000):
+                await stream.write(b"x")
+
+    play(story)
+
+
+def test_a_stream_to_nobody_is_an_error_and_a_chunk_to_nobody_is_not_sent() -> None:
+    heard: list[object] = []
+
+    async def late(request: Request) -> Stream:
+        stream = request.stream(200, "a/b")
+        await until(lambda: not request.connection.is_open)
+        heard.append(stream.write_nowait(framed(b"x")))
+        try:
+            await stream.write(b"x")
+        except ConnectionError as error:
+            heard.append(type(error))
+        try:
+            request.stream(200, "a/b")
+        except ConnectionError as error:
+            heard.append(type(error))
+        raise ConnectionResetError
+
+    async def story() -> None:
+        async with listening(late) as listener:
+            async with Client(listener) as client:
+                client.say(get())
+                await client.hear("\r\n\r\n")
+            await until(lambda: len(heard) == 3)
+        assert heard == [False, ConnectionResetError, ConnectionResetError]
+
+    play(story)
+
+
+def test_an_answer_that_is_not_finished_is_cut_off() -> None:
+    failures: list[str] = []
+
+    async def fails(request: Request) -> Stream:
+        stream = request.stream(200, "a/b")
+        await stream.write(b"half")
+        raise RuntimeError("a bug")
+
+    async def story() -> None:
+        async with listening(fails, on_failure=lambda: failures.append("one")) as listener, Client(listener) as client:
+            client.say(get())
+            answer = await client.hear_all()
+            assert answer.endswith("4\r\nhalf\r\n")
+        assert failures == ["one"]
+
+    play(story)

@@ -24,12 +24,12 @@ Modules in reading order:
 
 from mooring.api.cel.costs import COST_MAX
 from mooring.api.cel.errors import DeviceSelectorError, SelectorEvaluationError
-from mooring.api.cel.selector import CelDevice, DeviceSelector, compile_device_selector, worst_selector_cost
+from mooring.api.cel.selector import CelDevice, CompiledSelector, compile_device_selector, worst_selector_cost
 
 __all__ = [
     "COST_MAX",
     "CelDevice",
-    "DeviceSelector",
+    "CompiledSelector",
     "DeviceSelectorError",
     "SelectorEvaluationError",
     "compile_device_selector",

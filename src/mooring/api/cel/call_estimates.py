@@ -15,8 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from mooring.api.cel.syntax import EQUALS, Literal, Node
-from mooring.api.cel.types import CIDR, IP_ADDRESS, NAMED_FORMAT, QUANTITY, SEMVER, URL, Kind
+from mooring.api.cel.syntax import EQUALS, Literal, SyntaxNode
+from mooring.api.cel.types import CIDR, IP_ADDRESS, NAMED_FORMAT, QUANTITY, SEMVER, URL, TypeKind
 
 # --- spans ------------------------------------------------------------------------------------------------------
 
@@ -67,7 +67,7 @@ FORMAT_LENGTH_MAX, FORMAT_REGEX_LENGTH_MAX = 64, 128
 class Operand:
     """A target or an argument."""
 
-    node: Node
+    node: SyntaxNode
     known_size: Span | None
     known_element_size: Span | None = None
 
@@ -82,7 +82,7 @@ class Operand:
     @property
     def is_text_list(self) -> bool:
         parameters = self.node.type.parameters
-        return bool(parameters) and parameters[0].kind in (Kind.STRING, Kind.BYTES)
+        return bool(parameters) and parameters[0].kind in (TypeKind.STRING, TypeKind.BYTES)
 
     def whole_number(self, otherwise: int) -> int:
         """The value of a literal integer that is not negative."""

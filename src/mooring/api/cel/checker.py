@@ -29,9 +29,9 @@ from mooring.api.cel.syntax import (
     ListLiteral,
     Literal,
     MapLiteral,
-    Node,
     Select,
     StructLiteral,
+    SyntaxNode,
     children,
     descendants,
     qualified_name,
@@ -43,7 +43,7 @@ from mooring.api.cel.types import (
     INT,
     Bindings,
     CelType,
-    Kind,
+    TypeKind,
     TypeTooLarge,
     assign,
     renamed,
@@ -55,7 +55,7 @@ TYPE_STEPS_MIN, TYPE_STEPS_PER_CHARACTER = 20_000, 20
 """Limit of steps through types in one check. An ordinary expression takes about 5 for each character."""
 
 
-def check(tree: Node, source: Source, environment: Environment) -> None:
+def check(tree: SyntaxNode, source: Source, environment: Environment) -> None:
     """Set the types of a tree. They are valid only if the source has no errors afterwards."""
     checker = _Checker(source, environment)
     try:
@@ -85,7 +85,7 @@ class _Checker:
         self.bindings = Bindings(TYPE_STEPS_MIN + TYPE_STEPS_PER_CHARACTER * len(source.text))
         self.free_count = 0
 
-    def check(self, node: Node) -> None:
+    def check(self, node: SyntaxNode) -> None:
         match node:
             case Literal():
                 node.type = _LITERAL_TYPES[type(node.value)]
@@ -106,10 +106,10 @@ class _Checker:
             case _:
                 raise AssertionError(f"trees with syntax errors are not checked: {node}")
 
-    def settle(self, tree: Node) -> None:
+    def settle(self, tree: SyntaxNode) -> None:
         """Replace type parameters by what they are bound to, or by `dyn`."""
         for node in descendants(tree):
-            if node.type.kind is Kind.PARAMETER or node.type.parameters:
+            if node.type.kind is TypeKind.PARAMETER or node.type.parameters:
                 node.type = substituted(self.bindings, node.type, free_becomes_dyn=True)
 
     # --- names ---
@@ -140,16 +140,16 @@ class _Checker:
         found = self._field_type(node, node.operand, node.name, is_optional=False)
         node.type = BOOL if node.is_presence_test else substituted(self.bindings, found)
 
-    def _field_type(self, node: Node, operand: Node, name: str, is_optional: bool) -> CelType:
+    def _field_type(self, node: SyntaxNode, operand: SyntaxNode, name: str, is_optional: bool) -> CelType:
         self.check(operand)
         target, was_optional = types.without_optional(substituted(self.bindings, operand.type))
         result = self._member_type(node, target, name)
         return types.optional_of(result) if was_optional or is_optional else result
 
-    def _member_type(self, node: Node, target: CelType, name: str) -> CelType:
-        if target.kind is Kind.MAP:
+    def _member_type(self, node: SyntaxNode, target: CelType, name: str) -> CelType:
+        if target.kind is TypeKind.MAP:
             return target.parameters[1]
-        if target.kind is Kind.STRUCT:
+        if target.kind is TypeKind.STRUCT:
             fields = self.environment.fields.get(target.name)
             if fields is None:
                 self.source.report(node.offset, f"unexpected failed resolution of '{target.name}'")
@@ -158,9 +158,9 @@ class _Checker:
             else:
                 self.source.report(node.offset, f"undefined field '{name}'")
             return ERROR
-        if target.kind is Kind.PARAMETER:
+        if target.kind is TypeKind.PARAMETER:
             self._assign(DYN, target)
-        elif not target.is_dynamic and target.kind is not Kind.ERROR:
+        elif not target.is_dynamic and target.kind is not TypeKind.ERROR:
             self.source.report(node.offset, f"type '{target.shown}' does not support field selection")
         return DYN
 
@@ -271,13 +271,13 @@ class _Checker:
         # No type of this environment can be constructed by an expression.
         self._undeclared(node, node.type_name)
 
-    def _held_by_optional(self, node: Node) -> CelType:
+    def _held_by_optional(self, node: SyntaxNode) -> CelType:
         held, was_optional = types.without_optional(node.type)
         if not was_optional and not held.is_dynamic:
             self._mismatch(node, types.optional_of(held), held)
         return held
 
-    def _joined(self, node: Node, before: CelType | None, type_: CelType) -> CelType:
+    def _joined(self, node: SyntaxNode, before: CelType | None, type_: CelType) -> CelType:
         if before is None:
             return type_
         if self._assign(before, type_):
@@ -306,12 +306,12 @@ class _Checker:
     def _iteration_types(self, node: Comprehension) -> tuple[CelType, CelType]:
         range_type = substituted(self.bindings, node.range.type)
         match range_type.kind:
-            case Kind.LIST:
+            case TypeKind.LIST:
                 element = range_type.parameters[0]
                 return (INT, element) if node.second_variable else (element, element)
-            case Kind.MAP:
+            case TypeKind.MAP:
                 return range_type.parameters[0], range_type.parameters[1]
-            case Kind.DYN | Kind.ERROR | Kind.PARAMETER:
+            case TypeKind.DYN | TypeKind.ERROR | TypeKind.PARAMETER:
                 self._assign(DYN, range_type)
                 return DYN, DYN
             case _:
@@ -327,7 +327,7 @@ class _Checker:
     def _assign(self, given: CelType, wanted: CelType) -> bool:
         return assign(self.bindings, (given,), (wanted,))
 
-    def _expect(self, node: Node, wanted: CelType) -> None:
+    def _expect(self, node: SyntaxNode, wanted: CelType) -> None:
         if not self._assign(wanted, node.type):
             self._mismatch(node, wanted, node.type)
 
@@ -335,10 +335,10 @@ class _Checker:
         self.free_count += 1
         return types.parameter(f"_var{self.free_count - 1}")
 
-    def _mismatch(self, node: Node, wanted: CelType, found: CelType) -> None:
+    def _mismatch(self, node: SyntaxNode, wanted: CelType, found: CelType) -> None:
         self.source.report(node.offset, f"expected type '{wanted.shown}' but found '{found.shown}'")
 
-    def _undeclared(self, node: Node, name: str) -> None:
+    def _undeclared(self, node: SyntaxNode, name: str) -> None:
         self.source.report(node.offset, f"undeclared reference to '{name}' (in container '')")
         node.type = ERROR
 
@@ -346,7 +346,7 @@ class _Checker:
 # --- validators -------------------------------------------------------------------------------------------------
 
 
-def validate(tree: Node, source: Source, environment: Environment) -> None:
+def validate(tree: SyntaxNode, source: Source, environment: Environment) -> None:
     """Report mistakes in a tree without type errors."""
     nodes = descendants(tree)
     for function in ("duration", "timestamp", "matches"):
@@ -364,7 +364,7 @@ def validate(tree: Node, source: Source, environment: Environment) -> None:
         _check_format(node, source)
 
 
-def _check_literal(call: Call, argument: Node, source: Source, environment: Environment) -> None:
+def _check_literal(call: Call, argument: SyntaxNode, source: Source, environment: Environment) -> None:
     if not isinstance(argument, Literal):
         return
     try:
@@ -400,15 +400,15 @@ def _check_entries(node: MapLiteral, source: Source) -> None:
             _mismatch(entry.value, first[1], value_type, source)
 
 
-def _mismatch(node: Node, wanted: CelType, found: CelType, source: Source) -> None:
+def _mismatch(node: SyntaxNode, wanted: CelType, found: CelType, source: Source) -> None:
     source.report(node.offset, f"expected type '{wanted.shown}' but found '{found.shown}'")
 
 
-def _is_format(node: Node) -> bool:
+def _is_format(node: SyntaxNode) -> bool:
     return isinstance(node, Call) and node.function == "format"
 
 
-def _check_format(node: Node, source: Source) -> None:
+def _check_format(node: SyntaxNode, source: Source) -> None:
     match node:
         case Call(function="format", target=Literal(value=str() as form), arguments=[ListLiteral() as values]):
             pass
@@ -433,7 +433,7 @@ def _check_format(node: Node, source: Source) -> None:
         source.report(node.offset, f"too many arguments supplied to string.format {counts}")
 
 
-def _first_unsuitable(letter: str, node: Node) -> Node | None:
+def _first_unsuitable(letter: str, node: SyntaxNode) -> SyntaxNode | None:
     """The value itself, or the first element of a literal list or map that `%s` does not accept."""
     if letter != "s" or not isinstance(node, (ListLiteral, MapLiteral)):
         return node

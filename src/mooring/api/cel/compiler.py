@@ -61,8 +61,8 @@ from mooring.api.cel.syntax import (
     ListLiteral,
     Literal,
     MapLiteral,
-    Node,
     Select,
+    SyntaxNode,
     constant_path,
 )
 from mooring.api.cel.types import BOOL, CelType
@@ -98,7 +98,7 @@ class Program:
 
 
 def compile_tree(
-    tree: Node, environment: Environment, is_metered: bool, variables: Sequence[str] = (DEVICE,)
+    tree: SyntaxNode, environment: Environment, is_metered: bool, variables: Sequence[str] = (DEVICE,)
 ) -> Program:
     """Raises `ProgramFailure` if a constant part cannot be computed."""
     compiler = _Compiler(environment, is_metered, variables)
@@ -114,7 +114,7 @@ class _Compiler:
         slots = (DEVICE_SLOT, *range(FIRST_FREE_SLOT, self.slot_count))
         self.scopes: list[dict[str, Part]] = [{name: _variable(slot) for name, slot in zip(variables, slots)}]
 
-    def part(self, node: Node) -> Part:
+    def part(self, node: SyntaxNode) -> Part:
         match node:
             case Literal():
                 return constant(node.value)
@@ -173,7 +173,7 @@ class _Compiler:
             run = charged(run, cost if operand.is_attribute else cost + 1)
         return Part(run, is_attribute=True)
 
-    def _device_path(self, node: Node) -> Run | None:
+    def _device_path(self, node: SyntaxNode) -> Run | None:
         """A fast closure for `device.driver`, `device.attributes["domain"]` and `device.attributes["domain"].name`."""
         if self.is_metered or DEVICE not in self.scopes[0] or any(DEVICE in scope for scope in self.scopes[1:]):
             return None
@@ -349,7 +349,7 @@ class _Compiler:
         fresh = start.copy if isinstance(start, (list, dict)) else lambda: start
         return Part(loop(Loop(range_.run, slot, second_slot, result_slot, fresh, condition, step, result.run)))
 
-    def _condition(self, node: Node) -> Run | None:
+    def _condition(self, node: SyntaxNode) -> Run | None:
         match node:
             case Literal(value=True):
                 return None
@@ -359,7 +359,7 @@ class _Compiler:
             case _:
                 raise AssertionError(f"no macro makes such a condition: {node}")
 
-    def _step(self, node: Node) -> Run:
+    def _step(self, node: SyntaxNode) -> Run:
         match node:
             case Call(function=syntax.CONDITIONAL, arguments=[condition, if_true, if_false]):
                 return conditional(self.part(condition).run, self._step(if_true), self.part(if_false).run)

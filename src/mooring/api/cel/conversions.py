@@ -199,7 +199,7 @@ _FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 
 def runtime_type(value: Value) -> CelType:
     """`type(value)`."""
-    return RUNTIME_TYPES.get(type_name(value)) or CelType(types.Kind.STRUCT, type_name(value))
+    return RUNTIME_TYPES.get(type_name(value)) or CelType(types.TypeKind.STRUCT, type_name(value))
 
 
 RUNTIME_TYPES = {

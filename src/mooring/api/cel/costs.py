@@ -19,8 +19,8 @@ from collections.abc import Callable
 
 from mooring.api.cel.errors import ELEMENTS_MAX, CostExceeded
 from mooring.api.cel.patterns import PatternError, compile_pattern
-from mooring.api.cel.syntax import ADD, Call, Comprehension, ListLiteral, Literal, MapLiteral, Node, descendants
-from mooring.api.cel.types import Kind
+from mooring.api.cel.syntax import ADD, Call, Comprehension, ListLiteral, Literal, MapLiteral, SyntaxNode, descendants
+from mooring.api.cel.types import TypeKind
 from mooring.api.cel.values import Cidr, IpAddress, NamedFormat, Optional, Url, Value, Version
 from mooring.api.quantity import Quantity
 
@@ -41,7 +41,7 @@ _COPIED_ELEMENTS = 100
 """Copied elements of a list for one unit. cel-go does not copy."""
 
 
-def needs_meter(tree: Node, length: int) -> bool:
+def needs_meter(tree: SyntaxNode, length: int) -> bool:
     """Whether the expression could exceed the limit on a device, whose attributes are small."""
     return length > UNMETERED_LENGTH_MAX or any(map(_can_grow, descendants(tree)))
 
@@ -80,12 +80,14 @@ def result_cost(function: str, overload_ids: tuple[str, ...]) -> ResultCost:
     return _nothing
 
 
-def _can_grow(node: Node) -> bool:
+def _can_grow(node: SyntaxNode) -> bool:
     match node:
         case Comprehension():
             return not node.is_binding
         case Call(function=function):
-            return function in _GROWING_FUNCTIONS or (function == ADD and node.type.kind not in (Kind.INT, Kind.DOUBLE))
+            return function in _GROWING_FUNCTIONS or (
+                function == ADD and node.type.kind not in (TypeKind.INT, TypeKind.DOUBLE)
+            )
         case ListLiteral(elements=elements):
             # A list that holds a variable several times has more elements than characters.
             return any(not isinstance(element, Literal) for element in elements)

@@ -44,10 +44,10 @@ from mooring.api.cel.syntax import (
     ListLiteral,
     Literal,
     MapLiteral,
-    Node,
     Select,
+    SyntaxNode,
 )
-from mooring.api.cel.types import CelType, Kind, without_optional
+from mooring.api.cel.types import CelType, TypeKind, without_optional
 
 MAP_COST = 30
 
@@ -55,7 +55,7 @@ Path = tuple[str, ...]
 SizeAt = Callable[[Path], Span | None]
 
 
-def worst_cost(tree: Node, size_at: SizeAt | None = None) -> int:
+def worst_cost(tree: SyntaxNode, size_at: SizeAt | None = None) -> int:
     """The maximum cost of the expression. `size_at` returns sizes of values, if they are not parts of a device."""
     return _Estimator(size_at or _device_size).cost(tree).high
 
@@ -141,7 +141,7 @@ class _Estimator:
         self.sizes: dict[int, Span] = {}
         self.entries: dict[int, _Entries] = {}
 
-    def cost(self, node: Node) -> Span:
+    def cost(self, node: SyntaxNode) -> Span:
         match node:
             case Identifier():
                 variable = self._variable(node)
@@ -162,15 +162,15 @@ class _Estimator:
 
     # --- paths, sizes and entries ---
 
-    def _variable(self, node: Node) -> _Variable | None:
+    def _variable(self, node: SyntaxNode) -> _Variable | None:
         held = self.variables.get(node.name) if isinstance(node, Identifier) else None
         return held[-1] if held else None
 
-    def _path(self, node: Node) -> Path:
+    def _path(self, node: SyntaxNode) -> Path:
         variable = self._variable(node)
         return variable.path if variable is not None else self.paths.get(id(node), ())
 
-    def _size(self, node: Node) -> Span | None:
+    def _size(self, node: SyntaxNode) -> Span | None:
         found = self.sizes.get(id(node)) or _written_size(node)
         if found is not None:
             return found
@@ -183,15 +183,15 @@ class _Estimator:
         variable = self._variable(node)
         return variable.size if variable is not None else None
 
-    def _size_or_unknown(self, node: Node) -> Span:
+    def _size_or_unknown(self, node: SyntaxNode) -> Span:
         return self._size(node) or UNKNOWN
 
-    def _entries_of(self, node: Node) -> _Entries | None:
+    def _entries_of(self, node: SyntaxNode) -> _Entries | None:
         found = self.entries.get(id(node))
         variable = self._variable(node)
         return found or (variable.entries if variable is not None else None)
 
-    def _note(self, node: Node, size: Span | None, entries: _Entries | None = None) -> None:
+    def _note(self, node: SyntaxNode, size: Span | None, entries: _Entries | None = None) -> None:
         if size is not None:
             self.sizes[id(node)] = size
         if entries is not None:
@@ -206,7 +206,9 @@ class _Estimator:
         if node.is_presence_test:
             return total
         self.paths[id(node)] = (*self._path(node.operand), node.name)
-        return total.plus(ONE) if node.operand.type.kind in (Kind.MAP, Kind.STRUCT, Kind.PARAMETER) else total
+        return (
+            total.plus(ONE) if node.operand.type.kind in (TypeKind.MAP, TypeKind.STRUCT, TypeKind.PARAMETER) else total
+        )
 
     def _list(self, node: ListLiteral) -> Span:
         total, values = exactly(LIST_COST), NEVER if node.elements else NOTHING
@@ -254,14 +256,14 @@ class _Estimator:
 
     def _iterated(self, node: Comprehension) -> list[tuple[str, _Variable]]:
         entries, path = self._entries_of(node.range), self._path(node.range)
-        is_list = entries.is_list if entries is not None else node.range.type.kind is Kind.LIST
+        is_list = entries.is_list if entries is not None else node.range.type.kind is TypeKind.LIST
         keys = _Variable((*path, "@indices" if is_list else "@keys"), entries.keys if entries is not None else None)
         values = _Variable((*path, "@items" if is_list else "@values"), entries.values if entries is not None else None)
         if node.second_variable:
             return [(node.variable, keys), (node.second_variable, values)]
         return [(node.variable, values if is_list else keys)]
 
-    def _bound(self, node: Node) -> _Variable:
+    def _bound(self, node: SyntaxNode) -> _Variable:
         return _Variable(self._path(node), self._size(node), self._entries_of(node))
 
     def _push(self, name: str, variable: _Variable) -> None:
@@ -301,7 +303,7 @@ class _Estimator:
         self._note(node, size)
         return total.plus(dearest)
 
-    def _operand(self, node: Node) -> Operand:
+    def _operand(self, node: SyntaxNode) -> Operand:
         return Operand(node, self._size(node), self.size_at((*self._path(node), "@items")))
 
     def _conditional(self, node: Call, costs: list[Span]) -> Span:
@@ -364,10 +366,12 @@ _ADDITIONS = frozenset(f"{ADD}({name}, {name}): {name}" for name in ("string", "
 _TEXT_COMPARISONS = frozenset(
     f"{operator}({name}, {name}): bool" for operator in ("_<_", "_<=_", "_>_", "_>=_") for name in ("string", "bytes")
 )
-_SCALARS = frozenset({Kind.BOOL, Kind.DOUBLE, Kind.DURATION, Kind.INT, Kind.TIMESTAMP, Kind.UINT})
+_SCALARS = frozenset(
+    {TypeKind.BOOL, TypeKind.DOUBLE, TypeKind.DURATION, TypeKind.INT, TypeKind.TIMESTAMP, TypeKind.UINT}
+)
 
 
-def _written_size(node: Node) -> Span | None:
+def _written_size(node: SyntaxNode) -> Span | None:
     match node:
         case Literal(value=str() | bytes() as value):
             return exactly(len(value))

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 
 from mooring.api.cel import types
 from mooring.api.cel.errors import EvaluationFailure
-from mooring.api.cel.types import CelType, Kind
+from mooring.api.cel.types import CelType, TypeKind
 from mooring.api.cel.values import Value, type_name
 
 Binding = Callable[..., Value]
@@ -118,7 +118,7 @@ def no_such_overload_for(function: str, arguments: tuple[Value, ...]) -> Evaluat
 
 def is_instance(value: Value, type_: CelType) -> bool:
     """Whether a value has a type, judging lists and maps by their first element."""
-    if type_.is_dynamic or type_.kind is Kind.PARAMETER:
+    if type_.is_dynamic or type_.kind is TypeKind.PARAMETER:
         return True
     if type_name(value) != type_.name:
         return False
@@ -131,15 +131,15 @@ def is_instance(value: Value, type_: CelType) -> bool:
 
 
 _SIMPLE_KINDS = {
-    Kind.BOOL,
-    Kind.INT,
-    Kind.UINT,
-    Kind.DOUBLE,
-    Kind.STRING,
-    Kind.BYTES,
-    Kind.STRUCT,
-    Kind.DURATION,
-    Kind.TIMESTAMP,
+    TypeKind.BOOL,
+    TypeKind.INT,
+    TypeKind.UINT,
+    TypeKind.DOUBLE,
+    TypeKind.STRING,
+    TypeKind.BYTES,
+    TypeKind.STRUCT,
+    TypeKind.DURATION,
+    TypeKind.TIMESTAMP,
 }
 
 
@@ -209,11 +209,11 @@ def _read_types(words: list[str], position: int) -> tuple[tuple[CelType, ...], i
         elif len(word) == 1:
             found.append(types.parameter(word))
         else:
-            found.append(_TYPES.get(word) or CelType(Kind.STRUCT, word))
+            found.append(_TYPES.get(word) or CelType(TypeKind.STRUCT, word))
     return tuple(found), position
 
 
 def _free(type_: CelType) -> list[str]:
-    if type_.kind is Kind.PARAMETER:
+    if type_.kind is TypeKind.PARAMETER:
         return [type_.name]
     return [name for part in type_.parameters for name in _free(part)]

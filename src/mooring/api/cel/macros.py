@@ -32,16 +32,16 @@ from mooring.api.cel.syntax import (
     Literal,
     MapEntry,
     MapLiteral,
-    Node,
     Select,
     StructLiteral,
+    SyntaxNode,
 )
 
 SORT_BY_INPUT = "@__sortBy_input__"
 MAP_INSERT = "cel.@mapInsert"
 
 
-def expanded(source: Source, call: Call) -> Node:
+def expanded(source: Source, call: Call) -> SyntaxNode:
     """The expansion of a call, or the call."""
     macro = _MACROS.get((call.function, len(call.arguments), call.target is not None))
     if macro is None or (macro is _bind and not source.may_bind):
@@ -54,13 +54,13 @@ def expanded(source: Source, call: Call) -> Node:
 
 
 class _MacroError(Exception):
-    def __init__(self, node: Node, text: str) -> None:
+    def __init__(self, node: SyntaxNode, text: str) -> None:
         super().__init__(text)
         self.offset = node.offset
         self.text = text
 
 
-def _has(call: Call) -> Node:
+def _has(call: Call) -> SyntaxNode:
     argument = call.arguments[0]
     if not isinstance(argument, Select) or argument.is_presence_test:
         raise _MacroError(argument, "invalid argument to has() macro")
@@ -70,19 +70,19 @@ def _has(call: Call) -> Node:
 # --- loops ------------------------------------------------------------------------------------------------------
 
 
-def _all(call: Call) -> Node:
+def _all(call: Call) -> SyntaxNode:
     at = call.offset
     condition = Call(at, NOT_STRICTLY_FALSE, [_result(at)])
     return _loop(call, Literal(at, True), condition, Call(at, AND, [_result(at), call.arguments[-1]]))
 
 
-def _exists(call: Call) -> Node:
+def _exists(call: Call) -> SyntaxNode:
     at = call.offset
     condition = Call(at, NOT_STRICTLY_FALSE, [Call(at, NOT, [_result(at)])])
     return _loop(call, Literal(at, False), condition, Call(at, OR, [_result(at), call.arguments[-1]]))
 
 
-def _exists_one(call: Call) -> Node:
+def _exists_one(call: Call) -> SyntaxNode:
     at = call.offset
     counted = Call(at, ADD, [_result(at), Literal(at, 1)])
     step = Call(at, CONDITIONAL, [call.arguments[-1], counted, _result(at)])
@@ -91,44 +91,44 @@ def _exists_one(call: Call) -> Node:
     return loop
 
 
-def _map(call: Call) -> Node:
+def _map(call: Call) -> SyntaxNode:
     return _collected(call, call.arguments[-1], call.arguments[1] if len(call.arguments) == 3 else None)
 
 
-def _filter(call: Call) -> Node:
+def _filter(call: Call) -> SyntaxNode:
     return _collected(call, call.arguments[0], call.arguments[1])
 
 
-def _transform_list(call: Call) -> Node:
+def _transform_list(call: Call) -> SyntaxNode:
     return _collected(call, call.arguments[-1], call.arguments[2] if len(call.arguments) == 4 else None)
 
 
-def _transform_map(call: Call) -> Node:
+def _transform_map(call: Call) -> SyntaxNode:
     key = _simple_name(call.arguments[0], "argument must be a simple name")
     return _inserted(call, [Identifier(call.offset, key), call.arguments[-1]])
 
 
-def _transform_map_entry(call: Call) -> Node:
+def _transform_map_entry(call: Call) -> SyntaxNode:
     return _inserted(call, [call.arguments[-1]])
 
 
-def _collected(call: Call, element: Node, condition: Node | None) -> Comprehension:
+def _collected(call: Call, element: SyntaxNode, condition: SyntaxNode | None) -> Comprehension:
     at = call.offset
-    step: Node = Call(at, ADD, [_result(at), ListLiteral(at, [element])])
+    step: SyntaxNode = Call(at, ADD, [_result(at), ListLiteral(at, [element])])
     if condition is not None:
         step = Call(at, CONDITIONAL, [condition, step, _result(at)])
     return _loop(call, ListLiteral(at, []), Literal(at, True), step)
 
 
-def _inserted(call: Call, insertion: list[Node]) -> Comprehension:
+def _inserted(call: Call, insertion: list[SyntaxNode]) -> Comprehension:
     at = call.offset
-    step: Node = Call(at, MAP_INSERT, [_result(at), *insertion])
+    step: SyntaxNode = Call(at, MAP_INSERT, [_result(at), *insertion])
     if len(call.arguments) == 4:
         step = Call(at, CONDITIONAL, [call.arguments[2], step, _result(at)])
     return _loop(call, MapLiteral(at, []), Literal(at, True), step)
 
 
-def _loop(call: Call, initial: Node, condition: Node, step: Node) -> Comprehension:
+def _loop(call: Call, initial: SyntaxNode, condition: SyntaxNode, step: SyntaxNode) -> Comprehension:
     assert call.target is not None, call
     names = _variables(call)
     second = names[1] if len(names) > 1 else ""
@@ -149,7 +149,7 @@ def _variables(call: Call) -> list[str]:
     return names
 
 
-def _simple_name(node: Node, message: str) -> str:
+def _simple_name(node: SyntaxNode, message: str) -> str:
     if not isinstance(node, Identifier):
         raise _MacroError(node, message)
     return node.name
@@ -162,7 +162,7 @@ def _result(at: int) -> Identifier:
 # --- bindings ---------------------------------------------------------------------------------------------------
 
 
-def _bind(call: Call) -> Node:
+def _bind(call: Call) -> SyntaxNode:
     if not isinstance(call.target, Identifier) or call.target.name != "cel":
         return call
     variable, value, result = call.arguments
@@ -170,12 +170,12 @@ def _bind(call: Call) -> Node:
     return _binding(call.offset, name, value, result)
 
 
-def _optional_map(call: Call) -> Node:
+def _optional_map(call: Call) -> SyntaxNode:
     bound = _optional_binding(call, "optMap")
     return _if_it_has_a_value(call, Call(call.offset, "optional.of", [bound]))
 
 
-def _optional_flat_map(call: Call) -> Node:
+def _optional_flat_map(call: Call) -> SyntaxNode:
     return _if_it_has_a_value(call, _optional_binding(call, "optFlatMap"))
 
 
@@ -185,12 +185,12 @@ def _optional_binding(call: Call, macro: str) -> Comprehension:
     return _binding(call.offset, name, Call(call.offset, "value", [], _copied(call.target)), call.arguments[1])
 
 
-def _if_it_has_a_value(call: Call, mapped: Node) -> Node:
+def _if_it_has_a_value(call: Call, mapped: SyntaxNode) -> SyntaxNode:
     at = call.offset
     return Call(at, CONDITIONAL, [Call(at, "hasValue", [], call.target), mapped, Call(at, "optional.none", [])])
 
 
-def _sort_by(call: Call) -> Node:
+def _sort_by(call: Call) -> SyntaxNode:
     if not isinstance(call.target, (ListLiteral, Select, Identifier, Comprehension, Call)):
         assert call.target is not None, call
         message = "sortBy can only be applied to a list, identifier, comprehension, call or select expression"
@@ -201,12 +201,12 @@ def _sort_by(call: Call) -> Node:
     return _binding(at, SORT_BY_INPUT, call.target, ordered)
 
 
-def _binding(at: int, name: str, value: Node, result: Node) -> Comprehension:
+def _binding(at: int, name: str, value: SyntaxNode, result: SyntaxNode) -> Comprehension:
     nothing, step = ListLiteral(at, []), Identifier(at, name)
     return Comprehension(at, nothing, UNUSED_VARIABLE, "", name, value, Literal(at, False), step, result)
 
 
-def _copied(node: Node) -> Node:
+def _copied(node: SyntaxNode) -> SyntaxNode:
     """A deep copy of a tree: the checker sets the types of each node."""
     match node:
         case Select(operand=operand):
@@ -237,7 +237,7 @@ def _copied_field(entry: FieldEntry) -> FieldEntry:
     return replace(entry, value=_copied(entry.value))
 
 
-_MACROS: dict[tuple[str, int, bool], Callable[[Call], Node]] = {
+_MACROS: dict[tuple[str, int, bool], Callable[[Call], SyntaxNode]] = {
     ("has", 1, False): _has,
     ("all", 2, True): _all,
     ("all", 3, True): _all,

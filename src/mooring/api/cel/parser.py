@@ -39,9 +39,9 @@ from mooring.api.cel.syntax import (
     Literal,
     MapEntry,
     MapLiteral,
-    Node,
     Select,
     StructLiteral,
+    SyntaxNode,
 )
 from mooring.api.cel.values import INT_MAX, INT_MIN, UINT_MAX, Uint, Value, read_integer
 
@@ -212,7 +212,7 @@ def _code(escape: str) -> int | None:
 # --- grammar ----------------------------------------------------------------------------------------------------
 
 
-def parse(source: Source) -> Node:
+def parse(source: Source) -> SyntaxNode:
     """The tree of an expression. It is valid only if the source has no errors afterwards."""
     if len(source.text) > EXPRESSION_LENGTH_MAX:
         limit = f"size: {len(source.text)}, limit {EXPRESSION_LENGTH_MAX}"
@@ -280,7 +280,7 @@ class _Parser:
 
     # --- operators ---
 
-    def expression(self) -> Node:
+    def expression(self) -> SyntaxNode:
         self.depth += 1
         if self.depth > NESTING_MAX:
             raise _TooDeep
@@ -293,7 +293,7 @@ class _Parser:
         self.depth -= 1
         return node
 
-    def _either(self) -> Node:
+    def _either(self) -> SyntaxNode:
         node = self._both()
         if self.ahead != "||":
             return node
@@ -302,7 +302,7 @@ class _Parser:
             terms.append(self._both())
         return Call(offset, OR, terms)
 
-    def _both(self) -> Node:
+    def _both(self) -> SyntaxNode:
         node = self._binary(1)
         if self.ahead != "&&":
             return node
@@ -311,7 +311,7 @@ class _Parser:
             terms.append(self._binary(1))
         return Call(offset, AND, terms)
 
-    def _binary(self, precedence_min: int) -> Node:
+    def _binary(self, precedence_min: int) -> SyntaxNode:
         left = self._unary()
         length = 0
         while (precedence := _PRECEDENCE.get(self.ahead, 0)) >= precedence_min:
@@ -320,7 +320,7 @@ class _Parser:
             left = Call(operator.offset, BINARY_OPERATORS[operator.kind], [left, self._binary(precedence + 1)])
         return left
 
-    def _unary(self) -> Node:
+    def _unary(self) -> SyntaxNode:
         sign = self.ahead
         if sign != "!" and sign != "-":
             return self._member()
@@ -335,7 +335,7 @@ class _Parser:
 
     # --- members ---
 
-    def _member(self, allows_sign: bool = True) -> Node:
+    def _member(self, allows_sign: bool = True) -> SyntaxNode:
         node = self._primary(allows_sign)
         length = 0
         while True:
@@ -347,7 +347,7 @@ class _Parser:
                 return node
             length = self._longer(length)
 
-    def _after_dot(self, node: Node) -> Node:
+    def _after_dot(self, node: SyntaxNode) -> SyntaxNode:
         dot = self.take()
         is_optional = self.take_if("?")
         name = self.take()
@@ -362,15 +362,15 @@ class _Parser:
             return Call(dot.offset, OPTIONAL_SELECT, [node, Literal(name.offset, name.text)])
         return Select(dot.offset, node, name.text)
 
-    def _indexed(self, node: Node) -> Node:
+    def _indexed(self, node: SyntaxNode) -> SyntaxNode:
         bracket = self.take()
         function = OPTIONAL_INDEX if self.take_if("?") else INDEX
         index = self.expression()
         self.expect("]")
         return Call(bracket.offset, function, [node, index])
 
-    def _arguments(self, end: str) -> list[Node]:
-        arguments: list[Node] = []
+    def _arguments(self, end: str) -> list[SyntaxNode]:
+        arguments: list[SyntaxNode] = []
         if self.ahead != end:
             arguments.append(self.expression())
             while self.take_if(","):
@@ -380,7 +380,7 @@ class _Parser:
 
     # --- primaries ---
 
-    def _primary(self, allows_sign: bool) -> Node:
+    def _primary(self, allows_sign: bool) -> SyntaxNode:
         token = self.take()
         if token.kind == IDENTIFIER:
             return self._named(token)
@@ -400,7 +400,7 @@ class _Parser:
             case _:
                 return self._literal(token, allows_sign)
 
-    def _named(self, token: Token) -> Node:
+    def _named(self, token: Token) -> SyntaxNode:
         has_dot = token.kind == "."
         name = self.expect(IDENTIFIER) if has_dot else token
         if self._is_struct_ahead():
@@ -416,7 +416,7 @@ class _Parser:
             return self._report(token.offset, f"reserved identifier: {name.text}")
         return Identifier(name.offset, spelled)
 
-    def _literal(self, token: Token, allows_sign: bool) -> Node:
+    def _literal(self, token: Token, allows_sign: bool) -> SyntaxNode:
         offset, is_negative = token.offset, False
         if token.kind == "-" and allows_sign and self.ahead in (INT, FLOAT):
             is_negative, token = True, self.take()
@@ -425,8 +425,8 @@ class _Parser:
         except LiteralError as error:
             return self._report(offset, str(error))
 
-    def _list(self, bracket: Token) -> Node:
-        elements: list[Node] = []
+    def _list(self, bracket: Token) -> SyntaxNode:
+        elements: list[SyntaxNode] = []
         optional: set[int] = set()
         while self.ahead != "]":
             if elements or self.ahead == ",":
@@ -441,7 +441,7 @@ class _Parser:
         self.expect("]")
         return ListLiteral(bracket.offset, elements, frozenset(optional))
 
-    def _map(self, bracket: Token) -> Node:
+    def _map(self, bracket: Token) -> SyntaxNode:
         entries: list[MapEntry] = []
         while self.ahead != "}":
             if entries or self.ahead == ",":
@@ -463,7 +463,7 @@ class _Parser:
             position += 2
         return self.tokens[position].kind == "{"
 
-    def _struct(self, offset: int, name: str) -> Node:
+    def _struct(self, offset: int, name: str) -> SyntaxNode:
         while self.take_if("."):
             name += f".{self.take().text}"
         bracket = self.take()
@@ -493,7 +493,7 @@ class _Parser:
             raise _TooDeep
         return length + 1
 
-    def _report(self, offset: int, text: str) -> Node:
+    def _report(self, offset: int, text: str) -> SyntaxNode:
         self.source.report(offset, text)
         return Broken(offset)
 
@@ -512,13 +512,13 @@ def _literal_value(token: Token, is_negative: bool) -> Value:
     raise _unexpected(token, "an expression")
 
 
-def _start(node: Node) -> int:
+def _start(node: SyntaxNode) -> int:
     """The offset at which a path of members begins."""
     while True:
         match node:
             case Select(operand=operand):
                 node = operand
-            case Call(target=Node() as target):
+            case Call(target=SyntaxNode() as target):
                 node = target
             case Call(function=function, arguments=[first, *_]) if function in (INDEX, OPTIONAL_INDEX, OPTIONAL_SELECT):
                 node = first

@@ -32,7 +32,7 @@ from mooring.api.cel.errors import (
 )
 from mooring.api.cel.estimates import worst_cost
 from mooring.api.cel.parser import NESTED_TOO_DEEPLY, parse
-from mooring.api.cel.syntax import Node
+from mooring.api.cel.syntax import SyntaxNode
 from mooring.api.cel.types import ANY, BOOL
 from mooring.api.cel.values import DomainMap, Optional, Value, VersionError, parse_version, type_name
 from mooring.api.quantity import parse_quantity
@@ -75,7 +75,7 @@ class CelDevice:
 
 
 @dataclass(frozen=True, slots=True)
-class DeviceSelector:
+class CompiledSelector:
     """A compiled expression."""
 
     expression: str
@@ -94,13 +94,13 @@ class DeviceSelector:
         return _not_a_bool(result)
 
 
-def compile_device_selector(expression: str) -> DeviceSelector:
+def compile_device_selector(expression: str) -> CompiledSelector:
     """The compiled selector. Raises `DeviceSelectorError`."""
     known = _selectors.get(expression)
     return known if known is not None else _selectors.add(expression, _compiled(expression), len(expression))
 
 
-_selectors: SizedCache[DeviceSelector] = SizedCache(CACHED_CHARACTERS_MAX)
+_selectors: SizedCache[CompiledSelector] = SizedCache(CACHED_CHARACTERS_MAX)
 
 
 def worst_selector_cost(expression: str) -> int:
@@ -118,7 +118,7 @@ def worst_selector_cost(expression: str) -> int:
 _costs: SizedCache[int] = SizedCache(CACHED_CHARACTERS_MAX)
 
 
-def _compiled(expression: str) -> DeviceSelector:
+def _compiled(expression: str) -> CompiledSelector:
     source = Source(expression)
     try:
         return _checked_and_compiled(expression, source, parse(source))
@@ -128,7 +128,7 @@ def _compiled(expression: str) -> DeviceSelector:
         raise DeviceSelectorError(f"compilation failed: {source.error_report()}") from None
 
 
-def _checked_and_compiled(expression: str, source: Source, tree: Node) -> DeviceSelector:
+def _checked_and_compiled(expression: str, source: Source, tree: SyntaxNode) -> CompiledSelector:
     if not source.errors:
         check(tree, source, DEVICE_ENVIRONMENT)
     if not source.errors:
@@ -141,7 +141,7 @@ def _checked_and_compiled(expression: str, source: Source, tree: Node) -> Device
         program = compile_tree(tree, DEVICE_ENVIRONMENT, needs_meter(tree, len(expression)))
     except ProgramFailure as failure:
         raise DeviceSelectorError(f"program instantiation failed: {failure}") from None
-    return DeviceSelector(expression, program)
+    return CompiledSelector(expression, program)
 
 
 # --- devices ----------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from mooring.api.cel.errors import CostExceeded, EvaluationFailure, check_text_l
 from mooring.api.cel.functions import Binding, Row
 from mooring.api.cel.operators import unknown_operator
 from mooring.api.cel.patterns import PatternError, PatternWorkExceeded, compile_pattern
-from mooring.api.cel.types import CelType, Kind
+from mooring.api.cel.types import CelType, TypeKind
 from mooring.api.cel.values import Duration, Timestamp, Uint, Value, read_integer, type_name
 from mooring.api.field_errors import quoted
 
@@ -41,25 +41,25 @@ _COMPLAINTS = {
 }
 _KINDS = {
     "s": {
-        Kind.LIST,
-        Kind.MAP,
-        Kind.INT,
-        Kind.UINT,
-        Kind.DOUBLE,
-        Kind.BOOL,
-        Kind.STRING,
-        Kind.TIMESTAMP,
-        Kind.BYTES,
-        Kind.DURATION,
-        Kind.TYPE,
-        Kind.NULL,
+        TypeKind.LIST,
+        TypeKind.MAP,
+        TypeKind.INT,
+        TypeKind.UINT,
+        TypeKind.DOUBLE,
+        TypeKind.BOOL,
+        TypeKind.STRING,
+        TypeKind.TIMESTAMP,
+        TypeKind.BYTES,
+        TypeKind.DURATION,
+        TypeKind.TYPE,
+        TypeKind.NULL,
     },
-    "d": {Kind.INT, Kind.UINT},
-    "f": {Kind.DOUBLE, Kind.STRING},
-    "e": {Kind.DOUBLE, Kind.STRING},
-    "b": {Kind.INT, Kind.UINT, Kind.BOOL},
-    "x": {Kind.INT, Kind.UINT, Kind.STRING, Kind.BYTES},
-    "o": {Kind.INT, Kind.UINT},
+    "d": {TypeKind.INT, TypeKind.UINT},
+    "f": {TypeKind.DOUBLE, TypeKind.STRING},
+    "e": {TypeKind.DOUBLE, TypeKind.STRING},
+    "b": {TypeKind.INT, TypeKind.UINT, TypeKind.BOOL},
+    "x": {TypeKind.INT, TypeKind.UINT, TypeKind.STRING, TypeKind.BYTES},
+    "o": {TypeKind.INT, TypeKind.UINT},
 }
 _SPECIAL_DOUBLES = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
@@ -118,7 +118,7 @@ def formatted(form: str, values: list[Value]) -> str:
 def unsuitable(clause: Clause, type_: CelType) -> str:
     """The error of a value of this type for this clause, or nothing."""
     letter = clause.letter.lower()
-    if type_.kind is Kind.DYN or type_.kind in _KINDS[letter]:
+    if type_.kind is TypeKind.DYN or type_.kind in _KINDS[letter]:
         return ""
     return f"error during formatting: {_COMPLAINTS[letter]}, was given {type_.name}"
 

@@ -39,25 +39,25 @@ UNUSED_VARIABLE = "#unused"
 
 
 @dataclass(slots=True)
-class Node:
+class SyntaxNode:
     offset: int
     type: CelType = field(default=ERROR, init=False)
 
 
 @dataclass(slots=True)
-class Literal(Node):
+class Literal(SyntaxNode):
     value: Value
 
 
 @dataclass(slots=True)
-class Identifier(Node):
+class Identifier(SyntaxNode):
     name: str
     is_type: bool = field(default=False, init=False)
 
 
 @dataclass(slots=True)
-class Select(Node):
-    operand: Node
+class Select(SyntaxNode):
+    operand: SyntaxNode
     name: str
     is_presence_test: bool = False
     type_name: str = field(default="", init=False)
@@ -65,29 +65,29 @@ class Select(Node):
 
 
 @dataclass(slots=True)
-class Call(Node):
+class Call(SyntaxNode):
     function: str
-    arguments: list[Node]
-    target: Node | None = None
+    arguments: list[SyntaxNode]
+    target: SyntaxNode | None = None
     overload_ids: tuple[str, ...] = field(default=(), init=False)
 
 
 @dataclass(slots=True)
-class ListLiteral(Node):
-    elements: list[Node]
+class ListLiteral(SyntaxNode):
+    elements: list[SyntaxNode]
     optional_positions: frozenset[int] = frozenset()
 
 
 @dataclass(slots=True)
 class MapEntry:
     offset: int
-    key: Node
-    value: Node
+    key: SyntaxNode
+    value: SyntaxNode
     is_optional: bool
 
 
 @dataclass(slots=True)
-class MapLiteral(Node):
+class MapLiteral(SyntaxNode):
     entries: list[MapEntry]
 
 
@@ -95,26 +95,26 @@ class MapLiteral(Node):
 class FieldEntry:
     offset: int
     name: str
-    value: Node
+    value: SyntaxNode
     is_optional: bool
 
 
 @dataclass(slots=True)
-class StructLiteral(Node):
+class StructLiteral(SyntaxNode):
     type_name: str
     fields: list[FieldEntry]
 
 
 @dataclass(slots=True)
-class Comprehension(Node):
-    range: Node
+class Comprehension(SyntaxNode):
+    range: SyntaxNode
     variable: str
     second_variable: str
     accumulator: str
-    initial: Node
-    condition: Node
-    step: Node
-    result: Node
+    initial: SyntaxNode
+    condition: SyntaxNode
+    step: SyntaxNode
+    result: SyntaxNode
 
     @property
     def is_binding(self) -> bool:
@@ -123,11 +123,11 @@ class Comprehension(Node):
 
 
 @dataclass(slots=True)
-class Broken(Node):
+class Broken(SyntaxNode):
     """A part with an error that was reported."""
 
 
-def qualified_name(node: Node | None) -> str | None:
+def qualified_name(node: SyntaxNode | None) -> str | None:
     """The path "a.b.c", if the node is one."""
     match node:
         case Identifier(name=name):
@@ -139,7 +139,7 @@ def qualified_name(node: Node | None) -> str | None:
             return None
 
 
-def children(node: Node) -> list[Node]:
+def children(node: SyntaxNode) -> list[SyntaxNode]:
     """The nodes directly below, in the order of the text or of evaluation."""
     match node:
         case Select(operand=operand):
@@ -158,7 +158,7 @@ def children(node: Node) -> list[Node]:
             return []
 
 
-def descendants(node: Node) -> list[Node]:
+def descendants(node: SyntaxNode) -> list[SyntaxNode]:
     """The node and all nodes below it, parents first."""
     found = [node]
     for position_node in found:
@@ -166,7 +166,7 @@ def descendants(node: Node) -> list[Node]:
     return found
 
 
-def constant_path(node: Node) -> list[Value] | None:
+def constant_path(node: SyntaxNode) -> list[Value] | None:
     """The variable, names and constant keys of a member, if all are constant."""
     match node:
         case Identifier(name=name, is_type=False):

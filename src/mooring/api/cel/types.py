@@ -21,7 +21,7 @@ class TypeTooLarge(Exception):
     """A type has too many parts, or a check takes too many steps."""
 
 
-class Kind(enum.Enum):
+class TypeKind(enum.Enum):
     ANY = "any"
     BOOL = "bool"
     BYTES = "bytes"
@@ -44,7 +44,7 @@ class Kind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class CelType:
-    kind: Kind
+    kind: TypeKind
     name: str
     parameters: tuple[CelType, ...] = ()
     size: int = field(default=1, init=False, compare=False, repr=False)
@@ -66,66 +66,66 @@ class CelType:
     @property
     def declared(self) -> str:
         """The name in other texts."""
-        if self.kind is Kind.PARAMETER:
+        if self.kind is TypeKind.PARAMETER:
             return f"<{self.name}>"
         return self._with_parameters([parameter.declared for parameter in self.parameters])
 
     @property
     def is_dynamic(self) -> bool:
-        return self.kind is Kind.DYN or self.kind is Kind.ANY
+        return self.kind is TypeKind.DYN or self.kind is TypeKind.ANY
 
     def _with_parameters(self, parameters: list[str]) -> str:
         return f"{self.name}({', '.join(parameters)})" if parameters else self.name
 
 
-_SHOWN_BY_KIND = {Kind.ANY, Kind.DURATION, Kind.ERROR, Kind.NULL, Kind.TIMESTAMP}
+_SHOWN_BY_KIND = {TypeKind.ANY, TypeKind.DURATION, TypeKind.ERROR, TypeKind.NULL, TypeKind.TIMESTAMP}
 
-ANY = CelType(Kind.ANY, "google.protobuf.Any")
-BOOL = CelType(Kind.BOOL, "bool")
-BYTES = CelType(Kind.BYTES, "bytes")
-DOUBLE = CelType(Kind.DOUBLE, "double")
-DURATION = CelType(Kind.DURATION, "google.protobuf.Duration")
-DYN = CelType(Kind.DYN, "dyn")
-ERROR = CelType(Kind.ERROR, "error")
-INT = CelType(Kind.INT, "int")
-NULL = CelType(Kind.NULL, "null_type")
-STRING = CelType(Kind.STRING, "string")
-TIMESTAMP = CelType(Kind.TIMESTAMP, "google.protobuf.Timestamp")
-UINT = CelType(Kind.UINT, "uint")
-TYPE = CelType(Kind.TYPE, "type")
+ANY = CelType(TypeKind.ANY, "google.protobuf.Any")
+BOOL = CelType(TypeKind.BOOL, "bool")
+BYTES = CelType(TypeKind.BYTES, "bytes")
+DOUBLE = CelType(TypeKind.DOUBLE, "double")
+DURATION = CelType(TypeKind.DURATION, "google.protobuf.Duration")
+DYN = CelType(TypeKind.DYN, "dyn")
+ERROR = CelType(TypeKind.ERROR, "error")
+INT = CelType(TypeKind.INT, "int")
+NULL = CelType(TypeKind.NULL, "null_type")
+STRING = CelType(TypeKind.STRING, "string")
+TIMESTAMP = CelType(TypeKind.TIMESTAMP, "google.protobuf.Timestamp")
+UINT = CelType(TypeKind.UINT, "uint")
+TYPE = CelType(TypeKind.TYPE, "type")
 
-QUANTITY = CelType(Kind.STRUCT, "kubernetes.Quantity")
-SEMVER = CelType(Kind.STRUCT, "kubernetes.Semver")
-URL = CelType(Kind.STRUCT, "kubernetes.URL")
-NAMED_FORMAT = CelType(Kind.STRUCT, "kubernetes.NamedFormat")
-IP_ADDRESS = CelType(Kind.OPAQUE, "net.IP")
-CIDR = CelType(Kind.OPAQUE, "net.CIDR")
-DEVICE = CelType(Kind.STRUCT, "kubernetes.DRADevice")
+QUANTITY = CelType(TypeKind.STRUCT, "kubernetes.Quantity")
+SEMVER = CelType(TypeKind.STRUCT, "kubernetes.Semver")
+URL = CelType(TypeKind.STRUCT, "kubernetes.URL")
+NAMED_FORMAT = CelType(TypeKind.STRUCT, "kubernetes.NamedFormat")
+IP_ADDRESS = CelType(TypeKind.OPAQUE, "net.IP")
+CIDR = CelType(TypeKind.OPAQUE, "net.CIDR")
+DEVICE = CelType(TypeKind.STRUCT, "kubernetes.DRADevice")
 
 
 def list_of(element: CelType) -> CelType:
-    return CelType(Kind.LIST, "list", (element,))
+    return CelType(TypeKind.LIST, "list", (element,))
 
 
 def map_of(key: CelType, value: CelType) -> CelType:
-    return CelType(Kind.MAP, "map", (key, value))
+    return CelType(TypeKind.MAP, "map", (key, value))
 
 
 def optional_of(value: CelType) -> CelType:
-    return CelType(Kind.OPAQUE, "optional_type", (value,))
+    return CelType(TypeKind.OPAQUE, "optional_type", (value,))
 
 
 def type_of(described: CelType) -> CelType:
-    return CelType(Kind.TYPE, "type", (described,))
+    return CelType(TypeKind.TYPE, "type", (described,))
 
 
 def parameter(name: str) -> CelType:
-    return CelType(Kind.PARAMETER, name)
+    return CelType(TypeKind.PARAMETER, name)
 
 
 def without_optional(type_: CelType) -> tuple[CelType, bool]:
     """The type in an optional, and whether the type is an optional."""
-    if type_.kind is Kind.OPAQUE and type_.name == "optional_type":
+    if type_.kind is TypeKind.OPAQUE and type_.name == "optional_type":
         return type_.parameters[0], True
     return type_, False
 
@@ -173,7 +173,7 @@ def assign(bindings: Bindings, given: tuple[CelType, ...], wanted: tuple[CelType
 
 def renamed(names: Mapping[str, CelType], type_: CelType) -> CelType:
     """The type, with other type parameters."""
-    if type_.kind is Kind.PARAMETER:
+    if type_.kind is TypeKind.PARAMETER:
         return names[type_.name]
     if not type_.parameters:
         return type_
@@ -183,7 +183,7 @@ def renamed(names: Mapping[str, CelType], type_: CelType) -> CelType:
 def substituted(bindings: Bindings, type_: CelType, free_becomes_dyn: bool = False) -> CelType:
     """The type, with bound type parameters replaced."""
     bindings.step()
-    if type_.kind is Kind.PARAMETER:
+    if type_.kind is TypeKind.PARAMETER:
         bound = bindings.get(type_.name)
         if bound is not None:
             return substituted(bindings, bound, free_becomes_dyn)
@@ -209,24 +209,24 @@ def is_equivalent(one: CelType, other: CelType) -> bool:
     )
 
 
-_NULLABLE_KINDS = {Kind.OPAQUE, Kind.STRUCT, Kind.ANY, Kind.DURATION, Kind.TIMESTAMP, Kind.NULL}
-_CONTAINER_KINDS = {Kind.OPAQUE, Kind.LIST, Kind.MAP}
-_WILDCARD_KINDS = {Kind.DYN, Kind.ANY, Kind.ERROR}
+_NULLABLE_KINDS = {TypeKind.OPAQUE, TypeKind.STRUCT, TypeKind.ANY, TypeKind.DURATION, TypeKind.TIMESTAMP, TypeKind.NULL}
+_CONTAINER_KINDS = {TypeKind.OPAQUE, TypeKind.LIST, TypeKind.MAP}
+_WILDCARD_KINDS = {TypeKind.DYN, TypeKind.ANY, TypeKind.ERROR}
 
 
 def _unify(bindings: Bindings, given: CelType, wanted: CelType) -> bool:
     bindings.step()
-    if wanted.kind is Kind.PARAMETER:
+    if wanted.kind is TypeKind.PARAMETER:
         is_valid, was_bound = _bind(bindings, given, wanted)
         if is_valid or was_bound:
             return is_valid
-    if given.kind is Kind.PARAMETER:
+    if given.kind is TypeKind.PARAMETER:
         return _bind(bindings, wanted, given)[0]
     if given.kind in _WILDCARD_KINDS or wanted.kind in _WILDCARD_KINDS:
         return True
-    if given.kind is Kind.NULL:
+    if given.kind is TypeKind.NULL:
         return wanted.kind in _NULLABLE_KINDS
-    if wanted.kind is Kind.NULL:
+    if wanted.kind is TypeKind.NULL:
         return given.kind in _NULLABLE_KINDS
     if given.kind is not wanted.kind:
         return False
@@ -236,7 +236,7 @@ def _unify(bindings: Bindings, given: CelType, wanted: CelType) -> bool:
             and len(given.parameters) == len(wanted.parameters)
             and all(_unify(bindings, part, other) for part, other in zip(given.parameters, wanted.parameters))
         )
-    return given.kind is Kind.TYPE or given.name == wanted.name
+    return given.kind is TypeKind.TYPE or given.name == wanted.name
 
 
 def _bind(bindings: Bindings, type_: CelType, free: CelType) -> tuple[bool, bool]:
@@ -263,16 +263,16 @@ def _occurs(bindings: Bindings, free: CelType, within: CelType) -> bool:
     bindings.step()
     if within == free:
         return True
-    if within.kind is Kind.PARAMETER:
+    if within.kind is TypeKind.PARAMETER:
         bound = bindings.get(within.name)
         return bound is not None and _occurs(bindings, free, bound)
     return any(_occurs(bindings, free, part) for part in within.parameters)
 
 
 def _is_as_general(one: CelType, other: CelType) -> bool:
-    if one.is_dynamic or one.kind is Kind.PARAMETER:
+    if one.is_dynamic or one.kind is TypeKind.PARAMETER:
         return True
-    if other.is_dynamic or other.kind is Kind.PARAMETER or one.kind is not other.kind:
+    if other.is_dynamic or other.kind is TypeKind.PARAMETER or one.kind is not other.kind:
         return False
     if one.kind in _CONTAINER_KINDS:
         return (
@@ -280,4 +280,4 @@ def _is_as_general(one: CelType, other: CelType) -> bool:
             and len(one.parameters) == len(other.parameters)
             and all(_is_as_general(part, other_part) for part, other_part in zip(one.parameters, other.parameters))
         )
-    return one.kind is Kind.TYPE or one == other
+    return one.kind is TypeKind.TYPE or one == other

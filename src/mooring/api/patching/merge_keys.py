@@ -16,11 +16,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from mooring.api.schema.model import Field as SchemaField
-from mooring.api.schema.model import ListOf, MapOf, Scalar, Struct, Type
+from mooring.api.schema.model import Field, ListOf, MapOf, Scalar, Struct, Type
 from mooring.api.schema.tables import struct_of_kind
 
-Fields: TypeAlias = "Mapping[str, Field]"
+Fields: TypeAlias = "Mapping[str, MergeField]"
 
 MERGE = "merge"
 REPLACE = "replace"
@@ -29,7 +28,7 @@ MERGE_AND_RETAIN_KEYS = "merge,retainKeys"
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class MergeField:
     """How one field is patched. `strategy` is the mark as Kubernetes writes it, empty for an ordinary field."""
 
     strategy: str
@@ -41,7 +40,7 @@ class Field:
 
 NO_FIELDS: Fields = {}
 
-_known: dict[int, dict[str, Field]] = {}
+_known: dict[int, dict[str, MergeField]] = {}
 """By the identity of a struct, which lives as long as the process. Filled while it is looked at: types refer to each
 other in circles."""
 
@@ -63,14 +62,14 @@ def _fields_of(struct: Struct) -> Fields:
     return known
 
 
-def _special(field: SchemaField) -> Field | None:
+def _special(field: Field) -> MergeField | None:
     """How a field is patched; None if neither it nor anything below it is special."""
     strategy = ",".join(field.patch_strategy)
     is_merged_list = isinstance(field.type, ListOf) and MERGE in field.patch_strategy
     below = _below(field.type, is_merged_list)
     if not strategy and below is None:
         return None
-    return Field(
+    return MergeField(
         strategy=strategy,
         merge_key=field.merge_key,
         below=below if below is not None else NO_FIELDS,

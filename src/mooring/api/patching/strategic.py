@@ -28,7 +28,7 @@ from mooring.api.patching.errors import (
     unknown_directive,
     wrong_type,
 )
-from mooring.api.patching.merge_keys import NO_FIELDS, Field, Fields, merge_fields
+from mooring.api.patching.merge_keys import NO_FIELDS, Fields, MergeField, merge_fields
 from mooring.api.patching.ordering import check_against_order, identity, in_order, places_of, required_identity
 
 DIRECTIVE = "$patch"
@@ -106,7 +106,7 @@ def _lay_over(result: JsonDict, name: str, value: object, fields: Fields) -> Non
 # --- lists -------------------------------------------------------------------------------------------------------
 
 
-def _merged_list(original: list[object], patch: list[object], field: Field) -> list[object]:
+def _merged_list(original: list[object], patch: list[object], field: MergeField) -> list[object]:
     if not original and not patch:
         return original
     if _element_type(original, patch) is not dict:
@@ -116,7 +116,7 @@ def _merged_list(original: list[object], patch: list[object], field: Field) -> l
     return _merged_items(cast(list[JsonDict], original), cast(list[JsonDict], patch), field)
 
 
-def _merged_items(original: list[JsonDict], patch: list[JsonDict], field: Field) -> list[object]:
+def _merged_items(original: list[JsonDict], patch: list[JsonDict], field: MergeField) -> list[object]:
     merge_key = field.merge_key
     original, patch = _after_special_items(original, patch, merge_key)
     merged = list(original)
@@ -235,7 +235,9 @@ def _set_order(result: JsonDict, patch: JsonDict, name: str, order: list[object]
     patch.pop(name, None)
 
 
-def _order_left_behind(original: list[object], merged: list[object], patch: list[object], field: Field) -> list[object]:
+def _order_left_behind(
+    original: list[object], merged: list[object], patch: list[object], field: MergeField
+) -> list[object]:
     """Where items stood before, once some were deleted.
 
     In Kubernetes new items take the places of deleted ones before the order is read, and then count as having stood
@@ -286,8 +288,13 @@ def _without_directives(value: object) -> object:
     if isinstance(value, dict):
         if DIRECTIVE in value:
             return _NOTHING
-        taken = {name: _without_directives(inner) for name, inner in value.items() if _is_kept(name, inner)}
-        return {name: inner for name, inner in taken.items() if inner is not _NOTHING}
+        taken: JsonDict = {}
+        for name, inner in value.items():
+            if _is_kept(name, inner):
+                kept = _without_directives(inner) if isinstance(inner, (dict, list)) else inner
+                if kept is not _NOTHING:
+                    taken[name] = kept
+        return taken
     if isinstance(value, list):
         return [kept for item in value if (kept := _without_directives(item)) is not _NOTHING]
     return value
@@ -296,7 +303,11 @@ def _without_directives(value: object) -> object:
 def _as_it_is(value: object) -> object:
     """A value that replaces another: only the directives' own names go."""
     if isinstance(value, dict):
-        return {name: _as_it_is(inner) for name, inner in value.items() if _is_kept(name, inner)}
+        return {
+            name: _as_it_is(inner) if isinstance(inner, (dict, list)) else inner
+            for name, inner in value.items()
+            if _is_kept(name, inner)
+        }
     if isinstance(value, list):
         return [_as_it_is(item) for item in value]
     return value
@@ -306,4 +317,4 @@ def _is_kept(name: str, value: object) -> bool:
     return value is not None and not (name.startswith("$") and name.partition("/")[0] in _DIRECTIVES)
 
 
-_ORDINARY = Field(strategy="", merge_key="", below=NO_FIELDS, is_merged_list=False, is_replaced=False)
+_ORDINARY = MergeField(strategy="", merge_key="", below=NO_FIELDS, is_merged_list=False, is_replaced=False)

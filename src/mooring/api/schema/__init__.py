@@ -11,8 +11,9 @@ A line of a `.schema` file reads `number name type options`:
     2 ports? []ContainerPort patch=merge mergekey=containerPort list=map keys=containerPort,protocol
 
 `number` is the field's number in protobuf. A `?` means that an empty value is not written (Go's omitempty), a `~` that
-a zero one is not (omitzero: the only mark that leaves out a struct). A `*` is a value that may be absent, which is
-another thing than empty. `required` is what OpenAPI calls so. `<inline>` fields are written as fields of the struct
+a zero one is not (omitzero: the only mark that leaves out a struct). A `*` is a pointer: absent differs from empty.
+`required` is what OpenAPI calls so. `valid=` lists the rules of validation (`valid=required,dns-label`), which OpenAPI
+does not show; `apiserver.validation.schema_rules` defines them. `<inline>` fields are written as fields of the struct
 around them, but are a message of their own in protobuf. An `object` is a struct that carries `apiVersion` and `kind`.
 
 A `type` is a text that may be one of those which follow it, `""` among them where it may be empty; anything if none do.

@@ -83,6 +83,8 @@ class Field:
     """For maps and structs: whether one manager writes it as a whole. None where the type says it (a map: no)."""
     default: object = None
     """What an absent value means where lists are merged by key."""
+    rules: tuple[str, ...] = ()
+    """Validation rules in the order of checking; `apiserver.validation.schema_rules` has their meaning."""
 
 
 @dataclass(slots=True, eq=False)

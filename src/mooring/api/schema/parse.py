@@ -126,6 +126,7 @@ def _field(name: str, number: int, type_text: str, options: str, package: str, f
         list_keys=tuple(values["keys"].split(",")) if "keys" in values else (),
         is_atomic=_is_atomic(values.get("map") or values.get("struct")),
         default=json.loads(values["default"]) if "default" in values else None,
+        rules=tuple(values["valid"].split(",")) if "valid" in values else (),
     )
 
 

@@ -1,16 +1,18 @@
-"""Access: who may come in, and what they may do here.
+"""Authentication, authorization and certificates.
 
-    users, request                  who asks, and for what
-    certificates, keyring           our own authority, and what it has signed
-    authentication, impersonation   from a certificate or a token to a user; and to whom that user wants to be
-    authorization                   masters, then nodes, then roles: the first who says yes
-    rules, rbac, node_rules         what a rule covers, who has which, and what every node may do
-    escalation, reviews             nobody gives away what is not theirs; may I, may they, who am I?
-    default_roles                   what everybody may do before anybody has said anything
+    users                           users and groups
+    certificates, keyring           the certificate authority, its files, and the kubeconfig file
+    authentication, impersonation   from a certificate or a token to a user
+    service_account_tokens, token_requests   tokens of service accounts
+    authorization                   the authorizers and the 403 response
+    rules, rbac, node_rules         attributes of a request, RBAC rules, role bindings, and the node authorizer
+    escalation, device_guard        admission checks that need an authorizer
+    reviews, review_selectors       SubjectAccessReview and its variants, TokenReview
+    default_roles, default_cluster_roles, default_controller_roles   bootstrap policy
 
-Comes in   headers, certificates and documents
-Goes out   a `User`, a `Decision`, a document; or an error of `mooring.client.errors` with Kubernetes' words
+Input: headers, certificates and documents. Output: a `User`, a `Decision`, a document; or an error of
+`mooring.client.errors` with kube-apiserver's message.
 
-1. Nothing here speaks HTTP or reads the store. Files are read and written by `keyring` and `kubeconfig_file` only.
-2. Whoever cannot be told apart from a stranger is a stranger, and a wrong token is worse than none.
+1. Nothing here uses HTTP or reads the store. Only `keyring` reads and writes files.
+2. An invalid token is an error, also where anonymous requests are allowed.
 """

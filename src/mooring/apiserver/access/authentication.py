@@ -1,25 +1,29 @@
-"""Authentication: who is it?
+"""Authentication: from a client certificate or a bearer token to a user.
 
-Comes in   the certificate that a client has shown, and the header `Authorization`
-Goes out   a `User`; or `UnauthorizedError`
+Input: the client's certificate and the header `Authorization`. Output: a `User`; or `UnauthorizedError`.
 
-    certificate ── has a name ──────────────────────────────> user, groups
+    certificate with a name ────────────────────────────────> user, groups
         │ none
-    bearer token ── fixed ── service account's ─────────────> user, groups
-        │ none           └── neither, or not accepted ──────> 401
-    nothing at all ── anonymous allowed ────────────────────> system:anonymous
+    bearer token ── token file ── service account ──────────> user, groups
+        │ none                └── neither, or invalid ──────> 401
+    no credentials ── anonymous allowed ────────────────────> system:anonymous
                   └── else ─────────────────────────────────> 401
 
- 1. A wrong token is 401 even where strangers are welcome: whoever shows one wants to be somebody, and should hear that
-    they are not. A header that holds no bearer token is no proof and no harm.
- 2. A certificate was checked when the connection was made. That it has not run out since is asked at each request,
-    because connections live long.
- 3. Why somebody is refused is never told to them; a token review may say it.
+1. An invalid token is 401 even if anonymous requests are allowed. A header without a bearer token is ignored.
+2. The TLS handshake verified the certificate. Its expiry is checked at each request, because connections live long.
+3. The client does not learn why authentication failed. A TokenReview may report it.
+4. Of the tokens of a token file only the digests are kept: no log or traceback shows a token, and the time of a lookup
+   reveals nothing about it.
+5. As in kube-apiserver, columns of a token file after the fourth are ignored, a line without a token is skipped, and of
+   two lines with the same token the later one counts. The last two cause a warning with the line.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import csv
+import io
+import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -27,11 +31,70 @@ from cryptography import x509
 from cryptography.x509.oid import NameOID
 
 from mooring.api.memory import Memory
-from mooring.apiserver.access.service_account_tokens import ServiceAccountTokens, TokenRefusedError
-from mooring.apiserver.access.token_file import FixedTokens
-from mooring.apiserver.access.users import CREDENTIAL_KEY, User, anonymous, authenticated
+from mooring.apiserver.access.service_account_tokens import InvalidTokenError, ServiceAccountTokens
+from mooring.apiserver.access.users import CREDENTIAL_KEY, MASTERS_GROUP, User, anonymous, authenticated
 from mooring.client.errors import UnauthorizedError
 from mooring.kit.clock import Clock
+
+COLUMNS_MIN = 3
+ADMIN = User("admin", "admin", (MASTERS_GROUP,))
+"""Who comes with the one token of the command line."""
+
+_log = logging.getLogger(__name__)
+
+
+class TokenFileError(ValueError):
+    """A token file cannot be read. Says which line, and never what stands there."""
+
+
+class FixedTokens:
+    """The users of the tokens in a token file. They are in the group `system:authenticated`."""
+
+    def __init__(self, users: Mapping[str, User]) -> None:
+        self._users = {_digest(token): authenticated(user) for token, user in users.items()}
+
+    def user_of(self, token: str) -> User | None:
+        return self._users.get(_digest(token))
+
+    def __len__(self) -> int:
+        return len(self._users)
+
+    def __repr__(self) -> str:
+        return f"FixedTokens({len(self)})"
+
+
+def parse_token_file(text: str, path: str) -> dict[str, User]:
+    """The users of a token file, by token. Raises `TokenFileError`; `path` is for its text."""
+    users: dict[str, User] = {}
+    rows = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        for row in rows:
+            if not row:
+                continue
+            _check(row, rows.line_num, path)
+            token, name, uid, *rest = row
+            if not token:
+                _log.warning("empty token in token file '%s', line %d", path, rows.line_num)
+                continue
+            if token in users:
+                _log.warning("duplicate token in token file '%s', line %d", path, rows.line_num)
+            users[token] = User(name, uid, tuple(rest[0].split(",")) if rest else ())
+    except csv.Error as error:
+        raise TokenFileError(f"token file '{path}', line {rows.line_num}: {error}") from None
+    return users
+
+
+def _check(row: list[str], line: int, path: str) -> None:
+    if len(row) < COLUMNS_MIN:
+        raise TokenFileError(
+            f"token file '{path}', line {line}: must have at least {COLUMNS_MIN} columns "
+            f"(token, user name, user uid), found {len(row)}"
+        )
+
+
+def _digest(token: str) -> bytes:
+    return sha256(token.encode("utf-8", "surrogateescape")).digest()
+
 
 CERTIFICATES_REMEMBERED_MAX = 4_096
 SPACE_WARNING = "the provided Authorization header contains extra space before the bearer token, and is ignored"
@@ -84,14 +147,14 @@ class Authenticator:
         if token is not None:
             try:
                 return self.proof_of(token, self.audiences).user
-            except TokenRefusedError:
+            except InvalidTokenError:
                 raise UnauthorizedError("Unauthorized") from None
         if self._is_anonymous_allowed:
             return anonymous()
         raise UnauthorizedError("Unauthorized")
 
     def proof_of(self, token: str, audiences: Sequence[str]) -> Proof:
-        """Who shows this token to one of these audiences. Raises `TokenRefusedError`."""
+        """Who shows this token to one of these audiences. Raises `InvalidTokenError`."""
         user = self._fixed_tokens.user_of(token)
         if user is not None:
             # A fixed token is meant for us, so it proves something to others only as far as they are us.
@@ -100,10 +163,10 @@ class Authenticator:
                 return Proof(user, shared)
         try:
             found = self._account_tokens.authenticate(token, audiences)
-        except TokenRefusedError as error:
-            raise TokenRefusedError(f"[{INVALID_TOKEN}, {error}]") from None
+        except InvalidTokenError as error:
+            raise InvalidTokenError(f"[{INVALID_TOKEN}, {error}]") from None
         if found is None:
-            raise TokenRefusedError(INVALID_TOKEN)
+            raise InvalidTokenError(INVALID_TOKEN)
         user, accepted = found
         return Proof(authenticated(user), accepted)
 

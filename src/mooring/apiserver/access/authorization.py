@@ -1,14 +1,13 @@
-"""Authorization: may they? And if not, in which words.
+"""Authorization: the authorizers and the 403 response.
 
-Comes in   `Attributes`
-Goes out   `Decision`; `ForbiddenError` with the text and the details of kube-apiserver
+Input: `Attributes`. Output: a `Decision`; or `ForbiddenError` with the message and the details of kube-apiserver.
 
- 1. Authorizers are asked in order, and the first yes counts. Nobody here says no for good: who has no opinion leaves it
-    to the next, and what nobody allows is forbidden.
- 2. Members of `system:masters` may do everything, whatever roles say: otherwise a bad role could lock out its repairer.
-    The yes has no reason then, as in the original.
- 3. Reasons are for reviews and logs. A refusal's reason is told to the user, so it names roles that are missing, and
-    nothing that they may not know.
+1. Authorizers are asked in order, and the first one that allows decides. No authorizer denies: a request that none
+   allows is forbidden.
+2. Members of `system:masters` are always allowed, without a reason, so that a bad role cannot lock out the
+   administrators.
+3. The reason of a denied request is part of the 403 message. It names missing roles, and nothing that the user may not
+   know.
 """
 
 from __future__ import annotations
@@ -18,8 +17,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from mooring.api.field_errors import quoted
-from mooring.apiserver.access.request import Attributes
-from mooring.apiserver.access.rules import Rule
+from mooring.apiserver.access.rules import Attributes, Rule
 from mooring.apiserver.access.users import MASTERS_GROUP, User
 from mooring.client.errors import ForbiddenError
 
@@ -35,7 +33,7 @@ class HeldRules:
     """Everything that a user may do in a namespace, and what could not be found out."""
 
     rules: tuple[Rule, ...]
-    faults: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
     is_incomplete: bool = False
 
 
@@ -71,7 +69,7 @@ class AuthorizerChain:
         held = [authorizer.rules_for(user, namespace) for authorizer in self._authorizers]
         return HeldRules(
             tuple(rule for each in held for rule in each.rules),
-            tuple(fault for each in held for fault in each.faults),
+            tuple(error for each in held for error in each.errors),
             any(each.is_incomplete for each in held),
         )
 
@@ -98,7 +96,7 @@ def require(authorizer: Authorizer, attributes: Attributes) -> None:
 
 
 def forbidden(attributes: Attributes, reason: str) -> ForbiddenError:
-    """The refusal of a request, in Kubernetes' words."""
+    """The 403 of a request, with kube-apiserver's message."""
     # The original lets nothing through that a browser would take for markup; the reason is its own text, and trusted.
     text = _what_they_cannot(attributes).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return forbidden_object(
@@ -107,7 +105,7 @@ def forbidden(attributes: Attributes, reason: str) -> ForbiddenError:
 
 
 def forbidden_object(api_group: str, resource: str, name: str, text: str) -> ForbiddenError:
-    """A refusal about an object, a resource or nothing in particular."""
+    """A 403 about an object, a resource, or neither."""
     qualified = f"{resource}.{api_group}" if api_group else resource
     if not resource:
         head = "forbidden"

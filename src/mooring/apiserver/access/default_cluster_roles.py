@@ -1,27 +1,89 @@
-"""The default cluster roles of Kubernetes 1.36: for everybody, for users by trust, and for the parts of a cluster.
+"""The default cluster roles of Kubernetes 1.36, for users and components.
 
-Goes out   the rules of each, by name
+Output: the rules of each, by name. `may("get list", "core apps", "pods deployments")` writes a rule as text.
 
- 1. `admin`, `edit` and `view` are not here: they have no rules of their own, and gather `system:aggregate-to-…`
-    (see `default_roles`).
- 2. A rule may name resources that we do not serve. Roles are compared with those of other clusters, and a rule that
-    covers nothing harms nobody.
+1. `admin`, `edit` and `view` are not here: they have no rules of their own, and aggregate `system:aggregate-to-…` (see
+   `default_roles`).
+2. A rule may name resources that this server does not serve, so that roles equal those of other clusters.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeAlias
 
-from mooring.apiserver.access.role_table import (
-    READ,
-    READ_AND_UPDATE,
-    READ_AND_WRITE,
-    WRITE,
-    WRITE_EVENTS,
-    Rules,
-    may,
-    may_get,
-)
+from mooring.api.document import Document
+
+RBAC_VERSION = "rbac.authorization.k8s.io/v1"
+
+READ = "get list watch"
+WRITE = "create delete deletecollection patch update"
+READ_AND_UPDATE = "get list patch update watch"
+READ_AND_WRITE = "create delete deletecollection get list patch update watch"
+
+Rules: TypeAlias = tuple[Document, ...]
+
+
+def may(verbs: str, groups: str, resources: str, names: str = "") -> Document:
+    """A rule about resources."""
+    rule: Document = {
+        "verbs": verbs.split(),
+        "apiGroups": ["" if group == "core" else group for group in groups.split()],
+        "resources": resources.split(),
+    }
+    if names:
+        rule["resourceNames"] = names.split()
+    return rule
+
+
+def may_get(paths: str) -> Document:
+    """A rule about paths that are no resources."""
+    return {"verbs": ["get"], "nonResourceURLs": paths.split()}
+
+
+WRITE_EVENTS = may("create patch update", "core events.k8s.io", "events")
+
+
+def role_object(kind: str, name: str, rules: Rules, namespace: str = "") -> Document:
+    return {
+        "kind": kind,
+        "apiVersion": RBAC_VERSION,
+        "metadata": _metadata(name, namespace),
+        # Copied, because callers change documents, and the tables are shared.
+        "rules": [{field: list(values) for field, values in rule.items()} for rule in rules] or None,
+    }
+
+
+def binding_object(name: str, reference: tuple[str, str], subjects: list[Document], namespace: str = "") -> Document:
+    kind, role = reference
+    binding: Document = {
+        "kind": "RoleBinding" if namespace else "ClusterRoleBinding",
+        "apiVersion": RBAC_VERSION,
+        "metadata": _metadata(name, namespace),
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": role},
+    }
+    if subjects:
+        binding["subjects"] = subjects
+    return binding
+
+
+def subject(kind: str, name: str) -> Document:
+    """A user or a group; or a service account of kube-system."""
+    if kind == "ServiceAccount":
+        return {"kind": kind, "name": name, "namespace": "kube-system"}
+    return {"kind": kind, "apiGroup": "rbac.authorization.k8s.io", "name": name}
+
+
+def _metadata(name: str, namespace: str) -> Document:
+    metadata: Document = {
+        "name": name,
+        "labels": {"kubernetes.io/bootstrapping": "rbac-defaults"},
+        "annotations": {"rbac.authorization.kubernetes.io/autoupdate": "true"},
+    }
+    if namespace:
+        metadata["namespace"] = namespace
+    return metadata
+
 
 CLUSTER_ROLES: Mapping[str, Rules] = {
     "cluster-admin": (

@@ -1,10 +1,15 @@
-"""What everybody may do before anybody has said anything: the roles and bindings that a new cluster has.
+"""The default roles and bindings of RBAC, and their reconciliation at every start.
 
-Goes out   objects as they stand in the store of kube-apiserver v1.36 with its default features, kind by kind
+Output: roles and bindings as kube-apiserver v1.36 creates them with its default features, by kind. `reconciled` returns
+the object to store, or None.
 
- 1. All carry the label and the annotation by which `reconciliation` knows them.
- 2. `admin`, `edit` and `view` gather the rules of cluster roles by label, so that whoever adds a kind adds to them.
- 3. `system:node` is bound to nobody: nodes are judged by `node_rules`.
+1. All of them have the label and the annotation by which reconciliation recognizes them.
+2. `admin`, `edit` and `view` aggregate cluster roles by label, so that a new kind can add its rules.
+3. `system:node` is bound to no user: `node_rules` authorizes nodes.
+4. Reconciliation adds missing rules and subjects and keeps additional ones. An object annotated with
+   `autoupdate: "false"` is not changed.
+5. The role of a binding is immutable. A binding to another role is replaced by the default, which has no uid: the
+   caller deletes the stored binding and creates the default.
 """
 
 from __future__ import annotations
@@ -13,9 +18,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from mooring.api.document import Document
-from mooring.apiserver.access.default_cluster_roles import CLUSTER_ROLES
-from mooring.apiserver.access.default_controller_roles import CONTROLLER_ROLES
-from mooring.apiserver.access.role_table import (
+from mooring.apiserver.access.default_cluster_roles import (
+    CLUSTER_ROLES,
     READ,
     WRITE_EVENTS,
     Rules,
@@ -24,7 +28,8 @@ from mooring.apiserver.access.role_table import (
     role_object,
     subject,
 )
-from mooring.apiserver.access.rules import Rule, rules_of
+from mooring.apiserver.access.default_controller_roles import CONTROLLER_ROLES
+from mooring.apiserver.access.rules import Rule, document_of, rules_of, uncovered
 
 _AGGREGATE_TO = "rbac.authorization.k8s.io/aggregate-to-"
 _AGGREGATED = {"admin": "", "edit": "admin", "view": "edit"}
@@ -163,3 +168,47 @@ def node_rules() -> tuple[Rule, ...]:
 
 def _cluster_binding(name: str, subjects: list[Document]) -> Document:
     return binding_object(name, ("ClusterRole", name), subjects)
+
+
+AUTOUPDATE_ANNOTATION = "rbac.authorization.kubernetes.io/autoupdate"
+
+
+def reconciled(stored: Document, wanted: Document) -> Document | None:
+    """The stored object with what it lacks of the default; None when it lacks nothing or is not to be touched."""
+    metadata = stored.get("metadata") or {}
+    if (metadata.get("annotations") or {}).get(AUTOUPDATE_ANNOTATION) == "false":
+        return None
+    if stored.get("roleRef") != wanted.get("roleRef"):
+        return wanted
+    changed = dict(stored, metadata=dict(metadata))
+    for table in ("labels", "annotations"):
+        changed["metadata"][table] = {**wanted["metadata"][table], **(metadata.get(table) or {})}
+    if "roleRef" in wanted:
+        _add_subjects(changed, wanted)
+    else:
+        _add_rules(changed, wanted)
+        _set_right_aggregation(changed, wanted)
+    return None if changed == stored else changed
+
+
+def _add_subjects(changed: Document, wanted: Document) -> None:
+    present = changed.get("subjects") or []
+    missing = [subject for subject in wanted.get("subjects") or () if subject not in present]
+    if missing:
+        changed["subjects"] = [*present, *missing]
+
+
+def _add_rules(changed: Document, wanted: Document) -> None:
+    missing = uncovered(rules_of(changed), rules_of(wanted))
+    if missing:
+        changed["rules"] = [*(changed.get("rules") or ()), *(document_of(rule) for rule in missing)]
+
+
+def _set_right_aggregation(changed: Document, wanted: Document) -> None:
+    if "aggregationRule" not in wanted:
+        changed.pop("aggregationRule", None)
+        return
+    present = (changed.get("aggregationRule") or {}).get("clusterRoleSelectors") or []
+    missing = [selector for selector in wanted["aggregationRule"]["clusterRoleSelectors"] if selector not in present]
+    if missing:
+        changed["aggregationRule"] = {"clusterRoleSelectors": [*present, *missing]}

@@ -1,13 +1,13 @@
-"""The guard of devices: who may look into devices that others use, who may give devices away, who may report on them.
+"""Authorization of changes to ResourceClaims: admin access, allocation and device status.
 
-Comes in   a claim of devices or a template of claims that somebody is about to write
-Goes out   nothing; what is wrong is left with the call, and told first of all faults
+Input: a ResourceClaim or ResourceClaimTemplate that a user writes. Output: field errors in the call, which come
+first.
 
- 1. Access as an administrator is for claims in namespaces that a label marks for it.
- 2. Who writes the status needs a further right for each part: the allocation and its users are the scheduler's
-    (`resourceclaims/binding`), and the reports are each driver's own (`resourceclaims/driver`, named after the driver,
-    with verbs that say whether the driver runs on the node of the allocation).
- 3. It is asked where mutating admission ends, because the rules of a kind wait for nobody.
+1. Admin access is for namespaces with the label for it.
+2. Each part of the status needs a permission: the allocation and reservations `resourceclaims/binding`, the status of
+   devices `resourceclaims/driver` with the name of the driver and a verb that says whether the driver runs on the
+   node of the allocation.
+3. The check runs at the end of mutating admission, because strategies do not await.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mooring.api import kinds
 from mooring.api.document import Document
 from mooring.api.kinds import Kind
 from mooring.apiserver.access.authorization import Authorizer, forbidden
-from mooring.apiserver.access.request import Attributes
+from mooring.apiserver.access.rules import Attributes
 from mooring.apiserver.access.users import NODE_NAME_KEY, User, service_account_of
 from mooring.apiserver.admission.promise import Admission, Attempt, Lookup
 from mooring.apiserver.call import Call, Operation
@@ -52,18 +52,18 @@ class DeviceGuard(Admission):
         if attempt.old is None:
             spec = obj["spec"]["spec"] if call.kind is kinds.RESOURCE_CLAIM_TEMPLATE else obj["spec"]
             path = _admin_request(spec)
-            call.prior_errors = await _admin_faults(path, call.namespace, lookup)
+            call.prior_errors = await _validate_admin_access(path, call.namespace, lookup)
             return
         changed: Document = {"status": dict(obj.get("status") or {})}
         drop_reports_on_lost_devices(changed, attempt.old)
         status, old_status = changed["status"], attempt.old.get("status") or {}
         path = "" if _admin_result(old_status) else _admin_result(status)
-        call.prior_errors = await _admin_faults(path, call.namespace, lookup)
-        call.prior_errors += self._binding_faults(call, status, old_status)
+        call.prior_errors = await _validate_admin_access(path, call.namespace, lookup)
+        call.prior_errors += self._validate_binding(call, status, old_status)
         if status.get("allocation") is not None:
-            call.prior_errors += self._reports_faults(call, status, old_status)
+            call.prior_errors += self._validate_reports(call, status, old_status)
 
-    def _binding_faults(self, call: Call, status: Document, old: Document) -> list[FieldError]:
+    def _validate_binding(self, call: Call, status: Document, old: Document) -> list[FieldError]:
         is_same = means_the_same(status.get("allocation"), old.get("allocation"), "resource", "AllocationResult")
         if is_same and (status.get("reservedFor") or []) == (old.get("reservedFor") or []):
             return []
@@ -74,19 +74,19 @@ class DeviceGuard(Admission):
         detail = f"changing status.allocation or status.reservedFor requires {needed}: {refusal}"
         return [forbidden_field("status.allocation", detail)]
 
-    def _reports_faults(self, call: Call, status: Document, old: Document) -> list[FieldError]:
+    def _validate_reports(self, call: Call, status: Document, old: Document) -> list[FieldError]:
         verbs = [f"{_ANYWHERE}{call.verb}"]
         if _runs_on(call.user, _allocated_node(status)):
             verbs.insert(0, f"{_ON_THE_NODE}{call.verb}")
-        faults = []
+        errors = []
         for driver in _drivers_that_report(status, old):
             refusals = [self._refusal(_attributes(call, verb, "driver", call.namespace, driver)) for verb in verbs]
             if all(refusals):
                 needed = f'resource="resourceclaims/driver", verb="[{" ".join(verbs)}]" permission'
-                faults.append(
+                errors.append(
                     forbidden_field("status.devices", f"changing status.devices requires {needed}: {refusals[0]}")
                 )
-        return faults
+        return errors
 
     def _refusal(self, attributes: Attributes) -> str:
         decision = self._authorizer.authorize(attributes)
@@ -109,7 +109,7 @@ def _attributes(call: Call, verb: str, subresource: str, namespace: str, name: s
 # --- administrators -----------------------------------------------------------------------------------------------
 
 
-async def _admin_faults(path: str, namespace: str, lookup: Lookup) -> list[FieldError]:
+async def _validate_admin_access(path: str, namespace: str, lookup: Lookup) -> list[FieldError]:
     if not path:
         return []
     found = await lookup.get(kinds.NAMESPACE, "", namespace)

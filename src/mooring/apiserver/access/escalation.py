@@ -1,13 +1,14 @@
-"""Escalation: nobody gives away what is not theirs.
+"""Privilege escalation: a user may not grant permissions that the user does not have.
 
-Comes in   a role or a binding that somebody wants to write, and what that somebody may do
-Goes out   nothing; or a `ForbiddenError` that lists what they lack, a `NotFoundError` for a role that is not there
+Input: a role or a binding that a user writes, and the user's rules. Output: nothing; or `ForbiddenError` with the
+missing rules, `NotFoundError` for a role that does not exist.
 
- 1. Whoever writes a role needs every right in it, or the verb `escalate` on the role. Whoever writes a binding needs
-    every right of the role, or the verb `bind` on it.
- 2. An aggregation rule can gather anything, so whoever sets or keeps one needs everything.
- 3. `system:masters` are not asked; neither is whoever only changes what the garbage collector changes (owners and
-    finalizers), or objects could not be deleted by it.
+1. To write a role, a user needs every rule in it, or the verb `escalate` on the role. To write a binding, a user needs
+   every rule of the role, or the verb `bind` on it.
+2. An aggregation rule can select any rule, so that writing one needs all permissions.
+3. `system:masters` are exempt. So are updates of nothing but owner references and finalizers, which the garbage
+   collector makes.
+4. `RoleGuard` runs at the end of mutating admission, because kube-apiserver checks escalation before validation.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
+from mooring.api import kinds
 from mooring.api.document import Document
 from mooring.api.field_errors import aggregated, quoted
+from mooring.api.kinds import Kind
 from mooring.apiserver.access.authorization import Authorizer, HeldRules, forbidden_object
 from mooring.apiserver.access.rbac import (
     RBAC_GROUP,
@@ -25,9 +28,10 @@ from mooring.apiserver.access.rbac import (
     UnknownReferenceKindError,
     reference_of,
 )
-from mooring.apiserver.access.request import Attributes
-from mooring.apiserver.access.rules import Rule, compacted, listed, rules_of, uncovered
+from mooring.apiserver.access.rules import Attributes, Rule, compacted, listed, rules_of, uncovered
 from mooring.apiserver.access.users import MASTERS_GROUP, User
+from mooring.apiserver.admission.promise import Admission, Attempt, Lookup
+from mooring.apiserver.call import Operation
 from mooring.client.errors import ForbiddenError, NotFoundError, ServerError
 
 _EVERYTHING = (
@@ -47,7 +51,7 @@ class Roles(Protocol):
 
 
 def check_role(request: Attributes, role: Document, old: Document | None, roles: Roles, authorizer: Authorizer) -> None:
-    """May whoever sends the request write this Role or ClusterRole? `old` is what they change, if anything."""
+    """Whether the user may write this Role or ClusterRole. `old` is the stored one on an update."""
     if MASTERS_GROUP in request.user.groups or _may_escalate(request, authorizer):
         return
     if old is not None and _changes_only_ownership(role, old):
@@ -63,7 +67,7 @@ def check_role(request: Attributes, role: Document, old: Document | None, roles:
 def check_binding(
     request: Attributes, binding: Document, old: Document | None, roles: Roles, authorizer: Authorizer
 ) -> None:
-    """May whoever sends the request write this RoleBinding or ClusterRoleBinding?"""
+    """Whether the user may write this RoleBinding or ClusterRoleBinding."""
     if MASTERS_GROUP in request.user.groups:
         return
     if old is not None and _changes_only_ownership(binding, old):
@@ -111,7 +115,7 @@ def _may_bind(request: Attributes, binding: Document, reference: RoleReference, 
 
 
 def _lack(request: Attributes, wanted: Iterable[Rule], roles: Roles) -> str:
-    """What somebody would give away without having it, in the words of the refusal; empty if there is nothing."""
+    """The rules that the user grants without holding them, as the 403 prints them; empty if there are none."""
     held = roles.rules_for(request.user, request.namespace)
     missing = uncovered(held.rules, wanted)
     if not missing:
@@ -122,14 +126,14 @@ def _lack(request: Attributes, wanted: Iterable[Rule], roles: Roles) -> str:
         f"user {quoted(user.name)} (groups={listed(user.groups)}) "
         "is attempting to grant RBAC permissions not currently held:\n" + "\n".join(lines)
     )
-    faults = [_as_storage_says(fault, request.resource) for fault in held.faults]
-    return f"{text}; resolution errors: [{aggregated(faults)}]" if faults else text
+    errors = [_as_storage_says(error, request.resource) for error in held.errors]
+    return f"{text}; resolution errors: [{aggregated(errors)}]" if errors else text
 
 
-def _as_storage_says(fault: str, resource: str) -> str:
+def _as_storage_says(error: str, resource: str) -> str:
     """Authorizers miss a `role.rbac…`; storage, which is asked here, misses the resource that the request is for."""
-    kind, dot, rest = fault.partition(".")
-    return f"{resource}{dot}{rest}" if kind in ("role", "clusterrole") else fault
+    kind, dot, rest = error.partition(".")
+    return f"{resource}{dot}{rest}" if kind in ("role", "clusterrole") else error
 
 
 def _changes_only_ownership(new: Document, old: Document) -> bool:
@@ -157,3 +161,35 @@ def _not_found(resource: str, name: str) -> NotFoundError:
         f"{resource}.{RBAC_GROUP} {quoted(name)} not found",
         details={"name": name, "group": RBAC_GROUP, "kind": resource},
     )
+
+
+_ROLES = (kinds.ROLE, kinds.CLUSTER_ROLE)
+_BINDINGS = (kinds.ROLE_BINDING, kinds.CLUSTER_ROLE_BINDING)
+
+
+class RoleGuard(Admission):
+    """Checks writes of roles and bindings."""
+
+    name = "RoleGuard"
+
+    def __init__(self, roles: Roles, authorizer: Authorizer) -> None:
+        self._roles = roles
+        self._authorizer = authorizer
+
+    def handles(self, kind: Kind, subresource: str, operation: Operation) -> bool:
+        return kind in (*_ROLES, *_BINDINGS) and operation in (Operation.CREATE, Operation.UPDATE)
+
+    async def admit(self, attempt: Attempt, lookup: Lookup) -> None:
+        call, obj = attempt.call, attempt.obj
+        assert obj is not None, "a write has an object"
+        request = Attributes(
+            user=call.user,
+            verb=call.verb,
+            namespace=call.namespace,
+            api_group=call.kind.group,
+            api_version=call.kind.api_version.rpartition("/")[2],
+            resource=call.kind.plural,
+            name=call.name or obj["metadata"].get("name", ""),
+        )
+        check = check_role if call.kind in _ROLES else check_binding
+        check(request, obj, attempt.old, self._roles, self._authorizer)

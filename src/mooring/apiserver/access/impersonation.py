@@ -1,20 +1,20 @@
-"""Impersonation: somebody wants to act as somebody else.
+"""Impersonation: a user acts as another user.
 
-Comes in   the headers `Impersonate-User`, `-Uid`, `-Group` and `-Extra-KEY`, and what the request is for
-Goes out   the other user; or a refusal
+Input: the headers `Impersonate-User`, `-Uid`, `-Group` and `-Extra-KEY`, and the attributes of the request. Output: the
+other user; or `ForbiddenError`.
 
-There are five ways, asked in this order until one says yes:
+There are five modes, tried in this order until one allows:
 
     associated-node   a service account acts as the node that its own pod runs on
-    arbitrary-node    as some node
-    serviceaccount    as some service account
-    user-info         as anybody else, with groups and all
-    (legacy)          as anybody, whatever the request is for
+    arbitrary-node    as any node
+    serviceaccount    as any service account
+    user-info         as any other user, with groups and extra
+    (legacy)          as any user, whatever the request is for
 
- 1. Each of the first four needs two rights: `impersonate-on:WAY:VERB` on what the request is for, and `impersonate:WAY`
-    on each thing that is taken on. The legacy way needs `impersonate` on each thing.
- 2. A refusal is worded by the way that worked last for this user, else by the first that applied.
- 3. Nobody becomes a member of `system:masters` except by the legacy way.
+1. Each of the first four needs two permissions: `impersonate-on:MODE:VERB` on the resource of the request, and
+   `impersonate:MODE` on each impersonated attribute. The legacy mode needs `impersonate` on each attribute.
+2. The error is that of the mode that worked last for this user, otherwise that of the first mode that applies.
+3. Only the legacy mode can impersonate members of `system:masters`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from urllib.parse import unquote
 from mooring.api.field_errors import invalid_value, quoted
 from mooring.api.memory import Memory
 from mooring.apiserver.access.authorization import Authorizer, forbidden
-from mooring.apiserver.access.request import Attributes
+from mooring.apiserver.access.rules import Attributes
 from mooring.apiserver.access.users import (
     ANONYMOUS,
     AUTHENTICATED_GROUP,
@@ -80,19 +80,19 @@ class Impersonation:
         """The user that a request is to be carried out as. Raises `ForbiddenError`."""
         last = self._last_way.get(request.user.name)
         ways = _WAYS if last is None else (last, *(way for way in _WAYS if way is not last))
-        refusal: ForbiddenError | None = None
+        first_error: ForbiddenError | None = None
         for way in ways:
             if not _applies(way, wanted, request.user):
                 continue
             try:
                 actual = self._as_allowed(way, wanted, request)
             except ForbiddenError as error:
-                refusal = refusal or error
+                first_error = first_error or error
                 continue
             self._last_way.keep(request.user.name, way)
             return actual
-        assert refusal is not None, "the legacy way applies to everybody, and has neither allowed nor refused"
-        raise refusal
+        assert first_error is not None, "the legacy way applies to everybody, and has neither allowed nor refused"
+        raise first_error
 
     def _as_allowed(self, way: _Way, wanted: User, request: Attributes) -> User:
         if way is not _LEGACY:
@@ -140,9 +140,9 @@ class Impersonation:
     def _require_extra(self, way: _Way, extra: Mapping[str, tuple[str, ...]], requestor: User) -> None:
         question = _question(requestor, AUTHENTICATION_GROUP, way.verb, "userextras", "")
         if way is not _LEGACY:
-            fault = _extra_fault(extra)
-            if fault:
-                raise forbidden(question, fault)
+            error = _extra_error(extra)
+            if error:
+                raise forbidden(question, error)
             is_many = len(extra) >= _MANY or sum(len(values) for values in extra.values()) >= _MANY
             if is_many and self._is_allowed(replace(question, subresource="*", name="*")):
                 return
@@ -160,7 +160,7 @@ class Impersonation:
 
 
 def wanted_user(headers: Iterable[tuple[str, str]]) -> User | None:
-    """The user that a request's headers name, as they name it; None if they name nobody. Raises `BadRequestError`."""
+    """The user that a request's headers name, as they name it; None without such headers. Raises `BadRequestError`."""
     found = [(name.lower(), value) for name, value in headers if name[: len(_PREFIX)].lower() == _PREFIX]
     if not found:
         return None
@@ -201,19 +201,19 @@ def _question(requestor: User, api_group: str, verb: str, resource: str, name: s
     return Attributes(requestor, verb, api_group=api_group, api_version="v1", resource=resource, name=name)
 
 
-def _extra_fault(extra: Mapping[str, tuple[str, ...]]) -> str:
+def _extra_error(extra: Mapping[str, tuple[str, ...]]) -> str:
     for key, values in extra.items():
         if not key:
             return "impersonating the empty string key in extra is not allowed"
-        fault = _key_fault(key)
-        if fault:
-            return f"impersonating an invalid key in extra is not allowed: {fault}"
+        error = _key_error(key)
+        if error:
+            return f"impersonating an invalid key in extra is not allowed: {error}"
         if "" in values:
             return "impersonating the empty string value in extra is not allowed"
     return ""
 
 
-def _key_fault(key: str) -> str:
+def _key_error(key: str) -> str:
     host, _, path = key.partition("/")
     if not host or not path:
         return invalid_value("extra.key", key, 'must be a domain-prefixed path (such as "acme.io/foo")')

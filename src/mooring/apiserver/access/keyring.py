@@ -1,20 +1,21 @@
-"""The keyring: certificates and keys that outlive the process, below one directory.
+"""Certificates, keys and the kubeconfig of a cluster, in files.
 
-    DIRECTORY/ca.crt          what clients need to recognise us
+    DIRECTORY/ca.crt          the certificate of the authority, for clients
     DIRECTORY/ca.pem          the authority, with its key
     DIRECTORY/server.pem      the server's certificate, with its key
     DIRECTORY/clients/*.pem   clients' certificates, with their keys
-    DIRECTORY/tokens.key      what service account tokens are signed with
+    DIRECTORY/tokens.key      the key that signs service account tokens
 
-Comes in   a directory; the hosts and identities that certificates are wanted for
-Goes out   certificates, made when they are missing and renewed when they are old; TLS settings for the server
+Input: a directory; hosts and identities for certificates. Output: certificates, TLS settings for the server, a
+kubeconfig file.
 
- 1. Every file is readable by its owner only, from the moment it exists, and is replaced at once or not at all. A
-    certificate and its key are in one file, so that they cannot fall out of step.
- 2. What is there and good is used again: clients keep recognising the server after a restart. What is there and cannot
-    be read is an error, never overwritten: it may be somebody's only key.
- 3. A certificate is made anew when less than a third of its life is left, when the authority is another one, when the
-    hosts have changed, and when the user or the groups have.
+1. Only the owner can read a file, from its creation on. A file is replaced atomically. A certificate and its key are in
+   one file, so that they always match.
+2. Valid files are used again, so that clients stay valid across restarts. An unreadable file is an error and is never
+   overwritten, because it may be the only copy of a key.
+3. A certificate is renewed when less than a third of its lifetime is left, and when the authority, the hosts, the user
+   or the groups have changed.
+4. A kubeconfig file is replaced only if all its clusters have our name, unless the caller insists.
 """
 
 from __future__ import annotations
@@ -23,13 +24,17 @@ import contextlib
 import os
 import re
 import ssl
-import tempfile
+from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
+import yaml
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from mooring.api.document import Document
+from mooring.api.yaml import YamlError, load_document
 from mooring.apiserver.access.certificates import (
     CertificateError,
     Certified,
@@ -48,6 +53,7 @@ from mooring.apiserver.access.certificates import (
     parse_key,
 )
 from mooring.kit.clock import Clock
+from mooring.kit.temporary_directory import temporary_directory
 
 OWNER_ONLY = 0o600
 _DIRECTORY_OWNER_ONLY = 0o700
@@ -124,7 +130,7 @@ class Keyring:
         return context
 
     def show(self, identity: Identity, context: ssl.SSLContext) -> None:
-        """Have a client of ours show the certificate of somebody."""
+        """Use a client certificate for outgoing connections."""
         self.client(identity)
         context.load_cert_chain(self._directory / _client_file(identity))
 
@@ -148,23 +154,23 @@ class Keyring:
 @contextlib.contextmanager
 def ephemeral_keyring(clock: Clock) -> Iterator[Keyring]:
     """A keyring for one run. OpenSSL reads keys from files only, so there are some until the run ends."""
-    with tempfile.TemporaryDirectory(prefix="mooring-keys-") as directory:
-        yield Keyring(Path(directory), clock)
+    with temporary_directory("mooring-keys-") as directory:
+        yield Keyring(directory, clock)
 
 
 def write_privately(path: Path, content: bytes) -> None:
     """Writes a file that only its owner can read, at once or not at all."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, OWNER_ONLY)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, OWNER_ONLY)
     try:
         with os.fdopen(descriptor, "wb") as file:
             os.fchmod(descriptor, OWNER_ONLY)  # left over from before, it might be readable by others
             file.write(content)
             file.flush()
             os.fsync(descriptor)
-        os.replace(beside, path)
+        os.replace(temporary, path)
     except BaseException:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 
@@ -184,3 +190,71 @@ def _client_file(identity: Identity) -> str:
 
 def _unusable(path: Path, error: Exception) -> KeyringError:
     return KeyringError(f"{path} cannot be used ({error}); move it away to have a new one made")
+
+
+CLUSTER_NAME = "mooring"
+
+
+class KubeconfigError(Exception):
+    """A kubeconfig cannot be written. Says why, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenCredential:
+    token: str = field(repr=False)
+
+
+def kubeconfig_document(
+    server: str, authority_pem: bytes | None, user: str, credential: Certified | TokenCredential | None
+) -> Document:
+    """A kubeconfig with one cluster, one user and one context. Without an authority the server speaks plain HTTP."""
+    cluster: Document = {"server": server}
+    if authority_pem is not None:
+        cluster["certificate-authority-data"] = b64encode(authority_pem).decode()
+    context = f"{user}@{CLUSTER_NAME}"
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": CLUSTER_NAME, "cluster": cluster}],
+        "users": [{"name": user, "user": _user_entry(credential)}],
+        "contexts": [{"name": context, "context": {"cluster": CLUSTER_NAME, "user": user}}],
+        "current-context": context,
+    }
+
+
+def write_kubeconfig(path: Path, kubeconfig: Document, *, may_overwrite: bool = False) -> None:
+    """Writes the file, if there is none or it is one of ours. Raises `KubeconfigError`."""
+    if not may_overwrite and path.exists() and not _is_ours(path):
+        raise KubeconfigError(
+            f"{path} exists and was not written by us: choose another path for the kubeconfig, or say that it may be "
+            "overwritten"
+        )
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_privately(path, yaml.safe_dump(kubeconfig, sort_keys=False).encode())
+    except OSError as error:
+        raise KubeconfigError(f"cannot write the kubeconfig {path}: {error.strerror or error}") from None
+
+
+def _user_entry(credential: Certified | TokenCredential | None) -> Document:
+    match credential:
+        case Certified():
+            return {
+                "client-certificate-data": b64encode(credential.certificate_pem).decode(),
+                "client-key-data": b64encode(credential.key_pem).decode(),
+            }
+        case TokenCredential():
+            return {"token": credential.token}
+        case None:
+            return {}
+
+
+def _is_ours(path: Path) -> bool:
+    try:
+        found = load_document(path.read_bytes(), str(path)).data
+    except (OSError, YamlError):
+        return False
+    clusters = found.get("clusters") if isinstance(found, dict) else None
+    if not isinstance(clusters, list) or not clusters:
+        return False
+    return all(isinstance(cluster, dict) and cluster.get("name") == CLUSTER_NAME for cluster in clusters)

@@ -1,14 +1,12 @@
-"""Nodes: what a kubelet may do, and with which objects.
+"""The node authorizer: what a kubelet may do.
 
-Comes in   requests of users named `system:node:NAME` in the group `system:nodes`
-Goes out   a decision: yes, or no opinion with a reason
+Input: requests of users named `system:node:NAME` in the group `system:nodes`. Output: allowed, or no opinion and why.
 
- 1. A node reads its own Node object, writes its own lease and CSINode, and lists the pods that are bound to it.
- 2. A node reads secrets, config maps, claims, volumes and pods one by one, and only those that it has something to do
-    with. Who knows that is given: `is_related(node, resource, namespace, name)`.
- 3. Everything else is judged by the rules of the default cluster role `system:node`, which is bound to nobody.
- 4. What a node may write into an object that it may write is none of our business: admission looks at objects, and we
-    look at requests.
+1. A node reads its own Node, writes its own Lease and CSINode, and lists the pods that are bound to it.
+2. A node reads secrets, config maps, claims, volumes and pods one by one, and only those that are related to it
+   (`node_graph`).
+3. The default cluster role `system:node`, which is bound to no user, allows the rest.
+4. The content of what a node writes is checked by the admission plugin NodeRestriction.
 """
 
 from __future__ import annotations
@@ -16,8 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from mooring.apiserver.access.authorization import ALLOWED, NO_OPINION, Decision, HeldRules
-from mooring.apiserver.access.request import Attributes
-from mooring.apiserver.access.rules import Rule
+from mooring.apiserver.access.rules import Attributes, Rule
 from mooring.apiserver.access.users import NODE_NAME_PREFIX, NODES_GROUP, User
 
 NODE_LEASE_NAMESPACE = "kube-node-lease"
@@ -25,12 +22,7 @@ NODE_LEASE_NAMESPACE = "kube-node-lease"
 IsRelated = Callable[[str, str, str, str], bool]
 """Whether a node, by name, has something to do with an object, by resource, namespace and name."""
 
-_Judge = Callable[["NodeAuthorizer", str, Attributes], Decision]
-
-
-def everything_is_related(node: str, resource: str, namespace: str, name: str) -> bool:
-    """For a cluster that trusts its nodes: they may read any secret, as long as they know its name."""
-    return True
+_Authorize = Callable[["NodeAuthorizer", str, Attributes], Decision]
 
 
 class NodeAuthorizer:
@@ -45,9 +37,11 @@ class NodeAuthorizer:
         node = user.name[len(NODE_NAME_PREFIX) :]
         if not node:
             return Decision(False, f'unknown node for user "{user.name}"')
-        judge = _JUDGES.get((attributes.api_group, attributes.resource)) if attributes.is_resource_request else None
-        if judge is not None:
-            return judge(self, node, attributes)
+        authorize_kind = (
+            _AUTHORIZERS.get((attributes.api_group, attributes.resource)) if attributes.is_resource_request else None
+        )
+        if authorize_kind is not None:
+            return authorize_kind(self, node, attributes)
         return ALLOWED if any(rule.allows(attributes) for rule in self._rules) else NO_OPINION
 
     def rules_for(self, user: User, namespace: str) -> HeldRules:
@@ -55,7 +49,7 @@ class NodeAuthorizer:
             return HeldRules(())
         return HeldRules((), ("node authorizer does not support user rule resolution",), is_incomplete=True)
 
-    def judge_relation(self, node: str, attributes: Attributes) -> Decision:
+    def authorize_related(self, node: str, attributes: Attributes) -> Decision:
         if not attributes.name:
             return Decision(False, "No Object name found")
         if self._is_related(node, attributes.resource, attributes.namespace, attributes.name):
@@ -63,43 +57,43 @@ class NodeAuthorizer:
         return Decision(False, f"no relationship found between node '{node}' and this object")
 
 
-def _judge_reading(nodes: NodeAuthorizer, node: str, attributes: Attributes) -> Decision:
+def _authorize_reading(nodes: NodeAuthorizer, node: str, attributes: Attributes) -> Decision:
     if attributes.verb not in ("get", "list", "watch"):
         return Decision(False, "can only read resources of this type")
     if attributes.subresource:
         return Decision(False, "cannot read subresource")
     if not attributes.namespace:
         return Decision(False, "can only read namespaced object of this type")
-    return nodes.judge_relation(node, attributes)
+    return nodes.authorize_related(node, attributes)
 
 
-def _judge_getting(nodes: NodeAuthorizer, node: str, attributes: Attributes) -> Decision:
+def _authorize_getting(nodes: NodeAuthorizer, node: str, attributes: Attributes) -> Decision:
     if attributes.verb != "get":
         return Decision(False, "can only get individual resources of this type")
     if attributes.subresource:
         return Decision(False, "cannot get subresource")
-    return nodes.judge_relation(node, attributes)
+    return nodes.authorize_related(node, attributes)
 
 
-def _judge_claim(nodes: NodeAuthorizer, node: str, attributes: Attributes) -> Decision:
+def _authorize_claim(nodes: NodeAuthorizer, node: str, attributes: Attributes) -> Decision:
     if attributes.subresource != "status":
-        return _judge_getting(nodes, node, attributes)
+        return _authorize_getting(nodes, node, attributes)
     if attributes.verb not in ("update", "patch"):
         return Decision(False, "can only get/update/patch this type")
-    return nodes.judge_relation(node, attributes)
+    return nodes.authorize_related(node, attributes)
 
 
-def _judge_service_account(nodes: NodeAuthorizer, node: str, attributes: Attributes) -> Decision:
+def _authorize_service_account(nodes: NodeAuthorizer, node: str, attributes: Attributes) -> Decision:
     if attributes.verb == "get" and not attributes.subresource:
-        return _judge_reading(nodes, node, attributes)
+        return _authorize_reading(nodes, node, attributes)
     if attributes.verb != "create" or not attributes.name:
         return Decision(False, "can only create tokens for individual service accounts")
     if attributes.subresource != "token":
         return Decision(False, "can only create token subresource of serviceaccount")
-    return nodes.judge_relation(node, attributes)
+    return nodes.authorize_related(node, attributes)
 
 
-def _judge_lease(nodes: NodeAuthorizer, node: str, attributes: Attributes) -> Decision:
+def _authorize_lease(nodes: NodeAuthorizer, node: str, attributes: Attributes) -> Decision:
     if attributes.verb not in _OWN_OBJECT_VERBS:
         return Decision(False, "can only get, create, update, patch, or delete a node lease")
     if attributes.namespace != NODE_LEASE_NAMESPACE:
@@ -110,7 +104,7 @@ def _judge_lease(nodes: NodeAuthorizer, node: str, attributes: Attributes) -> De
     return ALLOWED
 
 
-def _judge_csi_node(nodes: NodeAuthorizer, node: str, attributes: Attributes) -> Decision:
+def _authorize_csi_node(nodes: NodeAuthorizer, node: str, attributes: Attributes) -> Decision:
     if attributes.verb not in _OWN_OBJECT_VERBS:
         return Decision(False, "can only get, create, update, patch, or delete a CSINode")
     if attributes.subresource:
@@ -120,14 +114,14 @@ def _judge_csi_node(nodes: NodeAuthorizer, node: str, attributes: Attributes) ->
     return ALLOWED
 
 
-def _judge_slice(nodes: NodeAuthorizer, node: str, attributes: Attributes) -> Decision:
+def _authorize_slice(nodes: NodeAuthorizer, node: str, attributes: Attributes) -> Decision:
     if attributes.subresource:
         return Decision(False, "cannot authorize ResourceSlice subresources")
     match attributes.verb:
         case "create":
             return ALLOWED
         case "get" | "update" | "patch" | "delete":
-            return nodes.judge_relation(node, attributes)
+            return nodes.authorize_related(node, attributes)
         case "watch" | "list" | "deletecollection":
             if ("spec.nodeName", node) in attributes.fields_equal:
                 return ALLOWED
@@ -138,7 +132,7 @@ def _judge_slice(nodes: NodeAuthorizer, node: str, attributes: Attributes) -> De
             return Decision(False, f"only the following verbs are allowed for a ResourceSlice: {verbs}")
 
 
-def _judge_node(nodes: NodeAuthorizer, node: str, attributes: Attributes) -> Decision:
+def _authorize_node(nodes: NodeAuthorizer, node: str, attributes: Attributes) -> Decision:
     match attributes.subresource, attributes.verb:
         case ("", "create" | "update" | "patch") | ("status", "update" | "patch"):
             return ALLOWED
@@ -151,17 +145,17 @@ def _judge_node(nodes: NodeAuthorizer, node: str, attributes: Attributes) -> Dec
             return NO_OPINION
 
 
-def _judge_pod(nodes: NodeAuthorizer, node: str, attributes: Attributes) -> Decision:
+def _authorize_pod(nodes: NodeAuthorizer, node: str, attributes: Attributes) -> Decision:
     match attributes.subresource, attributes.verb:
         case ("", "create" | "delete") | ("status", "update" | "patch") | ("eviction", "create"):
             return ALLOWED
         case "", "get":
-            return _judge_getting(nodes, node, attributes)
+            return _authorize_getting(nodes, node, attributes)
         case "", "list" | "watch":
             if ("spec.nodeName", node) in attributes.fields_equal:
                 return ALLOWED
             if attributes.name:
-                return nodes.judge_relation(node, attributes)
+                return nodes.authorize_related(node, attributes)
             return Decision(False, "can only list/watch pods with spec.nodeName field selector")
         case _:
             return NO_OPINION
@@ -169,17 +163,17 @@ def _judge_pod(nodes: NodeAuthorizer, node: str, attributes: Attributes) -> Deci
 
 _OWN_OBJECT_VERBS = ("get", "create", "update", "patch", "delete")
 
-_JUDGES: dict[tuple[str, str], _Judge] = {
-    ("", "secrets"): _judge_reading,
-    ("", "configmaps"): _judge_reading,
-    ("", "persistentvolumeclaims"): _judge_claim,
-    ("", "persistentvolumes"): _judge_getting,
-    ("resource.k8s.io", "resourceclaims"): _judge_getting,
-    ("storage.k8s.io", "volumeattachments"): _judge_getting,
-    ("", "serviceaccounts"): _judge_service_account,
-    ("coordination.k8s.io", "leases"): _judge_lease,
-    ("storage.k8s.io", "csinodes"): _judge_csi_node,
-    ("resource.k8s.io", "resourceslices"): _judge_slice,
-    ("", "nodes"): _judge_node,
-    ("", "pods"): _judge_pod,
+_AUTHORIZERS: dict[tuple[str, str], _Authorize] = {
+    ("", "secrets"): _authorize_reading,
+    ("", "configmaps"): _authorize_reading,
+    ("", "persistentvolumeclaims"): _authorize_claim,
+    ("", "persistentvolumes"): _authorize_getting,
+    ("resource.k8s.io", "resourceclaims"): _authorize_getting,
+    ("storage.k8s.io", "volumeattachments"): _authorize_getting,
+    ("", "serviceaccounts"): _authorize_service_account,
+    ("coordination.k8s.io", "leases"): _authorize_lease,
+    ("storage.k8s.io", "csinodes"): _authorize_csi_node,
+    ("resource.k8s.io", "resourceslices"): _authorize_slice,
+    ("", "nodes"): _authorize_node,
+    ("", "pods"): _authorize_pod,
 }

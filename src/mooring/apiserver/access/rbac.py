@@ -1,17 +1,18 @@
-"""Role-based access: who holds which rules.
+"""RBAC: the rules that a user holds.
 
-Comes in   roles, cluster roles and their bindings, one by one, as the store's watch tells of them
-Goes out   decisions; the rules that a user holds in a namespace; the rules behind a role reference
+Input: roles, cluster roles and their bindings, as a watch delivers them. Output: decisions; the rules of a user in a
+namespace; the rules of a role reference.
 
-Per request: is there a binding of the user or of one of their groups, everywhere or in the request's namespace, to a
-role with a rule that allows it?
- 1. Bindings are found by subject, and what was found for a user in a namespace is remembered until something changes.
-    An ordinary decision is two dictionary look-ups.
- 2. A cluster role with an aggregation rule has the rules of those it selects, at the moment it is read. The original
-    has a controller write them into the object; whoever runs that controller here gets the same decisions.
- 3. A binding to a role that is missing grants nothing, and is named in the refusal's reason.
- 4. Bindings are looked through by name, so that the reason of a yes does not depend on the order of arrival. (In the
-    original it is left to chance.)
+A request is allowed if a binding of the user or of one of the user's groups, cluster-wide or in the request's
+namespace, refers to a role with a rule that allows it.
+
+1. Bindings are found by subject, and the rules of a user in a namespace are cached until something changes. A
+   decision is usually two dictionary lookups.
+2. A cluster role with an aggregation rule has the rules of the roles that it selects. In Kubernetes a controller
+   writes them into the object; with that controller the decisions are the same.
+3. A binding to a missing role grants nothing, and the reason of a 403 names it.
+4. Bindings are visited by name, so that the reason of an allowed request does not depend on the order of arrival. (In
+   kube-apiserver it is random.)
 """
 
 from __future__ import annotations
@@ -28,8 +29,7 @@ from mooring.api.labels import LabelMatcher, compile_selector
 from mooring.api.memory import Memory
 from mooring.api.views.selectors import LabelSelector
 from mooring.apiserver.access.authorization import NO_OPINION, Decision, HeldRules
-from mooring.apiserver.access.request import Attributes
-from mooring.apiserver.access.rules import Rule, rules_of
+from mooring.apiserver.access.rules import Attributes, Rule, rules_of
 from mooring.apiserver.access.users import User, service_account_username
 
 RBAC_GROUP = "rbac.authorization.k8s.io"
@@ -88,7 +88,7 @@ class _Grants:
     """What a user holds in a namespace: each binding's rules, with the binding's printed form."""
 
     held: tuple[tuple[str, tuple[Rule, ...]], ...]
-    faults: tuple[str, ...]
+    errors: tuple[str, ...]
     candidates: Memory[tuple[str, str, str], tuple[tuple[str, Rule], ...]] = field(
         default_factory=lambda: Memory(REMEMBERED_QUESTIONS_MAX)
     )
@@ -157,12 +157,12 @@ class RoleAuthorizer:
                 for rule in rules:
                     if rule.allows_path(attributes.verb, attributes.path):
                         return Decision(True, f"RBAC: allowed by {source}")
-        return Decision(False, f"RBAC: {aggregated(grants.faults)}") if grants.faults else NO_OPINION
+        return Decision(False, f"RBAC: {aggregated(grants.errors)}") if grants.errors else NO_OPINION
 
     def rules_for(self, user: User, namespace: str) -> HeldRules:
         """Every rule that a user holds in a namespace; with an empty one, those that they hold everywhere."""
         grants = self._grants_of(user, namespace)
-        return HeldRules(tuple(rule for _, rules in grants.held for rule in rules), grants.faults)
+        return HeldRules(tuple(rule for _, rules in grants.held for rule in rules), grants.errors)
 
     def rules_of_reference(self, reference: RoleReference, namespace: str) -> tuple[Rule, ...]:
         """The rules of the role that a binding in that namespace names. Raises `MissingRoleError`."""
@@ -184,15 +184,15 @@ class RoleAuthorizer:
 
     def _find_grants(self, user: User, namespace: str) -> _Grants:
         keys = (_user_key(user.name), *(_group_key(group) for group in user.groups))
-        held, faults = [], []
+        held, errors = [], []
         for binding in self._bindings_of(keys, namespace):
             try:
                 rules = self.rules_of_reference(binding.role, binding.namespace)
             except (MissingRoleError, UnknownReferenceKindError) as error:
-                faults.append(str(error))
+                errors.append(str(error))
             else:
                 held.append((binding.printed_for(keys), rules))
-        return _Grants(tuple(held), tuple(faults))
+        return _Grants(tuple(held), tuple(errors))
 
     def _bindings_of(self, keys: tuple[str, ...], namespace: str) -> Iterator[_Binding]:
         for place in ("", namespace) if namespace else ("",):

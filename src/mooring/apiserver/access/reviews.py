@@ -1,28 +1,139 @@
-"""Reviews: may I, may they, what may I, who am I, whose token is this?
+"""Access reviews and token reviews: SubjectAccessReview and its variants, SelfSubjectReview, TokenReview.
 
-Comes in   a review as it was sent, and who sent it
-Goes out   the review with its status; nothing is stored
+Input: a review, and its author. Output: the review with its status; or `InvalidError` with every field error, in
+kube-apiserver's order. Nothing is stored.
 
- 1. A review answers for a user as it is described. Whether there is such a user nobody knows.
- 2. `metadata` and `spec` come back as they were; reviews of oneself other than SelfSubjectAccessReview come back empty
-    but for their status, as in the original.
- 3. A refusal is no error: `allowed` is false, and the reason says what could be found out.
+1. A review answers for the user that it describes. The server has no list of users.
+2. `metadata` and `spec` are returned unchanged. Reviews of the author other than SelfSubjectAccessReview are returned
+   with the status only, as in kube-apiserver.
+3. A denied request is no error of the review: `allowed` is false, and `reason` says why.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
+
 from mooring.api.document import Document
-from mooring.api.field_errors import aggregated
+from mooring.api.field_errors import aggregated, quoted
+from mooring.api.label_syntax import label_key_errors, label_value_errors
 from mooring.apiserver.access.authentication import Authenticator
 from mooring.apiserver.access.authorization import Authorizer
-from mooring.apiserver.access.request import Attributes, path_attributes
 from mooring.apiserver.access.review_selectors import selected
-from mooring.apiserver.access.review_validation import AUTHORIZATION_GROUP, check_local_review, check_review
-from mooring.apiserver.access.rules import document_of
-from mooring.apiserver.access.service_account_tokens import TokenRefusedError
+from mooring.apiserver.access.rules import Attributes, document_of, path_attributes
+from mooring.apiserver.access.service_account_tokens import InvalidTokenError
 from mooring.apiserver.access.users import User
-from mooring.client.errors import BadRequestError
+from mooring.client.errors import BadRequestError, Cause, InvalidError
 from mooring.kit.clock import Clock, format_rfc3339
+
+AUTHORIZATION_GROUP = "authorization.k8s.io"
+
+_METADATA_ORDER = ("name", "generateName", "namespace", "selfLink", "uid", "resourceVersion", "generation")
+
+
+def check_review(document: Document, *, is_about_others: bool) -> None:
+    """A SubjectAccessReview (about others) or a SelfSubjectAccessReview."""
+    errors = list(_validate_review_spec(document, is_about_others=is_about_others))
+    errors += _validate_review_metadata(document, allowed=("managedFields",), rule="must be empty")
+    _raise(errors)
+
+
+def check_local_review(document: Document) -> None:
+    """A LocalSubjectAccessReview, which stays in its namespace."""
+    errors = list(_validate_review_spec(document, is_about_others=True))
+    allowed = ("namespace", "managedFields")
+    errors += _validate_review_metadata(document, allowed=allowed, rule="must be empty except for namespace")
+    spec = document.get("spec") or {}
+    resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    namespace = (document.get("metadata") or {}).get("namespace") or ""
+    if resource is not None and (resource.get("namespace") or "") != namespace:
+        found = quoted(resource.get("namespace") or "")
+        errors.append(_invalid("spec.resourceAttributes.namespace", found, "must match metadata.namespace"))
+    if path is not None:
+        errors.append(
+            _invalid("spec.nonResourceAttributes", _go_path_attributes(path), "disallowed on this kind of request")
+        )
+    _raise(errors)
+
+
+def _validate_review_spec(document: Document, *, is_about_others: bool) -> Iterator[Cause]:
+    spec = document.get("spec") or {}
+    resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    if resource is not None and path is not None:
+        rule = "cannot be specified in combination with resourceAttributes"
+        yield _invalid("spec.nonResourceAttributes", _go_path_attributes(path), rule)
+    if resource is None and path is None:
+        rule = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+        yield _invalid("spec.resourceAttributes", "null", rule)
+    if is_about_others and not spec.get("user") and not spec.get("groups"):
+        yield _invalid("spec.user", '""', "at least one of user or group must be specified")
+    if resource is not None:
+        for field in ("fieldSelector", "labelSelector"):
+            if resource.get(field) is not None:
+                yield from _validate_selector(resource[field], field, f"spec.resourceAttributes.{field}")
+
+
+def _validate_selector(selector: Document, kind: str, path: str) -> Iterator[Cause]:
+    raw, requirements = selector.get("rawSelector") or "", selector.get("requirements") or []
+    if raw and requirements:
+        yield _invalid(f"{path}.rawSelector", quoted(raw), "may not specified at the same time as requirements")
+    if not raw and not requirements:
+        rule = f"when {path} is specified, requirements or rawSelector is required"
+        yield Cause("FieldValueRequired", f"Required value: {rule}", f"{path}.requirements")
+    for index, requirement in enumerate(requirements):
+        place = f"{path}.requirements[{index}]"
+        if kind == "fieldSelector" and not requirement.get("key"):
+            yield Cause("FieldValueRequired", "Required value: must be specified", f"{place}.key")
+        yield from _validate_values(requirement, place)
+        if kind == "labelSelector":
+            yield from _validate_label(requirement, place)
+
+
+def _validate_values(requirement: Document, place: str) -> Iterator[Cause]:
+    operator, has_values = requirement.get("operator"), bool(requirement.get("values"))
+    if operator in ("In", "NotIn") and not has_values:
+        rule = "must be specified when `operator` is 'In' or 'NotIn'"
+        yield Cause("FieldValueRequired", f"Required value: {rule}", f"{place}.values")
+    if operator in ("Exists", "DoesNotExist") and has_values:
+        rule = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+        yield Cause("FieldValueForbidden", f"Forbidden: {rule}", f"{place}.values")
+
+
+def _validate_label(requirement: Document, place: str) -> Iterator[Cause]:
+    key = requirement.get("key") or ""
+    for rule in label_key_errors(key):
+        yield _invalid(f"{place}.key", quoted(key), rule)
+    for index, value in enumerate(requirement.get("values") or ()):
+        for rule in label_value_errors(value):
+            yield _invalid(f"{place}.values[{index}]", quoted(value), rule)
+
+
+def _validate_review_metadata(document: Document, *, allowed: tuple[str, ...], rule: str) -> list[Cause]:
+    metadata = {key: value for key, value in (document.get("metadata") or {}).items() if value}
+    if all(key in allowed for key in metadata):
+        return []
+    ordered = {key: metadata[key] for key in _METADATA_ORDER if key in metadata}
+    text = json.dumps({**ordered, **metadata}, ensure_ascii=False, separators=(",", ":"))
+    return [_invalid("metadata", text, rule)]
+
+
+def _go_path_attributes(path: Document) -> str:
+    # The original prints its internal form, whose fields have other names.
+    found = {"Path": path.get("path") or "", "Verb": path.get("verb") or ""}
+    return json.dumps(found, ensure_ascii=False, separators=(",", ":"))
+
+
+def _invalid(field: str, found: str, rule: str) -> Cause:
+    return Cause("FieldValueInvalid", f"Invalid value: {found}: {rule}", field)
+
+
+def _raise(errors: list[Cause]) -> None:
+    if errors:
+        text = aggregated(f"{error.field}: {error.message}" for error in errors)
+        raise InvalidError(
+            f'.{AUTHORIZATION_GROUP} "" is invalid: {text}', causes=errors, details={"group": AUTHORIZATION_GROUP}
+        )
+
 
 _AUTHENTICATION_VERSION = "authentication.k8s.io/v1"
 
@@ -63,8 +174,8 @@ def self_subject_rules_review(review: Document, user: User, authorizer: Authoriz
             status["resourceRules"].append(written)
         if urls:
             status["nonResourceRules"].append({"verbs": written["verbs"], "nonResourceURLs": urls})
-    if held.faults:
-        status["evaluationError"] = aggregated(held.faults)
+    if held.errors:
+        status["evaluationError"] = aggregated(held.errors)
     return {
         "kind": "SelfSubjectRulesReview",
         "apiVersion": f"{AUTHORIZATION_GROUP}/v1",
@@ -92,7 +203,7 @@ def token_review(review: Document, authenticator: Authenticator) -> Document:
         raise BadRequestError("token is required for TokenReview in authentication")
     try:
         proof = authenticator.proof_of(token, spec.get("audiences") or authenticator.audiences)
-    except TokenRefusedError as error:
+    except InvalidTokenError as error:
         return {**review, "status": {"user": {}, "error": str(error)}}
     status = {"authenticated": True, "user": user_info(proof.user), "audiences": list(proof.audiences)}
     return {**review, "status": status}

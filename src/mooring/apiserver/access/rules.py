@@ -1,13 +1,14 @@
-"""Rules: what one sentence of a role covers.
+"""Attributes of a request, and the RBAC rules that allow it.
 
-Comes in   the `rules` of roles, as documents
-Goes out   `Rule`: does it allow a request, does it cover another rule, how is it printed?
+Input: the `rules` of roles, as documents. Output: `Rule`: whether it allows a request or covers another rule, and its
+text.
 
-Per rule: its verbs, on its resources of its API groups, or on its paths; only on objects of its names, if it has any.
- 1. `*` stands for every verb, group or resource; `*/scale` for that subresource of every resource; a path that ends in
-    `*` for every path that begins like it. `pods/*` stands for nothing but itself.
- 2. A rule with names allows nothing where a request has no name: not to list, not to create.
- 3. Lists are kept as they were written, because reviews print them; sets beside them are for asking.
+A rule allows its verbs on its resources of its API groups, or on its paths; with names only on objects of these names.
+
+1. `*` is every verb, group or resource; `*/scale` is that subresource of every resource; a path that ends in `*` is
+   every path with that prefix. `pods/*` is nothing but itself.
+2. A rule with names allows nothing where a request has no name: neither list nor create.
+3. Lists are kept as they were written, because reviews print them; sets next to them answer questions.
 """
 
 from __future__ import annotations
@@ -17,7 +18,36 @@ from dataclasses import dataclass, field
 
 from mooring.api.document import Document
 from mooring.api.field_errors import quoted
-from mooring.apiserver.access.request import Attributes
+from mooring.apiserver.access.users import User
+
+
+@dataclass(frozen=True, slots=True)
+class Attributes:
+    """Who wants to do what with which object."""
+
+    user: User
+    verb: str
+    namespace: str = ""
+    api_group: str = ""
+    api_version: str = ""
+    resource: str = ""
+    subresource: str = ""
+    name: str = ""
+    path: str = ""
+    is_resource_request: bool = True
+    fields_equal: tuple[tuple[str, str], ...] = ()
+    """The field selector's equalities, as (field, value)."""
+
+    @property
+    def combined_resource(self) -> str:
+        """`pods`, or `pods/status`."""
+        return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
+
+
+def path_attributes(user: User, verb: str, path: str) -> Attributes:
+    """A request for a path that is no resource: `/healthz`, `/apis`."""
+    return Attributes(user, verb, path=path, is_resource_request=False)
+
 
 ALL = "*"
 
@@ -68,7 +98,7 @@ class Rule:
         )
 
     def covers(self, part: Rule) -> bool:
-        """Whether whoever holds this rule holds the part, which has one verb and one resource or one path."""
+        """Whether this rule covers a part, which has one verb and one resource or one path."""
         return (
             (ALL in self._verbs or part._verbs <= self._verbs)
             and (ALL in self._api_groups or part._api_groups <= self._api_groups)
@@ -102,7 +132,7 @@ class Rule:
                 yield Rule((verb,), non_resource_urls=(url,))
 
     def __str__(self) -> str:
-        """As refusals print it: `{APIGroups:[""], Resources:["pods"], Verbs:["get" "list"]}`."""
+        """As 403 messages print it: `{APIGroups:[""], Resources:["pods"], Verbs:["get" "list"]}`."""
         lists = (
             ("APIGroups", self.api_groups),
             ("Resources", self.resources),
@@ -114,7 +144,7 @@ class Rule:
 
 
 def path_covers(own: str, path: str) -> bool:
-    """Whether whoever may use one path may use the other."""
+    """Whether permission for one path includes the other."""
     return own == path or (own.endswith(ALL) and path.startswith(own.rstrip(ALL)))
 
 

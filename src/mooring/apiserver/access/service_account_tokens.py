@@ -1,22 +1,36 @@
-"""Service account tokens: who a pod is.
+"""Tokens of service accounts: JSON web tokens with the signature ES256, in compact form.
 
-Comes in   accounts that a token is wanted for; tokens that somebody shows
-Goes out   tokens; the user behind one, or why it is not accepted
+Input: service accounts; tokens of clients. Output: tokens; the user of a token, or why the token is invalid.
 
- 1. A token is good for a time, for an audience, for an account of that uid, and for the pod, secret or node that it is
-    bound to, while that is there. All of it is asked again each time one is shown.
- 2. Clocks differ: a minute is forgiven on both sides, also to an object that is being deleted.
- 3. `lookup` answers at once, from what a watch has told: a request does not wait for the store to learn who sent it.
+1. A token is valid for a time, for an audience, for an account with its uid, and while the pod, secret or node exists
+   that it is bound to. Each authentication checks all of this again.
+2. Clocks differ: one minute is tolerated on both sides, and for an object that is being deleted.
+3. `lookup` does not await: it reads objects that a watch delivers, so that authentication does not wait for the store.
+4. Only ES256 with our own key is accepted, whatever the header of a token says, because the header is read before the
+   signature is verified.
+5. Verifying a signature costs about as much as the rest of a request, so that valid signatures are cached by digest.
+6. Keys come from the cryptography library and the system's random source, not from the injected entropy.
 """
 
 from __future__ import annotations
 
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from binascii import Error as Base64Error
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from mooring.api.document import Document
+from mooring.api.memory import Memory
 from mooring.apiserver.access.rules import listed
-from mooring.apiserver.access.signed_tokens import BadSignatureError, TokenSigner, unverified_part
 from mooring.apiserver.access.users import (
     CREDENTIAL_KEY,
     NODE_NAME_KEY,
@@ -30,6 +44,102 @@ from mooring.apiserver.access.users import (
 from mooring.kit.clock import Clock, TimestampError, parse_rfc3339
 from mooring.kit.entropy import Entropy
 
+GOOD_TOKENS_MAX = 4_096
+_HALF_LENGTH = 32
+_ALGORITHM = ec.ECDSA(hashes.SHA256())
+
+
+class BadSignatureError(ValueError):
+    """A token that says it is ours, and is not."""
+
+
+class TokenSigner:
+    """Signs claims, and recognises its own signature."""
+
+    def __init__(self, key: ec.EllipticCurvePrivateKey) -> None:
+        assert isinstance(key.curve, ec.SECP256R1), f"ES256 wants a key on P-256, not on {key.curve.name}"
+        self._key = key
+        self._public_key = key.public_key()
+        described = self._public_key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+        self.key_id = _encoded(sha256(described).digest())
+        self._head = _encoded(msgspec.json.encode({"alg": "ES256", "kid": self.key_id}))
+        self._good: Memory[bytes, Document] = Memory(GOOD_TOKENS_MAX)
+
+    def sign(self, claims: Document) -> str:
+        signed = f"{self._head}.{_encoded(msgspec.json.encode(claims))}"
+        first, second = decode_dss_signature(self._key.sign(signed.encode(), _ALGORITHM))
+        signature = first.to_bytes(_HALF_LENGTH) + second.to_bytes(_HALF_LENGTH)
+        return f"{signed}.{_encoded(signature)}"
+
+    def verified_claims(self, token: str) -> Document:
+        """The claims of a token that we have signed; do not change them. Raises `BadSignatureError`."""
+        if not token.isascii():
+            raise BadSignatureError("invalid signature")
+        digest = sha256(token.encode()).digest()
+        claims = self._good.get(digest)
+        return claims if claims is not None else self._good.keep(digest, self._verify(token))
+
+    def knows(self, token: str) -> bool:
+        """Whether it has been found to be ours before."""
+        return token.isascii() and sha256(token.encode()).digest() in self._good
+
+    def public_key_document(self) -> Document:
+        """The key for others to check tokens with, as a JSON Web Key."""
+        numbers = self._public_key.public_numbers()
+        return {
+            "use": "sig",
+            "kty": "EC",
+            "kid": self.key_id,
+            "crv": "P-256",
+            "alg": "ES256",
+            "x": _encoded(numbers.x.to_bytes(_HALF_LENGTH)),
+            "y": _encoded(numbers.y.to_bytes(_HALF_LENGTH)),
+        }
+
+    def _verify(self, token: str) -> Document:
+        signed, _, signature_text = token.rpartition(".")
+        head = unverified_part(token, 0)
+        signature = _decoded(signature_text)
+        if head is None or signature is None or len(signature) != 2 * _HALF_LENGTH or head.get("alg") != "ES256":
+            raise BadSignatureError("invalid signature")
+        if head.get("kid") not in (None, "", self.key_id):
+            raise BadSignatureError("invalid signature, no keys found")
+        halves = int.from_bytes(signature[:_HALF_LENGTH]), int.from_bytes(signature[_HALF_LENGTH:])
+        try:
+            self._public_key.verify(encode_dss_signature(*halves), signed.encode(), _ALGORITHM)
+        except InvalidSignature:
+            raise BadSignatureError("go-jose/go-jose: error in cryptographic primitive") from None
+        claims = unverified_part(token, 1)
+        assert claims is not None, "what we have signed was an object"
+        return claims
+
+
+def unverified_part(token: str, index: int) -> Document | None:
+    """The head (0) or the claims (1) of a token, to find its issuer. They are not verified."""
+    parts = token.split(".")
+    if len(parts) != 3:
+        return None
+    raw = _decoded(parts[index])
+    if raw is None:
+        return None
+    try:
+        found: Any = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _encoded(raw: bytes) -> str:
+    return urlsafe_b64encode(raw).rstrip(b"=").decode()
+
+
+def _decoded(text: str) -> bytes | None:
+    try:
+        return urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
+    except (Base64Error, UnicodeEncodeError):
+        return None
+
+
 DEFAULT_ISSUER = "https://kubernetes.default.svc.cluster.local"
 LEEWAY_S = 60.0
 KEYS_PATH = "/openid/v1/jwks"
@@ -38,8 +148,8 @@ Lookup = Callable[[str, str, str], Document | None]
 """The object of a resource (plural), a namespace (or none) and a name, as far as we know."""
 
 
-class TokenRefusedError(Exception):
-    """A token is ours to judge, and not accepted. The text is told in token reviews, and to nobody else."""
+class InvalidTokenError(Exception):
+    """A token of our issuer is invalid. Only token reviews report the text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,18 +215,18 @@ class ServiceAccountTokens:
     def authenticate(self, token: str, audiences: Sequence[str]) -> tuple[User, tuple[str, ...]] | None:
         """The user behind a token, and for which of the audiences it is meant.
 
-        None when it is not one of ours at all. Raises `TokenRefusedError`.
+        None when it is not one of ours at all. Raises `InvalidTokenError`.
         """
         if not self._signer.knows(token) and (unverified_part(token, 1) or {}).get("iss") != self.issuer:
             return None
         try:
             claims = self._signer.verified_claims(token)
         except BadSignatureError as error:
-            raise TokenRefusedError(str(error)) from None
+            raise InvalidTokenError(str(error)) from None
         meant_for = _texts(claims.get("aud")) or self.audiences
         accepted = tuple(audience for audience in meant_for if audience in audiences)
         if not accepted:
-            raise TokenRefusedError(
+            raise InvalidTokenError(
                 f"token audiences {listed(meant_for)} is invalid for the target audiences {listed(audiences)}"
             )
         self._check_times(claims)
@@ -141,11 +251,11 @@ class ServiceAccountTokens:
     def _check_times(self, claims: Document) -> None:
         now_s = self._clock.wall_s()
         if now_s + LEEWAY_S < claims["nbf"]:
-            raise TokenRefusedError("service account token is not valid yet")
+            raise InvalidTokenError("service account token is not valid yet")
         if now_s - LEEWAY_S > claims["exp"]:
-            raise TokenRefusedError("service account token has expired")
+            raise InvalidTokenError("service account token has expired")
         if now_s + LEEWAY_S < claims["iat"]:
-            raise TokenRefusedError("service account token is issued in the future")
+            raise InvalidTokenError("service account token is issued in the future")
 
     def _check_objects(self, about: Document) -> None:
         namespace, account = about["namespace"], about["serviceaccount"]
@@ -160,24 +270,24 @@ class ServiceAccountTokens:
     def _check_account(self, namespace: str, reference: Document) -> None:
         found = self._lookup("serviceaccounts", namespace, reference["name"])
         if found is None:
-            raise TokenRefusedError(f'serviceaccounts "{reference["name"]}" not found')
+            raise InvalidTokenError(f'serviceaccounts "{reference["name"]}" not found')
         uid = found["metadata"].get("uid")
         if uid != reference["uid"]:
-            raise TokenRefusedError(f"service account UID ({uid}) does not match claim ({reference['uid']})")
+            raise InvalidTokenError(f"service account UID ({uid}) does not match claim ({reference['uid']})")
         if self._is_long_deleted(found):
-            raise TokenRefusedError(f"service account {namespace}/{reference['name']} has been deleted")
+            raise InvalidTokenError(f"service account {namespace}/{reference['name']} has been deleted")
 
     def _check_bound(self, resource: str, namespace: str, reference: Document) -> None:
         found = self._lookup(resource, namespace, reference["name"])
         if found is None:
-            raise TokenRefusedError("service account token has been invalidated")
+            raise InvalidTokenError("service account token has been invalidated")
         uid, noun = found["metadata"].get("uid"), resource[:-1]
         if uid != reference["uid"]:
-            raise TokenRefusedError(
+            raise InvalidTokenError(
                 f"{noun} UID ({uid}) does not match service account {noun} ref claim ({reference['uid']})"
             )
         if self._is_long_deleted(found):
-            raise TokenRefusedError("service account token has been invalidated")
+            raise InvalidTokenError("service account token has been invalidated")
 
     def _is_long_deleted(self, found: Document) -> bool:
         deleted = found["metadata"].get("deletionTimestamp")

@@ -1,11 +1,11 @@
-"""Token requests: a token for a service account, as `serviceaccounts/NAME/token` gives it.
+"""TokenRequests: a token for a service account (`serviceaccounts/NAME/token`).
 
-Comes in   a TokenRequest, the account, and a look at what it is bound to
-Goes out   the TokenRequest with its token; and a warning, if something was changed
+Input: a TokenRequest, the account, and a lookup of the bound object. Output: the TokenRequest with its token, and a
+warning if something was changed.
 
- 1. A token may be bound to a pod that runs as the account, to a node or to a secret, and ends with it.
- 2. A pod's ordinary token (3607 s, for us) lives for a year, with a mark after which its holder should have had a new
-    one: so it is in the original, and old client libraries live on it.
+1. A token may be bound to a pod of the account, to a node or to a secret, and ends with it.
+2. The usual token of a pod (3607 s, for the API server) is valid for a year, with a time after which its holder
+   should have a new one. kube-apiserver does the same for old client libraries.
 """
 
 from __future__ import annotations
@@ -145,10 +145,10 @@ def _is_for_an_old_pod(
     return bound is not None and bound.kind == "Pod" and lifetime_s == POD_LIFETIME_S and is_for_us
 
 
-def _invalid(name: str, field: str, fault: str) -> InvalidError:
-    body = fault.removeprefix(f"{field}: ")
+def _invalid(name: str, field: str, error: str) -> InvalidError:
+    body = error.removeprefix(f"{field}: ")
     return InvalidError(
-        f'{_KIND}.{_GROUP} "{name}" is invalid: {fault}',
+        f'{_KIND}.{_GROUP} "{name}" is invalid: {error}',
         causes=(Cause("FieldValueInvalid", body, field),),
         details={key: value for key, value in (("name", name), ("group", _GROUP), ("kind", _KIND)) if value},
     )

@@ -8,23 +8,28 @@ mounted token, or a `ForbiddenError`.
     `automountServiceAccountToken: false`.
  3. A mirror pod is not changed. It must not use accounts, secrets or tokens.
  4. An account with the annotation `kubernetes.io/enforce-mountable-secrets` limits the secrets of its pods to its own.
- 5. The serviceaccount controller creates `default` shortly after the namespace, so the plugin looks for it
+ 5. The name of the token volume follows from the account's uid, so that pods of one template have equal specs. A pod
+    has at most one such volume.
+ 6. The serviceaccount controller creates `default` shortly after the namespace, so the plugin looks for it
     `DEFAULT_ACCOUNT_TRIES` times. Any other account is looked up once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from hashlib import blake2b
 
 from mooring.api.document import Document
 from mooring.api.kinds import POD, SERVICE_ACCOUNT, Kind
+from mooring.api.pod_references import secret_names
+from mooring.api.well_known import MIRROR_POD_ANNOTATION
 from mooring.apiserver.admission.forbidding import refused
 from mooring.apiserver.admission.owning import own_items, own_part
 from mooring.apiserver.admission.promise import Admission, Attempt, Lookup
 from mooring.apiserver.call import Operation
 from mooring.apiserver.registry.refusals import plain_error
 from mooring.kit.clock import Clock
-from mooring.kit.entropy import Entropy
+from mooring.kit.entropy import SUFFIX_ALPHABET, SUFFIX_LENGTH, Entropy
 
 DEFAULT_ACCOUNT = "default"
 DEFAULT_ACCOUNT_TRIES = 10
@@ -37,14 +42,11 @@ TOKEN_VOLUME_PREFIX = "kube-api-access-"
 ROOT_CA_CONFIG_MAP = "kube-root-ca.crt"
 
 _EPHEMERAL_CONTAINERS = "ephemeralcontainers"
-_MIRROR = "kubernetes.io/config.mirror"
 _ENFORCE_MOUNTABLE_SECRETS = "kubernetes.io/enforce-mountable-secrets"
 _TRUE = frozenset(("1", "t", "T", "true", "TRUE", "True"))
 """What Go's ParseBool takes for true."""
 _CONTAINERS = {"initContainers": "init container", "containers": "container"}
 _EPHEMERAL = {"ephemeralContainers": "ephemeral container"}
-_SECRET_REFERENCES = ("cephfs", "cinder", "flexVolume", "iscsi", "rbd", "scaleIO", "storageos")
-"""Volume sources that name a secret in `secretRef`."""
 
 
 class ServiceAccount(Admission):
@@ -74,7 +76,7 @@ class ServiceAccount(Admission):
                 spec["serviceAccountName"] = spec["serviceAccount"] = DEFAULT_ACCOUNT
             account = await self._account_of(attempt, lookup)
             if _wants_token(account, spec):
-                self._mount_token(spec)
+                _mount_token(account, spec)
             if not spec.get("imagePullSecrets") and account.get("imagePullSecrets"):
                 spec["imagePullSecrets"] = [{"name": one.get("name", "")} for one in account["imagePullSecrets"]]
         await self.check(attempt, lookup)
@@ -119,27 +121,33 @@ class ServiceAccount(Admission):
                 return account
         return None
 
-    def _mount_token(self, spec: Document) -> None:
-        volumes = spec.get("volumes") or []
-        mounted = next((one["name"] for one in volumes if one["name"].startswith(TOKEN_VOLUME_PREFIX)), None)
-        name = mounted or f"{TOKEN_VOLUME_PREFIX}{self._entropy.suffix()}"
-        is_needed = False
-        for field in _CONTAINERS:
-            for container in own_items(spec, field) if spec.get(field) else []:
-                mounts = container.get("volumeMounts") or []
-                if any(mount.get("mountPath") == TOKEN_PATH for mount in mounts):
-                    continue
-                container["volumeMounts"] = [*mounts, {"name": name, "readOnly": True, "mountPath": TOKEN_PATH}]
-                is_needed = True
-        if is_needed and mounted is None:
-            spec["volumes"] = [*volumes, _token_volume(name)]
-
 
 def _wants_token(account: Document, spec: Document) -> bool:
     for holder in (spec, account):
         if holder.get("automountServiceAccountToken") is not None:
             return bool(holder["automountServiceAccountToken"])
     return True
+
+
+def _mount_token(account: Document, spec: Document) -> None:
+    volumes = spec.get("volumes") or []
+    mounted = next((one["name"] for one in volumes if one["name"].startswith(TOKEN_VOLUME_PREFIX)), None)
+    name = mounted or _token_volume_name(account)
+    is_needed = False
+    for field in _CONTAINERS:
+        for container in own_items(spec, field) if spec.get(field) else []:
+            mounts = container.get("volumeMounts") or []
+            if any(mount.get("mountPath") == TOKEN_PATH for mount in mounts):
+                continue
+            container["volumeMounts"] = [*mounts, {"name": name, "readOnly": True, "mountPath": TOKEN_PATH}]
+            is_needed = True
+    if is_needed and mounted is None:
+        spec["volumes"] = [*volumes, _token_volume(name)]
+
+
+def _token_volume_name(account: Document) -> str:
+    digest = blake2b(account["metadata"]["uid"].encode(), digest_size=SUFFIX_LENGTH).digest()
+    return TOKEN_VOLUME_PREFIX + "".join(SUFFIX_ALPHABET[byte % len(SUFFIX_ALPHABET)] for byte in digest)
 
 
 def _token_volume(name: str) -> Document:
@@ -202,36 +210,16 @@ def _not_allowed(account: Document, what: str, kind: str = "secret") -> str:
 
 
 def _is_mirror(pod: Document) -> bool:
-    return _MIRROR in (pod["metadata"].get("annotations") or {})
+    return MIRROR_POD_ANNOTATION in (pod["metadata"].get("annotations") or {})
 
 
 def _reason_to_reject_mirror(spec: Document) -> str:
     if spec.get("serviceAccountName"):
         return "a mirror pod may not reference service accounts"
-    if any(_secret_names(spec)):
+    if any(secret_names(spec)):
         return "a mirror pod may not reference secrets"
     volumes = spec.get("volumes") or ()
     sources = (source for one in volumes for source in (one.get("projected") or {}).get("sources") or ())
     if any(source.get("serviceAccountToken") is not None for source in sources):
         return "a mirror pod may not use ServiceAccountToken volume projections"
     return ""
-
-
-def _secret_names(spec: Document) -> Iterator[str]:
-    """The secrets that a pod names, wherever it can name one; some are empty."""
-    for one in spec.get("imagePullSecrets") or ():
-        yield one.get("name", "")
-    for field in (*_CONTAINERS, *_EPHEMERAL):
-        for container in spec.get(field) or ():
-            for source in container.get("envFrom") or ():
-                yield (source.get("secretRef") or {}).get("name", "")
-            for variable in container.get("env") or ():
-                yield ((variable.get("valueFrom") or {}).get("secretKeyRef") or {}).get("name", "")
-    for volume in spec.get("volumes") or ():
-        for projected in (volume.get("projected") or {}).get("sources") or ():
-            yield (projected.get("secret") or {}).get("name", "")
-        for field in ("azureFile", "secret"):
-            yield (volume.get(field) or {}).get("secretName", "")
-        for field in _SECRET_REFERENCES:
-            yield ((volume.get(field) or {}).get("secretRef") or {}).get("name", "")
-        yield ((volume.get("csi") or {}).get("nodePublishSecretRef") or {}).get("name", "")

@@ -15,6 +15,7 @@ from mooring.apiserver.admission.default_toleration_seconds import DefaultTolera
 from mooring.apiserver.admission.limit_ranger import LimitRanger
 from mooring.apiserver.admission.namespace_lifecycle import NamespaceLifecycle
 from mooring.apiserver.admission.node_declared_features import NodeDeclaredFeatureValidator
+from mooring.apiserver.admission.node_restriction import NodeRestriction
 from mooring.apiserver.admission.persistent_volume_claim_resize import PersistentVolumeClaimResize
 from mooring.apiserver.admission.pod_resize_validator import PodResizeValidator
 from mooring.apiserver.admission.pod_security import PodSecurity
@@ -48,6 +49,7 @@ def admission_plugins(ledger: QuotaLedger, clock: Clock, entropy: Entropy, disab
         NamespaceLifecycle(),
         LimitRanger(),
         service_account,
+        NodeRestriction(),
         TaintNodesByCondition(),
         Priority(),
         DefaultTolerationSeconds(),

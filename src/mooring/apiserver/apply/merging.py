@@ -1,11 +1,14 @@
-"""Merging: an applied document laid over a live one, as their grains say.
+"""Merge an applied document into a live one, remove fields, and prune fields that are no longer applied.
 
-Comes in   a live document and what somebody applied
-Goes out   a new document; both are left as they are, and it shares parts with them
+Input: documents, their grain, and the managers. Output: new documents, which share parts with the given ones.
 
- 1. Nothing is removed by merging: null for a map or a list of items keeps what is there.
- 2. Items that both have stand in the applied order; the others stay where they were among their neighbours.
- 3. Live lists may have items that cannot be told apart; they are kept, and replaced by the applied one if there is one.
+1. Merging removes nothing: null for a map or for a list with keys keeps the live value.
+2. Items that both lists have are in the applied order; the others keep their place among their neighbours. An applied
+   item replaces all live items with the same keys.
+3. `without` removes a path with everything below it. An atomic value is removed if any path below it is. A map or list
+   that loses everything becomes null, which is not written.
+4. Pruning first removes everything that the applier had applied, then adds back what any manager owns now, then what
+   the applier did not own. A named field counts as owned if something in it is owned, so that no empty struct stays.
 """
 
 from __future__ import annotations
@@ -14,8 +17,11 @@ from typing import Any
 
 from mooring.api.document import Document
 from mooring.api.schema.model import ListKind
-from mooring.apiserver.apply.shape import Grain, ListGrain, MapGrain
-from mooring.apiserver.apply.typed import element_at
+from mooring.apiserver.apply.field_set import FieldSet, difference, ends_here, intersection, union
+from mooring.apiserver.apply.managers import Entry, Managers
+from mooring.apiserver.apply.path_elements import FIELD, KEY, SELF
+from mooring.apiserver.apply.shape import Grain, ListGrain, MapGrain, Shape
+from mooring.apiserver.apply.typed import GrainError, claimed_fields, element_at, element_of
 
 
 def merged(grain: Grain, live: Document, applied: Document) -> Document:
@@ -94,3 +100,109 @@ def _merged_lists(items: ListGrain, live: list[Any], applied: list[Any]) -> list
 
 def _elements(items: ListGrain, values: list[Any]) -> list[str]:
     return [element_at(index, items, value) for index, value in enumerate(values)]
+
+
+def removed(grain: Grain, document: Document, fields: FieldSet) -> Document:
+    """A document without the fields of a set."""
+    return _removed(grain, document, fields) or {} if fields else document
+
+
+def with_named_fields(grain: Grain | None, fields: FieldSet) -> FieldSet:
+    """A set with the paths of the named fields above its paths, which have no owner otherwise."""
+    result: FieldSet = {}
+    for element, branch in fields.items():
+        if element == SELF or not branch:
+            result[element] = branch
+            continue
+        inner, is_named = _step(grain, element)
+        below = with_named_fields(inner, branch)
+        result[element] = {SELF: below.get(SELF, {}), **below} if is_named else below
+    return result
+
+
+def _step(grain: Grain | None, element: str) -> tuple[Grain | None, bool]:
+    """What an element leads to, and whether it is the field of a struct."""
+    if grain is not None and grain.map is not None and element.startswith(FIELD):
+        name = element[len(FIELD) :]
+        inner = grain.map.fields.get(name)
+        return inner or grain.map.item, inner is not None
+    if grain is not None and grain.list is not None and element.startswith(KEY):
+        return grain.list.item, False
+    return None, False
+
+
+def _removed(grain: Grain, value: Any, fields: FieldSet) -> Any:
+    if value.__class__ is dict and grain.map is not None:
+        return None if not value or grain.map.is_atomic else _without_entries(grain.map, value, fields)
+    if value.__class__ is list and grain.list is not None:
+        whole = not value or grain.list.kind is ListKind.ATOMIC
+        return None if whole else _without_items(grain.list, value, fields)
+    return value if grain.scalar is not None else None
+
+
+def _without_entries(known: MapGrain, value: Document, fields: FieldSet) -> Document | None:
+    result: Document = {}
+    for name, held in value.items():
+        below = fields.get(FIELD + name)
+        if below is None:
+            result[name] = held
+        elif not ends_here(below):
+            grain = known.fields.get(name, known.item)
+            result[name] = held if grain is None else _removed(grain, held, below)
+    return result or None
+
+
+def _without_items(items: ListGrain, value: list[Any], fields: FieldSet) -> list[Any] | None:
+    result: list[Any] = []
+    for held in value:
+        try:
+            below = fields.get(element_of(items, held))
+        except GrainError:
+            below = None
+        if below is None:
+            result.append(held)
+        elif not ends_here(below):
+            result.append(_removed(items.item, held, below))
+    return result or None
+
+
+def pruned(
+    shape: Shape, api_version: str, merged: Document, managers: Managers, last: Entry | None, claimed: FieldSet
+) -> Document:
+    """A merged document without what its applier let go of, who claims `claimed` now (also among `managers`)."""
+    if last is None or not last.fields:
+        return merged
+    if last.api_version == api_version and not difference(last.fields, claimed):
+        return merged  # the applier still applies all of its fields
+    grain = shape.grain_at(api_version, last.api_version)
+    if grain is None:
+        return merged
+    result = removed(grain, merged, with_named_fields(grain, last.fields))
+    result = _with_owned(shape, api_version, merged, result, managers, last.api_version)
+    return _with_foreign(grain, merged, result, last.fields)
+
+
+def _with_owned(
+    shape: Shape, api_version: str, merged: Document, result: Document, managers: Managers, first: str
+) -> Document:
+    """The rest, and the fields that a manager owns."""
+    owned: dict[str, FieldSet] = {}
+    for entry in managers.values():
+        owned[entry.api_version] = union(owned.get(entry.api_version, {}), entry.fields)
+    for version in sorted(owned, key=lambda version: version != first):
+        grain = shape.grain_at(api_version, version)
+        if grain is not None:
+            here, left = _named(grain, merged), _named(grain, result)
+            keep = union(left, with_named_fields(grain, owned[version]))
+            result = removed(grain, merged, difference(here, keep))
+    return result
+
+
+def _with_foreign(grain: Grain, merged: Document, result: Document, last: FieldSet) -> Document:
+    """What is left, and what the applier never had."""
+    gone = difference(_named(grain, merged), _named(grain, result))
+    return removed(grain, merged, intersection(gone, with_named_fields(grain, last)))
+
+
+def _named(grain: Grain, document: Document) -> FieldSet:
+    return with_named_fields(grain, claimed_fields(grain, document))

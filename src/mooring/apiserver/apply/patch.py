@@ -1,26 +1,29 @@
-"""Server-side apply: somebody says which fields he wants how, and the server sees to the rest.
+"""Server-side apply.
 
-Comes in   the object as it is, and the document that was applied, as it was sent
-Goes out   the object that is wanted, with its managedFields; or a `StatusError`
+Input: the live object, and the applied document as the client sent it. Output: the wanted object with its
+managedFields; or a `StatusError`.
 
- 1. What was applied is merged in; what the applier applied before and leaves out now is taken out, unless somebody else
-    owns it, too.
- 2. A field that others own may not be changed, unless the call is forced. Saying the same as they do is sharing.
- 3. What comes out is not canonical yet: values stand as they were written (`1000m`), and emptied fields may be null.
-    The caller makes it canonical, and fills in defaults.
- 4. If nothing changes but ownership, the time of the entry stays.
+1. The applied document is merged in. Fields that the applier applied before and does not apply now are removed,
+   unless another manager owns them.
+2. Changing a field of another manager is a conflict (409 with a cause for each field), unless the call is forced.
+   Applying the same value shares the field.
+3. The result is not canonical: values are as written (`1000m`), and emptied fields may be null. The caller decodes it
+   and sets defaults.
+4. If only ownership changes, the time of the entry stays.
+5. For the manager `kubectl`, fields of the annotation last-applied-configuration do not conflict, and the annotation
+   is kept up to date. This is the migration from client-side apply.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from typing import Any
 
 from mooring.api.document import Document
-from mooring.apiserver.apply.checking import in_words, misfits
-from mooring.apiserver.apply.conflicts import conflict_error
-from mooring.apiserver.apply.field_set import FieldSet, difference
-from mooring.apiserver.apply.filters import Ignored, kept
-from mooring.apiserver.apply.last_applied import KUBECTL, applied_by_client, renew_annotation
+from mooring.api.field_errors import quoted
+from mooring.apiserver.apply.checking import misfits, misfits_text
+from mooring.apiserver.apply.field_set import FieldSet, Ignored, Path, difference, kept, paths
 from mooring.apiserver.apply.managers import (
     APPLY,
     BEFORE_FIRST_APPLY,
@@ -33,14 +36,94 @@ from mooring.apiserver.apply.managers import (
     stored_managers,
     written,
 )
-from mooring.apiserver.apply.merging import merged
+from mooring.apiserver.apply.merging import merged, pruned
 from mooring.apiserver.apply.ownership import Changes, conflicts, give_up, reconcile
-from mooring.apiserver.apply.pruning import pruned
+from mooring.apiserver.apply.path_elements import shown_path
 from mooring.apiserver.apply.shape import Shape
-from mooring.apiserver.apply.typed import GrainError, claimed_fields, is_same
+from mooring.apiserver.apply.typed import GrainError, claimed_fields, compare, is_same
 from mooring.apiserver.apply.update import managed_after_update, unmanaged
 from mooring.apiserver.call import Call
-from mooring.client.errors import BadRequestError, ServerError
+from mooring.apiserver.validation.fields import go_json
+from mooring.client.errors import BadRequestError, Cause, ConflictError, ServerError
+
+
+def conflict_error(conflicts: Mapping[ManagerId, FieldSet]) -> ConflictError:
+    """The 409 of an apply that changes fields of other managers."""
+    managers = sorted(conflicts, key=lambda key: key.sort_text)
+    listed: dict[ManagerId, list[Path]] = {key: list(paths(conflicts[key])) for key in managers}
+    causes = [
+        Cause("FieldManagerConflict", f"conflict with {shown_manager(key)}", shown_path(path))
+        for key in managers
+        for path in listed[key]
+    ]
+    if len(causes) == 1:
+        return ConflictError(f"Apply failed with 1 conflict: {causes[0].message}: {causes[0].field}", causes=causes)
+    lines: list[str] = []
+    for key in managers:
+        lines.append(f"conflicts with {shown_manager(key)}:")
+        lines += [f"- {shown_path(path)}" for path in listed[key]]
+    return ConflictError(f"Apply failed with {len(causes)} conflicts: " + "\n".join(lines), causes=causes)
+
+
+def shown_manager(key: ManagerId) -> str:
+    """A manager, as messages name him."""
+    text = quoted(key.name)
+    if key.subresource:
+        text = f"{text} with subresource {quoted(key.subresource)}"
+    return f"{text} using {key.api_version}" if key.operation == UPDATE else text
+
+
+ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
+KUBECTL = "kubectl"
+ANNOTATIONS_BYTES_MAX = 256 * 1024
+
+
+def applied_by_client(shape: Shape, api_version: str, live: Document) -> FieldSet | None:
+    """The fields that the client applied and that are unchanged since; None without the annotation."""
+    text = _annotation(live)
+    if not text:
+        return None
+    try:
+        last = json.loads(text)
+    except ValueError:
+        return None
+    if not isinstance(last, dict) or last.get("apiVersion") != api_version:
+        return None
+    if misfits(shape.root, last) or misfits(shape.root, live):
+        return None
+    fields = claimed_fields(shape.root, last)
+    for changed in compare(shape.root, last, live, is_strict=shape.may_change):
+        fields = difference(fields, changed)
+    return fields
+
+
+def renew_annotation(document: Document, applied: Document) -> None:
+    """Let the annotation say what was applied now, if there is one."""
+    if not _annotation(document):
+        return
+    annotations = {**document["metadata"]["annotations"], ANNOTATION: _encoded(applied)}
+    if sum(len(name.encode()) + len(value.encode()) for name, value in annotations.items()) > ANNOTATIONS_BYTES_MAX:
+        del annotations[ANNOTATION]
+    document["metadata"] = {**document["metadata"], "annotations": annotations}
+
+
+def _annotation(document: Document) -> str:
+    text: str = (document["metadata"].get("annotations") or {}).get(ANNOTATION, "")
+    return text
+
+
+def _encoded(applied: Document) -> str:
+    metadata: Document = applied.get("metadata") or {}
+    if ANNOTATION in (metadata.get("annotations") or {}):
+        annotations = {name: value for name, value in metadata["annotations"].items() if name != ANNOTATION}
+        applied = {**applied, "metadata": {**metadata, "annotations": annotations}}
+    return go_json(_sorted(applied)) + "\n"
+
+
+def _sorted(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _sorted(value[name]) for name in sorted(value)}
+    return [_sorted(item) for item in value] if isinstance(value, list) else value
 
 
 def apply_patch(shape: Shape, live: Document | None, applied: Document, call: Call, ignored: Ignored) -> Document:
@@ -108,7 +191,7 @@ def shown_type(api_version: str, kind: str) -> str:
 
 
 def unreadable(applied: Document, api_version: str, kind: str, problem: str) -> ServerError:
-    """The refusal of an applied document that fits its shape but cannot be read into its type."""
+    """The error of an applied document that fits its shape but cannot be decoded into its type."""
     type_text = shown_type(api_version, kind)
     return ServerError(
         f"failed to convert new object ({_shown_object(applied)}) to proper version: "
@@ -133,7 +216,7 @@ class _Applier:
         wanted = applied if live is None else self._wanted(live, applied, managers, last)
         changes = Changes(self._shape, self._api_version, live or self._shape.empty, wanted, self._ignored)
         if not is_forced:
-            self._refuse_conflicts(live, managers, changes)
+            self._raise_conflicts(live, managers, changes)
         give_up(managers, changes, self._key)
         if live is None or live != wanted or (self._shape.may_change and not is_same(live, wanted)):
             if self._key in managers:
@@ -149,7 +232,7 @@ class _Applier:
             raise ServerError(f"failed to merge config: {error}", reason="") from None
         return pruned(self._shape, self._api_version, together, managers, last, managers[self._key].fields)
 
-    def _refuse_conflicts(self, live: Document | None, managers: Managers, changes: Changes) -> None:
+    def _raise_conflicts(self, live: Document | None, managers: Managers, changes: Changes) -> None:
         found = conflicts(managers, changes, self._key)
         if found and self._key.name == KUBECTL and live is not None:
             allowed = applied_by_client(self._shape, self._api_version, live)
@@ -184,7 +267,7 @@ def _check(shape: Shape, applied: Document) -> None:
     found = misfits(shape.root, applied)
     if found:
         raise ServerError(
-            f"failed to create typed patch object ({_shown_object(applied)}): {in_words(found)}", reason=""
+            f"failed to create typed patch object ({_shown_object(applied)}): {misfits_text(found)}", reason=""
         )
 
 

@@ -1,14 +1,14 @@
 """Path elements: one step of a path through an object, as FieldsV1 writes it.
 
    f:name                       a field, or the entry of a map
-   k:{"name":"web"}             an item of a list, told apart by the values of its keys
+   k:{"name":"web"}             an item of a list, by the values of its keys
    v:"x"                        an item of a set
-   i:0                          an item by its place; only older clients write it
-   .                            not a step: "the thing itself is meant as well"
+   i:0                          an item by its index; only older clients write it
+   .                            the path itself, next to paths below it
 
-1. Two elements are the same exactly if their texts are. So keys stand in alphabetical order, and JSON is written as
-   Go writes it (`<`, `>` and `&` escaped).
-2. Elements have an order, which is not that of their texts: ports are numbers.
+1. Two elements are equal exactly if their texts are. So keys are in alphabetical order, and JSON is written as Go
+   writes it (`<`, `>` and `&` escaped).
+2. Elements are ordered by value, not by text: ports are compared as numbers.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ KEY = "k:"
 VALUE = "v:"
 INDEX = "i:"
 
-ORDERS_KEPT_MAX = 16_384
-TEXTS_KEPT_MAX = 16_384
-_texts: Memory[str, str] = Memory(TEXTS_KEPT_MAX)
+ORDERS_CACHED_MAX = 16_384
+TEXTS_CACHED_MAX = 16_384
+_texts: Memory[str, str] = Memory(TEXTS_CACHED_MAX)
 """Texts as JSON: the same names come again and again."""
 
 _encode = msgspec.json.encode
@@ -135,7 +135,7 @@ def _shown_value(value: object) -> str:
             return str(value)
 
 
-@lru_cache(maxsize=ORDERS_KEPT_MAX)
+@lru_cache(maxsize=ORDERS_CACHED_MAX)
 def _order(element: str) -> tuple[Any, ...]:
     match element[:2]:
         case "f:":

@@ -1,13 +1,12 @@
 """Shapes: how finely the fields of a kind are owned.
 
-Comes in   grains, from `struct_shape` (built-in kinds) or `custom_shape` (kinds that users define)
-Goes out   the same, to everybody who walks through a document
+Input: grains of `struct_shape` (built-in kinds) or `custom_shape` (custom kinds).
 
- 1. A grain says what a value may be: a scalar, a list, a map. Only values of unknown type may be several of these, and
-    then the value itself decides.
- 2. Grains refer to each other in circles (a JSON schema contains JSON schemas). They are made empty, filled, and never
-    changed afterwards.
- 3. What is atomic is owned as a whole, whatever it contains.
+1. A grain says what a value may be: a scalar, a list, a map. Only a value of unknown type may be several of these; then
+   the value decides.
+2. Grains refer to each other in cycles (a JSON schema contains JSON schemas). They are created empty, then filled, and
+   immutable afterwards.
+3. An atomic value is owned as a whole, whatever it contains.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ from mooring.api.document import Document
 from mooring.api.memory import Memory
 from mooring.api.schema.model import ListKind
 
-PLANS_KEPT_MAX = 1024
+PLANS_CACHED_MAX = 1024
 """For each struct."""
 
-ELEMENTS_KEPT_MAX = 4096
+ELEMENTS_CACHED_MAX = 4096
 """For each list."""
 
-OWNERSHIPS_KEPT_MAX = 128
+OWNERSHIPS_CACHED_MAX = 128
 """For each kind."""
 
 
@@ -40,7 +39,7 @@ class ScalarKind(Enum):
 
 @dataclass(slots=True, eq=False)
 class ListGrain:
-    """How the items of a list are told apart."""
+    """How the items of a list are identified."""
 
     kind: ListKind
     item: Grain
@@ -54,7 +53,7 @@ class ListGrain:
     def __post_init__(self) -> None:
         self.sorted_keys = tuple(sorted(self.keys))
         self.only_key = self.keys[0] if len(self.keys) == 1 else None
-        self.elements = Memory(ELEMENTS_KEPT_MAX)
+        self.elements = Memory(ELEMENTS_CACHED_MAX)
 
 
 @dataclass(slots=True, eq=False)
@@ -68,7 +67,7 @@ class MapGrain:
     """Of entries without a name of their own; None if there may be none."""
     defaults: dict[str, object] = field(default_factory=dict)
     """What an absent field means where it is the key of a list item."""
-    plans: Memory[tuple[str, ...], Any] = field(default_factory=lambda: Memory(PLANS_KEPT_MAX))
+    plans: Memory[tuple[str, ...], Any] = field(default_factory=lambda: Memory(PLANS_CACHED_MAX))
     """How `typed` walks through a struct with just these fields; its own notes."""
 
 
@@ -120,13 +119,15 @@ class Shape:
 
     root: Grain
     empty: Document
-    """What a new object is compared with: the fields that Go writes even if nobody set them."""
+    """What a new object is compared with: the fields that Go always writes."""
     may_change: bool = False
     """Whether the kind's schema can change while objects exist: custom kinds."""
     other_versions: Mapping[str, Grain] = field(default_factory=dict)
     """The same kind in other versions, by apiVersion. Their documents differ in nothing but the apiVersion."""
 
-    ownerships: Memory[tuple[object, ...], dict[str, Any]] = field(default_factory=lambda: Memory(OWNERSHIPS_KEPT_MAX))
+    ownerships: Memory[tuple[object, ...], dict[str, Any]] = field(
+        default_factory=lambda: Memory(OWNERSHIPS_CACHED_MAX)
+    )
     """What the creator of an object owns, by its outline: notes of `creation`."""
     is_blank_when_empty: bool = field(init=False)
     """Whether `empty` holds nothing but empty values, apart from what the kind is called."""
@@ -136,7 +137,7 @@ class Shape:
         object.__setattr__(self, "is_blank_when_empty", _is_blank(rest))
 
     def grain_at(self, api_version: str, asked_version: str) -> Grain | None:
-        """How a version's entries are read; None if nobody serves it any more."""
+        """How entries of a version are read; None if the version is not served."""
         return self.root if asked_version == api_version else self.other_versions.get(asked_version)
 
 

@@ -1,24 +1,26 @@
-"""managedFields after a create, an update or a patch.
+"""managedFields after a create, an update, a patch, or a write of the Scale.
 
-Comes in   the object before, the object that is wanted, and the call
-Goes out   `metadata.managedFields` of the wanted object
+Input: the stored object, the wanted object, and the call. Output: `metadata.managedFields` of the wanted object.
 
- 1. The writer owns what he changed, with the time of the change. Who changes nothing owns nothing, and nobody's time
-    changes.
- 2. A client may send managedFields, and they count; if they cannot be read, or if he writes to a subresource, those of
-    the object do. An empty list, or one empty entry, clears them.
- 3. An object without managers stays without: only creating it or applying to it begins the record.
- 4. This never fails. An object that does not fit its shape loses its record and is refused later, by validation.
+1. The writer owns what it changed, with the time of the change. A write that changes nothing changes no entry.
+2. managedFields of the client count, unless they are invalid or the write is to a subresource. An empty list, or one
+   empty entry, clears them.
+3. An object without managers stays without: only create and apply add the first one.
+4. No errors: an object that does not fit its shape loses its managers and is rejected later, by validation.
+5. A creator owns all fields. Which fields exist depends on the names in an object, not on their values, so that the
+   field set is cached by this outline. Custom kinds, objects with managers and very large objects are not cached.
+6. The Scale of an object shows the managers of its replicas only, in the version of Scale. An updater that writes the
+   object again through its Scale gets a second entry without a time, as in kube-apiserver.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from mooring.api.document import Document
-from mooring.apiserver.apply.creation import place_of
-from mooring.apiserver.apply.field_set import union
-from mooring.apiserver.apply.filters import Ignored
+from mooring.api.memory import Memory
+from mooring.api.schema.model import ListKind
+from mooring.apiserver.apply.field_set import FieldSet, Ignored, Path, difference, has, set_of, union
 from mooring.apiserver.apply.managers import (
     UPDATE,
     Entry,
@@ -33,9 +35,72 @@ from mooring.apiserver.apply.managers import (
     written,
 )
 from mooring.apiserver.apply.ownership import Changes, give_up, reconcile
-from mooring.apiserver.apply.shape import Shape
-from mooring.apiserver.apply.typed import GrainError
+from mooring.apiserver.apply.path_elements import FIELD
+from mooring.apiserver.apply.shape import Grain, Shape
+from mooring.apiserver.apply.typed import GrainError, Several, by_element
 from mooring.apiserver.call import Call
+
+OUTLINE_LENGTH_MAX = 512
+
+_OPEN, _CLOSE, _WHOLE, _EMPTY_MAP, _EMPTY_LIST, _SEVERAL = range(1, 7)
+"""Between names, which are texts; and no empty value is one of these numbers."""
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+
+
+class Place(NamedTuple):
+    """Where a field set is remembered."""
+
+    memory: Memory[tuple[object, ...], FieldSet]
+    question: tuple[object, ...]
+
+
+def place_of(shape: Shape, new: Document, ignored: Ignored) -> Place | None:
+    """Where to look for what the creator of an object owns."""
+    if shape.may_change or not shape.is_blank_when_empty or "managedFields" in new["metadata"]:
+        return None
+    outline: list[object] = [tuple(ignored)]
+    try:
+        _outline(shape.root, new, outline)
+    except GrainError:
+        return None
+    return Place(shape.ownerships, tuple(outline)) if len(outline) <= OUTLINE_LENGTH_MAX else None
+
+
+def _outline(grain: Grain | None, value: Any, outline: list[object]) -> None:
+    """Add the names below a value. Raises `GrainError`."""
+    sort = value.__class__
+    if sort is dict:
+        fields = grain.map if grain is not None and not grain.is_leaf else None
+        if not value or fields is None or fields.is_atomic:
+            outline.append(_WHOLE if value else _EMPTY_MAP)
+            return
+        names = tuple(value)
+        if fields.plans.get(names).__class__ is dict and all(value.values()):
+            outline.append(names)
+            return
+        known, item = fields.fields, fields.item
+        outline.append(_OPEN)
+        for name, held in value.items():
+            outline.append(name)
+            _outline(known.get(name, item), held, outline)
+        outline.append(_CLOSE)
+    elif sort is list:
+        items = grain.list if grain is not None and not grain.is_leaf else None
+        if not value or items is None or items.kind is ListKind.ATOMIC:
+            outline.append(_WHOLE if value else _EMPTY_LIST)
+            return
+        outline.append(_OPEN)
+        for element, held in by_element(items, value).items():
+            outline.append(element)
+            if held.__class__ is Several:
+                outline.append(_SEVERAL)
+            else:
+                _outline(items.item, held, outline)
+        outline.append(_CLOSE)
+    elif sort in _SCALARS:
+        outline.append(_WHOLE if value else value)
+    else:
+        raise GrainError(f"a {sort.__name__} has no outline")  # such as a value in place of labels
 
 
 def stamp_update(shape: Shape, live: Document | None, new: Document, call: Call, ignored: Ignored) -> None:
@@ -91,7 +156,7 @@ def managed_after_update(
 
 
 def unmanaged(document: Document | None) -> Document | None:
-    """An object without its managedFields, which are no fields that anybody owns."""
+    """An object without its managedFields, which have no owner."""
     if document is None or "managedFields" not in document["metadata"]:
         return document
     metadata = dict(document["metadata"])
@@ -111,7 +176,7 @@ def settle_times(new: Document, old: Document) -> None:
 
 
 def _is_stored(live: Document | None, given: list[Any]) -> bool:
-    """Whether a client sends back what he read, as most do."""
+    """Whether a client sends managedFields back unchanged, as most do."""
     return live is not None and bool(given) and bool(live["metadata"].get("managedFields") == given)
 
 
@@ -128,3 +193,44 @@ def _is_same_but_time(entry: Document, other: Document) -> bool:
     return entry.keys() | {"time"} == other.keys() | {"time"} and all(
         name == "time" or part == other[name] for name, part in entry.items()
     )
+
+
+SCALE_VERSION = "autoscaling/v1"
+REPLICAS: Path = (FIELD + "spec", FIELD + "replicas")
+_REPLICAS_SET: FieldSet = set_of([REPLICAS])
+
+
+def scale_entries(parent: list[Any], replicas_by_version: dict[str, Path]) -> list[Document]:
+    """The managedFields of a Scale, from those of its object."""
+    found: Managers = {}
+    for key, entry in _managers(parent).items():
+        path = replicas_by_version.get(entry.api_version)
+        if path and has(entry.fields, path):
+            found[key] = Entry(SCALE_VERSION, _REPLICAS_SET, entry.time)
+    return written(found)
+
+
+def parent_entries(
+    parent: list[Any], scale: list[Any], api_version: str, replicas_by_version: dict[str, Path]
+) -> list[Document]:
+    """The managedFields of an object, after its Scale was written."""
+    before, after = _managers(parent), _managers(scale)
+    found: Managers = {}
+    for key, entry in before.items():
+        if entry.api_version not in replicas_by_version:
+            continue
+        path = replicas_by_version[entry.api_version]
+        if not path or not has(entry.fields, path) or after.pop(key, None) is not None:
+            found[key] = entry
+        elif rest := difference(entry.fields, set_of([path])):
+            found[key] = Entry(entry.api_version, rest, entry.time)
+    for key, entry in after.items():
+        if has(entry.fields, REPLICAS):
+            known = before.get(key)
+            fields = set_of([replicas_by_version[api_version]])
+            found[key] = Entry(api_version, fields, known.time if known is not None else None)
+    return written(found)
+
+
+def _managers(entries: list[Any]) -> Managers:
+    return stored_managers({"metadata": {"managedFields": entries}})

@@ -1,14 +1,15 @@
-"""Establishing: what happens to a definition in the moments after it was written.
+"""The controllers of CustomResourceDefinitions: names, Established, deletion, and the served resources.
 
-Comes in   definitions, as they come, change and go (`followers`)
-Goes out   their status: names accepted, kind established; when they are deleted, their objects and they themselves
+Input: definitions, as a watch delivers them. Output: their status; their resources in the `ResourceTable`; after
+deletion of a definition, the deletion of its objects.
 
-    written      names are accepted, or not               accepted     the kind is established
-    deleted      its objects are deleted, one by one      empty        the finalizer is taken away, and the definition
+    written      accept the names, or not                 accepted     set Established
+    deleted      delete the objects, one by one           empty        remove the finalizer
 
- 1. One definition at a time, each step on what the last one left in the store: a write that meets another one is tried
-    again when the change is told.
- 2. When a definition gives names back, all others of its group are looked at again.
+1. Definitions are handled one at a time, each step on the stored state. A write conflict is retried when the watch
+   delivers the other change.
+2. When a definition releases names, all other definitions of its group are handled again.
+3. A change without effect on clients, such as the time of a condition, does not rebuild resources.
 """
 
 from __future__ import annotations
@@ -20,14 +21,22 @@ from mooring.api.document import Document
 from mooring.api.kinds import CUSTOM_RESOURCE_DEFINITION, Kind
 from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call
-from mooring.apiserver.custom.conditions import condition, is_true, with_condition
-from mooring.apiserver.custom.naming import approval_status, established_status, named_status, taken_names
+from mooring.apiserver.custom.naming import (
+    approval_status,
+    condition,
+    established_status,
+    is_served,
+    is_true,
+    named_status,
+    taken_names,
+    with_condition,
+)
 from mooring.apiserver.registry.delete import DeleteOptions, delete
 from mooring.apiserver.registry.delete_definition import CLEANUP_FINALIZER
 from mooring.apiserver.registry.own_status import OwnStatus
 from mooring.apiserver.registry.parts import Parts
 from mooring.apiserver.registry.reading import Reader
-from mooring.apiserver.resources import Resource
+from mooring.apiserver.resources import Resource, ResourceTable
 from mooring.apiserver.storage.stored_form import decoded
 from mooring.client.errors import NotFoundError
 from mooring.client.interface import EVERYTHING
@@ -90,7 +99,7 @@ class Establisher:
                 try:
                     await self._tend(definition)
                 except WriteConflict:
-                    continue  # the change that was in the way will be told
+                    continue  # the watch delivers the conflicting change
                 except Exception:
                     log.exception("the definition %s cannot be tended", name)
 
@@ -185,3 +194,51 @@ class Establisher:
 
     def _now(self) -> str:
         return format_rfc3339(int(self._clock.wall_s()))
+
+
+class CustomKinds:
+    """Follows the definitions."""
+
+    def __init__(self, resources: ResourceTable) -> None:
+        self._resources = resources
+        self._served: dict[str, list[Resource]] = {}
+        self._seen: dict[str, object] = {}
+
+    def put(self, kind: Kind, document: Document) -> None:
+        name = document["metadata"]["name"]
+        visible = _visible(document)
+        if self._seen.get(name) == visible:
+            return
+        self._seen[name] = visible
+        self._take_out(name)
+        from mooring.apiserver.custom.serving import resources_of  # brings CEL: only for those who define kinds
+
+        try:
+            found = resources_of(document)
+        except Exception:
+            # A definition that was valid once and cannot be read now must not stop the others.
+            log.exception("the kind that %s defines cannot be served", name)
+            return
+        for resource in found:
+            self._resources.add(resource)
+        if found:
+            self._served[name] = found
+
+    def remove(self, kind: Kind, document: Document) -> None:
+        name = document["metadata"]["name"]
+        self._seen.pop(name, None)
+        self._take_out(name)
+
+    def _take_out(self, name: str) -> None:
+        for resource in self._served.pop(name, []):
+            self._resources.remove(resource)
+
+
+def _visible(document: Document) -> object:
+    return (
+        document["metadata"].get("uid"),
+        document["spec"],
+        (document.get("status") or {}).get("acceptedNames"),
+        is_served(document),
+        is_true(document, "Terminating"),
+    )

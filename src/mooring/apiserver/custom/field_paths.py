@@ -1,9 +1,9 @@
 """Paths to fields, as selectable fields and rules write them: `.spec.color`, `.spec['a.b']`.
 
-Comes in   a path and the schema where it starts
-Goes out   the path as faults write it, and the schema where it ends; or a `FieldPathError`
+Input: a path and the schema where it starts. Output: the path as errors print it, and the schema at its end; or a
+`FieldPathError`.
 
- 1. Only fields and entries of maps can be named, no items of lists.
+1. Fields and entries of maps can be named, items of lists cannot.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from mooring.apiserver.custom.schema import Schema
 
-_WORDS = re.compile(r"'(?:[^'\\]|\\.|\\)*'|[.\[\]]|'[^.\[\]]*|[^.\[\]]+", re.DOTALL)
+_TOKENS = re.compile(r"'(?:[^'\\]|\\.|\\)*'|[.\[\]]|'[^.\[\]]*|[^.\[\]]+", re.DOTALL)
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPES = {
     "a": "\a",
@@ -41,32 +41,32 @@ class FieldPath:
 
 def read_field_path(text: str, schema: Schema | None, *, may_index: bool = True) -> FieldPath:
     """Where a path leads. Raises `FieldPathError`."""
-    words = _WORDS.findall(text)
+    tokens = _TOKENS.findall(text)
     path, root, position = "", "", 0
 
     def take() -> str:
         nonlocal position
-        if position >= len(words):
+        if position >= len(tokens):
             raise FieldPathError("unexpected end of JSON path")
         position += 1
-        return str(words[position - 1])
+        return str(tokens[position - 1])
 
-    while position < len(words):
-        word = take()
-        if word == "[":
+    while position < len(tokens):
+        token = take()
+        if token == "[":
             if not may_index:
                 raise FieldPathError("array notation is not allowed")
             quoted = take()
             if len(quoted) < 2 or quoted[0] != "'" or quoted[-1] != "'":
                 raise FieldPathError(f"expected single quoted string but got {quoted}")
             name = _unescaped(quoted[1:-1])
-        elif word == ".":
+        elif token == ".":
             name = take()
         else:
-            raise FieldPathError(f"expected [ or . but got: {word}")
+            raise FieldPathError(f"expected [ or . but got: {token}")
         path, schema = _step(path, schema, name)
         root = root or name
-        if word == "[":
+        if token == "[":
             end = take()
             if end != "]":
                 raise FieldPathError(f"expected ] but got {end}")

@@ -92,8 +92,8 @@ def is_duration(text: str) -> bool:
     return True
 
 
-def _is_unit(word: str) -> bool:
-    return any(word in variants or word.startswith(variants[-1]) for variants in _UNITS)
+def _is_unit(unit: str) -> bool:
+    return any(unit in variants or unit.startswith(variants[-1]) for variants in _UNITS)
 
 
 # --- addresses --------------------------------------------------------------------------------------------------

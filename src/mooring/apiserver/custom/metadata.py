@@ -1,13 +1,14 @@
-"""Resources inside of resources: they have a kind, an apiVersion and metadata of their own.
+"""Embedded resources: values with a kind, an apiVersion and metadata (`x-kubernetes-embedded-resource`).
 
-Comes in   an object whose schema has `x-kubernetes-embedded-resource` somewhere
-Goes out   the same with canonical metadata there; faults; paths of fields that metadata does not have
+Input: a custom object and its schema. Output: the object with canonical metadata in embedded resources; field errors;
+paths of unknown metadata fields.
 
- 1. The root of a custom object is handled by everybody else: metadata is decoded before this room is entered.
+1. The metadata of the object itself is decoded earlier and is not handled here.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from mooring.api.document import Document
@@ -21,90 +22,85 @@ from mooring.apiserver.wire.examine import DecodingError
 _STAND_IN_NAME = "fakename"
 
 
-class EmbeddedFault(Exception):
+class EmbeddedResourceError(Exception):
     """Metadata that cannot be read."""
 
-    def __init__(self, fault: FieldError) -> None:
-        super().__init__(fault.message)
-        self.fault = fault
+    def __init__(self, error: FieldError) -> None:
+        super().__init__(error.message)
+        self.error = error
 
 
 def coerce_embedded(value: Any, schema: Schema | None, path: str = "", *, is_resource: bool = False) -> list[str]:
-    """Make embedded metadata canonical; what it does not have is dropped and told. Raises `EmbeddedFault`."""
-    if schema is None or not (is_resource or schema.is_embedded or schema.has_embedded_below):
-        return []
+    """Make embedded metadata canonical. Returns unknown fields. Raises `EmbeddedResourceError`."""
     unknown: list[str] = []
-    if isinstance(value, dict):
-        if is_resource or schema.is_embedded:
-            unknown += _coerced(value, path)
-        for name, inner in value.items():
-            held = schema.properties.get(name)
-            below = f"{path}.{name}" if path else name
-            if held is not None:
-                unknown += coerce_embedded(inner, held, below)
-            elif schema.has_additional:
-                unknown += coerce_embedded(inner, schema.additional, f"{path}[{name}]")
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            unknown += coerce_embedded(item, schema.items, f"{path}[{index}]")
+    for resource, place in _embedded_resources(value, schema, path, is_resource=is_resource):
+        unknown += _coerced(resource, place)
     return unknown
 
 
 def validate_embedded(
     value: Any, schema: Schema | None, path: str = "", *, is_resource: bool = False
 ) -> list[FieldError]:
-    """What is wrong with resources inside of an object."""
+    """Field errors of embedded resources."""
+    errors: list[FieldError] = []
+    for resource, place in _embedded_resources(value, schema, path, is_resource=is_resource):
+        errors += _validate_resource(resource, place)
+    return errors
+
+
+def _embedded_resources(
+    value: Any, schema: Schema | None, path: str, *, is_resource: bool = False
+) -> Iterator[tuple[Document, str]]:
+    """The embedded resources in a value with their paths, outer ones first."""
     if schema is None or not (is_resource or schema.is_embedded or schema.has_embedded_below):
-        return []
-    faults: list[FieldError] = []
+        return
     if isinstance(value, dict):
         if is_resource or schema.is_embedded:
-            faults += _validate_resource(value, path)
+            yield value, path
         for name, inner in value.items():
             held = schema.properties.get(name)
             if held is not None:
-                faults += validate_embedded(inner, held, f"{path}.{name}" if path else name)
+                yield from _embedded_resources(inner, held, f"{path}.{name}" if path else name)
             elif schema.has_additional:
-                faults += validate_embedded(inner, schema.additional, f"{path}[{name}]")
+                yield from _embedded_resources(inner, schema.additional, f"{path}[{name}]")
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            faults += validate_embedded(item, schema.items, f"{path}[{index}]")
-    return faults
+            yield from _embedded_resources(item, schema.items, f"{path}[{index}]")
 
 
 def _coerced(resource: Document, path: str) -> list[str]:
     prefix = f"{path}." if path else ""
     for name in ("apiVersion", "kind"):
         if name in resource and not isinstance(resource[name], str):
-            raise EmbeddedFault(invalid(f"{prefix}{name}", resource[name], "must be a string"))
+            raise EmbeddedResourceError(invalid(f"{prefix}{name}", resource[name], "must be a string"))
     if "metadata" not in resource:
         return []
     try:
         metadata, unknown = custom_metadata(resource["metadata"])
     except DecodingError as error:
-        raise EmbeddedFault(invalid(f"{prefix}metadata", resource["metadata"], str(error))) from None
+        raise EmbeddedResourceError(invalid(f"{prefix}metadata", resource["metadata"], str(error))) from None
     resource["metadata"] = metadata
     return [f"{prefix}{text.removeprefix('unknown field ').strip(chr(34))}" for text in unknown]
 
 
 def _validate_resource(resource: Document, path: str) -> list[FieldError]:
     prefix = f"{path}." if path else ""
-    faults = [required(f"{prefix}{name}") for name in ("apiVersion", "kind") if name not in resource]
+    errors = [required(f"{prefix}{name}") for name in ("apiVersion", "kind") if name not in resource]
     for name, value in resource.items():
         match name:
             case "apiVersion" | "kind" if not isinstance(value, str):
-                faults.append(invalid(f"{prefix}{name}", value, "must be a string"))
+                errors.append(invalid(f"{prefix}{name}", value, "must be a string"))
             case "apiVersion" | "kind" if not value:
-                faults.append(invalid(f"{prefix}{name}", value, "must not be empty"))
+                errors.append(invalid(f"{prefix}{name}", value, "must not be empty"))
             case "apiVersion" if value.count("/") > 1:
-                faults.append(invalid(f"{prefix}apiVersion", value, f"unexpected GroupVersion string: {value}"))
+                errors.append(invalid(f"{prefix}apiVersion", value, f"unexpected GroupVersion string: {value}"))
             case "kind":
                 wrong = dns_1035_label_errors(value.lower())
                 if wrong:
                     why = f"may have mixed case, but should otherwise match: {','.join(wrong)}"
-                    faults.append(invalid(f"{prefix}kind", value, why))
+                    errors.append(invalid(f"{prefix}kind", value, why))
             case "metadata" if isinstance(value, dict):
                 named = value if value.get("name") else {**value, "name": _STAND_IN_NAME}
                 is_namespaced = bool(value.get("namespace"))
-                faults += validate_object_meta(named, is_namespaced, name_is_path_segment, f"{prefix}metadata")
-    return faults
+                errors += validate_object_meta(named, is_namespaced, name_is_path_segment, f"{prefix}metadata")
+    return errors

@@ -1,23 +1,57 @@
-"""Naming: which names a definition gets, and what its status says of them.
+"""The names of a definition: which are accepted, and the conditions of its status.
 
-Comes in   a definition, and the names that others in its group have
-Goes out   the status that it should have
+Input: a definition, and the names of the others in its group. Output: the status that it should have.
 
     NamesAccepted   no other kind of the group has one of these names
-    Established     the kind is served, and stays so even if its names are changed to some that are taken
+    Established     the kind is served, and stays so if its names are changed to names that are taken
 
- 1. A definition keeps what it was given while it asks for something that is taken.
+1. A definition keeps its accepted names while it asks for names that are taken.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from mooring.api.document import Document
 from mooring.api.field_errors import quoted
-from mooring.apiserver.custom.conditions import condition, condition_of, is_true, with_condition
+
+
+def condition_of(definition: Document, type_name: str) -> Document | None:
+    conditions: Sequence[Document] = (definition.get("status") or {}).get("conditions") or ()
+    return next((each for each in conditions if each["type"] == type_name), None)
+
+
+def is_true(definition: Document, type_name: str) -> bool:
+    condition = condition_of(definition, type_name)
+    return condition is not None and condition["status"] == "True"
+
+
+def is_served(definition: Document) -> bool:
+    """Whether the kinds of a definition can be asked for."""
+    return is_true(definition, "NamesAccepted") or is_true(definition, "Established")
+
+
+def condition(type_name: str, *, is_met: bool, reason: str, message: str) -> Document:
+    return {"type": type_name, "status": "True" if is_met else "False", "reason": reason, "message": message}
+
+
+def with_condition(status: Document, wanted: Document, now: str) -> Document:
+    """The status with a condition; its time changes only when its status does. Nothing is changed in place."""
+    changed = {"type": wanted["type"], "status": wanted["status"], "lastTransitionTime": now}
+    changed |= {name: wanted[name] for name in ("reason", "message") if wanted.get(name)}
+    conditions: list[Document] = list(status.get("conditions") or ())
+    for index, have in enumerate(conditions):
+        if have["type"] == wanted["type"]:
+            if have["status"] == wanted["status"] and have.get("lastTransitionTime"):
+                changed["lastTransitionTime"] = have["lastTransitionTime"]
+            conditions[index] = changed
+            break
+    else:
+        conditions.append(changed)
+    return {**status, "conditions": conditions}
+
 
 APPROVED_ANNOTATION = "api-approved.kubernetes.io"
 _PROTECTED = ("k8s.io", "kubernetes.io")
@@ -75,28 +109,28 @@ def _decided(wanted: Document, accepted: Document, taken: TakenNames) -> tuple[D
     names = dict(accepted)
     conflict: Document | None = None
 
-    def refuse(reason: str, message: str) -> None:
+    def reject(reason: str, message: str) -> None:
         nonlocal conflict
         conflict = condition("NamesAccepted", is_met=False, reason=reason, message=message)
 
     for name, used in (("plural", taken.resources), ("singular", taken.resources)):
-        fault = _in_use(wanted.get(name, ""), accepted.get(name, ""), used)
-        if fault:
-            refuse(f"{name.capitalize()}Conflict", fault)
+        error = _in_use(wanted.get(name, ""), accepted.get(name, ""), used)
+        if error:
+            reject(f"{name.capitalize()}Conflict", error)
         else:
             _set(names, name, wanted.get(name))
     if wanted.get("shortNames") != accepted.get("shortNames"):
         own = accepted.get("shortNames") or ()
-        faults = [_in_use(name, "", taken.resources) for name in wanted.get("shortNames") or () if name not in own]
-        faults = list(dict.fromkeys(fault for fault in faults if fault))
-        if faults:
-            refuse("ShortNamesConflict", faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]")
+        errors = [_in_use(name, "", taken.resources) for name in wanted.get("shortNames") or () if name not in own]
+        errors = list(dict.fromkeys(error for error in errors if error))
+        if errors:
+            reject("ShortNamesConflict", errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
         else:
             _set(names, "shortNames", wanted.get("shortNames"))
     for name, reason in (("kind", "KindConflict"), ("listKind", "ListKindConflict")):
-        fault = _in_use(wanted.get(name, ""), accepted.get(name, ""), taken.kinds)
-        if fault:
-            refuse(reason, fault)
+        error = _in_use(wanted.get(name, ""), accepted.get(name, ""), taken.kinds)
+        if error:
+            reject(reason, error)
         else:
             _set(names, name, wanted.get(name))
     _set(names, "categories", wanted.get("categories"))
@@ -143,7 +177,7 @@ def approval_of(annotations: Document) -> tuple[str, str]:
 
 
 def approval_status(definition: Document, now: str) -> Document | None:
-    """The status that tells how a definition in a protected group is approved; None if it says so already."""
+    """The status with the approval of a definition in a protected group; None if it has it already."""
     if not is_protected(definition["spec"]["group"]):
         return None
     state, why = approval_of(definition["metadata"].get("annotations") or {})

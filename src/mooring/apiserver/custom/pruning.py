@@ -1,11 +1,12 @@
-"""Pruning: fields that the schema of a kind does not have are dropped, and told.
+"""Pruning and defaulting of custom objects by their schema.
 
-Comes in   an object, or a part of one, and its schema
-Goes out   the same object with fewer fields; the paths of what was dropped, sorted
+Input: an object, or a part of one, and its schema. Output: the same object without unknown fields, and their sorted
+paths; the same object with defaults.
 
- 1. Nothing is dropped below `x-kubernetes-preserve-unknown-fields`, except inside of what has a schema again.
- 2. kind, apiVersion and metadata of a resource are nobody's business here, at the root and of resources inside.
- 3. A null that may be none and has no default is as good as absent.
+1. Nothing is pruned below `x-kubernetes-preserve-unknown-fields`, except in parts that have a schema again.
+2. kind, apiVersion and metadata of an object and of embedded resources are not pruned.
+3. A null that is not nullable is replaced by the default, or dropped if there is none.
+4. A default is set only if its parent exists: a default of `spec.a` creates no `spec`. Defaults are copied.
 """
 
 from __future__ import annotations
@@ -104,3 +105,32 @@ def prune_nulls(value: Any, schema: Schema | None) -> None:
 
 def _below(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
+
+
+def fill_defaults(value: Any, schema: Schema | None) -> None:
+    if schema is None or not schema.has_defaults_below:
+        return
+    if isinstance(value, dict):
+        for name, held in schema.properties.items():
+            if held.default is not None and (name not in value or (value[name] is None and not held.is_nullable)):
+                value[name] = copied(held.default)
+        for name, inner in value.items():
+            property_schema = schema.properties.get(name)
+            if property_schema is not None:
+                fill_defaults(inner, property_schema)
+            elif schema.additional is not None:
+                if inner is None and not schema.additional.is_nullable:
+                    inner = value[name] = copied(schema.additional.default)
+                fill_defaults(inner, schema.additional)
+    elif isinstance(value, list) and schema.items is not None:
+        for index, item in enumerate(value):
+            if item is None and not schema.items.is_nullable:
+                item = value[index] = copied(schema.items.default)
+            fill_defaults(item, schema.items)
+
+
+def copied(value: Any) -> Any:
+    """A copy of JSON that shares nothing with it."""
+    if isinstance(value, dict):
+        return {name: copied(inner) for name, inner in value.items()}
+    return [copied(item) for item in value] if isinstance(value, list) else value

@@ -1,28 +1,213 @@
 """Compile the CEL validation rules of a CRD.
 
-Input: the rules of one node of a schema, and the type of its values. Output: a `CompiledRule` for each, in the same
-order.
+Input: the rules of one node of a schema. Output: a `CompiledRule` for each, in the same order; `Declared`: the CEL
+type of the node, and how large a value can be.
 
- 1. A rule or `messageExpression` that does not compile has an error text and no program.
- 2. Every program is metered, because the size of its values is not bounded.
+1. A rule or `messageExpression` that does not compile has an error text and no program.
+2. Every program is metered, because the size of its values is not bounded.
+3. CEL sees only what has a type in the schema: no unknown fields, nor lists and maps of them.
+4. A name that is no CEL identifier is escaped (`__dash__`); a name that cannot be escaped is not visible.
+5. Sizes are at most what one request can hold.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, field
+from typing import Any
 
+from mooring.api.cel import types
+from mooring.api.cel.call_estimates import Span
 from mooring.api.cel.checker import check, validate
 from mooring.api.cel.compiler import Program, compile_tree
-from mooring.api.cel.environment import Environment
+from mooring.api.cel.conversions import RUNTIME_TYPES
+from mooring.api.cel.environment import FUNCTIONS, Environment
 from mooring.api.cel.errors import NOWHERE, ProgramFailure, Source
-from mooring.api.cel.estimates import worst_cost
+from mooring.api.cel.estimates import Path, worst_cost
 from mooring.api.cel.parser import NESTED_TOO_DEEPLY, parse
-from mooring.api.cel.syntax import Identifier, Node, descendants
-from mooring.api.cel.types import BOOL, STRING, CelType
+from mooring.api.cel.syntax import Identifier, SyntaxNode, descendants
+from mooring.api.cel.types import BOOL, STRING, CelType, TypeKind
 from mooring.api.document import Document
 from mooring.apiserver.custom.field_paths import FieldPathError, read_field_path
-from mooring.apiserver.custom.rule_types import OLD_SELF, REQUEST_BYTES_MAX, SELF, Declared, environment_of, size_at
-from mooring.apiserver.custom.schema import Schema
+from mooring.apiserver.custom.schema import Schema, noted
+
+REQUEST_BYTES_MAX = 3 * 1024 * 1024
+SELF, OLD_SELF = "self", "oldSelf"
+_SELF_TYPE = "selfType"
+_DURATION_LENGTH_MAX, _MOMENT_LENGTH_MAX, _DATE_LENGTH = 32, 32, 12
+_RESERVED = frozenset(
+    {
+        *("true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import"),
+        *("let", "loop", "package", "namespace", "return", "var", "void", "while"),
+    }
+)
+_ESCAPED = re.compile(r"__|[-./]|[^a-zA-Z0-9-./_]")
+_ESCAPES = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
+
+
+@dataclass(slots=True, eq=False)
+class Declared:
+    """A type, and what is in it."""
+
+    type: CelType
+    size_max: int = 0
+    """Of letters, items or entries; 0 for what has none."""
+    bytes_min: int = 2
+    """What the smallest value takes in a request."""
+    element: Declared | None = None
+    fields: dict[str, Declared] = field(default_factory=dict)
+
+
+def declared_type(schema: Schema, *, is_root: bool, name: str = _SELF_TYPE) -> Declared | None:
+    """The type that a schema stands for; None if rules cannot see such values."""
+    if schema.is_int_or_string:
+        return Declared(types.DYN, _length_max(schema.raw, REQUEST_BYTES_MAX - 2), 1)
+    if is_root:
+        schema = with_object_meta(schema)
+    match schema.type:
+        case "array":
+            return _list_type(schema, name)
+        case "object" if schema.additional is not None:
+            return _map_type(schema, schema.additional, name)
+        case "object":
+            return _object_type(schema, name)
+        case "string":
+            return _text_type(schema.raw)
+        case "boolean":
+            return Declared(types.BOOL, bytes_min=4)
+        case "number":
+            return Declared(types.DOUBLE, bytes_min=1)
+        case "integer":
+            return Declared(types.INT, bytes_min=1)
+        case _:
+            return None
+
+
+def with_object_meta(schema: Schema) -> Schema:
+    """A resource has a kind, an apiVersion and a name, whatever its schema says."""
+    text = noted(Schema({"type": "string"}, type="string"))
+    metadata = noted(Schema({}, type="object", properties={"name": text, "generateName": text}))
+    known = {**schema.properties, "kind": text, "apiVersion": text, "metadata": metadata}
+    own = schema.properties
+    is_complete = (
+        all(name in own and own[name].type == "string" for name in ("kind", "apiVersion"))
+        and "metadata" in own
+        and all(name in own["metadata"].properties for name in ("name", "generateName"))
+    )
+    if is_complete:
+        return schema
+    return noted(Schema(schema.raw, type=schema.type, properties=known, additional=schema.additional))
+
+
+def environment_of(declared: Declared, *, is_old_optional: bool) -> Environment:
+    """What a rule on values of a type may name."""
+    fields: dict[str, dict[str, CelType]] = {}
+    _collect_fields(declared, fields)
+    old = types.optional_of(declared.type) if is_old_optional else declared.type
+    return Environment(FUNCTIONS, {SELF: declared.type, OLD_SELF: old}, RUNTIME_TYPES, fields)
+
+
+def size_at(declared: Declared, path: Path) -> Span | None:
+    """How large the value at a path can be; None if there is none."""
+    if not path:
+        return None
+    at = declared
+    for name in path[1:]:
+        below = _below(at, name)
+        if below is None:
+            return None
+        at = below
+    return Span(0, at.size_max)
+
+
+def _below(declared: Declared, name: str) -> Declared | None:
+    match name:
+        case "@items" | "@values":
+            return declared.element
+        case "@keys":
+            return Declared(types.STRING) if declared.type.kind is TypeKind.MAP else None
+        case _:
+            return declared.fields.get(name)
+
+
+def escaped(name: str) -> str:
+    """A name as CEL writes it; empty if it cannot."""
+    if not name or "0" <= name[0] <= "9":
+        return ""
+    if name in _RESERVED:
+        return f"__{name}__"
+    found = _ESCAPED.findall(name)
+    if any(part not in _ESCAPES for part in found):
+        return ""
+    return _ESCAPED.sub(lambda part: _ESCAPES[part[0]], name) if found else name
+
+
+def _list_type(schema: Schema, name: str) -> Declared | None:
+    if schema.items is None:
+        return None
+    element = declared_type(schema.items, is_root=schema.items.is_embedded, name=f"{name}.@idx")
+    if element is None:
+        return None
+    limit = schema.raw.get("maxItems")
+    count_max = max(limit, 0) if limit is not None else (REQUEST_BYTES_MAX - 2) // (element.bytes_min + 1)
+    return Declared(types.list_of(element.type), count_max, 2, element)
+
+
+def _map_type(schema: Schema, additional: Schema, name: str) -> Declared | None:
+    element = declared_type(additional, is_root=additional.is_embedded, name=f"{name}.@elem")
+    if element is None:
+        return None
+    limit = schema.raw.get("maxProperties")
+    count_max = max(limit, 0) if limit is not None else (REQUEST_BYTES_MAX - 2) // (element.bytes_min + 6)
+    return Declared(types.map_of(types.STRING, element.type), count_max, 2, element)
+
+
+def _object_type(schema: Schema, name: str) -> Declared:
+    found: dict[str, Declared] = {}
+    bytes_min = 2
+    needed = schema.raw.get("required") or ()
+    for field_name, held in schema.properties.items():
+        declared = declared_type(held, is_root=held.is_embedded, name=f"{name}.{field_name}")
+        if declared is None:
+            continue
+        if cel_name := escaped(field_name):
+            found[cel_name] = declared
+        if field_name in needed and held.default is None:
+            bytes_min += len(field_name.encode()) + declared.bytes_min + 4
+    return Declared(CelType(TypeKind.STRUCT, name), 0, bytes_min, fields=found)
+
+
+def _text_type(raw: dict[str, Any]) -> Declared:
+    request = REQUEST_BYTES_MAX - 2
+    match raw.get("format", ""):
+        case "byte":
+            limit = raw.get("maxLength")
+            return Declared(types.BYTES, max(limit, 0) if limit is not None else request)
+        case "duration":
+            return Declared(types.DURATION, _DURATION_LENGTH_MAX, 3)
+        case "date":
+            return Declared(types.TIMESTAMP, _DATE_LENGTH, _DATE_LENGTH)
+        case "date-time":
+            return Declared(types.TIMESTAMP, _MOMENT_LENGTH_MAX, 21)
+    choices = raw.get("enum")
+    if raw.get("maxLength") is None and choices:
+        return Declared(types.STRING, max((len(each.encode()) for each in choices if isinstance(each, str)), default=0))
+    return Declared(types.STRING, _length_max(raw, request))
+
+
+def _length_max(raw: dict[str, Any], otherwise: int) -> int:
+    """A letter takes up to four bytes."""
+    limit = raw.get("maxLength")
+    return max(limit, 0) * 4 if limit is not None else otherwise
+
+
+def _collect_fields(declared: Declared, fields: dict[str, dict[str, CelType]]) -> None:
+    if declared.type.kind is TypeKind.STRUCT:
+        fields[declared.type.name] = {name: held.type for name, held in declared.fields.items()}
+        for held in declared.fields.values():
+            _collect_fields(held, fields)
+    elif declared.element is not None:
+        _collect_fields(declared.element, fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +216,11 @@ class CompiledRule:
 
     rule: Document
     program: Program | None = None
-    fault: str = ""
+    error: str = ""
     uses_old: bool = False
     cost_max: int = 0
     message: Program | None = None
-    message_fault: str = ""
+    message_error: str = ""
     message_cost_max: int = 0
     field_path: str = ""
     """The path of the error, relative to the value."""
@@ -61,13 +246,13 @@ def cardinality_max(declared: Declared) -> int:
     return REQUEST_BYTES_MAX // (declared.bytes_min + 1)
 
 
-class _Fault(Exception):
+class _CompilationError(Exception):
     """The expression does not compile."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Expression:
-    tree: Node
+    tree: SyntaxNode
     program: Program
     cost_max: int
 
@@ -78,26 +263,26 @@ def _compiled(schema: Schema, rule: Document, environment: Environment, declared
         return CompiledRule(rule)
     try:
         found = _expression(text, environment, declared, BOOL, "cel expression must evaluate to a bool", "")
-    except _Fault as fault:
-        return CompiledRule(rule, fault=str(fault))
+    except _CompilationError as error:
+        return CompiledRule(rule, error=str(error))
     uses_old = any(isinstance(node, Identifier) and node.name == OLD_SELF for node in descendants(found.tree))
     message: _Expression | None = None
-    message_fault = ""
+    message_error = ""
     if rule.get("messageExpression"):
         wanted = "messageExpression must evaluate to a string"
         try:
             message = _expression(
                 rule["messageExpression"], environment, declared, STRING, wanted, "messageExpression "
             )
-        except _Fault as fault:
-            message_fault = str(fault)
+        except _CompilationError as error:
+            message_error = str(error)
     return CompiledRule(
         rule,
         found.program,
         uses_old=uses_old,
         cost_max=found.cost_max,
         message=message.program if message is not None else None,
-        message_fault=message_fault,
+        message_error=message_error,
         message_cost_max=message.cost_max if message is not None else 0,
         field_path=_field_path(rule.get("fieldPath", ""), schema),
     )
@@ -114,16 +299,16 @@ def _expression(
         if not source.errors:
             validate(tree, source, environment)
         if source.errors:
-            raise _Fault(f"{called}compilation failed: {source.error_report()}")
+            raise _CompilationError(f"{called}compilation failed: {source.error_report()}")
         if tree.type != wanted:
-            raise _Fault(otherwise)
+            raise _CompilationError(otherwise)
         program = compile_tree(tree, environment, True, (SELF, OLD_SELF))
     except RecursionError:
         source.errors.clear()
         source.report(NOWHERE, NESTED_TOO_DEEPLY)
-        raise _Fault(f"{called}compilation failed: {source.error_report()}") from None
+        raise _CompilationError(f"{called}compilation failed: {source.error_report()}") from None
     except ProgramFailure as failure:
-        raise _Fault(f"{called or 'program '}instantiation failed: {failure}") from None
+        raise _CompilationError(f"{called or 'program '}instantiation failed: {failure}") from None
     return _Expression(tree, program, worst_cost(tree, lambda path: size_at(declared, path)))
 
 

@@ -3,29 +3,89 @@
 Input: a schema with `x-kubernetes-validations`; an object, and its old version. Output: field errors, and warnings for
 unchanged parts that break a rule.
 
- 1. A rule that uses the old value runs only if there is one, unless the rule has `optionalOldSelf`.
- 2. All rules of one object together have a budget. When it is spent, no further rule runs, which is an error.
- 3. If `messageExpression` fails, the error has the static message, or the rule.
+1. A rule that uses the old value runs only if there is one, unless the rule has `optionalOldSelf`.
+2. All rules of one object share a budget. When it is spent, no further rule runs, which is an error.
+3. If `messageExpression` fails, the error has the static message, or the rule.
+4. Strings of some formats become bytes, durations and timestamps, numbers become doubles.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from mooring.api.cel.compiler import Program
+from mooring.api.cel.conversions import TimeError, parse_duration, parse_timestamp
 from mooring.api.cel.costs import Meter
 from mooring.api.cel.errors import NO_SUCH_OVERLOAD, CostExceeded, EvaluationFailure
-from mooring.api.cel.values import NONE, Optional, Value
+from mooring.api.cel.values import NONE, Duration, Optional, Timestamp, Value
 from mooring.api.document import Document
 from mooring.api.field_errors import NO_PATH
-from mooring.apiserver.custom.correlation import Pair, items_by_key, key_of
-from mooring.apiserver.custom.rule_compiling import CompiledRule, compiled_rules
-from mooring.apiserver.custom.rule_types import Declared, declared_type, escaped
-from mooring.apiserver.custom.rule_values import cel_value
-from mooring.apiserver.custom.schema import Schema
+from mooring.apiserver.custom.rule_compiling import (
+    CompiledRule,
+    Declared,
+    compiled_rules,
+    declared_type,
+    escaped,
+    with_object_meta,
+)
+from mooring.apiserver.custom.schema import Pair, Schema, items_by_key, key_of
 from mooring.apiserver.validation.fields import NO_VALUE, FieldError, FieldErrorType, invalid
+
+
+def cel_value(value: Any, schema: Schema, *, is_root: bool = False) -> Value:
+    """The CEL value of a JSON value. A value of a wrong type is unchanged: other rules reject it."""
+    if is_root or schema.is_embedded:
+        schema = with_object_meta(schema)
+    match value:
+        case dict():
+            return _fields(value, schema)
+        case list():
+            items = schema.items
+            return [cel_value(item, items) for item in value] if items is not None else []
+        case str():
+            return _text(value, schema.raw.get("format", "")) if schema.type == "string" else value
+        case bool() | None:
+            return value
+        case int() | float():
+            if schema.type == "number":
+                return float(value)
+            return int(value) if schema.type == "integer" else value
+        case _:
+            raise AssertionError(f"{value!r} is no JSON")
+
+
+def _fields(fields: dict[str, Any], schema: Schema) -> dict[Value, Value]:
+    found: dict[Value, Value] = {}
+    for name, value in fields.items():
+        if schema.additional is not None:
+            found[name] = cel_value(value, schema.additional)
+            continue
+        held = schema.properties.get(name)
+        cel_name = escaped(name) if held is not None else ""
+        if held is not None and cel_name:
+            found[cel_name] = cel_value(value, held)
+    return found
+
+
+def _text(text: str, form: str) -> Value:
+    try:
+        match form:
+            case "byte":
+                return base64.b64decode(text, validate=True)
+            case "duration":
+                return Duration(parse_duration(text))
+            case "date":
+                return Timestamp(*parse_timestamp(f"{text}T00:00:00Z"))
+            case "date-time":
+                return Timestamp(*parse_timestamp(text))
+    except (TimeError, binascii.Error, ValueError):
+        return text
+    return text
+
 
 BUDGET = 10_000_000
 MESSAGE_BYTES_MAX = 5 * 1024
@@ -47,7 +107,7 @@ def rules_of(schema: Schema, *, is_root: bool = True) -> SchemaRules | None:
 
 @dataclass(slots=True)
 class RuleResult:
-    faults: list[FieldError] = field(default_factory=list)
+    errors: list[FieldError] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     budget: int = BUDGET
 
@@ -157,8 +217,8 @@ class _Check:
         old_seen = cel_value(old, node.schema, is_root=node.is_root) if old is not None else None
         for compiled in node.rules:
             if compiled.program is None:
-                if compiled.fault:
-                    self._result.faults.append(self._at(node, path, f"rule compile error: {compiled.fault}"))
+                if compiled.error:
+                    self._result.errors.append(self._at(node, path, f"rule compile error: {compiled.error}"))
                 continue
             if compiled.uses_old and old is None and not compiled.is_old_optional:
                 continue
@@ -166,7 +226,7 @@ class _Check:
             if compiled.is_old_optional:
                 before = Optional(old_seen) if old is not None else NONE
             if not self._holds(node, compiled, compiled.program, (seen, before), path):
-                self._refuse(node, compiled, value, (seen, before), path, pair)
+                self._add_error(node, compiled, value, (seen, before), path, pair)
 
     def _holds(
         self, node: _Node, compiled: CompiledRule, program: Program, values: tuple[Value, Value], path: str
@@ -189,12 +249,12 @@ class _Check:
             if str(failure).startswith(NO_SUCH_OVERLOAD):
                 signature = "call arguments did not match a supported operator, function or macro signature for rule"
                 why = f"'{failure}': {signature}: {shown}"
-            self._result.faults.append(self._at(node, path, why))
+            self._result.errors.append(self._at(node, path, why))
             return True
         self._spend(meter, node, path)
         return answer is True
 
-    def _refuse(
+    def _add_error(
         self,
         node: _Node,
         compiled: CompiledRule,
@@ -207,13 +267,13 @@ class _Check:
         if compiled.field_path:
             place = f"{path}.{compiled.field_path}" if path else compiled.field_path
         detail = self._message(compiled, values) or _message_or_default(compiled.rule)
-        told: object = NO_VALUE if node.schema.type in ("object", "array") else value
+        shown: object = NO_VALUE if node.schema.type in ("object", "array") else value
         kind = _REASONS.get(compiled.rule.get("reason") or "", FieldErrorType.INVALID)
-        fault = FieldError(kind, place or NO_PATH, "" if kind is FieldErrorType.DUPLICATE else detail, told)
+        error = FieldError(kind, place or NO_PATH, "" if kind is FieldErrorType.DUPLICATE else detail, shown)
         if pair is not None and pair.is_same and not compiled.uses_old:
-            self._result.warnings.append(fault.message)
+            self._result.warnings.append(error.message)
         else:
-            self._result.faults.append(fault)
+            self._result.errors.append(error)
 
     def _message(self, compiled: CompiledRule, values: tuple[Value, Value]) -> str:
         """The result of `messageExpression`; empty if there is none that can be shown."""
@@ -236,8 +296,8 @@ class _Check:
     def _at(self, node: _Node, path: str, detail: str) -> FieldError:
         return invalid(path or NO_PATH, node.schema.type, detail)
 
-    def _stop(self, fault: FieldError) -> NoReturn:
-        self._result.faults.append(fault)
+    def _stop(self, error: FieldError) -> NoReturn:
+        self._result.errors.append(error)
         raise _OutOfBudget
 
 

@@ -1,11 +1,13 @@
-"""Structural schemas: what a custom kind looks like, read once from its definition.
+"""Structural schemas of custom kinds, and the correlation of old and new values.
 
-Comes in   `openAPIV3Schema` of a version
-Goes out   `Schema` nodes, for everybody who walks through an object
+Input: `openAPIV3Schema` of a version. Output: `Schema` nodes; pairs of new and old values.
 
- 1. A node knows where it makes sense to go on: whether anything below it has a default, a list type, a rule or a
-    resource inside. Most objects are looked through once and left.
- 2. `raw` is the schema as it was written. Only values are checked against it directly, by `value_rules`.
+1. A node knows whether anything below it has a default, a list type, a rule or an embedded resource, so that a walk
+   skips everything else.
+2. `raw` is the schema as written. Only `value_rules` reads it.
+3. Values are correlated by field name, items of a list only if its type is map, by their keys. Everything else has no
+   old value.
+4. Ratcheting: errors of a pair that did not change are ignored.
 """
 
 from __future__ import annotations
@@ -89,7 +91,7 @@ def noted(node: Schema) -> Schema:
 
 
 NO_SCHEMA = noted(Schema({}))
-"""Of a version that nobody defined: it has no fields at all."""
+"""The schema of an unknown version: no fields."""
 
 
 def schemas_in(raw: Document) -> Iterator[Document]:
@@ -116,3 +118,76 @@ def _inner(raw: Document) -> Iterator[Document]:
         for held in (raw.get(name) or {}).values():
             if isinstance(held, dict):
                 yield held
+
+
+class Pair:
+    """A new value and the old one for which it stands."""
+
+    __slots__ = ("_is_same", "_old_by_key", "new", "old", "schema")
+
+    def __init__(self, new: Any, old: Any, schema: Schema) -> None:
+        self.new = new
+        self.old = old
+        self.schema = schema
+        self._is_same: bool | None = None
+        self._old_by_key: dict[object, Any] | None = None
+
+    @property
+    def is_same(self) -> bool:
+        if self._is_same is None:
+            self._is_same = same_json(self.new, self.old)
+        return self._is_same
+
+    def field(self, name: str) -> Pair | None:
+        if not isinstance(self.old, dict) or not isinstance(self.new, dict):
+            return None
+        if name not in self.old or name not in self.new:
+            return None
+        held = self.schema.properties.get(name) or self.schema.additional
+        return Pair(self.new[name], self.old[name], held) if held is not None else None
+
+    def item(self, index: int) -> Pair | None:
+        if self.schema.items is None or not isinstance(self.old, list) or self.schema.list_type != "map":
+            return None
+        if self._old_by_key is None:
+            self._old_by_key = items_by_key(self.schema, self.old)
+        found = self._old_by_key.get(key_of(self.schema, self.new[index]))
+        return Pair(self.new[index], found, self.schema.items) if found is not None else None
+
+
+def items_by_key(schema: Schema, items: Any) -> dict[object, Any]:
+    """The items of a list that is a map; empty if it is none."""
+    found: dict[object, Any] = {}
+    if schema.type != "array" or schema.list_type != "map" or not schema.map_keys or not isinstance(items, list):
+        return found
+    for item in items:
+        key = key_of(schema, item)
+        if key is not None:
+            found.setdefault(key, item)
+    return found
+
+
+def key_of(schema: Schema, item: Any) -> object:
+    """What an item is known by; None if it lacks a key, or has one that is no plain value."""
+    if not isinstance(item, dict):
+        return None
+    key = []
+    for name in schema.map_keys:
+        value = item.get(name)
+        if not isinstance(value, str | int | float):
+            return None
+        key.append((type(value), value))
+    return tuple(key)
+
+
+def same_json(one: Any, other: Any) -> bool:
+    """Equal as JSON: unlike in Python, true is not 1, and 1 is not 1.0."""
+    if isinstance(one, dict):
+        return (
+            isinstance(other, dict)
+            and len(one) == len(other)
+            and all(name in other and same_json(value, other[name]) for name, value in one.items())
+        )
+    if isinstance(one, list):
+        return isinstance(other, list) and len(one) == len(other) and all(map(same_json, one, other))
+    return type(one) is type(other) and bool(one == other)

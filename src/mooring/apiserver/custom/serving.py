@@ -1,11 +1,17 @@
-"""Serving: from a definition to the resources that it defines.
+"""From a definition to its resources, and the decoding of their bodies.
 
-Comes in   a CustomResourceDefinition
-Goes out   a `Resource` for each version that is served; none while its names are not accepted
+Input: a CustomResourceDefinition. Output: a `Resource` for each served version; none while its names are not
+accepted.
 
- 1. Objects are stored in one version and handed out in each. Versions differ in their apiVersion only.
- 2. What is stored was pruned and defaulted by the schema of its day. If the schema can have changed since, objects are
-    fitted again whenever they are read.
+    body: decode (`wire.custom_bodies`) · prune · canonical embedded metadata · report strict errors · default ·
+    check the version
+
+1. Objects are stored in one version and served in each. Versions differ in the apiVersion only.
+2. A stored object was pruned and defaulted by the schema of its time. If the schema may have changed since, objects
+   are pruned and defaulted again when they are read.
+3. A body of another version is pruned by the schema of that version, and rejected last. A body of another kind is not
+   changed: validation rejects it.
+4. Requests to a deprecated version get a warning.
 """
 
 from __future__ import annotations
@@ -15,20 +21,100 @@ from collections.abc import Callable, Mapping
 from mooring.api.document import Document
 from mooring.api.kinds import ALL_VERBS, SCALE, STATUS, Kind
 from mooring.apiserver.apply.custom_shape import custom_shape
-from mooring.apiserver.custom.bodies import CustomBodies
-from mooring.apiserver.custom.conditions import is_served, is_true
-from mooring.apiserver.custom.defaulting import fill_defaults
-from mooring.apiserver.custom.deprecation import deprecation_warning
-from mooring.apiserver.custom.metadata import EmbeddedFault
+from mooring.apiserver.call import Call
+from mooring.apiserver.custom.metadata import EmbeddedResourceError, coerce_embedded
+from mooring.apiserver.custom.naming import is_served, is_true
+from mooring.apiserver.custom.pruning import fill_defaults, prune, prune_nulls
 from mooring.apiserver.custom.scaling import scale_rules
 from mooring.apiserver.custom.schema import Schema
 from mooring.apiserver.custom.strategy import CustomStrategy
 from mooring.apiserver.custom.version import CustomVersion, read_version
-from mooring.apiserver.resources import Resource
+from mooring.apiserver.discovery import versions_in_order
+from mooring.apiserver.registry.refusals import internal
+from mooring.apiserver.resources import Reading, Resource
 from mooring.apiserver.tables.custom import custom_columns
+from mooring.apiserver.validation.fields import go_json
+from mooring.apiserver.wire.custom_bodies import custom_metadata, decode_custom, read_numbers
+from mooring.apiserver.wire.decode import cannot_be_handled
+from mooring.apiserver.wire.examine import DecodingError, apply_field_validation
+from mooring.apiserver.wire.identity import IdentityError, identity_of
+from mooring.client.errors import BadRequestError
+
+_NO_VERSION = ".apiVersion accessor error: <nil> is of the type <nil>, expected string"
+
+
+class CustomBodies:
+    """Reads the bodies of one kind in one of its versions."""
+
+    def __init__(self, kind: Kind, schemas: Mapping[str, Schema], *, preserves_unknown: bool) -> None:
+        self._kind = kind
+        self._schemas = schemas
+        """Of all versions, by apiVersion."""
+        self._preserves_unknown = preserves_unknown
+
+    def read_body(self, data: bytes, content_type: str, call: Call) -> Document:
+        body = decode_custom(data, content_type, self._kind)
+        document = body.document
+        if document.get("apiVersion", "") is None:
+            raise BadRequestError(cannot_be_handled(body.identity, self._kind, _NO_VERSION))
+        try:
+            unknown = self.fitted(document)
+        except EmbeddedResourceError as error:
+            raise BadRequestError(cannot_be_handled(body.identity, self._kind, str(error))) from None
+        strict_error = apply_field_validation([*body.repeated, *body.unknown_metadata, *unknown], call)
+        if strict_error is not None:
+            raise BadRequestError(cannot_be_handled(body.identity, self._kind, strict_error))
+        if document.get("kind") == self._kind.kind:
+            fill_defaults(document, self._schemas.get(document.get("apiVersion", "")))
+        body.check_version(self._kind)
+        return document
+
+    def read_document(self, plain: Document) -> Reading:
+        try:
+            identity = identity_of(plain, "", "", b"")
+        except IdentityError as error:
+            raise DecodingError(str(error)) from None
+        if not identity.kind:
+            raise DecodingError(f"Object 'Kind' is missing in '{go_json(plain)}'")
+        if not identity.api_version:
+            raise internal("Object 'apiVersion' is missing in 'object has no apiVersion field'")
+        document: Document = read_numbers(plain)
+        metadata, unknown = custom_metadata(document.get("metadata"))
+        document["metadata"] = metadata
+        try:
+            unknown += self.fitted(document)
+        except EmbeddedResourceError as error:
+            raise DecodingError(str(error)) from None
+        return Reading(document, tuple(unknown))
+
+    def fitted(self, document: Document) -> list[str]:
+        """Prune a document by the schema of its version. Returns the unknown fields."""
+        api_version = document.get("apiVersion", "")
+        if document.get("kind") != self._kind.kind or api_version.rpartition("/")[0] != self._kind.group:
+            return []
+        schema = self._schemas.get(api_version)
+        unknown: list[str] = []
+        if not self._preserves_unknown:
+            unknown += prune(document, schema, is_root=True)
+            prune_nulls(document, schema)
+        unknown += sorted(coerce_embedded(document, schema))
+        return [f'unknown field "{path}"' for path in unknown]
+
+
+def deprecation_warning(spec: Document, entry: Document) -> str:
+    """The definition's own words, or Kubernetes' with the best version to use instead."""
+    own = entry.get("deprecationWarning")
+    if own is not None:
+        return str(own)
+    group, kind, name = spec["group"], spec["names"]["kind"], entry["name"]
+    text = f"{group}/{name} {kind} is deprecated"
+    others = [each["name"] for each in spec["versions"] if each.get("served") and not each.get("deprecated")]
+    better, *_ = versions_in_order([*others, name])
+    return f"{text}; use {group}/{better} {kind}" if better != name else text
+
 
 TERMINATING_VERBS = ("delete", "deletecollection", "get", "list", "watch")
-"""What discovery tells of a kind whose definition is being deleted. The others are answered all the same."""
+"""The verbs in discovery while the definition is being deleted. The other verbs still work."""
 
 
 def resources_of(definition: Document) -> list[Resource]:
@@ -134,7 +220,7 @@ def _outward(
             if stored["apiVersion"] != api_version:
                 stored["apiVersion"] = api_version
                 reader.fitted(stored)
-        except EmbeddedFault:
+        except EmbeddedResourceError:
             stored["apiVersion"] = api_version  # it was accepted once, and can still be read and deleted
         return stored
 

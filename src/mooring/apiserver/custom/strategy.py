@@ -1,35 +1,104 @@
-"""How the objects of a custom kind behave.
+"""The strategy of custom resources.
 
-Comes in   documents that were pruned and defaulted; the old document on an update
-Goes out   the same documents, prepared; faults; warnings
+Input: pruned and defaulted documents; the old document on an update. Output: prepared documents, field errors,
+warnings.
 
- 1. `generation` counts the changes of everything but metadata, and but the status where that is a subresource.
- 2. CEL rules are asked only when everything else is as it should be; that they were not is a fault of its own.
- 3. Nothing is created while the definition is being deleted.
+1. `generation` counts changes of everything but metadata, and but the status if that is a subresource.
+2. CEL rules run only if there are no other errors; otherwise one error says that they did not run.
+3. Nothing is created while the definition is being deleted.
+4. Lists of type set or map have no duplicates. The second occurrence of an item is an error, further ones are not.
+5. A new finalizer without a domain causes a warning.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
+
+import msgspec
 
 from mooring.api.document import Document
-from mooring.api.field_errors import NO_PATH
+from mooring.api.field_errors import NO_PATH, quoted
 from mooring.api.kinds import Kind
 from mooring.apiserver.call import Call
-from mooring.apiserver.custom.correlation import Pair, same_json
-from mooring.apiserver.custom.defaulting import fill_defaults
-from mooring.apiserver.custom.finalizer_warnings import finalizer_warnings
-from mooring.apiserver.custom.list_types import validate_list_type
 from mooring.apiserver.custom.metadata import validate_embedded
+from mooring.apiserver.custom.pruning import fill_defaults
 from mooring.apiserver.custom.scaling import validate_actual, validate_wanted
+from mooring.apiserver.custom.schema import Pair, Schema, same_json
 from mooring.apiserver.custom.value_rules import validate_value
 from mooring.apiserver.custom.version import CustomVersion
 from mooring.apiserver.registry.refusals import forbidden, invalid_object
 from mooring.apiserver.strategy import Strategy, keep
-from mooring.apiserver.validation.fields import FieldError, FieldErrorType, invalid
+from mooring.apiserver.validation.fields import FieldError, FieldErrorType, duplicate, invalid
 from mooring.apiserver.validation.metadata import validate_object_meta_update
+from mooring.apiserver.validation.names import qualified_name_errors
 from mooring.apiserver.wire.custom_bodies import go_numbers
+
+_encode = msgspec.json.Encoder(order="sorted").encode
+
+
+def validate_list_type(value: Any, schema: Schema | None, path: str = "") -> list[FieldError]:
+    if schema is None or not (schema.has_list_types_below or schema.list_type in ("set", "map")):
+        return []
+    errors: list[FieldError] = []
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            held = schema.properties.get(name)
+            if schema.additional is not None:
+                errors += validate_list_type(inner, schema.additional, f"{path}[{name}]")
+            if held is not None:
+                errors += validate_list_type(inner, held, f"{path}.{name}" if path else name)
+    elif isinstance(value, list):
+        match schema.list_type:
+            case "set":
+                errors += [duplicate(f"{path}[{index}]", value[index]) for index in _repeated(value)]
+            case "map":
+                errors += _validate_map(value, schema, path)
+        for index, item in enumerate(value):
+            errors += validate_list_type(item, schema.items, f"{path}[{index}]")
+    return errors
+
+
+def _validate_map(items: list[Any], schema: Schema, path: str) -> list[FieldError]:
+    for index, item in enumerate(items):
+        if item is not None and not isinstance(item, dict):
+            return [invalid(f"{path}[{index}]", item, "must be an object for an array of list-type map")]
+    keys: list[Document] = [
+        {name: item[name] for name in schema.map_keys if item is not None and name in item} for item in items
+    ]
+    return [duplicate(f"{path}[{index}]", dict(sorted(keys[index].items()))) for index in _repeated(keys)]
+
+
+def _repeated(items: list[Any]) -> list[int]:
+    """Where something comes for the second time."""
+    seen: dict[bytes, int] = {}
+    found = []
+    for index, item in enumerate(items):
+        key = _encode(item)
+        seen[key] = seen.get(key, 0) + 1
+        if seen[key] == 2:
+            found.append(index)
+    return found
+
+
+_STANDARD = frozenset({"orphan", "foregroundDeletion", "kubernetes"})
+_ADVICE = "to avoid accidental conflicts with other finalizer writers"
+
+
+def finalizer_warnings(metadata: Document, old: Document | None) -> list[str]:
+    """A warning for each finalizer that is new and odd."""
+    known = frozenset((old or {}).get("finalizers") or ())
+    added = sorted(frozenset(metadata.get("finalizers") or ()) - known)
+    return [f"metadata.finalizers: {quoted(name)}: {text}" for name in added for text in _oddities(name)]
+
+
+def _oddities(name: str) -> list[str]:
+    found = list(qualified_name_errors(name))
+    if "/" not in name and name not in _STANDARD:
+        path = " including a path (/)" if "." in name else ""
+        found.append(f"prefer a domain-qualified finalizer name{path} {_ADVICE}")
+    return found
+
 
 Stored = Callable[[Document], Document]
 """What becomes of an object of this version in the version in which it is stored, and back."""
@@ -54,7 +123,7 @@ class CustomStrategy(Strategy):
     """Writing whole objects."""
 
     allows_unconditional_update = False
-    refuses_odd_finalizers = False
+    validates_finalizer_names = False
 
     def __init__(
         self, kind: Kind, version: CustomVersion, *, is_terminating: bool = False, stored: Stored | None = None
@@ -90,12 +159,12 @@ class CustomStrategy(Strategy):
 
     def validate(self, obj: Document, call: Call) -> list[FieldError]:
         self._check_kind(obj)
-        faults = self.validate_meta(obj)
-        faults += validate_value(self.version.values, obj)
-        faults += self._scale_faults(obj)
-        faults += validate_embedded(obj, self.version.schema)
-        faults += validate_list_type(obj, self.version.schema)
-        return faults + validate_rule(self.version, faults, obj, None, None, call)
+        errors = self.validate_meta(obj)
+        errors += validate_value(self.version.values, obj)
+        errors += self._validate_scale(obj)
+        errors += validate_embedded(obj, self.version.schema)
+        errors += validate_list_type(obj, self.version.schema)
+        return errors + validate_rule(self.version, errors, obj, None, None, call)
 
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
         return finalizer_warnings(obj["metadata"], None)
@@ -109,17 +178,17 @@ class CustomStrategy(Strategy):
     def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
         self._check_kind(obj)
         schema, pair = self.version.schema, Pair(obj, old, self.version.schema)
-        faults = validate_object_meta_update(obj["metadata"], old["metadata"], "metadata")
-        faults += validate_value(self.version.values, obj, "", pair)
-        faults += self._scale_faults(obj)
-        faults += validate_embedded(obj, schema)
-        faults += _validate_new_list_type(obj, old, self.version)
-        return faults + validate_rule(self.version, faults, obj, old, pair, call)
+        errors = validate_object_meta_update(obj["metadata"], old["metadata"], "metadata")
+        errors += validate_value(self.version.values, obj, "", pair)
+        errors += self._validate_scale(obj)
+        errors += validate_embedded(obj, schema)
+        errors += _validate_new_list_type(obj, old, self.version)
+        return errors + validate_rule(self.version, errors, obj, old, pair, call)
 
     def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
         return finalizer_warnings(obj["metadata"], old["metadata"])
 
-    def _scale_faults(self, obj: Document) -> list[FieldError]:
+    def _validate_scale(self, obj: Document) -> list[FieldError]:
         paths = self.version.scale
         return [] if paths is None else validate_wanted(obj, paths) + validate_actual(obj, paths)
 
@@ -169,13 +238,13 @@ class CustomStatusStrategy(Strategy):
         check_kind(self.kind, obj)
         version = self.version
         pair = Pair(obj, old, version.schema)
-        faults = validate_object_meta_update(obj["metadata"], old["metadata"], "metadata")
+        errors = validate_object_meta_update(obj["metadata"], old["metadata"], "metadata")
         if "status" in obj and version.status_values is not None:
-            faults += validate_value(version.status_values, obj["status"], "status", pair.field("status"))
+            errors += validate_value(version.status_values, obj["status"], "status", pair.field("status"))
         if version.scale is not None:
-            faults += validate_actual(obj, version.scale)
-        faults += _validate_new_list_type(obj, old, version)
-        return faults + validate_rule(version, faults, obj, old, pair, call)
+            errors += validate_actual(obj, version.scale)
+        errors += _validate_new_list_type(obj, old, version)
+        return errors + validate_rule(version, errors, obj, old, pair, call)
 
 
 def settle(obj: Document, stored: Stored | None) -> None:
@@ -193,18 +262,18 @@ def settle(obj: Document, stored: Stored | None) -> None:
 
 def check_kind(kind: Kind, obj: Document) -> None:
     """Refuses an object of another kind, under the name that it gives itself."""
-    faults = []
+    errors = []
     if obj.get("kind") != kind.kind:
-        faults.append(invalid("kind", obj.get("kind", ""), f"must be {kind.kind}"))
+        errors.append(invalid("kind", obj.get("kind", ""), f"must be {kind.kind}"))
     if obj.get("apiVersion") != kind.api_version:
-        faults.append(invalid("apiVersion", obj.get("apiVersion", ""), f"must be {kind.api_version}"))
-    if faults:
-        _refuse(obj, faults)
+        errors.append(invalid("apiVersion", obj.get("apiVersion", ""), f"must be {kind.api_version}"))
+    if errors:
+        _raise_invalid(obj, errors)
 
 
-def _refuse(obj: Document, faults: list[FieldError]) -> NoReturn:
+def _raise_invalid(obj: Document, errors: list[FieldError]) -> NoReturn:
     group = obj.get("apiVersion", "").rpartition("/")[0]
-    raise invalid_object(obj.get("kind", ""), group, obj["metadata"].get("name", ""), faults)
+    raise invalid_object(obj.get("kind", ""), group, obj["metadata"].get("name", ""), errors)
 
 
 def validate_rule(
@@ -213,17 +282,17 @@ def validate_rule(
     """What the CEL rules find, if nothing else is in their way."""
     if version.rules is None:
         return []
-    if any(fault.kind in _BLOCKING for fault in known):
+    if any(error.kind in _BLOCKING for error in known):
         return [FieldError(FieldErrorType.INVALID, NO_PATH, _UNCHECKED, None)]
     result = version.rules.check(obj, old, pair)
     for text in result.warnings:
         call.warn(text)
-    return result.faults
+    return result.errors
 
 
 def _validate_new_list_type(obj: Document, old: Document, version: CustomVersion) -> list[FieldError]:
-    faults = validate_list_type(obj, version.schema)
-    return faults if faults and not validate_list_type(old, version.schema) else []
+    errors = validate_list_type(obj, version.schema)
+    return errors if errors and not validate_list_type(old, version.schema) else []
 
 
 def _without_metadata(obj: Document) -> Document:

@@ -3,26 +3,30 @@
 Input: a schema as written in the CRD; a value, its path, and the old value that it replaces. Output: findings with the
 texts of kube-apiserver, and a count of the checks that passed.
 
- 1. `ValueRules` reads a schema once and checks many values.
- 2. `anyOf` and `oneOf` report the findings of the alternative with the most passed checks.
- 3. Findings of an unchanged part are dropped, except inside `allOf`, `anyOf`, `oneOf` and `not`.
- 4. Findings with the same text are reported once.
- 5. All patterns together do a bounded amount of work for one object (`PatternBudget`).
+1. `ValueRules` reads a schema once and checks many values.
+2. `anyOf` and `oneOf` report the findings of the alternative with the most passed checks.
+3. Findings of an unchanged part are dropped, except inside `allOf`, `anyOf`, `oneOf` and `not`.
+4. Findings with the same text are reported once.
+5. All patterns together do a bounded amount of work for one object (`PatternBudget`).
+6. Integers are compared with truncated bounds, as in Go. A bound outside of the range of the type is an error of the
+   value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 from mooring.api.cel.patterns import PatternBudget, PatternWorkExceeded, compile_pattern
 from mooring.api.document import Document
 from mooring.api.field_errors import NO_PATH, quoted
-from mooring.apiserver.custom.correlation import Pair, same_json
 from mooring.apiserver.custom.formats import check_of, known_format
-from mooring.apiserver.custom.number_rules import NumberRules, is_whole
+from mooring.apiserver.custom.schema import Pair, same_json
 from mooring.apiserver.validation.fields import (
     FieldError,
+    Verbatim,
     go_json,
     invalid,
     not_supported,
@@ -32,14 +36,113 @@ from mooring.apiserver.validation.fields import (
     type_invalid,
 )
 
+_INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
+_INT32_MIN, _INT32_MAX = -(2**31), 2**31 - 1
+_FLOAT32_MAX = 3.4028235677973366e38
+_JSON_INTEGER_MAX = 2.0**53 - 1
+_ROUNDING_ERROR_MAX = 1e-9
+
+NumberFinding = tuple[str, str, Callable[[str], FieldError]]
+
+
+class NumberRules:
+    """What a schema says about a number."""
+
+    def __init__(self, raw: Document, type_name: str, form: str) -> None:
+        self._type = type_name if type_name in ("integer", "number") else ""
+        self._format = form if self._type else ""
+        self._multiple = raw.get("multipleOf")
+        self._minimum, self._is_above = raw.get("minimum"), raw.get("exclusiveMinimum", False)
+        self._maximum, self._is_below = raw.get("maximum"), raw.get("exclusiveMaximum", False)
+
+    def findings(self, value: int | float, path: str) -> Iterator[NumberFinding]:
+        yield from self._out_of_range(value, "Checked", path)
+        if self._multiple is not None:
+            yield from self._out_of_range(self._multiple, "MultipleOf", path)
+            yield from self._no_multiple(value, self._multiple, path)
+        if self._minimum is not None:
+            yield from self._out_of_range(self._minimum, "Minimum boundary", path)
+            bound = _bound(value, self._minimum)
+            if value < bound or (self._is_above and value == bound):
+                message = "should be greater than" if self._is_above else "should be greater than or equal to"
+                yield _wrong(f"{path} in body {message} {number_text(bound)}", path, value)
+        if self._maximum is not None:
+            yield from self._out_of_range(self._maximum, "Maximum boundary", path)
+            bound = _bound(value, self._maximum)
+            if value > bound or (self._is_below and value == bound):
+                message = "should be less than" if self._is_below else "should be less than or equal to"
+                yield _wrong(f"{path} in body {message} {number_text(bound)}", path, value)
+
+    def _out_of_range(self, value: int | float, called: str, path: str) -> Iterator[NumberFinding]:
+        if self._fits(value):
+            return
+        form = f"with format {self._format}" if self._format else "(default format)"
+        message = f"{called} value must be of type {self._type} {form} in {path}"
+        yield message, NO_PATH, lambda field: invalid(field, "", message)
+
+    def _fits(self, value: int | float) -> bool:
+        if self._type == "integer":
+            low, high = (_INT32_MIN, _INT32_MAX) if self._format == "int32" else (_INT64_MIN, _INT64_MAX)
+            return float(value).is_integer() and low <= value <= high
+        return self._format != "float" or abs(value) < _FLOAT32_MAX
+
+    def _no_multiple(self, value: int | float, factor: int | float, path: str) -> Iterator[NumberFinding]:
+        if isinstance(value, int):
+            factor = int(factor)
+        if factor <= 0:
+            message = f"factor MultipleOf declared for {path} must be positive: {number_text(factor)}"
+            yield _wrong(message, path, factor)
+        elif not _is_multiple(value, factor):
+            yield _wrong(f"{path} in body should be a multiple of {number_text(factor)}", path, value)
+
+
+def number_text(value: int | float) -> str:
+    """A number as Go prints it: the shortest text, with an exponent from a million on."""
+    if isinstance(value, int):
+        return str(value)
+    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
+    assert isinstance(exponent, int), f"{value} is no JSON number"
+    text = "".join(map(str, digits))
+    power = len(text) - 1 + exponent
+    if value == 0 or -4 <= power < 6:
+        return repr(value).removesuffix(".0") if value else "0"
+    mantissa = f"{text[0]}.{text[1:]}" if len(text) > 1 else text
+    return f"{'-' if sign else ''}{mantissa}e{'-' if power < 0 else '+'}{abs(power):02d}"
+
+
+def is_whole(value: float) -> bool:
+    """Whether a float can stand where a whole number is wanted."""
+    return value.is_integer() and -_JSON_INTEGER_MAX - 1 <= value <= _JSON_INTEGER_MAX
+
+
+def _bound(value: int | float, bound: int | float) -> int | float:
+    return int(bound) if isinstance(value, int) else float(bound)
+
+
+def _is_multiple(value: int | float, factor: int | float) -> bool:
+    if isinstance(value, int):
+        return value % int(factor) == 0
+    quotient = 1 / factor * value if factor < 1 else value / factor
+    if not math.isfinite(quotient) or abs(quotient) > _JSON_INTEGER_MAX:
+        return False
+    whole = math.trunc(quotient)
+    if quotient == whole:
+        return True
+    return whole != 0 and abs(quotient - whole) / (abs(quotient) + abs(whole)) < _ROUNDING_ERROR_MAX
+
+
+def _wrong(message: str, path: str, value: int | float) -> NumberFinding:
+    shown = value if isinstance(value, int) else Verbatim(number_text(value))
+    return message, path, lambda field: invalid(field, shown, message)
+
 
 class Finding(NamedTuple):
-    """One thing that is wrong; its words tell it from others."""
+    """One violation. Two findings with the same message are one."""
 
-    words: str
+    message: str
     path: str
-    fault: Callable[[str], FieldError]
-    """From the path of the field to the fault."""
+    error: Callable[[str], FieldError]
+    """From the path of the field to the error."""
 
 
 class Found(NamedTuple):
@@ -54,9 +157,9 @@ def validate_value(rules: ValueRules, value: Any, path: str = "", pair: Pair | N
 
 def _placed(finding: Finding, path: str) -> FieldError:
     if finding.path == NO_PATH:
-        return finding.fault(path or NO_PATH)
+        return finding.error(path or NO_PATH)
     own = finding.path.removeprefix(".")
-    return finding.fault(f"{path}.{own}" if path and own else own or path or NO_PATH)
+    return finding.error(f"{path}.{own}" if path and own else own or path or NO_PATH)
 
 
 class ValueRules:
@@ -102,8 +205,8 @@ class ValueRules:
                 matches += self._check_text(value, path, findings, budget)
             elif isinstance(value, int | float) and not isinstance(value, bool):
                 matches += 2
-                for words, place, fault in self._numbers.findings(value, path):
-                    _add(findings, Finding(words, place, fault))
+                for message, place, error in self._numbers.findings(value, path):
+                    _add(findings, Finding(message, place, error))
             elif isinstance(value, list):
                 matches += self._check_items(value, path, findings, pair, budget) + 1
             self._check_enum(value, path, findings)
@@ -142,18 +245,18 @@ class ValueRules:
     def _check_enum(self, value: Any, path: str, findings: list[Finding]) -> None:
         if self._enum and not any(_is_choice(value, choice) for choice in self._enum):
             choices = [choice if isinstance(choice, str) else go_json(choice) for choice in self._enum]
-            words = f"{path} in body should be one of {choices}"
-            _add(findings, Finding(words, path, lambda field: not_supported(field, value, choices)))
+            message = f"{path} in body should be one of {choices}"
+            _add(findings, Finding(message, path, lambda field: not_supported(field, value, choices)))
 
     def _check_text(self, value: str, path: str, findings: list[Finding], budget: PatternBudget) -> int:
-        length, words = len(value), ""
+        length, message = len(value), ""
         if self._length_max is not None and length > self._length_max:
             length_max: int = self._length_max
-            words = f"{path} in body should be at most {length_max} chars long"
-            _add(findings, Finding(words, path, lambda field: too_long(field, length_max)))
+            message = f"{path} in body should be at most {length_max} chars long"
+            _add(findings, Finding(message, path, lambda field: too_long(field, length_max)))
         elif self._length_min is not None and length < self._length_min:
-            words = f"{path} in body should be at least {self._length_min} chars long"
-            _add(findings, _plain(words, path, value))
+            message = f"{path} in body should be at least {self._length_min} chars long"
+            _add(findings, _plain(message, path, value))
         elif self._pattern:
             self._check_pattern(value, path, findings, budget)
         if self._format_check is None:
@@ -186,12 +289,12 @@ class ValueRules:
                 matches += _merge(findings, inner)
         count = len(items)
         if self._count_min is not None and count < self._count_min:
-            words = f"{path} in body should have at least {self._count_min} items"
-            _add(findings, _plain(words, path, count))
+            message = f"{path} in body should have at least {self._count_min} items"
+            _add(findings, _plain(message, path, count))
         if self._count_max is not None and count > self._count_max:
             count_max: int = self._count_max
-            words = f"{path} in body should have at most {count_max} items"
-            _add(findings, Finding(words, path, lambda field: too_many(field, count, count_max)))
+            message = f"{path} in body should have at most {count_max} items"
+            _add(findings, Finding(message, path, lambda field: too_many(field, count, count_max)))
         if self._is_unique and any(same_json(one, other) for i, one in enumerate(items) for other in items[:i]):
             _add(findings, _plain(f"{path} in body shouldn't contain duplicates", path, ""))
         return matches
@@ -201,12 +304,12 @@ class ValueRules:
     ) -> int:
         matches, count = 0, len(fields)
         if self._fields_min is not None and count < self._fields_min:
-            words = f"{path} in body should have at least {self._fields_min} properties"
-            _add(findings, _plain(words, path, count))
+            message = f"{path} in body should have at least {self._fields_min} properties"
+            _add(findings, _plain(message, path, count))
         if self._fields_max is not None and count > self._fields_max:
             fields_max: int = self._fields_max
-            words = f"{path} in body should have at most {fields_max} properties"
-            _add(findings, Finding(words, path, lambda field: too_many(field, count, fields_max)))
+            message = f"{path} in body should have at most {fields_max} properties"
+            _add(findings, Finding(message, path, lambda field: too_many(field, count, fields_max)))
         if self._is_closed:
             for name in fields:
                 if name not in self._properties:
@@ -275,7 +378,7 @@ class ValueRules:
 
 
 def _pair_below(pair: Pair | None, path: str, name: str) -> Pair | None:
-    # Old and new are read in the same version, so that nobody sees whether these changed.
+    # Old and new are read in the same version, so that these are always equal.
     if pair is None or (not path and name in ("kind", "apiVersion")):
         return None
     return pair.field(name)
@@ -314,21 +417,21 @@ def _is_choice(value: Any, choice: Any) -> bool:
 
 
 def _wrong_type(path: str, wanted: str, found: str) -> Finding:
-    words = f"{path} in body must be of type {wanted}: {quoted(found)}"
-    return Finding(words, path, lambda field: type_invalid(field, found, words))
+    message = f"{path} in body must be of type {wanted}: {quoted(found)}"
+    return Finding(message, path, lambda field: type_invalid(field, found, message))
 
 
-def _plain(words: str, path: str, value: object) -> Finding:
-    return Finding(words, path, lambda field: invalid(field, value, words))
+def _plain(message: str, path: str, value: object) -> Finding:
+    return Finding(message, path, lambda field: invalid(field, value, message))
 
 
-def _nowhere(words: str) -> Finding:
+def _nowhere(message: str) -> Finding:
     """Something that is wrong with no field in particular."""
-    return Finding(words, NO_PATH, lambda field: invalid(field, "", words))
+    return Finding(message, NO_PATH, lambda field: invalid(field, "", message))
 
 
 def _add(findings: list[Finding], finding: Finding) -> None:
-    if all(known.words != finding.words for known in findings):
+    if all(known.message != finding.message for known in findings):
         findings.append(finding)
 
 

@@ -1,15 +1,15 @@
 """Addresses: what the path and the method of a request mean.
 
-Comes in   a method, a path, whether it watches
-Goes out   an `Address`: an object, a collection, or no resource at all
+Input: a method, a path, whether it watches. Output: an `Address`: an object, a collection, or no resource.
 
     /api/v1/namespaces/default/pods/web/log       core, one object, a subresource
     /apis/apps/v1/deployments                     a group, a collection over all namespaces
-    /api/v1/watch/namespaces/default/pods         the old way to watch
+    /api/v1/watch/namespaces/default/pods         the deprecated path of watches
     /healthz                                      no resource
 
- 1. A path means the same to authorization, which comes first, and to those who answer: both read this.
- 2. Escapes are read before the path is taken apart: `%2F` is a slash like any other.
+1. Authorization and the handlers use the same `Address`, so that both mean the same resource.
+2. Escapes are decoded before the path is split: `%2F` is a slash.
+3. Paths of custom objects are rejected in other cases than those of built-in kinds, as in kube-apiserver.
 """
 
 from __future__ import annotations
@@ -17,9 +17,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import unquote
 
+from mooring.api.kinds import ALL_VERBS
 from mooring.api.memory import Memory
+from mooring.apiserver.registry.refusals import method_not_supported
+from mooring.apiserver.resources import Resource
+from mooring.apiserver.storage.errors import not_found
+from mooring.client.errors import BadRequestError
 
-ADDRESSES_KEPT_MAX = 1_024
+ADDRESSES_CACHED_MAX = 1_024
 
 _VERBS = {"POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _NAMESPACE_SUBRESOURCES = ("status", "finalize")
@@ -57,7 +62,7 @@ def read_address(method: str, path: str, *, is_watch: bool) -> Address:
     return _read.get(question) or _read.keep(question, _address(method, path, is_watch))
 
 
-_read: Memory[tuple[str, str, bool], Address] = Memory(ADDRESSES_KEPT_MAX)
+_read: Memory[tuple[str, str, bool], Address] = Memory(ADDRESSES_CACHED_MAX)
 
 
 def _address(method: str, path: str, is_watch: bool) -> Address:
@@ -97,3 +102,23 @@ def _address(method: str, path: str, is_watch: bool) -> Address:
         is_old_watch=is_old_watch,
         is_below_namespace=is_below_namespace,
     )
+
+
+_ACROSS_NAMESPACES = ("list", "watch")
+
+
+def is_custom_address(resource: Resource, address: Address) -> bool:
+    """Whether the address leads anywhere."""
+    kind = resource.kind
+    if address.is_below_namespace and not kind.is_namespaced:
+        return False
+    if kind.is_namespaced and not address.namespace and address.verb not in _ACROSS_NAMESPACES:
+        return False
+    if address.subresource and address.subresource not in resource.subresources:
+        raise not_found(kind, address.name)
+    allowed = resource.subresources[address.subresource].verbs if address.subresource else ALL_VERBS
+    if address.verb not in allowed:
+        raise method_not_supported(kind, address.verb)
+    if address.verb in ("update", "patch") and not address.name:
+        raise BadRequestError("name must be provided")
+    return True

@@ -1,10 +1,11 @@
-"""The verbs on objects: from a request to a reply.
+"""Verbs on objects and their subresources: from a request to a reply.
 
-Comes in   a request whose sender is known and may do what he asks for
-Goes out   a `Reply`; watches go to `streams`
+Input: an authenticated and authorized request. Output: a `Reply`; `watches` serves watches.
 
- 1. Bodies are read by their kind (`wire`), then handed to the registry as documents.
- 2. What is handed out of the store is not taken apart, unless somebody wants it as a table, as metadata or as YAML.
+1. `wire` decodes bodies by their kind; the registry gets documents.
+2. Stored bytes are sent as they are, unless the client asks for a table, for metadata or for YAML.
+3. `exec`, `attach`, `portforward` and `proxy` need a connection to a container or node, which this server does not
+   make: they are rejected with a message.
 """
 
 from __future__ import annotations
@@ -12,27 +13,33 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import cast
 
+from mooring.api import kinds
 from mooring.api.document import Document
 from mooring.api.kinds import Kind
 from mooring.api.schema.tables import struct_named, struct_of_kind
-from mooring.apiserver.apply.scale import SCALE_VERSION
+from mooring.apiserver.apply.update import SCALE_VERSION
 from mooring.apiserver.call import Call
-from mooring.apiserver.desk import Desk
-from mooring.apiserver.http.forms import Rendering
+from mooring.apiserver.http.address import Address
 from mooring.apiserver.http.query import EXACT, Query, check_list_options
-from mooring.apiserver.http.reply import Reply
+from mooring.apiserver.http.rendering import Rendering
+from mooring.apiserver.http.reply import TEXT, Reply, success_status
 from mooring.apiserver.http.request import Incoming
 from mooring.apiserver.kinds.scale import SCALE_TABLE
 from mooring.apiserver.registry import create as creating
 from mooring.apiserver.registry import delete as deleting
 from mooring.apiserver.registry import patches, put, scale
+from mooring.apiserver.registry.binding import bind
 from mooring.apiserver.registry.delete_options import checked_delete_options
+from mooring.apiserver.registry.eviction import evict
+from mooring.apiserver.registry.pod_log import open_log, read_log_options
+from mooring.apiserver.registry.refusals import no_such_thing
 from mooring.apiserver.registry.update import Changed
 from mooring.apiserver.resources import Resource
+from mooring.apiserver.server import ApiServer, issue_token
+from mooring.apiserver.storage.errors import not_found
 from mooring.apiserver.storage.stored_form import decoded
 from mooring.apiserver.strategy import Strategy
-from mooring.apiserver.wire.decode import decode_options
-from mooring.apiserver.wire.patch_bodies import read_patch
+from mooring.apiserver.wire.decode import decode_options, read_patch
 from mooring.client.errors import BadRequestError, NotFoundError, StatusError
 from mooring.client.interface import Listing, PatchForm, Selection
 
@@ -45,15 +52,15 @@ _SCALES = Resource(_SCALE, Strategy(_SCALE), struct_of_kind(SCALE_VERSION, "Scal
 class Objects:
     """Carries out the verbs."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, api_server: ApiServer) -> None:
+        self._api_server = api_server
 
     # ---------------------------------------------------------------------------------------------- reading
 
     async def get(self, resource: Resource, call: Call, incoming: Incoming, rendering: Rendering) -> Reply:
         incoming.query.check_export()
         revision = incoming.query.text("resourceVersion")
-        raw = await self._desk.reader.get(resource, call.namespace, call.name, revision)
+        raw = await self._api_server.reader.get(resource, call.namespace, call.name, revision)
         if call.subresource == "scale":
             assert resource.scale is not None, f"{resource.kind} has no scale"
             shown = resource.scale.shown or resource.scale.scale_of
@@ -66,7 +73,7 @@ class Objects:
     async def _listing(self, resource: Resource, call: Call, query: Query) -> Listing:
         options = query.list_options()
         check_list_options(options)
-        return await self._desk.reader.list(
+        return await self._api_server.reader.list(
             resource,
             Selection(call.namespace, options.labels, options.fields),
             limit=options.limit,
@@ -80,11 +87,11 @@ class Objects:
     async def create(self, resource: Resource, call: Call, incoming: Incoming, rendering: Rendering) -> Reply:
         call = with_write_options(call, incoming, "CreateOptions")
         data = await incoming.body()
-        read = self._desk.body_reader(resource, call, data, incoming.content_type)
+        read = self._api_server.body_reader(resource, call, data, incoming.content_type)
         obj = read()
         if not resource.kind.is_namespaced and not call.name:
             call = replace(call, name=obj["metadata"].get("name", ""))
-        created = await creating.create(self._desk.parts, resource, call, obj)
+        created = await creating.create(self._api_server.parts, resource, call, obj)
         if created.answer is not None and rendering.is_plain:
             return rendering.stored(201, resource, created.answer)
         return rendering.written(201, resource, created.document)
@@ -94,13 +101,13 @@ class Objects:
         if call.subresource == "scale":
             return await self._update_scale(resource, call, incoming, rendering)
         data = await incoming.body()
-        read = self._desk.body_reader(resource, call, data, incoming.content_type)
-        return _changed(rendering, resource, await put.put(self._desk.parts, resource, call, read))
+        read = self._api_server.body_reader(resource, call, data, incoming.content_type)
+        return _changed(rendering, resource, await put.put(self._api_server.parts, resource, call, read))
 
     async def _update_scale(self, resource: Resource, call: Call, incoming: Incoming, rendering: Rendering) -> Reply:
         data = await incoming.body()
-        wanted = self._desk.read_other(call, data, incoming.content_type, SCALE_VERSION, "Scale")
-        return rendering.written(200, _SCALES, await scale.put_scale(self._desk.parts, resource, call, wanted))
+        wanted = self._api_server.read_other(call, data, incoming.content_type, SCALE_VERSION, "Scale")
+        return rendering.written(200, _SCALES, await scale.put_scale(self._api_server.parts, resource, call, wanted))
 
     async def patch(self, resource: Resource, call: Call, incoming: Incoming, rendering: Rendering) -> Reply:
         form = _PATCH_FORMS.get(incoming.content_type)
@@ -111,21 +118,21 @@ class Objects:
             wanted = read_patch(await incoming.body(), form, call)
         except BadRequestError:
             if form is not PatchForm.APPLY:  # what is not there cannot be patched badly
-                await self._desk.reader.get(resource, call.namespace, call.name, "")
+                await self._api_server.reader.get(resource, call.namespace, call.name, "")
             raise
         if call.subresource == "scale":
-            read_scale = self._desk.other_document_reader(SCALE_VERSION, "Scale")
-            scaled = await scale.patch_scale(self._desk.parts, resource, call, wanted, read_scale)
+            read_scale = self._api_server.other_document_reader(SCALE_VERSION, "Scale")
+            scaled = await scale.patch_scale(self._api_server.parts, resource, call, wanted, read_scale)
             return rendering.written(200, _SCALES, scaled)
-        read = self._desk.document_reader(resource, form)
-        return _changed(rendering, resource, await patches.patch(self._desk.parts, resource, call, wanted, read))
+        read = self._api_server.document_reader(resource, form)
+        return _changed(rendering, resource, await patches.patch(self._api_server.parts, resource, call, wanted, read))
 
     # ---------------------------------------------------------------------------------------------- deleting
 
     async def delete(self, resource: Resource, call: Call, incoming: Incoming, rendering: Rendering) -> Reply:
         options, is_dry_run = await self._delete_options(incoming)
         call = replace(call, is_dry_run=is_dry_run)
-        deleted = await deleting.delete(self._desk.parts, resource, call, options)
+        deleted = await deleting.delete(self._api_server.parts, resource, call, options)
         is_accepted = not deleted.is_gone and options.orphans is False
         code = 202 if is_accepted else 200
         if deleted.document.get("kind") == "Status":
@@ -142,7 +149,7 @@ class Objects:
             metadata = cast(Document, decoded(raw))["metadata"]
             one = replace(call, name=metadata["name"], namespace=metadata.get("namespace", ""))
             try:
-                await deleting.delete(self._desk.parts, resource, one, options)
+                await deleting.delete(self._api_server.parts, resource, one, options)
             except NotFoundError:
                 continue
         return rendering.listing(resource, listing)
@@ -157,7 +164,7 @@ class Objects:
 
 
 def with_write_options(call: Call, incoming: Incoming, options_kind: str, *, is_apply: bool = False) -> Call:
-    """The call with what its parameters say. Nobody else has seen it yet, so that it need not be another one."""
+    """The call with its parameters. It is changed in place, because nothing else refers to it yet."""
     options = incoming.query.write_options(options_kind, is_apply=is_apply)
     call.is_dry_run = options.is_dry_run
     call.field_manager = options.field_manager or incoming.manager
@@ -182,3 +189,67 @@ def _unsupported_patch(resource: Resource) -> StatusError:
             reason="UnsupportedMediaType",
         )
     return StatusError("415: Unsupported Media Type", code=415, reason="UnsupportedMediaType", details={})
+
+
+class Subresources:
+    """Answers for `binding`, `eviction`, `log` and `token`."""
+
+    def __init__(self, api_server: ApiServer) -> None:
+        self._api_server = api_server
+
+    async def answer(
+        self, resource: Resource, call: Call, address: Address, incoming: Incoming, rendering: Rendering
+    ) -> Reply:
+        kind, subresource = resource.kind, address.subresource
+        if kind is kinds.POD and subresource == "binding":
+            return await self._bind(call, incoming, rendering)
+        if kind is kinds.POD and subresource == "eviction":
+            return await self._evict(call, incoming, rendering)
+        if kind is kinds.POD and subresource == "log":
+            return await self._log(call, incoming)
+        if kind is kinds.SERVICE_ACCOUNT and subresource == "token":
+            return await self._token(call, incoming, rendering)
+        if await self._api_server.lookup.get(kind, call.namespace, call.name) is None:
+            raise not_found(kind, call.name)
+        raise _unreachable(subresource)
+
+    async def _bind(self, call: Call, incoming: Incoming, rendering: Rendering) -> Reply:
+        call = with_write_options(call, incoming, "CreateOptions")
+        body = self._api_server.read_other(call, await incoming.body(), incoming.content_type, "v1", "Binding")
+        await bind(self._api_server.parts, call, body)
+        return rendering.document(201, success_status(201))
+
+    async def _evict(self, call: Call, incoming: Incoming, rendering: Rendering) -> Reply:
+        call = with_write_options(call, incoming, "CreateOptions")
+        data = await incoming.body()
+        body = self._api_server.read_other(call, data, incoming.content_type, "policy/v1", "Eviction")
+        await evict(self._api_server.parts, call, body)
+        return rendering.document(201, success_status(201))
+
+    async def _log(self, call: Call, incoming: Incoming) -> Reply:
+        options = read_log_options(incoming.query)
+        lines = await open_log(self._api_server.lookup, call, options, self._api_server.logs, self._api_server.kubelets)
+        if lines is None:
+            return Reply(204, b"", TEXT)
+        return Reply(200, b"", TEXT, stream=lines)
+
+    async def _token(self, call: Call, incoming: Incoming, rendering: Rendering) -> Reply:
+        call = with_write_options(call, incoming, "CreateOptions")
+        data = await incoming.body()
+        body = self._api_server.read_other(
+            call, data, incoming.content_type, "authentication.k8s.io/v1", "TokenRequest"
+        )
+        issued = await issue_token(self._api_server, call, body)
+        if issued.warning:
+            call.warn(issued.warning)
+        return rendering.document(201, issued.document)
+
+
+def _unreachable(subresource: str) -> StatusError:
+    if subresource in ("exec", "attach", "portforward", "proxy"):
+        return StatusError(
+            f"{subresource} is not served: there is no way from this server into containers and nodes",
+            code=501,
+            reason="NotImplemented",
+        )
+    return no_such_thing()

@@ -1,7 +1,13 @@
-"""Paths that are no resources: health, version, discovery, OpenAPI, metrics, the keys of tokens.
+"""Paths that are no resources: health, version, discovery, OpenAPI, metrics, keys of service account tokens.
 
-Comes in   an address without a resource behind it
-Goes out   its reply
+Input: an address without a resource. Output: its reply.
+
+1. /api and /apis serve aggregated discovery to clients that accept it, with an ETag.
+2. /apis and the path of a group answer every method, as in kube-apiserver; other paths GET only.
+3. An OpenAPI path with the current hash may be cached forever; one with an old hash is redirected. The index has the
+   content type text, as in kube-apiserver.
+4. `?verbose` lists every health check, `?exclude=NAME` skips one, `/readyz/NAME` runs one. The reason of a failed check
+   goes to the log, not to the client.
 """
 
 from __future__ import annotations
@@ -10,17 +16,180 @@ from dataclasses import replace
 
 import msgspec
 
+from mooring import __version__
 from mooring.api.document import Document
-from mooring.apiserver.desk import Desk
+from mooring.apiserver.discovery import AGGREGATED_KIND, AGGREGATED_VERSION, Discovery
 from mooring.apiserver.http.address import Address
-from mooring.apiserver.http.discovery_reply import discovery_reply
-from mooring.apiserver.http.health_reply import health_reply
-from mooring.apiserver.http.metrics import CONTENT_TYPE, DoorMetrics
-from mooring.apiserver.http.openapi_reply import openapi_reply
-from mooring.apiserver.http.reply import Reply, json_reply, page_not_found
+from mooring.apiserver.http.metrics import CONTENT_TYPE, RequestMetrics
+from mooring.apiserver.http.query import Query
+from mooring.apiserver.http.reply import JSON, TEXT, YAML, Reply, error_reply, json_reply, page_not_found, text_reply
 from mooring.apiserver.http.request import Incoming
-from mooring.apiserver.registry.refusals import method_not_allowed
-from mooring.apiserver.version import VERSION
+from mooring.apiserver.openapi.documents import OpenApi, Written
+from mooring.apiserver.registry.refusals import method_not_allowed, no_such_thing
+from mooring.apiserver.server import ApiServer, Health
+from mooring.apiserver.wire.media import check_producible, is_pretty, negotiate, negotiate_discovery
+from mooring.apiserver.wire.yaml_text import written_yaml
+
+VERSION: Document = {
+    "major": "1",
+    "minor": "36",
+    "emulationMajor": "1",
+    "emulationMinor": "36",
+    "minCompatibilityMajor": "1",
+    "minCompatibilityMinor": "35",
+    "gitVersion": "v1.36.4",
+    "gitCommit": f"mooring-{__version__}",
+    "gitTreeState": "clean",
+    "buildDate": "1970-01-01T00:00:00Z",
+    "goVersion": "none",
+    "compiler": "CPython",
+    "platform": "linux/amd64",
+}
+
+
+_GROUP, _, _VERSION = AGGREGATED_VERSION.partition("/")
+_AGGREGATED_PARAMETERS = f"g={_GROUP};v={_VERSION};as={AGGREGATED_KIND}"
+
+
+def discovery_reply(discovery: Discovery, parts: list[str], incoming: Incoming) -> Reply:
+    """The reply for `/api`, `/api/v1`, `/apis`, `/apis/apps`, `/apis/apps/v1`."""
+    match parts:
+        case ["api"] | ["apis"]:
+            return _all_groups(discovery, incoming, is_core=parts[0] == "api")
+        case ["apis", name]:
+            group = discovery.group(name)
+            return page_not_found() if group is None else _document_reply(incoming, group)
+        case ["apis", group, version] if group:
+            return _version(discovery, incoming, group, version)
+        case ["api", version]:
+            return _version(discovery, incoming, "", version)
+        case _:
+            return page_not_found()
+
+
+def _all_groups(discovery: Discovery, incoming: Incoming, *, is_core: bool) -> Reply:
+    if is_core:
+        _require_get(incoming)
+    content_type, is_aggregated = negotiate_discovery(incoming.header(b"accept"))
+    if is_aggregated:
+        return _aggregated(discovery, incoming, content_type, is_core=is_core)
+    if not is_core:
+        return _document_reply(incoming, discovery.group_list())
+    address = {"clientCIDR": "0.0.0.0/0", "serverAddress": incoming.header(b"host")}
+    return _document_reply(
+        incoming, {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": [address]}
+    )
+
+
+def _aggregated(discovery: Discovery, incoming: Incoming, content_type: str, *, is_core: bool) -> Reply:
+    everything = discovery.aggregated(is_core=is_core)
+    headers = [("ETag", everything.etag), ("Vary", "Accept"), ("Cache-Control", "public")]
+    if everything.etag in incoming.header(b"if-none-match"):
+        return Reply(304, b"", "", headers)
+    reply = _written(incoming, everything.document, content_type)
+    return Reply(200, reply.body, f"{content_type};{_AGGREGATED_PARAMETERS}", headers)
+
+
+def _version(discovery: Discovery, incoming: Incoming, group: str, version: str) -> Reply:
+    found = discovery.resource_list(f"{group}/{version}" if group else version)
+    if found is None:
+        return error_reply(no_such_thing()) if discovery.is_built_in_group(group) else page_not_found()
+    _require_get(incoming)
+    check_producible(incoming.header(b"accept"))
+    return _document_reply(incoming, found)
+
+
+def _document_reply(incoming: Incoming, document: Document) -> Reply:
+    return _written(incoming, document, negotiate(incoming.header(b"accept"), converts=False).content_type)
+
+
+def _written(incoming: Incoming, document: Document, content_type: str) -> Reply:
+    if content_type == YAML:
+        return Reply(200, written_yaml(document), YAML)
+    encoded = msgspec.json.encode(document)
+    if is_pretty(incoming.query.text("pretty"), incoming.header(b"user-agent")):
+        return Reply(200, msgspec.json.format(encoded, indent=2), JSON)
+    return Reply(200, encoded + b"\n", JSON)
+
+
+_ACCEPTED = frozenset({"application/json", "application/*", "*/*", ""})
+PROTOBUF = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+_PROTOBUF_ANSWERED = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+"""The name with an `@`, by which it is asked for, is no valid media type."""
+
+
+def openapi_reply(openapi: OpenApi, path: str, incoming: Incoming) -> Reply:
+    """The reply for a path below /openapi."""
+    if path == "/openapi/v2":
+        if _only_protobuf(incoming):
+            return Reply(200, _NO_SCHEMAS, _PROTOBUF_ANSWERED, [("Vary", "Accept")])
+        return _document(openapi.second(), incoming)
+    if path == "/openapi/v3":
+        return Reply(200, msgspec.json.encode(openapi.index()), TEXT)
+    if not path.startswith("/openapi/v3/"):
+        return page_not_found()
+    written = openapi.third(path.removeprefix("/openapi/v3/"))
+    return Reply(404, b"", "") if written is None else _at_its_hash(written, path, incoming)
+
+
+def _field(number: int, content: bytes) -> bytes:
+    """A field of protobuf that is a message or a text."""
+    return bytes([number << 3 | 2, len(content)]) + content
+
+
+_NO_SCHEMAS = _field(1, b"2.0") + _field(2, _field(1, b"Kubernetes") + _field(2, b"v1.36.4")) + _field(8, b"")
+"""A document of version 2 without schemas, in protobuf. kubectl asks for it in this form only about kinds that it has
+not found in version 3, to see whether there is anything to check; there never is."""
+
+
+def _only_protobuf(incoming: Incoming) -> bool:
+    clauses = [clause.partition(";")[0].strip() for clause in incoming.header(b"accept").split(",")]
+    return PROTOBUF in clauses and not any(clause in _ACCEPTED for clause in clauses)
+
+
+def _at_its_hash(written: Written, path: str, incoming: Incoming) -> Reply:
+    wanted = incoming.query.text("hash")
+    if not wanted:
+        return _document(written, incoming)
+    if wanted != written.digest:
+        return Reply(301, b"", "", [("Location", f"{path}?hash={written.digest}"), ("ETag", f'"{written.digest}"')])
+    return _document(written, incoming, [("Cache-Control", "public, immutable")])
+
+
+def _document(written: Written, incoming: Incoming, headers: list[tuple[str, str]] | None = None) -> Reply:
+    clauses = (clause.partition(";")[0].strip() for clause in incoming.header(b"accept").split(","))
+    if not any(clause in _ACCEPTED for clause in clauses):
+        return Reply(406, b"", "", [("Vary", "Accept")])
+    headers = [*(headers or ()), ("ETag", f'"{written.digest}"'), ("Vary", "Accept")]
+    if f'"{written.digest}"' in incoming.header(b"if-none-match"):
+        return Reply(304, b"", "", headers)
+    return Reply(200, written.body, JSON, headers)
+
+
+def health_reply(health: Health, path: str, name: str, query: Query) -> Reply:
+    """The reply for `/livez`, `/livez/ping` and so on."""
+    checks = health.checks(path)
+    if name:
+        if name not in checks:
+            return page_not_found()
+        return text_reply(200, "ok") if checks[name]() else text_reply(500, "internal server error: check failed\n")
+    excluded = [each for each in query.texts("exclude") if each in checks]
+    lines: list[str] = []
+    failed: list[str] = []
+    for each, check in checks.items():
+        if each in excluded:
+            lines.append(f"[+]{each} excluded: ok")
+        elif check():
+            lines.append(f"[+]{each} ok")
+        else:
+            failed.append(each)
+            lines.append(f"[-]{each} failed: reason withheld")
+    if failed:
+        return text_reply(500, "\n".join([*lines, f"{path} check failed", ""]))
+    if not query.has("verbose"):
+        return text_reply(200, "ok")
+    return text_reply(200, "\n".join([*lines, f"{path} check passed", ""]))
+
 
 _HEALTH = ("healthz", "livez", "readyz")
 _CACHED = ("Cache-Control", "public, max-age=3600")
@@ -46,8 +215,8 @@ _PATHS = (
 class PlainPaths:
     """Answers for what is no resource."""
 
-    def __init__(self, desk: Desk, metrics: DoorMetrics) -> None:
-        self._desk = desk
+    def __init__(self, api_server: ApiServer, metrics: RequestMetrics) -> None:
+        self._api_server = api_server
         self._metrics = metrics
 
     async def answer(self, address: Address, incoming: Incoming) -> Reply:
@@ -57,14 +226,14 @@ class PlainPaths:
         if first in _HEALTH:
             if "//" in address.path or address.path.endswith("/"):
                 return page_not_found()
-            return health_reply(self._desk.health, first, "/".join(parts[1:]), incoming.query)
+            return health_reply(self._api_server.health, first, "/".join(parts[1:]), incoming.query)
         match parts:
             case [] | ["index.html"]:
                 return self._paths()
             case ["api" | "apis", *_]:
-                return discovery_reply(self._desk.discovery, parts, incoming)
+                return discovery_reply(self._api_server.discovery, parts, incoming)
             case ["openapi", *_]:
-                return openapi_reply(self._desk.openapi, address.path, incoming)
+                return openapi_reply(self._api_server.openapi, address.path, incoming)
             case ["metrics"]:
                 _require_get(incoming)
                 return Reply(200, self._metrics.text(), CONTENT_TYPE)
@@ -73,18 +242,18 @@ class PlainPaths:
                 return Reply(200, _indented(VERSION))
             case [".well-known", "openid-configuration"]:
                 _require_get(incoming)
-                discovery = json_reply(200, self._desk.account_tokens.discovery_document("/openid/v1/jwks"))
+                discovery = json_reply(200, self._api_server.account_tokens.discovery_document("/openid/v1/jwks"))
                 return replace(discovery, headers=[_CACHED])
             case ["openid", "v1", "jwks"]:
                 _require_get(incoming)
-                keys = json_reply(200, self._desk.account_tokens.keys_document())
+                keys = json_reply(200, self._api_server.account_tokens.keys_document())
                 return Reply(200, keys.body, _KEYS_TYPE, [_CACHED])
             case _:
                 return page_not_found()
 
     def _paths(self) -> Reply:
         """Where there is something to get."""
-        groups = (f"/apis/{version}" for version in self._desk.discovery.api_versions() if "/" in version)
+        groups = (f"/apis/{version}" for version in self._api_server.discovery.api_versions() if "/" in version)
         below = {path for version in groups for path in (version, version.rpartition("/")[0])}
         return Reply(200, _indented({"paths": sorted({*_PATHS, *below})}))
 

@@ -1,11 +1,10 @@
-"""The parameters of a request: from texts to options, with Kubernetes' words for what is wrong with them.
+"""Parameters of a request: from strings to options.
 
-Comes in   the query of an address
-Goes out   list, write and delete options; or a `StatusError`
+Input: the query of a path. Output: list, write and delete options; or a `StatusError` with kube-apiserver's message.
 
- 1. A parameter that nobody knows is ignored.
- 2. A flag is false if it is absent, `false` in any letters (Python writes `False`) or `0`; every other text is true.
- 3. A watch from nowhere in particular begins with the state, as if it had asked for the initial events.
+1. Unknown parameters are ignored.
+2. A flag is false if it is absent, `false` in any case (Python writes `False`) or `0`; every other text is true.
+3. A watch without a resourceVersion begins with the state, as with `sendInitialEvents`.
 """
 
 from __future__ import annotations
@@ -86,8 +85,8 @@ class Query:
         try:
             if text := self.text("timeout"):
                 parse_duration(text)
-        except ValueError as fault:
-            raise BadRequestError(f"invalid timeout specified in the request URL - {fault}") from None
+        except ValueError as error:
+            raise BadRequestError(f"invalid timeout specified in the request URL - {error}") from None
 
     def check_export(self) -> None:
         """Raises `BadRequestError` for what could once be asked of a get."""
@@ -118,18 +117,18 @@ class Query:
         """`options_kind` is `CreateOptions`, `UpdateOptions` or `PatchOptions`."""
         manager, validation, dry_runs = self.text("fieldManager"), self.text("fieldValidation"), self.texts("dryRun")
         force = self.optional_flag("force") if options_kind == "PatchOptions" else None
-        faults: list[FieldError] = []
+        errors: list[FieldError] = []
         if options_kind == "PatchOptions":
             if is_apply and not manager:
-                faults.append(required("fieldManager", "is required for apply patch"))
+                errors.append(required("fieldManager", "is required for apply patch"))
             if not is_apply and force is not None:
-                faults.append(forbidden("force", "may not be specified for non-apply patch"))
-        faults += validate_field_manager(manager, "fieldManager")
-        faults += validate_dry_run(dry_runs)
+                errors.append(forbidden("force", "may not be specified for non-apply patch"))
+        errors += validate_field_manager(manager, "fieldManager")
+        errors += validate_dry_run(dry_runs)
         if validation not in ("", "Ignore", "Strict", "Warn"):
-            faults.append(not_supported("fieldValidation", validation, ("", "Ignore", "Strict", "Warn")))
-        if faults:
-            raise invalid_object(options_kind, META_GROUP, "", faults)
+            errors.append(not_supported("fieldValidation", validation, ("", "Ignore", "Strict", "Warn")))
+        if errors:
+            raise invalid_object(options_kind, META_GROUP, "", errors)
         chosen = FieldValidation(validation) if validation else FieldValidation.WARN
         return WriteOptions(bool(dry_runs), manager, chosen, bool(force))
 
@@ -151,45 +150,45 @@ class Query:
 def check_list_options(options: ListOptions) -> None:
     """Raises `BadRequestError` if a selector cannot be read, and `InvalidError` if the options do not go together."""
     matcher_of(options.labels, options.fields)
-    faults = _validate_watch(options) if options.is_watch else _validate_list(options)
-    if faults:
-        raise invalid_object("ListOptions", META_GROUP, "", faults)
+    errors = _validate_watch(options) if options.is_watch else _validate_list(options)
+    if errors:
+        raise invalid_object("ListOptions", META_GROUP, "", errors)
 
 
 def _validate_list(options: ListOptions) -> list[FieldError]:
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     if options.match:
         if not options.revision:
             detail = "resourceVersionMatch is forbidden unless resourceVersion is provided"
-            faults.append(forbidden("resourceVersionMatch", detail))
+            errors.append(forbidden("resourceVersionMatch", detail))
         if options.continue_token:
             detail = "resourceVersionMatch is forbidden when continue is provided"
-            faults.append(forbidden("resourceVersionMatch", detail))
+            errors.append(forbidden("resourceVersionMatch", detail))
         if options.match not in (EXACT, NOT_OLDER_THAN):
-            faults.append(not_supported("resourceVersionMatch", options.match, (EXACT, NOT_OLDER_THAN, "")))
+            errors.append(not_supported("resourceVersionMatch", options.match, (EXACT, NOT_OLDER_THAN, "")))
         if options.match == EXACT and options.revision == "0":
             detail = 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
-            faults.append(forbidden("resourceVersionMatch", detail))
+            errors.append(forbidden("resourceVersionMatch", detail))
     if options.initial_events is not None:
-        faults.append(forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
-    return faults
+        errors.append(forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+    return errors
 
 
 def _validate_watch(options: ListOptions) -> list[FieldError]:
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     if options.initial_events is not None and options.match != NOT_OLDER_THAN:
         detail = f"sendInitialEvents requires setting resourceVersionMatch to {NOT_OLDER_THAN}"
-        faults.append(forbidden("resourceVersionMatch", detail))
+        errors.append(forbidden("resourceVersionMatch", detail))
     if options.match:
         if options.initial_events is None:
             detail = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
-            faults.append(forbidden("resourceVersionMatch", detail))
+            errors.append(forbidden("resourceVersionMatch", detail))
         if options.match != NOT_OLDER_THAN:
-            faults.append(not_supported("resourceVersionMatch", options.match, (NOT_OLDER_THAN,)))
+            errors.append(not_supported("resourceVersionMatch", options.match, (NOT_OLDER_THAN,)))
         if options.continue_token:
             detail = "resourceVersionMatch is forbidden when continue is provided"
-            faults.append(forbidden("resourceVersionMatch", detail))
-    return faults
+            errors.append(forbidden("resourceVersionMatch", detail))
+    return errors
 
 
 def _integer(text: str) -> int:

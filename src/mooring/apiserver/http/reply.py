@@ -1,21 +1,52 @@
-"""Replies: what is sent back for a request, before it is sent.
+"""Replies: code, body, content type and headers of a response.
 
-Comes in   documents, bytes, errors
-Goes out   a `Reply`: a code, a body, its type, headers
-
- 1. JSON ends with a line end, so that a prompt stands below it; if it is indented it does not. Go writes both so.
+1. JSON ends with a newline, indented JSON does not, as in Go.
+2. Warnings are `Warning` headers of RFC 7234 with code 299. A text with control characters is left out. If all texts
+   together exceed `LETTERS_MAX`, each is cut to `LETTERS_CUT_TO`, and the rest is dropped at the limit.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 
 from mooring.api.document import Document
-from mooring.apiserver.http.warnings import warning_headers
 from mooring.client.errors import ExpiredError, StatusError
+
+LETTERS_MAX = 4 * 1024
+LETTERS_CUT_TO = 256
+
+_has_control_characters = re.compile(r"[\x00-\x1f\x7f-\x9f]").search
+
+
+def warning_headers(texts: Sequence[str]) -> list[str]:
+    """The values of the headers for these texts."""
+    if not texts:
+        return []
+    sendable = [text for text in texts if text and not _has_control_characters(text)]
+    if sum(map(len, sendable)) > LETTERS_MAX:
+        sendable = _cut([text for text in texts if text])
+    return [_header(text) for text in sendable]
+
+
+def _cut(texts: Sequence[str]) -> list[str]:
+    cut: list[str] = []
+    letters = 0
+    for text in texts:
+        short = text[:LETTERS_CUT_TO]
+        if letters < LETTERS_MAX and not _has_control_characters(short):
+            cut.append(short)
+            letters += len(short)
+    return cut
+
+
+def _header(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'299 - "{escaped}"'
+
 
 JSON = "application/json"
 YAML = "application/yaml"
@@ -57,7 +88,7 @@ def page_not_found() -> Reply:
 
 
 def error_reply(error: StatusError) -> Reply:
-    """A refusal as a Status."""
+    """An error as a Status."""
     reply = json_reply(error.code, status_document(error))
     if error.retry_after_s is not None:
         reply.headers.append(("Retry-After", str(int(error.retry_after_s))))
@@ -65,7 +96,7 @@ def error_reply(error: StatusError) -> Reply:
 
 
 def status_document(error: StatusError) -> Document:
-    """A refusal as clients read it."""
+    """An error as a JSON reply."""
     document: Document = {
         "kind": "Status",
         "apiVersion": "v1",

@@ -1,22 +1,47 @@
-"""An incoming request: what came over the network, read as far as everybody needs it.
+"""An incoming request, and the limits of requests.
 
-1. A body is read when somebody asks for it, whole, and never beyond the limit.
-2. Whoever writes without naming a field manager is called by the first part of his user agent.
+1. A body is read on demand, completely, and never beyond the limit.
+2. Without a field manager, the first part of the user agent is the manager.
+3. Each limit has a name, a default, and a defined response when it is reached.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 
 from mooring.apiserver.http.address import Address
-from mooring.apiserver.http.limits import DoorLimits
 from mooring.apiserver.http.query import Query
 from mooring.client.errors import StatusError
 from mooring.serving.http.body import BodyTooLargeError
 from mooring.serving.http.request import Request
 
+
+@dataclass(frozen=True, slots=True)
+class RequestLimits:
+    """What the handler lets in."""
+
+    body_bytes_max: int = 3 * 1024 * 1024
+    """Answer beyond it: 413, as kube-apiserver's limit for a body."""
+    header_bytes_max: int = 64 * 1024
+    """All headers together. Answer beyond it: 431."""
+    requests_max: int = 400
+    """Requests in progress, watches apart. Answer beyond it: 429 with Retry-After."""
+    watches_max: int = 10_000
+    """Watches open. Answer beyond it: 429 with Retry-After."""
+    request_s_max: float = 60.0
+    """How long a request may take, watches apart. Answer beyond it: 504."""
+    watch_s_min: float = 1_800.0
+    """How long a watch lasts at least if its client does not say; at most twice that. It just ends."""
+    stalled_s_max: float = 60.0
+    """How long a client of a watch or a followed log may read nothing before it is disconnected."""
+    gzip_bytes_min: int = 128 * 1024
+    """Answers from this size on are compressed for clients who can read that."""
+    retry_after_s: int = 1
+
+
 MANAGER_BYTES_MAX = 128
-MANAGERS_KEPT_MAX = 256
+MANAGERS_CACHED_MAX = 256
 
 
 class Incoming:
@@ -24,12 +49,12 @@ class Incoming:
 
     __slots__ = ("_limits", "_request", "address", "query")
 
-    def __init__(self, request: Request, limits: DoorLimits) -> None:
+    def __init__(self, request: Request, limits: RequestLimits) -> None:
         self._request = request
         self._limits = limits
         self.query = Query(request.query)
         self.address: Address | None = None
-        """What it is about; None until somebody has read that."""
+        """The parsed path; None before it is parsed."""
 
     @property
     def method(self) -> str:
@@ -54,7 +79,7 @@ class Incoming:
 
     @property
     def manager(self) -> str:
-        """Who writes, as far as the user agent tells."""
+        """The field manager by the user agent."""
         return _manager(self._request.header(b"user-agent"))
 
     def check_headers(self) -> None:
@@ -77,7 +102,7 @@ class Incoming:
             ) from None
 
 
-@lru_cache(maxsize=MANAGERS_KEPT_MAX)
+@lru_cache(maxsize=MANAGERS_CACHED_MAX)
 def _manager(agent: str) -> str:
     printable = "".join(character for character in agent.partition("/")[0] if character.isprintable())
     return printable.encode()[:MANAGER_BYTES_MAX].decode(errors="ignore")

@@ -1,12 +1,12 @@
-"""The server: listening for requests, and ending in order.
+"""The HTTP server: listen, and stop in order.
 
-Comes in   a door, an address to listen on, certificates
-Goes out   a running server; at its end every open request is answered or cut off, watches first
+Input: a handler, an address to listen on, certificates. Output: a running server. At its end every open request is
+answered or cancelled, watches first.
 
- 1. Loopback is listened on unless somebody says otherwise.
- 2. What is no request is refused in kube-apiserver's words.
- 3. Whoever has asked for a change and goes away has still asked for it: handlers are not cancelled with their clients.
-    Answers that last end with them (`lasting`).
+1. The server listens on loopback by default.
+2. A malformed request is rejected with kube-apiserver's message.
+3. A write completes after its client disconnects: handlers are not cancelled. Long-running requests end with their
+   client.
 """
 
 from __future__ import annotations
@@ -15,34 +15,39 @@ import ssl
 from types import TracebackType
 from typing import Self
 
-from mooring.apiserver.http.door import Door
-from mooring.apiserver.http.limits import DoorLimits
+from mooring.apiserver.http.handler import RequestHandler
 from mooring.apiserver.http.reply import error_reply
+from mooring.apiserver.http.request import RequestLimits
 from mooring.apiserver.registry.refusals import method_not_allowed
-from mooring.serving.http.limits import HttpLimits
-from mooring.serving.http.listener import Listener, plain_words
-from mooring.serving.http.reader import Refusal
+from mooring.serving.http.listener import Listener, plain_error_response
+from mooring.serving.http.parser import HttpLimits, ParseFailure
 from mooring.serving.http.response import Response
 
 
-class ApiServer:
+class HttpServer:
     """Listens while inside of an `async with`. Raises `PortTakenError`."""
 
     def __init__(
-        self, door: Door, limits: DoorLimits, *, host: str = "127.0.0.1", port: int = 0, tls: ssl.SSLContext | None
+        self,
+        handler: RequestHandler,
+        limits: RequestLimits,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        tls: ssl.SSLContext | None,
     ) -> None:
-        self._door = door
+        self._handler = handler
         self._host = host
         self._is_secure = tls is not None
         self._listener = Listener(
-            door.answer,
-            door.clock,
+            handler.answer,
+            handler.clock,
             host=host,
             port=port,
             tls=tls,
             limits=HttpLimits(field_bytes_max=limits.header_bytes_max),
-            refusal_words=_refusal_words,
-            on_failure=door.on_failure,
+            error_response=_error_response,
+            on_failure=handler.on_failure,
             shares_address=True,
         )
 
@@ -62,12 +67,12 @@ class ApiServer:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._door.end_lasting()
+        self._handler.end_long_running()
         await self._listener.__aexit__(kind, error, trace)
 
 
-def _refusal_words(refusal: Refusal) -> Response:
-    if refusal is not Refusal.UNKNOWN_METHOD:
-        return plain_words(refusal)
+def _error_response(refusal: ParseFailure) -> Response:
+    if refusal is not ParseFailure.UNKNOWN_METHOD:
+        return plain_error_response(refusal)
     reply = error_reply(method_not_allowed())
     return Response(reply.code, reply.body, reply.content_type)

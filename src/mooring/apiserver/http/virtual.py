@@ -1,9 +1,8 @@
-"""Resources that store nothing: reviews, which answer a question, and bindings, which change a pod.
+"""Resources that are not stored: reviews, and bindings.
 
-Comes in   a POST to such a resource
-Goes out   its answer
+Input: a POST to such a resource. Output: its reply.
 
- 1. A review is answered and forgotten. It still says who wrote which field of it, as everything does that is created.
+1. A review has managedFields, as every created object.
 """
 
 from __future__ import annotations
@@ -14,19 +13,19 @@ from mooring.api.document import Document
 from mooring.api.kinds import Kind
 from mooring.api.schema.tables import struct_of_kind
 from mooring.apiserver.access import reviews
-from mooring.apiserver.access.users import User
+from mooring.apiserver.access.users import NODES_GROUP, User
 from mooring.apiserver.apply.managers import UPDATE, manager_id
 from mooring.apiserver.apply.struct_shape import struct_shape
 from mooring.apiserver.apply.update import stamp
 from mooring.apiserver.call import Call
-from mooring.apiserver.desk import Desk
-from mooring.apiserver.discovery.virtual_kinds import REVIEWS
+from mooring.apiserver.discovery import REVIEWS
 from mooring.apiserver.http.address import Address
 from mooring.apiserver.http.objects import with_write_options
 from mooring.apiserver.http.reply import Reply, json_reply, success_status, with_warnings
 from mooring.apiserver.http.request import Incoming
 from mooring.apiserver.registry.binding import BINDING, bind
 from mooring.apiserver.registry.refusals import method_not_allowed
+from mooring.apiserver.server import ApiServer
 from mooring.kit.clock import format_rfc3339
 
 Answer = Callable[[Address, Incoming, User], Awaitable[Reply]]
@@ -37,8 +36,8 @@ _BY_ADDRESS = {(kind.api_version, kind.plural): kind for kind in REVIEWS}
 class VirtualResources:
     """Answers for what is never stored."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, api_server: ApiServer) -> None:
+        self._api_server = api_server
 
     def answering(self, address: Address) -> Answer | None:
         """Who answers at an address; None if something is stored there."""
@@ -52,8 +51,8 @@ class VirtualResources:
         if incoming.method != "POST" or not address.namespace:
             raise method_not_allowed()
         call = self._call(BINDING, address, incoming, user)
-        body = self._desk.read_other(call, await incoming.body(), incoming.content_type, "v1", "Binding")
-        await bind(self._desk.parts, call, body)
+        body = self._api_server.read_other(call, await incoming.body(), incoming.content_type, "v1", "Binding")
+        await bind(self._api_server.parts, call, body)
         return with_warnings(json_reply(201, success_status(201)), call.warnings)
 
     async def _review(self, address: Address, incoming: Incoming, user: User) -> Reply:
@@ -62,17 +61,19 @@ class VirtualResources:
             raise method_not_allowed()
         call = self._call(kind, address, incoming, user)
         data = await incoming.body()
-        review = self._desk.read_other(call, data, incoming.content_type, kind.api_version, kind.kind)
+        review = self._api_server.read_other(call, data, incoming.content_type, kind.api_version, kind.kind)
         _stamp(kind, review, call)
+        if NODES_GROUP in (review.get("spec") or {}).get("groups", ()) or NODES_GROUP in user.groups:
+            await self._api_server.node_graph.wait_filled()
         return with_warnings(json_reply(201, self._reviewed(kind, review, address, user)), call.warnings)
 
     def _reviewed(self, kind: Kind, review: Document, address: Address, user: User) -> Document:
-        authorizer = self._desk.authorizer
+        authorizer = self._api_server.authorizer
         match kind.kind:
             case "TokenReview":
-                return reviews.token_review(review, self._desk.authenticator)
+                return reviews.token_review(review, self._api_server.authenticator)
             case "SelfSubjectReview":
-                return reviews.self_subject_review(user, self._desk.clock)
+                return reviews.self_subject_review(user, self._api_server.clock)
             case "SubjectAccessReview":
                 return reviews.subject_access_review(review, authorizer)
             case "SelfSubjectAccessReview":
@@ -83,7 +84,7 @@ class VirtualResources:
                 return reviews.local_subject_access_review(review, address.namespace, authorizer)
 
     def _call(self, kind: Kind, address: Address, incoming: Incoming, user: User) -> Call:
-        now_s = self._desk.clock.wall_s()
+        now_s = self._api_server.clock.wall_s()
         call = Call("create", kind, user, now_s, format_rfc3339(int(now_s)), address.namespace)
         return with_write_options(call, incoming, "CreateOptions")
 

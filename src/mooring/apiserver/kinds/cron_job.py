@@ -27,7 +27,7 @@ from mooring.apiserver.strategy import StatusStrategy, Strategy
 from mooring.apiserver.tables.cells import NONE, UNSET, age, containers_and_images, selector_text, since, template_spec
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, boolean, column, integer
 from mooring.apiserver.validation.fields import FieldError, invalid, not_supported, required
-from mooring.apiserver.validation.schema_rules import sorted_enum_values, validate_required_enum
+from mooring.apiserver.validation.schema_rules import struct_rules
 from mooring.apiserver.validation.values import means_the_same
 
 SUCCEEDED_JOBS_KEPT = 3
@@ -36,7 +36,7 @@ FAILED_JOBS_KEPT = 1
 NAME_BYTES_MAX = 52
 """A job's name is at most 63 bytes long, and eleven of them will be the time."""
 
-_POLICIES = sorted_enum_values("batch", "ConcurrencyPolicy")
+_SPEC = struct_rules("batch", "CronJobSpec")
 _is_zone_part = re.compile(r"[A-Za-z.\-_0-9+]{1,14}").fullmatch
 
 _JOB = "spec.jobTemplate.spec"
@@ -74,8 +74,7 @@ def validate_cron_job(spec: Document, old: Document | None, path: str) -> list[F
     zone = spec.get("timeZone")
     if zone is not None and (old is None or old.get("timeZone") != zone):
         errors += _validate_zone(zone, f"{path}.timeZone")
-    policy = spec.get("concurrencyPolicy", "")
-    errors += validate_required_enum(policy, _POLICIES, f"{path}.concurrencyPolicy")
+    errors += _SPEC.validate(spec, path, "concurrencyPolicy")
     errors += _validate_job_template(spec["jobTemplate"], old, f"{path}.jobTemplate.spec")
     for field in ("successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
         errors += validate_nonnegative(spec.get(field), f"{path}.{field}")

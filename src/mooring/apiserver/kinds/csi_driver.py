@@ -16,8 +16,9 @@ from mooring.apiserver.tables.cells import NONE, UNSET, age
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, boolean, column
 from mooring.apiserver.validation.fields import FieldError, duplicate, invalid, not_supported, required
 from mooring.apiserver.validation.metadata import validate_immutable
-from mooring.apiserver.validation.schema_rules import validate_enum
+from mooring.apiserver.validation.schema_rules import struct_rules
 
+_SPEC = struct_rules("storage", "CSIDriverSpec")
 GROUP_POLICIES = ("File", "None", "ReadWriteOnceWithFSType")
 LIFECYCLE_MODES = ("Persistent", "Ephemeral")
 UPDATE_PERIOD_S_MIN = 10
@@ -50,17 +51,9 @@ def default_csi_driver(obj: Document) -> None:
 
 
 def validate_csi_driver(spec: Document, path: str) -> list[FieldError]:
-    errors = [
-        required(f"{path}.{told}")
-        for field, told in (
-            ("attachRequired", "attachedRequired"),
-            ("podInfoOnMount", "podInfoOnMount"),
-            ("storageCapacity", "storageCapacity"),
-        )
-        if field not in spec
-    ]
-    policy, period_s = spec.get("fsGroupPolicy"), spec.get("nodeAllocatableUpdatePeriodSeconds")
-    errors += validate_enum(policy, GROUP_POLICIES, f"{path}.fsGroupPolicy")
+    errors = [] if "attachRequired" in spec else [required(f"{path}.attachedRequired")]  # as kube-apiserver names it
+    period_s = spec.get("nodeAllocatableUpdatePeriodSeconds")
+    errors += _SPEC.validate(spec, path, "podInfoOnMount", "storageCapacity", "fsGroupPolicy")
     requests = spec.get("tokenRequests") or ()
     errors += _validate_token_requests(requests, f"{path}.tokenRequests")
     errors += [
@@ -68,8 +61,7 @@ def validate_csi_driver(spec: Document, path: str) -> list[FieldError]:
         for mode in spec.get("volumeLifecycleModes") or ()
         if mode not in LIFECYCLE_MODES
     ]
-    if "seLinuxMount" not in spec:
-        errors.append(required(f"{path}.seLinuxMount"))
+    errors += _SPEC.validate(spec, path, "seLinuxMount")
     if period_s is not None and period_s < UPDATE_PERIOD_S_MIN:
         detail = f"must be greater than or equal to {UPDATE_PERIOD_S_MIN} seconds"
         errors.append(invalid(f"{path}.nodeAllocatableUpdatePeriodSeconds", period_s, detail))
@@ -83,8 +75,7 @@ def validate_csi_driver(spec: Document, path: str) -> list[FieldError]:
 def validate_csi_driver_update(spec: Document, old: Document, path: str) -> list[FieldError]:
     """Errors of changed immutable fields."""
     errors = validate_immutable(spec.get("attachRequired"), old.get("attachRequired"), f"{path}.attachedRequired")
-    modes, old_modes = spec.get("volumeLifecycleModes"), old.get("volumeLifecycleModes")
-    return errors + validate_immutable(modes, old_modes, f"{path}.volumeLifecycleModes")
+    return errors + _SPEC.validate_update(spec, old, path)
 
 
 def _validate_token_requests(requests: Sequence[Document], path: str) -> list[FieldError]:

@@ -13,14 +13,16 @@ from mooring.apiserver.kinds.pod.resources import NOT_NEGATIVE
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.validation.fields import FieldError, invalid
 from mooring.apiserver.validation.metadata import IMMUTABLE
-from mooring.apiserver.validation.names import dns_subdomain_errors
+from mooring.apiserver.validation.schema_rules import struct_rules
 from mooring.apiserver.validation.selectors import validate_label_selector
+
+_RULES = struct_rules("storage", "CSIStorageCapacity")
 
 
 def validate_storage_capacity(obj: Document, tolerates_values: bool = False) -> list[FieldError]:
     errors = validate_label_selector(obj.get("nodeTopology"), "nodeTopology", tolerates_values)
-    name, size = obj.get("storageClassName", ""), obj.get("capacity")
-    errors += [invalid("storageClassName", name, text) for text in dns_subdomain_errors(name)]
+    size = obj.get("capacity")
+    errors += _RULES.validate(obj, "")
     if size is not None and quantity_nano(size) < 0:
         errors.append(invalid("capacity", size, NOT_NEGATIVE))
     return errors
@@ -31,9 +33,7 @@ def validate_storage_capacity_update(obj: Document, old: Document) -> list[Field
     errors = []
     if obj.get("nodeTopology") != old.get("nodeTopology"):
         errors.append(invalid("nodeTopology", _with_sorted_labels(obj.get("nodeTopology")), IMMUTABLE))
-    if obj.get("storageClassName", "") != old.get("storageClassName", ""):
-        errors.append(invalid("storageClassName", obj.get("storageClassName", ""), IMMUTABLE))
-    return errors
+    return errors + _RULES.validate_update(obj, old, "")
 
 
 def has_bad_selector(obj: Document) -> bool:

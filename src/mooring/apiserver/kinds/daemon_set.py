@@ -97,17 +97,17 @@ def default_daemon_set(obj: Document) -> None:
 
 def validate_daemon_set(spec: Document, old: Document | None, path: str) -> list[FieldError]:
     selector, template = spec.get("selector"), spec["template"]
-    inside = f"{path}.template"
+    template_path = f"{path}.template"
     # Values that the selector already had are tolerated, because it cannot be changed any more.
     tolerates_values = old is not None and bool(validate_label_selector(old.get("selector"), ""))
     field_errors = validate_label_selector(selector, f"{path}.selector", tolerates_values=tolerates_values)
     matcher = selector_matcher(selector)
     if matcher is not None:
-        field_errors += validate_selector_matches(matcher, template, inside)
+        field_errors += validate_selector_matches(matcher, template, template_path)
     if selector is not None and is_empty_selector(selector):
         field_errors.append(invalid(f"{path}.selector", {}, "empty selector is invalid for daemonset"))
-    field_errors += validate_pod_template(template, inside, old["template"] if old is not None else None)
-    field_errors += validate_restart_policy_always(template, "DaemonSet", inside)
+    field_errors += validate_pod_template(template, template_path, old["template"] if old is not None else None)
+    field_errors += validate_restart_policy_always(template, "DaemonSet", template_path)
     field_errors += validate_nonnegative(spec.get("minReadySeconds"), f"{path}.minReadySeconds")
     field_errors += _validate_daemon_set_strategy(spec.get("updateStrategy") or {}, f"{path}.updateStrategy")
     field_errors += validate_nonnegative(spec.get("revisionHistoryLimit"), f"{path}.revisionHistoryLimit")

@@ -227,8 +227,8 @@ def _validate_device_selector(selector: Document, path: str) -> list[FieldError]
     try:
         compile_device_selector(expression)
     except DeviceSelectorError as error:
-        words = str(error)
-        return [internal(here, words) if words.startswith(_INTERNAL) else invalid(here, expression, words)]
+        message = str(error)
+        return [internal(here, message) if message.startswith(_INTERNAL) else invalid(here, expression, message)]
     return [forbidden(here, "too complex, exceeds cost limit")] if worst_selector_cost(expression) > COST_MAX else []
 
 

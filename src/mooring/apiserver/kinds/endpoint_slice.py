@@ -25,10 +25,9 @@ from mooring.apiserver.validation.addresses import (
     validate_endpoint_ip,
     validate_ip,
 )
-from mooring.apiserver.validation.fields import FieldError, duplicate, invalid, not_supported, required, too_many
-from mooring.apiserver.validation.metadata import IMMUTABLE
+from mooring.apiserver.validation.fields import FieldError, duplicate, invalid, required, too_many
 from mooring.apiserver.validation.names import dns_label_errors, dns_subdomain_errors
-from mooring.apiserver.validation.schema_rules import sorted_enum_values, validate_required_enum
+from mooring.apiserver.validation.schema_rules import struct_rules
 from mooring.apiserver.validation.selectors import validate_label_name
 
 FQDN = "FQDN"
@@ -37,8 +36,9 @@ PORTS_MAX = 20_000
 ENDPOINTS_MAX = 1_000
 HINTS_MAX = 8
 
-_ADDRESS_TYPES = (FQDN, IPV4, IPV6)
-_PROTOCOLS = sorted_enum_values("core", "Protocol")
+_SLICE = struct_rules("discovery", "EndpointSlice")
+_ENDPOINT = struct_rules("discovery", "Endpoint")
+_PORT = struct_rules("discovery", "EndpointPort")
 
 _HOSTNAME = "kubernetes.io/hostname"
 _MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
@@ -59,8 +59,7 @@ def default_endpoint_slice(obj: Document) -> None:
 
 def validate_endpoint_slice(obj: Document, old: Document | None) -> list[FieldError]:
     kind = obj.get("addressType", "")
-    errors: list[FieldError] = []
-    errors += validate_required_enum(kind, _ADDRESS_TYPES, "addressType")
+    errors = _SLICE.validate(obj, "")
     errors += _validate_endpoint_slice_ports(obj.get("ports") or (), "ports")
     if old is None or (obj.get("endpoints") or []) != (old.get("endpoints") or []):
         errors += _validate_endpoints(obj.get("endpoints") or (), kind, "endpoints")
@@ -68,10 +67,7 @@ def validate_endpoint_slice(obj: Document, old: Document | None) -> list[FieldEr
 
 
 def validate_endpoint_slice_update(obj: Document, old: Document) -> list[FieldError]:
-    errors = validate_endpoint_slice(obj, old)
-    if obj.get("addressType") != old.get("addressType"):
-        errors.append(invalid("addressType", obj.get("addressType", ""), IMMUTABLE))
-    return errors
+    return validate_endpoint_slice(obj, old) + _SLICE.validate_update(obj, old, "")
 
 
 def _validate_endpoint_slice_ports(ports: Sequence[Document], path: str) -> list[FieldError]:
@@ -86,11 +82,7 @@ def _validate_endpoint_slice_ports(ports: Sequence[Document], path: str) -> list
         if name in seen:
             errors.append(duplicate(f"{here}.name", name))
         seen.add(name)
-        protocol = port.get("protocol")
-        if protocol is None:
-            errors.append(required(f"{here}.protocol"))
-        elif protocol not in _PROTOCOLS:
-            errors.append(not_supported(f"{here}.protocol", protocol, _PROTOCOLS))
+        errors += _PORT.validate(port, here, "protocol")
         if (application := port.get("appProtocol")) is not None:
             errors += validate_label_name(application, f"{here}.appProtocol")
     return errors
@@ -117,10 +109,7 @@ def _validate_endpoint(endpoint: Document, kind: str, path: str) -> list[FieldEr
             errors += _validate_ip(address, kind, here, f"{here}[{index}]")
         elif kind == FQDN:
             errors += _validate_domain_name(address, f"{here}[{index}]")
-    if (node := endpoint.get("nodeName")) is not None:
-        errors += [invalid(f"{path}.nodeName", node, text) for text in dns_subdomain_errors(node)]
-    if (hostname := endpoint.get("hostname")) is not None:
-        errors += [invalid(f"{path}.hostname", hostname, text) for text in dns_label_errors(hostname)]
+    errors += _ENDPOINT.validate(endpoint, path, "nodeName", "hostname")
     if (hints := endpoint.get("hints")) is not None:
         errors += _validate_hints(hints, f"{path}.hints")
     return errors

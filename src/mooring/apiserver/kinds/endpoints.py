@@ -13,12 +13,11 @@ from mooring.apiserver.validation.addresses import ip_warnings, validate_endpoin
 from mooring.apiserver.validation.fields import FieldError, invalid, required
 from mooring.apiserver.validation.names import (
     dns_label_errors,
-    dns_subdomain_errors,
-    port_number_errors,
-    qualified_name_errors,
 )
-from mooring.apiserver.validation.schema_rules import sorted_enum_values, validate_required_enum
+from mooring.apiserver.validation.schema_rules import sorted_enum_values, struct_rules
 
+_ADDRESS = struct_rules("core", "EndpointAddress")
+_PORT = struct_rules("core", "EndpointPort")
 PROTOCOLS = sorted_enum_values("core", "Protocol")
 
 MANAGED_BY_LABEL = "endpoints.kubernetes.io/managed-by"
@@ -49,28 +48,18 @@ def validate_subsets(endpoints: Document) -> list[FieldError]:
 def _validate_address(address: Document, path: str) -> list[FieldError]:
     ip = address.get("ip", "")
     errors = validate_ip(ip, f"{path}.ip")
-    hostname = address.get("hostname")
-    if hostname:
-        errors += [invalid(f"{path}.hostname", hostname, text) for text in dns_label_errors(hostname)]
-    if "nodeName" in address:
-        node_name = address["nodeName"]
-        errors += [invalid(f"{path}.nodeName", node_name, text) for text in dns_subdomain_errors(node_name)]
+    errors += _ADDRESS.validate(address, path)
     return errors + validate_endpoint_ip(ip, f"{path}.ip")
 
 
 def _validate_endpoints_port(port: Document, path: str, needs_name: bool) -> list[FieldError]:
     errors: list[FieldError] = []
-    name, number, protocol = port.get("name"), port.get("port", 0), port.get("protocol")
+    name = port.get("name")
     if name:
         errors += [invalid(f"{path}.name", name, text) for text in dns_label_errors(name)]
     elif needs_name:
         errors.append(required(f"{path}.name"))
-    errors += [invalid(f"{path}.port", number, text) for text in port_number_errors(number)]
-    errors += validate_required_enum(protocol, PROTOCOLS, f"{path}.protocol")
-    if "appProtocol" in port:
-        value = port["appProtocol"]
-        errors += [invalid(f"{path}.appProtocol", value, text) for text in qualified_name_errors(value)]
-    return errors
+    return errors + _PORT.validate(port, path)
 
 
 def _endpoints_cells(endpoints: Document, now_s: float) -> list[Cell]:

@@ -19,11 +19,28 @@ from mooring.apiserver.tables.columns import NAME, Cell, KindTable, column, wide
 from mooring.apiserver.validation.fields import FieldError, invalid, required
 from mooring.apiserver.validation.metadata import validate_immutable, validate_object_meta, validate_object_meta_update
 from mooring.apiserver.validation.names import dns_subdomain_errors, qualified_name_errors
-from mooring.apiserver.validation.values import internal_value
+from mooring.apiserver.validation.schema_rules import struct_rules
 
 SHORT_TEXT_BYTES_MAX = 128
 MESSAGE_BYTES_MAX = 1024
 TYPES = ("Normal", "Warning")
+
+_EVENT = struct_rules("core", "Event")
+_FIXED = (
+    "involvedObject",
+    "reason",
+    "message",
+    "source",
+    "firstTimestamp",
+    "lastTimestamp",
+    "count",
+    "reason",
+    "type",
+    "eventTime",
+    "action",
+    "related",
+)
+"""Immutable fields in the order of validation. kube-apiserver reports a changed reason twice."""
 
 _DISAGREES = "does not match event.namespace"
 _UNSET = "needs to be unset"
@@ -62,25 +79,10 @@ def validate_event_update(event: Document, old: Document) -> list[FieldError]:
     errors: list[FieldError] = []
     if event.get("series") != old.get("series"):
         errors += validate_series(event)
-    if event["involvedObject"] != old["involvedObject"]:
-        errors += _changed(internal_value(event["involvedObject"], "ObjectReference"), "involvedObject")
-    for field in ("reason", "message"):
-        errors += validate_immutable(event.get(field, ""), old.get(field, ""), field)
-    if event.get("source") != old.get("source"):
-        errors += _changed(internal_value(event.get("source") or {}, "EventSource"), "source")
-    for field in ("firstTimestamp", "lastTimestamp"):
-        errors += validate_immutable(event.get(field), old.get(field), field)
-    errors += validate_immutable(event.get("count", 0), old.get("count", 0), "count")
-    for field in ("reason", "type"):
-        errors += validate_immutable(event.get(field, ""), old.get(field, ""), field)
-    errors += validate_immutable(event.get("eventTime"), old.get("eventTime"), "eventTime")
-    errors += validate_immutable(event.get("action", ""), old.get("action", ""), "action")
-    if event.get("related") != old.get("related"):
-        related = event.get("related")
-        errors += _changed(internal_value(related, "ObjectReference") if related is not None else None, "related")
-    for field, path in (("reportingComponent", "reportingController"), ("reportingInstance", "reportingInstance")):
-        errors += validate_immutable(event.get(field, ""), old.get(field, ""), path)
-    return errors
+    errors += _EVENT.validate_update(event, old, "", *_FIXED)
+    controller, old_controller = event.get("reportingComponent", ""), old.get("reportingComponent", "")
+    errors += validate_immutable(controller, old_controller, "reportingController")
+    return errors + _EVENT.validate_update(event, old, "", "reportingInstance")
 
 
 def validate_series(event: Document) -> list[FieldError]:

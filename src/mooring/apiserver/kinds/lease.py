@@ -13,20 +13,16 @@ from mooring.apiserver.tables.cells import age
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column
 from mooring.apiserver.validation.fields import FieldError, forbidden, invalid
 from mooring.apiserver.validation.names import qualified_name_errors
-from mooring.apiserver.validation.schema_rules import validate_enum
+from mooring.apiserver.validation.schema_rules import struct_rules, validate_enum
 
+_SPEC = struct_rules("coordination", "LeaseSpec")
 _STRATEGIES = ("OldestEmulationVersion",)
 
 _GATED = ("strategy", "preferredHolder")
 
 
 def validate_lease(spec: Document, path: str) -> list[FieldError]:
-    errors: list[FieldError] = []
-    duration_s, transitions = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")
-    if duration_s is not None and duration_s <= 0:
-        errors.append(invalid(f"{path}.leaseDurationSeconds", duration_s, "must be greater than 0"))
-    if transitions is not None and transitions < 0:
-        errors.append(invalid(f"{path}.leaseTransitions", transitions, "must be greater than or equal to 0"))
+    errors = _SPEC.validate(spec, path)
     strategy = spec.get("strategy")
     if strategy is not None:
         errors += _validate_lease_strategy(strategy, f"{path}.strategy.strategy")
@@ -52,7 +48,7 @@ class LeaseStrategy(Strategy):
     table = LEASE_TABLE
     allows_create_on_update = True
     allows_unconditional_update = False
-    refuses_odd_finalizers = False
+    validates_finalizer_names = False
     shares_parts = True
 
     def prepare_for_create(self, obj: Document, call: Call) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from mooring.api.document import Document
 from mooring.api.field_errors import quoted
@@ -32,20 +32,15 @@ from mooring.apiserver.validation.fields import (
 )
 from mooring.apiserver.validation.names import (
     DNS_SUBDOMAIN_LENGTH_MAX,
-    config_key_errors,
-    dns_label_errors,
-    dns_subdomain_errors,
     qualified_name_errors,
 )
-from mooring.apiserver.validation.schema_rules import enum_values, validate_required_enum
+from mooring.apiserver.validation.schema_rules import enum_values, struct_rules
 from mooring.apiserver.validation.values import internal_value, json_error
 
 _ONE_REFERENCE = "exactly one reference subfield must be non-nil"
-_CHECKS: dict[str, Callable[[str], Sequence[str]]] = {
-    "namespace": dns_label_errors,
-    "name": dns_subdomain_errors,
-    "kubeletConfigKey": config_key_errors,
-}
+_CONFIG_SOURCE_FIELDS = ("namespace", "name", "kubeletConfigKey")
+_CONFIG_SOURCE = struct_rules("core", "ConfigMapNodeConfigSource")
+_TAINT = struct_rules("core", "Taint")
 
 TAINTS_ANNOTATION = "scheduler.alpha.kubernetes.io/taints"
 AVOID_PODS_ANNOTATION = "scheduler.alpha.kubernetes.io/preferAvoidPods"
@@ -101,7 +96,7 @@ def validate_config_source(source: Document, path: str) -> list[FieldError]:
         for field in ("uid", "resourceVersion")
         if reference.get(field)
     ]
-    return errors + _validate_reference(reference, here)
+    return errors + _CONFIG_SOURCE.validate(reference, here, *_CONFIG_SOURCE_FIELDS)
 
 
 def validate_config_status(status: Document, path: str) -> list[FieldError]:
@@ -117,19 +112,7 @@ def _validate_found_source(source: Document, path: str) -> list[FieldError]:
     if reference is None:
         return [invalid(path, internal_value(source, "NodeConfigSource"), _ONE_REFERENCE)]
     here = f"{path}.configMap"
-    errors = [required(f"{here}.{field}") for field in ("uid", "resourceVersion") if not reference.get(field)]
-    return errors + _validate_reference(reference, here)
-
-
-def _validate_reference(reference: Document, path: str) -> list[FieldError]:
-    errors: list[FieldError] = []
-    for field, check in _CHECKS.items():
-        value = reference.get(field, "")
-        if value:
-            errors += [invalid(f"{path}.{field}", value, text) for text in check(value)]
-        else:
-            errors.append(required(f"{path}.{field}"))
-    return errors
+    return _CONFIG_SOURCE.validate(reference, here, "uid", "resourceVersion", *_CONFIG_SOURCE_FIELDS)
 
 
 def validate_node(node: Document) -> list[FieldError]:
@@ -175,7 +158,7 @@ def validate_taints(taints: Sequence[Document], path: str) -> list[FieldError]:
         texts = label_value_errors(value)
         if texts:
             errors.append(invalid(f"{here}.value", value, ";".join(texts)))
-        errors += validate_required_enum(effect, EFFECTS, f"{here}.effect")
+        errors += _TAINT.validate(taint, here)
         if (key, effect) in seen:
             detail = "taints must be unique by key and effect pair"
             errors.append(FieldError(FieldErrorType.DUPLICATE, here, detail, internal_value(taint, "Taint")))

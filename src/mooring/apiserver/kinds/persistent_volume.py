@@ -25,7 +25,7 @@ from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column,
 from mooring.apiserver.validation.fields import FieldError, forbidden, invalid, not_supported, required
 from mooring.apiserver.validation.metadata import IMMUTABLE, validate_immutable
 from mooring.apiserver.validation.names import dns_subdomain_errors
-from mooring.apiserver.validation.schema_rules import sorted_enum_values, validate_enum
+from mooring.apiserver.validation.schema_rules import sorted_enum_values, struct_rules
 from mooring.apiserver.validation.values import internal_diff, internal_value
 
 _SOURCE_DEFAULTS: Mapping[str, Mapping[str, object]] = {
@@ -38,7 +38,7 @@ _SOURCE_DEFAULTS: Mapping[str, Mapping[str, object]] = {
 
 ACCESS_MODES = sorted_enum_values("core", "PersistentVolumeAccessMode")
 SINGLE_POD = "ReadWriteOncePod"
-RECLAIM_POLICIES = sorted_enum_values("core", "PersistentVolumeReclaimPolicy")
+_SPEC = struct_rules("core", "PersistentVolumeSpec")
 VOLUME_MODES = sorted_enum_values("core", "PersistentVolumeMode")
 MOUNT_OPTIONS_ANNOTATION = "volume.beta.kubernetes.io/mount-options"
 
@@ -223,7 +223,7 @@ def _validate_reclaim(spec: Document, path: str, is_inline: bool) -> list[FieldE
     if is_inline:
         detail = "may only be Retain in the context of inline volumes"
         return [] if policy == "Retain" else [forbidden(here, detail)]
-    return validate_enum(policy, RECLAIM_POLICIES, here)
+    return _SPEC.validate(spec, path, "persistentVolumeReclaimPolicy")
 
 
 def _validate_persistent_volume_affinity(
@@ -254,7 +254,7 @@ def _validate_class(spec: Document, path: str, is_inline: bool) -> list[FieldErr
         return []
     if is_inline:
         return [forbidden(here, "may not be specified in the context of inline volumes")]
-    return [invalid(here, name, text) for text in dns_subdomain_errors(name)]
+    return _SPEC.validate(spec, path, "storageClassName")
 
 
 def _validate_mode(spec: Document, path: str, is_inline: bool) -> list[FieldError]:
@@ -264,7 +264,7 @@ def _validate_mode(spec: Document, path: str, is_inline: bool) -> list[FieldErro
     if is_inline:
         detail = "may not specify volumeMode other than Filesystem in the context of inline volumes"
         return [] if mode == "Filesystem" else [forbidden(f"{path}.volumeMode", detail)]
-    return validate_enum(mode, VOLUME_MODES, f"{path}.volumeMode")
+    return _SPEC.validate(spec, path, "volumeMode")
 
 
 def _validate_attributes_class(spec: Document, path: str) -> list[FieldError]:

@@ -25,7 +25,6 @@ from mooring.apiserver.kinds.persistent_volume import (
     STORAGE_CLASS_ANNOTATION,
     STORAGE_CLASS_COLUMN,
     VOLUME_MODE_COLUMN,
-    VOLUME_MODES,
     phase_cell,
     storage_cell,
     storage_class_cell,
@@ -41,9 +40,11 @@ from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column
 from mooring.apiserver.validation.fields import FieldError, Verbatim, forbidden, invalid, not_supported, required
 from mooring.apiserver.validation.metadata import IMMUTABLE, validate_immutable
 from mooring.apiserver.validation.names import dns_label_errors, dns_subdomain_errors, qualified_name_errors
-from mooring.apiserver.validation.schema_rules import sorted_enum_values, validate_enum, validate_required
+from mooring.apiserver.validation.schema_rules import sorted_enum_values, struct_rules
 from mooring.apiserver.validation.selectors import validate_label_selector
 from mooring.apiserver.validation.values import internal_diff, means_the_same
+
+_SPEC = struct_rules("core", "PersistentVolumeClaimSpec")
 
 RESIZE_STATUSES = sorted_enum_values("core", "ClaimResourceStatus")
 
@@ -107,11 +108,9 @@ def validate_persistent_volume_claim_spec(
         errors += validate_label_selector(spec["selector"], f"{path}.selector", tolerance.label_values)
     errors += validate_access_modes(modes, f"{path}.accessModes")
     errors += _validate_size(spec, f"{path}.resources[storage]")
-    errors += _validate_claim_name(spec.get("storageClassName"), f"{path}.storageClassName")
-    mode = spec.get("volumeMode")
-    errors += validate_enum(mode, VOLUME_MODES, f"{path}.volumeMode")
+    errors += _SPEC.validate(spec, path, "storageClassName", "volumeMode")
     errors += _validate_sources(spec, path, tolerance)
-    return errors + _validate_claim_name(spec.get("volumeAttributesClassName"), f"{path}.volumeAttributesClassName")
+    return errors + _SPEC.validate(spec, path, "volumeAttributesClassName")
 
 
 def validate_claim_update(claim: Document, old: Document) -> list[FieldError]:
@@ -173,10 +172,6 @@ def _validate_size(spec: Document, path: str) -> list[FieldError]:
     return validate_positive_quantity(size, path) or validate_resource_quantity("storage", size, path)
 
 
-def _validate_claim_name(name: str | None, path: str) -> list[FieldError]:
-    return [invalid(path, name, text) for text in dns_subdomain_errors(name)] if name else []
-
-
 def _validate_sources(spec: Document, path: str, tolerance: ClaimTolerance) -> list[FieldError]:
     source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
     errors: list[FieldError] = []
@@ -201,7 +196,7 @@ def _validate_sources(spec: Document, path: str, tolerance: ClaimTolerance) -> l
 
 
 def _validate_claim_source(source: Document, path: str, tolerance: ClaimTolerance) -> list[FieldError]:
-    errors = validate_required(source, ("name", "kind"), path)
+    errors = struct_rules("core", "TypedLocalObjectReference").validate(source, path, "name", "kind")
     group, kind = source.get("apiGroup") or "", source.get("kind", "")
     if not group and kind != "PersistentVolumeClaim":
         detail = "must be 'PersistentVolumeClaim' when referencing the default apiGroup"

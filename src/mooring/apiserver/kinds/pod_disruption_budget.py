@@ -19,10 +19,10 @@ from mooring.apiserver.strategy import StatusStrategy, Strategy
 from mooring.apiserver.tables.cells import age
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column, integer
 from mooring.apiserver.validation.fields import FieldError, invalid
-from mooring.apiserver.validation.schema_rules import sorted_enum_values, validate_enum
+from mooring.apiserver.validation.schema_rules import struct_rules
 from mooring.apiserver.validation.selectors import validate_conditions, validate_label_selector
 
-_EVICTION_POLICIES = sorted_enum_values("policy", "UnhealthyPodEvictionPolicyType")
+_SPEC = struct_rules("policy", "PodDisruptionBudgetSpec")
 _COUNTS = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
 
 
@@ -36,9 +36,7 @@ def validate_disruption_budget(spec: Document, old: Document | None, path: str) 
             errors += validate_at_most_100_percent(value, f"{path}.{field}")
     tolerates = old is not None and bool(validate_label_selector(old.get("selector"), ""))
     errors += validate_label_selector(spec.get("selector"), f"{path}.selector", tolerates_values=tolerates)
-    policy = spec.get("unhealthyPodEvictionPolicy")
-    errors += validate_enum(policy, _EVICTION_POLICIES, f"{path}.unhealthyPodEvictionPolicy")
-    return errors
+    return errors + _SPEC.validate(spec, path)
 
 
 def validate_disruption_budget_status(status: Document, path: str) -> list[FieldError]:

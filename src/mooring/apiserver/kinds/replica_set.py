@@ -79,11 +79,11 @@ def validate_selected_template(spec: Document, old: Document | None, path: str) 
     matcher = selector_matcher(selector)
     if matcher is None:
         return [*errors, invalid(here, selector_value(selector), "invalid label selector")]
-    inside = f"{path}.template"
+    template_path = f"{path}.template"
     if not matcher.matches_everything:
-        errors += validate_selector_matches(matcher, template, inside)
-    errors += validate_pod_template(template, inside, old["template"] if old is not None else None)
-    errors += validate_restart_policy_always(template, "ReplicaSet", inside)
+        errors += validate_selector_matches(matcher, template, template_path)
+    errors += validate_pod_template(template, template_path, old["template"] if old is not None else None)
+    errors += validate_restart_policy_always(template, "ReplicaSet", template_path)
     return errors
 
 

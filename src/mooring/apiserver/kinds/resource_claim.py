@@ -48,8 +48,7 @@ from mooring.apiserver.validation.fields import (
     too_many,
 )
 from mooring.apiserver.validation.metadata import IMMUTABLE
-from mooring.apiserver.validation.names import dns_subdomain_errors
-from mooring.apiserver.validation.schema_rules import sorted_enum_values, validate_enum, validate_required
+from mooring.apiserver.validation.schema_rules import sorted_enum_values, struct_rules
 from mooring.apiserver.validation.selectors import validate_conditions, validate_label_name
 from mooring.apiserver.validation.values import internal_value, means_the_same
 
@@ -78,7 +77,11 @@ DATA_BYTES_MAX = 10 * 1024
 ADDRESSES_COUNT_MAX = 16
 INTERFACE_NAME_BYTES_MAX = 256
 HARDWARE_ADDRESS_BYTES_MAX = 128
-SOURCES = sorted_enum_values("resource", "AllocationConfigSource")
+
+_DEVICE_REQUEST = struct_rules("resource", "ExactDeviceRequest")
+_TOLERATION = struct_rules("resource", "DeviceToleration")
+_CONSUMER = struct_rules("resource", "ResourceClaimConsumerReference")
+_ALLOCATED_CONFIG = struct_rules("resource", "DeviceAllocationConfiguration")
 
 _NO_LIMIT = 2**63
 _NEW_USERS = "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set"
@@ -197,11 +200,7 @@ def _validate_alternative(alternative: Document, path: str) -> list[FieldError]:
 
 def _validate_wish(wish: Document, path: str) -> list[FieldError]:
     """Which devices, and how many."""
-    name = wish.get("deviceClassName", "")
-    if name:
-        errors = [invalid(f"{path}.deviceClassName", name, text) for text in dns_subdomain_errors(name)]
-    else:
-        errors = [required(f"{path}.deviceClassName")]
+    errors = _DEVICE_REQUEST.validate(wish, path)
     errors += validate_selectors(wish.get("selectors") or (), f"{path}.selectors")
     errors += _validate_count(wish.get("allocationMode", ""), wish.get("count", 0), path)
     for index, toleration in enumerate(wish.get("tolerations") or ()):
@@ -221,7 +220,7 @@ def _validate_count(mode: str, count: int, path: str) -> list[FieldError]:
 
 
 def _validate_toleration(toleration: Document, path: str) -> list[FieldError]:
-    key, value, effect = toleration.get("key", ""), toleration.get("value", ""), toleration.get("effect", "")
+    key, value = toleration.get("key", ""), toleration.get("value", "")
     errors = validate_label_name(key, f"{path}.key") if key else []
     match toleration.get("operator", ""):
         case "Exists":
@@ -233,8 +232,7 @@ def _validate_toleration(toleration: Document, path: str) -> list[FieldError]:
             errors.append(required(f"{path}.operator"))
         case operator:
             errors.append(not_supported(f"{path}.operator", operator, OPERATORS))
-    errors += validate_enum(effect or None, EFFECTS, f"{path}.effect")
-    return errors
+    return errors + _TOLERATION.validate(toleration, path, "effect")
 
 
 # --- constraints and configuration --------------------------------------------------------------------------------
@@ -301,7 +299,7 @@ def _shown_key(device: Document) -> Document:
 
 
 def _validate_user(user: Document, path: str) -> list[FieldError]:
-    return validate_required(user, ("resource", "name", "uid"), path)
+    return _CONSUMER.validate(user, path)
 
 
 # --- the allocation -----------------------------------------------------------------------------------------------
@@ -337,9 +335,7 @@ def _validate_result(result: Document, path: str, names: RequestNames) -> list[F
 
 
 def _validate_allocated_config(config: Document, path: str, names: RequestNames) -> list[FieldError]:
-    source = config.get("source", "")
-    errors = [] if source else [required(f"{path}.source")]
-    errors += validate_enum(source or None, SOURCES, f"{path}.source")
+    errors = _ALLOCATED_CONFIG.validate(config, path, "source")
     errors += validate_request_references(config.get("requests") or (), f"{path}.requests", names)
     return errors + validate_configuration(config, path)
 

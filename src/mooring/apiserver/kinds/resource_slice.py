@@ -30,7 +30,6 @@ from mooring.apiserver.kinds.devices import (
     validate_set,
 )
 from mooring.apiserver.kinds.pod.scheduling import validate_node_selector
-from mooring.apiserver.kinds.resource_claim import EFFECTS
 from mooring.apiserver.kinds.volume_sources import validate_driver_name
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.tables.cells import age
@@ -43,12 +42,16 @@ from mooring.apiserver.validation.fields import (
     too_long,
     too_many,
 )
-from mooring.apiserver.validation.metadata import validate_immutable
 from mooring.apiserver.validation.names import dns_subdomain_errors
-from mooring.apiserver.validation.schema_rules import validate_required_enum
+from mooring.apiserver.validation.schema_rules import struct_rules
 from mooring.apiserver.validation.selectors import validate_label_name
 from mooring.apiserver.validation.values import internal_value, internal_values, means_the_same
 
+_TAINT = struct_rules("resource", "DeviceTaint")
+_COUNTER_SET = struct_rules("resource", "CounterSet")
+_CONSUMPTION = struct_rules("resource", "DeviceCounterConsumption")
+_POOL = struct_rules("resource", "ResourcePool")
+_SLICE_SPEC = struct_rules("resource", "ResourceSliceSpec")
 AMOUNTS_COUNT_MAX = 10
 
 PROPERTIES_COUNT_MAX = 32
@@ -236,18 +239,17 @@ def _validate_attribute(attribute: Document, path: str) -> list[FieldError]:
 
 
 def _validate_taint(taint: Document, path: str) -> list[FieldError]:
-    value, effect = taint.get("value", ""), taint.get("effect", "")
+    value = taint.get("value", "")
     errors = validate_label_name(taint.get("key", ""), f"{path}.key")
     if value:
         errors += [invalid(f"{path}.value", value, text) for text in label_value_errors(value)]
-    errors += validate_required_enum(effect, EFFECTS, f"{path}.effect")
-    return errors
+    return errors + _TAINT.validate(taint, path)
 
 
 def _validate_consumption(consumption: Document, path: str) -> list[FieldError]:
-    name = consumption.get("counterSet", "")
-    errors = validate_label(name, f"{path}.counterSet") if name else [required(f"{path}.counterSet")]
-    return errors + validate_counters(consumption.get("counters") or {}, f"{path}.counters")
+    return _CONSUMPTION.validate(consumption, path) + validate_counters(
+        consumption.get("counters") or {}, f"{path}.counters"
+    )
 
 
 def _validate_device_nodes(device: Document, path: str, is_per_device: bool) -> list[FieldError]:
@@ -315,10 +317,8 @@ def _validate_pool(pool: Document, path: str) -> list[FieldError]:
 
 
 def _validate_update(spec: Document, old: Document, path: str) -> list[FieldError]:
-    pool, old_pool = spec.get("pool") or {}, old.get("pool") or {}
-    errors = validate_immutable(pool.get("name", ""), old_pool.get("name", ""), f"{path}.pool.name")
-    errors += validate_immutable(spec.get("driver", ""), old.get("driver", ""), f"{path}.driver")
-    return errors + validate_immutable(spec.get("nodeName"), old.get("nodeName"), f"{path}.nodeName")
+    errors = _POOL.validate_update(spec.get("pool") or {}, old.get("pool") or {}, f"{path}.pool")
+    return errors + _SLICE_SPEC.validate_update(spec, old, path, "driver", "nodeName")
 
 
 def _validate_nodes(spec: Document, path: str) -> list[FieldError]:
@@ -352,9 +352,9 @@ def _validate_nodes(spec: Document, path: str) -> list[FieldError]:
 
 
 def _validate_counter_set(counter_set: Document, path: str) -> list[FieldError]:
-    name = counter_set.get("name", "")
-    errors = validate_label(name, f"{path}.name") if name else [required(f"{path}.name")]
-    return errors + validate_counters(counter_set.get("counters") or {}, f"{path}.counters")
+    return _COUNTER_SET.validate(counter_set, path) + validate_counters(
+        counter_set.get("counters") or {}, f"{path}.counters"
+    )
 
 
 # --- table -------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column,
 from mooring.apiserver.validation.fields import FieldError, invalid, not_supported, required
 from mooring.apiserver.validation.metadata import name_is_dns_subdomain
 from mooring.apiserver.validation.names import path_segment_errors
-from mooring.apiserver.validation.schema_rules import validate_enum
+from mooring.apiserver.validation.schema_rules import struct_rules, validate_enum
 
 _ACCOUNT = "ServiceAccount"
 
@@ -33,8 +33,7 @@ def validate_role_binding(binding: Document, is_namespaced: bool) -> list[FieldE
     if group != GROUP:
         errors.append(not_supported("roleRef.apiGroup", group, (GROUP,)))
     errors += validate_enum(kind, kinds, "roleRef.kind")
-    if not name:
-        errors.append(required("roleRef.name"))
+    errors += struct_rules("rbac", "RoleRef").validate(role, "roleRef")
     errors += [invalid("roleRef.name", name, text) for text in path_segment_errors(name)]
     for index, subject in enumerate(binding.get("subjects") or ()):
         errors += _validate_subject(subject, is_namespaced, f"subjects[{index}]")
@@ -51,10 +50,8 @@ def validate_role_change(binding: Document, old: Document) -> list[FieldError]:
 
 
 def _validate_subject(subject: Document, is_namespaced: bool, path: str) -> list[FieldError]:
-    errors: list[FieldError] = []
+    errors = struct_rules("rbac", "Subject").validate(subject, path)
     kind, name, group = subject.get("kind", ""), subject.get("name", ""), subject.get("apiGroup", "")
-    if not name:
-        errors.append(required(f"{path}.name"))
     match kind:
         case "ServiceAccount":
             if name:

@@ -16,18 +16,16 @@ from mooring.apiserver.kinds.pod.scheduling import validate_tolerations
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.tables.cells import age
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column
-from mooring.apiserver.validation.fields import FieldError, duplicate, invalid, required
-from mooring.apiserver.validation.metadata import IMMUTABLE, validate_labels
-from mooring.apiserver.validation.names import dns_label_errors
+from mooring.apiserver.validation.fields import FieldError, duplicate
+from mooring.apiserver.validation.metadata import validate_labels
+from mooring.apiserver.validation.schema_rules import struct_rules
 from mooring.apiserver.validation.values import internal_value
+
+_RULES = struct_rules("node", "RuntimeClass")
 
 
 def validate_runtime_class(obj: Document) -> list[FieldError]:
-    handler = obj.get("handler", "")
-    if handler:
-        errors = [invalid("handler", handler, text) for text in dns_label_errors(handler)]
-    else:
-        errors = [required("handler")]
+    errors = _RULES.validate(obj, "")
     if (overhead := obj.get("overhead")) is not None:
         limits = overhead.get("podFixed")
         errors += validate_resource_requirements({"limits": limits} if limits else {}, "overhead")
@@ -38,9 +36,7 @@ def validate_runtime_class(obj: Document) -> list[FieldError]:
 
 
 def validate_runtime_class_update(obj: Document, old: Document) -> list[FieldError]:
-    if obj.get("handler") == old.get("handler"):
-        return []
-    return [invalid("handler", obj.get("handler", ""), IMMUTABLE)]
+    return _RULES.validate_update(obj, old, "")
 
 
 def _validate_runtime_class_tolerations(tolerations: Sequence[Document], path: str) -> list[FieldError]:
@@ -65,7 +61,7 @@ class RuntimeClassStrategy(Strategy):
     table = RUNTIME_CLASS_TABLE
     allows_create_on_update = True
     allows_unconditional_update = False
-    refuses_odd_finalizers = False
+    validates_finalizer_names = False
 
     def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
         return validate_runtime_class(obj)

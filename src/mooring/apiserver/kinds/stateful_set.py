@@ -45,8 +45,7 @@ from mooring.apiserver.tables.cells import age, containers_and_images, template_
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable
 from mooring.apiserver.validation.fields import FieldError, forbidden, invalid, not_supported, required
 from mooring.apiserver.validation.metadata import name_is_dns_label, validate_annotations, validate_labels
-from mooring.apiserver.validation.names import dns_label_errors
-from mooring.apiserver.validation.schema_rules import sorted_enum_values
+from mooring.apiserver.validation.schema_rules import sorted_enum_values, struct_rules
 from mooring.apiserver.validation.selectors import validate_label_selector
 from mooring.apiserver.validation.values import means_the_same
 
@@ -153,9 +152,8 @@ def _validate_stateful_set_spec(
     errors += validate_nonnegative(spec.get("minReadySeconds"), f"{path}.minReadySeconds")
     if (ordinals := spec.get("ordinals")) is not None:
         errors += validate_nonnegative(ordinals.get("start"), f"{path}.ordinals.start")
-    service = spec.get("serviceName", "")
-    if old is None and service:
-        errors += [invalid(f"{path}.serviceName", service, text) for text in dns_label_errors(service)]
+    if old is None:
+        errors += struct_rules("apps", "StatefulSetSpec").validate(spec, path, "serviceName")
     errors += _validate_selector_and_template(spec, old, path, validates_template)
     errors += validate_restart_policy_always(spec["template"], "StatefulSet", f"{path}.template")
     return errors
@@ -169,16 +167,16 @@ def _validate_management(policy: str, path: str) -> list[FieldError]:
 
 
 def _validate_stateful_set_strategy(strategy: Document, path: str) -> list[FieldError]:
-    rolling, inside = strategy.get("rollingUpdate"), f"{path}.rollingUpdate"
+    rolling, rolling_path = strategy.get("rollingUpdate"), f"{path}.rollingUpdate"
     match strategy.get("type", ""):
         case "":
             return [required(path)]
         case "OnDelete":
             if rolling is None:
                 return []
-            return [invalid(inside, _rolling_value(rolling), "only allowed for updateStrategy 'RollingUpdate'")]
+            return [invalid(rolling_path, _rolling_value(rolling), "only allowed for updateStrategy 'RollingUpdate'")]
         case "RollingUpdate":
-            return _validate_stateful_set_rolling_update(rolling, inside) if rolling is not None else []
+            return _validate_stateful_set_rolling_update(rolling, rolling_path) if rolling is not None else []
         case other:
             shown = {"Type": other, "RollingUpdate": _rolling_value(rolling)}
             return [invalid(path, shown, "must be 'RollingUpdate' or 'OnDelete'")]
@@ -225,17 +223,17 @@ def _validate_selector_and_template(
     matcher = selector_matcher(selector)
     if matcher is None:
         return [*errors, invalid(here, selector_value(selector), "")]
-    template, inside = _as_controlled(spec), f"{path}.template"
+    template, rolling_path = _as_controlled(spec), f"{path}.template"
     if not matcher.matches_everything:
-        errors += validate_selector_matches(matcher, template, inside)
+        errors += validate_selector_matches(matcher, template, rolling_path)
     if validates_template:
-        errors += validate_pod_template(template, inside, old["template"] if old is not None else None)
+        errors += validate_pod_template(template, rolling_path, old["template"] if old is not None else None)
     metadata = template.get("metadata") or {}
-    errors += validate_labels(metadata.get("labels") or {}, f"{inside}.labels")
+    errors += validate_labels(metadata.get("labels") or {}, f"{rolling_path}.labels")
     annotations = metadata.get("annotations") or {}
-    errors += validate_annotations(annotations, f"{inside}.annotations")
+    errors += validate_annotations(annotations, f"{rolling_path}.annotations")
     options = options_after(old["template"] if old is not None else None, is_pod=False)
-    errors += validate_pod_annotations(annotations, template.get("spec") or {}, f"{inside}.annotations", options)
+    errors += validate_pod_annotations(annotations, template.get("spec") or {}, f"{rolling_path}.annotations", options)
     return errors
 
 
@@ -243,18 +241,18 @@ def _as_controlled(spec: Document) -> Document:
     """The template as the controller will use it."""
     template: Document = spec["template"]
     claims = spec.get("volumeClaimTemplates") or ()
-    inside = template.get("spec") or {}
-    if not claims and "subdomain" not in inside and "hostname" not in inside:
+    rolling_path = template.get("spec") or {}
+    if not claims and "subdomain" not in rolling_path and "hostname" not in rolling_path:
         return template
-    inside = {name: value for name, value in inside.items() if name not in ("subdomain", "hostname")}
+    rolling_path = {name: value for name, value in rolling_path.items() if name not in ("subdomain", "hostname")}
     if claims:
         added = {
             name: {"name": name, "persistentVolumeClaim": {"claimName": name}}
             for name in (claim.get("metadata", {}).get("name", "") for claim in claims)
         }
-        others = [volume for volume in inside.get("volumes") or () if volume.get("name", "") not in added]
-        inside["volumes"] = [*added.values(), *others]
-    return {**template, "spec": inside}
+        others = [volume for volume in rolling_path.get("volumes") or () if volume.get("name", "") not in added]
+        rolling_path["volumes"] = [*added.values(), *others]
+    return {**template, "spec": rolling_path}
 
 
 # --- table -------------------------------------------------------------------------------------------------------

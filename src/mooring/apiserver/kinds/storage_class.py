@@ -13,18 +13,16 @@ from mooring.apiserver.kinds.node import DEPRECATED_NODE_LABELS
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.tables.cells import age
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column
-from mooring.apiserver.validation.fields import FieldError, duplicate, invalid, not_supported, required, too_long
-from mooring.apiserver.validation.metadata import validate_immutable
+from mooring.apiserver.validation.fields import FieldError, duplicate, invalid, required, too_long
 from mooring.apiserver.validation.names import qualified_name_errors
-from mooring.apiserver.validation.schema_rules import sorted_enum_values, validate_enum
+from mooring.apiserver.validation.schema_rules import struct_rules, validate_enum
 from mooring.apiserver.validation.selectors import validate_label_name
 
 PARAMETERS_BYTES_MAX = 256 * 1024
 PARAMETERS_COUNT_MAX = 512
 RECLAIM_POLICIES = ("Delete", "Retain")
-BINDING_MODES = sorted_enum_values("storage", "VolumeBindingMode")
 
-_FIXED = ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode")
+_RULES = struct_rules("storage", "StorageClass")
 
 _DEFAULT_MARKS = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
 
@@ -43,23 +41,13 @@ def default_storage_class(obj: Document) -> None:
 def validate_storage_class(obj: Document) -> list[FieldError]:
     errors = validate_provisioner(obj.get("provisioner", ""), "provisioner")
     errors += validate_parameters(obj.get("parameters") or {}, "parameters")
-    policy, mode = obj.get("reclaimPolicy"), obj.get("volumeBindingMode")
-    errors += validate_enum(policy or None, RECLAIM_POLICIES, "reclaimPolicy")
-    if mode is None:
-        errors.append(required("volumeBindingMode"))
-    elif mode not in BINDING_MODES:
-        errors.append(not_supported("volumeBindingMode", mode, BINDING_MODES))
+    errors += validate_enum(obj.get("reclaimPolicy") or None, RECLAIM_POLICIES, "reclaimPolicy")
+    errors += _RULES.validate(obj, "", "volumeBindingMode")
     return errors + _validate_topologies(obj.get("allowedTopologies") or (), "allowedTopologies")
 
 
 def validate_storage_class_update(obj: Document, old: Document) -> list[FieldError]:
-    """Errors of changed immutable fields."""
-    errors: list[FieldError] = []
-    for field in _FIXED:
-        value = obj.get(field)
-        shown = dict(sorted(value.items())) if isinstance(value, dict) else value
-        errors += validate_immutable(shown, old.get(field), field)
-    return errors
+    return _RULES.validate_update(obj, old, "", "parameters", "provisioner", "reclaimPolicy", "volumeBindingMode")
 
 
 def validate_provisioner(name: str, path: str) -> list[FieldError]:

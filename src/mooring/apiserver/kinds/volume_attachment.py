@@ -18,7 +18,8 @@ from mooring.apiserver.tables.cells import age
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, boolean, column
 from mooring.apiserver.validation.fields import FieldError, forbidden, invalid, required, too_long
 from mooring.apiserver.validation.metadata import IMMUTABLE
-from mooring.apiserver.validation.names import dns_subdomain_errors, range_rule
+from mooring.apiserver.validation.names import range_rule
+from mooring.apiserver.validation.schema_rules import struct_rules
 from mooring.apiserver.validation.values import internal_value, means_the_same
 
 METADATA_BYTES_MAX = 256 * 1024
@@ -54,15 +55,12 @@ def default_volume_attachment(obj: Document) -> None:
 
 def validate_volume_attachment(obj: Document) -> list[FieldError]:
     spec, status = obj["spec"], obj.get("status") or {}
-    source, node = spec.get("source") or {}, spec.get("nodeName", "")
+    source = spec.get("source") or {}
     errors = validate_driver_name(spec.get("attacher", ""), "spec.attacher")
     errors += _validate_attachment_source(source, "spec.source")
-    errors += [invalid("spec.nodeName", node, text) for text in dns_subdomain_errors(node)]
+    errors += struct_rules("storage", "VolumeAttachmentSpec").validate(spec, "spec")
     errors += _validate_status(status, "status")
-    name = source.get("persistentVolumeName")
-    if name is not None:
-        errors += [invalid("spec.source.persistentVolumeName", name, text) for text in dns_subdomain_errors(name)]
-    return errors
+    return errors + struct_rules("storage", "VolumeAttachmentSource").validate(source, "spec.source")
 
 
 def validate_volume_attachment_update(obj: Document, old: Document) -> list[FieldError]:

@@ -17,18 +17,12 @@ from mooring.apiserver.validation.names import (
     dns_subdomain_errors,
     range_errors,
     range_rule,
-    validate_descending_path,
-    validate_no_backsteps,
 )
-from mooring.apiserver.validation.schema_rules import sorted_enum_values, validate_enum, validate_required
-
-_AZURE_CACHING_MODES = sorted_enum_values("core", "AzureDataDiskCachingMode")
-_AZURE_DISK_KINDS = sorted_enum_values("core", "AzureDataDiskKind")
+from mooring.apiserver.validation.schema_rules import struct_rules, validate_required
 
 DRIVER_NAME_LENGTH_MAX = 63
 TENANT_LENGTH_MAX = 64
 
-_HOST_PATH_TYPES = sorted_enum_values("core", "HostPathType")
 _QUALIFIED_NAMES = {
     "iqn": re.compile(r".*iqn\.[0-9]{4}-[0-9]{2}\.([A-Za-z0-9.-]+)(:[^,;*&$|\s]+)").fullmatch,
     "eui": re.compile(r"eui.[A-Za-z0-9]{16}").fullmatch,
@@ -50,12 +44,8 @@ _INITIATOR_FORMS = {
 
 
 def validate_host_path(source: Document, path: str) -> list[FieldError]:
-    if not source.get("path"):
-        return [required(f"{path}.path")]
-    errors = validate_no_backsteps(source["path"], f"{path}.path")
-    kind = source.get("type")
-    errors += validate_enum(kind, _HOST_PATH_TYPES, f"{path}.type")
-    return errors
+    rules = struct_rules("core", "HostPathVolumeSource")
+    return rules.validate(source, path) if source.get("path") else rules.validate(source, path, "path")
 
 
 def validate_csi(source: Document, path: str) -> list[FieldError]:
@@ -78,7 +68,7 @@ def validate_driver_name(name: str, path: str) -> list[FieldError]:
 
 
 def validate_iscsi(source: Document, path: str) -> list[FieldError]:
-    errors = [] if source.get("targetPortal") else [required(f"{path}.targetPortal")]
+    errors = struct_rules("core", "ISCSIVolumeSource").validate(source, path)
     name, initiator = source.get("iqn", ""), source.get("initiatorName")
     if not name:
         errors.append(required(f"{path}.iqn"))
@@ -104,33 +94,26 @@ def _validate_qualified_name(name: str, path: str) -> list[FieldError]:
     return [] if is_match(name) else [invalid(path, name, "must be valid format")]
 
 
-def _validate_git_repo(source: Document, path: str) -> list[FieldError]:
-    errors = [] if source.get("repository") else [required(f"{path}.repository")]
-    return errors + validate_descending_path(source.get("directory", ""), f"{path}.directory")
+def _validate_disk(struct_name: str) -> Callable[[Document, str], list[FieldError]]:
+    rules = struct_rules("core", struct_name)
 
-
-def _validate_disk(field: str) -> Callable[[Document, str], list[FieldError]]:
-    def faults_of(source: Document, path: str) -> list[FieldError]:
-        errors = [] if source.get(field) else [required(f"{path}.{field}")]
+    def validate(source: Document, path: str) -> list[FieldError]:
+        errors = rules.validate(source, path)
         partition = source.get("partition", 0)
         if not 0 <= partition <= 255:
             errors.append(invalid(f"{path}.partition", partition, range_rule(1, 255)))
         return errors
 
-    return faults_of
+    return validate
 
 
-def _needs(*fields: str) -> Callable[[Document, str], list[FieldError]]:
-    """A source with fields that must be there, and no other rule."""
-
-    def faults_of(source: Document, path: str) -> list[FieldError]:
-        return [required(f"{path}.{field}") for field in fields if not source.get(field)]
-
-    return faults_of
+def _by_schema(struct_name: str) -> Callable[[Document, str], list[FieldError]]:
+    """A source with no rules but those of the schema."""
+    return struct_rules("core", struct_name).validate
 
 
 def _validate_nfs(source: Document, path: str) -> list[FieldError]:
-    errors = validate_required(source, ("server", "path"), path)
+    errors = struct_rules("core", "NFSVolumeSource").validate(source, path)
     if not source.get("path", "").startswith("/"):
         errors.append(invalid(f"{path}.path", source.get("path", ""), "must be an absolute path"))
     return errors
@@ -150,13 +133,13 @@ def _validate_flocker(source: Document, path: str) -> list[FieldError]:
 
 
 def _validate_cinder(source: Document, path: str) -> list[FieldError]:
-    errors = [] if source.get("volumeID") else [required(f"{path}.volumeID")]
-    return errors + _validate_secret(source, path)
+    return struct_rules("core", "CinderVolumeSource").validate(source, path) + _validate_secret(source, path)
 
 
 def _validate_secret(source: Document, path: str) -> list[FieldError]:
     secret = source.get("secretRef")
-    return [required(f"{path}.secretRef.name")] if secret is not None and not secret.get("name") else []
+    rules = struct_rules("core", "LocalObjectReference")
+    return rules.validate(secret, f"{path}.secretRef") if secret is not None else []
 
 
 def _validate_quobyte(source: Document, path: str) -> list[FieldError]:
@@ -198,7 +181,7 @@ def _validate_fc(source: Document, path: str) -> list[FieldError]:
 
 
 def _validate_flex(source: Document, path: str) -> list[FieldError]:
-    errors = [] if source.get("driver") else [required(f"{path}.driver")]
+    errors = struct_rules("core", "FlexVolumeSource").validate(source, path)
     for key in source.get("options") or ():
         owner = f".{key.partition('/')[0].lower()}"
         if owner.endswith((".kubernetes.io", ".k8s.io")):
@@ -208,10 +191,8 @@ def _validate_flex(source: Document, path: str) -> list[FieldError]:
 
 
 def _validate_azure_disk(source: Document, path: str) -> list[FieldError]:
-    errors = validate_required(source, ("diskName", "diskURI"), path)
-    caching, kind, address = source.get("cachingMode"), source.get("kind"), source.get("diskURI", "")
-    errors += validate_enum(caching, _AZURE_CACHING_MODES, f"{path}.cachingMode")
-    errors += validate_enum(kind, _AZURE_DISK_KINDS, f"{path}.kind")
+    errors = struct_rules("core", "AzureDiskVolumeSource").validate(source, path)
+    kind, address = source.get("kind"), source.get("diskURI", "")
     if kind == "Managed" and not address.startswith("/subscriptions/"):
         errors.append(not_supported(f"{path}.diskURI", address, [_MANAGED_DISK]))
     if kind is not None and kind != "Managed" and not address.startswith("https://"):
@@ -220,35 +201,31 @@ def _validate_azure_disk(source: Document, path: str) -> list[FieldError]:
 
 
 def _validate_storage_os(source: Document, path: str) -> list[FieldError]:
-    name, namespace = source.get("volumeName", ""), source.get("volumeNamespace", "")
-    errors = [] if name else [required(f"{path}.volumeName")]
-    for field, value in (("volumeName", name), ("volumeNamespace", namespace)):
-        errors += [invalid(f"{path}.{field}", value, text) for text in (dns_label_errors(value) if value else ())]
-    return errors + _validate_secret(source, path)
+    return struct_rules("core", "StorageOSVolumeSource").validate(source, path) + _validate_secret(source, path)
 
 
 NAMED_SOURCES: Mapping[str, Callable[[Document, str], list[FieldError]]] = {
-    "gitRepo": _validate_git_repo,
-    "gcePersistentDisk": _validate_disk("pdName"),
-    "awsElasticBlockStore": _validate_disk("volumeID"),
+    "gitRepo": _by_schema("GitRepoVolumeSource"),
+    "gcePersistentDisk": _validate_disk("GCEPersistentDiskVolumeSource"),
+    "awsElasticBlockStore": _validate_disk("AWSElasticBlockStoreVolumeSource"),
     "nfs": _validate_nfs,
     "iscsi": validate_iscsi,
-    "glusterfs": _needs("endpoints", "path"),
+    "glusterfs": _by_schema("GlusterfsVolumeSource"),
     "flocker": _validate_flocker,
-    "persistentVolumeClaim": _needs("claimName"),
-    "rbd": _needs("monitors", "image"),
+    "persistentVolumeClaim": _by_schema("PersistentVolumeClaimVolumeSource"),
+    "rbd": _by_schema("RBDVolumeSource"),
     "cinder": _validate_cinder,
-    "cephfs": _needs("monitors"),
+    "cephfs": _by_schema("CephFSVolumeSource"),
     "quobyte": _validate_quobyte,
     "fc": _validate_fc,
     "flexVolume": _validate_flex,
-    "azureFile": _needs("secretName", "shareName"),
-    "vsphereVolume": _needs("volumePath"),
-    "photonPersistentDisk": _needs("pdID"),
-    "portworxVolume": _needs("volumeID"),
+    "azureFile": _by_schema("AzureFileVolumeSource"),
+    "vsphereVolume": _by_schema("VsphereVirtualDiskVolumeSource"),
+    "photonPersistentDisk": _by_schema("PhotonPersistentDiskVolumeSource"),
+    "portworxVolume": _by_schema("PortworxVolumeSource"),
     "azureDisk": _validate_azure_disk,
     "storageos": _validate_storage_os,
-    "scaleIO": _needs("gateway", "system", "volumeName"),
+    "scaleIO": _by_schema("ScaleIOVolumeSource"),
 }
 """The sources with rules of their own that need nothing but the source."""
 
@@ -278,13 +255,8 @@ def validate_sources(spec: Document, volume_name: str, path: str, has_affinity: 
 # --- sources ----------------------------------------------------------------------------------------------------
 
 
-def _filled(*fields: str) -> Callable[[Document, str], list[FieldError]]:
-    """A source that is right as soon as some fields are filled."""
-    return lambda source, path: [required(f"{path}.{field}") for field in fields if not source.get(field)]
-
-
 def _validate_persistent_glusterfs(source: Document, path: str) -> list[FieldError]:
-    errors = _filled("endpoints", "path")(source, path)
+    errors = struct_rules("core", "GlusterfsPersistentVolumeSource").validate(source, path)
     namespace = source.get("endpointsNamespace")
     here = f"{path}.endpointsNamespace"
     if namespace == "":
@@ -297,7 +269,7 @@ def _validate_persistent_glusterfs(source: Document, path: str) -> list[FieldErr
 
 def _validate_iscsi(source: Document, path: str) -> list[FieldError]:
     """The rest of the errors, which come last, need the name of the volume: `_validate_initiator`."""
-    return [] if source.get("targetPortal") else [required(f"{path}.targetPortal")]
+    return struct_rules("core", "ISCSIPersistentVolumeSource").validate(source, path)
 
 
 def _validate_initiator(source: Document, volume_name: str, path: str) -> list[FieldError]:
@@ -323,34 +295,25 @@ def _validate_initiator(source: Document, volume_name: str, path: str) -> list[F
 
 
 def _validate_persistent_cinder(source: Document, path: str) -> list[FieldError]:
-    return _filled("volumeID")(source, path) + _validate_secret_filled(source, path)
+    rules = struct_rules("core", "CinderPersistentVolumeSource")
+    return rules.validate(source, path) + _validate_secret_filled(source, path)
 
 
 def _validate_azure_file(source: Document, path: str) -> list[FieldError]:
-    errors = _filled("secretName", "shareName")(source, path)
+    errors = struct_rules("core", "AzureFilePersistentVolumeSource").validate(source, path)
     if source.get("secretNamespace") == "":
         errors.append(required(f"{path}.secretNamespace"))
     return errors
 
 
-def _validate_local(source: Document, path: str) -> list[FieldError]:
-    written = source.get("path", "")
-    return validate_no_backsteps(written, f"{path}.path") if written else [required(f"{path}.path")]
-
-
 def _validate_persistent_storage_os(source: Document, path: str) -> list[FieldError]:
-    name, namespace = source.get("volumeName", ""), source.get("volumeNamespace", "")
-    errors = _filled("volumeName")(source, path)
-    if name:
-        errors += [invalid(f"{path}.volumeName", name, text) for text in dns_label_errors(name)]
-    if namespace:
-        errors += [invalid(f"{path}.volumeNamespace", namespace, text) for text in dns_label_errors(namespace)]
-    return errors + _validate_secret_filled(source, path)
+    rules = struct_rules("core", "StorageOSPersistentVolumeSource")
+    return rules.validate(source, path) + _validate_secret_filled(source, path)
 
 
 def _validate_csi(source: Document, path: str) -> list[FieldError]:
     errors = validate_driver_name(source.get("driver", ""), f"{path}.driver")
-    errors += _filled("volumeHandle")(source, path)
+    errors += struct_rules("core", "CSIPersistentVolumeSource").validate(source, path)
     references = (
         "controllerPublishSecretRef",
         "controllerExpandSecretRef",
@@ -359,24 +322,13 @@ def _validate_csi(source: Document, path: str) -> list[FieldError]:
     )
     for field in references:
         if field in source:
-            errors += _validate_secret_reference(source[field], f"{path}.{field}")
+            errors += struct_rules("core", "SecretReference").validate(source[field], f"{path}.{field}")
     return errors
 
 
 def _validate_secret_filled(source: Document, path: str) -> list[FieldError]:
     secret = source.get("secretRef")
-    return _filled("name", "namespace")(secret, f"{path}.secretRef") if secret is not None else []
-
-
-def _validate_secret_reference(reference: Document, path: str) -> list[FieldError]:
-    errors: list[FieldError] = []
-    for field, check in (("name", dns_subdomain_errors), ("namespace", dns_label_errors)):
-        value = reference.get(field, "")
-        if value:
-            errors += [invalid(f"{path}.{field}", value, text) for text in check(value)]
-        else:
-            errors.append(required(f"{path}.{field}"))
-    return errors
+    return validate_required(secret, ("name", "namespace"), f"{path}.secretRef") if secret is not None else []
 
 
 def _is_initiator(name: str) -> bool:
@@ -404,7 +356,7 @@ PERSISTENT_SOURCES: Mapping[str, Callable[[Document, str], list[FieldError]]] = 
     "portworxVolume": NAMED_SOURCES["portworxVolume"],
     "azureDisk": NAMED_SOURCES["azureDisk"],
     "scaleIO": NAMED_SOURCES["scaleIO"],
-    "local": _validate_local,
+    "local": _by_schema("LocalVolumeSource"),
     "storageos": _validate_persistent_storage_os,
     "csi": _validate_csi,
 }

@@ -1,11 +1,10 @@
-"""The documents: made when somebody asks, kept as bytes.
+"""OpenAPI documents, created on demand and cached as bytes.
 
-Comes in   the table of resources
-Goes out   the document of the second dialect; the index and the documents of the third
+Input: the table of resources. Output: the v2 document; the v3 index and its documents.
 
- 1. A document is made when it is first asked for, never at start; after a custom kind came or went, the documents that
-    speak of it are made anew.
- 2. The hash of a document is part of its address in the index: who keeps what he got there need not ask again.
+1. A document is created when it is first requested, never at start. When a custom kind is added or removed, the
+   documents that contain it are created again.
+2. The hash of a document is part of its path in the index, so that clients can cache it.
 """
 
 from __future__ import annotations
@@ -17,10 +16,8 @@ from dataclasses import dataclass
 import msgspec
 
 from mooring.api.document import Document
-from mooring.apiserver.discovery.documents import Discovery
-from mooring.apiserver.discovery.virtual_kinds import VIRTUAL_KINDS
-from mooring.apiserver.openapi.plain_paths import ROOTS
-from mooring.apiserver.openapi.writing import second_document, third_document, third_plain_document
+from mooring.apiserver.discovery import VIRTUAL_KINDS, Discovery
+from mooring.apiserver.openapi.writing import ROOTS, second_document, third_document, third_plain_document
 from mooring.apiserver.resources import Resource, ResourceTable
 
 _encode = msgspec.json.Encoder().encode
@@ -56,7 +53,7 @@ class OpenApi:
         if name not in self._names():
             return None
         resources, api_version = self._about(name)
-        # Whoever redefines a custom kind makes a new resource, so that the same ones mean the same document.
+        # A changed definition makes new resources, so that the same resources mean the same document.
         state = tuple(resources)
         known = self._third.get(name)
         if known is None or known[0] != state:

@@ -1,26 +1,106 @@
-"""Operations: what can be done at which path, before it is written in a dialect.
+"""Paths, operations and parameters, before they are written as v2 or v3.
 
-Comes in   the resources of an API version, and the kinds that are never stored
-Goes out   `Path`s with `Operation`s
+Input: the resources of an API version, and kinds that are not stored. Output: `Path`s with `Operation`s.
 
     /apis/apps/v1/deployments                                  list, over all namespaces
     /apis/apps/v1/namespaces/{namespace}/deployments           list, post, deletecollection
     /apis/apps/v1/namespaces/{namespace}/deployments/{name}    get, put, patch, delete
     …/{name}/status                                            get, put, patch
-    /apis/apps/v1/watch/…                                      the old way to watch
+    /apis/apps/v1/watch/…                                      deprecated watches
 
- 1. The name of an operation is made of its verb, its group and version, and its kind: generated clients call their
-    methods by it.
+1. The id of an operation consists of its verb, group, version and kind: generated clients name their methods by it.
+2. A parameter has the same meaning everywhere, except the path of a proxied request, which is part of the path or of
+   the query.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from mooring.api.kinds import NAMESPACE, Kind, Subresource
-from mooring.apiserver.openapi.parameters import CONNECTED, DELETING, DELETING_MANY, LISTING, LOG, PATCHING, WRITING
 from mooring.apiserver.resources import Resource
+
+LISTING = (
+    "allowWatchBookmarks",
+    "continue",
+    "fieldSelector",
+    "labelSelector",
+    "limit",
+    "resourceVersion",
+    "resourceVersionMatch",
+    "sendInitialEvents",
+    "shardSelector",
+    "timeoutSeconds",
+    "watch",
+)
+WRITING = ("dryRun", "fieldManager", "fieldValidation")
+PATCHING = (*WRITING, "force")
+DELETING = (
+    "dryRun",
+    "gracePeriodSeconds",
+    "ignoreStoreReadErrorWithClusterBreakingPotential",
+    "orphanDependents",
+    "propagationPolicy",
+)
+DELETING_MANY = tuple(sorted((*(name for name in LISTING if name not in ("allowWatchBookmarks", "watch")), *DELETING)))
+LOG = (
+    "container",
+    "follow",
+    "insecureSkipTLSVerifyBackend",
+    "limitBytes",
+    "previous",
+    "sinceSeconds",
+    "stream",
+    "tailLines",
+    "timestamps",
+)
+_STREAMS = ("container", "stderr", "stdin", "stdout", "tty")
+CONNECTED: Mapping[str, tuple[str, ...]] = {
+    "NodeProxyOptions": ("pathQuery",),
+    "PodAttachOptions": _STREAMS,
+    "PodExecOptions": ("command", *_STREAMS),
+    "PodPortForwardOptions": ("ports",),
+    "PodProxyOptions": ("pathQuery",),
+    "ServiceProxyOptions": ("pathQuery",),
+}
+"""Of what connects a client with a pod, a node or a service."""
+
+IN_PATH = frozenset({"name", "namespace", "path"})
+
+_INTEGERS = frozenset(
+    {"gracePeriodSeconds", "limit", "limitBytes", "ports", "sinceSeconds", "tailLines", "timeoutSeconds"}
+)
+_FLAGS = frozenset(
+    {
+        "allowWatchBookmarks",
+        "follow",
+        "force",
+        "ignoreStoreReadErrorWithClusterBreakingPotential",
+        "insecureSkipTLSVerifyBackend",
+        "orphanDependents",
+        "previous",
+        "sendInitialEvents",
+        "stderr",
+        "stdin",
+        "stdout",
+        "timestamps",
+        "tty",
+        "watch",
+    }
+)
+
+
+def type_of(name: str) -> str:
+    if name in _INTEGERS:
+        return "integer"
+    return "boolean" if name in _FLAGS else "string"
+
+
+def shown_name(name: str) -> str:
+    """As clients write it."""
+    return "path" if name == "pathQuery" else name
+
 
 DELETE_OPTIONS, PATCH, STATUS, WATCH_EVENT, TEXT = "DeleteOptions", "Patch", "Status", "WatchEvent", "text"
 """Bodies and answers that are no kind of the resource's own group."""

@@ -1,24 +1,26 @@
-"""Writing documents: paths and schemas in one dialect.
+"""Write one OpenAPI document: paths and schemas in v2 or v3, custom kinds, and paths that are no resources.
 
-Comes in   the resources and virtual kinds that a document is about
-Goes out   the document
+Input: the resources and kinds of the document. Output: the document.
 
- 1. Only schemas that a path leads to are in a document.
- 2. Parameters of the second dialect stand once, at its end, because there they are referred to some thousand times.
+1. A document has only schemas that a path refers to.
+2. Parameters of v2 are written once, at the end, because they are referred to some thousand times.
+3. v2 can express less of a custom schema: what it cannot express is left open. kubectl, which reads v2, rejects
+   values of several types, and fields of a value that may have others.
+4. A few kinds belong to all API versions that kube-apiserver knows, served or not: options of deletions, and events
+   of watches.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from mooring.api.document import Document
 from mooring.api.kinds import Kind
 from mooring.api.schema.tables import struct_named, struct_of_kind
-from mooring.apiserver.openapi.custom import custom_list_schema, custom_schema, schema_name
-from mooring.apiserver.openapi.dialect import SECOND, THIRD, Dialect
-from mooring.apiserver.openapi.known_versions import KNOWN_API_VERSIONS
 from mooring.apiserver.openapi.operations import (
     DELETE_OPTIONS,
+    IN_PATH,
     PATCH,
     STATUS,
     TEXT,
@@ -27,15 +29,190 @@ from mooring.apiserver.openapi.operations import (
     Path,
     Shown,
     base_path,
+    camel,
     resource_paths,
+    shown_name,
     tag,
+    type_of,
     virtual_path,
 )
-from mooring.apiserver.openapi.parameters import IN_PATH, told_name, type_of
-from mooring.apiserver.openapi.plain_paths import ROOTS, plain_path
 from mooring.apiserver.openapi.schemas import Schemas, group_version_kind
-from mooring.apiserver.openapi.special import META
+from mooring.apiserver.openapi.special import META, SECOND, THIRD, Dialect
 from mooring.apiserver.resources import Resource
+
+_OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+_LIST_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta"
+_TEXT: Document = {"type": "string"}
+_JUNCTORS = ("allOf", "anyOf", "oneOf", "not")
+_KEEPS_UNKNOWN = "x-kubernetes-preserve-unknown-fields"
+_INT_OR_STRING = "x-kubernetes-int-or-string"
+_EMBEDDED = "x-kubernetes-embedded-resource"
+
+
+def schema_name(resource: Resource, kind: str) -> str:
+    """`com.example.v1.Widget` for the kind Widget of example.com/v1."""
+    group = ".".join(reversed(resource.kind.group.split(".")))
+    return f"{group}.{resource.version}.{kind}"
+
+
+def custom_schema(resource: Resource, schema: Document | None, dialect: Dialect) -> Document:
+    """The schema of a custom kind."""
+    keeps_everything = schema is not None and bool(schema.get(_KEEPS_UNKNOWN)) and not dialect.is_third
+    if schema is None or keeps_everything:
+        made: Document = {"type": "object"}
+    else:
+        made = _translated(schema, dialect)
+        own = {"apiVersion": _TEXT, "kind": _TEXT, "metadata": dialect.wrapped(_OBJECT_META)}
+        made["properties"] = dict(sorted({**made.get("properties", {}), **own}.items()))
+    made["x-kubernetes-group-version-kind"] = [_group_version_kind(resource, resource.kind.kind)]
+    fields = sorted(name for name in resource.selectable_fields if not name.startswith("metadata."))
+    if fields and dialect.is_third:
+        made["x-kubernetes-selectable-fields"] = [{"fieldPath": name} for name in fields]
+    return made
+
+
+def custom_list_schema(resource: Resource, dialect: Dialect) -> Document:
+    items = {"type": "array", "items": dialect.reference(schema_name(resource, resource.kind.kind))}
+    metadata = dialect.wrapped(_LIST_META)
+    return {
+        "type": "object",
+        "required": ["items"],
+        "properties": {"apiVersion": _TEXT, "items": items, "kind": _TEXT, "metadata": metadata},
+        "x-kubernetes-group-version-kind": [_group_version_kind(resource, resource.list_kind)],
+    }
+
+
+def _group_version_kind(resource: Resource, kind: str) -> Document:
+    return {"group": resource.kind.group, "kind": kind, "version": resource.version}
+
+
+# --- translation ------------------------------------------------------------------------------------------------
+
+
+def _translated(schema: Document, dialect: Dialect) -> Document:
+    made = dict(schema) if dialect.is_third else _without_what_cannot_be_said(schema)
+    if isinstance(made.get("properties"), dict):
+        made["properties"] = {name: _translated(inner, dialect) for name, inner in made["properties"].items()}
+    for key in ("items", "additionalProperties"):
+        if isinstance(made.get(key), dict):
+            made[key] = _translated(made[key], dialect)
+    if dialect.is_third and made.get(_INT_OR_STRING) and "anyOf" not in made and not made.get("allOf"):
+        made["anyOf"] = [{"type": "integer"}, {"type": "string"}]
+    if made.get(_EMBEDDED) and (dialect.is_third or not made.get(_KEEPS_UNKNOWN)):
+        _embed(made, dialect)
+    return made
+
+
+def _without_what_cannot_be_said(schema: Document) -> Document:
+    made: dict[str, Any] = {key: value for key, value in schema.items() if key not in (*_JUNCTORS, "default")}
+    if made.pop("nullable", False):
+        _drop(made, ("type", "items", "properties"))
+    if made.get(_KEEPS_UNKNOWN):
+        _drop(made, ("items", "properties"))
+    if (made.get("type") == "array" and "items" not in made) or (
+        made.get("type") == "object" and made.get(_KEEPS_UNKNOWN)
+    ):
+        _drop(made, ("type",))
+    inner = made.get("properties") or {}
+    required = [name for name in made.get("required") or () if not (inner.get(name) or {}).get("nullable")]
+    if "required" in made:
+        made["required"] = required
+        if not required:
+            del made["required"]
+    return made
+
+
+def _drop(made: Document, keys: Iterable[str]) -> None:
+    for key in keys:
+        made.pop(key, None)
+
+
+def _embed(made: Document, dialect: Dialect) -> None:
+    own = {"apiVersion": _TEXT, "kind": _TEXT, "metadata": dialect.wrapped(_OBJECT_META)}
+    made["properties"] = dict(sorted({**(made.get("properties") or {}), **own}.items()))
+    required = list(made.get("required") or ())
+    made["required"] = required + [name for name in ("kind", "apiVersion") if name not in required]
+
+
+_VERSIONS = {
+    "": "v1",
+    "admission.k8s.io": "v1 v1beta1",
+    "admissionregistration.k8s.io": "v1 v1alpha1 v1beta1",
+    "apiextensions.k8s.io": "v1 v1beta1",
+    "apiregistration.k8s.io": "v1 v1beta1",
+    "apps": "v1 v1beta1 v1beta2",
+    "authentication.k8s.io": "v1 v1alpha1 v1beta1",
+    "authorization.k8s.io": "v1 v1beta1",
+    "autoscaling": "v1 v2",
+    "batch": "v1 v1beta1",
+    "certificates.k8s.io": "v1 v1alpha1 v1beta1",
+    "coordination.k8s.io": "v1 v1alpha2 v1beta1",
+    "discovery.k8s.io": "v1 v1beta1",
+    "events.k8s.io": "v1 v1beta1",
+    "extensions": "v1beta1",
+    "flowcontrol.apiserver.k8s.io": "v1 v1beta1 v1beta2 v1beta3",
+    "imagepolicy.k8s.io": "v1alpha1",
+    "internal.apiserver.k8s.io": "v1alpha1",
+    "networking.k8s.io": "v1 v1beta1",
+    "node.k8s.io": "v1 v1alpha1 v1beta1",
+    "policy": "v1 v1beta1",
+    "rbac.authorization.k8s.io": "v1 v1alpha1 v1beta1",
+    "resource.k8s.io": "v1 v1alpha3 v1beta1 v1beta2",
+    "scheduling.k8s.io": "v1 v1alpha2 v1beta1",
+    "storage.k8s.io": "v1 v1alpha1 v1beta1",
+    "storagemigration.k8s.io": "v1beta1",
+}
+
+KNOWN_API_VERSIONS = tuple(
+    f"{group}/{version}" if group else version for group, versions in _VERSIONS.items() for version in versions.split()
+)
+
+
+ROOTS = (".well-known/openid-configuration", "api", "apis", "openid/v1/jwks", "version")
+"""Documents that are about no group."""
+
+_TYPES = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
+
+
+def plain_path(name: str, schemas: Schemas) -> Document:
+    """The path that has the name of a document."""
+    match name.split("/"):
+        case ["version"]:
+            return _path(name, "getCodeVersion", "version", "io.k8s.apimachinery.pkg.version.Info", schemas)
+        case [".well-known", _]:
+            return _path(name, "getServiceAccountIssuerOpenIDConfiguration", "WellKnown", "", schemas)
+        case ["openid", *_]:
+            return _path(name, "getServiceAccountIssuerOpenIDKeyset", "openid", "", schemas)
+        case ["api"]:
+            return _path(name, "getCoreAPIVersions", "core", f"{META}.APIVersions", schemas)
+        case ["apis"]:
+            return _path(name, "getAPIVersions", "apis", f"{META}.APIGroupList", schemas)
+        case ["apis", group]:
+            title = camel(f"{group}/")
+            return _path(name, f"get{title}APIGroup", f"{title[:1].lower()}{title[1:]}", f"{META}.APIGroup", schemas)
+        case [_, *rest]:
+            version = "/".join(rest)
+            return _path(name, f"get{camel(version)}APIResources", tag(version), f"{META}.APIResourceList", schemas)
+    raise AssertionError(f"{name!r} is no path")
+
+
+def _path(name: str, operation: str, drawer: str, answer: str, schemas: Schemas) -> Document:
+    dialect = schemas.dialect
+    schema = dialect.reference(schemas.need_special(answer)) if answer else {"type": "string"}
+    types = _TYPES if answer.startswith(META) else ("application/json",)
+    if name.startswith("openid"):
+        types = ("application/jwk-set+json",)
+    get: Document = {"tags": [drawer], "operationId": operation}
+    if dialect.is_third:
+        reply: Document = {"description": "OK", "content": {each: {"schema": schema} for each in sorted(types)}}
+    else:
+        if answer:
+            get["consumes"] = list(types)
+        get |= {"produces": list(types), "schemes": ["https"]}
+        reply = {"description": "OK", "schema": schema}
+    get["responses"] = {"200": reply, "401": {"description": "Unauthorized"}}
+    return {f"/{name}/": {"get": get}}
+
 
 INFO: Document = {"title": "Kubernetes", "version": "1.36"}
 _CUSTOM_INFO: Document = {"title": "Kubernetes CRD Swagger", "version": "v0.1.0"}
@@ -185,14 +362,14 @@ class _Writer:
         if not self._dialect.is_third:
             self.parameters[name] = None
             return {"$ref": f"#/parameters/{name}"}
-        made: Document = {"name": told_name(name), "in": "path" if name in IN_PATH else "query"}
+        made: Document = {"name": shown_name(name), "in": "path" if name in IN_PATH else "query"}
         if name in IN_PATH:
             made["required"] = True
         return {**made, "schema": {"type": type_of(name), "uniqueItems": True}}
 
 
 def _second_parameter(name: str) -> Document:
-    made: Document = {"uniqueItems": True, "type": type_of(name), "name": told_name(name)}
+    made: Document = {"uniqueItems": True, "type": type_of(name), "name": shown_name(name)}
     return {**made, "in": "path", "required": True} if name in IN_PATH else {**made, "in": "query"}
 
 

@@ -1,6 +1,6 @@
 """The registry: the verbs of the API, carried out on the store.
 
-   registry      all verbs together, for the door          shelf      documents in the store
+   registry      all verbs together, for the handler          shelf      documents in the store
    create        a new object                              lookup     other objects, for admission
    update        an object replaced or patched             refusals   what can go wrong, in Kubernetes' words
    patches       from a patch to the object it means       reading    get, list and watch

@@ -14,7 +14,7 @@ from mooring.api.document import Document
 from mooring.api.kinds import POD, REGISTRY, Kind
 from mooring.apiserver.admission.promise import Attempt
 from mooring.apiserver.call import Call, Operation
-from mooring.apiserver.kinds.pod.prepare import binding_refusal, bound_pod, validate_binding
+from mooring.apiserver.kinds.pod.prepare import FIELDS_READ_BY_BINDING, binding_error, bound_pod, validate_binding
 from mooring.apiserver.registry.metadata import ensure_namespace
 from mooring.apiserver.registry.parts import Parts
 from mooring.apiserver.registry.refusals import plain_error
@@ -51,12 +51,12 @@ async def bind(parts: Parts, call: Call, body: Document) -> None:
 
 async def _write(parts: Parts, call: Call, name: str, body: Document) -> None:
     for _ in range(WRITE_TRIES_MAX):
-        found = await parts.shelf.find(POD, call.namespace, name)
+        found = await parts.shelf.find_partly(POD, call.namespace, name, FIELDS_READ_BY_BINDING)
         if found is None:
             raise not_found(POD, name)
         pod, metadata = found.document, body["metadata"]
         _check_preconditions(call, pod, metadata, found.revision)
-        refusal = binding_refusal(pod)
+        refusal = binding_error(pod)
         if refusal:
             raise conflict(POD, name, refusal, subresource="binding")
         if call.is_dry_run:

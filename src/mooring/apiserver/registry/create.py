@@ -3,7 +3,7 @@
 Input: a call and a canonical, defaulted document. Output: the stored document with its resourceVersion, or a
 `StatusError`.
 
-    create = admit_new + create_admitted, which prepares, validates, checks and stores
+    create = admit, then create_admitted: prepare, validate, check, store
 """
 
 from __future__ import annotations
@@ -46,22 +46,17 @@ class Created(NamedTuple):
 
 async def create(parts: Parts, resource: Resource, call: Call, obj: Document) -> Created:
     """Create an object. `obj` is changed."""
-    await admit_new(parts, resource, call, obj)
-    metadata = obj["metadata"]
-    if metadata.get("name") or not metadata.get("generateName"):
-        return await create_admitted(parts, resource, call, obj)
-    return await create_with_generated_name(parts, resource, call, obj)
-
-
-async def admit_new(parts: Parts, resource: Resource, call: Call, obj: Document) -> None:
-    """The first half: system fields, managed fields, mutating admission."""
     metadata = obj["metadata"]
     wipe_system_fields(metadata)
     ensure_namespace(resource.kind, metadata, call.namespace)
     drop_duplicate_owners(metadata, call, is_after_admission=False)
     parts.stamp(resource, resource.strategy, call, None, obj)
     await parts.admission.admit(Attempt(Operation.CREATE, call, obj, None))
-    drop_duplicate_owners(obj["metadata"], call, is_after_admission=True)
+    metadata = obj["metadata"]
+    drop_duplicate_owners(metadata, call, is_after_admission=True)
+    if metadata.get("name") or not metadata.get("generateName"):
+        return await create_admitted(parts, resource, call, obj)
+    return await _create_with_generated_name(parts, resource, call, obj)
 
 
 async def create_admitted(parts: Parts, resource: Resource, call: Call, obj: Document) -> Created:
@@ -73,10 +68,11 @@ async def create_admitted(parts: Parts, resource: Resource, call: Call, obj: Doc
     reservation = await parts.reserve(resource, call, obj, None)
     try:
         strategy.prepare_for_create(obj, call)
-        faults = strategy.validate(obj, call) or _validate_address(strategy, metadata)
-        if faults:
-            raise invalid_kind(kind, metadata.get("name", ""), faults)
-        for text in strategy.warnings_on_create(obj, call):
+        result = strategy.validate_create(obj, call)
+        errors = result.errors or _validate_address(strategy, metadata)
+        if errors:
+            raise invalid_kind(kind, metadata.get("name", ""), errors)
+        for text in result.warnings:
             call.warn(text)
         strategy.canonicalize(obj)
         if resource.struct is not None:
@@ -96,7 +92,7 @@ def _validate_address(strategy: Strategy, metadata: Document) -> Sequence[FieldE
     return validate_object_meta(metadata, strategy.kind.is_namespaced, name_is_path_segment, "metadata")
 
 
-async def create_with_generated_name(parts: Parts, resource: Resource, call: Call, obj: Document) -> Created:
+async def _create_with_generated_name(parts: Parts, resource: Resource, call: Call, obj: Document) -> Created:
     prefix = obj["metadata"]["generateName"]
     for tries_left in reversed(range(GENERATED_NAME_TRIES_MAX)):
         attempt = {**obj, "metadata": {**obj["metadata"], "name": generated_name(prefix, parts.entropy)}}

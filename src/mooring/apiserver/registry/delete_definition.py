@@ -11,7 +11,7 @@ from __future__ import annotations
 from mooring.api.document import Document
 from mooring.apiserver.admission.promise import Attempt
 from mooring.apiserver.call import Call, Operation
-from mooring.apiserver.custom.conditions import condition, with_condition
+from mooring.apiserver.custom.naming import condition, with_condition
 from mooring.apiserver.registry.parts import Parts
 from mooring.apiserver.registry.shelf import Stored
 from mooring.apiserver.resources import Resource

@@ -36,11 +36,11 @@ JSON_PATCH_STEPS_MAX = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """A patch that was read; `strict_faults` are unknown and repeated fields of its own."""
+    """A patch that was read; `strict_errors` are unknown and repeated fields of its own."""
 
     form: PatchForm
     content: object
-    strict_faults: tuple[str, ...] = ()
+    strict_errors: tuple[str, ...] = ()
 
 
 ReadDocument = Callable[[Document, Document | None], Reading]
@@ -136,7 +136,7 @@ def read_patched(
         reading = read(plain, old)
     except DecodingError as error:
         raise unreadable(str(error)) from None
-    strict = (*wanted.strict_faults, *reading.strict_faults)
+    strict = (*wanted.strict_errors, *reading.strict_errors)
     if strict and call.field_validation is FieldValidation.STRICT:
         raise unreadable(f"strict decoding error: {', '.join(strict)}")
     if call.field_validation is FieldValidation.WARN:

@@ -20,7 +20,7 @@ from mooring.apiserver.call import Call
 from mooring.apiserver.registry.refusals import invalid_object
 from mooring.apiserver.storage.errors import not_found
 from mooring.apiserver.validation.fields import FieldError, forbidden, invalid
-from mooring.apiserver.wire.go_times import TimeFault, canonical_time
+from mooring.apiserver.wire.scalars import TimeFormatError, canonical_time
 from mooring.client.errors import BadRequestError
 
 
@@ -71,7 +71,7 @@ def read_log_options(parameters: Parameters) -> LogOptions:
     if since_time is not None:
         try:
             since_time = canonical_time(since_time)
-        except TimeFault as fault:
+        except TimeFormatError as fault:
             raise BadRequestError(str(fault)) from None
     return LogOptions(
         container=parameters.text("container"),

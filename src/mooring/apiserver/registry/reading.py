@@ -22,7 +22,7 @@ from mooring.apiserver.storage.pages import continue_token as continue_token_of
 from mooring.apiserver.storage.selection import parse_field_selector
 from mooring.apiserver.storage.storage import Storage
 from mooring.apiserver.validation.fields import go_value
-from mooring.apiserver.wire.json_syntax import syntax_fault
+from mooring.apiserver.wire.json_syntax import json_syntax_error
 from mooring.client.errors import BadRequestError, ExpiredError, ServerError
 from mooring.client.interface import Listing, Selection, Watch
 
@@ -118,7 +118,7 @@ def check_continue_token(text: str) -> None:
     if strange is not None:
         fault: str | None = f"illegal base64 data at input byte {strange}"
     else:
-        fault = syntax_fault(urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+        fault = json_syntax_error(urlsafe_b64decode(text + "=" * (-len(text) % 4)))
         fault = fault and _ABOVE_ASCII.sub(r"'\\x\1'", fault)
     if fault is not None:
         raise BadRequestError(f"invalid continue token: continue key is not valid: {fault}")

@@ -17,9 +17,8 @@ from mooring.api.document import Document
 from mooring.api.schema.tables import struct_named
 from mooring.apiserver.apply.managers import UPDATE, manager_id
 from mooring.apiserver.apply.patch import apply_as
-from mooring.apiserver.apply.scale import SCALE_VERSION, parent_entries, scale_entries
 from mooring.apiserver.apply.struct_shape import struct_shape
-from mooring.apiserver.apply.update import stamp
+from mooring.apiserver.apply.update import SCALE_VERSION, parent_entries, scale_entries, stamp
 from mooring.apiserver.call import Call
 from mooring.apiserver.registry.metadata import ensure_name, ensure_namespace
 from mooring.apiserver.registry.parts import Parts

@@ -52,10 +52,10 @@ class SpecInputs(NamedTuple):
     """The fields of the metadata that validation of the spec depends on, and no other."""
 
 
-class SpecResult(NamedTuple):
-    """The result of validating a spec."""
+class ValidationResult(NamedTuple):
+    """The result of validating a spec, or a new object."""
 
-    faults: Sequence[FieldError]
+    errors: Sequence[FieldError]
     warnings: Sequence[str]
 
 
@@ -77,14 +77,14 @@ class SpecCache:
             value = _encode(spec)
             self._defaulted.keep((field_validation, received), value, len(received) + len(value))
 
-    def validated(self, inputs: SpecInputs, validate: Callable[[SpecInputs], SpecResult]) -> SpecResult:
+    def validated(self, inputs: SpecInputs, validate: Callable[[SpecInputs], ValidationResult]) -> ValidationResult:
         """The result of `validate` for a spec that was decoded, defaulted and admitted."""
         key = _encode(inputs)
         found = self._valid.get(key)
         if found is not None:
-            return SpecResult((), found)
+            return ValidationResult((), found)
         result = validate(inputs)
-        if not result.faults and len(key) <= SPEC_BYTES_MAX:
+        if not result.errors and len(key) <= SPEC_BYTES_MAX:
             self._valid.keep(key, tuple(result.warnings), len(key) + sum(map(len, result.warnings)))
         return result
 

@@ -21,7 +21,7 @@ CIDR_WANTED = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 INTERFACE_WANTED = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)"
 
 IPV4, IPV6 = "IPv4", "IPv6"
-ADDRESSES_KEPT_MAX = 4_096
+ADDRESSES_CACHED_MAX = 4_096
 
 
 class SloppyAddress(NamedTuple):
@@ -52,7 +52,7 @@ class SloppyRange(NamedTuple):
         return int(self.address.ip) & ((1 << (self.bits - self.prefix_length)) - 1) != 0
 
 
-@lru_cache(maxsize=ADDRESSES_KEPT_MAX)
+@lru_cache(maxsize=ADDRESSES_CACHED_MAX)
 def parse_ip(text: str) -> SloppyAddress | None:
     """An address. Cached, because each write of a pod's status parses it several times."""
     if ":" in text:

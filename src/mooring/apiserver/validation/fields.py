@@ -1,4 +1,4 @@
-"""Field errors: what is wrong with a field of an object, in the words of kube-apiserver.
+"""Field errors: what is wrong with a field of an object, as kube-apiserver reports it.
 
 Input: the path of a field, its value, and what is wrong with it. Output: a field error, one cause of a 422 response.
 
@@ -19,7 +19,7 @@ from mooring.api.field_errors import NO_PATH, quoted
 
 
 class FieldErrorType(Enum):
-    """The reason of a cause; `words` is how its message begins."""
+    """The reason of a cause; `prefix` is how its message begins."""
 
     NOT_FOUND = ("FieldValueNotFound", "Not found")
     REQUIRED = ("FieldValueRequired", "Required value")
@@ -34,9 +34,9 @@ class FieldErrorType(Enum):
     INTERNAL = ("InternalError", "Internal error")
     TYPE_INVALID = ("FieldValueTypeInvalid", "Invalid value")
 
-    def __init__(self, reason: str, words: str) -> None:
+    def __init__(self, reason: str, prefix: str) -> None:
         self.reason = reason
-        self.words = words
+        self.prefix = prefix
 
 
 _VALUELESS = frozenset(
@@ -72,7 +72,7 @@ class FieldError(msgspec.Struct, frozen=True):
     @property
     def body(self) -> str:
         """The error without its field."""
-        text = self.kind.words
+        text = self.kind.prefix
         if self.kind not in _VALUELESS and self.value is not NO_VALUE:
             text = f"{text}: {go_value(self.value)}"
         return f"{text}: {self.detail}" if self.detail else text

@@ -179,10 +179,10 @@ def _validate_namespace(namespace: str, is_namespaced: bool, path: str) -> list[
 
 def _validate_common(metadata: Document, path: str, stored: Document) -> list[FieldError]:
     errors: list[FieldError] = []
-    for field, faults_of in _COMMON_FIELDS:
+    for field, validate_field in _COMMON_FIELDS:
         value = metadata.get(field)
         if value is not None and value != stored.get(field):
-            errors += faults_of(value, f"{path}.{field}")
+            errors += validate_field(value, f"{path}.{field}")
     return errors
 
 

@@ -16,7 +16,7 @@ from mooring.apiserver.validation.fields import FieldError, invalid
 DNS_LABEL_LENGTH_MAX = 63
 DNS_SUBDOMAIN_LENGTH_MAX = 253
 PORT_NAME_LENGTH_MAX = 15
-ANSWERS_KEPT_MAX = 8_192
+RESULTS_CACHED_MAX = 8_192
 
 _DNS_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _DNS_SUBDOMAIN = rf"{_DNS_LABEL}(\.{_DNS_LABEL})*"
@@ -76,7 +76,7 @@ def range_rule(low: int, high: int) -> str:
     return f"must be between {low} and {high}, inclusive"
 
 
-@lru_cache(maxsize=ANSWERS_KEPT_MAX)
+@lru_cache(maxsize=RESULTS_CACHED_MAX)
 def dns_label_errors(value: str) -> tuple[str, ...]:
     errors = _too_long(value, DNS_LABEL_LENGTH_MAX)
     if not _is_dns_label(value):
@@ -87,7 +87,7 @@ def dns_label_errors(value: str) -> tuple[str, ...]:
     return errors
 
 
-@lru_cache(maxsize=ANSWERS_KEPT_MAX)
+@lru_cache(maxsize=RESULTS_CACHED_MAX)
 def dns_subdomain_errors(value: str) -> tuple[str, ...]:
     errors = _too_long(value, DNS_SUBDOMAIN_LENGTH_MAX)
     if not _is_dns_subdomain(value):
@@ -116,7 +116,7 @@ def wildcard_subdomain_errors(value: str) -> tuple[str, ...]:
     return errors
 
 
-@lru_cache(maxsize=ANSWERS_KEPT_MAX)
+@lru_cache(maxsize=RESULTS_CACHED_MAX)
 def qualified_name_errors(value: str) -> tuple[str, ...]:
     """The rule of label keys, finalizers and resource names."""
     return tuple(label_key_errors(value))

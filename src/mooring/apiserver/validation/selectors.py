@@ -18,6 +18,7 @@ from mooring.apiserver.validation.fields import (
 )
 from mooring.apiserver.validation.metadata import validate_labels
 from mooring.apiserver.validation.names import matching_rule, qualified_name_errors
+from mooring.apiserver.validation.schema_rules import struct_rules
 
 
 def validate_label_selector(
@@ -110,8 +111,7 @@ def _validate_condition(condition: Document, path: str) -> list[FieldError]:
     generation = condition.get("observedGeneration", 0)
     if generation < 0:
         errors.append(invalid(f"{path}.observedGeneration", generation, "must be greater than or equal to zero"))
-    if not condition.get("lastTransitionTime"):
-        errors.append(required(f"{path}.lastTransitionTime"))
+    errors += struct_rules("meta", "Condition").validate(condition, path)
     if not reason:
         errors.append(required(f"{path}.reason"))
     else:

@@ -13,7 +13,7 @@ from mooring.api.document import Document
 from mooring.api.quantity import quantity_nano
 from mooring.api.schema.model import Basic, ListOf, MapOf, Scalar, Struct, Type
 from mooring.api.schema.tables import struct_named
-from mooring.apiserver.wire.json_syntax import syntax_fault
+from mooring.apiserver.wire.json_syntax import json_syntax_error
 
 
 def means_the_same(one: object, other: object, package: str, struct_name: str) -> bool:
@@ -101,7 +101,7 @@ _TYPE_NAMES = {"{": "object", "[": "array", '"': "string", "t": "bool", "f": "bo
 
 def json_error(data: bytes, wanted: str = "") -> str:
     """The first error, in Go's words, or an empty text. `wanted` is the Go type of the object that it must be."""
-    error = syntax_fault(data)
+    error = json_syntax_error(data)
     if error is not None or not wanted:
         return error or ""
     found = _TYPE_NAMES.get(chr(data.lstrip()[0]), "number")

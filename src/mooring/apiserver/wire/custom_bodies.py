@@ -1,12 +1,12 @@
-"""Bodies of custom kinds: there is no type but their metadata's; the rest is kept as it is.
+"""Bodies of custom kinds: the metadata has a type, the rest is kept as it is.
 
-Comes in   the body, its content type, and the kind that the address wants
-Goes out   `CustomBody`: the document with canonical metadata, repeated fields, unknown fields of its metadata
+Input: the body, its content type, and the kind of the path. Output: `CustomBody`: the document with canonical
+metadata, repeated fields, unknown metadata fields.
 
- 1. Such a body must say its kind; what it says of its version is looked at by the caller, after it has been pruned.
- 2. A field that comes twice replaces the first one, it is not merged into it.
- 3. Numbers are as Go reads them: 1.0 is no whole number, and neither is what has more than 64 bits. It writes 1,
-    though: `go_numbers` gives them as they are written.
+1. The body must have a kind. The caller checks its version after pruning.
+2. A repeated field replaces the first one; they are not merged.
+3. Numbers are as in Go: 1.0 is no integer, nor is a number of more than 64 bits. `go_numbers` writes them as Go does
+   (1).
 """
 
 from __future__ import annotations
@@ -21,12 +21,11 @@ from mooring.api.schema.tables import struct_named
 from mooring.apiserver.wire.canonical import canonical
 from mooring.apiserver.wire.decode import BodyKind, cannot_be_handled, summary, wrong_version
 from mooring.apiserver.wire.examine import DecodingError, examine, repeated_fields
-from mooring.apiserver.wire.identity import Identity, IdentityFault, identity_of
-from mooring.apiserver.wire.json_syntax import SyntaxFault
-from mooring.apiserver.wire.json_text import Pairs, has_repeated_keys, parse_carefully, repeats_keys
+from mooring.apiserver.wire.identity import Identity, IdentityError, identity_of
+from mooring.apiserver.wire.json_syntax import BodySyntaxError
+from mooring.apiserver.wire.json_text import Pairs, check_nesting, has_repeated_keys, parse_carefully, repeats_keys
 from mooring.apiserver.wire.media import BodyForm, UnsupportedMediaTypeError, body_form
-from mooring.apiserver.wire.nesting import check_nesting
-from mooring.apiserver.wire.scalars import INT64_MAX, INT64_MIN, Irregular, ScalarFault
+from mooring.apiserver.wire.scalars import INT64_MAX, INT64_MIN, Irregular, ScalarError
 from mooring.apiserver.wire.yaml_text import parse_yaml
 from mooring.client.errors import BadRequestError
 
@@ -40,9 +39,9 @@ class CustomBody:
     document: Document
     identity: Identity
     repeated: list[str]
-    """Strict faults: fields that come twice. They are told before unknown ones."""
+    """Strict errors of repeated fields. They are reported before unknown fields."""
     unknown_metadata: list[str]
-    """Strict faults: fields that metadata does not have."""
+    """Strict errors: fields that metadata does not have."""
 
     def check_version(self, kind: BodyKind) -> None:
         """Refuses a body in another version than its address; the last thing that is looked at."""
@@ -62,8 +61,8 @@ def decode_custom(data: bytes, content_type: str, kind: BodyKind) -> CustomBody:
     identity = _identity(raw, data, kind)
     try:
         metadata, unknown = custom_metadata(raw.get("metadata"))
-    except DecodingError as fault:
-        raise BadRequestError(cannot_be_handled(identity, kind, str(fault))) from fault
+    except DecodingError as error:
+        raise BadRequestError(cannot_be_handled(identity, kind, str(error))) from error
     document = read_numbers(raw)
     document["metadata"] = metadata
     return CustomBody(document, identity, repeated, unknown)
@@ -75,9 +74,9 @@ def custom_metadata(raw: object) -> tuple[Document, list[str]]:
     dropped: list[str] = []
     try:
         metadata = canonical(struct, raw, dropped)
-    except (Irregular, ScalarFault) as fault:
+    except (Irregular, ScalarError) as error:
         examine(struct, raw)
-        raise DecodingError(str(fault)) from fault
+        raise DecodingError(str(error)) from error
     return metadata, examine(struct, raw, "metadata") if dropped else []
 
 
@@ -125,25 +124,25 @@ def _read(data: bytes, form: BodyForm, kind: BodyKind) -> tuple[Any, list[str]]:
         careful = parse_carefully(data, is_json=is_json)
         repeated = repeated_fields(careful) if has_repeated_keys(careful) else []
         return _last_wins(careful), repeated
-    except SyntaxFault as fault:
+    except BodySyntaxError as error:
         is_yaml = form is BodyForm.YAML
-        text = str(fault) if is_yaml else f"couldn't get version/kind; json parse error: {fault}"
+        text = str(error) if is_yaml else f"couldn't get version/kind; json parse error: {error}"
         _unrecognized(data, kind, text)
 
 
 def _identity(raw: Any, data: bytes, kind: BodyKind) -> Identity:
     try:
         identity = identity_of(raw, "", "", data)
-    except IdentityFault as fault:
-        _unrecognized(data, kind, str(fault))
+    except IdentityError as error:
+        _unrecognized(data, kind, str(error))
     if not identity.kind:
         _unrecognized(data, kind, f"Object 'Kind' is missing in '{data.decode('utf-8', 'replace')}'")
     return identity
 
 
-def _unrecognized(data: bytes, kind: BodyKind, fault: str) -> NoReturn:
+def _unrecognized(data: bytes, kind: BodyKind, error: str) -> NoReturn:
     raise BadRequestError(
-        f"the object provided is unrecognized (must be of type {kind.kind}): {fault} ({summary(data)})"
+        f"the object provided is unrecognized (must be of type {kind.kind}): {error} ({summary(data)})"
     )
 
 

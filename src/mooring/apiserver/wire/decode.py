@@ -1,13 +1,14 @@
-"""Bodies: from the bytes of a request to a canonical document.
+"""Request bodies: from bytes to a canonical document, or to a patch.
 
-Comes in   the body, its content type, and what the address wants
-Goes out   `Decoded`: the document, and the strict faults found on the way; a 400 or 415 in kube-apiserver's words
+Input: the body, its content type, and the kind of the path. Output: `Decoded`: the document and its strict errors; a
+`Patch`; or a 400 or 415 with kube-apiserver's message.
 
- 1. A body need not say what it is: kind and apiVersion are taken from the address where they are absent.
- 2. What it says it is decides how it is read: a Secret sent to /configmaps must be a well-formed Secret first, and is
-    refused afterwards.
- 3. The quick way is for bodies without faults. They are told apart by encoding what was decoded: if that gives the same
-    bytes there are no repeated keys in them. Everything else is read again, slowly.
+1. kind and apiVersion default to those of the path.
+2. The kind of the body decides how it is decoded: a Secret sent to /configmaps must be a valid Secret first, and is
+   rejected afterwards.
+3. The fast path is for bodies without errors: if the decoded value encodes to the same bytes, there are no repeated
+   keys. All other bodies are decoded again by the slow path.
+4. Repeated keys of a patch are strict errors, reported before those of its result.
 """
 
 from __future__ import annotations
@@ -21,21 +22,43 @@ import msgspec
 from mooring.api.document import Document
 from mooring.api.schema.model import Struct
 from mooring.api.schema.tables import struct_of_kind
-from mooring.apiserver.call import FieldValidation
-from mooring.apiserver.wire import registered
+from mooring.apiserver.call import Call, FieldValidation
+from mooring.apiserver.registry.patches import Patch
 from mooring.apiserver.wire.canonical import canonical
-from mooring.apiserver.wire.examine import DecodingError, examine
-from mooring.apiserver.wire.identity import Identity, IdentityFault, identity_of, with_defaults
-from mooring.apiserver.wire.json_syntax import SyntaxFault
-from mooring.apiserver.wire.json_text import NumberText, has_repeated_keys, parse_carefully, plain, repeats_keys
+from mooring.apiserver.wire.examine import DecodingError, examine, repeated_fields, strict_text
+from mooring.apiserver.wire.identity import (
+    EXTENSIONS_GROUP,
+    EXTENSIONS_SCHEME,
+    INTERNAL_VERSION,
+    LEGACY_SCHEME,
+    OPTION_KINDS,
+    OPTIONS_SCHEME,
+    UNVERSIONED,
+    Identity,
+    IdentityError,
+    can_be_converted,
+    identity_of,
+    is_registered,
+    no_conversion,
+    not_registered,
+    with_defaults,
+)
+from mooring.apiserver.wire.json_syntax import BodySyntaxError
+from mooring.apiserver.wire.json_text import (
+    NumberText,
+    check_nesting,
+    has_repeated_keys,
+    parse_carefully,
+    plain,
+    repeats_keys,
+)
 from mooring.apiserver.wire.media import BodyForm, body_form
-from mooring.apiserver.wire.nesting import check_nesting
-from mooring.apiserver.wire.protobuf import ProtobufFault, message, open_envelope
-from mooring.apiserver.wire.scalars import Irregular, ScalarFault
-from mooring.apiserver.wire.strict import strict_text
+from mooring.apiserver.wire.protobuf import ProtobufError, message, open_envelope
+from mooring.apiserver.wire.scalars import Irregular, ScalarError
 from mooring.apiserver.wire.unstructured import examine_unstructured
 from mooring.apiserver.wire.yaml_text import parse_yaml, sorted_keys
 from mooring.client.errors import BadRequestError
+from mooring.client.interface import PatchForm
 
 SUMMARY_LENGTH_MAX = 30
 NOTHING_KNOWN: Mapping[str, Any] = {}
@@ -69,8 +92,8 @@ class Decoded:
     """What a body says."""
 
     document: Document
-    strict_faults: list[str] = field(default_factory=list)
-    """Unknown and repeated fields; the caller warns of them. Under Strict they were refused."""
+    strict_errors: list[str] = field(default_factory=list)
+    """Unknown and repeated fields, for warnings. With Strict they are an error."""
 
 
 def decode_body(
@@ -91,10 +114,10 @@ def decode_body(
         return _of_another_kind(body, kind, struct, field_validation, also_accepted)
     try:
         decoded = _canonical(body, struct, field_validation)
-        if decoded.strict_faults and field_validation is FieldValidation.STRICT:
-            raise DecodingError(strict_text(decoded.strict_faults))
-    except DecodingError as fault:
-        raise BadRequestError(cannot_be_handled(identity, kind, str(fault))) from fault
+        if decoded.strict_errors and field_validation is FieldValidation.STRICT:
+            raise DecodingError(strict_text(decoded.strict_errors))
+    except DecodingError as error:
+        raise BadRequestError(cannot_be_handled(identity, kind, str(error))) from error
     return decoded
 
 
@@ -107,10 +130,10 @@ def decode_options(data: bytes, content_type: str, struct: Struct) -> Document:
         if identity.kind != struct.name:
             raise DecodingError(_not_the_options(identity, struct.name))
         return _canonical(body, struct, FieldValidation.IGNORE).document
-    except SyntaxFault as fault:
-        raise BadRequestError(f"couldn't get version/kind; json parse error: {fault}") from fault
-    except (IdentityFault, ProtobufFault, DecodingError) as fault:
-        raise BadRequestError(str(fault)) from fault
+    except BodySyntaxError as error:
+        raise BadRequestError(f"couldn't get version/kind; json parse error: {error}") from error
+    except (IdentityError, ProtobufError, DecodingError) as error:
+        raise BadRequestError(str(error)) from error
 
 
 def canonical_object(struct: Struct, raw: Any, kind: BodyKind, known: Mapping[str, Any] = NOTHING_KNOWN) -> Decoded:
@@ -122,15 +145,15 @@ def canonical_object(struct: Struct, raw: Any, kind: BodyKind, known: Mapping[st
     wanted = Identity(kind.api_version, kind.kind)
     try:
         identity = identity_of(raw, kind.api_version, kind.kind, b"")
-    except IdentityFault as fault:
-        raise DecodingError(str(fault)) from fault
+    except IdentityError as error:
+        raise DecodingError(str(error)) from error
     if identity != wanted:
         _check_conversion(_Body(raw, raw, identity, []), kind)
     dropped: list[str] = []
     try:
         document = canonical(struct, raw, dropped, known)
         found = examine(struct, sorted_keys(raw)) if dropped else []
-    except (Irregular, ScalarFault):
+    except (Irregular, ScalarError):
         found = examine(struct, sorted_keys(raw))  # Go patches maps, and writes them with their keys in order
         document = _with_numbers_as_written(_Body(raw, raw, wanted, []), struct)
     return Decoded(_with_identity(document, wanted), found)
@@ -144,14 +167,14 @@ def patched_strategically(
     try:
         document = canonical(struct, raw, dropped, known)
         found = examine_unstructured(struct, raw) if dropped else []
-    except (Irregular, ScalarFault):
+    except (Irregular, ScalarError):
         found = examine_unstructured(struct, raw)
         document = plain(canonical(struct, _with_whole_numbers(raw), []))
     return Decoded(_with_identity(document, Identity(kind.api_version, kind.kind)), found)
 
 
-def cannot_be_handled(identity: Identity, kind: BodyKind, fault: str) -> str:
-    return f'{identity.kind} in version "{identity.version}" cannot be handled as a {kind.kind}: {fault}'
+def cannot_be_handled(identity: Identity, kind: BodyKind, error: str) -> str:
+    return f'{identity.kind} in version "{identity.version}" cannot be handled as a {kind.kind}: {error}'
 
 
 def summary(data: bytes) -> str:
@@ -172,23 +195,23 @@ class _Body:
     careful: Any
     """The same with repeated keys and numbers as written, or None if it has not been read that way."""
     identity: Identity
-    strict_faults: list[str]
+    strict_errors: list[str]
     data: bytes = b""
 
 
 def _read(data: bytes, content_type: str, kind: BodyKind, struct: Struct) -> _Body:
     try:
         return _read_body(data, body_form(content_type), kind, struct)
-    except SyntaxFault as fault:
+    except BodySyntaxError as error:
         form = body_form(content_type)
-        text = str(fault) if form is BodyForm.YAML else f"couldn't get version/kind; json parse error: {fault}"
+        text = str(error) if form is BodyForm.YAML else f"couldn't get version/kind; json parse error: {error}"
         _unrecognized(data, kind, text)
-    except IdentityFault as fault:
-        if fault.identity is not None:
-            raise BadRequestError(cannot_be_handled(fault.identity, kind, str(fault))) from fault
-        _unrecognized(data, kind, str(fault))
-    except ProtobufFault as fault:
-        _unrecognized(data, kind, str(fault))
+    except IdentityError as error:
+        if error.identity is not None:
+            raise BadRequestError(cannot_be_handled(error.identity, kind, str(error))) from error
+        _unrecognized(data, kind, str(error))
+    except ProtobufError as error:
+        _unrecognized(data, kind, str(error))
 
 
 def _read_body(data: bytes, form: BodyForm, kind: BodyKind, struct: Struct) -> _Body:
@@ -196,9 +219,9 @@ def _read_body(data: bytes, form: BodyForm, kind: BodyKind, struct: Struct) -> _
         case BodyForm.PROTOBUF:
             return _read_protobuf(data, kind, struct)
         case BodyForm.YAML:
-            value, strict_faults = parse_yaml(data)
+            value, strict_errors = parse_yaml(data)
             identity = identity_of(value, kind.api_version, kind.kind, data)
-            return _Body({} if value is None else value, value, identity, strict_faults)
+            return _Body({} if value is None else value, value, identity, strict_errors)
         case BodyForm.JSON:
             value, careful = _read_json(data)
             identity = identity_of(value if careful is None else careful, kind.api_version, kind.kind, data)
@@ -227,14 +250,14 @@ def _read_protobuf(data: bytes, kind: BodyKind, struct: Struct) -> _Body:
         claimed = struct_of_kind(identity.api_version, identity.kind) or struct
     try:
         value = message(claimed, raw)
-    except ProtobufFault as fault:
-        raise IdentityFault(str(fault), identity) from fault
+    except ProtobufError as error:
+        raise IdentityError(str(error), identity) from error
     return _Body(value, value, identity, [])
 
 
-def _unrecognized(data: bytes, kind: BodyKind, fault: str) -> NoReturn:
+def _unrecognized(data: bytes, kind: BodyKind, error: str) -> NoReturn:
     raise BadRequestError(
-        f"the object provided is unrecognized (must be of type {kind.kind}): {fault} ({summary(data)})"
+        f"the object provided is unrecognized (must be of type {kind.kind}): {error} ({summary(data)})"
     )
 
 
@@ -248,19 +271,19 @@ def _canonical(body: _Body, struct: Struct, validation: FieldValidation) -> Deco
         document = canonical(struct, body.value, dropped)
         if dropped or (body.careful is not None and has_repeated_keys(body.careful)):
             found = examine(struct, _as_written(body))
-    except (Irregular, ScalarFault):
+    except (Irregular, ScalarError):
         found = examine(struct, _as_written(body))
         document = _with_numbers_as_written(body, struct)
-    strict_faults = [] if validation is FieldValidation.IGNORE else body.strict_faults + found
-    return Decoded(_with_identity(document, body.identity), strict_faults)
+    strict_errors = [] if validation is FieldValidation.IGNORE else body.strict_errors + found
+    return Decoded(_with_identity(document, body.identity), strict_errors)
 
 
 def _with_numbers_as_written(body: _Body, struct: Struct) -> Document:
     """An object that the quick walk gave up on, and that is right: a quantity stands in it as `1e3`, not as a text."""
     try:
         document = canonical(struct, plain(_as_written(body), numbers_as_written=True), [])
-    except (Irregular, ScalarFault) as fault:
-        raise DecodingError(str(fault)) from fault  # inside of a schema's schema, where nobody tells the path
+    except (Irregular, ScalarError) as error:
+        raise DecodingError(str(error)) from error  # in a nested JSON schema, where errors have no path
     result: Document = plain(document)
     return result
 
@@ -298,8 +321,8 @@ def _of_another_kind(
         if identity.api_version not in also_accepted:
             raise BadRequestError(wrong_version(identity.api_version, kind))
         decoded = _canonical(body, struct, validation)
-    except DecodingError as fault:
-        raise BadRequestError(cannot_be_handled(identity, kind, str(fault))) from fault
+    except DecodingError as error:
+        raise BadRequestError(cannot_be_handled(identity, kind, str(error))) from error
     decoded.document["apiVersion"] = kind.api_version
     return decoded
 
@@ -307,18 +330,18 @@ def _of_another_kind(
 def _check_conversion(body: _Body, kind: BodyKind) -> None:
     """Whether an object of one kind can be taken for another, which it can for the same in another version."""
     identity = body.identity
-    is_convertible = registered.can_be_converted(identity.group, identity.kind, kind.group, kind.kind)
-    if identity.version == registered.INTERNAL_VERSION and is_convertible:
+    is_convertible = can_be_converted(identity.group, identity.kind, kind.group, kind.kind)
+    if identity.version == INTERNAL_VERSION and is_convertible:
         return
-    is_extension = kind.group == registered.EXTENSIONS_GROUP
-    scheme = registered.EXTENSIONS_SCHEME if is_extension else registered.LEGACY_SCHEME
-    if not registered.is_registered(identity.api_version, identity.kind, scheme):
-        raise DecodingError(registered.not_registered(identity.api_version, identity.kind, scheme))
+    is_extension = kind.group == EXTENSIONS_GROUP
+    scheme = EXTENSIONS_SCHEME if is_extension else LEGACY_SCHEME
+    if not is_registered(identity.api_version, identity.kind, scheme):
+        raise DecodingError(not_registered(identity.api_version, identity.kind, scheme))
     claimed = struct_of_kind(identity.api_version, identity.kind)
     if claimed is not None:
         examine(claimed, _as_written(body))
     if not is_convertible:
-        raise DecodingError(registered.no_conversion(identity.version, identity.kind, kind.group, kind.kind))
+        raise DecodingError(no_conversion(identity.version, identity.kind, kind.group, kind.kind))
 
 
 def wrong_version(api_version: str, kind: BodyKind) -> str:
@@ -326,8 +349,77 @@ def wrong_version(api_version: str, kind: BodyKind) -> str:
 
 
 def _not_the_options(identity: Identity, wanted: str) -> str:
-    if identity.api_version == "v1" and (
-        identity.kind in registered.OPTION_KINDS or identity.kind in registered.UNVERSIONED
-    ):
+    if identity.api_version == "v1" and (identity.kind in OPTION_KINDS or identity.kind in UNVERSIONED):
         return f"converting (v1.{identity.kind}) to (v1.{wanted}): unknown conversion"
-    return registered.not_registered(identity.api_version, identity.kind, registered.OPTIONS_SCHEME)
+    return not_registered(identity.api_version, identity.kind, OPTIONS_SCHEME)
+
+
+_STEPS = "[]handlers.jsonPatchOp"
+_OBJECT = "map[string]interface {}"
+_STEP_FIELDS = ("op", "path", "from", "value")
+_JSON_TYPES: dict[type, str] = {str: "string", bool: "bool", list: "array", dict: "object", type(None): "null"}
+
+
+def read_patch(data: bytes, form: PatchForm, call: Call) -> Patch:
+    """The patch in a body. Raises `BadRequestError`."""
+    if form is PatchForm.APPLY:
+        return _read_apply(data, call)
+    is_strategic = form is PatchForm.STRATEGIC
+    try:
+        content, errors = _read_json_patch(data)
+    except BodySyntaxError as error:
+        raise BadRequestError(str(error) if is_strategic else f"error decoding patch: {error}") from None
+    wanted = list if form is PatchForm.JSON else dict
+    if content is None:
+        if form is PatchForm.MERGE:
+            raise BadRequestError("Invalid JSON Patch")
+        content = wanted()
+    if not isinstance(content, wanted):
+        name = _STEPS if wanted is list else _OBJECT
+        text = f"json: cannot unmarshal {_json_type(content)} into Go value of type {name}"
+        raise BadRequestError(text if is_strategic else f"error decoding patch: {text}")
+    if form is PatchForm.JSON:
+        errors = [f"json patch {error}" for error in errors]
+        errors += _strange_step_fields(content)
+    return Patch(form, content, tuple(errors) if call.field_validation is not FieldValidation.IGNORE else ())
+
+
+def _read_json_patch(data: bytes) -> tuple[object, list[str]]:
+    try:
+        content = msgspec.json.decode(data)
+        check_nesting(data, content)
+        if msgspec.json.encode(content) == data.rstrip():
+            return content, []
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        pass
+    careful = parse_carefully(data)
+    return plain(careful), repeated_fields(careful) if has_repeated_keys(careful) else []
+
+
+def _read_apply(data: bytes, call: Call) -> Patch:
+    try:
+        content, errors = parse_yaml(data)
+    except BodySyntaxError as error:
+        raise BadRequestError(f"error decoding YAML: error converting YAML to JSON: {error}") from None
+    if content is None:
+        content = {}
+    if not isinstance(content, dict):
+        text = f"json: cannot unmarshal {_json_type(content)} into Go value of type {_OBJECT}"
+        raise BadRequestError(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {text}")
+    if errors and call.field_validation is FieldValidation.STRICT:
+        message = "error converting YAML to JSON: " + errors[0]
+        raise BadRequestError(f"error strict decoding YAML: {message}")
+    return Patch(PatchForm.APPLY, content, tuple(errors))
+
+
+def _strange_step_fields(steps: object) -> list[str]:
+    found: list[str] = []
+    for index, step in enumerate(steps if isinstance(steps, list) else ()):
+        for name in step if isinstance(step, dict) else ():
+            if name not in _STEP_FIELDS:
+                found.append(f'json patch unknown field "[{index}].{name}"')
+    return found
+
+
+def _json_type(value: object) -> str:
+    return _JSON_TYPES.get(type(value), "number")

@@ -1,29 +1,100 @@
-"""What is wrong with an object's types and fields: told as Go's JSON decoder tells it.
+"""Errors of an object's types and fields, with the messages of Go's JSON decoder.
 
-Comes in   a value of JSON (best from `json_text`, which has repeated keys and numbers as written) and its `Struct`
-Goes out   the strict faults (`unknown field "spec.foo"`), in the order of the text; `DecodingError` for a wrong type
+Input: a JSON value (from `json_text`, with repeated keys and numbers as written) and its `Struct`. Output: strict
+errors (`unknown field "spec.foo"`) in the order of the text; `DecodingError` for a wrong type.
 
- 1. A value of a wrong type is remembered, the first one, and decoding goes on. A type with a decoder of its own
-    (quantities, times, int-or-string) ends it at once, and its complaint wins over a remembered one.
- 2. Two paths are kept. Strict faults have indices and keys of maps in them (`spec.containers[0].foo`); type errors
-    have neither, but the name of the struct around and the names of inlined structs (`Volume.spec.volumes.
-    VolumeSource.emptyDir`). That is what users see from kube-apiserver.
- 3. Strict faults are told once each, at most 100 of them.
+1. The first value of a wrong type is remembered, and decoding goes on. A type with a decoder of its own (quantities,
+   times, int-or-string) ends decoding at once, and its error wins.
+2. Strict errors have a path with indices and map keys (`spec.containers[0].foo`). The path of a type error has
+   neither, but the name of the enclosing struct and of inlined structs (`Volume.spec.volumes.VolumeSource.emptyDir`).
+3. Strict errors are reported once each, at most 100 of them. fieldValidation decides: Ignore drops them, Warn makes
+   each one a warning, Strict rejects the request with all of them.
+4. Messages have Go's names of types: `[]v1.Container`, `map[string]string`, `v1.ResourceList`. Names that the schema
+   does not have are in a table here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from mooring.api.field_errors import quoted
-from mooring.api.schema.model import Basic, ListOf, MapOf, Scalar, Struct, Type
+from mooring.api.schema.model import Basic, Field, ListOf, MapOf, Scalar, Struct, Type
+from mooring.apiserver.call import Call, FieldValidation
 from mooring.apiserver.wire import scalars
-from mooring.apiserver.wire.go_names import go_name, go_name_of_field, go_name_of_item
 from mooring.apiserver.wire.json_schema_values import NOT_A_SCHEMA, SCHEMA_VALUES
 from mooring.apiserver.wire.json_text import NumberText, Pairs
 
-STRICT_FAULTS_MAX = 100
+_RESOURCE_LIST = "v1.ResourceList"
+_UID = "types.UID"
+
+_BY_FIELD = {
+    ("core", "NodeAllocatableResourceClaimStatus", "resources"): "map[v1.ResourceName]resource.Quantity",
+    (
+        "core",
+        "PersistentVolumeClaimStatus",
+        "allocatedResourceStatuses",
+    ): "map[v1.ResourceName]v1.ClaimResourceStatus",
+    ("authentication", "UserInfo", "extra"): "map[string]v1.ExtraValue",
+    ("authorization", "SubjectAccessReviewSpec", "extra"): "map[string]v1.ExtraValue",
+    ("batch", "UncountedTerminatedPods", "succeeded"): "[]types.UID",
+    ("batch", "UncountedTerminatedPods", "failed"): "[]types.UID",
+    ("resource", "CapacityRequirements", "requests"): "map[v1.QualifiedName]resource.Quantity",
+    ("resource", "Device", "attributes"): "map[v1.QualifiedName]v1.DeviceAttribute",
+    ("resource", "Device", "capacity"): "map[v1.QualifiedName]v1.DeviceCapacity",
+    (
+        "resource",
+        "Device",
+        "nodeAllocatableResourceMappings",
+    ): "map[v1.ResourceName]v1.NodeAllocatableResourceMapping",
+    ("resource", "DeviceRequestAllocationResult", "shareID"): _UID,
+    ("resource", "DeviceRequestAllocationResult", "consumedCapacity"): "map[v1.QualifiedName]resource.Quantity",
+    ("apiextensions", "JSONSchemaProps", "enum"): "[]v1.JSON",
+    ("apiextensions", "JSONSchemaProps", "dependencies"): "v1.JSONSchemaDependencies",
+    ("apiextensions", "JSONSchemaProps", "definitions"): "v1.JSONSchemaDefinitions",
+    ("apiextensions", "JSONSchemaProps", "x-kubernetes-validations"): "v1.ValidationRules",
+}
+
+
+def go_name_of_field(struct: Struct, field: Field) -> str:
+    """The Go type of a field, without the star of a pointer."""
+    special = _BY_FIELD.get((struct.package, struct.name, field.name))
+    if special is not None:
+        return special
+    if field.name == "uid" and go_name(field.type) == "string":
+        return _UID
+    if _is_quantities(field.type) and struct.package in ("core", "node"):
+        return _RESOURCE_LIST
+    return go_name(field.type)
+
+
+def go_name_of_item(container: str, item: Type) -> str:
+    """The Go type of what is in a list or a map, given the name of the whole."""
+    if container.startswith("[]"):
+        return container[2:]
+    if container.startswith("map["):
+        return container.partition("]")[2]
+    return go_name(item)
+
+
+def go_name(kind: Type) -> str:
+    """The Go type by the schema."""
+    match kind:
+        case Scalar():
+            return "interface {}" if kind.basic is Basic.ANY else kind.go_name
+        case ListOf():
+            return f"[]{go_name(kind.item)}"
+        case MapOf():
+            return f"map[string]{go_name(kind.value)}"
+        case Struct():
+            return f"v1.{kind.name}"
+
+
+def _is_quantities(kind: Type) -> bool:
+    return isinstance(kind, MapOf) and isinstance(kind.value, Scalar) and kind.value.basic is Basic.QUANTITY
+
+
+STRICT_ERRORS_MAX = 100
 
 _NAMES = ListOf(Scalar(Basic.STRING, "string"))
 
@@ -190,18 +261,18 @@ class _Examiner:
             return
         try:
             scalars.bytes_of_base64(raw)
-        except scalars.BytesFault as fault:
-            self.remembered = self.remembered or str(fault)
+        except scalars.BytesError as error:
+            self.remembered = self.remembered or str(error)
 
     def _ending(self, read: object, raw: object, name: str) -> None:
         """A type with a decoder of its own: its complaint is the last word."""
         assert callable(read)
         try:
             read(raw)
-        except scalars.ScalarFault as fault:
-            raise DecodingError(str(fault)) from fault
-        except scalars.Irregular as fault:
-            raise DecodingError(self._mismatch_text(raw, name, with_number=name == "int32")) from fault
+        except scalars.ScalarError as error:
+            raise DecodingError(str(error)) from error
+        except scalars.Irregular as error:
+            raise DecodingError(self._mismatch_text(raw, name, with_number=name == "int32")) from error
 
     # ------------------------------------------------------------------------------------------- schemas in schemas
 
@@ -211,15 +282,15 @@ class _Examiner:
             if raw is not None and not isinstance(raw, dict):
                 self._mismatch(raw, name)
             for value in raw.values() if isinstance(raw, dict) else ():
-                self._inside(schema if isinstance(value, dict) else _NAMES, value)
+                self._examine_nested(schema if isinstance(value, dict) else _NAMES, value)
         elif isinstance(raw, dict):
-            self._inside(schema, raw)
+            self._examine_nested(schema, raw)
         elif key == "items":
-            self._inside(ListOf(schema), raw)
+            self._examine_nested(ListOf(schema), raw)
         elif raw is not None and not isinstance(raw, bool):
             raise DecodingError(NOT_A_SCHEMA)
 
-    def _inside(self, kind: Type, raw: object) -> None:
+    def _examine_nested(self, kind: Type, raw: object) -> None:
         if not isinstance(raw, dict | list):
             return
         inner = _Examiner()
@@ -249,7 +320,7 @@ class _Examiner:
         self._steps = steps
 
     def _note(self, sort: str, key: str) -> None:
-        if len(self.strict) < STRICT_FAULTS_MAX:
+        if len(self.strict) < STRICT_ERRORS_MAX:
             self.strict[f"{sort} field {quoted(f'{self._steps}.{key}' if self._steps else key)}"] = None
 
     def _mismatch(self, raw: object, name: str, *, with_number: bool = False) -> None:
@@ -292,3 +363,35 @@ def _json_type(raw: object, with_number: bool) -> str:
             return f"number {raw.text}" if with_number else "number"
         case _:
             return f"number {raw!r}" if with_number else "number"
+
+
+YAML_ERRORS = "yaml: unmarshal errors:"
+
+
+def strict_text(errors: Sequence[str]) -> str:
+    """All errors in one message."""
+    return f"strict decoding error: {', '.join(errors)}"
+
+
+def apply_field_validation(errors: Sequence[str], call: Call) -> str | None:
+    """Add warnings to the call (Warn), or return the message of the error (Strict)."""
+    if not errors:
+        return None
+    match call.field_validation:
+        case FieldValidation.STRICT:
+            return strict_text(errors)
+        case FieldValidation.WARN:
+            for text in warnings(errors):
+                call.warn(text)
+    return None
+
+
+def warnings(errors: Sequence[str]) -> list[str]:
+    """Each error as a warning. The errors of YAML are several in one."""
+    texts: list[str] = []
+    for error in errors:
+        if error.startswith(YAML_ERRORS):
+            texts += [line.strip() for line in error.removeprefix(YAML_ERRORS).splitlines() if line.strip()]
+        else:
+            texts.append(error)
+    return texts

@@ -1,10 +1,10 @@
-"""Where JSON departs from its grammar, in the words of Go's scanner.
+"""Syntax errors of JSON, with the messages of Go's scanner.
 
-Comes in   a body that could not be decoded
-Goes out   `unexpected end of JSON input`, `invalid character 'x' after top-level value`, ..., or None
+Input: a body that cannot be decoded. Output: `unexpected end of JSON input`, `invalid character 'x' after top-level
+value`, ..., or None.
 
- 1. Go looks at bytes, not at characters: the first byte of `é` is an invalid character 'Ã'.
- 2. A text that ends inside of a literal is told as if a space had followed, unless a string or a value is still open.
+1. Go reads bytes, not characters: the first byte of `é` is an invalid character 'Ã'.
+2. A text that ends within a literal is reported as if a space followed, unless a string or a value is still open.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ _NUMBER_BODY = re.compile(rb"[0-9]*")
 _LITERALS = {ord("t"): b"true", ord("f"): b"false", ord("n"): b"null"}
 
 
-class SyntaxFault(Exception):
+class BodySyntaxError(Exception):
     """A body that is no JSON; the message is Go's."""
 
 
-def syntax_fault(data: bytes) -> str | None:
+def json_syntax_error(data: bytes) -> str | None:
     """What is wrong with a text, or None."""
     try:
         _Scanner(data).document()
-    except SyntaxFault as fault:
-        return str(fault)
+    except BodySyntaxError as error:
+        return str(error)
     return None
 
 
@@ -53,7 +53,7 @@ class _Scanner:
                 self._after_pair(open_brackets)
         self._skip_space()
         if self._at < len(self._data):
-            self._refuse("after top-level value")
+            self._fail("after top-level value")
 
     # What follows leaves the position behind a value, or inside of the bracket that it has opened.
 
@@ -81,7 +81,7 @@ class _Scanner:
 
     def _open(self, bracket: int, open_brackets: list[int]) -> None:
         if len(open_brackets) >= DEPTH_MAX:
-            self._refuse("exceeded max depth")
+            self._fail("exceeded max depth")
         open_brackets.append(bracket)
         self._at += 1
 
@@ -94,7 +94,7 @@ class _Scanner:
             self._at += 1
             open_brackets.pop()
         else:
-            self._refuse("after array element")
+            self._fail("after array element")
 
     def _after_pair(self, open_brackets: list[int]) -> None:
         byte = self._next_token()
@@ -106,14 +106,14 @@ class _Scanner:
             self._at += 1
             open_brackets.pop()
         else:
-            self._refuse("after object key:value pair")
+            self._fail("after object key:value pair")
 
     def _key(self) -> None:
         if self._next_token() != ord('"'):
-            self._refuse("looking for beginning of object key string")
+            self._fail("looking for beginning of object key string")
         self._string()
         if self._next_token() != ord(":"):
-            self._refuse("after object key")
+            self._fail("after object key")
         self._at += 1
 
     def _scalar(self, byte: int) -> None:
@@ -124,7 +124,7 @@ class _Scanner:
         elif byte in _LITERALS:
             self._literal(_LITERALS[byte])
         else:
-            self._refuse("looking for beginning of value")
+            self._fail("looking for beginning of value")
 
     def _string(self) -> None:
         self._at += 1
@@ -133,13 +133,13 @@ class _Scanner:
             assert found is not None, "the pattern matches nothing too"
             self._at = found.end()
             if self._at >= len(self._data):
-                raise SyntaxFault(END)
+                raise BodySyntaxError(END)
             byte = self._data[self._at]
             if byte == ord('"'):
                 self._at += 1
                 return
             if byte != ord("\\"):
-                self._refuse("in string literal")
+                self._fail("in string literal")
             self._at += 1
             self._escape()
 
@@ -149,16 +149,16 @@ class _Scanner:
             for _ in range(4):
                 self._at += 1
                 if self._byte_or_space() not in _HEX:
-                    self._refuse("in \\u hexadecimal character escape")
+                    self._fail("in \\u hexadecimal character escape")
         elif byte not in b'bfnrt\\/"':
-            self._refuse("in string escape code")
+            self._fail("in string escape code")
         self._at += 1
 
     def _number(self) -> None:
         if self._data[self._at] == ord("-"):
             self._at += 1
             if self._byte_or_space() not in _DIGITS:
-                self._refuse("in numeric literal")
+                self._fail("in numeric literal")
         if self._data[self._at] == ord("0"):
             self._at += 1
         else:
@@ -166,14 +166,14 @@ class _Scanner:
         if self._byte_or_space() == ord("."):
             self._at += 1
             if self._byte_or_space() not in _DIGITS:
-                self._refuse("after decimal point in numeric literal")
+                self._fail("after decimal point in numeric literal")
             self._digits()
         if self._byte_or_space() in b"eE":
             self._at += 1
             if self._byte_or_space() in b"+-":
                 self._at += 1
             if self._byte_or_space() not in _DIGITS:
-                self._refuse("in exponent of numeric literal")
+                self._fail("in exponent of numeric literal")
             self._digits()
 
     def _digits(self) -> None:
@@ -181,10 +181,10 @@ class _Scanner:
         assert found is not None, "the pattern matches nothing too"
         self._at = found.end()
 
-    def _literal(self, word: bytes) -> None:
-        for expected in word:
+    def _literal(self, literal: bytes) -> None:
+        for expected in literal:
             if self._byte_or_space() != expected:
-                self._refuse(f"in literal {word.decode()} (expecting {_quoted(expected)})")
+                self._fail(f"in literal {literal.decode()} (expecting {_quoted(expected)})")
             self._at += 1
 
     # --------------------------------------------------------------------------------------------- reading
@@ -192,7 +192,7 @@ class _Scanner:
     def _next_token(self) -> int:
         self._skip_space()
         if self._at >= len(self._data):
-            raise SyntaxFault(END)
+            raise BodySyntaxError(END)
         return self._data[self._at]
 
     def _skip_space(self) -> None:
@@ -203,8 +203,8 @@ class _Scanner:
         """Go ends a text with a space of its own, which shows where a literal is cut short."""
         return self._data[self._at] if self._at < len(self._data) else ord(" ")
 
-    def _refuse(self, context: str) -> None:
-        raise SyntaxFault(f"invalid character {_quoted(self._byte_or_space())} {context}")
+    def _fail(self, context: str) -> None:
+        raise BodySyntaxError(f"invalid character {_quoted(self._byte_or_space())} {context}")
 
 
 def _quoted(byte: int) -> str:

@@ -1,12 +1,14 @@
-"""JSON as Go reads it, where the quick way is not enough.
+"""JSON as Go reads it, for bodies that the fast path does not decode.
 
-Comes in   a body whose bytes are not plain JSON as we would write it, or which has faults
-Goes out   `Pairs` with every key in the order of the text, numbers as they were written, or a `SyntaxFault`
+Input: a body with unusual bytes or errors. Output: `Pairs` with every key in the order of the text, numbers as
+written; or a `BodySyntaxError`.
 
- 1. A key may come twice: Go merges the second object into the first, and a strict server says so. Python keeps the
-    last one.
- 2. A number that does not fit is quoted as it was written: `NumberText` remembers.
- 3. Bytes that are no UTF-8, and halves of surrogate pairs, become U+FFFD, each one.
+1. Of a repeated key, Go merges the second object into the first, and reports it with strict validation. Python keeps
+   the last one.
+2. `NumberText` keeps the text of a number that does not fit its type, for messages.
+3. Invalid UTF-8 and unpaired surrogates become U+FFFD, each one.
+4. Go allows 10,000 levels of nesting. We allow fewer, because Python code recurses. A body with fewer brackets than
+   allowed levels is not walked.
 """
 
 from __future__ import annotations
@@ -16,8 +18,28 @@ import json
 import re
 from typing import Any, NoReturn
 
-from mooring.apiserver.wire.json_syntax import SyntaxFault, syntax_fault
-from mooring.apiserver.wire.nesting import NESTING_MAX, check_nesting
+from mooring.apiserver.wire.json_syntax import BodySyntaxError, json_syntax_error
+
+NESTING_MAX = 200
+
+
+def check_nesting(data: bytes, value: object) -> None:
+    """Raises `BodySyntaxError` if a value that was read from these bytes has too many levels."""
+    if data.count(b"{") + data.count(b"[") <= NESTING_MAX:
+        return
+    level = [value]
+    for _ in range(NESTING_MAX):
+        level = [item for holder in level for item in _held(holder) if isinstance(item, dict | list)]
+        if not level:
+            return
+    raise BodySyntaxError(f"exceeded max depth of {NESTING_MAX}")
+
+
+def _held(holder: object) -> list[object]:
+    if isinstance(holder, dict):
+        return list(holder.values())
+    return holder if isinstance(holder, list) else []
+
 
 REPLACEMENT = "\ufffd"
 
@@ -55,17 +77,17 @@ class Pairs(dict[str, Any]):
 
 
 def parse_carefully(data: bytes, *, is_json: bool = False) -> object:
-    """The value of a JSON text, with `Pairs` for objects. Raises `SyntaxFault`, unless it is known to be JSON."""
-    fault = None if is_json else syntax_fault(data)
-    if fault is not None:
-        raise SyntaxFault(fault)
+    """The value of a JSON text, with `Pairs` for objects. Raises `BodySyntaxError`, unless it is known to be JSON."""
+    message = None if is_json else json_syntax_error(data)
+    if message is not None:
+        raise BodySyntaxError(message)
     text = data.decode("utf-8", _HANDLER)
     if "\\ud" in text or "\\uD" in text:
         text = _ESCAPE.sub(_without_half_pairs, text)
     try:
         value = _DECODER.decode(text)
     except RecursionError as error:
-        raise SyntaxFault(f"exceeded max depth of {NESTING_MAX}") from error
+        raise BodySyntaxError(f"exceeded max depth of {NESTING_MAX}") from error
     check_nesting(data, value)
     return value
 
@@ -121,7 +143,7 @@ def _each_byte_replaced(error: UnicodeError) -> tuple[str, int]:
     return REPLACEMENT * (error.end - error.start), error.end
 
 
-def _refuse_constant(name: str) -> NoReturn:
+def _reject_constant(name: str) -> NoReturn:
     raise AssertionError(f"the syntax check lets no {name} through")
 
 
@@ -130,7 +152,7 @@ def _without_half_pairs(found: re.Match[str]) -> str:
 
 
 def _integer(text: str) -> int | NumberText:
-    # Python refuses to read an integer of more digits, because that takes long. No field of ours holds one anyway.
+    # Python does not parse an integer of more digits, because that takes long. No field holds one.
     return int(text) if len(text) <= INTEGER_DIGITS_MAX else NumberText(text)
 
 
@@ -152,7 +174,7 @@ _DECODER = json.JSONDecoder(
     object_pairs_hook=Pairs,
     parse_float=NumberText,
     parse_int=_integer,
-    parse_constant=_refuse_constant,
+    parse_constant=_reject_constant,
     strict=False,
 )
 _REPEATED_KEY_FINDER = json.JSONDecoder(object_pairs_hook=_without_repeated_keys, parse_int=_integer, strict=False)

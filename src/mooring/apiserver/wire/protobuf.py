@@ -1,13 +1,13 @@
-"""Protobuf bodies, as kubectl and the clients in Go send them.
+"""Protobuf bodies of kubectl and Go clients.
 
-Comes in   the bytes: a magic number, an envelope that says what is in it, and the object
-Goes out   the object as JSON would have it, for `canonical`; `ProtobufFault` in Go's words
+Input: the bytes: a magic number, an envelope with the kind, and the object. Output: the object as JSON would have it,
+for `canonical`; or `ProtobufError` with Go's message.
 
- 1. Fields are found by the numbers of the schema. What has no number there is skipped.
- 2. A map is a list of entries, each a message of a key and a value. A list of numbers may be packed or not.
- 3. A few types have a layout of their own (`_SPECIAL`): a text inside of a quantity, seconds and nanoseconds of a time,
-    JSON inside of bytes.
- 4. Nothing of this is strict: protobuf knows no field that comes twice, and unknown ones are no fault.
+1. Fields are found by their numbers in the schema. Unknown numbers are skipped.
+2. A map is a list of entries, each a message of a key and a value. A list of numbers may be packed.
+3. Some types have a layout of their own (`_SPECIAL`): a quantity is a string, a time seconds and nanoseconds, JSON is
+   in bytes.
+4. There are no strict errors: unknown fields are no error, and repeated ones do not exist.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ Wire = int | bytes
 """A field's value as it is on the wire: a number, or bytes."""
 
 
-class ProtobufFault(Exception):
+class ProtobufError(Exception):
     """Bytes that are no object; the message is Go's."""
 
 
 def open_envelope(data: bytes) -> tuple[str, str, bytes]:
     """The apiVersion, the kind and the bytes of the object in a body."""
     if not data:
-        raise ProtobufFault("empty data")
+        raise ProtobufError("empty data")
     if not data.startswith(MAGIC):
         prefix = " ".join(str(byte) for byte in MAGIC)
-        raise ProtobufFault(f"provided data does not appear to be a protobuf message, expected prefix [{prefix}]")
+        raise ProtobufError(f"provided data does not appear to be a protobuf message, expected prefix [{prefix}]")
     if len(data) == len(MAGIC):
-        raise ProtobufFault("empty body")
+        raise ProtobufError("empty body")
     api_version, kind, raw = "", "", b""
     for number, value in _fields(data[len(MAGIC) :]):
         if number == 1:
@@ -121,7 +121,7 @@ def _text(value: Wire) -> str:
 
 def _integer(value: Wire) -> int:
     if not isinstance(value, int):
-        raise ProtobufFault("proto: wrong wireType = 2 for a number")
+        raise ProtobufError("proto: wrong wireType = 2 for a number")
     return value - (1 << 64) if value >= 1 << 63 else value
 
 
@@ -152,7 +152,7 @@ def _moment(value: Wire) -> tuple[datetime, int] | None:
     try:
         return _EPOCH + timedelta(seconds=_integer(parts.get(1, 0))), _integer32(parts.get(2, 0))
     except OverflowError as error:
-        raise ProtobufFault("a time is out of range") from error
+        raise ProtobufError("a time is out of range") from error
 
 
 def _duration(value: Wire) -> str:
@@ -176,7 +176,7 @@ def _json(value: Wire) -> Any:
     try:
         return msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ProtobufFault(f"json: {error}") from error
+        raise ProtobufError(f"json: {error}") from error
 
 
 def _base64(value: Wire) -> str:
@@ -232,7 +232,7 @@ def _fields(data: bytes) -> Iterator[tuple[int, Wire]]:
         key, position = _varint(data, position)
         number, wire_type = key >> 3, key & 7
         if number == 0:
-            raise ProtobufFault(f"proto: illegal tag {number} (wire type {wire_type})")
+            raise ProtobufError(f"proto: illegal tag {number} (wire type {wire_type})")
         value: Wire
         if wire_type == _VARINT:
             value, position = _varint(data, position)
@@ -243,9 +243,9 @@ def _fields(data: bytes) -> Iterator[tuple[int, Wire]]:
             width = 8 if wire_type == _FIXED64 else 4
             value, position = int.from_bytes(data[position : position + width], "little"), position + width
         else:
-            raise ProtobufFault(f"proto: illegal wireType {wire_type}")
+            raise ProtobufError(f"proto: illegal wireType {wire_type}")
         if position > end:
-            raise ProtobufFault(_UNEXPECTED_END)
+            raise ProtobufError(_UNEXPECTED_END)
         yield number, value
 
 
@@ -260,7 +260,7 @@ def _varint(data: bytes, position: int) -> tuple[int, int]:
     value = shift = 0
     while True:
         if position >= len(data):
-            raise ProtobufFault(_UNEXPECTED_END)
+            raise ProtobufError(_UNEXPECTED_END)
         byte = data[position]
         position += 1
         value |= (byte & 0x7F) << shift
@@ -268,10 +268,10 @@ def _varint(data: bytes, position: int) -> tuple[int, int]:
             return value & 0xFFFFFFFFFFFFFFFF, position
         shift += 7
         if shift >= 64:
-            raise ProtobufFault("proto: integer overflow")
+            raise ProtobufError("proto: integer overflow")
 
 
 def _as_bytes(value: Wire) -> bytes:
     if not isinstance(value, bytes):
-        raise ProtobufFault("proto: wrong wireType = 0 for bytes")
+        raise ProtobufError("proto: wrong wireType = 0 for bytes")
     return value

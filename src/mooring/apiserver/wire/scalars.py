@@ -1,43 +1,220 @@
-"""Scalars with a form of their own: quantities, times, bytes, int-or-string.
+"""Scalars with a form of their own: quantities, times, durations, bytes, int-or-string.
 
-Comes in   a value as it stands in JSON
-Goes out   the value as Go writes it; `ScalarFault` with Go's words, or `Irregular` if the JSON type is wrong
+Input: a JSON value. Output: the value as Go writes it; `ScalarError` with Go's message, or `Irregular` if the JSON
+type is wrong.
 
- 1. A quantity keeps its format and is canonical within it: 0.5 is 500m, 1024Mi is 1Gi, 1e3 stays.
- 2. `Irregular` carries no text: `examine` finds the words, because they need the path.
+1. A quantity keeps its format and is canonical within it: 0.5 is 500m, 1024Mi is 1Gi, 1e3 stays.
+2. `Irregular` has no text: `examine` finds the message, because it needs the path.
+3. A Time is written in seconds, a MicroTime in microseconds, both in UTC. A Time may have a fraction of any length,
+   which is dropped; a MicroTime needs exactly six digits.
+4. The zero time of Go (year 1) is written as null.
 """
 
 from __future__ import annotations
 
 import binascii
+from datetime import datetime, timedelta
 
 from mooring.api.errors import QuantityError
 from mooring.api.memory import Memory
 from mooring.api.quantity import parse_quantity
-from mooring.apiserver.wire.go_times import TimeFault, canonical_micro_time, canonical_time
 from mooring.apiserver.wire.json_text import NumberText
+
+LAYOUT_TIME = "2006-01-02T15:04:05Z07:00"
+LAYOUT_MICRO_TIME = "2006-01-02T15:04:05.000000Z07:00"
+
+_DAYS_OF_MONTH = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+
+
+TIMES_CACHED_MAX = 4_096
+"""Times to the second, which repeat: the conditions of an object are often of one second."""
+
+_times: Memory[str, str] = Memory(TIMES_CACHED_MAX)
+
+
+class TimeFormatError(Exception):
+    """A text that is no time; the message is Go's."""
+
+
+def canonical_time(text: str) -> str | None:
+    """To the second, in UTC; None for the zero time. Raises `TimeFormatError`."""
+    if len(text) == 20 and (known := _times.get(text)) is not None:
+        return known
+    moment, _ = _parsed(text, LAYOUT_TIME, is_micro=False)
+    if moment is None:
+        return None
+    return _times.keep(text, f"{moment.isoformat()}Z")
+
+
+def canonical_micro_time(text: str) -> str | None:
+    """To the microsecond, in UTC; None for the zero time. Raises `TimeFormatError`."""
+    if _is_canonical_micro_time(text):
+        return text
+    moment, micro = _parsed(text, LAYOUT_MICRO_TIME, is_micro=True)
+    return None if moment is None else f"{moment.isoformat()}.{micro:06d}Z"
+
+
+def _is_canonical_micro_time(text: str) -> bool:
+    """Whether a text is a time as this module writes it, after the year 1: then no rule of Go changes it.
+
+    A lease has a new time with each renewal, which a cache of texts would never hold.
+    """
+    if not text.endswith("Z"):
+        return False
+    try:
+        moment = datetime.fromisoformat(text[:-1])
+    except ValueError:
+        return False
+    return moment.year > 1 and moment.isoformat(timespec="microseconds") == text[:-1]
+
+
+def _parsed(text: str, layout: str, *, is_micro: bool) -> tuple[datetime | None, int]:
+    reader = _Reader(text, layout)
+    year = reader.number("2006", 4)
+    reader.literal("-")
+    month = reader.number("01", 2)
+    if not 1 <= month <= 12:
+        reader.out_of_range("month")
+    reader.literal("-")
+    day = reader.number("02", 2)
+    reader.literal("T")
+    hour = reader.hour()
+    if hour >= 24:
+        reader.out_of_range("hour")
+    reader.literal(":")
+    minute = reader.number("04", 2)
+    if minute >= 60:
+        reader.out_of_range("minute")
+    reader.literal(":")
+    second = reader.number("05", 2)
+    if second >= 60:
+        reader.out_of_range("second")
+    micro = reader.fraction(is_micro)
+    offset = reader.zone()
+    reader.end()
+    if not 1 <= day <= _DAYS_OF_MONTH[month - 1] or (month == 2 and day == 29 and not _is_leap(year)):
+        reader.out_of_range("day")
+    return _moment(year, month, day, hour, minute, second, offset), micro
+
+
+def _moment(
+    year: int, month: int, day: int, hour: int, minute: int, second: int, offset: timedelta | None
+) -> datetime | None:
+    try:
+        moment = datetime(year, month, day, hour, minute, second)
+        if offset:
+            moment -= offset
+    except (ValueError, OverflowError):  # the year 0, which Go has and Python has not
+        return None
+    return None if moment == datetime.min else moment
+
+
+def _is_leap(year: int) -> bool:
+    return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+
+
+class _Reader:
+    """Reads a text by a layout, and says where it departs from it."""
+
+    def __init__(self, text: str, layout: str) -> None:
+        self._text = text
+        self._layout = layout
+        self._rest = text
+
+    def number(self, element: str, digits: int) -> int:
+        found = self._rest[:digits]
+        if len(found) < digits or not (found.isascii() and found.isdigit()):
+            self._fail(element)
+        self._rest = self._rest[digits:]
+        return int(found)
+
+    def hour(self) -> int:
+        """The only number that may have one digit."""
+        return self.number("15", 1 if len(self._rest) > 1 and not _is_digits(self._rest[1]) else 2)
+
+    def literal(self, expected: str) -> None:
+        if not self._rest.startswith(expected):
+            self._fail(expected)
+        self._rest = self._rest[1:]
+
+    def fraction(self, is_micro: bool) -> int:
+        if is_micro:
+            if len(self._rest) < 7 or self._rest[0] not in ".," or not _is_digits(self._rest[1:7]):
+                self._fail(".000000")
+            found, self._rest = self._rest[1:7], self._rest[7:]
+            return int(found)
+        # A fraction after the seconds is taken although the layout has none: Go's rule, for every layout.
+        if len(self._rest) >= 2 and self._rest[0] in ".," and _is_digits(self._rest[1]):
+            length = 1
+            while length < len(self._rest) and _is_digits(self._rest[length]):
+                length += 1
+            self._rest = self._rest[length:]
+        return 0
+
+    def zone(self) -> timedelta | None:
+        rest = self._rest
+        if rest.startswith("Z"):
+            self._rest = rest[1:]
+            return None
+        if len(rest) < 6 or rest[0] not in "+-" or rest[3] != ":" or not _is_digits(rest[1:3] + rest[4:6]):
+            self._fail("Z07:00")
+        hours, minutes = int(rest[1:3]), int(rest[4:6])
+        if hours > 24:
+            self.out_of_range("time zone offset hour")
+        if minutes > 60:
+            self.out_of_range("time zone offset minute")
+        self._rest = rest[6:]
+        offset = timedelta(hours=hours, minutes=minutes)
+        return -offset if rest[0] == "-" else offset
+
+    def end(self) -> None:
+        if self._rest:
+            raise TimeFormatError(f"parsing time {_quoted(self._text)}: extra text: {_quoted(self._rest)}")
+
+    def out_of_range(self, what: str) -> None:
+        raise TimeFormatError(f"parsing time {_quoted(self._text)}: {what} out of range")
+
+    def _fail(self, element: str) -> None:
+        raise TimeFormatError(
+            f"parsing time {_quoted(self._text)} as {_quoted(self._layout)}: "
+            f"cannot parse {_quoted(self._rest)} as {_quoted(element)}"
+        )
+
+
+def _is_digits(text: str) -> bool:
+    return text.isascii() and text.isdigit()
+
+
+def _quoted(text: str) -> str:
+    """The time package quotes byte by byte, and knows no names for control characters."""
+    escaped = "".join(
+        f"\\{chr(byte)}" if byte in b'"\\' else chr(byte) if 0x20 <= byte < 0x80 else f"\\x{byte:02x}"
+        for byte in text.encode("utf-8", "replace")
+    )
+    return f'"{escaped}"'
+
 
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
-TEXTS_REMEMBERED_MAX = 16_384
+QUANTITIES_CACHED_MAX = 16_384
 
 _FORMAT_WRONG = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 _NUMERIC_WRONG = "unable to parse numeric part of quantity"
 _SUFFIX_WRONG = "unable to parse quantity's suffix"
 
-_quantities: Memory[str, str] = Memory(TEXTS_REMEMBERED_MAX)
+_quantities: Memory[str, str] = Memory(QUANTITIES_CACHED_MAX)
 
 
 class Irregular(Exception):
     """A value of another JSON type than its field has."""
 
 
-class ScalarFault(Exception):
+class ScalarError(Exception):
     """A text that is not what its field wants; the message is Go's, and ends the decoding."""
 
 
-class BytesFault(ScalarFault):
+class BytesError(ScalarError):
     """Text that is no base64. Go remembers it and goes on decoding."""
 
 
@@ -51,7 +228,7 @@ def quantity(raw: object) -> str:
     if isinstance(raw, NumberText):
         return _canonical_quantity(raw.text)
     if isinstance(raw, bool) or not isinstance(raw, int | float):
-        raise ScalarFault(_FORMAT_WRONG)
+        raise ScalarError(_FORMAT_WRONG)
     return _canonical_quantity(repr(raw))
 
 
@@ -61,8 +238,8 @@ def _canonical_quantity(text: str) -> str:
     except QuantityError as error:
         complaint = str(error)
         if "regular expression" in complaint:
-            raise ScalarFault(_FORMAT_WRONG) from error
-        raise ScalarFault(_SUFFIX_WRONG if "suffix" in complaint else _NUMERIC_WRONG) from error
+            raise ScalarError(_FORMAT_WRONG) from error
+        raise ScalarError(_SUFFIX_WRONG if "suffix" in complaint else _NUMERIC_WRONG) from error
 
 
 def time(raw: object) -> str | None:
@@ -73,8 +250,8 @@ def time(raw: object) -> str | None:
         raise Irregular
     try:
         return canonical_time(raw)
-    except TimeFault as fault:
-        raise ScalarFault(str(fault)) from fault
+    except TimeFormatError as error:
+        raise ScalarError(str(error)) from error
 
 
 def micro_time(raw: object) -> str | None:
@@ -85,8 +262,8 @@ def micro_time(raw: object) -> str | None:
         raise Irregular
     try:
         return canonical_micro_time(raw)
-    except TimeFault as fault:
-        raise ScalarFault(str(fault)) from fault
+    except TimeFormatError as error:
+        raise ScalarError(str(error)) from error
 
 
 def int_or_string(raw: object) -> int | str:
@@ -138,16 +315,16 @@ def bytes_of_base64(text: str) -> bytes:
     except ValueError:  # binascii.Error, or letters that are not ASCII
         pass
     data = text.encode("utf-8", "replace")
-    fault = _base64_fault(data)
-    if fault is not None:
-        raise BytesFault(f"illegal base64 data at input byte {fault}")
+    error = _base64_error(data)
+    if error is not None:
+        raise BytesError(f"illegal base64 data at input byte {error}")
     return binascii.a2b_base64(data.translate(None, b"\r\n"), strict_mode=True)
 
 
 _BASE64_LETTERS = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
 
 
-def _base64_fault(data: bytes) -> int | None:
+def _base64_error(data: bytes) -> int | None:
     """Where Go stops reading, or None. Letters come in groups of four, the last of which may be padded."""
     letters_in_group = 0
     position = 0
@@ -161,11 +338,11 @@ def _base64_fault(data: bytes) -> int | None:
         elif letter != ord("="):
             return position - 1
         else:
-            return _padding_fault(data, position, letters_in_group)
+            return _padding_error(data, position, letters_in_group)
     return None if letters_in_group == 0 else position - letters_in_group
 
 
-def _padding_fault(data: bytes, position: int, letters_in_group: int) -> int | None:
+def _padding_error(data: bytes, position: int, letters_in_group: int) -> int | None:
     if letters_in_group < 2:
         return position - 1
     if letters_in_group == 2:

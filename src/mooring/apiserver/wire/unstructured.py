@@ -1,20 +1,19 @@
-"""The result of a strategic merge patch, which Go decodes another way: field by field, from maps.
+"""Decoding of the result of a strategic merge patch, which Go decodes field by field from maps.
 
-Comes in   a patched object as plain JSON, and its `Struct`
-Goes out   unknown fields, sorted; `DecodingError` with the words of this other decoder
+Input: a patched object as plain JSON, and its `Struct`. Output: unknown fields, sorted; or `DecodingError` with the
+message of this decoder.
 
- 1. The first value that does not fit ends it, and fields are visited in the order of the type, not of the text.
- 2. No path is told: `cannot restore map from string`.
- 3. Whole numbers with a fraction (`2.0`) are taken for integers here, and a number that is too large for 32 bits
-    overflows: it is changed in place, so that validation complains about what is left of it.
+1. The first value of a wrong type ends decoding. Fields are visited in the order of the type, not of the text.
+2. Messages have no path: `cannot restore map from string`.
+3. Numbers without a fractional part (`2.0`) are integers. A number that is too large for 32 bits overflows: it is
+   changed in place, so that validation reports the overflown value.
 """
 
 from __future__ import annotations
 
 from mooring.api.schema.model import Basic, ListOf, MapOf, Scalar, Struct, Type
 from mooring.apiserver.wire import scalars
-from mooring.apiserver.wire.examine import DecodingError
-from mooring.apiserver.wire.go_names import go_name_of_field, go_name_of_item
+from mooring.apiserver.wire.examine import DecodingError, go_name_of_field, go_name_of_item
 from mooring.apiserver.wire.scalars import INT64_MAX, INT64_MIN
 
 _GO_KINDS: dict[type, str] = {str: "string", bool: "bool", int: "int64", float: "float64", list: "slice", dict: "map"}
@@ -88,15 +87,15 @@ def _scalar(kind: Scalar, raw: object, name: str) -> None:
     basic = kind.basic
     if basic is Basic.STRING:
         if not isinstance(raw, str):
-            _refuse(raw, name, "string", is_convertible=type(raw) is int)
+            _raise_type_error(raw, name, "string", is_convertible=type(raw) is int)
     elif basic is Basic.BOOL:
         if not isinstance(raw, bool):
-            _refuse(raw, name, "bool", is_convertible=False)
+            _raise_type_error(raw, name, "bool", is_convertible=False)
     elif basic in _NUMBER_KINDS:
         is_number = isinstance(raw, int | float) and not isinstance(raw, bool)
         is_whole = is_number and (basic is Basic.FLOAT64 or float(raw).is_integer())  # type: ignore[arg-type]
         if not is_whole:
-            _refuse(raw, name, _NUMBER_KINDS[basic], is_convertible=is_number)
+            _raise_type_error(raw, name, _NUMBER_KINDS[basic], is_convertible=is_number)
     elif basic is Basic.BYTES:
         _bytes(raw)
     elif basic in _OWN_DECODERS:
@@ -117,12 +116,12 @@ def _own(basic: Basic, raw: object) -> None:
         raw = int(raw)
     try:
         read(raw)
-    except scalars.ScalarFault as fault:
-        raise DecodingError(str(fault)) from fault
-    except scalars.Irregular as fault:
+    except scalars.ScalarError as error:
+        raise DecodingError(str(error)) from error
+    except scalars.Irregular as error:
         number = f"number {raw!r}" if name == "int32" else "number"
         found = {"string": "string", "bool": "bool", "slice": "array", "map": "object"}.get(_go_kind(raw), number)
-        raise DecodingError(f"json: cannot unmarshal {found} into Go value of type {name}") from fault
+        raise DecodingError(f"json: cannot unmarshal {found} into Go value of type {name}") from error
 
 
 def _bytes(raw: object) -> None:
@@ -132,11 +131,11 @@ def _bytes(raw: object) -> None:
         raise DecodingError(f"cannot restore slice from {_go_kind(raw)}")
     try:
         scalars.bytes_of_base64(raw)
-    except scalars.BytesFault as fault:
-        raise DecodingError(f"error decoding from json: {fault}") from fault
+    except scalars.BytesError as error:
+        raise DecodingError(f"error decoding from json: {error}") from error
 
 
-def _refuse(raw: object, name: str, kind: str, *, is_convertible: bool) -> None:
+def _raise_type_error(raw: object, name: str, kind: str, *, is_convertible: bool) -> None:
     if is_convertible:
         raise DecodingError(f"cannot convert {_go_kind(raw)} to {name}")
     raise DecodingError(f"unrecognized type: {kind}")

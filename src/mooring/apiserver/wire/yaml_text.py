@@ -1,11 +1,13 @@
-"""YAML bodies: read as kubectl reads manifests, then treated as JSON.
+"""YAML bodies and responses.
 
-Comes in   the bytes of a YAML body
-Goes out   the data of its first document, keys sorted; strict faults for keys that come twice; `SyntaxFault`
+Input: the bytes of a YAML body; a document. Output: the data of its first document with sorted keys, and strict
+errors for repeated keys; or `BodySyntaxError`. The YAML of a document.
 
- 1. Go turns YAML into JSON first, which sorts the keys of every mapping. Faults are told in that order.
- 2. Of several documents only the first counts. No document at all is null.
- 3. A key that comes twice is a strict fault of its own sort, with its line: the last one wins.
+1. Go converts YAML to JSON first, which sorts the keys of every mapping. Errors are in that order.
+2. Of several documents only the first counts. An empty body is null.
+3. A repeated key is a strict error with its line: the last value counts.
+4. Written YAML has no aliases. A string that would be read as something else (a number, a time, `yes`) is in double
+   quotes; a string of several lines is a block.
 """
 
 from __future__ import annotations
@@ -15,27 +17,28 @@ from typing import Any
 
 import yaml
 
+from mooring.api.document import Document
 from mooring.api.field_errors import quoted
 from mooring.api.yaml import NESTING_MAX, YamlDocument, YamlError, load_documents
-from mooring.api.yamlscalars import as_key
-from mooring.apiserver.wire.json_syntax import SyntaxFault
-from mooring.apiserver.wire.strict import YAML_FAULTS
+from mooring.api.yamlscalars import as_key, resolve_scalar
+from mooring.apiserver.wire.examine import YAML_ERRORS
+from mooring.apiserver.wire.json_syntax import BodySyntaxError
 
 _ALREADY_SET = "already set in map"
 
 
 def parse_yaml(data: bytes) -> tuple[object, list[str]]:
-    """The data of a YAML body, and its strict faults: one, with all repeated keys in it. Raises `SyntaxFault`."""
+    """The data of a YAML body, and its strict errors: one, with all repeated keys in it. Raises `BodySyntaxError`."""
     if b"\\ud" in data or b"\\uD" in data:
         _check_escapes(data)
     try:
         return sorted_keys(_first(load_documents(data, "body"))), []
     except YamlError as error:
         if _ALREADY_SET not in error.text:
-            raise SyntaxFault(_words(error)) from error
+            raise BodySyntaxError(_message(error)) from error
     value, repeated = _last_wins(data)
     lines = [f"  line {line}: key {key} {_ALREADY_SET}" for line, key in repeated]
-    return sorted_keys(value), ["\n".join([YAML_FAULTS, *lines])]
+    return sorted_keys(value), ["\n".join([YAML_ERRORS, *lines])]
 
 
 def sorted_keys(value: Any) -> Any:
@@ -49,15 +52,15 @@ def _first(documents: list[YamlDocument]) -> object:
     return documents[0].data if documents else None
 
 
-def _words(error: YamlError) -> str:
+def _message(error: YamlError) -> str:
     """libyaml's complaint as Go's port of it words it: lines are counted from zero there, except by the scanner."""
     cause = error.__cause__
     if isinstance(cause, yaml.reader.ReaderError):
         return f"yaml: {cause.reason}"
-    return _marked_words(cause) if isinstance(cause, yaml.MarkedYAMLError) else f"yaml: {error.text}"
+    return _marked_message(cause) if isinstance(cause, yaml.MarkedYAMLError) else f"yaml: {error.text}"
 
 
-def _marked_words(cause: yaml.MarkedYAMLError) -> str:
+def _marked_message(cause: yaml.MarkedYAMLError) -> str:
     line = 0
     for mark in (cause.context_mark, cause.problem_mark):
         if mark is not None and mark.line:
@@ -73,11 +76,11 @@ def _check_escapes(data: bytes) -> None:
         for _ in yaml.parse(data, Loader=yaml.CSafeLoader):
             pass
     except yaml.MarkedYAMLError as error:
-        raise SyntaxFault(_marked_words(error)) from error
+        raise BodySyntaxError(_marked_message(error)) from error
 
 
-# Why another loader for a text with repeated keys? Ours refuses them, as it should for manifests. This is the rare case
-# of a rare format, and it is looked at before it is read: nobody may bring us down with a hundred thousand brackets.
+# A second loader, because ours rejects repeated keys, as it should for manifests. The nesting is checked first, so that
+# a body of a hundred thousand brackets does no harm.
 
 
 def _last_wins(data: bytes) -> tuple[object, list[tuple[int, str]]]:
@@ -87,7 +90,7 @@ def _last_wins(data: bytes) -> tuple[object, list[tuple[int, str]]]:
         node = loader.get_node() if loader.check_node() else None
         return _text_keys(loader.construct_document(node)), list(_repeated_keys(node))
     except (yaml.YAMLError, ValueError) as error:
-        raise SyntaxFault(f"yaml: {error}") from error
+        raise BodySyntaxError(f"yaml: {error}") from error
     finally:
         loader.dispose()
 
@@ -99,11 +102,11 @@ def _check_shape(data: bytes) -> None:
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > NESTING_MAX:
-                raise SyntaxFault(f"yaml: nested deeper than {NESTING_MAX} levels")
+                raise BodySyntaxError(f"yaml: nested deeper than {NESTING_MAX} levels")
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
         elif isinstance(event, yaml.AliasEvent):
-            raise SyntaxFault("yaml: keys are set twice in a document with aliases")
+            raise BodySyntaxError("yaml: keys are set twice in a document with aliases")
 
 
 def _text_keys(value: Any) -> Any:
@@ -135,3 +138,30 @@ _TextKeys.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
     for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
 }
+
+
+_TEXT = "tag:yaml.org,2002:str"
+
+
+def written_yaml(document: Document) -> bytes:
+    """The YAML of a document."""
+    return yaml.dump(document, Dumper=_Dumper, allow_unicode=True).encode()
+
+
+class _Dumper(yaml.CSafeDumper):
+    def ignore_aliases(self, data: object) -> bool:
+        return True
+
+
+def _represented(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+    style = "|" if "\n" in text else None if _is_text(dumper, text) else '"'
+    return dumper.represent_scalar(_TEXT, text, style)
+
+
+def _is_text(dumper: _Dumper, text: str) -> bool:
+    """Whether it is read as text without quotes: by YAML's own rules, and by those of Go's readers."""
+    tag = dumper.resolve(yaml.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]
+    return tag == _TEXT and isinstance(resolve_scalar(text, None, is_plain=True), str)
+
+
+_Dumper.add_representer(str, _represented)

@@ -37,9 +37,9 @@ from mooring.apiserver.call import Call, FieldValidation, Operation
 from mooring.apiserver.kinds import strategy_of
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.wire.decode import decode_body
+from mooring.cli.errors import InputError, Problem
 from mooring.cli.explain.cluster_input import Identity
-from mooring.cli.manifests import Body, PlainObject
-from mooring.cli.problems import InputError, Problem
+from mooring.cli.manifests.read import Body, PlainObject
 from mooring.client.errors import StatusError
 from mooring.kit.clock import SystemClock, format_rfc3339
 from mooring.kit.entropy import Entropy

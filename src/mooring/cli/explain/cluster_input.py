@@ -38,9 +38,10 @@ from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod, PodResourceClaimStatus
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim
 from mooring.api.views.workloads import Deployment, Namespace, PriorityClass
-from mooring.cli.kinds import WORKLOADS
-from mooring.cli.manifests import Found, PlainObject
-from mooring.cli.problems import InputError, Problem
+from mooring.api.well_known import TERMINAL_PHASES
+from mooring.cli.errors import InputError, Problem
+from mooring.cli.manifests.kinds import WORKLOADS
+from mooring.cli.manifests.read import ManifestObject, PlainObject
 from mooring.client.errors import StatusError
 from mooring.kit.entropy import Entropy
 
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
 Identity = tuple[str, str]
 """Kind and `namespace/name`."""
 
-FINISHED = frozenset(("Succeeded", "Failed"))
 NAME_LABEL = "kubernetes.io/metadata.name"
 
 
@@ -77,7 +77,7 @@ class ClusterInput:
 
 
 def complete(
-    files: Sequence[Found],
+    files: Sequence[ManifestObject],
     live: Sequence[ApiObject],
     supplied: Container[str],
     entropy: Entropy,
@@ -91,7 +91,7 @@ def complete(
     found, of_files = _merged(files, live, entropy.fork("names"), cluster.notes)
     server = _server(found, of_files, policies, now_s)
     new_pods = _create(of_files, found, server) if server is not None else {}
-    workloads = [Found(found[identity], entry.origin) for identity, entry in of_files.items()]
+    workloads = [ManifestObject(found[identity], entry.origin) for identity, entry in of_files.items()]
     workloads = [entry for entry in workloads if isinstance(entry.view, WORKLOADS)]
     views = list(found.values())
     if workloads and server is not None:
@@ -114,7 +114,7 @@ def complete(
 
 def _server(
     found: Mapping[Identity, ApiObject],
-    of_files: Mapping[Identity, Found],
+    of_files: Mapping[Identity, ManifestObject],
     policies: Sequence[PlainObject],
     now_s: float,
 ) -> DryRunServer | None:
@@ -130,7 +130,7 @@ def _server(
 
 
 def _create(
-    of_files: Mapping[Identity, Found], found: dict[Identity, ApiObject], server: DryRunServer
+    of_files: Mapping[Identity, ManifestObject], found: dict[Identity, ApiObject], server: DryRunServer
 ) -> dict[str, NewPod]:
     """Creates the objects of the files that no API server has seen, but for workloads. Puts them into `found`, and
     returns the pods by key. Pods and claims are created last, because admission looks up the others."""
@@ -186,7 +186,7 @@ class _Assembly:
         self._cluster.notes += self._notes()
 
     def _sort_in(self, pod: Pod) -> None:
-        if pod.status.phase in FINISHED:
+        if pod.status.phase in TERMINAL_PHASES:
             self._cluster.finished.append(pod)
         elif pod.spec.node_name:
             self._cluster.placed.append(pod)
@@ -237,7 +237,7 @@ class _Assembly:
 
     def _create_volume_claims(self, owner: Pod, volumes: Mapping[str, Document]) -> None:
         """Does what the ephemeral volume controller would do. Raises `StatusError`."""
-        from mooring.controllers.ephemeral_volume import claim_of  # imports the controllers
+        from mooring.controllers.volume.ephemeral import claim_of  # imports the controllers
 
         assert self._server is not None, f"pod {owner.key} is new"
         namespace = owner.metadata.namespace
@@ -250,7 +250,7 @@ class _Assembly:
 
     def _with_device_claims(self, pod: Pod, owner: Pod) -> Pod:
         """Does what the resource claim controller would do. Raises `StatusError`."""
-        from mooring.controllers.resource_claim_plan import template_claim
+        from mooring.controllers.resourceclaim.plan import template_claim
 
         assert self._server is not None, f"pod {owner.key} is new"
         statuses = list(pod.status.resource_claim_statuses)
@@ -283,22 +283,22 @@ class _Assembly:
 
 
 def _merged(
-    files: Sequence[Found], live: Sequence[ApiObject], names: Entropy, notes: list[str]
-) -> tuple[dict[Identity, ApiObject], dict[Identity, Found]]:
+    files: Sequence[ManifestObject], live: Sequence[ApiObject], names: Entropy, notes: list[str]
+) -> tuple[dict[Identity, ApiObject], dict[Identity, ManifestObject]]:
     """All objects, those of files over those of the live cluster; and those of files with their origins.
 
     Of several with the same name the last one counts. A workload that replaces one of a cluster has its uid and status,
     as if it were applied: the pods that it has already are its own."""
     merged: dict[Identity, ApiObject] = {(view.kind, view.key): view for view in live}
-    of_files: dict[Identity, Found] = {}
-    twice: list[Found] = []
+    of_files: dict[Identity, ManifestObject] = {}
+    twice: list[ManifestObject] = []
     for found in files:
         view = _with_identity(found.view, names)
         identity = (view.kind, view.key)
         before = merged.get(identity)
         if isinstance(view, WORKLOADS) and isinstance(before, type(view)) and not view.metadata.uid:
             view = replace(view, metadata=replace(view.metadata, uid=before.metadata.uid), status=before.status)
-        entry = Found(view, found.origin, found.body)
+        entry = ManifestObject(view, found.origin, found.body)
         if identity in of_files:
             twice.append(entry)
         of_files[identity] = entry

@@ -17,7 +17,7 @@ import click
 
 if TYPE_CHECKING:
     from mooring.cli.explain.report import Report
-    from mooring.cli.layout import Paper
+    from mooring.cli.terminal import Terminal
 
 EXIT_UNSCHEDULABLE = 1
 NODES_DEFAULT = 5
@@ -162,16 +162,16 @@ def _print(report: Report, output: str) -> None:
         case _:
             from mooring.cli.explain.text import as_lines
 
-            for line in as_lines(report, _paper()):
+            for line in as_lines(report, _terminal()):
                 click.echo(line)
 
 
-def _paper() -> Paper:
-    from mooring.cli.layout import Paper
+def _terminal() -> Terminal:
+    from mooring.cli.terminal import Terminal
 
     width = min(max(shutil.get_terminal_size((80, 24)).columns, WIDTH_MIN), WIDTH_MAX)
     coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
-    return Paper(width, coloured)
+    return Terminal(width, coloured)
 
 
 def _note(text: str) -> None:

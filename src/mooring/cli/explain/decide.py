@@ -35,8 +35,8 @@ from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.cycle.explain import explain
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.status import Status
+from mooring.scheduler.plugins.default_preemption import Budgets
 from mooring.scheduler.plugins.dynamic_resources.plugin import DynamicResources
-from mooring.scheduler.plugins.victims import Budgets
 
 _PREEMPTION = "preemption: "
 _NEVER_S = float("inf")

@@ -23,9 +23,9 @@ from mooring.api.views.meta import ApiObject, KeptWhole
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import PriorityClass
+from mooring.cli.errors import InputError, input_error
 from mooring.cli.explain.coverage import Supplied
-from mooring.cli.problems import InputError, input_error
-from mooring.cli.progress import Meter
+from mooring.cli.terminal import ProgressBar
 from mooring.client.errors import ClientError, ExpiredError, ForbiddenError, NotFoundError
 from mooring.client.http.client import PAGE_SIZE, HttpClient, HttpLimits, collection_path
 from mooring.client.http.connection import Connection
@@ -93,8 +93,8 @@ def read_cluster(
     cluster = LiveCluster(connection.server, connection.namespace)
     whole = frozenset(workloads)
     try:
-        with Meter(f"reading {connection.server}", 0, clock) as meter:
-            run_real(_Reader(cluster, connection, clock, entropy, meter, whole).read())
+        with ProgressBar(f"reading {connection.server}", 0, clock) as progress:
+            run_real(_Reader(cluster, connection, clock, entropy, progress, whole).read())
     except (ClientError, DecodeError, TlsError) as error:
         raise _failed(cluster, error) from None
     except ExceptionGroup as group:  # one of several lists
@@ -126,13 +126,13 @@ class _Reader:
         connection: Connection,
         clock: Clock,
         entropy: Entropy,
-        meter: Meter,
+        progress: ProgressBar,
         whole: frozenset[type[ApiObject]],
     ) -> None:
         limits = HttpLimits(in_flight_max=LISTS_AT_ONCE, request_s_max=REQUEST_S_MAX)
         self._client = HttpClient(connection, clock, entropy, limits=limits, component="explain")
         self._cluster = cluster
-        self._meter = meter
+        self._meter = progress
         self._whole = whole | {ResourceClaimTemplate}
         """Kinds whose views keep the bytes of the object: pods and claims are made from them."""
 

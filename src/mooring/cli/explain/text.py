@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from mooring.cli.explain.report import Outcome, PodExplanation, Preemption, Report, ScoreRow, Scores, Victim
-from mooring.cli.layout import Paper, cut_both, cut_middle, listed_names, told_apart, wrapped
+from mooring.cli.terminal import Terminal, cut_both, cut_middle, listed_names, shortened_names, wrapped
 
 HEADINGS: Mapping[str, str] = {
     "NodeResourcesFit": "fit",
@@ -47,29 +47,29 @@ NAMES_WIDTH_MIN = 14
 _CHOSEN = "▸"
 
 
-def as_lines(report: Report, paper: Paper) -> Iterator[str]:
+def as_lines(report: Report, terminal: Terminal) -> Iterator[str]:
     """The whole screen."""
     if not report.has_chosen_pods:
-        yield from _opening(report, paper)
+        yield from _opening(report, terminal)
     told: PodExplanation | None = None
     replicas: list[PodExplanation] = []
     for pod in report.pods:
         if told is not None and not report.has_chosen_pods and _is_replica(pod, told):
             replicas.append(pod)
             continue
-        yield from _replicas(replicas, paper)
+        yield from _replicas(replicas, terminal)
         replicas = []
         if told is not None and told.outcome is Outcome.UNSCHEDULABLE and replace(pod, pod=told.pod) == told:
-            yield _as_told(pod, told, paper)
+            yield _as_told(pod, told, terminal)
             continue
         if told is not None or not report.has_chosen_pods:
             yield ""
-        yield from _pod(pod, report, paper)
+        yield from _pod(pod, report, terminal)
         told = pod
-    yield from _replicas(replicas, paper)
+    yield from _replicas(replicas, terminal)
     if len(report.pods) > 1:
         yield ""
-        yield from _closing(report, paper)
+        yield from _closing(report, terminal)
 
 
 def _is_replica(pod: PodExplanation, told: PodExplanation) -> bool:
@@ -83,28 +83,28 @@ def _is_replica(pod: PodExplanation, told: PodExplanation) -> bool:
     return pod.outcome is Outcome.PLACED or replace(pod, pod=told.pod) == told
 
 
-def _replicas(pods: list[PodExplanation], paper: Paper) -> Iterator[str]:
+def _replicas(pods: list[PodExplanation], terminal: Terminal) -> Iterator[str]:
     """`and 4 more of Deployment default/web: node-1 ×2, node-2, node-3`."""
     if not pods:
         return
     start = f"  and {len(pods)} more of {pods[0].workload}"
     if pods[0].outcome is not Outcome.PLACED:
-        yield from wrapped(f"{start.lstrip()} with the same result", paper.width, indent=2, hanging=4)
+        yield from wrapped(f"{start.lstrip()} with the same result", terminal.width, indent=2, hanging=4)
         return
     counts = Counter(pod.node or "" for pod in pods)
     nodes = [f"{node} ×{count}" if count > 1 else node for node, count in counts.most_common()]
-    names = listed_names(nodes, max(paper.width - len(start) - 2, NAMES_WIDTH_MIN))
+    names = listed_names(nodes, max(terminal.width - len(start) - 2, NAMES_WIDTH_MIN))
     yield f"{start}: {names}"
 
 
-def _opening(report: Report, paper: Paper) -> Iterator[str]:
+def _opening(report: Report, terminal: Terminal) -> Iterator[str]:
     pods = _count(report.placed_count, "pod") if report.placed_count else "no pods"
     where = "it" if report.node_count == 1 else "them"
     text = f"{_count(report.node_count, 'node')}, {pods} on {where}, {report.pending_count or 'none'} pending"
-    yield paper.paint(text, dim=True)
+    yield terminal.paint(text, dim=True)
 
 
-def _closing(report: Report, paper: Paper) -> Iterator[str]:
+def _closing(report: Report, terminal: Terminal) -> Iterator[str]:
     outcomes = report.outcomes()
     preempting = sum(pod.preemption is not None and pod.preemption.node is not None for pod in report.pods)
     nowhere = outcomes[Outcome.UNSCHEDULABLE] - preempting
@@ -117,92 +117,94 @@ def _closing(report: Report, paper: Paper) -> Iterator[str]:
         (outcomes[Outcome.ERROR], "in error"),
     ]
     said = ", ".join(f"{count} {word}" for count, word in parts if count)
-    yield paper.paint(f"{_count(len(report.pods), 'pending pod')}: {said}.", bold=True)
+    yield terminal.paint(f"{_count(len(report.pods), 'pending pod')}: {said}.", bold=True)
 
 
-def _pod(pod: PodExplanation, report: Report, paper: Paper) -> Iterator[str]:
+def _pod(pod: PodExplanation, report: Report, terminal: Terminal) -> Iterator[str]:
     match pod.outcome:
         case Outcome.PLACED:
             is_open = any(entry.may_refuse for entry in pod.not_judged)
             fate, colour = ("may go to", "yellow") if is_open else ("goes to", "green")
-            yield _heading(pod, fate, colour, paper, pod.node or "")
-            yield from _not_judged(pod, paper)
-            yield from _placed(pod, report, paper)
+            yield _heading(pod, fate, colour, terminal, pod.node or "")
+            yield from _not_judged(pod, terminal)
+            yield from _placed(pod, report, terminal)
         case Outcome.UNSCHEDULABLE:
             preempts = pod.preemption is not None and pod.preemption.node is not None
             fate = "goes nowhere yet: it has to preempt" if preempts else "goes nowhere"
-            yield _heading(pod, fate, "yellow" if preempts else "red", paper)
-            yield from _not_judged(pod, paper)
-            yield from _nowhere(pod, paper)
+            yield _heading(pod, fate, "yellow" if preempts else "red", terminal)
+            yield from _not_judged(pod, terminal)
+            yield from _nowhere(pod, terminal)
         case Outcome.GATED:
-            yield from _remark(pod, "is not in the queue", "cyan", paper)
+            yield from _remark(pod, "is not in the queue", "cyan", terminal)
         case Outcome.ERROR:
-            yield from _remark(pod, "could not be decided", "red", paper)
+            yield from _remark(pod, "could not be decided", "red", terminal)
         case Outcome.LEFT_ALONE:
-            yield from _remark(pod, "is left alone", "cyan", paper)
+            yield from _remark(pod, "is left alone", "cyan", terminal)
         case Outcome.RUNNING:
-            yield _heading(pod, "runs already on", "green", paper, pod.node or "")
+            yield _heading(pod, "runs already on", "green", terminal, pod.node or "")
         case Outcome.FINISHED:
-            yield from _remark(pod, "has finished", "cyan", paper)
+            yield from _remark(pod, "has finished", "cyan", terminal)
 
 
-def _not_judged(pod: PodExplanation, paper: Paper) -> Iterator[str]:
+def _not_judged(pod: PodExplanation, terminal: Terminal) -> Iterator[str]:
     for entry in pod.not_judged:
-        for line in wrapped(str(entry), paper.width, indent=2, hanging=4):
-            yield paper.paint(line, colour="yellow")
+        for line in wrapped(str(entry), terminal.width, indent=2, hanging=4):
+            yield terminal.paint(line, colour="yellow")
 
 
-def _remark(pod: PodExplanation, fate: str, colour: str, paper: Paper) -> Iterator[str]:
+def _remark(pod: PodExplanation, fate: str, colour: str, terminal: Terminal) -> Iterator[str]:
     """`default/web is left alone: asks for scheduler volcano`, on two lines if it must be."""
     whole = f"{pod.pod} {fate}: {pod.message}"
-    if len(whole) <= paper.width:
-        yield f"{paper.paint(pod.pod, bold=True)} {paper.paint(fate, colour=colour)}: {pod.message}"
+    if len(whole) <= terminal.width:
+        yield f"{terminal.paint(pod.pod, bold=True)} {terminal.paint(fate, colour=colour)}: {pod.message}"
         return
-    yield _heading(pod, f"{fate}:", colour, paper)
-    yield from wrapped(pod.message, paper.width, indent=2)
+    yield _heading(pod, f"{fate}:", colour, terminal)
+    yield from wrapped(pod.message, terminal.width, indent=2)
 
 
-def _as_told(pod: PodExplanation, told: PodExplanation, paper: Paper) -> str:
+def _as_told(pod: PodExplanation, told: PodExplanation, terminal: Terminal) -> str:
     """A replica that goes nowhere for the same reasons: once is enough."""
-    room = (paper.width - len(" goes nowhere, just as ")) // 2
-    name, model = paper.paint(cut_middle(pod.pod, room), bold=True), cut_middle(told.pod, room)
-    return f"{name} {paper.paint('goes nowhere', colour='red')}, just as {model}"
+    room = (terminal.width - len(" goes nowhere, just as ")) // 2
+    name, model = terminal.paint(cut_middle(pod.pod, room), bold=True), cut_middle(told.pod, room)
+    return f"{name} {terminal.paint('goes nowhere', colour='red')}, just as {model}"
 
 
-def _heading(pod: PodExplanation, fate: str, colour: str, paper: Paper, node: str = "") -> str:
+def _heading(pod: PodExplanation, fate: str, colour: str, terminal: Terminal, node: str = "") -> str:
     """`default/web goes to node-3`, and the priority at the right end of the line."""
     rank = f"priority {pod.priority}" if pod.priority else ""
-    room = paper.width - len(fate) - 2 - (len(rank) + 2 if rank else 0)
+    room = terminal.width - len(fate) - 2 - (len(rank) + 2 if rank else 0)
     name, node = cut_both(pod.pod, node, room)
     said = f"{fate} {node}" if node else fate
-    gap = " " * max(paper.width - len(name) - 1 - len(said) - len(rank), 2) if rank else ""
-    return f"{paper.paint(name, bold=True)} {paper.paint(said, colour=colour)}{gap}{paper.paint(rank, dim=True)}"
+    gap = " " * max(terminal.width - len(name) - 1 - len(said) - len(rank), 2) if rank else ""
+    return (
+        f"{terminal.paint(name, bold=True)} {terminal.paint(said, colour=colour)}{gap}{terminal.paint(rank, dim=True)}"
+    )
 
 
-# --- a pod that has a place -------------------------------------------------------------------------------------
+# A pod that has a place
 
 
-def _placed(pod: PodExplanation, report: Report, paper: Paper) -> Iterator[str]:
+def _placed(pod: PodExplanation, report: Report, terminal: Terminal) -> Iterator[str]:
     scores = pod.scores
     if pod.feasible_count == 1 or scores is None:
         of_all = f"of {pod.node_count} nodes that can take it" if pod.node_count > 1 else "there is"
         yield f"  the only one {of_all}"
     elif scores.tied_count == pod.feasible_count:
         yield f"  {pod.feasible_count} of {_count(pod.node_count, 'node')} can take it, all equally well"
-        yield from _score_notes(scores, report.seed, paper)
+        yield from _score_notes(scores, report.seed, terminal)
     else:
         yield f"  {pod.feasible_count} of {_count(pod.node_count, 'node')} can take it, best first:"
-        yield from _score_table(scores, pod.node, paper)
+        yield from _score_table(scores, pod.node, terminal)
         hidden = pod.feasible_count - len(scores.rows)
         if hidden:
-            yield paper.paint(f"    and {hidden} more; --nodes all shows them", dim=True)
-        yield from _score_notes(scores, report.seed, paper)
+            yield terminal.paint(f"    and {hidden} more; --nodes all shows them", dim=True)
+        yield from _score_notes(scores, report.seed, terminal)
     for line in _granted(pod):
-        yield from wrapped(line, paper.width, indent=2, hanging=4)
+        yield from wrapped(line, terminal.width, indent=2, hanging=4)
     refusing = pod.node_count - pod.feasible_count
     if refusing and pod.reasons:
         said = ", ".join(f"{count} {reason}" for reason, count in pod.reasons.items())
-        yield from wrapped(f"{'refuses' if refusing == 1 else 'refuse'}: {said}", paper.width, indent=2, hanging=4)
+        yield from wrapped(f"{'refuses' if refusing == 1 else 'refuse'}: {said}", terminal.width, indent=2, hanging=4)
 
 
 def _granted(pod: PodExplanation) -> Iterator[str]:
@@ -214,23 +216,23 @@ def _granted(pod: PodExplanation) -> Iterator[str]:
         yield f"gets {', '.join(names)} of pool {pool} for claim {claim}, request {request}"
 
 
-def _score_table(scores: Scores, chosen: str | None, paper: Paper) -> Iterator[str]:
-    room = paper.width - len("  ▸ ")
+def _score_table(scores: Scores, chosen: str | None, terminal: Terminal) -> Iterator[str]:
+    room = terminal.width - len("  ▸ ")
     longest = max(len("node"), *(len(row.node) for row in scores.rows))
     columns = _columns_that_fit(scores, room - min(longest, NODE_WIDTH_MIN))
     headings = ["total", *columns]
     cells = [[row.total, *_cells(row, columns)] for row in scores.rows]
     widths = [max(len(heading), *(len(str(line[at])) for line in cells)) for at, heading in enumerate(headings)]
     node_width = min(longest, NODE_WIDTH_MAX, room - sum(width + 2 for width in widths))
-    names = told_apart([row.node for row in scores.rows], node_width)
+    names = shortened_names([row.node for row in scores.rows], node_width)
     node_width = max(len("node"), *map(len, names))
     titles = "  ".join(heading.rjust(width) for heading, width in zip(headings, widths))
-    yield paper.paint(f"    {'node'.ljust(node_width)}  {titles}", dim=True)
+    yield terminal.paint(f"    {'node'.ljust(node_width)}  {titles}", dim=True)
     for row, name, line in zip(scores.rows, names, cells):
         numbers = "  ".join(str(cell).rjust(width) for cell, width in zip(line, widths))
         mark = _CHOSEN if row.node == chosen else " "
         text = f"  {mark} {name.ljust(node_width)}  {numbers}"
-        yield paper.paint(text, colour="green") if row.node == chosen else text
+        yield terminal.paint(text, colour="green") if row.node == chosen else text
 
 
 def _columns_that_fit(scores: Scores, room: int) -> dict[str, tuple[str, ...]]:
@@ -258,10 +260,10 @@ def _cells(row: ScoreRow, columns: Mapping[str, tuple[str, ...]]) -> list[int]:
     return [sum(row.by_plugin[name] for name in plugins) for plugins in columns.values()]
 
 
-def _score_notes(scores: Scores, seed: int, paper: Paper) -> Iterator[str]:
+def _score_notes(scores: Scores, seed: int, terminal: Terminal) -> Iterator[str]:
     same = [f"{heading_of(name)} {score}" for name, score in scores.same_for_all.items() if score]
     if same:
-        yield from wrapped(f"the same for all nodes: {', '.join(same)}", paper.width, indent=2, hanging=4)
+        yield from wrapped(f"the same for all nodes: {', '.join(same)}", terminal.width, indent=2, hanging=4)
     if scores.tied_count > 1:
         yield f"  {scores.tied_count} nodes tie with {scores.rows[0].total}; one was drawn with seed {seed}"
 
@@ -270,69 +272,69 @@ def heading_of(plugin: str) -> str:
     return HEADINGS.get(plugin) or cut_middle(plugin, HEADING_WIDTH_MAX)
 
 
-# --- a pod that has none ----------------------------------------------------------------------------------------
+# A pod that has none
 
 
-def _nowhere(pod: PodExplanation, paper: Paper) -> Iterator[str]:
-    for line in wrapped(pod.message, paper.width, indent=2):
-        yield paper.paint(line, dim=True)
+def _nowhere(pod: PodExplanation, terminal: Terminal) -> Iterator[str]:
+    for line in wrapped(pod.message, terminal.width, indent=2):
+        yield terminal.paint(line, dim=True)
     if pod.refusals:
         yield "  why:"
-        yield from _reasons(pod, paper)
+        yield from _reasons(pod, terminal)
     for obstacle in pod.everywhere:
-        yield from wrapped(f"whatever the node: {obstacle.text}", paper.width, indent=2, hanging=4)
+        yield from wrapped(f"whatever the node: {obstacle.text}", terminal.width, indent=2, hanging=4)
     if pod.everywhere and pod.otherwise_count:
         yield f"  otherwise {pod.otherwise_count} of {_count(pod.node_count, 'node')} would take it"
     if pod.nearest and not pod.otherwise_count:
         yield "  nearest nodes, and what is missing:"
-        yield from _nearest(pod, paper)
+        yield from _nearest(pod, terminal)
     if pod.preemption is not None:
-        yield from _preemption(pod.preemption, paper)
+        yield from _preemption(pod.preemption, terminal)
 
 
-def _reasons(pod: PodExplanation, paper: Paper) -> Iterator[str]:
+def _reasons(pod: PodExplanation, terminal: Terminal) -> Iterator[str]:
     digits = max(len(str(count)) for count in pod.reasons.values())
-    room = paper.width - digits - len("     ×   ") - NAMES_WIDTH_MIN
+    room = terminal.width - digits - len("     ×   ") - NAMES_WIDTH_MIN
     width = max((len(reason) for reason in pod.reasons if len(reason) <= room), default=0)
     for reason, count in pod.reasons.items():
         nodes = sorted(node for group in pod.refusals if reason in group.reasons for node in group.nodes)
         start = f"    {str(count).rjust(digits)} × "
         if len(reason) <= width:
-            names = listed_names(nodes, paper.width - len(start) - width - 2)
-            yield f"{start}{reason.ljust(width)}  {paper.paint(names, dim=True)}"
+            names = listed_names(nodes, terminal.width - len(start) - width - 2)
+            yield f"{start}{reason.ljust(width)}  {terminal.paint(names, dim=True)}"
         else:
-            lines = wrapped(reason, paper.width, indent=len(start))
+            lines = wrapped(reason, terminal.width, indent=len(start))
             yield start + lines[0].lstrip()
             yield from lines[1:]
-            yield " " * len(start) + paper.paint(listed_names(nodes, paper.width - len(start)), dim=True)
+            yield " " * len(start) + terminal.paint(listed_names(nodes, terminal.width - len(start)), dim=True)
 
 
-def _nearest(pod: PodExplanation, paper: Paper) -> Iterator[str]:
+def _nearest(pod: PodExplanation, terminal: Terminal) -> Iterator[str]:
     width = max(len(entry.node) for entry in pod.nearest)
     for entry in pod.nearest:
         missing = "; ".join(obstacle.text for obstacle in entry.obstacles)
         if width > NODE_WIDTH_BESIDE:
-            yield f"    {paper.paint(cut_middle(entry.node, paper.width - 4), bold=True)}"
-            yield from wrapped(missing, paper.width, indent=6)
+            yield f"    {terminal.paint(cut_middle(entry.node, terminal.width - 4), bold=True)}"
+            yield from wrapped(missing, terminal.width, indent=6)
         else:
-            lines = wrapped(missing, paper.width, indent=width + 6)
-            yield f"    {paper.paint(entry.node.ljust(width), bold=True)}{lines[0][width + 4 :]}"
+            lines = wrapped(missing, terminal.width, indent=width + 6)
+            yield f"    {terminal.paint(entry.node.ljust(width), bold=True)}{lines[0][width + 4 :]}"
             yield from lines[1:]
 
 
-def _preemption(preemption: Preemption, paper: Paper) -> Iterator[str]:
+def _preemption(preemption: Preemption, terminal: Terminal) -> Iterator[str]:
     if preemption.node is None:
         return  # the message says why not, in Kubernetes' own words
-    node = cut_middle(preemption.node, paper.width - len("  would preempt on , and be nominated there:"))
-    yield f"  would preempt on {paper.paint(node, bold=True)}, and be nominated there:"
+    node = cut_middle(preemption.node, terminal.width - len("  would preempt on , and be nominated there:"))
+    yield f"  would preempt on {terminal.paint(node, bold=True)}, and be nominated there:"
     ranks = max(len(str(victim.priority)) for victim in preemption.victims)
     tails = [f"  priority {str(victim.priority).rjust(ranks)}  {_since(victim)}" for victim in preemption.victims]
     longest = max(len(victim.pod) for victim in preemption.victims)
-    width = min(longest, paper.width - 4 - max(map(len, tails)))
+    width = min(longest, terminal.width - 4 - max(map(len, tails)))
     for victim, tail in zip(preemption.victims, tails):
         yield f"    {cut_middle(victim.pod, width).ljust(width)}{tail}"
         for budget in victim.budgets_broken:
-            yield paper.paint(f"      breaks the disruption budget {budget}", colour="red")
+            yield terminal.paint(f"      breaks the disruption budget {budget}", colour="red")
 
 
 def _since(victim: Victim) -> str:

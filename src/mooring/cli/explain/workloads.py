@@ -40,35 +40,26 @@ from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod, PodSpec
 from mooring.api.views.storage import PersistentVolumeClaim
 from mooring.api.views.workloads import Deployment, ReplicaSet, ReplicationController, StatefulSet
-from mooring.cli.checks import faults_of
+from mooring.cli.errors import InputError, Problem
 from mooring.cli.explain.admission import DryRunServer, NewPod
-from mooring.cli.kinds import WORKLOADS
-from mooring.cli.manifests import Found
-from mooring.cli.problems import InputError, Problem
+from mooring.cli.manifests.checks import problems_of
+from mooring.cli.manifests.kinds import WORKLOADS
+from mooring.cli.manifests.read import ManifestObject
 from mooring.client.errors import StatusError
-from mooring.controllers.cron_job_plan import job_document, schedule_text
-from mooring.controllers.daemon_set_documents import daemon_pod
-from mooring.controllers.daemon_set_fit import FitMemory, pinned, target_node
-from mooring.controllers.deployment_history import generations, new_set_document, next_revision
-from mooring.controllers.deployment_sizes import (
-    RECREATE,
-    is_scaling,
-    new_set_size,
-    plan_scaling,
-    rolling_up,
-    size_of,
-)
+from mooring.controllers.conditions import finished_condition
+from mooring.controllers.cronjob.plan import job_document, schedule_text
+from mooring.controllers.daemonset.nodes import FitCache, daemon_pod, pin_to_node, target_node
+from mooring.controllers.deployment.history import generations, new_set_document, next_revision
+from mooring.controllers.deployment.sizes import RECREATE, is_scaling, new_set_size, plan_scaling, rolling_up
 from mooring.controllers.documents import document_of
-from mooring.controllers.job_backoff import NO_FAILURES
-from mooring.controllers.job_orphans import is_managed_elsewhere
-from mooring.controllers.job_plan import CreatePods, plan_pods, survey
-from mooring.controllers.job_pods import GENERATED_NAME_LENGTH_MAX, indexed_pod, job_pod
-from mooring.controllers.job_status import finished_condition
+from mooring.controllers.job.failures import NO_FAILURES
+from mooring.controllers.job.plan import CreatePods, plan_pods, summarize_pods
+from mooring.controllers.job.pods import GENERATED_NAME_LENGTH_MAX, indexed_pod, is_managed_externally, job_pod
 from mooring.controllers.pod_control import pod_of_template
 from mooring.controllers.pods import is_active, is_ready
-from mooring.controllers.replica_set_plan import selector_of
-from mooring.controllers.stateful_set_claims import claim_document
-from mooring.controllers.stateful_set_members import claim_names, member_document, replicas_of, start_of
+from mooring.controllers.replicas import replicas_of
+from mooring.controllers.replicaset.plan import selector_of
+from mooring.controllers.statefulset.members import claim_document, claim_names, member_document, start_of
 from mooring.kit.entropy import Entropy
 
 PODS_MAX = 10_000
@@ -90,7 +81,7 @@ class Expansion:
 
 
 def expand(
-    workloads: Iterable[Found],
+    workloads: Iterable[ManifestObject],
     views: Iterable[ApiObject],
     server: DryRunServer,
     entropy: Entropy,
@@ -163,7 +154,7 @@ class _Expander:
             made.notes.append(f"left out {_pods(self._left_out)} of workloads: at most {PODS_MAX} are added")
         return made
 
-    def expand(self, found: Found) -> None:
+    def expand(self, found: ManifestObject) -> None:
         view = found.view
         assert isinstance(view, WORKLOADS), f"{view.kind} is no workload"
         if view.metadata.deletion_timestamp is not None or _is_settled(view):
@@ -183,14 +174,14 @@ class _Expander:
         self._expansion.workload_of |= {new.view.key: f"{view.kind} {view.key}" for new in added}
         self._counts[view.kind] += bool(added)
 
-    def _expand(self, view: ApiObject, found: Found) -> None:
+    def _expand(self, view: ApiObject, found: ManifestObject) -> None:
         match view:
             case Deployment():
                 self._of_deployment(view)
             case ReplicaSet():
                 owner = controller_of(view.metadata)
                 if owner is None or owner.uid not in self._deployments:  # a Deployment expands its own
-                    self._of_replica_set(view, size_of(view))
+                    self._of_replica_set(view, replicas_of(view))
             case ReplicationController():
                 replicas = view.spec.replicas if view.spec.replicas is not None else 1
                 self._of_replica_set(view, replicas)
@@ -209,7 +200,7 @@ class _Expander:
         sets = self._sets.get(wanted.metadata.uid, [])
         new, old = generations(wanted, sets)
         if wanted.spec.paused or is_scaling(wanted, sets):
-            sizes = {each.metadata.uid: size_of(each) for each in sets}
+            sizes = {each.metadata.uid: replicas_of(each) for each in sets}
             sizes |= {resize.target.metadata.uid: resize.replicas for resize in plan_scaling(wanted, new, old)}
             for each in sets:
                 self._of_replica_set(each, sizes[each.metadata.uid])
@@ -221,10 +212,10 @@ class _Expander:
             self._note(wanted, "has ReplicaSets that are not in the input")
         elif new is None:
             new = self._new_replica_set(wanted, old)
-            self._of_replica_set(new, size_of(new))
+            self._of_replica_set(new, replicas_of(new))
         else:
             resizes = rolling_up(wanted, new, sets)
-            self._of_replica_set(new, resizes[0].replicas if resizes else size_of(new))
+            self._of_replica_set(new, resizes[0].replicas if resizes else replicas_of(new))
 
     def _new_replica_set(self, wanted: Deployment, old: list[ReplicaSet]) -> ReplicaSet:
         collisions, size = wanted.status.collision_count, new_set_size(wanted, old, 0)
@@ -250,7 +241,7 @@ class _Expander:
         orphans = self._orphans.get(wanted.metadata.namespace, ())
         return sum(is_active(pod) and selector.matches(pod.metadata.labels) for pod in orphans)
 
-    def _of_stateful_set(self, wanted: StatefulSet, found: Found) -> None:
+    def _of_stateful_set(self, wanted: StatefulSet, found: ManifestObject) -> None:
         namespace, start, replicas = wanted.metadata.namespace, start_of(wanted), replicas_of(wanted)
         own = self._owned.get(wanted.metadata.uid, ())
         is_ordered = wanted.spec.pod_management_policy != "Parallel"
@@ -282,22 +273,22 @@ class _Expander:
         if wanted.status.current_number_scheduled > len(own):
             return  # the pods of the cluster are not in the input
         present = {target_node(pod) for pod in own}
-        fits = FitMemory()
+        fits = FitCache()
         chosen = [node for node in self._nodes if fits.fit(wanted, node).should_run]
         names = [name for node in chosen if (name := node.metadata.name) not in present]
         names = names[: self._allowed(len(names))]
         if names:
             new = self._created(daemon_pod(wanted, ""), wanted)  # once: admission does not read node affinity
             spec = msgspec.to_builtins(new.view.spec)
-            self._add([_with_spec(new, pinned(spec, name)) for name in names], wanted)
+            self._add([_with_spec(new, pin_to_node(spec, name)) for name in names], wanted)
 
     def _of_job(self, wanted: Job) -> None:
-        if wanted.spec.suspend or is_managed_elsewhere(wanted) or finished_condition(wanted) is not None:
+        if wanted.spec.suspend or is_managed_externally(wanted) or finished_condition(wanted) is not None:
             return
         pods = self._owned.get(wanted.metadata.uid, [])
         if wanted.status.active > sum(map(is_active, pods)):
             return  # the pods of the cluster are not in the input
-        plan = plan_pods(survey(wanted, list(pods), frozenset()), NO_FAILURES, self._now_s)
+        plan = plan_pods(summarize_pods(wanted, list(pods), frozenset()), NO_FAILURES, self._now_s)
         if not isinstance(plan, CreatePods):
             return
         count, document = self._allowed(plan.count), job_pod(wanted)
@@ -307,7 +298,7 @@ class _Expander:
         elif count:
             self._add([self._created(document, wanted)] * count, wanted)
 
-    def _of_cron_job(self, wanted: CronJob, found: Found) -> None:
+    def _of_cron_job(self, wanted: CronJob, found: ManifestObject) -> None:
         if found.view.metadata.uid or wanted.spec.suspend:
             return  # the controller of the cluster creates its Jobs when it is time
         try:
@@ -320,7 +311,7 @@ class _Expander:
         document["metadata"]["namespace"] = wanted.metadata.namespace
         self._of_job(self._prepared(decode_as(Job, msgspec.json.encode(document)), found))
 
-    def _prepared(self, view: AnyWorkload, found: Found) -> AnyWorkload:
+    def _prepared(self, view: AnyWorkload, found: ManifestObject) -> AnyWorkload:
         """A workload as the API server would store it, with a uid that its pods can refer to."""
         if document_of(view)["metadata"].get("uid"):
             return view  # it comes from an API server
@@ -386,7 +377,7 @@ def _template_of(view: Workload) -> Document | None:
     return template if is_complete else None
 
 
-def _check_template(view: Workload, template: Document, found: Found) -> None:
+def _check_template(view: Workload, template: Document, found: ManifestObject) -> None:
     """Raises `InputError` if no pod can be made of the template."""
     start = "spec.jobTemplate.spec.template" if isinstance(view, CronJob) else "spec.template"
     metadata = template.get("metadata") or {}
@@ -394,7 +385,7 @@ def _check_template(view: Workload, template: Document, found: Found) -> None:
         metadata = {**metadata, "generateName": f"{view.metadata.name}-"}
     try:
         pod = convert_as(Pod, {"metadata": metadata, "spec": template["spec"]})
-        problems = list(faults_of(pod))
+        problems = list(problems_of(pod))
     except DecodeError as error:
         problems = [(error.path, error.problem)]
     if problems:

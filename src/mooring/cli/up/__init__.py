@@ -1,7 +1,6 @@
 """`mooring up`: a cluster in one command.
 
-command    the options, with nothing imported that `mooring --help` has no use for
-settings   the options checked, as settings of a cluster
-run        the cluster until Ctrl-C: kubeconfig, banner, objects from files, clones
-summary    what was cloned and what was not, in lines for people
+command    the options, with the imports of `mooring --help` only
+settings   the options as settings of a cluster
+run        runs the cluster until Ctrl-C
 """

@@ -12,11 +12,11 @@ from typing import Any
 
 import click
 
-from mooring.cli.flag_values import Sort, ValueType
-from mooring.cli.problems import InputError, Problem
+from mooring.cli.errors import InputError, Problem
+from mooring.cli.flags import FlagType, ValueType
 from mooring.controllers.settings import (
-    AS_IN_KUBERNETES,
-    AT_HOME,
+    IN_PROCESS_DEFAULTS,
+    KUBERNETES_DEFAULTS,
     ControllerSettings,
     SettingError,
     flag_names,
@@ -34,39 +34,50 @@ Command = Callable[..., Any]
 
 
 def with_controller_flags(command: Command) -> Command:
-    """kube-controller-manager's flags, under its names."""
+    """Adds the flags of kube-controller-manager."""
     for flag, name in reversed(list(flag_names().items())):
-        # A switch stands alone or has its value after an equals sign, as Go's do.
-        alone: dict[str, Any] = {"is_flag": False, "flag_value": "true"} if is_switch(name) else {}
-        command = click.option(flag, name, metavar="VALUE", hidden=True, **alone)(command)
+        # A switch stands alone or has its value after an equals sign, as in Go.
+        switch: dict[str, Any] = {"is_flag": False, "flag_value": "true"} if is_switch(name) else {}
+        command = click.option(flag, name, metavar="VALUE", hidden=True, **switch)(command)
     return command
 
 
 def with_lease_flag(command: Command) -> Command:
-    """kubelet's flag for how soon a silent node can be noticed."""
+    """Adds the kubelet's flag for the lease duration of nodes."""
     return click.option(
         "--node-lease-duration-seconds",
         "node_lease_s",
         default=40,
         show_default=True,
         type=click.IntRange(1),
-        help="How long the lease of a node lasts; it is renewed each quarter of that.",
+        help="The duration of a node lease. It is renewed four times in that time.",
     )(command)
 
 
-def with_lives_flag(command: Command) -> Command:
-    """A file of lives, for simulated nodes."""
-    return click.option("--lives", type=_FILE, help="What pods do on simulated nodes, as YAML: docs/kubelets.md.")(
-        command
-    )
+def with_runtime_flag(command: Command) -> Command:
+    """Adds `--runtime`."""
+    return click.option(
+        "--runtime",
+        default=SIMULATED,
+        show_default=True,
+        type=click.Choice((SIMULATED, PROCESS)),
+        help="Pods are simulated, or commands that run on this machine as your user.",
+    )(command)
+
+
+def with_stages_flag(command: Command) -> Command:
+    """Adds `--stages`: what containers do on simulated nodes."""
+    return click.option(
+        "--stages", type=_FILE, help="Stage sets of containers on simulated nodes, as YAML: docs/kubelets.md."
+    )(command)
 
 
 @click.command(epilog="It also takes the flags of kube-controller-manager; docs/up.md lists them.")
 @click.option(
-    "--port", default=6_443, show_default=True, type=click.IntRange(0, 65_535), help="Where to listen; 0: any."
+    "--port", default=6_443, show_default=True, type=click.IntRange(0, 65_535), help="The port to listen on; 0: any."
 )
-@click.option("--bind-address", default="127.0.0.1", show_default=True, help="On which address to listen.")
-@click.option("--data-dir", type=_PATH, help="Where to keep the cluster. [default: ~/.local/share/mooring]")
+@click.option("--bind-address", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option("--data-dir", type=_PATH, help="The directory of the cluster. [default: ~/.local/share/mooring]")
 @click.option("--ephemeral", is_flag=True, help="Keep the cluster in memory only.")
 @click.option("--store", "store_url", default="", help="Keep the objects on an etcd: etcd://host:port[,host:port].")
 @click.option(
@@ -74,21 +85,15 @@ def with_lives_flag(command: Command) -> Command:
     type=_PATH,
     help="Where to write the kubeconfig. [default: in the data directory; with --ephemeral in a private one]",
 )
-@click.option("--overwrite-kubeconfig", is_flag=True, help="Write it even over a file that is not ours.")
+@click.option("--overwrite-kubeconfig", is_flag=True, help="Overwrite a kubeconfig that mooring did not write.")
 @click.option("--nodes", type=click.IntRange(0), help="How many nodes to add. [default: 0; 1 with --runtime process]")
-@click.option(
-    "--runtime",
-    default=SIMULATED,
-    show_default=True,
-    type=click.Choice((SIMULATED, PROCESS)),
-    help="What pods on these nodes are: simulated, or commands that run on this machine, as you.",
-)
+@with_runtime_flag
 @with_lease_flag
-@with_lives_flag
-@click.option("--without", default="", help="What not to run: scheduler,controllers,nodes.")
+@with_stages_flag
+@click.option("--without", default="", help="Components that do not run: scheduler,controllers,nodes.")
 @click.option("--token", default="", help="A fixed token for the administrator, for scripts.")
 @click.option("--token-auth-file", type=_FILE, help="More users: CSV of token,user,uid,groups.")
-@click.option("--anonymous-auth", is_flag=True, help="Let strangers in as system:anonymous.")
+@click.option("--anonymous-auth", is_flag=True, help="Allow anonymous requests, as system:anonymous.")
 @click.option(
     "--disable-admission-plugins",
     help="Admission plugins that do not run. [default: none; ServiceAccount with --without controllers]",
@@ -96,7 +101,7 @@ def with_lives_flag(command: Command) -> Command:
 @click.option(
     "--event-ttl",
     "event_ttl_s",
-    type=ValueType(Sort.DURATION),
+    type=ValueType(FlagType.DURATION),
     metavar="DURATION",
     default="1h",
     show_default=True,
@@ -127,7 +132,7 @@ def with_lives_flag(command: Command) -> Command:
     help="Clone a cluster: the output of kubectl get -A -o json|yaml, as a file, a folder, or - for standard input. "
     "May be repeated.",
 )
-@click.option("-v", "--verbose", is_flag=True, help="Log what happens.")
+@click.option("-v", "--verbose", is_flag=True, help="Log more.")
 @with_controller_flags
 def up(
     port: int,
@@ -140,7 +145,7 @@ def up(
     nodes: int | None,
     runtime: str,
     node_lease_s: int,
-    lives: Path | None,
+    stages: Path | None,
     without: str,
     token: str,
     token_auth_file: Path | None,
@@ -184,7 +189,7 @@ def up(
                 nodes=nodes if nodes is not None else int(runtime == PROCESS),
                 runtime=runtime,
                 node_lease_s=node_lease_s,
-                lives=lives,
+                stages=stages,
                 without=_components(without),
                 token=token,
                 token_file=token_auth_file,
@@ -194,7 +199,7 @@ def up(
                 ),
                 event_ttl_s=_event_ttl(event_ttl_s),
                 scheduler_file=config,
-                controllers=controller_settings(controller_flags, AT_HOME),
+                controllers=controller_settings(controller_flags, IN_PROCESS_DEFAULTS),
                 enabled_controllers=tuple(name.strip() for name in controllers.split(",") if name.strip()),
                 processes=processes,
                 manifests=manifests,
@@ -205,7 +210,7 @@ def up(
 
 
 def controller_settings(
-    flags: Mapping[str, str | None], defaults: ControllerSettings = AS_IN_KUBERNETES
+    flags: Mapping[str, str | None], defaults: ControllerSettings = KUBERNETES_DEFAULTS
 ) -> ControllerSettings:
     """Settings from the flags that were given. Raises `InputError`."""
     names = {field: flag for flag, field in flag_names().items()}

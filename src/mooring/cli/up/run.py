@@ -1,10 +1,10 @@
 """Runs a cluster for `mooring up` until Ctrl-C.
 
-1. The first signal stops everything in order, the second one at once.
-2. A cluster in memory has its kubeconfig in a private folder of its own, which is removed at the end, also if the start
-   fails. Any other kubeconfig stays where it was written.
+1. The first signal stops everything in order, the second one at once. Neither leaves temporary files.
+2. A cluster in memory has its kubeconfig in a private temporary directory, which is removed at the end, also if the
+   start fails. Any other kubeconfig stays where it was written.
 3. A dump is cloned before the components start; objects of `-f` are created when they run.
-4. The banner is printed when the nodes are registered: a command that the user pastes finds them.
+4. The banner is printed when the nodes are registered, so that the commands in it find them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import shlex
 import shutil
 import signal
 import sys
-import tempfile
+import textwrap
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -25,8 +26,8 @@ from typing import TYPE_CHECKING
 import click
 
 from mooring import __version__
-from mooring.apiserver.desk import Desk
-from mooring.cli.problems import input_error
+from mooring.apiserver.server import ApiServer
+from mooring.cli.errors import input_error
 from mooring.cli.up.settings import KUBECONFIG_NAME, UpOptions, cluster_settings
 from mooring.cluster.cluster import ClusterError, RunningCluster, run_cluster
 from mooring.cluster.settings import LOG_FORMAT, PROCESS, ClusterSettings
@@ -36,11 +37,58 @@ from mooring.kit.entropy import system_entropy
 from mooring.kit.loop import run_real
 from mooring.kit.memory import end_loading
 from mooring.kit.tasks import TaskGroup
+from mooring.kit.temporary_directory import remove_temporary_directories, temporary_directory
 
 if TYPE_CHECKING:
-    from mooring.cli.manifests import PlainObject
+    from mooring.cli.manifests.read import PlainObject
+    from mooring.cluster.clone import CloneReport
 
+FAILURES_SHOWN_MAX = 20
+FAILURE_LETTERS_MAX = 300
+ADDED_SHOWN_MAX = 5
 EXIT_FAILED = 1
+
+
+def wrapped(line: str, width: int) -> str:
+    """A line for a terminal of that width, with continuation lines indented."""
+    return textwrap.fill(line, width, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
+
+
+def clone_lines(report: CloneReport, took_s: float) -> Iterator[str]:
+    """The result of `--from`: a summary, then what needs attention."""
+    yield f"cloned {_cloned(report)} in {took_s:.1f} s"
+    if report.added:
+        shown = ", ".join(report.added[:ADDED_SHOWN_MAX])
+        more = len(report.added) - ADDED_SHOWN_MAX
+        yield f"  added, as the dump names but does not contain them: {shown}{f' and {more} more' if more > 0 else ''}"
+    if report.ownerless:
+        yield f"  without their owners, which are not in the dump: {_counts(report.ownerless)}"
+    for reason, by_kind in report.left_out.items():
+        yield f"  not taken over: {_counts(by_kind)} ({reason})"
+    for failure in report.failures[:FAILURES_SHOWN_MAX]:
+        yield f"  not taken over: {textwrap.shorten(failure, FAILURE_LETTERS_MAX, placeholder=' ...')}"
+    if len(report.failures) > FAILURES_SHOWN_MAX:
+        yield f"  not taken over: {len(report.failures) - FAILURES_SHOWN_MAX} more"
+
+
+def _cloned(report: CloneReport) -> str:
+    others = report.cloned.total() - report.cloned["Node"] - report.cloned["Pod"]
+    nodes = _many(report.cloned["Node"], "node")
+    if report.nodes_not_ready:
+        nodes += f" ({report.nodes_not_ready:,} not ready)"
+    pods = _many(report.cloned["Pod"], "pod")
+    states = [f"{report.pods[state]:,} {state}" for state in ("bound", "pending", "finished") if report.pods[state]]
+    if states:
+        pods += f" ({', '.join(states)})"
+    return f"{nodes}, {pods}, {_many(others, 'other object')}"
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _counts(by_kind: Counter[str]) -> str:
+    return ", ".join(f"{count:,} {kind}" for kind, count in by_kind.most_common())
 
 
 def run_until_stopped(options: UpOptions) -> None:
@@ -67,7 +115,7 @@ def _read(options: UpOptions) -> tuple[list[PlainObject], list[PlainObject] | No
     """The objects of `-f`, and those of `--from` if there is one."""
     if not options.manifests and not options.dumps:
         return [], None
-    from mooring.cli.manifests import STDIN, find_sources, read_objects  # most starts read no files
+    from mooring.cli.manifests.read import STDIN, find_sources, read_objects  # most starts read no files
 
     if STDIN in options.manifests and STDIN in options.dumps:
         raise input_error("-f - and --from - were given, but standard input can be read once")
@@ -86,7 +134,6 @@ class _Run:
         self._dump = dump
         self._clock = SystemClock()
         self._stop = asyncio.Event()
-        self._private_folder: str | None = None
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
@@ -96,28 +143,27 @@ class _Run:
             settings = replace(self._settings, kubeconfig=kubeconfig)
             fill = self._clone if self._dump is not None else None
             async with run_cluster(settings, self._clock, system_entropy(), fill) as cluster:
-                if settings.runs("nodes") and settings.nodes and not await self._wait_nodes(cluster.desk):
+                if settings.runs("nodes") and settings.nodes and not await self._wait_nodes(cluster.api_server):
                     return
                 _print_banner(cluster, settings)
                 end_loading()
                 if self._objects:
-                    await self._create_objects(cluster.desk)
+                    await self._create_objects(cluster.api_server)
                 await self._stop.wait()
 
-    async def _wait_nodes(self, desk: Desk) -> bool:
+    async def _wait_nodes(self, api_server: ApiServer) -> bool:
         """Until the nodes are registered. Returns False if the user stops the cluster before."""
         from mooring.cluster.objects import wait_nodes
 
         async with TaskGroup("start") as group:
-            registered = group.start_background(wait_nodes(desk, self._settings.nodes), name="nodes")
+            registered = group.start_background(wait_nodes(api_server, self._settings.nodes), name="nodes")
             stopped = group.start_background(self._stop.wait(), name="stop")
             await asyncio.wait((registered, stopped), return_when=asyncio.FIRST_COMPLETED)
             return registered.done()
 
     def _on_signal(self) -> None:
         if self._stop.is_set():
-            if self._private_folder is not None:
-                shutil.rmtree(self._private_folder, ignore_errors=True)
+            remove_temporary_directories()
             signal.signal(signal.SIGINT, signal.SIG_DFL)
             signal.raise_signal(signal.SIGINT)
         self._stop.set()
@@ -129,21 +175,18 @@ class _Run:
         if self._settings.kubeconfig is not None:
             yield self._settings.kubeconfig
             return
-        # mkdtemp creates a folder that did not exist before, for this user only (0700).
-        with tempfile.TemporaryDirectory(prefix="mooring-") as folder:
-            self._private_folder = folder
-            yield Path(folder) / KUBECONFIG_NAME
+        with temporary_directory("mooring-kubeconfig-") as folder:
+            yield folder / KUBECONFIG_NAME
 
-    async def _clone(self, desk: Desk) -> None:
-        from mooring.cli.progress import Meter
-        from mooring.cli.up.summary import clone_lines, wrapped
+    async def _clone(self, api_server: ApiServer) -> None:
+        from mooring.cli.terminal import ProgressBar
         from mooring.cluster.clone import clone
 
         assert self._dump is not None, "nothing to clone"
         began_s = self._clock.now_s()
         documents, self._dump = [each.document for each in self._dump], None
-        with Meter("cloning", len(documents), self._clock) as meter:
-            report = await clone(desk, documents, advance=meter.advance, stop=self._stop)
+        with ProgressBar("cloning", len(documents), self._clock) as progress:
+            report = await clone(api_server, documents, advance=progress.advance, stop=self._stop)
         if self._stop.is_set():
             directory = self._settings.data_directory
             advice = f"; delete {directory}, which has a part of the dump" if directory is not None else ""
@@ -152,13 +195,13 @@ class _Run:
             click.echo(wrapped(line, shutil.get_terminal_size().columns) if sys.stdout.isatty() else line)
         click.echo()
 
-    async def _create_objects(self, desk: Desk) -> None:
+    async def _create_objects(self, api_server: ApiServer) -> None:
         """Create the objects of `-f`, and report when their Deployments are available."""
         from mooring.cluster.objects import wait_available
 
         async def work() -> None:
-            await self._create_each(desk)
-            async for line in wait_available(desk, [each.document for each in self._objects]):
+            await self._create_each(api_server)
+            async for line in wait_available(api_server, [each.document for each in self._objects]):
                 click.echo(line)
             sys.stdout.flush()
 
@@ -166,20 +209,20 @@ class _Run:
             group.start_background(work(), name="create")
             await self._stop.wait()
 
-    async def _create_each(self, desk: Desk) -> None:
+    async def _create_each(self, api_server: ApiServer) -> None:
         from mooring.api.errors import UnknownKindError
         from mooring.client.errors import AlreadyExistsError, ClientError
         from mooring.cluster.objects import create_object, loopback_client, wait_default_account
 
-        client = loopback_client(desk)
+        client = loopback_client(api_server)
         for each in self._objects:
             metadata = each.document["metadata"]
             title = f"{each.document['kind'].lower()}/{metadata.get('name') or metadata.get('generateName', '')}"
             try:
-                await create_object(desk, client, each.document)
+                await create_object(api_server, client, each.document)
                 click.echo(f"{title} created")
                 if each.document["kind"] == "Namespace" and self._settings.creates_default_accounts():
-                    await wait_default_account(desk, metadata.get("name", ""))
+                    await wait_default_account(api_server, metadata.get("name", ""))
             except AlreadyExistsError:
                 click.echo(f"{title} exists already")
             except (ClientError, UnknownKindError) as error:
@@ -220,7 +263,7 @@ def commands_to_try(kubeconfig: str) -> list[str]:
 def _warning(settings: ClusterSettings) -> list[str]:
     if settings.runtime != PROCESS or not settings.runs("nodes"):
         return []
-    return ["  pods         run on this machine, as you: whoever may create them runs commands here"]
+    return ["  pods         run on this machine as your user: users who may create pods run commands here"]
 
 
 def _print_failures(group: ExceptionGroup[Exception]) -> None:

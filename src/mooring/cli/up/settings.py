@@ -8,10 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mooring.api.yaml import YamlDocument, YamlError, load_document
-from mooring.apiserver.access.token_file import TokenFileError, parse_token_file
+from mooring.apiserver.access.authentication import TokenFileError, parse_token_file
 from mooring.apiserver.access.users import User
-from mooring.cli.problems import InputError, Problem, input_error
+from mooring.cli.errors import InputError, Problem, input_error
 from mooring.cluster.beside import processes_for
 from mooring.cluster.settings import ClusterSettings, PartSettings
 from mooring.controllers.settings import ControllerSettings, SettingError
@@ -35,7 +34,7 @@ class UpOptions:
     nodes: int
     runtime: str
     node_lease_s: int
-    lives: Path | None
+    stages: Path | None
     without: frozenset[str]
     token: str = field(repr=False)
     token_file: Path | None
@@ -75,7 +74,7 @@ def cluster_settings(options: UpOptions, nodes_cloned: int) -> ClusterSettings:
         nodes=options.nodes,
         runtime=options.runtime,
         node_lease_s=options.node_lease_s,
-        lives=_lives(options.lives),
+        stages=_lives(options.stages),
         parts=PartSettings(
             _scheduler_configuration(options.scheduler_file), options.controllers, options.enabled_controllers
         ),
@@ -86,8 +85,7 @@ def cluster_settings(options: UpOptions, nodes_cloned: int) -> ClusterSettings:
 def _check_controllers(names: tuple[str, ...]) -> None:
     if names == ("*",):
         return  # the usual case, which need not import the controllers now
-    from mooring.controllers.names import check_names
-    from mooring.controllers.table import CONTROLLERS
+    from mooring.controllers.table import CONTROLLERS, check_names
 
     try:
         check_names(names, tuple(CONTROLLERS))
@@ -98,9 +96,9 @@ def _check_controllers(names: tuple[str, ...]) -> None:
 def _lives(file: Path | None) -> str:
     if file is None:
         return ""
-    from mooring.cli.running_alone import checked_lives  # imports the kubelet
+    from mooring.cli.standalone.run import checked_stages  # imports the kubelet
 
-    return checked_lives(file)
+    return checked_stages(file)
 
 
 def _users(path: Path | None) -> dict[str, User]:
@@ -119,11 +117,12 @@ def _users(path: Path | None) -> dict[str, User]:
 def _scheduler_configuration(path: Path | None) -> object | None:
     if path is None:
         return None
-    from mooring.scheduler.config.problems import ConfigurationError
+    from mooring.cli.scheduler.configuration import read_configuration  # imports the scheduler
+    from mooring.scheduler.config.types import ConfigurationError
     from mooring.scheduler.engine import Engine
     from mooring.scheduler.policy import load_configuration_or_policy
 
-    document = _document(path)
+    document = read_configuration(str(path))
     try:
         configuration = load_configuration_or_policy(document.data)
         Engine(configuration, entropy=system_entropy())  # finds plugins that do not exist
@@ -133,12 +132,3 @@ def _scheduler_configuration(path: Path | None) -> object | None:
     except ValueError as error:
         raise input_error(str(error), str(path)) from None
     return document.data
-
-
-def _document(path: Path) -> YamlDocument:
-    try:
-        return load_document(path.read_bytes(), str(path))
-    except YamlError as error:
-        raise input_error(str(error)) from None
-    except OSError as error:
-        raise input_error(f"cannot be read: {error.strerror or error}", str(path)) from None

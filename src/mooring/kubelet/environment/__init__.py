@@ -1,11 +1,8 @@
-"""The environment: with which variables, command and directory a container is started.
+"""The environment of a container of the process runtime: variables, command and directory.
 
-    found               what was looked up, where the pod is; what can be wrong with it
-    lookup              config maps, secrets and services, through the client
-    expansion           `$(VAR)` in texts
-    service_variables   where the services are: FOO_SERVICE_HOST, FOO_PORT_80_TCP_ADDR ...
-    field_values        what a pod can tell of itself: its labels, its address, its limits
-    variables           all of it put together
+    references     ConfigMaps, Secrets, Services and volumes that a pod refers to
+    downward_api   values of fields and resources of the pod itself
+    variables      all variables, `$(VAR)` expansion, Service variables
 
-Everything but `lookup` decides over values.
+`references` reads through the client. The others are pure functions.
 """

@@ -1,30 +1,95 @@
-"""The variables of a container, its command and its directory.
+"""Environment variables and command of a container.
 
-Comes in   a pod, a container of it, what was looked up, where it runs
-Goes out   what a process is started with; or a `ContainerConfigError`
+Input: a pod, a container, the objects that it refers to, its node. Output: what a process is started with; or a
+`ContainerConfigError`.
 
-Later ones win: what every process here has < services < envFrom, in its order < env, in its order.
+Later variables override earlier ones: base environment < Services < envFrom, in order < env, in order.
 
- 1. `$(VAR)` in `env` knows what stands before it, `envFrom` and the services; in `command` and `args` it knows
-    everything.
- 2. A name that no process can have (one with `=`) is left out; a value that none can have (one with a NUL) is an error.
+ 1. `$(VAR)` in `env` can refer to earlier variables, `envFrom` and Services; in `command` and `args` to all variables.
+    `$$` is one dollar. An unknown name stays as it is written. Values are not expanded a second time.
+ 2. Services without a cluster IP get no variables. There are FOO_SERVICE_HOST, FOO_SERVICE_PORT,
+    FOO_SERVICE_PORT_<PORT NAME>, and Docker's link variables.
+ 3. A variable whose name contains `=` is dropped. A value with a NUL byte is an error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 
-from mooring.kubelet.environment.expansion import expanded
-from mooring.kubelet.environment.field_values import field_value, resource_value
-from mooring.kubelet.environment.found import ContainerConfigError, Found, Place
-from mooring.kubelet.environment.service_variables import service_variables
-from mooring.kubelet.whole_views import Variable, VariablesSource, WholeContainer, WholePod
+from mooring.api.views.workloads import Service
+from mooring.kubelet.environment.downward_api import field_value, resource_value
+from mooring.kubelet.environment.references import ContainerConfigError, NodeFacts, ReferencedObjects
+from mooring.kubelet.full_views import FullContainer, FullPod, Variable, VariablesSource
 
+_NO_ADDRESS = ("", "None")
 HOSTNAME_LENGTH_MAX = 63
 
 
+def expanded(text: str, variables: Mapping[str, str]) -> str:
+    """Expands known variables; others stay as they are written."""
+    return expanded_by(text, lambda name: variables.get(name, f"$({name})"))
+
+
+def expanded_by(text: str, value_of: Callable[[str], str]) -> str:
+    """Expands each name to `value_of(name)`."""
+    if "$" not in text:
+        return text
+    parts: list[str] = []
+    cursor = 0
+    while (dollar := text.find("$", cursor)) >= 0 and dollar + 1 < len(text):
+        parts.append(text[cursor:dollar])
+        following = text[dollar + 1]
+        closer = text.find(")", dollar + 2) if following == "(" else -1
+        if closer >= 0:
+            parts.append(value_of(text[dollar + 2 : closer]))
+            cursor = closer + 1
+        else:
+            parts.append("$" if following == "$" else f"${following}")
+            cursor = dollar + 2
+    parts.append(text[cursor:])
+    return "".join(parts)
+
+
+def service_variables(services: Iterable[Service]) -> dict[str, str]:
+    """The variables of Services. Of Services with the same name the last one counts."""
+    variables: dict[str, str] = {}
+    for service in services:
+        if service.spec.cluster_ip in _NO_ADDRESS or not service.spec.ports:
+            continue
+        prefix = _variable_name(service.metadata.name)
+        variables[f"{prefix}_SERVICE_HOST"] = service.spec.cluster_ip
+        variables[f"{prefix}_SERVICE_PORT"] = str(service.spec.ports[0].port)
+        for port in service.spec.ports:
+            if port.name:
+                variables[f"{prefix}_SERVICE_PORT_{_variable_name(port.name)}"] = str(port.port)
+        variables |= _links(service, prefix)
+    return variables
+
+
+def _links(service: Service, prefix: str) -> dict[str, str]:
+    """Docker's link variables; the first port also without its number."""
+    variables: dict[str, str] = {}
+    address = service.spec.cluster_ip
+    host = f"[{address}]" if ":" in address else address
+    for index, port in enumerate(service.spec.ports):
+        protocol = port.protocol or "TCP"
+        url = f"{protocol.lower()}://{host}:{port.port}"
+        if index == 0:
+            variables[f"{prefix}_PORT"] = url
+        name = f"{prefix}_PORT_{port.port}_{protocol.upper()}"
+        variables[name] = url
+        variables[f"{name}_PROTO"] = protocol.lower()
+        variables[f"{name}_PORT"] = str(port.port)
+        variables[f"{name}_ADDR"] = address
+    return variables
+
+
+def _variable_name(name: str) -> str:
+    return name.replace("-", "_").upper()
+
+
 def environment_of(
-    pod: WholePod, container: WholeContainer, found: Found, place: Place, base: Mapping[str, str]
+    pod: FullPod, container: FullContainer, found: ReferencedObjects, place: NodeFacts, base: Mapping[str, str]
 ) -> dict[str, str]:
     """All variables of a container. Raises `ContainerConfigError`."""
     services = service_variables(found.services)
@@ -39,20 +104,20 @@ def environment_of(
     return {name: _checked(name, value) for name, value in environment.items() if _is_possible(name)}
 
 
-def argv_of(container: WholeContainer, environment: Mapping[str, str]) -> list[str]:
-    """What to execute; nothing, if the container leaves it to its image."""
+def argv_of(container: FullContainer, environment: Mapping[str, str]) -> list[str]:
+    """The command and its arguments; empty if the container has no command."""
     if not container.command:
         return []
-    return [expanded(word, environment) for word in (*container.command, *container.args)]
+    return [expanded(argument, environment) for argument in (*container.command, *container.args)]
 
 
-def host_name(pod: WholePod) -> str:
-    """What a pod calls its host: itself."""
+def host_name(pod: FullPod) -> str:
+    """The host name of a pod."""
     return (pod.spec.hostname or pod.metadata.name)[:HOSTNAME_LENGTH_MAX].rstrip("-.")
 
 
-def _from_object(source: VariablesSource, found: Found) -> dict[str, str]:
-    """All keys of a config map or a secret."""
+def _from_object(source: VariablesSource, found: ReferencedObjects) -> dict[str, str]:
+    """All keys of a ConfigMap or Secret."""
     data: dict[str, str] = {}
     if (ref := source.config_map_ref) is not None:
         config_map = found.config_map(ref.name, is_optional=ref.optional)
@@ -64,9 +129,14 @@ def _from_object(source: VariablesSource, found: Found) -> dict[str, str]:
 
 
 def _value(
-    variable: Variable, pod: WholePod, container: WholeContainer, found: Found, place: Place, known: Mapping[str, str]
+    variable: Variable,
+    pod: FullPod,
+    container: FullContainer,
+    found: ReferencedObjects,
+    place: NodeFacts,
+    known: Mapping[str, str],
 ) -> str | None:
-    """Of one variable; None if it comes from something that need not be there, and is not."""
+    """The value of a variable; None if its source is optional and does not exist."""
     if variable.value or variable.value_from is None:
         return expanded(variable.value, known)
     source = variable.value_from
@@ -84,7 +154,7 @@ def _value(
     return ""
 
 
-def _value_of_key(variable: Variable, namespace: str, found: Found) -> str | None:
+def _value_of_key(variable: Variable, namespace: str, found: ReferencedObjects) -> str | None:
     assert variable.value_from is not None, f"{variable.name} has a value of its own"
     value: str | None = None
     if (ref := variable.value_from.config_map_key_ref) is not None:
@@ -103,7 +173,7 @@ def _value_of_key(variable: Variable, namespace: str, found: Found) -> str | Non
 
 
 def _text(data: bytes) -> str:
-    """Any bytes, as a process gets them: what is not UTF-8 passes unchanged."""
+    """Bytes that are not UTF-8 are passed to the process unchanged."""
     return data.decode("utf-8", "surrogateescape")
 
 
@@ -113,5 +183,5 @@ def _is_possible(name: str) -> bool:
 
 def _checked(name: str, value: str) -> str:
     if "\0" in value:
-        raise ContainerConfigError(f"the value of variable {name} holds a NUL byte, which no environment can")
+        raise ContainerConfigError(f"the value of variable {name} contains a NUL byte")
     return value

@@ -1,14 +1,13 @@
-"""gRPC's own health check: one call of `grpc.health.v1.Health/Check`, in plain text.
+"""The gRPC probe: one call of `grpc.health.v1.Health/Check`, without TLS.
 
-Comes in   an address, a port and the name of a service
-Goes out   an answer; only SERVING is a success
+Input: an address, a port and a service name. Output: a `ProbeResult`; only SERVING is a success.
 
-There is no gRPC library among our dependencies, and one call does not take one: a connection of HTTP/2 is opened, the
-request is sent, and frames are read until the stream ends.
+One call does not justify a gRPC library: this module opens an HTTP/2 connection, sends the request, and reads frames
+until the stream ends.
 
- 1. What we send uses no compression of headers; what comes back is not decompressed, as the health stands in the
-    message. Therefore a server that refuses the call is told as one that told no health, without its reason.
- 2. Frames longer than `FRAME_BYTES_MAX` are refused: we never allowed longer ones.
+ 1. The request uses no header compression, and headers of the response are not decoded: the health is in the message.
+    So a rejected call is reported as a response without health, without its reason.
+ 2. Frames longer than `FRAME_BYTES_MAX` are errors: longer ones were never allowed.
 """
 
 from __future__ import annotations
@@ -16,9 +15,8 @@ from __future__ import annotations
 import asyncio
 import struct
 
-from mooring.kubelet.durations import format_whole_duration
-from mooring.kubelet.probes.answers import Answer, Outcome, failure
-from mooring.kubelet.probes.sockets import address_of
+from mooring.api.durations import format_duration
+from mooring.kubelet.probes.handlers import ProbeOutcome, ProbeResult, address_of, failure
 
 FRAME_BYTES_MAX = 16384
 HEALTH_NAMES = ("UNKNOWN", "SERVING", "NOT_SERVING", "SERVICE_UNKNOWN")
@@ -31,12 +29,12 @@ _STREAM = 1
 
 
 class _NoHealthError(Exception):
-    """The call came to an end without a health."""
+    """The call ended without a health."""
 
 
-async def ask_grpc(host: str, port: int, service: str, timeout_s: float) -> Answer:
-    """Whether a service says that it serves."""
-    address, within = address_of(host, port), format_whole_duration(timeout_s)
+async def probe_grpc(host: str, port: int, service: str, timeout_s: float) -> ProbeResult:
+    """Whether the service reports SERVING."""
+    address, within = address_of(host, port), format_duration(int(timeout_s))
     writer: asyncio.StreamWriter | None = None
     try:
         async with asyncio.timeout(timeout_s):
@@ -57,15 +55,15 @@ async def ask_grpc(host: str, port: int, service: str, timeout_s: float) -> Answ
     name = HEALTH_NAMES[health] if health < len(HEALTH_NAMES) else str(health)
     if name != "SERVING":
         return failure(f'service unhealthy (responded with "{name}")')
-    return Answer(Outcome.SUCCESS, "service healthy")
+    return ProbeResult(ProbeOutcome.SUCCESS, "service healthy")
 
 
-def _not_connected(address: str, within: str) -> Answer:
+def _not_connected(address: str, within: str) -> ProbeResult:
     return failure(f'timeout: failed to connect service "{address}" within {within}: context deadline exceeded')
 
 
 def _call(address: str, service: str) -> bytes:
-    """Everything that we have to say."""
+    """The bytes of the request."""
     headers = {
         ":method": "POST",
         ":scheme": "http",
@@ -100,7 +98,7 @@ async def _health(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
         elif kind == _PING and not flags & _ACK:
             writer.write(_frame(_PING, _ACK, 0, body))
         elif kind in (_RST_STREAM, _GOAWAY):
-            raise _NoHealthError("the server broke the call off")
+            raise _NoHealthError("the server aborted the call")
         elif kind == _DATA and stream == _STREAM:
             said += body
         if kind in (_DATA, _HEADERS) and stream == _STREAM and flags & _END_STREAM:
@@ -116,9 +114,9 @@ async def _frame_head(reader: asyncio.StreamReader) -> tuple[int, int, int, int]
 
 
 def _health_in(said: bytes) -> int:
-    """The first field of the message; a message without any is one whose health is 0."""
+    """The first field of the message; 0 if the message is empty."""
     if len(said) < 5:
-        raise _NoHealthError("the server told no health (it may not know grpc.health.v1.Health, or not this service)")
+        raise _NoHealthError("the response has no health (the server may lack grpc.health.v1.Health, or the service)")
     message = said[5:]
     return message[1] if len(message) >= 2 and message[0] == 0x08 else 0
 
@@ -128,14 +126,14 @@ def _frame(kind: int, flags: int, stream: int, body: bytes) -> bytes:
 
 
 def _text(text: str) -> bytes:
-    """As HPACK writes a text that is not compressed."""
+    """An uncompressed HPACK string."""
     data = text.encode()
     assert len(data) < 127, f"{text} takes more than one byte for its length"
     return bytes((len(data),)) + data
 
 
 def _number(number: int) -> bytes:
-    """As protobuf writes a number."""
+    """A protobuf varint."""
     parts = bytearray()
     while number > 0x7F:
         parts.append(number & 0x7F | 0x80)

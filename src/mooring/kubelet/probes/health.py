@@ -1,15 +1,13 @@
-"""The health of one run of a container: what follows from the answers of its probes.
+"""The health of one run of a container: what follows from probe results.
 
-Comes in   answers, one after the other
-Goes out   whether it is started and ready; whether it is to be killed
+Input: results in order. Output: whether the container is started and ready; whether to kill it.
 
-    startup    nobody else is asked before it succeeds; it fails `failureThreshold` times in a row: killed
-    readiness  ready after `successThreshold` successes in a row, unready after `failureThreshold` failures
-    liveness   it fails `failureThreshold` times in a row: killed
+    startup    other probes wait until it succeeds; `failureThreshold` failures in a row kill the container
+    readiness  ready after `successThreshold` successes in a row, not ready after `failureThreshold` failures
+    liveness   `failureThreshold` failures in a row kill the container
 
- 1. A container without a startup probe is started at once, and without a readiness probe it is ready as soon as it is
-    started.
- 2. Who is to be killed is not asked again whether it lives: this run is over.
+ 1. Without a startup probe a container is started at once; without a readiness probe it is ready once started.
+ 2. After a probe killed the container, that probe is not run again in this run.
 """
 
 from __future__ import annotations
@@ -17,14 +15,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from mooring.kubelet.whole_views import WholeContainer, WholePod, WholeProbe
+from mooring.kubelet.full_views import FullContainer, FullPod, FullProbe
 
 GRACE_S = 30.0
-"""Of a pod that names none; the API server writes it into every pod."""
+"""The default grace period; the API server sets it on every pod."""
 
 
 class ProbeKind(Enum):
-    """What is asked; the value stands in events."""
+    """The value is part of events."""
 
     STARTUP = "Startup"
     READINESS = "Readiness"
@@ -46,7 +44,7 @@ class _Count:
 class RunHealth:
     """One run of a container."""
 
-    def __init__(self, container: WholeContainer) -> None:
+    def __init__(self, container: FullContainer) -> None:
         self._probes = probes_of(container)
         self._counts = {kind: _Count() for kind in self._probes}
         self._held: set[ProbeKind] = set()
@@ -58,17 +56,17 @@ class RunHealth:
         return Health(self._is_started and self._is_ready, self._is_started)
 
     def wants(self, kind: ProbeKind, elapsed_s: float) -> bool:
-        """Whether to ask now, so long after the start."""
+        """Whether to run the probe now, `elapsed_s` after the start."""
         if kind in self._held or int(elapsed_s) < self._probes[kind].initial_delay_seconds:
             return False
         return self._is_started is (kind is not ProbeKind.STARTUP)
 
     def hold(self, kind: ProbeKind) -> None:
-        """Ask this no more."""
+        """Stop this probe."""
         self._held.add(kind)
 
     def count(self, kind: ProbeKind, *, is_success: bool) -> bool:
-        """One more answer. Says whether the container is to be killed for it."""
+        """Count a result. Returns whether to kill the container."""
         probe, count = self._probes[kind], self._counts[kind]
         count.times = count.times + 1 if count.was_success is is_success else 1
         count.was_success = is_success
@@ -85,12 +83,12 @@ class RunHealth:
         return not is_success and kind is not ProbeKind.READINESS
 
 
-def first_health(container: WholeContainer) -> Health:
-    """What is told of a container that just started."""
+def first_health(container: FullContainer) -> Health:
+    """The health of a container that just started."""
     return RunHealth(container).health
 
 
-def probes_of(container: WholeContainer) -> dict[ProbeKind, WholeProbe]:
+def probes_of(container: FullContainer) -> dict[ProbeKind, FullProbe]:
     every = {
         ProbeKind.STARTUP: container.startup_probe,
         ProbeKind.READINESS: container.readiness_probe,
@@ -99,8 +97,8 @@ def probes_of(container: WholeContainer) -> dict[ProbeKind, WholeProbe]:
     return {kind: probe for kind, probe in every.items() if probe is not None}
 
 
-def kill_message(pod: WholePod, container: WholeContainer, kind: ProbeKind, *, is_sidecar: bool) -> str:
-    """Why a container is killed, as the event `Killing` tells it."""
+def kill_message(pod: FullPod, container: FullContainer, kind: ProbeKind, *, is_sidecar: bool) -> str:
+    """The message of the event Killing."""
     why = f"failed {kind.value.lower()} probe"
     if is_sidecar:
         return f"Init container {container.name} {why}"
@@ -108,8 +106,8 @@ def kill_message(pod: WholePod, container: WholeContainer, kind: ProbeKind, *, i
     return f"Container {container.name} {why}{'' if policy == 'Never' else ', will be restarted'}"
 
 
-def kill_grace_s(pod: WholePod, probe: WholeProbe) -> float:
-    """How long a container that is killed for a probe may take to end."""
+def kill_grace_s(pod: FullPod, probe: FullProbe) -> float:
+    """The grace period of a container that a probe kills."""
     own, of_pod = probe.termination_grace_period_seconds, pod.spec.termination_grace_period_seconds
     if own is not None:
         return float(own)

@@ -1,17 +1,13 @@
-"""Real processes: containers as commands that this machine runs.
+"""The process runtime: containers are commands that run on this machine.
 
-    runtime        the promise of `kubelet.runtime`, kept with processes
-    container      one container over all its runs
-    preparation    what it takes to run one: environment, volumes, directories, limits
-    identity       as whom it runs, and whom that does not suit
-    hooks          what a pod wants done after the start and before the end
-    shim           the program beside each container that has its process; shim_log, shim_processes
-    shim_client    talking to it
-    log_files      reading what was written
-    termination    the last words of a container
-    directories    where all this is on disk, and whose it is
-    leftovers      processes of an earlier life, found and killed
-    cgroups        limits of memory and CPU, where they can be set
+    runtime           implements `kubelet.runtime.Runtime`
+    container         one container over all its runs, with hooks and its termination message
+    preparation       environment, volumes, directories, limits and user of a run
+    directories       pods on disk
+    log_files         reads logs
+    stale_processes   kills processes of an earlier kubelet
+    cgroups           limits of memory and CPU
+    shim/             the program beside each container
 
-Whoever may create pods runs commands as our user: nothing here protects from that.
+Users who may create pods run commands as the user of this process: nothing here prevents that.
 """

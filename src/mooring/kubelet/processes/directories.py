@@ -1,24 +1,20 @@
-"""Where pods are on disk, and whose they are.
+"""Directories of pods on disk.
 
-    pods/                                      one kubelet's at a time: it holds `lock`
-      <uid of the pod>/
-        volumes/…                              what its volumes hold
-        containers/<name>/
-          0.log, 1.log, 1.log.1                what each run wrote; this run's and the one's before are kept
-          run.json                             the process of this run, for finding it after a crash
-          work/                                where it starts, unless the pod says otherwise
-          termination-log                      its last words
+   pods/                                      of one kubelet at a time, which holds `lock`
+     <uid of the pod>/
+       volumes/…                              volumes
+       containers/<name>/
+         0.log, 1.log, 1.log.1                logs of the current and the previous run
+         run.json                             the process of this run, to find it after a crash
+         work/                                the default working directory
+         termination-log                      the termination message
 
-Comes in   a directory; or none, and then one is made that is gone at the end
-Goes out   paths
-
- 1. One kubelet has a directory at a time: another one is refused, in words.
- 2. Temporary directories of those that were killed are removed by whoever makes the next one.
+1. A second kubelet on the same directory is an error.
+2. A temporary directory of a killed kubelet is removed by the next one.
 """
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import tempfile
@@ -26,16 +22,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from mooring.kit.temporary_directory import take_lock
+
 LOCK = "lock"
 _TEMPORARY = "pods-"
 
 
 class DirectoryTakenError(Exception):
-    """Another kubelet has the pods there; the text says what to do."""
+    """Another kubelet uses the directory."""
 
 
 class PodDirectories:
-    """The directory of all pods of one kubelet, ours from `open` to `close`."""
+    """The directory of all pods of one kubelet, from `open` to `close`."""
 
     def __init__(self, root: Path, lock: int, *, is_temporary: bool) -> None:
         self.root = root
@@ -46,18 +44,20 @@ class PodDirectories:
     def open(cls, root: Path) -> PodDirectories:
         """Raises `DirectoryTakenError`."""
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
-        # As it really is: the names of cgroups and what processes are known by are made of it.
+        # Resolved, because names of cgroups and markers of processes are derived from it.
         root = root.resolve()
-        lock = _locked(root / LOCK)
+        lock = take_lock(root / LOCK)
         if lock is None:
-            raise DirectoryTakenError(f"{root} has the pods of another mooring that runs: end it, or name another one")
+            raise DirectoryTakenError(
+                f"{root} is in use by another mooring process: stop it, or choose another directory"
+            )
         return cls(root, lock, is_temporary=False)
 
     @classmethod
     def temporary(cls) -> PodDirectories:
         root = Path(tempfile.mkdtemp(prefix=_TEMPORARY, dir=_temporary_parent())).resolve()
-        lock = _locked(root / LOCK)
-        assert lock is not None, f"somebody else locked {root}, which was made just now"
+        lock = take_lock(root / LOCK)
+        assert lock is not None, f"{root} was created just now and is locked"
         return cls(root, lock, is_temporary=True)
 
     def close(self) -> None:
@@ -65,10 +65,10 @@ class PodDirectories:
             shutil.rmtree(self.root, ignore_errors=True)
         os.close(self._lock)
 
-    # ------------------------------------------------------------------------------------------------- what is where
+    # Paths
 
     def pods(self) -> list[str]:
-        """The uids of all pods of which there is something."""
+        """UIDs of all pods with a directory."""
         return sorted(path.name for path in self.root.iterdir() if path.is_dir())
 
     def pod(self, uid: str) -> Path:
@@ -92,10 +92,10 @@ class PodDirectories:
     def termination_log(self, uid: str, name: str) -> Path:
         return self.container(uid, name) / "termination-log"
 
-    # ------------------------------------------------------------------------------------------------ coming and going
+    # Create and remove
 
     def make_container(self, uid: str, name: str, attempt: int) -> None:
-        """Ready for a run: what the runs before the last one wrote goes."""
+        """Prepare for a run. Removes logs of runs before the previous one."""
         self.work(uid, name).mkdir(parents=True, exist_ok=True)
         kept = {str(attempt), str(attempt - 1)}
         for path in self.container(uid, name).glob("*.log*"):
@@ -108,10 +108,10 @@ class PodDirectories:
 
 
 def abandoned_directories() -> Sequence[PodDirectories]:
-    """Temporary directories whose kubelet was killed; they are ours now, to be cleared and closed."""
+    """Temporary directories of killed kubelets, locked by this process. The caller clears and closes them."""
     found = []
     for root in sorted(_temporary_parent().glob(f"{_TEMPORARY}*")):
-        lock = _locked(root / LOCK) if (root / LOCK).exists() else None
+        lock = take_lock(root / LOCK) if (root / LOCK).exists() else None
         if lock is not None:
             found.append(PodDirectories(root.resolve(), lock, is_temporary=True))
     return found
@@ -122,14 +122,3 @@ def _temporary_parent() -> Path:
     with suppress(FileExistsError):
         parent.mkdir(mode=0o700)
     return parent
-
-
-def _locked(path: Path) -> int | None:
-    """A descriptor that holds the lock until it is closed, or the process ends; None if somebody else has it."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        return None
-    return descriptor

@@ -1,12 +1,11 @@
-"""Log files: reading what a container wrote, as `kubectl logs` asks.
+"""Reads log files of containers for `kubectl logs`.
 
-Comes in   the file of one run, which the shim writes; a `LogRequest`
-Goes out   bytes; with `follow` until the run is over
+Input: the log file of one run, which the shim writes; a `LogRequest`. Output: bytes; with `follow` until the run ends.
 
- 1. Files that were put aside (`0.log.1`, the youngest of them, `0.log.2`, …) are read first, the oldest in front.
- 2. The tail is found from the end: no more is read than it takes.
- 3. A follower loses nothing when a file is put aside under it: it reads its file to the end, then the next one.
- 4. Parts of a long line (P) are put together again; its time is that of its first part.
+ 1. Rotated files (`0.log.1` is the youngest of them) are read first, oldest first.
+ 2. The tail is searched from the end of the files.
+ 3. A follower misses nothing when the shim rotates: it reads its file to the end, then the next one.
+ 4. Parts of a long line (tag P) are joined; the line has the time of its first part.
 """
 
 from __future__ import annotations
@@ -17,25 +16,24 @@ from pathlib import Path
 from typing import BinaryIO
 
 from mooring.kit.clock import Clock, parse_rfc3339
-from mooring.kubelet.logs import Selection
-from mooring.kubelet.processes.shim_log import LOG_FILES_MAX
-from mooring.kubelet.runtime import LogRequest
+from mooring.kubelet.processes.shim.log import LOG_FILES_MAX
+from mooring.kubelet.runtime import LogRequest, LogSelection
 
 FOLLOW_S = 0.1
-"""How often a follower looks for more."""
+"""The poll interval of a follower."""
 _READ_BYTES = 64 * 1024
 _FULL = b"F"
 
 
 class LogFileReader:
-    """One reading of one run's log."""
+    """One reader of the log of one run."""
 
     def __init__(self, path: Path, request: LogRequest, clock: Clock, is_running: Callable[[], bool]) -> None:
         self._path = path
         self._request = request
         self._clock = clock
         self._is_running = is_running
-        self._selection = Selection(request, clock)
+        self._selection = LogSelection(request, clock)
         self._is_within_line = False
         self._is_passed_over = False
 
@@ -52,10 +50,10 @@ class LogFileReader:
             for file in files:
                 file.close()
 
-    # ------------------------------------------------------------------------------------------------- which files
+    # Files
 
     def _opened(self) -> list[BinaryIO]:
-        """The files from which on something is wanted, each at its place."""
+        """The files to read, each at its position."""
         files = [file for path in generations(self._path) if (file := _open(path)) is not None]
         lines = self._request.tail_lines
         if lines is None:
@@ -72,14 +70,14 @@ class LogFileReader:
         return files
 
     def _next(self, file: BinaryIO) -> BinaryIO | None:
-        """The file that was begun when this one was put aside; None if this one is still written."""
-        ours = _inode(file)
+        """The file that was created when this one was rotated; None if this one is still written."""
+        inode = _inode(file)
         younger: list[BinaryIO] = []
         for path in reversed(generations(self._path)):
             other = _open(path)
             if other is None:
                 continue
-            if _inode(other) == ours:
+            if _inode(other) == inode:
                 other.close()
                 break
             younger.append(other)
@@ -87,10 +85,10 @@ class LogFileReader:
             passed_over.close()
         return younger[-1] if younger else None
 
-    # ----------------------------------------------------------------------------------------------- what is in them
+    # Content
 
     async def _read_file(self, files: list[BinaryIO]) -> AsyncIterator[bytes]:
-        """The first of the files, to its end; if it is the last and more may come, until there will be no more."""
+        """Reads the first file to its end; the last one, with `follow`, until the run ends."""
         file, rest = files[0], b""
         while True:
             was_running = self._is_running()
@@ -129,12 +127,12 @@ class LogFileReader:
 
 
 def generations(path: Path) -> list[Path]:
-    """The files that a log may have, the oldest first."""
+    """The possible files of a log, oldest first."""
     return [*(path.with_name(f"{path.name}.{number}") for number in range(LOG_FILES_MAX - 1, 0, -1)), path]
 
 
 def tail_start(file: BinaryIO, lines: int) -> tuple[int | None, int]:
-    """Where the last `lines` lines begin; None if there are not so many, and how many there are."""
+    """The position of the last `lines` lines; None if there are fewer, and their number."""
     position, rest, found = file.seek(0, 2), b"", 0
     while position > 0:
         size = min(_READ_BYTES, position)

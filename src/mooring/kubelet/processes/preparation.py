@@ -1,11 +1,12 @@
-"""Preparation: everything that a container needs before it can be started.
+"""Prepares a run: volumes, environment, command, mounts, limits.
 
-Comes in   a pod and one of its containers
-Goes out   `Wanted`: the command with its environment, its directories and limits; or `NotReadyError`
+Input: a pod and a container. Output: the configuration of its shim; or `NotReadyError`.
 
- 1. In the kubelet's order: volumes, environment, command, mounts.
- 2. A container without a command cannot run here: there are no images that could name one.
- 3. Nothing is made twice: a second attempt finds what the first one made.
+ 1. The order is the kubelet's: volumes, environment, command, mounts.
+ 2. A container without a command cannot run: there are no images.
+ 3. A container that must run as another user is rejected: every container runs as the user of this process. To run it
+    with more rights than its pod allows would be worse.
+ 4. Preparing twice is safe: the second attempt finds what the first one created.
 """
 
 from __future__ import annotations
@@ -15,36 +16,46 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mooring.client.errors import ClientError
-from mooring.kubelet.environment.found import ContainerConfigError, Place
-from mooring.kubelet.environment.lookup import Lookup
+from mooring.kubelet.environment.references import ContainerConfigError, NodeFacts, ReferenceLookup
 from mooring.kubelet.environment.variables import argv_of, environment_of
+from mooring.kubelet.full_views import FullContainer, FullPod
 from mooring.kubelet.processes.cgroups import Cgroups
 from mooring.kubelet.processes.directories import PodDirectories
-from mooring.kubelet.processes.identity import why_not_as
-from mooring.kubelet.processes.leftovers import OWNER_VARIABLE
-from mooring.kubelet.processes.shim_client import ERROR_DESCRIPTOR, Wanted, wanted_of
+from mooring.kubelet.processes.shim.client import ERROR_DESCRIPTOR, ShimConfig, shim_config
+from mooring.kubelet.processes.stale_processes import OWNER_VARIABLE
 from mooring.kubelet.runtime import Waiting
 from mooring.kubelet.views import KubeletContainer
-from mooring.kubelet.volumes.entry_command import MountAbility, entry_command
-from mooring.kubelet.volumes.files import VolumeError
-from mooring.kubelet.volumes.keeper import Volumes
-from mooring.kubelet.volumes.mounts import Mount, unmountable_message, volume_variables
-from mooring.kubelet.whole_views import WholeContainer, WholePod
+from mooring.kubelet.volumes.manager import VolumeManager
+from mooring.kubelet.volumes.mounts import Mount, MountAbility, entry_command, unmountable_message, volume_variables
+from mooring.kubelet.volumes.projected_files import VolumeError
 
+ROOT = 0
 TERMINATION_VARIABLE = "MOORING_TERMINATION_LOG"
-"""Where a container can write its last words, also where nothing can be mounted at the path that the pod names."""
+"""The path of the termination log, for containers where nothing can be mounted."""
 DEFAULT_TERMINATION_PATH = "/dev/termination-log"
 _HANDED_DOWN = ("PATH", "HOME", "LANG", "TZ")
-"""What containers have of mooring's own environment. The rest is nobody's business: tokens, for instance."""
+"""Variables that containers inherit from this process. No others: they may be secrets."""
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
-class NotReadyError(Exception):
-    """It cannot be started now; what is told of it, and whether trying again can help."""
+def identity_error(user: int, pod: FullPod, container: FullContainer) -> str:
+    """Why the container cannot run as this user; empty if it can. The container overrides the pod."""
+    own, whole = container.security_context, pod.spec.security_context
+    wanted = own.run_as_user if own.run_as_user is not None else whole.run_as_user
+    is_root_forbidden = own.run_as_non_root if own.run_as_non_root is not None else whole.run_as_non_root
+    if wanted is not None and wanted != user:
+        return f"container {container.name} has runAsUser {wanted}, and the process runtime runs as user {user}"
+    if is_root_forbidden and user == ROOT:
+        return f"container {container.name} has runAsNonRoot, and the process runtime runs as root"
+    return ""
 
-    def __init__(self, shown: Waiting | None, event: str, message: str, *, can_help_to_retry: bool = True) -> None:
+
+class NotReadyError(Exception):
+    """A container cannot be started now: the waiting state to report, an event, and whether a retry may help."""
+
+    def __init__(self, waiting: Waiting | None, event: str, message: str, *, can_help_to_retry: bool = True) -> None:
         super().__init__(message)
-        self.shown = shown
+        self.waiting = waiting
         self.event = event
         self.can_help_to_retry = can_help_to_retry
 
@@ -53,24 +64,24 @@ class NotReadyError(Exception):
 class Prepared:
     """A container that can be started."""
 
-    wanted: Wanted
+    wanted: ShimConfig
     directory: str
-    """Where it starts."""
+    """The working directory."""
     warning: str = ""
-    """Of its volumes, if they cannot be seen where the pod wants them."""
+    """Set if the volumes cannot be mounted at their paths."""
 
 
 class Preparation:
-    """For all containers of a kubelet."""
+    """Prepares all containers of a kubelet."""
 
     def __init__(
         self,
         directories: PodDirectories,
         cgroups: Cgroups,
-        lookup: Lookup,
-        volumes: Volumes,
+        lookup: ReferenceLookup,
+        volumes: VolumeManager,
         ability: MountAbility,
-        place: Place,
+        place: NodeFacts,
     ) -> None:
         self._directories = directories
         self._cgroups = cgroups
@@ -79,12 +90,12 @@ class Preparation:
         self._ability = ability
         self._place = place
 
-    async def prepare(self, pod: WholePod, container: WholeContainer, attempt: int) -> Prepared:
+    async def prepare(self, pod: FullPod, container: FullContainer, attempt: int) -> Prepared:
         """Raises `NotReadyError`."""
-        refusal = why_not_as(os.getuid(), pod, container)
-        if refusal:
-            shown = Waiting("CreateContainerConfigError", refusal)
-            raise NotReadyError(shown, "Failed", f"Error: {refusal}", can_help_to_retry=False)
+        problem = identity_error(os.getuid(), pod, container)
+        if problem:
+            waiting = Waiting("CreateContainerConfigError", problem)
+            raise NotReadyError(waiting, "Failed", f"Error: {problem}", can_help_to_retry=False)
         try:
             await self._volumes.set_up(pod, self._place)
             found = await self._lookup.look_up(pod, container)
@@ -94,24 +105,24 @@ class Preparation:
         except VolumeError as error:
             raise NotReadyError(None, "FailedMount", str(error)) from None
         except ContainerConfigError as error:
-            shown = Waiting("CreateContainerConfigError", str(error))
-            raise NotReadyError(shown, "Failed", f"Error: {error}") from None
+            waiting = Waiting("CreateContainerConfigError", str(error))
+            raise NotReadyError(waiting, "Failed", f"Error: {error}") from None
         except ClientError as error:
             raise NotReadyError(None, "", f"the API server does not answer: {error}") from None
         if not argv:
             raise _no_command(container)
         uid, name = pod.metadata.uid, container.name
         self._directories.make_container(uid, name, attempt)
-        words = self._directories.termination_log(uid, name)
+        termination_log = self._directories.termination_log(uid, name)
         directory = container.working_dir or str(self._directories.work(uid, name))
         environment |= volume_variables(mounts)
         environment |= {
             OWNER_VARIABLE: str(self._directories.container(uid, name)),
-            TERMINATION_VARIABLE: str(words),
+            TERMINATION_VARIABLE: str(termination_log),
         }
         command = entry_command(
             argv,
-            mounts=(*mounts, *self._words_mount(container, str(words), mounts)),
+            mounts=(*mounts, *self._termination_log_mount(container, str(termination_log), mounts)),
             ability=self._ability,
             directory=directory,
             error_fd=ERROR_DESCRIPTOR,
@@ -119,35 +130,35 @@ class Preparation:
         cgroup = self._cgroups.make(_run_name(uid, name, attempt), container.resources)
         log, record = self._directories.log(uid, name, attempt), self._directories.record(uid, name)
         warning = unmountable_message(mounts) if mounts and self._ability is MountAbility.NONE else ""
-        return Prepared(wanted_of(command, environment, log, record, cgroup), directory, warning)
+        return Prepared(shim_config(command, environment, log, record, cgroup), directory, warning)
 
     def resize(self, pod_uid: str, container: KubeletContainer, attempt: int) -> str:
-        """Other limits for a run. Says why they cannot be set."""
+        """Set other limits for a run. Returns why that failed."""
         return self._cgroups.change(_run_name(pod_uid, container.name, attempt), container.resources)
 
-    def _words_mount(self, container: WholeContainer, file: str, mounts: Sequence[Mount]) -> Sequence[Mount]:
-        """The file for its last words, where the pod says; not at the price of a user namespace for that alone."""
+    def _termination_log_mount(self, container: FullContainer, file: str, mounts: Sequence[Mount]) -> Sequence[Mount]:
+        """The mount of the termination log; not if that alone would take a user namespace."""
         if self._ability is MountAbility.ROOT or (mounts and self._ability is not MountAbility.NONE):
             return (Mount("", file, container.termination_message_path or DEFAULT_TERMINATION_PATH),)
         return ()
 
     def beside(self, argv: tuple[str, ...], directory: str, pid: int) -> list[str]:
-        """A command that runs where the process `pid` does: a probe, a hook."""
+        """A command in the namespaces of process `pid`: a probe or a hook."""
         return entry_command(argv, ability=self._ability, directory=directory, error_fd=ERROR_DESCRIPTOR, joins_pid=pid)
 
 
 def _run_name(pod_uid: str, container: str, attempt: int) -> str:
-    """By which the groups of one run are found."""
+    """The name of the cgroup of a run."""
     return f"{pod_uid}_{container}_{attempt}"
 
 
-def _no_command(container: WholeContainer) -> NotReadyError:
+def _no_command(container: FullContainer) -> NotReadyError:
     text = (
-        f"container {container.name} names no command: the process runtime runs commands of this machine, and has no "
-        f"images ({container.image}) that could name one"
+        f"container {container.name} has no command: the process runtime runs commands of this machine and has no "
+        f"images ({container.image}) that could define one"
     )
-    shown = Waiting("CreateContainerError", text)
-    return NotReadyError(shown, "Failed", f"Error: {text}", can_help_to_retry=False)
+    waiting = Waiting("CreateContainerError", text)
+    return NotReadyError(waiting, "Failed", f"Error: {text}", can_help_to_retry=False)
 
 
 def _base() -> Mapping[str, str]:

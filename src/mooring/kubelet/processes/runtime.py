@@ -1,14 +1,12 @@
-"""The process runtime: keeps the promise of `kubelet.runtime` with commands that this machine runs.
+"""The process runtime: implements `kubelet.runtime.Runtime` with processes of this machine.
 
-Comes in   start, stop, forget; what shims and probes tell
-Goes out   to the listener: waiting, running, exited; logs; events
+Input: start, stop and forget; reports of shims; probe results. Output: container states; logs; events.
 
- 1. It works while it is `opened`: before that, whatever an earlier life left is killed. Nothing is taken over: a
-    container that an earlier kubelet had is told as ended (code 255, Unknown, as after a restart of the machine), and
-    the worker starts it again as its policy says.
- 2. At the end all containers are asked to end, and killed after `END_S_MAX`.
- 3. A pod that is forgotten leaves nothing: processes, cgroups, directories.
- 4. Whoever may create pods runs commands as our user. Nothing here protects from that.
+ 1. Before it opens, processes of an earlier kubelet are killed. Containers are not adopted: a container that an earlier
+    kubelet started is reported as ended (exit code 255, Unknown, as after a reboot), and restarts by its policy.
+ 2. At the end all containers are stopped, and killed after `END_S_MAX`.
+ 3. A forgotten pod leaves no processes, cgroups or directories.
+ 4. Users who may create pods run commands as the user of this process.
 """
 
 from __future__ import annotations
@@ -22,57 +20,55 @@ from pathlib import Path
 
 from mooring.kit.clock import Clock
 from mooring.kit.tasks import TaskGroup, run_bounded
-from mooring.kubelet.environment.found import Place
-from mooring.kubelet.environment.lookup import Lookup
-from mooring.kubelet.host import HostFacts
-from mooring.kubelet.probes.asking import ProbeAsker
-from mooring.kubelet.probes.commands import CommandError, CommandResult
+from mooring.kubelet.environment.references import NodeFacts, ReferenceLookup
+from mooring.kubelet.full_views import FullContainer, FullPod
+from mooring.kubelet.probes.handlers import CommandError, CommandResult
 from mooring.kubelet.probes.health import Health
-from mooring.kubelet.probes.keeper import Prober
+from mooring.kubelet.probes.prober import ContainerProbeRunner, Prober
 from mooring.kubelet.processes.cgroups import Cgroups, find_cgroups
-from mooring.kubelet.processes.container import Household, ProcessContainer
+from mooring.kubelet.processes.container import ContainerContext, ProcessContainer
 from mooring.kubelet.processes.directories import PodDirectories, abandoned_directories
-from mooring.kubelet.processes.leftovers import clear_leftovers
 from mooring.kubelet.processes.log_files import LogFileReader
 from mooring.kubelet.processes.preparation import Preparation
-from mooring.kubelet.runtime import ContainerState, Exited, LogRequest, Needs, Role, Running
+from mooring.kubelet.processes.stale_processes import kill_stale_processes
+from mooring.kubelet.runtime import ContainerState, Exited, LogRequest, Role, Running, RuntimeContext
+from mooring.kubelet.settings import HostFacts
 from mooring.kubelet.views import KubeletContainer, KubeletPod
-from mooring.kubelet.volumes.ability import mount_ability
-from mooring.kubelet.volumes.keeper import Volumes
-from mooring.kubelet.whole_views import WholeContainer, WholePod
+from mooring.kubelet.volumes.manager import VolumeManager
+from mooring.kubelet.volumes.mounts import mount_ability
 
 END_S_MAX = 3.0
-"""How long containers have when mooring is ended. Their pods' graces may be longer, but somebody waits."""
-LOST_CODE, LOST_REASON = 255, "Unknown"
+"""The grace period when mooring is stopped. Grace periods of pods may be longer, but the user waits."""
+UNKNOWN_EXIT_CODE, UNKNOWN_REASON = 255, "Unknown"
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessSettings:
-    """What this runtime is to be."""
+    """Settings of the runtime."""
 
     directory: Path | None
-    """Where the pods are kept; None: in a directory that is gone at the end."""
+    """The directory of the pods; None: a temporary one."""
     host: HostFacts
 
 
 class ProcessRuntime:
-    """Has the processes of all pods of a fleet."""
+    """Runs the processes of all pods of the kubelets."""
 
     is_real = True
-    pod_view = WholePod
+    pod_view = FullPod
 
-    def __init__(self, settings: ProcessSettings, needs: Needs) -> None:
+    def __init__(self, settings: ProcessSettings, needs: RuntimeContext) -> None:
         self._settings = settings
         self._needs = needs
         self._pods: dict[str, dict[str, ProcessContainer]] = {}
         self._is_ending = False
-        self._lacking = ""
+        self._limitations = ""
 
     @property
-    def lacking(self) -> str:
-        return self._lacking
+    def limitations(self) -> str:
+        return self._limitations
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[None]:
@@ -84,10 +80,10 @@ class ProcessRuntime:
         try:
             await _clear(directories, clock)
             cgroups = find_cgroups(directories.root)
-            self._lacking = cgroups.lacking
+            self._limitations = cgroups.limitations
             try:
                 async with TaskGroup("containers") as group:
-                    self._household = self._wired(directories, cgroups, group)
+                    self._context = self._wired(directories, cgroups, group)
                     try:
                         yield
                     finally:
@@ -97,28 +93,28 @@ class ProcessRuntime:
         finally:
             directories.close()
 
-    def _wired(self, directories: PodDirectories, cgroups: Cgroups, group: TaskGroup) -> Household:
+    def _wired(self, directories: PodDirectories, cgroups: Cgroups, group: TaskGroup) -> ContainerContext:
         needs, host = self._needs, self._settings.host
-        place = Place(host.address, host.address, needs.allocatable)
+        place = NodeFacts(host.address, host.address, needs.allocatable)
         self._directories = directories
-        self._volumes = Volumes(needs.client, needs.clock, directories.root)
+        self._volumes = VolumeManager(needs.client, needs.clock, directories.root)
         group.start_background(self._volumes.run(), name="volumes")
-        self._prober = Prober(needs.clock, ProbeAsker(self), self)
+        self._prober = Prober(needs.clock, ContainerProbeRunner(self), self)
         self._prober.start(group)
-        lookup, ability = Lookup(needs.client), mount_ability()
-        return Household(
+        lookup, ability = ReferenceLookup(needs.client), mount_ability()
+        return ContainerContext(
             clock=needs.clock,
-            alarms=needs.alarms,
+            timers=needs.timers,
             directories=directories,
             preparation=Preparation(directories, cgroups, lookup, self._volumes, ability, place),
             prober=self._prober,
             group=group,
             address=host.address,
-            tell=self._tell,
-            tell_event=needs.tell_event,
+            report_state=self._report_state,
+            record_event=needs.record_event,
         )
 
-    # ------------------------------------------------------------------------------------------------ for the workers
+    # Runtime
 
     def start(self, pod: KubeletPod, container: KubeletContainer, role: Role, attempt: int) -> None:
         if self._is_ending:
@@ -128,11 +124,11 @@ class ProcessRuntime:
     def adopt(
         self, pod: KubeletPod, container: KubeletContainer, role: Role, attempt: int, state: ContainerState
     ) -> None:
-        """Nobody outlives his mooring. What ran has ended, and nobody knows how."""
+        """Containers do not survive their kubelet: a running one is reported as ended, cause unknown."""
         if isinstance(state, Running):
-            lost = Exited(LOST_CODE, state.started_s, self._needs.clock.wall_s(), LOST_REASON)
-            # Not at once: whoever is just being taken over is not ready to hear of it.
-            asyncio.get_running_loop().call_soon(self._tell, pod.metadata.uid, container.name, attempt, lost)
+            lost = Exited(UNKNOWN_EXIT_CODE, state.started_s, self._needs.clock.wall_s(), UNKNOWN_REASON)
+            # Later: the caller is still adopting the pod.
+            asyncio.get_running_loop().call_soon(self._report_state, pod.metadata.uid, container.name, attempt, lost)
 
     def stop(self, pod_uid: str, container: str, grace_s: float) -> None:
         one = self._pods.get(pod_uid, {}).get(container)
@@ -141,7 +137,7 @@ class ProcessRuntime:
             one.stop(grace_s)
 
     def resize(self, pod_uid: str, container: KubeletContainer, attempt: int) -> str:
-        return self._household.preparation.resize(pod_uid, container, attempt)
+        return self._context.preparation.resize(pod_uid, container, attempt)
 
     def forget(self, pod_uid: str) -> None:
         containers = self._pods.pop(pod_uid, {})
@@ -150,10 +146,10 @@ class ProcessRuntime:
         self._prober.forget(pod_uid)
         if not self._is_ending:
             work = self._remove(pod_uid, list(containers.values()))
-            self._household.group.start(work, name=f"remove {pod_uid}")
+            self._context.group.start(work, name=f"remove {pod_uid}")
 
-    def keep_only(self, pod_uids: Collection[str]) -> None:
-        """These pods are still there; whatever is left of others goes."""
+    def remove_all_except(self, pod_uids: Collection[str]) -> None:
+        """Remove what is left of other pods."""
         for uid in self._directories.pods():
             if uid not in pod_uids and uid not in self._pods:
                 self.forget(uid)
@@ -166,7 +162,7 @@ class ProcessRuntime:
         path = self._directories.log(pod_uid, container, attempt)
         return LogFileReader(path, request, self._needs.clock, is_running).read()
 
-    # -------------------------------------------------------------------------------------------------- for the probes
+    # Probes
 
     async def run_command(self, pod_uid: str, container: str, argv: Sequence[str], timeout_s: float) -> CommandResult:
         one = self._pods.get(pod_uid, {}).get(container)
@@ -184,22 +180,22 @@ class ProcessRuntime:
         if one is not None and one.is_running(attempt):
             one.stop(grace_s)
 
-    def tell_event(self, pod: KubeletPod, is_warning: bool, reason: str, message: str) -> None:
-        self._needs.tell_event(pod, is_warning, reason, message)
+    def record_event(self, pod: KubeletPod, is_warning: bool, reason: str, message: str) -> None:
+        self._needs.record_event(pod, is_warning, reason, message)
 
-    # ----------------------------------------------------------------------------------------------------------- inside
+    # Containers
 
     def _one(self, pod: KubeletPod, container: KubeletContainer, role: Role) -> ProcessContainer:
-        assert isinstance(pod, WholePod), f"pod {pod.key} was decoded without its commands"
-        assert isinstance(container, WholeContainer), f"{container.name} of {pod.key} was decoded without its command"
+        assert isinstance(pod, FullPod), f"pod {pod.key} was decoded without its commands"
+        assert isinstance(container, FullContainer), f"{container.name} of {pod.key} was decoded without its command"
         containers = self._pods.setdefault(pod.metadata.uid, {})
         one = containers.get(container.name)
         if one is None:
-            one = containers[container.name] = ProcessContainer(pod, container, role, self._household)
+            one = containers[container.name] = ProcessContainer(pod, container, role, self._context)
         one.pod, one.container = pod, container
         return one
 
-    def _tell(self, pod_uid: str, container: str, attempt: int, state: ContainerState) -> None:
+    def _report_state(self, pod_uid: str, container: str, attempt: int, state: ContainerState) -> None:
         if not self._is_ending:
             self._needs.listener.container_changed(pod_uid, container, attempt, state)
 
@@ -210,15 +206,15 @@ class ProcessRuntime:
         await asyncio.to_thread(self._directories.remove_pod, pod_uid)  # an emptyDir may be large
 
     async def _end(self) -> None:
-        """All containers, in order as far as time allows."""
+        """Stop all containers."""
         self._is_ending = True
-        everybody = [one for containers in self._pods.values() for one in containers.values()]
-        for one in everybody:
+        all_containers = [one for containers in self._pods.values() for one in containers.values()]
+        for one in all_containers:
             one.stop(END_S_MAX)
-        await run_bounded(ProcessContainer.wait_ended, everybody, limit=max(1, len(everybody)), name="end")
+        await run_bounded(ProcessContainer.wait_ended, all_containers, limit=max(1, len(all_containers)), name="end")
 
 
 async def _clear(directories: PodDirectories, clock: Clock) -> None:
-    """Kill and remove what a kubelet that was killed left of these directories."""
-    await clear_leftovers(directories, clock)
+    """Kill and remove what a killed kubelet left."""
+    await kill_stale_processes(directories, clock)
     find_cgroups(directories.root).close()

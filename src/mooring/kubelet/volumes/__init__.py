@@ -1,13 +1,10 @@
-"""Volumes of real pods: made as directories, and shown to processes where the pod wants them.
+"""Volumes of the process runtime: directories that are mounted into the mount namespace of a container.
 
-    files           what config maps, secrets, fields and tokens put into a volume
-    writing         files and directories on disk
-    keeper          the volumes of all pods
-    mounts          what a container wants to see where
-    ability         whether we can show it there
-    entry_command   the command that does so, then becomes the container's
-    entry           what that command runs
+    manager           the volumes of all pods
+    projected_files   the files of configMap, secret, downwardAPI and projected volumes
+    mounts            the mounts of a container, and the command that makes them
+    entrypoint        the program that mounts volumes and then becomes the container's process
 
-A volume is filled once, before its pod's first container starts. What changes in a config map later is seen by pods
-that are made later.
+A volume is filled once, before the first container of its pod starts. Later changes of a ConfigMap are seen by later
+pods.
 """

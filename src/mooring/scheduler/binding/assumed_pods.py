@@ -45,8 +45,6 @@ class AssumedPodState(Enum):
 class AssumedPod:
     """One assumed pod and its node."""
 
-    __slots__ = ("expires_s", "node_name", "pod", "state")
-
     def __init__(self, pod: PodInfo, node_name: str) -> None:
         self.pod = pod
         self.node_name = node_name

@@ -38,7 +38,7 @@ from mooring.client.errors import ClientError, NotFoundError, NotLeadingError
 from mooring.client.interface import Client
 from mooring.kit.backoff import Backoff
 from mooring.kit.clock import Clock
-from mooring.kit.worker_pool import WorkerPool
+from mooring.kit.tasks import WorkerPool
 from mooring.scheduler.binding.assumed_pods import AssumedPod, AssumedPods, AssumedPodState
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.engine import Engine
@@ -66,22 +66,6 @@ class Stage(Enum):
 class Binding:
     """One running binding: a pod, its node and its stage."""
 
-    __slots__ = (
-        "_worker",
-        "assumed",
-        "cancelled_by",
-        "entry",
-        "is_pod_gone",
-        "is_rejected",
-        "is_unsent",
-        "node_name",
-        "pod",
-        "pre_binds",
-        "profile",
-        "stage",
-        "started_s",
-    )
-
     def __init__(
         self,
         entry: QueuedPod,
@@ -108,7 +92,7 @@ class Binding:
         self._worker: asyncio.Task[Any] | None = None
 
     def cancel(self, plugin: str) -> bool:
-        """Cancel PreBind. False if it is not running: the binding has not come to it, or is past it."""
+        """Cancel PreBind. False if PreBind has not started, or has ended."""
         if self.cancelled_by:
             return True
         if self._worker is None:
@@ -179,11 +163,11 @@ class BindingCycle:
         assumed = self._assumed_pods.add(pod, node_name)
         timeouts_s: dict[str, float] = {}
         if profile.permits:
-            answer = _run_permit(profile, pod, node_name)
-            if isinstance(answer, Status):
-                self._fail(Binding(entry, profile, assumed, (), started_s), answer)
+            result = _run_permit(profile, pod, node_name)
+            if isinstance(result, Status):
+                self._fail(Binding(entry, profile, assumed, (), started_s), result)
                 return
-            timeouts_s = answer
+            timeouts_s = result
         pre_binds = _pre_binds_with_work(profile, pod, node_name)
         if isinstance(pre_binds, Status):
             self._fail(Binding(entry, profile, assumed, (), started_s), pre_binds)
@@ -256,11 +240,11 @@ class BindingCycle:
     async def _run_bind(self, binding: Binding) -> Status | None:
         if self._extender_client is not None:
             try:
-                answer = await self._extender_client.bind(binding.pod, binding.node_name)
+                result = await self._extender_client.bind(binding.pod, binding.node_name)
             except Exception as error:
                 return _raised("Bind", "Extender", error)
-            if not isinstance(answer, Skip):
-                return answer
+            if not isinstance(result, Skip):
+                return result
         for plugin in binding.profile.binds:
             try:
                 returned = await plugin.bind(binding.pod, binding.node_name)
@@ -333,7 +317,9 @@ class BindingCycle:
         if is_unschedulable:
             # The resources that the pod frees do not help the pod itself, which a plugin has just rejected.
             self._failures.handle(binding.entry, binding.profile, outcome, binding.started_s)
-            self._queue.move_all_to_active_or_backoff(ASSIGNED_POD_DELETE, left, None, pre_check=_other_pods(pod))
+            self._queue.move_all_to_active_or_backoff(
+                ASSIGNED_POD_DELETE, left, None, pre_check=lambda other: other.uid != pod.uid
+            )
         else:
             self._queue.move_all_to_active_or_backoff(ASSIGNED_POD_DELETE, left, None)
             self._failures.handle(binding.entry, binding.profile, outcome, binding.started_s)
@@ -361,12 +347,12 @@ def _run_permit(profile: Profile, pod: PodInfo, node_name: str) -> dict[str, flo
     timeouts_s: dict[str, float] = {}
     for plugin in profile.permits:
         try:
-            answer = plugin.permit(pod, node_name)
+            result = plugin.permit(pod, node_name)
         except Exception as error:
             return _raised("Permit", plugin.name, error)
-        if isinstance(answer, Wait) and _is_time(answer.timeout_s):
-            timeouts_s[plugin.name] = answer.timeout_s
-        elif (status := _result("Permit", plugin.name, answer)) is not None:
+        if isinstance(result, Wait) and _is_time(result.timeout_s):
+            timeouts_s[plugin.name] = result.timeout_s
+        elif (status := _result("Permit", plugin.name, result)) is not None:
             return status
     return timeouts_s
 
@@ -407,11 +393,3 @@ def _raised(point: str, plugin: str, error: Exception) -> Status:
     logger.exception("%s plugin %s failed", point, plugin)
     what = str(error) if isinstance(error, PluginError) else f"{type(error).__name__}: {error}"
     return _error(point, plugin, what)
-
-
-def _other_pods(pod: PodInfo) -> partial[bool]:
-    return partial(_is_another, pod.uid)
-
-
-def _is_another(uid: str, pod: PodInfo) -> bool:
-    return pod.uid != uid

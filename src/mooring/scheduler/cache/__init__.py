@@ -1,16 +1,14 @@
-"""The columns: the scheduler's cache of nodes and pods, with one row for each node and one array for each fact.
+"""The columns: the scheduler's cache of nodes and pods, with one row for each node and one array for each property.
 
 The modules in reading order:
 
-  columns          the columns and their only writer
+  columns          the columns and their only writer; transactions, which are rolled back
   arrays           array types, growth, and the log of changed rows
   pods             pods, their signatures, and nominated pods
-  resources        allocatable and used amounts
+  resources        allocatable and used amounts; host ports in use
   labels, nodes    node labels, node selectors, taints and images
-  ports            host ports in use
-  selectors, terms counts of pods by label selector, and affinity terms of placed pods
+  selectors        counts of pods by label selector, and affinity terms of placed pods
   volumes          claims and disks in use; attachments, claimed_volumes: attached volumes of CSI drivers
   objects          all other objects
   node_order       the order in which kube-scheduler evaluates nodes
-  transaction      changes to the columns that are rolled back
 """

@@ -65,7 +65,7 @@ LOG_LENGTH_MAX = 1 << 16
 
 
 class ChangeLog:
-    """Changed rows in order. Each reader keeps its position."""
+    """Changed rows in order. Each reader has its own position."""
 
     __slots__ = ("_forgotten", "_rows", "position")
 

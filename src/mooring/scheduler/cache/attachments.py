@@ -43,18 +43,6 @@ def attachable(driver: str, handle: str) -> AttachableVolume:
 class AttachmentColumns:
     """Counts of different volumes, by driver and row."""
 
-    __slots__ = (
-        "_at_row",
-        "_attached",
-        "_attachments",
-        "_columns",
-        "_counts",
-        "_node_at",
-        "_position",
-        "_used",
-        "_volumes",
-    )
-
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
         self._volumes = columns.objects.of(PersistentVolume)
@@ -168,8 +156,6 @@ class AttachmentColumns:
 class _AttachmentIndex:
     """VolumeAttachments by node and by persistent volume."""
 
-    __slots__ = ("_by_node", "_by_volume")
-
     def __init__(self) -> None:
         self._by_node: dict[str, dict[str, VolumeAttachment]] = {}
         self._by_volume: dict[str, dict[str, VolumeAttachment]] = {}
@@ -206,8 +192,6 @@ NO_LIMIT = int(np.iinfo(np.int64).max) // 2
 
 class CsiNodeColumns:
     """The facts of CSINodes, by row."""
-
-    __slots__ = ("_columns", "_limits", "_migrated", "_position", "_store", "limited", "present")
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns

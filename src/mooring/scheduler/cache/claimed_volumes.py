@@ -51,8 +51,6 @@ _UNBOUND_HANDLE = "\0unbound"
 class ClaimedVolumes:
     """The volumes that the pods of each row use."""
 
-    __slots__ = ("_attachments", "_by_class", "_by_volume", "_claims", "_objects", "_store", "errors")
-
     def __init__(self, columns: Columns, attachments: AttachmentColumns) -> None:
         self._attachments = attachments
         self._objects = columns.objects

@@ -1,4 +1,4 @@
-"""The columns: nodes and pods as a table, with one row for each node and one array for each fact.
+"""The columns: nodes and pods as a table, with one row for each node and one array for each property.
 
 Input: nodes, pods and other objects as they change; assumed pods. Output: arrays for plugins, changed rows for caches.
 
@@ -8,13 +8,19 @@ The scheduler's loop is the only writer, in one thread. So a scheduling cycle re
    are not `alive`, and no decision reads them.
 2. Every count is a sum over the pods of a row: `displace` subtracts exactly what `place` has added. Both have a cost
    that does not depend on the size of the cluster.
-3. Pods whose node does not exist are kept without a row, and counted when it is created.
-4. Inside a transaction (`transaction`) changes are not logged, and results must not be cached.
+3. Pods whose node does not exist are stored without a row, and counted when it is created.
+
+A `Transaction` places and displaces pods for preemption, dry runs and explanations, and rolls back by an undo log.
+
+4. There is one transaction at a time, and nothing else writes to the columns while it is open.
+5. The pods of a row are copied when the transaction first changes the row, to restore their order.
+6. Inside a transaction changes are not logged, and results must not be cached.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from types import TracebackType
 from typing import TypeVar, cast
 
 import numpy as np
@@ -28,10 +34,8 @@ from mooring.scheduler.cache.labels import LabelColumns
 from mooring.scheduler.cache.nodes import ImageColumns, NodeSelection, TaintColumns
 from mooring.scheduler.cache.objects import Objects
 from mooring.scheduler.cache.pods import Nominations, PodInfo, PodSignature, SignatureRegistry, signature_key
-from mooring.scheduler.cache.ports import PortColumns
-from mooring.scheduler.cache.resources import ResourceColumns
-from mooring.scheduler.cache.selectors import SelectorColumns
-from mooring.scheduler.cache.terms import TermColumns
+from mooring.scheduler.cache.resources import HostPort, PortColumns, ResourceColumns
+from mooring.scheduler.cache.selectors import SelectorColumns, TermColumns
 from mooring.scheduler.cache.volumes import VolumeColumns
 
 Derived = TypeVar("Derived")
@@ -107,7 +111,7 @@ class Columns:
         return row
 
     def remove_node(self, name: str) -> None:
-        """Removes a node. Its pods are kept without a row, since the node may be created again."""
+        """Removes a node. Its pods are stored without a row, since the node may be created again."""
         row = self.row_of[name]
         for pod in list(self.pods_on[row].values()):
             self.displace(pod)
@@ -143,7 +147,7 @@ class Columns:
         return PodInfo(view, self.signatures.intern(signature_key(view), view))
 
     def place(self, pod: PodInfo, node_name: str, *, without_node: bool = False) -> None:
-        """Adds a pod to its node's row, or keeps it without a row if the node does not exist."""
+        """Adds a pod to its node's row, or stores it without a row if the node does not exist."""
         assert pod.row < 0, f"{pod} is placed already"
         pod.node_name = node_name
         self.pods[pod.uid] = pod
@@ -194,7 +198,7 @@ class Columns:
     def relabel(self, known: PodInfo, pod: PodInfo) -> None:
         """Replaces a placed pod by one with other labels or another owner. Only counts by labels change."""
         assert known.row >= 0, f"{known} is on no row"
-        assert known.signature.family == pod.signature.family, f"{pod} differs from {known} in more"
+        assert known.signature.spec_key == pod.signature.spec_key, f"{pod} differs from {known} in more"
         row, before, after = known.row, known.signature, pod.signature
         before.pods_placed -= 1
         after.pods_placed += 1
@@ -340,3 +344,62 @@ def _same_facts(old: Node, new: Node) -> bool:
         and old.status.declared_features == new.status.declared_features
         and old.status.volumes_attached == new.status.volumes_attached
     )
+
+
+class Transaction:
+    """An open transaction. A context manager: leaving it rolls back."""
+
+    __slots__ = ("_columns", "_steps", "_touched")
+
+    def __init__(self, columns: Columns) -> None:
+        assert not columns.in_transaction, "one transaction at a time: another one is still open"
+        columns.in_transaction = True
+        self._columns = columns
+        self._steps: list[tuple[PodInfo, int, bool, tuple[HostPort, ...], str]] = []
+        self._touched: dict[int, dict[str, PodInfo]] = {}
+
+    def __enter__(self) -> Transaction:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.rollback()
+
+    def place(self, pod: PodInfo, row: int) -> None:
+        columns = self._columns
+        self._touch(row)
+        self._steps.append((pod, row, True, self._taken_ports(pod, row), pod.node_name))
+        pod.node_name = columns.node_names[row]
+        columns.add_to_row(pod, row)
+
+    def displace(self, pod: PodInfo) -> None:
+        row = pod.row
+        self._touch(row)
+        self._steps.append((pod, row, False, self._taken_ports(pod, row), pod.node_name))
+        self._columns.take_from_row(pod)
+
+    def rollback(self) -> None:
+        columns = self._columns
+        while self._steps:
+            pod, row, placed, taken_before, node_name = self._steps.pop()
+            if placed:
+                columns.take_from_row(pod)
+            else:
+                columns.add_to_row(pod, row)
+            pod.node_name = node_name
+            columns.ports.free(row, pod.signature.host_ports)
+            columns.ports.take(row, taken_before)
+        for row, pods in self._touched.items():
+            columns.pods_on[row] = pods
+        self._touched.clear()
+        columns.in_transaction = False
+
+    def _touch(self, row: int) -> None:
+        if row not in self._touched:
+            self._touched[row] = self._columns.pods_on[row]
+            self._columns.pods_on[row] = dict(self._columns.pods_on[row])
+
+    def _taken_ports(self, pod: PodInfo, row: int) -> tuple[HostPort, ...]:
+        ports = pod.signature.host_ports
+        return self._columns.ports.taken_of(row, ports) if ports else ()

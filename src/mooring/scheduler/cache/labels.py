@@ -26,7 +26,7 @@ ABSENT = 0
 class LabelColumn:
     """One label key: the code of each row's value."""
 
-    __slots__ = ("_carriers", "_code_of", "_free", "_shared", "codes", "key", "values", "version")
+    __slots__ = ("_code_of", "_free", "_row_counts", "_shared", "codes", "key", "values", "version")
 
     def __init__(self, key: str, capacity: int) -> None:
         self.key = key
@@ -34,7 +34,7 @@ class LabelColumn:
         self.values: list[str | None] = [None]
         self.version = 0
         self._code_of: dict[str, int] = {}
-        self._carriers: list[int] = [0]
+        self._row_counts: list[int] = [0]
         self._shared = 0
         """How many codes more than one row has."""
         self._free: list[int] = []
@@ -63,21 +63,21 @@ class LabelColumn:
 
     def evaluate(self, matches_value: Callable[[str], bool], matches_absent: bool) -> Bools:
         """Per code (not row): whether it satisfies an expression. Gather with `codes` to get rows."""
-        answers = np.zeros(len(self.values), dtype=np.bool_)
-        answers[ABSENT] = matches_absent
+        matches = np.zeros(len(self.values), dtype=np.bool_)
+        matches[ABSENT] = matches_absent
         for code, value in enumerate(self.values):
             if value is not None:
-                answers[code] = matches_value(value)
-        return answers
+                matches[code] = matches_value(value)
+        return matches
 
     def evaluate_in(self, values: Iterable[str], negated: bool) -> Bools:
         """As `evaluate` for In (or, negated, NotIn): one lookup per value."""
-        answers = np.full(len(self.values), negated, dtype=np.bool_)
+        matches = np.full(len(self.values), negated, dtype=np.bool_)
         for value in values:
             code = self._code_of.get(value)
             if code is not None:
-                answers[code] = not negated
-        return answers
+                matches[code] = not negated
+        return matches
 
     def has_any(self, values: Iterable[str], rows: Rows) -> Bools:
         """Per row: whether the label has one of a few values. Comparing codes is cheaper than gathering results."""
@@ -102,16 +102,16 @@ class LabelColumn:
             else:
                 code = len(self.values)
                 self.values.append(value)
-                self._carriers.append(0)
+                self._row_counts.append(0)
             self._code_of[value] = code
-        self._carriers[code] += 1
-        self._shared += self._carriers[code] == 2
+        self._row_counts[code] += 1
+        self._shared += self._row_counts[code] == 2
         return code
 
     def _release(self, code: int) -> None:
-        self._carriers[code] -= 1
-        self._shared -= self._carriers[code] == 1
-        if self._carriers[code] == 0:
+        self._row_counts[code] -= 1
+        self._shared -= self._row_counts[code] == 1
+        if self._row_counts[code] == 0:
             value = self.values[code]
             assert value is not None, f"label {self.key!r}: code {code} was released twice"
             del self._code_of[value]
@@ -122,8 +122,6 @@ class LabelColumn:
 
 class LabelColumns:
     """All label columns, created on first use."""
-
-    __slots__ = ("_capacity", "_columns", "_labels_of")
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity

@@ -1,4 +1,4 @@
-"""Node selectors, taints and images: what plugins ask about nodes besides resources.
+"""Node selectors, taints and images: what plugins read of nodes besides resources.
 
 `NodeSelection` evaluates a requirement once for each distinct value of its key and gathers the results to rows: "zone
 in (a, b)" over 5,000 nodes is two lookups and one gather.
@@ -30,8 +30,6 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 class TaintColumns:
     """The set of taints of each row, as a number."""
 
-    __slots__ = ("_number_of", "set_of_row", "sets")
-
     def __init__(self, capacity: int) -> None:
         self.sets: list[tuple[Taint, ...]] = [()]
         self.set_of_row: Int64s = np.zeros(capacity, dtype=np.int64)
@@ -48,9 +46,9 @@ class TaintColumns:
     def clear(self, row: int) -> None:
         self.set_of_row[row] = 0
 
-    def judge(self, verdict: Callable[[tuple[Taint, ...]], int], dtype: type[Scalar]) -> npt.NDArray[Scalar]:
-        """The verdict on each distinct set, as an array to gather with `set_of_row`."""
-        return np.array([verdict(taints) for taints in self.sets], dtype=dtype)
+    def evaluate(self, function: Callable[[tuple[Taint, ...]], int], dtype: type[Scalar]) -> npt.NDArray[Scalar]:
+        """The value of the function for each distinct set, as an array to gather with `set_of_row`."""
+        return np.array([function(taints) for taints in self.sets], dtype=dtype)
 
     def grow(self, capacity: int) -> None:
         self.set_of_row = grown(self.set_of_row, capacity)
@@ -59,8 +57,6 @@ class TaintColumns:
 class ImageHolders:
     """One image name: its size and the rows that have it."""
 
-    __slots__ = ("rows", "size_bytes")
-
     def __init__(self, size_bytes: int) -> None:
         self.size_bytes = size_bytes
         self.rows: dict[int, None] = {}
@@ -68,8 +64,6 @@ class ImageHolders:
 
 class ImageColumns:
     """All images, by name."""
-
-    __slots__ = ("_images_of", "_names_of", "holders", "version")
 
     def __init__(self) -> None:
         self.holders: dict[str, ImageHolders] = {}
@@ -112,8 +106,6 @@ FEW_VALUES = 3
 class NodeSelection:
     """Evaluates compiled node selectors on rows."""
 
-    __slots__ = ("_evaluations", "_labels", "_row_of")
-
     def __init__(self, labels: LabelColumns, row_of: Mapping[str, int]) -> None:
         self._labels = labels
         self._row_of = row_of
@@ -147,8 +139,8 @@ class NodeSelection:
         """Per row: whether the node's labels satisfy all requirements."""
         matching: Bools | None = None
         for requirement in requirements:
-            answer = self._answer(requirement, rows)
-            matching = answer if matching is None else matching & answer
+            of_requirement = self._matching(requirement, rows)
+            matching = of_requirement if matching is None else matching & of_requirement
         return matching if matching is not None else np.ones(length_of(rows), dtype=np.bool_)
 
     def preference(self, terms: Iterable[PreferredTerm], rows: Rows) -> Int64s:
@@ -158,14 +150,14 @@ class NodeSelection:
             total += preferred.weight * self.term(preferred.term, rows)
         return total
 
-    def _answer(self, requirement: Requirement, rows: Rows) -> Bools:
+    def _matching(self, requirement: Requirement, rows: Rows) -> Bools:
         """Per row: whether one requirement matches. Comparing a few values is cheaper than gathering."""
         is_in = requirement.operator is Operator.IN
         if (is_in or requirement.operator is Operator.NOT_IN) and len(requirement.values) <= FEW_VALUES:
             has_value = self._labels.column(requirement.key).has_any(requirement.values, rows)
             return has_value if is_in else ~has_value
-        column, answers = self._evaluate(requirement)
-        return answers.take(column.codes[rows])
+        column, matches = self._evaluate(requirement)
+        return matches.take(column.codes[rows])
 
     def _evaluate(self, requirement: Requirement) -> tuple[LabelColumn, Bools]:
         known = self._evaluations.get(requirement)
@@ -174,15 +166,15 @@ class NodeSelection:
         column = self._labels.column(requirement.key)
         match requirement.operator:
             case Operator.IN:
-                answers = column.evaluate_in(requirement.values, negated=False)
+                matches = column.evaluate_in(requirement.values, negated=False)
             case Operator.NOT_IN:
-                answers = column.evaluate_in(requirement.values, negated=True)
+                matches = column.evaluate_in(requirement.values, negated=True)
             case _:
-                answers = column.evaluate(requirement.matches_value, requirement.matches_absent)
+                matches = column.evaluate(requirement.matches_value, requirement.matches_absent)
         if len(self._evaluations) >= EVALUATIONS_MAX:
             self._evaluations.clear()
-        self._evaluations[requirement] = (column, column.version, answers)
-        return column, answers
+        self._evaluations[requirement] = (column, column.version, matches)
+        return column, matches
 
     def is_named(self, name: str, rows: Rows) -> Bools:
         """Per row: whether the node has this name."""

@@ -19,8 +19,6 @@ Kind = TypeVar("Kind", bound=ApiObject)
 class ObjectStore(Generic[Kind]):
     """All objects of one kind."""
 
-    __slots__ = ("_by_namespace", "_listeners", "_objects", "version")
-
     def __init__(self) -> None:
         self._objects: dict[str, Kind] = {}
         self._by_namespace: dict[str, dict[str, Kind]] = {}
@@ -68,8 +66,6 @@ class ObjectStore(Generic[Kind]):
 class Objects:
     """The stores of all kinds."""
 
-    __slots__ = ("_stores",)
-
     def __init__(self) -> None:
         self._stores: dict[type[ApiObject], ObjectStore[ApiObject]] = {}
 
@@ -82,8 +78,6 @@ class Objects:
 
 class ChangeWaiters:
     """Events for tasks that wait until one of several objects changes."""
-
-    __slots__ = ("_events",)
 
     def __init__(self) -> None:
         self._events: dict[str, list[asyncio.Event]] = {}

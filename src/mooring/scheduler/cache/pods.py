@@ -7,7 +7,7 @@ once per signature: the request vector, compiled selectors, the label class.
    belong to `PodInfo`; only image volumes count for the signature.
 2. Two pods share a signature exactly if the parts of their specifications that scheduling reads encode to the same
    bytes. Encoding takes 3 µs for a usual pod, and is the cheapest exact comparison.
-3. `PodSignature.family` is equal for signatures that differ in labels and owner only.
+3. `PodSignature.spec_key` is equal for signatures that differ in labels and owner only.
 4. A pod whose kubelet granted what it requests keeps the signature that it had while it was pending. A resize changes
    it.
 5. `SignatureRegistry.sweep` removes signatures that no pod uses.
@@ -28,13 +28,12 @@ from mooring.api.views.pod import ContainerStatus, Pod, PodSpec
 from mooring.api.views.volumes import Volume
 from mooring.kit.clock import parse_rfc3339
 from mooring.scheduler.cache.arrays import Int64s
-from mooring.scheduler.cache.ports import ANY_ADDRESS, HostPort
-from mooring.scheduler.cache.resources import ResourceColumns
-from mooring.scheduler.cache.selectors import LabelClass, SelectorColumns
-from mooring.scheduler.cache.terms import CarriedTerm, PodTerms, TermColumns
+from mooring.scheduler.cache.resources import ANY_ADDRESS, HostPort, ResourceColumns
+from mooring.scheduler.cache.selectors import ExistingTerm, LabelClass, PodTerms, SelectorColumns, TermColumns
 
 Derived = TypeVar("Derived")
 NO_START_S = float("inf")
+DEFAULT_SCHEDULER_NAME = "default-scheduler"
 _RESIZING = ("PodResizePending", "PodResizeInProgress")
 _encode_key = msgspec.msgpack.Encoder().encode
 
@@ -44,8 +43,7 @@ class PodSignature:
 
     __slots__ = (
         "_derived",
-        "_family",
-        "affinity_error",
+        "_spec_key",
         "host_ports",
         "key",
         "label_class",
@@ -56,6 +54,7 @@ class PodSignature:
         "priority",
         "registered",
         "request_vector",
+        "scheduler_name",
         "spec",
         "terms",
         "used_at",
@@ -71,6 +70,7 @@ class PodSignature:
         self.labels: Mapping[str, str] = view.metadata.labels
         self.owner: OwnerReference | None = controller_of(view.metadata)
         self.priority: int = view.spec.priority or 0
+        self.scheduler_name: str = view.spec.scheduler_name or DEFAULT_SCHEDULER_NAME
         self.host_ports = host_ports(view.spec)
         self._derived: dict[object, tuple[object, Any]] = {}
         """See `PerSignature`."""
@@ -79,16 +79,15 @@ class PodSignature:
         self.registered = False
         self.request_vector: Int64s
         self.label_class: LabelClass
-        self.terms: tuple[CarriedTerm, ...] = ()
-        self.affinity_error: str | None = None
-        self._family = b""
+        self.terms: tuple[ExistingTerm, ...] = ()
+        self._spec_key = b""
 
     @property
-    def family(self) -> bytes:
+    def spec_key(self) -> bytes:
         """Equal for signatures that differ in labels and owner only."""
-        if not self._family:
-            self._family = _encode_key((self.namespace, _spec_that_counts(self.spec), _granted(self.view)))
-        return self._family
+        if not self._spec_key:
+            self._spec_key = _encode_key((self.namespace, _spec_that_counts(self.spec), _granted(self.view)))
+        return self._spec_key
 
     def derived(self, key: PerSignature[Derived], version: object) -> Derived:
         """The value of `key` for this signature; computed again if the version has changed."""
@@ -110,8 +109,6 @@ class PerSignature(Generic[Derived]):
 
     `version` returns a value that changes when the function reads something else that has changed.
     """
-
-    __slots__ = ("derive", "version")
 
     def __init__(self, derive: Callable[[PodSignature], Derived], version: Callable[[], object] | None = None) -> None:
         self.derive = derive
@@ -209,20 +206,20 @@ def _granted(view: Pod) -> object:
     if status.init_container_statuses:
         containers += [c for c in status.init_container_statuses if c.resources is not None]
     resizing = [(c.type, c.reason) for c in status.conditions if c.type in _RESIZING]
-    if not resizing and status.resources is None and _are_as_asked_for(containers, view.spec):
+    if not resizing and status.resources is None and _are_as_requested(containers, view.spec):
         return None
     return status.resources, status.allocated_resources, containers, resizing
 
 
-def _are_as_asked_for(statuses: Sequence[ContainerStatus], spec: PodSpec) -> bool:
+def _are_as_requested(statuses: Sequence[ContainerStatus], spec: PodSpec) -> bool:
     if not statuses:
         return True
-    asked_for = {
+    requested = {
         container.name: container.resources.requests for container in (*spec.containers, *spec.init_containers)
     }
     return all(
         status.resources is not None
-        and status.resources.requests == asked_for.get(status.name)
+        and status.resources.requests == requested.get(status.name)
         and (not status.allocated_resources or status.allocated_resources == status.resources.requests)
         for status in statuses
     )
@@ -263,8 +260,6 @@ RECENT_USES = 2048
 class SignatureRegistry:
     """All signatures in use, by key."""
 
-    __slots__ = ("_clock", "_resources", "_selectors", "_signatures", "_sweep_at", "_terms")
-
     def __init__(self, resources: ResourceColumns, selectors: SelectorColumns, terms: TermColumns) -> None:
         self._resources = resources
         self._selectors = selectors
@@ -302,10 +297,8 @@ class SignatureRegistry:
         return known
 
     def register(self, signature: PodSignature) -> None:
-        terms = PodTerms(signature.view)
-        signature.affinity_error = terms.error
         signature.label_class = self._selectors.label_class(signature.namespace, signature.labels)
-        signature.terms = self._terms.adopt(terms)
+        signature.terms = self._terms.register(PodTerms(signature.view))
         signature.registered = True
         self._signatures[signature.key] = signature
 
@@ -318,17 +311,15 @@ class SignatureRegistry:
             signature.registered = False
             signature.forget_derived()
             del self._signatures[signature.key]
-        kept = {id(signature.label_class) for signature in self._signatures.values()}
+        in_use = {id(signature.label_class) for signature in self._signatures.values()}
         for signature in stale:
-            if id(signature.label_class) not in kept:
+            if id(signature.label_class) not in in_use:
                 self._selectors.forget_class(signature.label_class)
         self._sweep_at = max(SIGNATURES_BEFORE_SWEEP, 2 * len(self._signatures))
 
 
 class Nominations:
     """Nominated pods, by node name."""
-
-    __slots__ = ("_by_node", "_node_of")
 
     def __init__(self) -> None:
         self._by_node: dict[str, dict[str, PodInfo]] = {}
@@ -354,6 +345,13 @@ class Nominations:
 
     def on(self, node_name: str) -> Iterable[PodInfo]:
         return self._by_node.get(node_name, {}).values()
+
+    def that_outrank(self, pod: PodInfo, node_name: str) -> tuple[PodInfo, ...]:
+        """The pods nominated to a node with at least the pod's priority, without the pod itself."""
+        nominated = self._by_node.get(node_name)
+        if nominated is None:
+            return ()
+        return tuple([p for p in nominated.values() if p.priority >= pod.priority and p.uid != pod.uid])
 
     def node_of(self, pod: PodInfo) -> str | None:
         return self._node_of.get(pod.uid)

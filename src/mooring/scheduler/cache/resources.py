@@ -1,23 +1,28 @@
-"""Resources as columns: the allocatable amount of each node, and the requests of its pods.
+"""Resources and host ports as columns: the allocatable amounts of each node, and what its pods request.
 
-Input: allocatable amounts of nodes, request vectors of pods. Output: two tables, `allocatable` and `used`, with one
-line for each resource and one column for each row.
-
+`ResourceColumns` has two tables, `allocatable` and `used`, with one line for each resource and one column for each row.
 A resource gets a slot on first use. The first six slots are fixed. The two non-zero slots are cpu and memory with
 kube-scheduler's defaults for containers without requests: scores read them, filters read the real requests. They are in
 the same table, so that placing a pod is one addition.
 
 1. `used[slot, row]` is the sum over the pods of the row. The pods slot counts them.
 2. Amounts are int64: cpu in milli, everything else in units, rounded as in kube-scheduler.
+
+`PortColumns` has the rows where a host port is taken, by address. The address 0.0.0.0 conflicts with every address, any
+other address with itself and 0.0.0.0.
+
+3. A port is taken or free, not counted. Two pods with the same port on one node can only be bound by another component;
+   then the first deletion frees the port, as in kube-scheduler.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from mooring.scheduler.cache.arrays import Float64s, Int64s, Rows, grown
+from mooring.scheduler.cache.arrays import Bools, Float64s, Int64s, Rows, grown
 
 CPU = 0
 MEMORY = 1
@@ -34,8 +39,6 @@ _FIXED_NAMES = ("cpu", "memory", "ephemeral-storage", "pods", "cpu (non-zero)", 
 
 class ResourceColumns:
     """The tables of allocatable and used amounts."""
-
-    __slots__ = ("_bounds", "_divisors", "_looked_at", "_slot_of", "allocatable", "names", "used")
 
     def __init__(self, capacity: int) -> None:
         self.names: list[str] = list(_FIXED_NAMES)
@@ -134,3 +137,64 @@ class ResourceColumns:
         self._divisors.clear()
         self.allocatable = grown(self.allocatable, capacity)
         self.used = grown(self.used, capacity)
+
+
+ANY_ADDRESS = "0.0.0.0"
+
+
+class HostPort(NamedTuple):
+    protocol: str
+    port: int
+    address: str
+
+    def conflicts_with(self, other: HostPort) -> bool:
+        return self[:2] == other[:2] and _addresses_conflict(self.address, other.address)
+
+
+class PortColumns:
+    """The rows where each host port is taken."""
+
+    def __init__(self) -> None:
+        self._rows_of: dict[tuple[str, int], dict[str, set[int]]] = {}
+
+    def take(self, row: int, ports: Iterable[HostPort]) -> None:
+        for port in ports:
+            addresses = self._rows_of.setdefault((port.protocol, port.port), {})
+            addresses.setdefault(port.address, set()).add(row)
+
+    def free(self, row: int, ports: Iterable[HostPort]) -> None:
+        for port in ports:
+            addresses = self._rows_of.get((port.protocol, port.port))
+            if addresses is None or port.address not in addresses:
+                continue
+            addresses[port.address].discard(row)
+            if not addresses[port.address]:
+                del addresses[port.address]
+                if not addresses:
+                    del self._rows_of[port.protocol, port.port]
+
+    def taken_of(self, row: int, ports: Iterable[HostPort]) -> tuple[HostPort, ...]:
+        """Which of these ports are taken on the row. A transaction restores them."""
+        return tuple(
+            port for port in ports if row in self._rows_of.get((port.protocol, port.port), {}).get(port.address, ())
+        )
+
+    def conflicts(self, wanted: Iterable[HostPort], height: int) -> Bools:
+        """Per row: whether one of the ports is taken."""
+        taken = np.zeros(height, dtype=np.bool_)
+        for port in wanted:
+            for rows in self._conflicting_rows(port):
+                taken[list(rows)] = True
+        return taken
+
+    def conflicts_at(self, wanted: Iterable[HostPort], row: int) -> bool:
+        return any(row in rows for port in wanted for rows in self._conflicting_rows(port))
+
+    def _conflicting_rows(self, port: HostPort) -> Iterator[set[int]]:
+        for address, rows in self._rows_of.get((port.protocol, port.port), {}).items():
+            if _addresses_conflict(port.address, address):
+                yield rows
+
+
+def _addresses_conflict(one: str, other: str) -> bool:
+    return one == other or ANY_ADDRESS in (one, other)

@@ -1,38 +1,43 @@
-"""Pods counted by selector: for each selector in use, the number of matching pods on each row.
+"""Pods counted by label selector, and the affinity terms of placed pods.
 
-Comes in   pods as they come and go (by their label class), selectors from spreading and affinity
-Goes out   `Counter`: matching pods for each row, and for each domain of a topology
+Pods with the same namespace and labels form a label class. A selector is matched once against each class, not against
+pods; then a pod that is placed adds one at its row for each counter of its class. So a constraint over 5,000 nodes is a
+gather, and placing a pod costs the same whatever the size of the cluster.
 
-Pods with the same namespace and labels form a label class. A selector is matched against classes, once, not against
-pods; after that a pod that comes or goes adds one at its row for each counter of its class. So a constraint over
-5,000 nodes is a gather, and a pod costs the same whatever the size of the cluster.
+A `Counter` counts the pods that match selectors of spread constraints and of a pending pod's affinity terms. An
+`ExistingTerm` is an affinity or anti-affinity term of placed pods, counted by domain: it rejects or attracts the pods
+that it matches. Pods of one template have the same terms, so a term is stored once.
 
  1. `counter.rows[row]` equals the number of pods on the row whose class matches (terminating ones only if the
     counter wants them); `counter.domains(column)[code]` equals the sum of `rows` over the rows with that code.
- 2. A class knows the counters and the carried terms that match it; both are found through one of their required
-    label pairs, so that a new class is not compared with every selector in the cluster.
- 3. Counters that were not used for long are retired when they take more than `COUNTERS_BYTES_MAX`; a retired counter
-    that is asked again is counted anew from the classes.
+ 2. A class has the counters and the terms that match it; both are found through one of their required label pairs, so
+    that a new class is not compared with every selector in the cluster.
+ 3. Counters that were not used for long are dropped when all counters take more than `COUNTERS_BYTES_MAX`. A dropped
+    counter is counted again from the classes when it is used again.
+ 4. `domain_counts()[code]` is the number of placed pods with the term on rows whose topology label has that code;
+    `pod_count` is their sum. Pods on rows without the label are not counted: their term matches no domain.
+ 5. A pod whose terms of one kind cannot be parsed has none of that kind: kube-scheduler ignores invalid terms of pods
+    that already run, and rejects new ones.
 """
 
 from __future__ import annotations
 
 from collections import Counter as CountOf
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from enum import Enum
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from mooring.api.labels import LabelMatcher
+from mooring.api.errors import ObjectError
+from mooring.api.labels import LabelMatcher, compile_selector
+from mooring.api.views.pod import Affinity, Pod, PodAffinityTerm, WeightedPodAffinityTerm
 from mooring.scheduler.cache.arrays import Int64s, grown
-from mooring.scheduler.cache.labels import LabelColumn
-
-if TYPE_CHECKING:
-    from mooring.scheduler.cache.terms import CarriedTerm
+from mooring.scheduler.cache.labels import LabelColumn, LabelColumns
 
 COUNTERS_BYTES_MAX = 128 << 20
-Watcher: TypeAlias = "Counter | CarriedTerm"
-"""What is looked up by label class."""
+PodMatcher: TypeAlias = "Counter | ExistingTerm"
+"""What is matched against label classes."""
 Pair: TypeAlias = tuple[str, str]
 Key = TypeVar("Key")
 Item = TypeVar("Item")
@@ -49,23 +54,23 @@ class LabelClass:
         self.rows: dict[int, int] = {}
         self.rows_terminating: dict[int, int] = {}
         self.counters: list[Counter] = []
-        self.terms: list[CarriedTerm] = []
+        self.terms: list[ExistingTerm] = []
 
-    def add(self, watcher: Watcher) -> None:
+    def add(self, matcher: PodMatcher) -> None:
         """Register a counter or a term that matches the class."""
-        if isinstance(watcher, Counter):
-            self.counters.append(watcher)
+        if isinstance(matcher, Counter):
+            self.counters.append(matcher)
         else:
-            self.terms.append(watcher)
+            self.terms.append(matcher)
 
-    def remove(self, watcher: Watcher) -> None:
-        watchers: list[Any] = self.counters if isinstance(watcher, Counter) else self.terms
-        if watcher in watchers:
-            watchers.remove(watcher)
+    def remove(self, matcher: PodMatcher) -> None:
+        matchers: list[Any] = self.counters if isinstance(matcher, Counter) else self.terms
+        if matcher in matchers:
+            matchers.remove(matcher)
 
 
 class Part:
-    """One condition on a pod: it lives in one of these namespaces (None: any), and its labels match."""
+    """One condition on a pod: it is in one of these namespaces (None: any), and its labels match."""
 
     __slots__ = ("key", "namespaces", "selector")
 
@@ -79,7 +84,7 @@ class Part:
 
 
 class Counter:
-    """How many pods match all parts, for each row and for each domain of the topologies that were asked about."""
+    """The number of pods that match all parts, by row and by domain of the topologies that were read."""
 
     __slots__ = ("_domains", "key", "parts", "registered", "required_pair", "rows", "used_at", "wants_terminating")
 
@@ -112,7 +117,7 @@ class Counter:
                 counts[code] += count
 
     def move(self, column: LabelColumn, row: int, sign: int) -> None:
-        """Takes the row's pods out of their domain (-1) before its label changes, and puts them back (+1) after."""
+        """Removes the row's pods from their domain (-1) before its label changes, and adds them (+1) after."""
         counts = self._domains.get(column)
         if counts is not None and column.codes[row] < len(counts):
             counts[column.codes[row]] += sign * int(self.rows[row])
@@ -131,9 +136,7 @@ class Counter:
 
 
 class SelectorColumns:
-    """Label classes, the counters over them, and the index that brings the two together."""
-
-    __slots__ = ("_by_namespace", "_by_pair", "_capacity", "_classes", "_clock", "_counters", "_watchers")
+    """Label classes, the counters of their pods, and the index between the two."""
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
@@ -142,7 +145,7 @@ class SelectorColumns:
         self._by_pair: dict[Pair, dict[LabelClass, None]] = {}
         self._by_namespace: dict[str, dict[LabelClass, None]] = {}
         self._counters: dict[object, Counter] = {}
-        self._watchers: dict[Pair | None, dict[Watcher, None]] = {}
+        self._matchers: dict[Pair | None, dict[PodMatcher, None]] = {}
 
     def label_class(self, namespace: str, labels: Mapping[str, str]) -> LabelClass:
         key = (namespace, frozenset(labels.items()))
@@ -152,13 +155,13 @@ class SelectorColumns:
             self._by_namespace.setdefault(namespace, {})[found] = None
             for pair in labels.items():
                 self._by_pair.setdefault(pair, {})[found] = None
-            for watcher in self._candidates_for(labels):
-                if watcher.matches(namespace, labels):
-                    found.add(watcher)
+            for matcher in self._candidates_for(labels):
+                if matcher.matches(namespace, labels):
+                    found.add(matcher)
         return found
 
     def forget_class(self, label_class: LabelClass) -> None:
-        """Drops a class that has no pods and no signature any more."""
+        """Removes a class without pods and signatures."""
         key = (label_class.namespace, frozenset(label_class.labels.items()))
         if label_class.rows or self._classes.get(key) is not label_class:
             return
@@ -168,12 +171,12 @@ class SelectorColumns:
             _drop(self._by_pair, pair, label_class)
 
     def counter(self, parts: tuple[Part, ...], wants_terminating: bool) -> Counter:
-        """The counter for these conditions, shared by all who ask for the same."""
+        """The counter for these conditions. Equal conditions share one counter."""
         wanted = Counter(parts, wants_terminating)
         return self.fresh(self._counters.setdefault(wanted.key, wanted))
 
     def fresh(self, counter: Counter) -> Counter:
-        """The counter with current counts; counted again if it was retired."""
+        """The counter with current counts; counted again if it was dropped."""
         self._clock += 1
         counter.used_at = self._clock
         if not counter.registered:
@@ -182,29 +185,29 @@ class SelectorColumns:
                 self._register_counter(counter)
         return counter
 
-    def watch(self, watcher: Watcher) -> None:
-        """From now on, every class that matches knows this watcher."""
-        self._watchers.setdefault(watcher.required_pair, {})[watcher] = None
-        for label_class in self._classes_for(watcher):
-            if watcher.matches(label_class.namespace, label_class.labels):
-                label_class.add(watcher)
+    def add_matcher(self, matcher: PodMatcher) -> None:
+        """Adds a counter or term to every class that it matches, also to later ones."""
+        self._matchers.setdefault(matcher.required_pair, {})[matcher] = None
+        for label_class in self._classes_for(matcher):
+            if matcher.matches(label_class.namespace, label_class.labels):
+                label_class.add(matcher)
 
-    def unwatch(self, watcher: Watcher) -> None:
-        _drop(self._watchers, watcher.required_pair, watcher)
-        for label_class in self._classes_for(watcher):
-            label_class.remove(watcher)
+    def remove_matcher(self, matcher: PodMatcher) -> None:
+        _drop(self._matchers, matcher.required_pair, matcher)
+        for label_class in self._classes_for(matcher):
+            label_class.remove(matcher)
 
     def rematch_namespace(self, namespace: str) -> None:
-        """A namespace's labels changed: terms that select namespaces may match its classes now, or no longer."""
+        """The labels of a namespace changed: matches its classes again with terms that select namespaces."""
         for label_class in self._by_namespace.get(namespace, ()):
             label_class.terms = [
-                watcher
-                for watcher in self._candidates_for(label_class.labels)
-                if not isinstance(watcher, Counter) and watcher.matches(namespace, label_class.labels)
+                matcher
+                for matcher in self._candidates_for(label_class.labels)
+                if not isinstance(matcher, Counter) and matcher.matches(namespace, label_class.labels)
             ]
 
     def place(self, label_class: LabelClass, row: int, count: int, terminating: bool) -> None:
-        """Adds (+1) or takes away (-1) one pod of a class on a row."""
+        """Adds (+1) or removes (-1) one pod of a class on a row."""
         _tally(label_class.rows, row, count)
         if terminating:
             _tally(label_class.rows_terminating, row, count)
@@ -238,15 +241,15 @@ class SelectorColumns:
         return self._classes.values()
 
     def _register_counter(self, counter: Counter) -> None:
-        self._retire_stale()
+        self._drop_stale()
         counter.reset(self._capacity)
         counter.registered = True
-        self.watch(counter)
+        self.add_matcher(counter)
         for label_class in self._classes_for(counter):
             if counter in label_class.counters:
                 _count_class(counter, label_class)
 
-    def _retire_stale(self) -> None:
+    def _drop_stale(self) -> None:
         if self._capacity * 4 * len(self._counters) < COUNTERS_BYTES_MAX:
             return
         live = sorted((c for c in self._counters.values() if c.registered), key=lambda c: c.used_at)
@@ -255,19 +258,19 @@ class SelectorColumns:
             if size_bytes < COUNTERS_BYTES_MAX // 2:
                 break
             size_bytes -= counter.size_bytes
-            self.unwatch(counter)
+            self.remove_matcher(counter)
             counter.registered = False
             counter.forget()
             del self._counters[counter.key]
 
-    def _candidates_for(self, labels: Mapping[str, str]) -> Iterator[Watcher]:
-        yield from self._watchers.get(None, ())
+    def _candidates_for(self, labels: Mapping[str, str]) -> Iterator[PodMatcher]:
+        yield from self._matchers.get(None, ())
         for pair in labels.items():
-            yield from self._watchers.get(pair, ())
+            yield from self._matchers.get(pair, ())
 
-    def _classes_for(self, watcher: Watcher) -> list[LabelClass]:
-        if watcher.required_pair is not None:
-            return list(self._by_pair.get(watcher.required_pair, ()))
+    def _classes_for(self, matcher: PodMatcher) -> list[LabelClass]:
+        if matcher.required_pair is not None:
+            return list(self._by_pair.get(matcher.required_pair, ()))
         return list(self._classes.values())
 
 
@@ -293,3 +296,191 @@ def _drop(index: dict[Key, dict[Item, None]], key: Key, item: Item) -> None:
         items.pop(item, None)
         if not items:
             del index[key]
+
+
+FEW_DOMAINS = 32
+"""Up to this many domains are counted in a dictionary: there may be as many terms as pods, and domains as nodes."""
+
+
+class TermKind(Enum):
+    AFFINITY_REQUIRED = "requiredAffinityTerms"
+    ANTI_AFFINITY_REQUIRED = "requiredAntiAffinityTerms"
+    AFFINITY_PREFERRED = "preferredAffinityTerms"
+    ANTI_AFFINITY_PREFERRED = "preferredAntiAffinityTerms"
+
+
+class AffinityTerm:
+    """A compiled term: the pods in these namespaces (by name, or by the namespace's labels) with these labels."""
+
+    __slots__ = ("key", "namespace_selector", "namespaces", "selector", "topology_key")
+
+    def __init__(self, term: PodAffinityTerm, own_namespace: str) -> None:
+        self.selector: LabelMatcher = compile_selector(term.label_selector)
+        own = not term.namespaces and term.namespace_selector is None
+        self.namespaces = frozenset((own_namespace,) if own else term.namespaces)
+        self.namespace_selector: LabelMatcher = compile_selector(term.namespace_selector)
+        self.topology_key = term.topology_key
+        self.key = (tuple(sorted(self.namespaces)), self.namespace_selector, self.selector, self.topology_key)
+
+
+class PodTerms:
+    """All terms of one pod, and the errors of those that cannot be parsed."""
+
+    def __init__(self, view: Pod) -> None:
+        self.of_kind: dict[TermKind, tuple[tuple[AffinityTerm, int], ...]] = {}
+        """The terms of each kind with their weights (1 for required ones)."""
+        self.errors: dict[TermKind, str] = {}
+        namespace = view.metadata.namespace
+        for kind, terms in _terms_by_kind(view.spec.affinity):
+            try:
+                self.of_kind[kind] = tuple((AffinityTerm(term, namespace), weight) for term, weight in terms)
+            except ObjectError as error:
+                self.of_kind[kind] = ()
+                self.errors[kind] = f"{kind.value}: {error}"
+
+    @property
+    def error(self) -> str | None:
+        texts = tuple(self.errors.values())
+        return f"[{', '.join(texts)}]" if len(texts) > 1 else "".join(texts) or None
+
+
+class ExistingTerm:
+    """A term of placed pods: its kind, its weight and the number of these pods by domain."""
+
+    __slots__ = (
+        "_few",
+        "_many",
+        "_namespace_labels",
+        "column",
+        "kind",
+        "pod_count",
+        "required_pair",
+        "signatures",
+        "term",
+        "weight",
+    )
+
+    def __init__(
+        self,
+        term: AffinityTerm,
+        kind: TermKind,
+        weight: int,
+        column: LabelColumn,
+        namespace_labels: Callable[[str], Mapping[str, str]],
+    ) -> None:
+        self.term = term
+        self.kind = kind
+        self.weight = weight
+        self.column = column
+        self._few: dict[int, int] = {}
+        self._many: Int64s | None = None
+        self.pod_count = 0
+        self.signatures = 0
+        self.required_pair: Pair | None = next(iter(term.selector.equality_pairs), None)
+        self._namespace_labels = namespace_labels
+
+    def matches(self, namespace: str, labels: Mapping[str, str]) -> bool:
+        term = self.term
+        in_reach = namespace in term.namespaces or term.namespace_selector.matches(self._namespace_labels(namespace))
+        return in_reach and term.selector.matches(labels)
+
+    def place(self, row: int, count: int) -> None:
+        code = int(self.column.codes[row])
+        if not code:
+            return
+        self.pod_count += count
+        if self._many is None:
+            self._few[code] = self._few.get(code, 0) + count
+            if not self._few[code]:
+                del self._few[code]
+            return
+        if code >= len(self._many):
+            self._many = grown(self._many, self.column.codes_max)
+        self._many[code] += count
+
+    def count_on(self, row: int) -> int:
+        """Pods with the term in the row's domain; 0 if the row has none."""
+        code = self.column.codes.item(row)
+        if self._many is None:
+            return self._few.get(code, 0)
+        return self._many.item(code) if code < len(self._many) else 0
+
+    def domain_counts(self) -> Int64s:
+        """Pods with the term for each code of the topology's column."""
+        if self._many is not None:
+            if len(self._many) < self.column.codes_max:
+                self._many = grown(self._many, self.column.codes_max)
+            return self._many
+        counts = np.zeros(self.column.codes_max, dtype=np.int64)
+        for code, count in self._few.items():
+            counts[code] = count
+        if len(self._few) > FEW_DOMAINS:
+            self._few, self._many = {}, counts
+        return counts
+
+
+class TermColumns:
+    """The terms of all signatures. Equal terms are shared."""
+
+    def __init__(
+        self,
+        labels: LabelColumns,
+        selectors: SelectorColumns,
+        namespace_labels: Callable[[str], Mapping[str, str]],
+    ) -> None:
+        self._labels = labels
+        self._selectors = selectors
+        self._namespace_labels = namespace_labels
+        self._terms: dict[object, ExistingTerm] = {}
+
+    def register(self, terms: PodTerms) -> tuple[ExistingTerm, ...]:
+        """The terms of a new signature, each added to the label classes that it matches."""
+        return tuple(
+            self._register_one(term, kind, weight)
+            for kind, weighted in terms.of_kind.items()
+            for term, weight in weighted
+        )
+
+    def release(self, terms: Sequence[ExistingTerm]) -> None:
+        """Removes the terms of a dropped signature that no other signature has."""
+        for existing in terms:
+            existing.signatures -= 1
+            if existing.signatures == 0:
+                self._selectors.remove_matcher(existing)
+                del self._terms[existing.kind, existing.weight, existing.term.key]
+
+    def __iter__(self) -> Iterator[ExistingTerm]:
+        return iter(self._terms.values())
+
+    def _register_one(self, term: AffinityTerm, kind: TermKind, weight: int) -> ExistingTerm:
+        key = (kind, weight, term.key)
+        existing = self._terms.get(key)
+        if existing is None:
+            column = self._labels.column(term.topology_key)
+            existing = self._terms[key] = ExistingTerm(term, kind, weight, column, self._namespace_labels)
+            self._selectors.add_matcher(existing)
+        existing.signatures += 1
+        return existing
+
+
+def _terms_by_kind(
+    affinity: Affinity | None,
+) -> list[tuple[TermKind, list[tuple[PodAffinityTerm, int]]]]:
+    if affinity is None:
+        return []
+    terms_of_kind = []
+    for side, required_kind, preferred_kind in (
+        (affinity.pod_affinity, TermKind.AFFINITY_REQUIRED, TermKind.AFFINITY_PREFERRED),
+        (affinity.pod_anti_affinity, TermKind.ANTI_AFFINITY_REQUIRED, TermKind.ANTI_AFFINITY_PREFERRED),
+    ):
+        if side is not None:
+            required = side.required_during_scheduling_ignored_during_execution
+            preferred = side.preferred_during_scheduling_ignored_during_execution
+            terms_of_kind.append((required_kind, [(term, 1) for term in required]))
+            terms_of_kind.append((preferred_kind, _weighted(preferred)))
+    # Kubernetes reports parse errors of required terms before those of preferred ones.
+    return sorted(terms_of_kind, key=lambda entry: list(TermKind).index(entry[0]))
+
+
+def _weighted(terms: Sequence[WeightedPodAffinityTerm]) -> list[tuple[PodAffinityTerm, int]]:
+    return [(term.pod_affinity_term, term.weight) for term in terms]

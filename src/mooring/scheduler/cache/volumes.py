@@ -58,8 +58,6 @@ class AttachedVolumes(NamedTuple):
 class VolumeColumns:
     """Claims and disks in use, by row."""
 
-    __slots__ = ("_attached", "_csi_nodes", "_disks", "_users")
-
     def __init__(self) -> None:
         self._users: dict[str, dict[int, int]] = {}
         self._disks: dict[tuple[str, ...], dict[str, tuple[int, tuple[Disk, ...]]]] = {}

@@ -1,14 +1,13 @@
 """The scheduler's configuration: `KubeSchedulerConfiguration` v1, decoded, completed, validated and expanded.
 
-Reading order: `types` (what can be written), `load` (the entry point), `decode`, `profiles` (default plugins; a
-profile's plan), `validation`, `problems` (error messages), `encode` (back to a file).
+Reading order: `types` (what can be written, and problems), `load` (the entry point), `codec` (from data and back),
+`profiles` (default plugins; a profile's plan), `validation`.
 
-1. This package knows no plugin class: it is given a function that says which extension points a named plugin serves.
+1. This package imports no plugin class. A function tells which extension points a named plugin serves.
 2. Each step reports all of its problems at once, with the path of the field and kube-scheduler v1.36's message.
 """
 
 from mooring.scheduler.config.load import load_configuration
-from mooring.scheduler.config.problems import ConfigurationError, Problem
 from mooring.scheduler.config.profiles import (
     Implements,
     PluginUse,
@@ -17,7 +16,7 @@ from mooring.scheduler.config.profiles import (
     expand_profile,
     expand_profiles,
 )
-from mooring.scheduler.config.types import Profile, SchedulerConfiguration
+from mooring.scheduler.config.types import ConfigurationError, Problem, Profile, SchedulerConfiguration
 
 __all__ = [
     "ConfigurationError",

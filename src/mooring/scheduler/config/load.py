@@ -14,17 +14,19 @@ from collections.abc import Mapping
 import msgspec
 
 from mooring.api.field_errors import quoted
-from mooring.scheduler.config.decode import StrictDecoder, without_type_fields
-from mooring.scheduler.config.problems import ConfigurationError, Problem, child
+from mooring.scheduler.config.codec import StrictDecoder, without_type_fields
 from mooring.scheduler.config.profiles import with_defaults
 from mooring.scheduler.config.types import (
     API_GROUP,
     API_VERSION,
     ARGUMENTS,
     KIND,
+    ConfigurationError,
     PluginConfig,
+    Problem,
     Profile,
     SchedulerConfiguration,
+    child,
 )
 from mooring.scheduler.config.validation import validate
 

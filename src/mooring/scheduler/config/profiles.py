@@ -37,10 +37,10 @@ from typing import TypeAlias
 import msgspec
 
 from mooring.api.field_errors import quoted
-from mooring.scheduler.config.problems import ConfigurationError, Problem
 from mooring.scheduler.config.types import (
     ALL_PLUGINS,
     ARGUMENTS,
+    ConfigurationError,
     ExtensionPoint,
     NodeResourcesFitArgs,
     Plugin,
@@ -48,6 +48,7 @@ from mooring.scheduler.config.types import (
     PluginConfig,
     Plugins,
     PluginSet,
+    Problem,
     Profile,
     SchedulerConfiguration,
 )

@@ -1,4 +1,4 @@
-"""The types of `KubeSchedulerConfiguration` v1: extension points, plugin arguments, the configuration.
+"""The types of `KubeSchedulerConfiguration` v1: extension points, plugin arguments, the configuration, problems.
 
 The fields are those of `kubescheduler.config.k8s.io/v1` in kube-scheduler v1.36, no more and no fewer. There are no
 bind addresses for health and metrics: version 1 left them to flags. `decode` reads the annotations at run time, so
@@ -15,9 +15,12 @@ this module does not use `from __future__ import annotations`.
    and `plugin_config` holds the arguments of every plugin that takes arguments.
 4. `percentage_of_nodes_to_score` is None where the file does not set it, and all nodes are scored. kube-scheduler
    fills in 0, which means "decide by the size of the cluster"; here, too, 0 means that.
+5. A problem's text is a complete message that names the field, with Kubernetes' field errors byte for byte: users
+   search for them. Its path is for programs, which find the line in the file with it (`YamlDocument.line_of`).
 """
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated, TypeAlias, TypeVar, dataclass_transform
@@ -25,6 +28,7 @@ from typing import Annotated, TypeAlias, TypeVar, dataclass_transform
 import msgspec
 from msgspec import field
 
+from mooring.api.field_errors import quoted, unsupported_value
 from mooring.api.views.pod import NodeAffinity, TopologySpreadConstraint
 
 T = TypeVar("T")
@@ -329,3 +333,56 @@ class SchedulerConfiguration(Settings):
     profiles: tuple[Profile, ...] = ()
     extenders: tuple[Extender, ...] = ()
     delay_cache_until_active: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    path: str
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class ConfigurationError(ValueError):
+    """An invalid configuration. The message has one line for each problem."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems: tuple[Problem, ...] = tuple(dict.fromkeys(problems))
+        assert self.problems, "a configuration error without a problem"
+        super().__init__("\n".join(problem.text for problem in self.problems))
+
+
+def invalid(path: str, value: object, detail: str) -> Problem:
+    return _problem(path, f"Invalid value: {_shown(value)}", detail)
+
+
+def duplicate(path: str, value: object, detail: str = "") -> Problem:
+    return _problem(path, f"Duplicate value: {_shown(value)}", detail)
+
+
+def not_supported(path: str, value: str, supported: Sequence[str]) -> Problem:
+    return Problem(path, unsupported_value(path, value, supported))
+
+
+def required(path: str, detail: str = "") -> Problem:
+    return _problem(path, "Required value", detail)
+
+
+def forbidden(path: str, detail: str) -> Problem:
+    return _problem(path, "Forbidden", detail)
+
+
+def child(path: str, name: str) -> str:
+    """The path of a field of an object; the root has the empty path."""
+    return f"{path}.{name}" if path else name
+
+
+def _problem(path: str, kind: str, detail: str) -> Problem:
+    return Problem(path, f"{path}: {kind}: {detail}" if detail else f"{path}: {kind}")
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, str):
+        return quoted(value)
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, default=dict)

@@ -9,16 +9,16 @@ configuration, then, at their paths, the arguments of Kubernetes' own plugins.
 3. Whether a plugin exists and which extension points it serves is checked in `profiles`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import msgspec
 
 from mooring.api.durations import format_duration
 from mooring.api.label_syntax import label_key_errors
 from mooring.api.nodeselector import compile_lenient
-from mooring.api.views.pod import NodeAffinity, TopologySpreadConstraint
+from mooring.api.views.pod import TopologySpreadConstraint
 from mooring.api.views.selectors import NodeSelector
-from mooring.scheduler.config.problems import Problem, child, duplicate, forbidden, invalid, not_supported, required
 from mooring.scheduler.config.types import (
     API_VERSION,
     LEAST_ALLOCATED,
@@ -40,11 +40,18 @@ from mooring.scheduler.config.types import (
     PluginConfig,
     PluginSet,
     PodTopologySpreadArgs,
+    Problem,
     Profile,
     SchedulerConfiguration,
     ScoringStrategy,
     UtilizationShapePoint,
     VolumeBindingArgs,
+    child,
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
 )
 
 REMOVED_PLUGINS = frozenset({"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"})
@@ -200,10 +207,10 @@ def _extenders_problems(path: str, extenders: tuple[Extender, ...]) -> Iterator[
 
 
 def _extended_resource_problems(path: str, name: str) -> Iterator[Problem]:
-    faults = label_key_errors(name)
-    for fault in faults:
-        yield invalid(path, name, fault)
-    if not faults and not _is_extended_resource(name):
+    errors = label_key_errors(name)
+    for error in errors:
+        yield invalid(path, name, error)
+    if not errors and not _is_extended_resource(name):
         yield invalid(path, name, "is an invalid extended resource name")
 
 
@@ -223,25 +230,9 @@ _WHEN_UNSATISFIABLE = ("DoNotSchedule", "ScheduleAnyway")
 
 
 def argument_problems(path: str, arguments: PluginArguments | None) -> Iterator[Problem]:
-    match arguments:
-        case DefaultPreemptionArgs():
-            yield from _default_preemption(path, arguments)
-        case DynamicResourcesArgs():
-            yield from _dynamic_resources(path, arguments)
-        case InterPodAffinityArgs():
-            yield from _inter_pod_affinity(path, arguments)
-        case NodeAffinityArgs():
-            yield from _node_affinity(child(path, "addedAffinity"), arguments.added_affinity)
-        case NodeResourcesBalancedAllocationArgs():
-            yield from _balanced_allocation(path, arguments)
-        case NodeResourcesFitArgs():
-            yield from _fit(path, arguments)
-        case PodTopologySpreadArgs():
-            yield from _spread(path, arguments)
-        case VolumeBindingArgs():
-            yield from _volume_binding(path, arguments)
-        case _:
-            return
+    """The problems of a plugin's arguments; none for a plugin that is not Kubernetes' own."""
+    rule = _ARGUMENT_RULES.get(type(arguments))
+    return rule(path, arguments) if rule is not None else iter(())
 
 
 def _default_preemption(path: str, arguments: DefaultPreemptionArgs) -> Iterator[Problem]:
@@ -274,9 +265,11 @@ def _inter_pod_affinity(path: str, arguments: InterPodAffinityArgs) -> Iterator[
         yield invalid(child(path, "hardPodAffinityWeight"), weight, rule)
 
 
-def _node_affinity(path: str, affinity: NodeAffinity | None) -> Iterator[Problem]:
+def _node_affinity(path: str, arguments: NodeAffinityArgs) -> Iterator[Problem]:
+    affinity = arguments.added_affinity
     if affinity is None:
         return
+    path = child(path, "addedAffinity")
     required_path = child(path, "requiredDuringSchedulingIgnoredDuringExecution")
     selector = affinity.required_during_scheduling_ignored_during_execution
     if selector is not None:
@@ -395,5 +388,17 @@ def _volume_binding(path: str, arguments: VolumeBindingArgs) -> Iterator[Problem
 
 
 def _label_name(path: str, name: str) -> Iterator[Problem]:
-    for fault in label_key_errors(name):
-        yield invalid(path, name, fault)
+    for error in label_key_errors(name):
+        yield invalid(path, name, error)
+
+
+_ARGUMENT_RULES: Mapping[type, Callable[[str, Any], Iterator[Problem]]] = {
+    DefaultPreemptionArgs: _default_preemption,
+    DynamicResourcesArgs: _dynamic_resources,
+    InterPodAffinityArgs: _inter_pod_affinity,
+    NodeAffinityArgs: _node_affinity,
+    NodeResourcesBalancedAllocationArgs: _balanced_allocation,
+    NodeResourcesFitArgs: _fit,
+    PodTopologySpreadArgs: _spread,
+    VolumeBindingArgs: _volume_binding,
+}

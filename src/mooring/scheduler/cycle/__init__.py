@@ -1,1 +1,11 @@
-"""One decision: which nodes can take a pod, which is best, and what to say when none can."""
+"""One decision about one pod.
+
+The modules in reading order:
+
+  schedule_pod  the scheduling cycle: filter, score, select, or diagnose and run PostFilter
+  filter_nodes  PreFilter, Filter and sampling
+  attempt       the results of one attempt, its diagnosis, and dry runs of the filters
+  result_cache  the results of plugins by signature and row
+  decision      the result of a cycle
+  explain       all obstacles of all nodes, for `mooring explain`
+"""

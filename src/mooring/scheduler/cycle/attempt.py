@@ -1,29 +1,41 @@
-"""One attempt to schedule a pod: which plugins ran, what each node answered, which nodes are feasible.
+"""One attempt to schedule a pod: which plugins ran, the status of each node, which nodes are feasible.
 
-Written by PreFilter and Filter; read by scoring, PostFilter plugins and the diagnosis.
+Written by PreFilter and Filter; read by scoring, PostFilter plugins and `diagnose`.
 
-1. `first[row]` is the number of the filter that rejected the row; `FITS` if none did; `LEFT_OUT` if the row is dead
-   or excluded by a PreFilter's node names; `UNSEEN` if the search ended before it; `BY_EXTENDER` if only an extender
+1. `first[row]` is the number of the filter that rejected the row; `FITS` if none did; `LEFT_OUT` if the row has no node
+   or is excluded by a PreFilter's node names; `UNSEEN` if the search ended before it; `BY_EXTENDER` if only an extender
    rejected it. `bits[row]` holds the reasons of that filter. Both are computed on demand: a pod that fits needs
    neither.
 2. An attempt describes the columns at the time it was made. Read it before they change.
+
+`DryRun` filters some rows with pods added or removed, each row as if only it had changed. kube-scheduler's preemption
+tries one node at a time; here all candidate rows change in one transaction and are filtered together. The result is
+the same:
+
+3. A filter that reads its row alone sees the changes of that row.
+4. A filter that counts beyond the row (`Adjustable`) uses its counts from before the transaction, plus what the
+   row's own changes add to them. For a pod whose domains are single nodes such a filter reads its row alone.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from types import TracebackType
 from typing import Any
 
 import numpy as np
 
 from mooring.scheduler.cache.arrays import Bools, Int64s, ReasonBits, Rows, UInt8s
-from mooring.scheduler.cache.columns import Columns
+from mooring.scheduler.cache.columns import Columns, Transaction
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.result_cache import FITS, SignatureResults
+from mooring.scheduler.framework.plugin import Adjustable, Scope
+from mooring.scheduler.framework.post_filter import Cache
 from mooring.scheduler.framework.profile import FilterUse, Profile
-from mooring.scheduler.framework.status import Code, Reason, Status, code_of, status_of
+from mooring.scheduler.framework.status import Code, Diagnosis, Reason, Status, code_of, status_of
 
 LEFT_OUT = 254
-"""`first` of rows that no filter was asked about."""
+"""`first` of rows that were not filtered."""
 UNSEEN = 253
 """`first` of rows that the search did not reach: they have no status."""
 BY_EXTENDER = 252
@@ -31,32 +43,7 @@ BY_EXTENDER = 252
 
 
 class Attempt:
-    """The results of PreFilter and Filter for one pod."""
-
-    __slots__ = (
-        "_answers",
-        "_bits",
-        "_feasible",
-        "_first",
-        "asked",
-        "columns",
-        "extender_statuses",
-        "feasible_count",
-        "fits",
-        "fits_as_cached",
-        "found",
-        "is_unrestricted",
-        "naming_plugins",
-        "node_names",
-        "other_plugins",
-        "pod",
-        "pre_filter_status",
-        "profile",
-        "rejects_as_cached",
-        "results",
-        "states",
-        "unseen",
-    )
+    """The results of PreFilter and Filter for one pod. Implements `FailedAttempt`."""
 
     def __init__(self, pod: PodInfo, profile: Profile, columns: Columns, results: SignatureResults) -> None:
         self.pod = pod
@@ -65,8 +52,8 @@ class Attempt:
         self.results = results
         self.states: dict[str, Any] = results.states.filters
         """The filter state of each plugin that applies, by name."""
-        self.asked: list[FilterUse] = []
-        """The filters among them whose answers are not cached, and that were called for this pod."""
+        self.cluster_filters: list[FilterUse] = []
+        """The filters among them whose results are not cached, and that were called for this pod."""
         self.pre_filter_status: Status | None = None
         """Set if a PreFilter ended the attempt."""
         self.node_names: frozenset[str] | None = None
@@ -87,12 +74,12 @@ class Attempt:
         self.unseen: Int64s | None = None
         """Rows that the search did not reach, if there are any."""
         self.extender_statuses: dict[str, Status] = {}
-        """What extenders said against nodes, by name: they may name whomever they like."""
+        """The statuses of nodes that extenders rejected, by name. An extender may name any node."""
         self.other_plugins: tuple[str, ...] = ()
-        """Who took nodes away without being a plugin."""
+        """Further names for `unschedulable_plugins`: extenders, and the plugins whose statuses they replaced."""
         self._first: UInt8s | None = None
         self._bits: Int64s | None = None
-        self._answers: list[tuple[FilterUse, Rows, ReasonBits]] = []
+        self._cluster_results: list[tuple[FilterUse, Rows, ReasonBits]] = []
 
     @property
     def feasible(self) -> Rows:
@@ -129,12 +116,12 @@ class Attempt:
         assert self._bits is not None
         return self._bits
 
-    def answered(self, use: FilterUse, rows: Rows, answer: ReasonBits) -> None:
-        """Store the answer of a filter until `first` or `bits` is read."""
-        self._answers.append((use, rows, answer))
+    def add_result(self, use: FilterUse, rows: Rows, reason_bits: ReasonBits) -> None:
+        """Store the result of a filter until `first` or `bits` is read."""
+        self._cluster_results.append((use, rows, reason_bits))
 
     def _put_together(self) -> None:
-        if self._first is not None and self._bits is not None and not self._answers:
+        if self._first is not None and self._bits is not None and not self._cluster_results:
             return
         height = self.columns.height
         if self._first is None or self._bits is None:
@@ -142,12 +129,12 @@ class Attempt:
             self._first, self._bits = arrays.first[:height].copy(), arrays.bits[:height].copy()
             if self.columns.node_count != height:
                 self._first[~self.columns.alive[:height]] = LEFT_OUT
-        for use, rows, answer in self._answers:
+        for use, rows, reason_bits in self._cluster_results:
             first, bits = self._first[rows], self._bits[rows]
-            earlier = (answer != 0) & (first > use.number) & (first != LEFT_OUT)
+            earlier = (reason_bits != 0) & (first > use.number) & (first != LEFT_OUT)
             self._first[rows] = np.where(earlier, np.uint8(use.number), first)
-            self._bits[rows] = np.where(earlier, answer, bits)
-        self._answers = []
+            self._bits[rows] = np.where(earlier, reason_bits, bits)
+        self._cluster_results = []
         if self.unseen is not None:
             self._first[self.unseen] = UNSEEN
 
@@ -186,7 +173,8 @@ class Attempt:
     def may_have_failed(self) -> bool:
         """Whether a filter that was called may report an error."""
         return any(
-            use.can_fail and any(reason.code is Code.ERROR for reason in self.reasons_of(use)) for use in self.asked
+            use.can_fail and any(reason.code is Code.ERROR for reason in self.reasons_of(use))
+            for use in self.cluster_filters
         )
 
     def reasons_of(self, use: FilterUse) -> tuple[Reason, ...]:
@@ -205,7 +193,7 @@ class Attempt:
         return status_of(use.plugin.name, int(self.bits[row]), self.reasons_of(use))
 
     def left_out(self) -> Status:
-        """What is said of nodes that were not even asked."""
+        """The status of nodes that PreFilter plugins excluded."""
         names = " ".join(sorted(self.naming_plugins))
         return Status(Code.UNRESOLVABLE, (f"node(s) didn't satisfy plugin(s) [{names}]",))
 
@@ -234,7 +222,7 @@ class Attempt:
 
     @property
     def left_out_count(self) -> int:
-        """How many nodes were not even asked, or the search did not get to."""
+        """Number of nodes that PreFilter plugins excluded, and that the search did not reach."""
         if self.node_names is None:
             return 0
         height = self.columns.height
@@ -251,3 +239,159 @@ class Attempt:
         if number == BY_EXTENDER:
             return self.extender_statuses[self.columns.node_names[row]].code
         return code_of(int(self.bits[row]), self.reasons_of(self.profile.filters[number]))
+
+    def dry_run(self, rows: Int64s) -> DryRun:
+        """A dry run of all filters on these rows, for PostFilter plugins."""
+        return DryRun(self, rows, self.profile.filters)
+
+    def row_cache(self, kind: type[Cache]) -> Cache:
+        """A PostFilter plugin's cache for the signature; an empty one if the results of this attempt are not cached."""
+        if not self.rejects_as_cached or self.cluster_filters or self.columns.nominations.node_of(self.pod) is not None:
+            return kind()
+        return self.results.row_cache(kind)
+
+
+def diagnose(attempt: Attempt) -> Diagnosis:
+    """The diagnosis of an attempt; cached with the signature if only cached filter results rejected nodes."""
+    if attempt.pre_filter_status is not None:
+        return _of_pre_filter(attempt, attempt.pre_filter_status)
+    if not attempt.rejects_as_cached:
+        return _of_nodes(attempt)
+    return attempt.results.diagnosis(lambda: _of_nodes(attempt))
+
+
+def _of_pre_filter(attempt: Attempt, status: Status) -> Diagnosis:
+    unschedulable_plugins = {*attempt.naming_plugins, status.plugin} - {""}
+    return Diagnosis({}, frozenset(unschedulable_plugins), pre_filter_message=status.message)
+
+
+def _of_nodes(attempt: Attempt) -> Diagnosis:
+    counts: dict[str, int] = {}
+    unschedulable_plugins, pending_plugins = {*attempt.naming_plugins, *attempt.other_plugins}, set()
+    for use, _, bits in attempt.rejections():
+        unschedulable_plugins.add(use.plugin.name)
+        only_pending = 0
+        for index, reason in enumerate(attempt.reasons_of(use)):
+            only_pending |= (reason.code is Code.PENDING) << index
+            if reason.message is not None:
+                count = int(np.count_nonzero(bits & (1 << index)))
+                if count:
+                    counts[reason.message] = counts.get(reason.message, 0) + count
+        if only_pending and bool((bits & ~only_pending == 0).any()):
+            pending_plugins.add(use.plugin.name)
+    for status in attempt.extender_statuses.values():
+        for message in status.reasons:
+            counts[message] = counts.get(message, 0) + 1
+    if attempt.left_out_count:
+        for message in attempt.left_out().reasons:
+            counts[message] = counts.get(message, 0) + attempt.left_out_count
+    return Diagnosis(counts, frozenset(unschedulable_plugins), frozenset(pending_plugins))
+
+
+class DryRun:
+    """Filters some rows with pods added and removed. Leaving the context rolls back the transaction."""
+
+    def __init__(self, attempt: Attempt, rows: Int64s, filters: Sequence[FilterUse]) -> None:
+        self._attempt = attempt
+        self._rows = rows
+        self._transaction = Transaction(attempt.columns)
+        # The results of filters that read the node alone are cached.
+        self._uses = [
+            use for use in filters if use.plugin.name in attempt.states and use.plugin.filter_scope is not Scope.NODE
+        ]
+        self._differences: dict[str, Int64s] = {}
+        self._snapshots: dict[str, Any] = {}
+        self._adjustables: list[tuple[Adjustable[Any], Any]] = []
+        for use in self._uses:
+            plugin = use.plugin
+            if isinstance(plugin, Adjustable) and plugin.name not in attempt.results.states.filters:
+                state = self._snapshots[plugin.name] = plugin.snapshot(attempt.states[plugin.name])
+                self._adjustables.append((plugin, state))
+                self._differences[plugin.name] = np.zeros((plugin.measures(state), len(rows)), dtype=np.int64)
+
+    def __enter__(self) -> DryRun:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._transaction.rollback()
+
+    def add(self, index: int, pod: PodInfo) -> None:
+        """Add a pod to `rows[index]`."""
+        self._transaction.place(pod, int(self._rows[index]))
+        self._adjust(index, pod, 1)
+
+    def remove(self, index: int, pod: PodInfo) -> None:
+        self._transaction.displace(pod)
+        self._adjust(index, pod, -1)
+
+    def rejections(self, at: Int64s) -> tuple[UInt8s, Int64s]:
+        """Per row: the number of the first filter that rejects it, and its reason bits. `at` indexes the rows."""
+        rows, arrays = self._rows[at], self._attempt.results.arrays
+        if len(rows) == 1 and not self._adjustables:
+            return self._rejection_of_row(int(rows[0]))
+        first, bits = arrays.node_first[rows], arrays.node_bits[rows]
+        for use in self._uses:
+            plugin, left = use.plugin, (first > use.number).nonzero()[0]
+            if not len(left):
+                continue
+            if isinstance(plugin, Adjustable) and plugin.name in self._snapshots:
+                difference = self._differences[plugin.name][:, at[left]]
+                reason_bits: ReasonBits = plugin.filter_adjusted(self._snapshots[plugin.name], rows[left], difference)
+            else:
+                reason_bits = plugin.filter(self._attempt.states[plugin.name], rows[left])
+            is_rejected = reason_bits != 0
+            first[left[is_rejected]] = use.number
+            bits[left[is_rejected]] = reason_bits[is_rejected]
+        return first, bits
+
+    def _rejection_of_row(self, row: int) -> tuple[UInt8s, Int64s]:
+        arrays = self._attempt.results.arrays
+        number, bits = int(arrays.node_first[row]), int(arrays.node_bits[row])
+        for use in self._uses:
+            if use.number < number:
+                reason_bits = use.plugin.filter_row(self._attempt.states[use.plugin.name], row)
+                if reason_bits:
+                    number, bits = use.number, reason_bits
+        return np.array([number], dtype=np.uint8), np.array([bits], dtype=np.int64)
+
+    def rejections_with_nominated_pods(self, at: Int64s) -> tuple[UInt8s, Int64s]:
+        """As `rejections`, where each row must take the pod with its nominated pods and without them."""
+        added: list[tuple[int, PodInfo]] = []
+        columns, pod = self._attempt.columns, self._attempt.pod
+        if len(columns.nominations):
+            for index in at.tolist():
+                for nominated in columns.nominations.that_outrank(pod, columns.node_names[self._rows[index]]):
+                    self.add(index, nominated)
+                    added.append((index, nominated))
+        first, bits = self.rejections(at)
+        if not added:
+            return first, bits
+        for index, nominated in reversed(added):
+            self.remove(index, nominated)
+        plain_first, plain_bits = self.rejections(at)
+        is_rejected = first != FITS
+        return np.where(is_rejected, first, plain_first), np.where(is_rejected, bits, plain_bits)
+
+    def is_rejected(self, at: Int64s) -> Bools:
+        first, _ = self.rejections_with_nominated_pods(at)
+        is_rejected: Bools = first != FITS
+        return is_rejected
+
+    def statuses(self, at: Int64s) -> dict[int, Status]:
+        first, bits = self.rejections_with_nominated_pods(at)
+        attempt, found = self._attempt, {}
+        for place in np.flatnonzero(first != FITS).tolist():
+            use = attempt.profile.filters[first[place]]
+            found[int(at[place])] = status_of(use.plugin.name, int(bits[place]), attempt.reasons_of(use))
+        return found
+
+    def _adjust(self, index: int, pod: PodInfo, count: int) -> None:
+        row = int(self._rows[index])
+        for plugin, state in self._adjustables:
+            contribution = plugin.contribution(state, pod, row)
+            difference = self._differences[plugin.name]
+            for measure, amount in enumerate(contribution):
+                if amount:
+                    difference[measure, index] += count * amount

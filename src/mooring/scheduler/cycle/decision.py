@@ -4,7 +4,7 @@ Events, `explain`, metrics and the queue all read this value.
 
 1. Exactly one of these holds: the pod has a node; it is unschedulable (`message` says why); PreEnqueue rejected it
    (`status`, no message); the cycle failed (`error`).
-2. Details by node are there only if the decision was asked for in full.
+2. Only a decision in full has details by node.
 3. A `Struct`, because one is made for every pod: a frozen dataclass of this size takes ten times as long.
 """
 
@@ -17,7 +17,7 @@ import msgspec
 from msgspec import field
 
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.framework.plugin import FollowUp
+from mooring.scheduler.framework.post_filter import FollowUp
 from mooring.scheduler.framework.status import Code, Status
 
 

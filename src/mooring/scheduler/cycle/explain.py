@@ -1,6 +1,6 @@
 """Explains why a pending pod has no node: the obstacles of every node, and which nodes are nearest.
 
-A cycle stops at the first filter that rejects a node. Here every filter that applies to the pod is asked about every
+A cycle stops at the first filter that rejects a node. Here every filter that applies to the pod runs on every
 node, so that all obstacles of a node are listed.
 
 1. Explaining changes nothing. It reads the columns as they are; nominated pods of at least the pod's priority count as
@@ -18,12 +18,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mooring.scheduler.cache.arrays import Float64s, Int64s, ReasonBits
-from mooring.scheduler.cache.columns import Columns
+from mooring.scheduler.cache.columns import Columns, Transaction
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.cache.transaction import Transaction
 from mooring.scheduler.framework.guard import PluginError
 from mooring.scheduler.framework.obstacle import ExplainContext, Obstacle, ObstacleKind
-from mooring.scheduler.framework.plugin import Adjustable, Filter, Plugin, Proceed, Scope
+from mooring.scheduler.framework.plugin import Adjustable, Filter, Plugin, PreFilter, Proceed, Scope
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.status import Status
 
@@ -32,7 +31,7 @@ Nominated = dict[int, tuple[PodInfo, ...]]
 
 
 class _Result(NamedTuple):
-    """What one filter says: its state, and its bits for each of the rows."""
+    """The result of one filter: its state, and its reason bits for each row."""
 
     plugin: Filter[Any]
     state: Any
@@ -70,7 +69,7 @@ class Explanation:
 
 
 def explain(profile: Profile, columns: Columns, pod: PodInfo) -> Explanation:
-    """Asks every filter of the profile that applies to the pod about every node."""
+    """Runs every filter of the profile that applies to the pod on every node."""
     states, everywhere = _prepare(profile, pod)
     rows: Int64s = np.flatnonzero(columns.alive[: columns.height]).astype(np.int64)
     nominated = _nominated_pods(columns, pod)
@@ -106,37 +105,26 @@ def _prepare(profile: Profile, pod: PodInfo) -> tuple[dict[str, Any], list[Obsta
     """The state of each filter that applies to the pod, by plugin; and what PreFilter plugins reject everywhere."""
     states: dict[str, Any] = {}
     everywhere: list[Obstacle] = []
-    for plugin in profile.pre_filters:
+    at_pre_filter = {plugin.name for plugin in profile.pre_filters}
+    plugins: list[PreFilter[Any] | Filter[Any]] = [*profile.pre_filters]
+    plugins += [use.plugin for use in profile.filters if use.plugin.name not in at_pre_filter]
+    for plugin in plugins:
         try:
             result = plugin.pre_filter(pod)
         except PluginError as error:
             everywhere.append(_failure(plugin, error))
             continue
-        if isinstance(result, Status):
-            everywhere.append(Obstacle(plugin.name, plugin.obstacle_kind, result.message))
-        elif isinstance(result, Proceed):
+        if isinstance(result, Proceed):
             states[plugin.name] = result.state
-    at_pre_filter = {plugin.name for plugin in profile.pre_filters}
-    for use in profile.filters:
-        if use.plugin.name not in at_pre_filter:
-            try:
-                result = use.plugin.pre_filter(pod)
-            except PluginError as error:
-                everywhere.append(_failure(use.plugin, error))
-                continue
-            if isinstance(result, Proceed):
-                states[use.plugin.name] = result.state
+        elif isinstance(result, Status) and plugin.name in at_pre_filter:
+            everywhere.append(Obstacle(plugin.name, plugin.obstacle_kind, result.message))
     return states, everywhere
 
 
 def _nominated_pods(columns: Columns, pod: PodInfo) -> Nominated:
     found: Nominated = {}
     for row in columns.rows_named(columns.nominations.nodes()).tolist():
-        pods = tuple(
-            other
-            for other in columns.nominations.on(columns.node_names[row])
-            if other.priority >= pod.priority and other.uid != pod.uid
-        )
+        pods = columns.nominations.that_outrank(pod, columns.node_names[row])
         if pods:
             found[row] = pods
     return found

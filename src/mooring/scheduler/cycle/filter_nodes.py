@@ -1,28 +1,36 @@
-"""Find the nodes that can take a pod: PreFilter and Filter.
+"""Find the nodes that can take a pod: PreFilter, Filter and sampling (`percentageOfNodesToScore`).
 
 Takes a pod, its profile, the columns and the cached results of its signature; returns an `Attempt` with the feasible
-rows, or with the reason why there are none. Row-local filters are answered from the cache; cluster-scoped filters are
-asked about the rows that are left.
+rows, or with the reason why there are none. The results of row-local filters are cached; cluster-scoped filters run on
+the rows that are left.
 
 1. PreFilters run in the profile's order; the first that rejects the pod as unresolvable ends the attempt.
 2. A pod that is nominated to a node is tried there first, and only there if it fits.
-3. If a configuration samples nodes, the sample is taken from the answers for all of them (see `sampling`).
-4. On a node with nominated pods of at least the pod's priority, the pod must fit with them and without them.
+3. On a node with nominated pods of at least the pod's priority, the pod must fit with them and without them.
+
+kube-scheduler samples nodes because filtering a node takes time. Here all rows are filtered at once, and the sample is
+taken from the results: the same nodes in the same order.
+
+4. A search ends before the first node that would be one too many. Nodes after it count as not searched: they have no
+   status. It also ends at a node whose filter failed.
+5. The next search starts where this one ended. (The threads of kube-scheduler may search a little further. With
+   `parallelism: 1` it ends at the same node.)
+6. If no plugin and no extender scores, and no extender filters, the first node that fits is enough.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from mooring.scheduler.cache.arrays import Bools, Rows
+from mooring.scheduler.cache.arrays import Bools, Int64s, Rows
 from mooring.scheduler.cache.columns import Columns
+from mooring.scheduler.cache.node_order import NodeOrder
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.cycle.attempt import LEFT_OUT, Attempt
-from mooring.scheduler.cycle.dry_run import DryRun
+from mooring.scheduler.cycle.attempt import LEFT_OUT, Attempt, DryRun
 from mooring.scheduler.cycle.result_cache import FITS, SignatureResults
-from mooring.scheduler.cycle.sampling import Sampling, sample
 from mooring.scheduler.framework.plugin import SKIP, PreFilter, Proceed
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.status import Code, Status
@@ -54,7 +62,7 @@ def search_nodes(attempt: Attempt, sampling: Sampling | None) -> None:
     if not attempt.is_unrestricted:
         _exclude_unnamed_nodes(attempt)
         left = attempt.first == FITS
-    if attempt.asked:
+    if attempt.cluster_filters:
         left = run_cluster_filters(attempt, left)
     count = int(np.count_nonzero(left))
     attempt.rejects_as_cached = left is fits
@@ -76,7 +84,7 @@ def _take_sample(attempt: Attempt, left: Bools, sampling: Sampling) -> None:
     unseen, again = taken.unseen, 0
     nominated_row = columns.row_of.get(attempt.pod.nominated_node) if attempt.pod.nominated_node else None
     if nominated_row is not None:
-        # It was looked at before the search, which counts, unless the search gets to it and finds the same again.
+        # The nominated node was tried before the search, and counts once, also if the search reaches it.
         if columns.node_names[nominated_row] in attempt.extender_statuses:
             again = 1
         elif attempt.code_at(nominated_row) in (Code.UNSCHEDULABLE, Code.UNRESOLVABLE):
@@ -102,30 +110,30 @@ def run_pre_filters(attempt: Attempt) -> None:
     results, pod, profile = attempt.results, attempt.pod, attempt.profile
     states = results.states
     for use in profile.filters_without_pre_filter:
-        answer = use.plugin.pre_filter(pod)
-        if isinstance(answer, Proceed):
-            _set_state(attempt, use.plugin.name, answer.state)
+        result = use.plugin.pre_filter(pod)
+        if isinstance(result, Proceed):
+            _set_state(attempt, use.plugin.name, result.state)
     deferred: Status | None = None
     naming: list[str] = []
     for plugin in _pre_filters_for(attempt):
         name = plugin.name
-        answer = states.pre_filter_results.get(name) or results.topology_results.get(name) or plugin.pre_filter(pod)
-        if answer is SKIP:
+        result = states.pre_filter_results.get(name) or results.topology_results.get(name) or plugin.pre_filter(pod)
+        if result is SKIP:
             continue
-        if isinstance(answer, Status):
-            status = answer.with_plugin(name)
-            if answer.code is Code.UNSCHEDULABLE:
+        if isinstance(result, Status):
+            status = result.with_plugin(name)
+            if result.code is Code.UNSCHEDULABLE:
                 deferred = status  # preemption may help, so the other plugins' states are still needed
                 continue
-            attempt.pre_filter_status = status if answer.code is Code.UNRESOLVABLE else _as_error(status)
+            attempt.pre_filter_status = status if result.code is Code.UNRESOLVABLE else _as_error(status)
             return
-        assert isinstance(answer, Proceed), f"{name} answered PreFilter with {answer!r}"
+        assert isinstance(result, Proceed), f"PreFilter of {name} returned {result!r}"
         if name not in states.filters:
-            _set_state(attempt, name, answer.state)
-        if answer.node_names is not None:
+            _set_state(attempt, name, result.state)
+        if result.node_names is not None:
             naming.append(name)
             known = attempt.node_names
-            attempt.node_names = answer.node_names if known is None else known & answer.node_names
+            attempt.node_names = result.node_names if known is None else known & result.node_names
             if not attempt.node_names:
                 attempt.naming_plugins = tuple(naming)
                 attempt.pre_filter_status = _no_common_node(naming)
@@ -133,8 +141,8 @@ def run_pre_filters(attempt: Attempt) -> None:
     attempt.naming_plugins = tuple(naming)
     attempt.pre_filter_status = deferred
     if attempt.states is not states.filters:
-        asked = attempt.states.keys() - states.filters.keys()
-        attempt.asked = [use for use in profile.cluster_filters if use.plugin.name in asked]
+        called = attempt.states.keys() - states.filters.keys()
+        attempt.cluster_filters = [use for use in profile.cluster_filters if use.plugin.name in called]
 
 
 def _pre_filters_for(attempt: Attempt) -> tuple[PreFilter[Any], ...]:
@@ -154,25 +162,25 @@ def _set_state(attempt: Attempt, name: str, state: object) -> None:
 def run_cluster_filters(attempt: Attempt, fits: Bools) -> Bools:
     """Run the cluster-scoped filters on the rows that fit so far. Returns the rows that still fit.
 
-    As in kube-scheduler, the first filter that rejects a row is reported: a filter is also asked about the rows that
+    As in kube-scheduler, the first filter that rejects a row is reported: a filter also runs on the rows that
     only a later, cached filter rejects.
     """
     last_cached = attempt.results.states.last_filter_number
-    asked: Bools | None = None
-    for use in attempt.asked:
+    filtered: Bools | None = None
+    for use in attempt.cluster_filters:
         candidates = fits if use.number > last_cached else fits | attempt.is_rejected_after(use.number)
-        asked = candidates if asked is None else asked
+        filtered = candidates if filtered is None else filtered
         rows: Rows = slice(0, len(fits)) if candidates.all() else candidates.nonzero()[0]
-        answer = use.plugin.filter(attempt.states[use.plugin.name], rows)
-        if np.count_nonzero(answer):
-            attempt.answered(use, rows, answer)
+        reason_bits = use.plugin.filter(attempt.states[use.plugin.name], rows)
+        if np.count_nonzero(reason_bits):
+            attempt.add_result(use, rows, reason_bits)
             if isinstance(rows, slice):
-                fits = fits & (answer == 0)
+                fits = fits & (reason_bits == 0)
             else:
                 fits = fits.copy()
-                fits[rows[answer != 0]] = False
-    if asked is not None and len(attempt.columns.nominations):
-        fits = _filter_with_nominated_pods(attempt, fits, asked)
+                fits[rows[reason_bits != 0]] = False
+    if filtered is not None and len(attempt.columns.nominations):
+        fits = _filter_with_nominated_pods(attempt, fits, filtered)
     return fits
 
 
@@ -189,15 +197,15 @@ def _exclude_unnamed_nodes(attempt: Attempt) -> None:
 
 
 def _ignore_own_nomination(attempt: Attempt) -> None:
-    """Cached answers count all nominated pods, the pod itself included: compute its nominated node without it."""
+    """Cached results count all nominated pods, the pod itself included: compute its nominated node without it."""
     columns, pod = attempt.columns, attempt.pod
     node_name = columns.nominations.node_of(pod)
     row = columns.row_of.get(node_name) if node_name is not None else None
     if row is None:
         return
     local = [use for use in attempt.profile.filters if use.is_row_local]
-    with DryRun(attempt, np.array([row], dtype=np.int64), local) as experiment:
-        first, bits = experiment.rejections_with_nominated_pods(np.zeros(1, dtype=np.int64))
+    with DryRun(attempt, np.array([row], dtype=np.int64), local) as dry_run:
+        first, bits = dry_run.rejections_with_nominated_pods(np.zeros(1, dtype=np.int64))
     attempt.first[row], attempt.bits[row] = first[0], bits[0]
 
 
@@ -213,23 +221,21 @@ def _fits_on_nominated_node(attempt: Attempt) -> bool:
     return True
 
 
-def _filter_with_nominated_pods(attempt: Attempt, fits: Bools, asked: Bools) -> Bools:
+def _filter_with_nominated_pods(attempt: Attempt, fits: Bools, filtered: Bools) -> Bools:
     """Run all filters again on rows with nominated pods, with those pods on the row."""
     columns, pod = attempt.columns, attempt.pod
-    yielding = [
+    rows = [
         row
         for row in columns.rows_named(columns.nominations.nodes()).tolist()
-        if asked[row]
+        if filtered[row]
         and attempt.first[row] != LEFT_OUT
-        and any(
-            p.priority >= pod.priority and p.uid != pod.uid for p in columns.nominations.on(columns.node_names[row])
-        )
+        and columns.nominations.that_outrank(pod, columns.node_names[row])
     ]
-    if not yielding:
+    if not rows:
         return fits
-    at_rows = np.array(yielding, dtype=np.int64)
-    with DryRun(attempt, at_rows, attempt.profile.filters) as experiment:
-        first, bits = experiment.rejections_with_nominated_pods(np.arange(len(at_rows)))
+    at_rows = np.array(rows, dtype=np.int64)
+    with DryRun(attempt, at_rows, attempt.profile.filters) as dry_run:
+        first, bits = dry_run.rejections_with_nominated_pods(np.arange(len(at_rows)))
     attempt.first[at_rows], attempt.bits[at_rows] = first, bits
     fits = fits.copy()
     fits[at_rows] = first == FITS
@@ -246,3 +252,67 @@ def _no_common_node(naming: list[str]) -> Status:
 def _as_error(status: Status) -> Status:
     text = f'running PreFilter plugin "{status.plugin}": {status.message}'
     return Status(Code.ERROR, (text,), status.plugin)
+
+
+FEASIBLE_MIN = 100
+"""The minimum number of feasible nodes that a search looks for."""
+PERCENTAGE_MIN = 5
+"""The lowest percentage that is derived from the size of the cluster."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How one profile searches nodes."""
+
+    order: NodeOrder
+    percentage: int | None
+    """None: all nodes."""
+    first_will_do: bool = False
+
+    def wanted(self, node_count: int) -> int:
+        """The number of feasible nodes that are enough."""
+        if self.percentage is None:
+            return node_count
+        return 1 if self.first_will_do else feasible_wanted(self.percentage, node_count)
+
+
+def sampling_for(
+    profile: Profile, order: NodeOrder, *, extenders_filter: bool = False, extenders_score: bool = False
+) -> Sampling | None:
+    """How a profile samples; None if it searches all nodes and their order does not matter."""
+    first_will_do = not profile.scores and not extenders_filter and not extenders_score
+    percentage = profile.percentage_of_nodes_to_score
+    if percentage is not None and percentage >= 100 and not first_will_do:
+        percentage = None
+    if percentage is None and not extenders_filter and not extenders_score:
+        return None
+    return Sampling(order, percentage, first_will_do)
+
+
+class Sample(NamedTuple):
+    found: Int64s
+    """Feasible rows in the order in which they were found."""
+    unseen: Int64s
+    """Rows that were not searched."""
+    looked_at: int
+
+
+def feasible_wanted(percentage: int, node_count: int) -> int:
+    """The number of feasible nodes that are enough; 0 percent: depends on the size of the cluster."""
+    if node_count < FEASIBLE_MIN:
+        return node_count
+    if percentage == 0:
+        percentage = max(50 - node_count // 125, PERCENTAGE_MIN)
+    return max(node_count * percentage // 100, FEASIBLE_MIN)
+
+
+def sample(in_turn: Int64s, fits: Bools, failed: Bools | None, wanted: int) -> Sample:
+    """Search rows in this order until enough of them fit. A `failed` row ends the search."""
+    places = fits[in_turn].nonzero()[0]
+    looked_at = int(places[wanted]) if len(places) > wanted else len(in_turn)
+    if failed is not None:
+        failures = np.flatnonzero(failed[in_turn[:looked_at]])
+        if len(failures):
+            failure = int(failures[0])
+            return Sample(in_turn[places[places < failure]], in_turn[failure + 1 :], failure)
+    return Sample(in_turn[places[:wanted]], in_turn[looked_at:], looked_at)

@@ -1,10 +1,10 @@
-"""The result cache: what plugins answered for each row, by pod signature, up to date with the change log.
+"""The result cache: the results of plugins for each row, by pod signature, up to date with the change log.
 
-A decision needs the answer of every plugin for every node. Most answers depend on the node, or on the node and its
-pods, and on nothing of the pod but its signature. This module caches those answers per row, and asks the plugins again
-only about the rows that changed since. It is the only cache of plugin results.
+A decision needs the result of every plugin for every node. Most results depend on the node, or on the node and its
+pods, and on nothing of the pod but its signature. This module caches those results per row, and calls the plugins again
+only for the rows that changed since. It is the only cache of plugin results.
 
-| scope of the plugin | its answer is computed again |
+| scope of the plugin | its result is computed again |
 |---|---|
 | `NODE` | when the node changes |
 | `NODE_PODS` | when the node or its pods change |
@@ -13,7 +13,7 @@ only about the rows that changed since. It is the only cache of plugin results.
 
 Invariants:
 
-1. After `ResultCache.results_for`, every cached answer equals what the plugin would answer now.
+1. After `ResultCache.results_for`, every cached result equals what the plugin would return now.
 2. Nominated pods count as pods of their row: a row rejects the pod if it does so with the nominated pods of at least
    the pod's priority, or without them. The reason with them is reported first. Scores ignore nominated pods.
 3. The cache takes at most `CACHE_BYTES_MAX`; beyond that it drops the signatures that were unused for longest.
@@ -29,14 +29,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from mooring.scheduler.cache.arrays import Bools, Int64s, Rows, UInt8s, length_of
-from mooring.scheduler.cache.columns import Columns
+from mooring.scheduler.cache.columns import Columns, Transaction
 from mooring.scheduler.cache.pods import PodInfo, PodSignature
-from mooring.scheduler.cache.transaction import Transaction
-from mooring.scheduler.framework.diagnosis import Diagnosis
-from mooring.scheduler.framework.failed_attempt import Cache, RowCache
 from mooring.scheduler.framework.plugin import SKIP, Plugin, PreFilter, Proceed, Scope, Skip
+from mooring.scheduler.framework.post_filter import Cache, RowCache
 from mooring.scheduler.framework.profile import FilterUse, Profile, ScoreUse
-from mooring.scheduler.framework.status import Status
+from mooring.scheduler.framework.status import Diagnosis, Status
 
 FITS = 255
 """`first` of a row that no filter rejects; the numbers of filters are smaller."""
@@ -57,7 +55,6 @@ _NO_ROWS: Int64s = np.zeros(0, dtype=np.int64)
 class RowArrays:
     """The arrays of one signature, one place per row. They are reused when a signature is dropped."""
 
-    __slots__ = ("bits", "first", "fits", "node_bits", "node_first", "node_scores", "scores")
     BYTES_PER_ROW = 4 * 8 + 3
 
     def __init__(self, capacity: int) -> None:
@@ -79,20 +76,6 @@ class RowArrays:
 class PluginStates:
     """What the row-local plugins prepared for one signature: their PreFilter and PreScore results."""
 
-    __slots__ = (
-        "filters",
-        "has_node_names_or_status",
-        "last_filter_number",
-        "node_filters",
-        "node_scores",
-        "normalized_scores",
-        "pod_filters",
-        "pod_scores",
-        "pre_filter_results",
-        "pre_score_status",
-        "topology_filters",
-    )
-
     def __init__(self, profile: Profile, pod: PodInfo, topology_filters: Sequence[FilterState]) -> None:
         self.filters: dict[str, Any] = {}
         """The state of each row-local filter that applies, by plugin name."""
@@ -106,7 +89,7 @@ class PluginStates:
         self.normalized_scores: list[ScoreState] = []
         """Scores of nodes alone that are normalized over the feasible rows."""
         self.topology_filters = topology_filters
-        """Filters of scope TOPOLOGY whose answers for this signature are node-local."""
+        """Filters of scope TOPOLOGY whose results for this signature are node-local."""
         self.pre_score_status: Status | None = None
         self._run_pre_filters(profile, pod)
         for use, state in topology_filters:
@@ -157,15 +140,15 @@ class PluginStates:
 
 
 class SignatureResults:
-    """The cached answers for one signature. Only this class writes them."""
+    """The cached results for one signature. Only this class writes them."""
 
     def __init__(self, columns: Columns, states: PluginStates, pod: PodInfo, epochs: tuple[object, ...]) -> None:
         self.states = states
         self.signature = pod.signature
-        """The signature of the pod that asked last: signatures that differ in labels alone may share results."""
+        """The signature of the last pod: signatures that differ in labels alone may share results."""
         self.epochs = epochs
         self.topology_results: Mapping[str, PreFilterResult] = {}
-        """The PreFilter results of the topology filters for the pod that asked last, by plugin name."""
+        """The PreFilter results of the topology filters for the last pod, by plugin name."""
         self.arrays = RowArrays(0)
         self._columns = columns
         self._diagnosis: Diagnosis | None = None
@@ -237,9 +220,9 @@ class SignatureResults:
     # Updating
 
     def update(self, pod: PodInfo, spare: list[RowArrays]) -> None:
-        """Bring the answers up to date. `spare` holds arrays of dropped signatures."""
+        """Bring the results up to date. `spare` holds arrays of dropped signatures."""
         columns = self._columns
-        assert not columns.in_transaction, "answers inside of a transaction must not be cached"
+        assert not columns.in_transaction, "results inside of a transaction must not be cached"
         nodes, pods = columns.fact_changes, columns.usage_changes
         if self._node_position == nodes.position and self._pods_position == pods.position:
             return
@@ -280,7 +263,7 @@ class SignatureResults:
             self._row_cache.forget(changed)
 
     def _compute(self, pod: PodInfo, node_rows: Rows, rows: Rows) -> None:
-        """Ask the plugins that read nodes alone about `node_rows`, and those that read pods about `rows`."""
+        """Call the plugins that read nodes alone for `node_rows`, and those that read pods for `rows`."""
         arrays, states = self.arrays, self.states
         self._best = self._normalized = None
         if length_of(node_rows):
@@ -324,7 +307,7 @@ class SignatureResults:
                 self._row_cache.forget(changed)
 
     def _move_among_best(self, best: list[int], row: int, total: int) -> None:
-        """Keep the list of best rows right after one row's total changed."""
+        """Update the list of best rows after one row's total changed."""
         place = bisect_left(best, row)
         if place < len(best) and best[place] == row:
             if total != self._best_total:
@@ -384,7 +367,7 @@ class ResultCache:
         self._spare: list[RowArrays] = []
         row_local: list[Plugin] = [use.plugin for use in profile.filters if use.is_row_local]
         row_local += [use.plugin for use in profile.scores if use.is_row_local]
-        self._shares_families = all(plugin.is_built_in for plugin in row_local)
+        self._shares_results = all(plugin.is_built_in for plugin in row_local)
         """Built-in row-local plugins read neither labels nor owners: signatures with the same spec share results."""
         self._epoch_plugins = [plugin for plugin in profile.plugins.values() if type(plugin).epoch is not Plugin.epoch]
 
@@ -402,23 +385,23 @@ class ResultCache:
         if results is None or results.epochs != epochs or results.states.topology_filters != topology_filters:
             if results is not None:
                 self._spare.append(results.arrays)
-            self._make_room()
+            self._evict_oldest()
             states = PluginStates(self._profile, pod, topology_filters)
             results = SignatureResults(self._columns, states, pod, epochs)
         results.signature, results.topology_results = pod.signature, topology_results
-        results.update(pod, self._spare)  # if a plugin raises here, its half-written answers are dropped
+        results.update(pod, self._spare)  # if a plugin raises here, its half-written results are dropped
         self._results[key] = results
         return results
 
     def _key(self, signature: PodSignature, has_topology_filters: bool) -> PodSignature | bytes:
-        if not self._shares_families or has_topology_filters:
+        if not self._shares_results or has_topology_filters:
             return signature
         # What preemption found depends on labels, so a signature with victims does not share its results.
-        shared = self._results.get(signature.family)
+        shared = self._results.get(signature.spec_key)
         is_taken = shared is not None and shared.has_row_cache and shared.signature is not signature
-        return signature if is_taken else signature.family
+        return signature if is_taken else signature.spec_key
 
-    def _make_room(self) -> None:
+    def _evict_oldest(self) -> None:
         signatures_max = CACHE_BYTES_MAX // max(1, self._columns.capacity * RowArrays.BYTES_PER_ROW)
         while len(self._results) >= max(SIGNATURES_MIN, signatures_max):
             oldest = self._results.pop(next(iter(self._results)))
@@ -428,26 +411,26 @@ class ResultCache:
 def write_rejections(filters: Sequence[FilterState], rows: Rows, first: UInt8s, bits: Int64s) -> None:
     """Write to `first` and `bits`, per row, the first filter that rejects it and its reason bits.
 
-    A row that another filter rejects already keeps that filter if it comes first.
+    A row that another filter rejects keeps that filter if it has the smaller number.
     """
     for use, state in filters:
-        answer = use.plugin.filter(state, rows)
-        if not np.count_nonzero(answer):
+        reason_bits = use.plugin.filter(state, rows)
+        if not np.count_nonzero(reason_bits):
             continue
-        is_first = (answer != 0) & (first[rows] > use.number)
+        is_first = (reason_bits != 0) & (first[rows] > use.number)
         if isinstance(rows, slice):
             np.putmask(first[rows], is_first, use.number)  # three times as fast as copyto with a mask
-            np.putmask(bits[rows], is_first, answer)
+            np.putmask(bits[rows], is_first, reason_bits)
         else:
             first[rows[is_first]] = use.number
-            bits[rows[is_first]] = answer[is_first]
+            bits[rows[is_first]] = reason_bits[is_first]
 
 
 def _first_rejection(filters: Sequence[FilterState], row: int, first: int, bits: int) -> tuple[int, int]:
     """As `write_rejections`, for one row."""
     for use, state in filters:
-        if use.number < first and (answer := use.plugin.filter_row(state, row)):
-            first, bits = use.number, answer
+        if use.number < first and (reason_bits := use.plugin.filter_row(state, row)):
+            first, bits = use.number, reason_bits
     return first, bits
 
 

@@ -11,36 +11,35 @@ decision. The steps are those of kube-scheduler's `schedule_one.go`, and there i
    before it ended.
 2. A decision in full takes the same steps and reports more of them.
 3. A user's plugin that fails ends this one cycle (`PluginError`, see `framework.guard`).
+4. The total of a row is the cached total of the row-local plugins plus the scores of the cluster-scoped ones.
+   Normalizing depends on which rows are feasible, so cached totals are used only if the feasible rows are those that
+   the row-local filters let through, or if no cached score varies between nodes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from msgspec.structs import replace
 
-from mooring.scheduler.cache.arrays import Int64s, Rows
+from mooring.scheduler.cache.arrays import Int64s, Rows, length_of, places_of_max
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.cycle.attempt import UNSEEN, Attempt
+from mooring.scheduler.cycle.attempt import UNSEEN, Attempt, diagnose
 from mooring.scheduler.cycle.decision import Decision, PreemptionPlan
-from mooring.scheduler.cycle.diagnosis import diagnose
-from mooring.scheduler.cycle.filter_nodes import filter_all_nodes, find_feasible_nodes, run_pre_filter_phase
-from mooring.scheduler.cycle.post_filter import UnschedulableAttempt
-from mooring.scheduler.cycle.result_cache import ResultCache
-from mooring.scheduler.cycle.sampling import Sampling
-from mooring.scheduler.cycle.score_nodes import best_rows, run_pre_scores, score_details
-from mooring.scheduler.framework.diagnosis import Diagnosis, FitError
+from mooring.scheduler.cycle.filter_nodes import Sampling, filter_all_nodes, find_feasible_nodes, run_pre_filter_phase
+from mooring.scheduler.cycle.result_cache import REJECTED, ResultCache
 from mooring.scheduler.framework.guard import PluginError
-from mooring.scheduler.framework.plugin import FollowUp, PostFilter, PostFilterResult
-from mooring.scheduler.framework.profile import Profile
-from mooring.scheduler.framework.status import Code, Status
+from mooring.scheduler.framework.plugin import SKIP, PostFilter
+from mooring.scheduler.framework.post_filter import FollowUp, PostFilterResult
+from mooring.scheduler.framework.profile import Profile, ScoreUse
+from mooring.scheduler.framework.status import Code, Diagnosis, FitError, Status
 
 TieBreak = Callable[[Sequence[int] | Int64s], int]
 """Selects one of several rows with the same score."""
-NO_ADVICE: Mapping[str, Int64s] = {}
+NO_EXTENDER_SCORES: Mapping[str, Int64s] = {}
 NowS = Callable[[], float]
 
 
@@ -54,8 +53,8 @@ class Steps(NamedTuple):
     def words(self, is_placed: bool) -> str:
         """`PreFilter and Filter 80.1 ms, Score 40.0 ms`"""
         last = "PreScore and Score" if is_placed else "PostFilter"
-        looked_ms, last_ms = 1000 * (self.filtered_s - self.started_s), 1000 * (self.ended_s - self.filtered_s)
-        return f"PreFilter and Filter {looked_ms:.1f} ms, {last} {last_ms:.1f} ms"
+        filter_ms, last_ms = 1000 * (self.filtered_s - self.started_s), 1000 * (self.ended_s - self.filtered_s)
+        return f"PreFilter and Filter {filter_ms:.1f} ms, {last} {last_ms:.1f} ms"
 
 
 def no_time() -> float:
@@ -130,8 +129,8 @@ class SchedulingCycle:
         results = self._cache.results_for(pod)
         attempt = run_pre_filter_phase(self.profile, self._columns, results, pod)
         find_feasible_nodes(attempt, self._sampling)
-        if attempt.pre_filter_status is None and not attempt.asked:
-            return attempt  # cached answers hold no failures
+        if attempt.pre_filter_status is None and not attempt.cluster_filters:
+            return attempt  # cached results have no errors
         return self._failed_decision(attempt, in_full) or attempt
 
     def _failed_decision(self, attempt: Attempt, in_full: bool) -> Decision | None:
@@ -141,17 +140,19 @@ class SchedulingCycle:
         failed = _failed_filter(attempt)
         return self._failed_to_filter(attempt, failed, in_full) if failed is not None else None
 
-    def _score_and_select(self, attempt: Attempt, in_full: bool, advice: Mapping[str, Int64s] = NO_ADVICE) -> Decision:
+    def _score_and_select(
+        self, attempt: Attempt, in_full: bool, extender_scores: Mapping[str, Int64s] = NO_EXTENDER_SCORES
+    ) -> Decision:
         if attempt.feasible_count == 1 and not in_full:
             # As in kube-scheduler, a single feasible node is not scored, so that no score plugin can fail.
             (row,) = self._numbers(attempt.feasible)
             return self._place_on(attempt, row, 1)
         try:
-            asked = run_pre_scores(attempt)
-            if isinstance(asked, Status):
-                return self._failed_to_score(attempt, asked, "prescore", in_full)
-            best = best_rows(attempt, asked, tuple(advice.values()))
-            details = {**score_details(attempt, asked), **advice} if in_full else {}
+            cluster_scores = run_pre_scores(attempt)
+            if isinstance(cluster_scores, Status):
+                return self._failed_to_score(attempt, cluster_scores, "prescore", in_full)
+            best = best_rows(attempt, cluster_scores, tuple(extender_scores.values()))
+            details = {**score_details(attempt, cluster_scores), **extender_scores} if in_full else {}
         except PluginError as error:
             return self._failed_to_score(attempt, error.status, error.step, in_full)
         placed = self._place_on(attempt, self._select_row(best), attempt.feasible_count)
@@ -177,9 +178,9 @@ class SchedulingCycle:
         return replace(failed, node_names=attempt.node_names, node_to_status=node_to_status)
 
     def _run_post_filters(self, attempt: Attempt, in_full: bool) -> Decision:
-        diagnosis, outcome, failed = diagnose(attempt), PostFilterOutcome(), UnschedulableAttempt(attempt)
+        diagnosis, outcome = diagnose(attempt), PostFilterOutcome()
         for plugin in self.profile.post_filters:
-            if outcome.take(plugin, plugin.post_filter(failed)):
+            if outcome.take(plugin, plugin.post_filter(attempt)):
                 break
         return self._unschedulable(attempt, diagnosis, outcome, in_full)
 
@@ -236,8 +237,6 @@ class SchedulingCycle:
 class PostFilterOutcome:
     """The combined result of the PostFilter plugins."""
 
-    __slots__ = ("clears_nomination", "follow_ups", "messages", "preemption")
-
     def __init__(self) -> None:
         self.messages: list[str] = []
         self.preemption: PreemptionPlan | None = None
@@ -272,3 +271,72 @@ def _failed_filter(attempt: Attempt) -> Status | None:
         return None
     failed: list[int] = np.flatnonzero(attempt.is_rejected_with(Code.ERROR)).tolist()
     return attempt.status_at(min(failed, key=attempt.columns.node_names.__getitem__)) if failed else None
+
+
+ClusterScore: TypeAlias = tuple[ScoreUse, Any]
+
+
+def run_pre_scores(attempt: Attempt) -> list[ClusterScore] | Status:
+    """Run PreScore of the cluster-scoped plugins. Returns those that did not skip, with their state."""
+    if attempt.results.states.pre_score_status is not None:
+        return _as_error(attempt.results.states.pre_score_status)
+    found: list[ClusterScore] = []
+    for use in attempt.profile.scores:
+        if use.is_row_local:
+            continue
+        state = use.plugin.pre_score(attempt.pod, attempt.feasible)
+        if state is SKIP:
+            continue
+        if isinstance(state, Status):
+            return _as_error(state.with_plugin(use.plugin.name))
+        found.append((use, state))
+    return found
+
+
+def best_rows(
+    attempt: Attempt, cluster_scores: list[ClusterScore], extender_scores: Sequence[Int64s] = ()
+) -> Sequence[int] | Int64s:
+    """The feasible rows with the highest total, ascending. Scores that are equal on all rows are left out.
+
+    `extender_scores` holds the scores of extenders, one array per extender.
+    """
+    results = attempt.results
+    is_as_cached = attempt.fits_as_cached or not results.has_varying_scores
+    if is_as_cached and not cluster_scores and not extender_scores:
+        if attempt.fits_as_cached:
+            return results.best_rows()
+        if attempt.fits is not None:
+            return places_of_max(np.where(attempt.fits, results.totals(), REJECTED))
+    rows = attempt.feasible
+    total = results.totals()[rows] if is_as_cached else results.total_over(rows)
+    for use, state in cluster_scores:
+        total = total + weighted(use, state, rows)
+    for scores in extender_scores:
+        total = total + scores
+    best = places_of_max(total)
+    return best if isinstance(rows, slice) else rows.take(best)
+
+
+def score_details(attempt: Attempt, cluster_scores: list[ClusterScore]) -> dict[str, Int64s]:
+    """Per plugin: its normalized and weighted score of each feasible row, in the profile's order."""
+    rows = attempt.feasible
+    states: dict[str, Any] = {use.plugin.name: state for use, state in attempt.results.states.scores}
+    states |= {use.plugin.name: state for use, state in cluster_scores}
+    return {
+        use.plugin.name: weighted(use, states[use.plugin.name], rows)
+        if use.plugin.name in states
+        else np.zeros(length_of(rows), dtype=np.int64)
+        for use in attempt.profile.scores
+        if use.plugin.name in states or not use.has_pre_score
+    }
+
+
+def weighted(use: ScoreUse, state: Any, rows: Rows) -> Int64s:
+    scores = use.plugin.score(state, rows)
+    if use.plugin.normalizes:
+        scores = use.plugin.normalize(state, scores, rows)
+    return scores if use.weight == 1 else use.weight * scores
+
+
+def _as_error(status: Status) -> Status:
+    return Status.error(f'running PreScore plugin "{status.plugin}": {status.message}')

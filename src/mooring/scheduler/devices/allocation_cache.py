@@ -97,9 +97,9 @@ class AllocationOutcomes:
         found = self._outcomes.take(rows)
         unknown = found == UNKNOWN
         if unknown.any():
-            asked = unknown.nonzero()[0]
-            self._evaluate_rows(rows[asked])
-            found[asked] = self._outcomes[rows[asked]]
+            places = unknown.nonzero()[0]
+            self._evaluate_rows(rows[places])
+            found[places] = self._outcomes[rows[places]]
         return found
 
     def scores(self, rows: Rows) -> Int64s:
@@ -109,8 +109,8 @@ class AllocationOutcomes:
     def find(self, row: int) -> Allocation | None:
         """The devices on one row. Raises `AllocationError` and `AllocationTimeout`."""
         inventory = self._manager.inventory
-        if inventory.fault is not None:
-            raise AllocationError(inventory.fault)
+        if inventory.error is not None:
+            raise AllocationError(inventory.error)
         deadline = Deadline(self._clock, self._timeout_s)
         return Allocator(inventory.pools(row), self._manager.allocated, self.wanted, deadline).run()
 

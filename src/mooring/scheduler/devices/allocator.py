@@ -47,8 +47,6 @@ class AllocationTimeout(Exception):
 class Deadline:
     """When an allocation must end."""
 
-    __slots__ = ("_clock", "_end_s")
-
     def __init__(self, clock: Clock | None, timeout_s: float) -> None:
         self._clock = clock if timeout_s > 0 else None
         self._end_s = clock.now_s() + timeout_s if clock is not None else 0.0
@@ -154,13 +152,13 @@ class Allocator:
         if least > DEVICES_PER_CLAIM_MAX:
             text = f": number of requested devices {least} exceeds the claim limit of {DEVICES_PER_CLAIM_MAX}"
             raise AllocationError(text, index)
-        if claim.fault is not None:
-            raise AllocationError(claim.fault, index)
+        if claim.error is not None:
+            raise AllocationError(claim.error, index)
         self._constraints.append([constraint_of(each) for each in claim.constraints])
 
     def _check_request(self, request: Request) -> int:
-        if request.fault is not None:
-            raise AllocationError(request.fault, request.claim)
+        if request.error is not None:
+            raise AllocationError(request.error, request.claim)
         if not request.is_all:
             return request.count
         candidates: list[_Candidate] = []

@@ -200,8 +200,6 @@ class ClaimTracker:
 class _PendingAllocation:
     """An allocation that is not written yet, and the number of pods that share it."""
 
-    __slots__ = ("allocation", "pods")
-
     def __init__(self, allocation: AllocationResult) -> None:
         self.allocation = allocation
         self.pods = 1

@@ -44,7 +44,7 @@ class Inventory:
         self._rows: list[tuple[PoolView, ...] | None] = []
         self._pools_on: dict[PoolId, tuple[str, ...]] = {}
         """The nodes that see a pool whose slices all have a node name."""
-        self.fault: str | None = None
+        self.error: str | None = None
         """The error of an invalid node selector, which makes all pools unusable."""
         columns.objects.of(ResourceSlice).listen(self._slice_changed)
         for published in columns.objects.of(ResourceSlice):
@@ -147,12 +147,12 @@ class Inventory:
             self._problems[pool_id] = elsewhere
 
     def _sync_shared(self) -> None:
-        self.fault = None
+        self.error = None
         for shared in self._shared.values():
             try:
                 shared.match(self._columns)
             except NodeSelectorError as error:
-                self.fault = f"gather pool information: {error}"
+                self.error = f"gather pool information: {error}"
                 return
 
 

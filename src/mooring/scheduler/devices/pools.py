@@ -152,22 +152,6 @@ _encode = msgspec.msgpack.Encoder().encode
 class DeviceKind:
     """What identical devices have in common: everything but the name."""
 
-    __slots__ = (
-        "__weakref__",
-        "allows_multiple",
-        "binding_conditions",
-        "binding_failure_conditions",
-        "binds_to_node",
-        "capacities",
-        "counters",
-        "driver",
-        "has_taints",
-        "number",
-        "portions",
-        "selected",
-        "view",
-    )
-
     def __init__(self, number: int, driver: str, view: Device) -> None:
         self.number = number
         self.driver = driver
@@ -212,8 +196,6 @@ class PooledDevice:
 class PooledSlice:
     """A slice with its devices."""
 
-    __slots__ = ("devices", "name", "view")
-
     def __init__(self, view: ResourceSlice, kinds: DeviceKinds) -> None:
         spec = view.spec
         self.view = view
@@ -243,8 +225,6 @@ class PooledSlice:
 class DeviceKinds:
     """All kinds of devices. A kind without devices is garbage collected."""
 
-    __slots__ = ("_count", "_kinds")
-
     def __init__(self) -> None:
         self._kinds: WeakValueDictionary[bytes, DeviceKind] = WeakValueDictionary()
         self._count = 0
@@ -261,18 +241,6 @@ class DeviceKinds:
 
 class PoolView:
     """A pool as some nodes see it."""
-
-    __slots__ = (
-        "content",
-        "counter_sets",
-        "devices",
-        "has_binding_conditions",
-        "id",
-        "is_incomplete",
-        "is_invalid",
-        "matching",
-        "others",
-    )
 
     def __init__(
         self,

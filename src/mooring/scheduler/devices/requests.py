@@ -4,7 +4,7 @@ Input: the specifications of claims, the DeviceClasses that they name. Output: `
 claims of one template; checks of one device by class, selectors and tolerations; constraints between devices.
 
 1. Requests do not contain names of claims. `AllocationError.text` adds the name.
-2. The error of a request is kept with it and raised when its turn comes: kube-scheduler checks requests in order.
+2. The error of a request is stored with it and raised in its turn: kube-scheduler checks requests in order.
 3. A selector is evaluated once for each kind of device, and the result is cached with the kind. Selectors are evaluated
    in order, those of the class first. The first that does not match, or fails, ends the evaluation.
 4. A device without the attribute of a constraint satisfies no constraint. A constraint that names requests applies to
@@ -55,47 +55,28 @@ class AllocationError(Exception):
 class Request:
     """A request, or one alternative of a request."""
 
-    __slots__ = (
-        "admin_access",
-        "base_name",
-        "capacity",
-        "claim",
-        "count",
-        "device_class",
-        "expressions",
-        "fault",
-        "full_name",
-        "is_all",
-        "name",
-        "portion_key",
-        "selected",
-        "sub_name",
-        "tolerated",
-        "tolerations",
-    )
-
     def __init__(
         self,
         claim: int,
         base_name: str,
-        asked: ExactDeviceRequest | DeviceSubRequest,
+        spec: ExactDeviceRequest | DeviceSubRequest,
         device_class: DeviceClass | None,
     ) -> None:
-        is_alternative = isinstance(asked, DeviceSubRequest)
+        is_alternative = isinstance(spec, DeviceSubRequest)
         self.claim = claim
         self.base_name = base_name
-        self.sub_name = asked.name if isinstance(asked, DeviceSubRequest) else ""
+        self.sub_name = spec.name if isinstance(spec, DeviceSubRequest) else ""
         self.name = self.sub_name if is_alternative else base_name
         self.full_name = f"{base_name}/{self.sub_name}" if is_alternative else base_name
         self.device_class = device_class
-        self.expressions = tuple(each.cel.expression for each in asked.selectors if each.cel is not None)
-        self.is_all = asked.allocation_mode == ALL
-        self.count = asked.count if asked.allocation_mode else asked.count or 1
-        self.admin_access = isinstance(asked, ExactDeviceRequest) and bool(asked.admin_access)
-        self.tolerations = asked.tolerations
-        self.capacity: Mapping[str, RawQuantity] = asked.capacity.requests if asked.capacity is not None else {}
+        self.expressions = tuple(each.cel.expression for each in spec.selectors if each.cel is not None)
+        self.is_all = spec.allocation_mode == ALL
+        self.count = spec.count if spec.allocation_mode else spec.count or 1
+        self.admin_access = isinstance(spec, ExactDeviceRequest) and bool(spec.admin_access)
+        self.tolerations = spec.tolerations
+        self.capacity: Mapping[str, RawQuantity] = spec.capacity.requests if spec.capacity is not None else {}
         self.portion_key = tuple(self.capacity.items())
-        self.fault = self._fault(asked)
+        self.error = self._find_error(spec)
         self.selected: dict[int, bool] = {}
         """By number of a device kind: whether the selectors match."""
         self.tolerated: dict[int, bool] = {}
@@ -111,40 +92,36 @@ class Request:
             )
         return known
 
-    def _fault(self, asked: ExactDeviceRequest | DeviceSubRequest) -> str | None:
-        for index, selector in enumerate(asked.selectors):
+    def _find_error(self, spec: ExactDeviceRequest | DeviceSubRequest) -> str | None:
+        for index, selector in enumerate(spec.selectors):
             if selector.cel is None:
                 return f", request {self.name}, selector #{index}: CEL expression empty (unsupported selector type?)"
-        if not asked.device_class_name:
+        if not spec.device_class_name:
             return f", request {self.name}: missing device class name (unsupported request type?)"
         if self.device_class is None:
-            name = asked.device_class_name
+            name = spec.device_class_name
             return (
                 f", request {self.name}: could not retrieve device class {name}: "
                 f'deviceclass.resource.k8s.io "{name}" not found'
             )
-        if asked.allocation_mode not in _KNOWN_MODES:
-            return f", request {self.name}: unsupported count mode {asked.allocation_mode}"
+        if spec.allocation_mode not in _KNOWN_MODES:
+            return f", request {self.name}: unsupported count mode {spec.allocation_mode}"
         return None
 
 
 class RequestedClaim:
     """One claim: for each request its alternatives, in order of preference."""
 
-    __slots__ = ("constraints", "fault", "is_prioritised", "requests")
-
     def __init__(self, index: int, spec: ResourceClaimSpec, classes: ObjectStore[DeviceClass]) -> None:
         devices = spec.devices
         self.requests = tuple(_alternatives(index, request, classes) for request in devices.requests)
         self.is_prioritised = tuple(bool(request.first_available) for request in devices.requests)
         self.constraints = devices.constraints
-        self.fault = _faulty_constraint(devices.constraints)
+        self.error = _constraint_error(devices.constraints)
 
 
 class AllocationRequest:
     """The requests of all claims of a pod."""
-
-    __slots__ = ("claims", "is_plain", "scores_alternatives")
 
     def __init__(self, specs: Sequence[ResourceClaimSpec], classes: ObjectStore[DeviceClass]) -> None:
         self.claims = tuple(RequestedClaim(index, spec, classes) for index, spec in enumerate(specs))
@@ -169,7 +146,7 @@ def _alternatives(claim: int, request: DeviceRequest, classes: ObjectStore[Devic
     return (Request(claim, request.name, exactly, classes.get(exactly.device_class_name)),)
 
 
-def _faulty_constraint(constraints: Sequence[DeviceConstraint]) -> str | None:
+def _constraint_error(constraints: Sequence[DeviceConstraint]) -> str | None:
     for index, constraint in enumerate(constraints):
         if constraint.match_attribute is None and constraint.distinct_attribute is None:
             return f", constraint #{index}: empty constraint (unsupported constraint type?)"
@@ -214,25 +191,25 @@ def counts_for(device_class: DeviceClass, kind: DeviceKind) -> bool:
     for each in device_class.spec.selectors:
         if each.cel is not None:
             key = f"{each.cel.expression} (for counting)"
-            answer = kind.selected.get(key)
-            if answer is None:
-                answer = kind.selected[key] = _evaluated(each.cel.expression, kind, may_be_shared=None)
-            if isinstance(answer, str):
-                raise AllocationError(answer)
-            if not answer:
+            result = kind.selected.get(key)
+            if result is None:
+                result = kind.selected[key] = _evaluated(each.cel.expression, kind, may_be_shared=None)
+            if isinstance(result, str):
+                raise AllocationError(result)
+            if not result:
                 return False
     return True
 
 
 def _all_match(expressions: Iterable[str], kind: DeviceKind, class_name: str | None, claim: int | None) -> bool:
     for index, expression in enumerate(expressions):
-        answer = kind.selected.get(expression)
-        if answer is None:
-            answer = kind.selected[expression] = _evaluated(expression, kind, kind.view.allow_multiple_allocations)
-        if isinstance(answer, str):
+        result = kind.selected.get(expression)
+        if result is None:
+            result = kind.selected[expression] = _evaluated(expression, kind, kind.view.allow_multiple_allocations)
+        if isinstance(result, str):
             where = f"class {class_name}" if class_name is not None else ""
-            raise AllocationError(f"{where}: selector #{index}: {answer}", claim)
-        if not answer:
+            raise AllocationError(f"{where}: selector #{index}: {result}", claim)
+        if not result:
             return False
     return True
 
@@ -263,8 +240,6 @@ AttributeValue = tuple[str, object]
 
 class AttributeConstraint(ABC):
     """A constraint during one allocation."""
-
-    __slots__ = ("_attribute", "_count", "_requests")
 
     def __init__(self, attribute: str, requests: tuple[str, ...]) -> None:
         self._attribute = attribute
@@ -301,8 +276,6 @@ class AttributeConstraint(ABC):
 class MatchAttribute(AttributeConstraint):
     """All devices have the same value."""
 
-    __slots__ = ("_value",)
-
     def _accepts(self, request: Request, value: AttributeValue | None) -> bool:
         if self._count == 0:
             self._value = value
@@ -312,8 +285,6 @@ class MatchAttribute(AttributeConstraint):
 
 class DistinctAttribute(AttributeConstraint):
     """No two devices have the same value, as far as values are remembered."""
-
-    __slots__ = ("_values",)
 
     def __init__(self, attribute: str, requests: tuple[str, ...]) -> None:
         super().__init__(attribute, requests)

@@ -21,7 +21,6 @@ For the scheduler a pod is one of these:
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from functools import partial
 
 from msgspec.structs import replace
 
@@ -29,14 +28,13 @@ from mooring.api.views.pod import Pod
 from mooring.client.interface import Change
 from mooring.kit.clock import parse_rfc3339
 from mooring.scheduler.binding.assumed_pods import AssumedPods, AssumedPodState
-from mooring.scheduler.cache.pods import NO_START_S, PodInfo
+from mooring.scheduler.cache.pods import DEFAULT_SCHEDULER_NAME, NO_START_S, PodInfo
 from mooring.scheduler.engine import FINISHED, Engine
 from mooring.scheduler.event_handlers.objects import UNPARSABLE, log_skipped
 from mooring.scheduler.framework.events import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE, EventResource, pod_events
 from mooring.scheduler.framework.waiting_pods import WaitingPods
 from mooring.scheduler.queue.queue import SchedulingQueue
 
-DEFAULT_SCHEDULER = "default-scheduler"
 BATCH_MAX = 8_192
 """Limit of assigned pods of the first list that are placed in one batch. Larger batches are not faster."""
 
@@ -119,7 +117,7 @@ class PodEventHandler:
                 self._put_assigned(view, uid)
             elif uid in self.pending:
                 self._update_pending(view, uid)
-            elif (view.spec.scheduler_name or DEFAULT_SCHEDULER) in self._names:
+            elif (view.spec.scheduler_name or DEFAULT_SCHEDULER_NAME) in self._names:
                 self._add_pending(view, uid)
         except UNPARSABLE as error:
             log_skipped(view, error)
@@ -218,7 +216,7 @@ class PodEventHandler:
         if before and before != now:
             # Pods of the same or a lower priority may fit on the node that it was nominated to.
             self._queue.move_all_to_active_or_backoff(
-                ASSIGNED_POD_DELETE, old, None, pre_check=partial(_is_at_most, old.priority)
+                ASSIGNED_POD_DELETE, old, None, pre_check=lambda other: other.priority <= old.priority
             )
 
     # Deleted pods
@@ -242,7 +240,7 @@ class PodEventHandler:
             self._remove_assumed(pod.uid)
         elif pod.nominated_node:
             self._queue.move_all_to_active_or_backoff(
-                ASSIGNED_POD_DELETE, pod, None, pre_check=partial(_is_at_most, pod.priority)
+                ASSIGNED_POD_DELETE, pod, None, pre_check=lambda other: other.priority <= pod.priority
             )
 
     def _remove_assumed(self, uid: str) -> None:
@@ -291,7 +289,7 @@ def _has_same_usage_but_labels(known: PodInfo, pod: PodInfo) -> bool:
     return (
         known.row >= 0
         and not known.volumes
-        and known.signature.family == pod.signature.family
+        and known.signature.spec_key == pod.signature.spec_key
         and _has_same_usage(known, pod)
     )
 
@@ -303,7 +301,3 @@ def _has_same_usage(known: PodInfo, pod: PodInfo) -> bool:
         and known.disrupted == pod.disrupted
         and known.volumes == pod.volumes
     )
-
-
-def _is_at_most(priority: int, pod: PodInfo) -> bool:
-    return pod.priority <= priority

@@ -4,15 +4,15 @@
 2. A request that cannot be sent, or whose response cannot be read, has the response `ExtenderFailure`. The decision
    decides what that means.
 3. The first extender that binds and is interested in the pod binds it, instead of the Bind plugins. If it fails and
-   is ignorable, the next one is asked, and then the plugins.
-4. Extenders that are not `nodeCacheCapable` are sent whole objects. `RawObjectCache` keeps the JSON of nodes and
-   pending pods for them, from a watch of its own; pods with a node are kept only if an extender gets whole victims.
+   is ignorable, the next one is called, and then the plugins.
+4. Extenders that are not `nodeCacheCapable` are sent whole objects. `RawObjectCache` holds the JSON of nodes and
+   pending pods for them, from a watch of its own; of pods with a node only if an extender gets whole victims.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from mooring.api.whole import Whole
 from mooring.client.interface import Change
@@ -26,21 +26,22 @@ from mooring.scheduler.extenders.cycle import decide_with_extenders
 from mooring.scheduler.extenders.extender import (
     Extender,
     ExtenderBindingArgs,
+    ExtenderError,
     ExtenderFailure,
     InvalidResponseError,
+    Transport,
     encode,
     extenders_of,
     read_binding_result,
 )
 from mooring.scheduler.extenders.requests import Exchange, ExtenderRequest, ExtenderResponse, RawObjects
-from mooring.scheduler.extenders.transport import ExtenderError, Transport
 from mooring.scheduler.framework.plugin import SKIP, Skip
 from mooring.scheduler.framework.status import Status
 
 logger = logging.getLogger(__name__)
 
 REQUESTS_AT_ONCE_MAX = 16
-"""Limit of the extenders that are asked at the same time."""
+"""Limit of the extenders that are called at the same time."""
 
 
 class ExtenderClient:
@@ -54,7 +55,7 @@ class ExtenderClient:
         sends_victims = any(
             extender.settings.preempt_verb and not extender.settings.node_cache_capable for extender in self._extenders
         )
-        self.objects = RawObjectCache(keeps_assigned_pods=sends_victims)
+        self.objects = RawObjectCache(holds_assigned_pods=sends_victims)
 
     async def decide(self, pod: PodInfo) -> Decision:
         return await run_exchange(self._engine, pod, self._transport, self.objects, self._event_buffer)
@@ -103,12 +104,12 @@ async def bind_with_extenders(
 ) -> bool:
     """Whether an extender has bound the pod; if not, the Bind plugins do. Raises `ExtenderError` if it failed."""
     for extender in extenders:
-        if not extender.binds or not extender.is_interested(pod):
+        if not extender.settings.bind_verb or not extender.is_interested(pod):
             continue
         try:
             await _bind(extender, pod, node_name, transport)
         except ExtenderError as error:
-            if not extender.is_ignorable:
+            if not extender.settings.ignorable:
                 raise
             logger.info("ignorable extender %s failed to bind pod %s: %s", extender.name, pod.key, error)
             continue
@@ -118,7 +119,7 @@ async def bind_with_extenders(
 
 async def _bind(extender: Extender, pod: PodInfo, node_name: str, transport: Transport) -> None:
     verb = extender.settings.bind_verb
-    raw = await transport.ask(extender, verb, encode(ExtenderBindingArgs(pod.name, pod.namespace, pod.uid, node_name)))
+    raw = await transport.send(extender, verb, encode(ExtenderBindingArgs(pod.name, pod.namespace, pod.uid, node_name)))
     try:
         result = read_binding_result(raw)
     except InvalidResponseError as error:
@@ -130,7 +131,7 @@ async def _bind(extender: Extender, pod: PodInfo, node_name: str, transport: Tra
 async def _send(request: ExtenderRequest, transport: Transport, objects: RawObjects) -> ExtenderResponse:
     extender, verb = request.extender, request.verb
     try:
-        return request.read(await transport.ask(extender, verb, request.body(objects)))
+        return request.read(await transport.send(extender, verb, request.body(objects)))
     except InvalidResponseError as error:
         return ExtenderFailure(_invalid_response(extender, verb, error))
     except ExtenderError as error:
@@ -159,11 +160,11 @@ def _position(columns: Columns) -> tuple[int, int]:
 
 
 class RawObjectCache:
-    """The JSON of nodes and pods. Implements `RawObjects`."""
+    """The JSON of nodes by name and of pods by uid, from two reflectors. Implements `RawObjects`."""
 
-    def __init__(self, *, keeps_assigned_pods: bool) -> None:
-        self.nodes = RawNodes()
-        self.pods = RawPods(keeps_assigned_pods)
+    def __init__(self, *, holds_assigned_pods: bool) -> None:
+        self.nodes = RawSink(lambda node: node.metadata.name, lambda node: True)
+        self.pods = RawSink(lambda pod: pod.metadata.uid, lambda pod: holds_assigned_pods or not pod.node_name)
 
     def node(self, name: str) -> bytes:
         found = self.nodes.raw.get(name)
@@ -178,34 +179,19 @@ class RawObjectCache:
         return found
 
 
-class RawNodes:
-    """The sink of a reflector: the JSON of nodes by name."""
+class RawSink:
+    """The sink of a reflector: the JSON of the objects that it holds, by key."""
 
-    def __init__(self) -> None:
+    def __init__(self, key: Callable[[Whole], str], holds: Callable[[Whole], bool]) -> None:
         self.raw: dict[str, bytes] = {}
+        self._key = key
+        self._holds = holds
 
     def replace(self, views: Sequence[Whole], revision: str) -> None:
-        self.raw = {view.metadata.name: view.raw for view in views}
+        self.raw = {self._key(view): view.raw for view in views if self._holds(view)}
 
     def apply(self, change: Change, view: Whole) -> None:
-        if change is Change.DELETED:
-            self.raw.pop(view.metadata.name, None)
+        if change is Change.DELETED or not self._holds(view):
+            self.raw.pop(self._key(view), None)
         else:
-            self.raw[view.metadata.name] = view.raw
-
-
-class RawPods:
-    """The sink of a reflector: the JSON of pods by uid, of pending pods or of all."""
-
-    def __init__(self, keeps_assigned: bool) -> None:
-        self.raw: dict[str, bytes] = {}
-        self._keeps_assigned = keeps_assigned
-
-    def replace(self, views: Sequence[Whole], revision: str) -> None:
-        self.raw = {view.metadata.uid: view.raw for view in views if self._keeps_assigned or not view.node_name}
-
-    def apply(self, change: Change, view: Whole) -> None:
-        if change is Change.DELETED or (view.node_name and not self._keeps_assigned):
-            self.raw.pop(view.metadata.uid, None)
-        else:
-            self.raw[view.metadata.uid] = view.raw
+            self.raw[self._key(view)] = view.raw

@@ -7,10 +7,10 @@
 The cycle does not await: it is a generator that yields requests and receives the responses (see `requests`).
 
 1. Between a request and its response the columns do not change.
-2. Extenders are asked only about nodes that every filter lets through, in the order in which they were found. For a
-   pod with a nominated node they are asked about that node first.
-3. If only one node is left, extenders are not asked for scores.
-4. `decide` asks no extender. Dry runs and explanations use it.
+2. Extenders are called only for nodes that every filter lets through, in the order in which they were found. For a
+   pod with a nominated node they are called for that node first.
+3. If only one node is left, no extender scores.
+4. `decide` calls no extender. Dry runs and explanations use it.
 """
 
 from __future__ import annotations
@@ -25,12 +25,9 @@ from mooring.scheduler.cache.arrays import Int64s
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config.types import SchedulerConfiguration
-from mooring.scheduler.cycle.attempt import Attempt
+from mooring.scheduler.cycle.attempt import Attempt, diagnose
 from mooring.scheduler.cycle.decision import Decision
-from mooring.scheduler.cycle.diagnosis import diagnose
-from mooring.scheduler.cycle.filter_nodes import search_nodes
-from mooring.scheduler.cycle.post_filter import UnschedulableAttempt
-from mooring.scheduler.cycle.sampling import Sampling
+from mooring.scheduler.cycle.filter_nodes import Sampling, search_nodes
 from mooring.scheduler.cycle.schedule_pod import (
     NowS,
     PostFilterOutcome,
@@ -46,10 +43,8 @@ from mooring.scheduler.extenders.requests import (
     preempt_with_extenders,
     prioritize_with_extenders,
 )
-from mooring.scheduler.framework.failed_attempt import FailedAttempt
 from mooring.scheduler.framework.guard import PluginError
-from mooring.scheduler.framework.plugin import PostFilterResult
-from mooring.scheduler.framework.preemption import FindsCandidates, preemption_failed
+from mooring.scheduler.framework.post_filter import FailedAttempt, FindsCandidates, PostFilterResult, preemption_failed
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.status import Code, Status
 
@@ -115,14 +110,14 @@ class ExtenderCycle(SchedulingCycle):
             if ended is not None:
                 return ended
         assert attempt.found is not None, "a search records the order in which it found nodes"
-        asked = self._names(attempt.found)
-        filtered = yield from filter_with_extenders(attempt.pod, asked, self._extenders)
+        node_names = self._names(attempt.found)
+        filtered = yield from filter_with_extenders(attempt.pod, node_names, self._extenders)
         if isinstance(filtered, ExtenderFailure):
             return failed_decision(attempt.pod, Status.error(filtered.text), "extender")
-        if len(filtered.node_names) != len(asked):
+        if len(filtered.node_names) != len(node_names):
             attempt.other_plugins = (EXTENDER,)
-        if filtered.node_names != asked or filtered.node_to_status or attempt.extender_statuses:
-            self._keep_nodes(attempt, filtered)
+        if filtered.node_names != node_names or filtered.node_to_status or attempt.extender_statuses:
+            self._narrow(attempt, filtered)
         return None
 
     def _filter_nominated_node(self, attempt: Attempt) -> Exchange[bool]:
@@ -141,7 +136,7 @@ class ExtenderCycle(SchedulingCycle):
         attempt.extender_statuses = dict(filtered.node_to_status)
         return False
 
-    def _keep_nodes(self, attempt: Attempt, filtered: FilteredNodes) -> None:
+    def _narrow(self, attempt: Attempt, filtered: FilteredNodes) -> None:
         node_to_status = {**attempt.extender_statuses, **filtered.node_to_status}
         attempt.narrow(self._rows(filtered.node_names), node_to_status)
 
@@ -151,19 +146,19 @@ class ExtenderCycle(SchedulingCycle):
             return self._score_and_select(attempt, in_full)
         added = yield from prioritize_with_extenders(attempt.pod, self._names(attempt.found), self._extenders)
         feasible = self._names(np.arange(self._columns.height)[attempt.feasible])
-        advice = {
+        extender_scores = {
             name: np.array([scores.get(node_name, 0) for node_name in feasible], dtype=np.int64)
             for name, scores in added.items()
         }
-        return self._score_and_select(attempt, in_full, advice)
+        return self._score_and_select(attempt, in_full, extender_scores)
 
     def _post_filter_with_extenders(self, attempt: Attempt, in_full: bool) -> Exchange[Decision]:
-        diagnosis, outcome, failed = diagnose(attempt), PostFilterOutcome(), UnschedulableAttempt(attempt)
+        diagnosis, outcome = diagnose(attempt), PostFilterOutcome()
         for plugin in self.profile.post_filters:
             if isinstance(plugin, FindsCandidates):
-                result = yield from self._preempt_with_extenders(plugin, failed)
+                result = yield from self._preempt_with_extenders(plugin, attempt)
             else:
-                result = plugin.post_filter(failed)
+                result = plugin.post_filter(attempt)
             if outcome.take(plugin, result):
                 break
         return self._unschedulable(attempt, diagnosis, outcome, in_full)

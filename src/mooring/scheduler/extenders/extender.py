@@ -1,4 +1,4 @@
-"""One extender: the messages of its protocol, and the meaning of its responses.
+"""One extender: its settings, the messages of its protocol, and the meaning of its responses.
 
 The messages are those of `k8s.io/kube-scheduler/extender/v1`, as JSON. Their fields have Go's names, with capital
 letters, because the types there have no tags.
@@ -7,14 +7,14 @@ letters, because the types there have no tags.
 2. Responses are read as Go reads them: field names in any case, unknown fields ignored, missing and null fields
    empty.
 3. An extender with managed resources gets requests only for pods that request one of these resources.
-4. Ignorable extenders are asked after all others.
+4. Ignorable extenders are called after all others.
 5. An extender can only remove nodes. If its response has a node that was not in the request, the request has failed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct, field
@@ -205,8 +205,6 @@ class FilteredNodes(NamedTuple):
 class Extender:
     """The settings of one extender, and the meaning of its responses."""
 
-    __slots__ = ("_managed", "settings")
-
     def __init__(self, settings: config.Extender) -> None:
         self.settings = settings
         self._managed = frozenset(resource.name for resource in settings.managed_resources)
@@ -218,26 +216,6 @@ class Extender:
     def name(self) -> str:
         return self.settings.url_prefix
 
-    @property
-    def is_ignorable(self) -> bool:
-        return self.settings.ignorable
-
-    @property
-    def filters(self) -> bool:
-        return bool(self.settings.filter_verb)
-
-    @property
-    def prioritizes(self) -> bool:
-        return bool(self.settings.prioritize_verb)
-
-    @property
-    def supports_preemption(self) -> bool:
-        return bool(self.settings.preempt_verb)
-
-    @property
-    def binds(self) -> bool:
-        return bool(self.settings.bind_verb)
-
     def url(self, verb: str) -> str:
         return f"{self.settings.url_prefix.rstrip('/')}/{verb}"
 
@@ -247,12 +225,12 @@ class Extender:
         spec = pod.signature.spec
         return self._is_managed(spec.containers) or self._is_managed(spec.init_containers)
 
-    def filtered(self, asked: Sequence[str], result: ExtenderFilterResult) -> FilteredNodes | ExtenderFailure:
+    def filtered(self, node_names: Sequence[str], result: ExtenderFilterResult) -> FilteredNodes | ExtenderFailure:
         """The nodes of the request that are left, and the statuses of the others."""
         if result.error:
             return ExtenderFailure(result.error)
         left = result.node_names if self.settings.node_cache_capable and result.node_names is not None else result.nodes
-        known = frozenset(asked)
+        known = frozenset(node_names)
         for name in left or ():
             if name not in known:
                 return ExtenderFailure(
@@ -282,7 +260,7 @@ class Extender:
 
 
 def extenders_of(configuration: config.SchedulerConfiguration) -> tuple[Extender, ...]:
-    """All extenders, in the order in which they are asked."""
+    """All extenders, in the order in which they are called."""
     ordered = sorted(configuration.extenders, key=lambda settings: settings.ignorable)
     return tuple(Extender(settings) for settings in ordered)
 
@@ -290,3 +268,15 @@ def extenders_of(configuration: config.SchedulerConfiguration) -> tuple[Extender
 def _wrap_int64(number: int) -> int:
     """Wrap around as Go's int64 does: the scores of an extender are not limited."""
     return (number + 2**63) % 2**64 - 2**63
+
+
+class ExtenderError(OSError):
+    """A request to an extender failed. A later one may succeed."""
+
+
+class Transport(Protocol):
+    """Sends requests to extenders."""
+
+    async def send(self, extender: Extender, verb: str, body: bytes) -> bytes: ...
+
+    async def close(self) -> None: ...

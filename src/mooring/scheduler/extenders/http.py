@@ -1,10 +1,10 @@
-"""HTTP requests to scheduler extenders.
+"""HTTP requests to scheduler extenders: implements `Transport`.
 
 Inputs: an extender, a verb, the body of a request. Output: the bytes of the answer; or an `ExtenderError` with the text
 of kube-scheduler.
 
 1. Each request has the time limit of its extender (`httpTimeout`, default 5 s), from connecting to the last byte.
-2. Connections are kept and used again, at most `CONNECTIONS_MAX` to one extender.
+2. Connections are reused, at most `CONNECTIONS_MAX` to one extender.
 3. With `enableHTTPS` and no certificate authority the server is not verified, as in kube-scheduler. Otherwise it is
    verified, unless `insecure` is set.
 4. An answer has at most `ANSWER_BYTES_MAX`.
@@ -25,8 +25,7 @@ from mooring.client.http.exchange import REDIRECT_CODES, HttpUrl, connect_to, en
 from mooring.client.http.transport import WirePool
 from mooring.client.http.wire import Answer, TooLongAnswerError, Wire
 from mooring.scheduler.config.types import ExtenderTLSConfig
-from mooring.scheduler.extenders.extender import Extender
-from mooring.scheduler.extenders.transport import ExtenderError
+from mooring.scheduler.extenders.extender import Extender, ExtenderError
 
 CONNECTIONS_MAX = 100
 REDIRECTS_MAX = 10
@@ -65,7 +64,7 @@ class HttpTransport:
             pool.close()
         self._pools.clear()
 
-    async def ask(self, extender: Extender, verb: str, body: bytes) -> bytes:
+    async def send(self, extender: Extender, verb: str, body: bytes) -> bytes:
         """The answer of an extender. Raises `ExtenderError`."""
         text = extender.url(verb)
         try:
@@ -129,7 +128,7 @@ class HttpTransport:
             async def dial() -> Wire:
                 return await connect_to(url, tls, server_name or "")
 
-            # `ask` has the time limit.
+            # `send` has the time limit.
             self._pools[key] = WirePool(dial, wires_max=CONNECTIONS_MAX, request_s_max=None)
         return self._pools[key]
 

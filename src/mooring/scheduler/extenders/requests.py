@@ -38,7 +38,7 @@ from mooring.scheduler.extenders.extender import (
     read_host_priorities,
     read_preemption_result,
 )
-from mooring.scheduler.framework.preemption import Candidates, Victims
+from mooring.scheduler.framework.post_filter import Candidates, Victims
 from mooring.scheduler.framework.status import Status
 
 logger = logging.getLogger(__name__)
@@ -56,38 +56,38 @@ class RawObjects(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class FilterRequest:
-    """Which of these nodes can take the pod?"""
+class NodesRequest:
+    """A question about nodes: whole nodes, or names for extenders that are `nodeCacheCapable`."""
 
     extender: Extender
     pod: PodInfo
     node_names: tuple[str, ...]
+
+    def body(self, objects: RawObjects) -> bytes:
+        whole_pod = msgspec.Raw(objects.pod(self.pod))
+        if self.extender.settings.node_cache_capable:
+            return encode(ExtenderArgs(whole_pod, None, self.node_names))
+        nodes = NodeList([msgspec.Raw(objects.node(name)) for name in self.node_names])
+        return encode(ExtenderArgs(whole_pod, nodes, None))
+
+
+class FilterRequest(NodesRequest):
+    """Which of these nodes can take the pod?"""
 
     @property
     def verb(self) -> str:
         return self.extender.settings.filter_verb
 
-    def body(self, objects: RawObjects) -> bytes:
-        return _nodes_body(self.extender, self.pod, self.node_names, objects)
-
     def read(self, raw: bytes) -> ExtenderFilterResult:
         return read_filter_result(raw)
 
 
-@dataclass(frozen=True, slots=True)
-class PrioritizeRequest:
+class PrioritizeRequest(NodesRequest):
     """How good is each of these nodes?"""
-
-    extender: Extender
-    pod: PodInfo
-    node_names: tuple[str, ...]
 
     @property
     def verb(self) -> str:
         return self.extender.settings.prioritize_verb
-
-    def body(self, objects: RawObjects) -> bytes:
-        return _nodes_body(self.extender, self.pod, self.node_names, objects)
 
     def read(self, raw: bytes) -> tuple[HostPriority, ...]:
         return read_host_priorities(raw)
@@ -139,13 +139,13 @@ def filter_with_extenders(
     for extender in extenders:
         if not node_names:
             break
-        if not extender.filters or not extender.is_interested(pod):
+        if not extender.settings.filter_verb or not extender.is_interested(pod):
             continue
         (response,) = yield (FilterRequest(extender, pod, node_names),)
         result = _expected(response, ExtenderFilterResult)
         filtered = result if isinstance(result, ExtenderFailure) else extender.filtered(node_names, result)
         if isinstance(filtered, ExtenderFailure):
-            if not extender.is_ignorable:
+            if not extender.settings.ignorable:
                 return filtered
             _ignore(extender, pod, filtered)
             continue
@@ -161,7 +161,7 @@ def prioritize_with_extenders(
     requests = tuple(
         PrioritizeRequest(extender, pod, node_names)
         for extender in extenders
-        if extender.prioritizes and extender.is_interested(pod)
+        if extender.settings.prioritize_verb and extender.is_interested(pod)
     )
     if not requests:
         return {}
@@ -185,18 +185,18 @@ def preempt_with_extenders(
 ) -> Exchange[Candidates | ExtenderFailure]:
     """The candidates of preemption that all extenders leave, with their victims."""
     for extender in extenders:
-        if not extender.supports_preemption or not extender.is_interested(pod):
+        if not extender.settings.preempt_verb or not extender.is_interested(pod):
             continue
         (response,) = yield (PreemptRequest(extender, pod, victims),)
         result = _expected(response, ExtenderPreemptionResult)
         left = result if isinstance(result, ExtenderFailure) else _victims_of(extender, result, columns)
         if isinstance(left, ExtenderFailure):
-            if not extender.is_ignorable:
+            if not extender.settings.ignorable:
                 return left
             _ignore(extender, pod, left)
             continue
         victimless = [name for name, found in left.items() if not found.pods]
-        if victimless and not extender.is_ignorable:
+        if victimless and not extender.settings.ignorable:
             return ExtenderFailure(f'expected at least one victim pod on node "{victimless[0]}"')
         # In the order in which preemption found them: the first of several equal candidates is selected.
         victims = {name: left[name] for name in (*victims, *sorted(left)) if name in left and name not in victimless}
@@ -222,14 +222,6 @@ def _victims_of(
             )
         found[name] = Victims(tuple(there[uid] for uid in meta.uids), meta.violations)
     return found
-
-
-def _nodes_body(extender: Extender, pod: PodInfo, node_names: tuple[str, ...], objects: RawObjects) -> bytes:
-    whole_pod = msgspec.Raw(objects.pod(pod))
-    if extender.settings.node_cache_capable:
-        return encode(ExtenderArgs(whole_pod, None, node_names))
-    nodes = NodeList([msgspec.Raw(objects.node(name)) for name in node_names])
-    return encode(ExtenderArgs(whole_pod, nodes, None))
 
 
 def _expected(response: ExtenderResponse, kind: type[AnyResult]) -> AnyResult | ExtenderFailure:

@@ -7,7 +7,7 @@ and Score extension points of the profile.
     in numpy.
  2. Everything that `applies_to`, `filter` and `score` raise is caught here. It becomes an error of this cycle that
     names the plugin, the pod, the node and the line; other pods are scheduled as usual.
- 3. One cycle distinguishes `REASONS_TOLD_MAX` reasons per plugin. Further nodes are counted under a common reason.
+ 3. One cycle distinguishes `REASONS_REPORTED_MAX` reasons per plugin. Further nodes are counted under a common reason.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from mooring.scheduler.framework.plugin import SCORE_MAX, SKIP, Filter, Proceed,
 from mooring.scheduler.framework.status import REASONS_MAX, Code, Reason, Status
 
 REJECTING_CODES = (Code.UNSCHEDULABLE, Code.UNRESOLVABLE, Code.ERROR)
-REASONS_TOLD_MAX = REASONS_MAX - len(REJECTING_CODES)
+REASONS_REPORTED_MAX = REASONS_MAX - len(REJECTING_CODES)
 """Different reasons of one plugin in one cycle. One bit per code is reserved for all further reasons."""
 RAW_SCORE_MAX = 1 << 55
-"""Limit of the absolute value of a score to normalise: a hundred times the distance of two scores fits in 63 bits."""
+"""Limit of the absolute value of a score to normalize: a hundred times the distance of two scores fits in 63 bits."""
 _STATUS_CODES = {
     Code.SUCCESS: "success",
     Code.UNSCHEDULABLE: "unschedulable",
@@ -40,8 +40,6 @@ _INTEGERS = (int, np.integer)
 
 class NodePluginState:
     """The state of one plugin in one cycle: the pod, and the reasons so far, each with its bit."""
-
-    __slots__ = ("_bit_of", "_plugin", "error", "pod", "reasons")
 
     def __init__(self, plugin: str, pod: Pod, error: str | None = None) -> None:
         self.pod = pod
@@ -67,11 +65,11 @@ class NodePluginState:
         return bit
 
     def _index_for(self, reason: Reason) -> int:
-        if len(self.reasons) == REASONS_TOLD_MAX:
+        if len(self.reasons) == REASONS_REPORTED_MAX:
             text = f"node(s) were rejected by plugin {self._plugin} for other reasons"
             self.reasons += [Reason(text), Reason(text, Code.UNRESOLVABLE)]
-        if len(self.reasons) > REASONS_TOLD_MAX and reason.code is not Code.ERROR:
-            return REASONS_TOLD_MAX + (reason.code is Code.UNRESOLVABLE)
+        if len(self.reasons) > REASONS_REPORTED_MAX and reason.code is not Code.ERROR:
+            return REASONS_REPORTED_MAX + (reason.code is Code.UNRESOLVABLE)
         self.reasons.append(reason)
         return len(self.reasons) - 1
 
@@ -151,25 +149,27 @@ class NodePluginAdapter(Filter[NodePluginState], Score[NodePluginState]):
         return known
 
     def _text(self, pod: Pod, row: int, error: BaseException) -> str:
-        what = str(error) if isinstance(error, _AnswerError) else describe(error, type(self._plugin))
+        what = str(error) if isinstance(error, _InvalidResultError) else describe(error, type(self._plugin))
         return f"pod {pod.key} on node {self._columns.node_names[row]}: {what}"
 
 
-class _AnswerError(Exception):
+class _InvalidResultError(Exception):
     """A user's method returned an invalid value. The message is complete."""
 
 
 def _checked_status(status: object) -> Status:
     if not isinstance(status, Status):
-        raise _AnswerError(f"filter answered {status!r}; wanted None or a Status")
+        raise _InvalidResultError(f"filter answered {status!r}; wanted None or a Status")
     code, reasons = status.code, status.reasons
     if code not in _STATUS_CODES:
-        raise _AnswerError(f"filter answered {status!r}; a Status for a node is {', '.join(_STATUS_CODES.values())}")
+        raise _InvalidResultError(
+            f"filter answered {status!r}; a Status for a node is {', '.join(_STATUS_CODES.values())}"
+        )
     if not _are_texts(reasons):
-        raise _AnswerError(f"filter answered {status!r}; the reasons of a Status are texts that are not empty")
+        raise _InvalidResultError(f"filter answered {status!r}; the reasons of a Status are texts that are not empty")
     if (code is Code.SUCCESS) != (not reasons):
         problem = "has no reasons" if code is Code.SUCCESS else "needs a reason"
-        raise _AnswerError(f"filter answered {status!r}; a Status {_STATUS_CODES[code]} {problem}")
+        raise _InvalidResultError(f"filter answered {status!r}; a Status {_STATUS_CODES[code]} {problem}")
     return status
 
 
@@ -182,7 +182,7 @@ def _checked_score(score: object, normalizes: bool) -> int:
     if isinstance(score, _INTEGERS) and not isinstance(score, bool) and lowest <= score <= highest:
         return int(score)
     advice = "" if normalizes else "; with `normalizes = True` any whole number is valid"
-    raise _AnswerError(f"score answered {score!r}; wanted a whole number from {lowest} to {highest}{advice}")
+    raise _InvalidResultError(f"score answered {score!r}; wanted a whole number from {lowest} to {highest}{advice}")
 
 
 def scaled(scores: Int64s) -> Int64s:

@@ -8,7 +8,7 @@ catches what they raise for each node.
    Ctrl-C of a command and the cancellation of a binding are no errors of the plugin, and pass. Queueing hints and the
    follow-up of a PostFilter plugin are functions of the plugin that the scheduler calls later: their callers catch
    what they raise in the same way (`is_interrupt`).
-2. The results of `filter`, `score` and `normalise` are checked: an integer array with one place per row, and scores
+2. The results of `filter`, `score` and `normalize` are checked: an integer array with one place per row, and scores
    from 0 to 100.
 3. Built-in plugins have no guard. What they raise is a bug of the scheduler.
 """
@@ -32,7 +32,8 @@ from mooring.client.errors import ClientError
 from mooring.scheduler.cache.arrays import length_of
 from mooring.scheduler.framework.node_plugins import FilterPlugin, ScorePlugin
 from mooring.scheduler.framework.obstacle import Distances, Obstacle
-from mooring.scheduler.framework.plugin import SCORE_MAX, Plugin, PostFilterResult, Proceed, Skip
+from mooring.scheduler.framework.plugin import SCORE_MAX, Plugin, Proceed, Skip
+from mooring.scheduler.framework.post_filter import PostFilterResult
 from mooring.scheduler.framework.status import Code, Status
 
 
@@ -147,14 +148,14 @@ def _guarded(plugin: Plugin, method: str, point: _Point) -> Callable[..., Any]:
     @functools.wraps(original)
     def call(*arguments: Any) -> Any:
         try:
-            answer = original(*arguments)
+            result = original(*arguments)
         except PluginError:
             raise
         except BaseException as error:
             if is_interrupt(error):
                 raise
             raise _error(plugin.name, point, describe(error, type(plugin))) from error
-        return check(plugin, point, answer, arguments) if check is not None else answer
+        return check(plugin, point, result, arguments) if check is not None else result
 
     @functools.wraps(original)
     async def call_async(*arguments: Any) -> Any:
@@ -182,30 +183,30 @@ def _file_of(plugin: type) -> str:
         return ""
 
 
-def _check_array(plugin: Plugin, point: _Point, answer: Any, rows: Any) -> Any:
+def _check_array(plugin: Plugin, point: _Point, result: Any, rows: Any) -> Any:
     wanted = f"wanted an integer array with {length_of(rows)} places"
-    if not isinstance(answer, np.ndarray):
-        raise _unusable(plugin, point, f"found {type(answer).__name__}, {wanted}")
-    if answer.dtype.kind not in "iub" or answer.shape != (length_of(rows),):
-        raise _unusable(plugin, point, f"found {answer.dtype} {answer.shape}, {wanted}")
-    return answer
+    if not isinstance(result, np.ndarray):
+        raise _unusable(plugin, point, f"found {type(result).__name__}, {wanted}")
+    if result.dtype.kind not in "iub" or result.shape != (length_of(rows),):
+        raise _unusable(plugin, point, f"found {result.dtype} {result.shape}, {wanted}")
+    return result
 
 
 def _unusable(plugin: Plugin, point: _Point, what: str) -> PluginError:
     return PluginError(plugin.name, point.step, _UNUSABLE.format(name=quoted(plugin.name), what=what), what)
 
 
-def _check_filter(plugin: Plugin, point: _Point, answer: Any, arguments: tuple[Any, ...]) -> Any:
-    return _check_array(plugin, point, answer, arguments[1])
+def _check_filter(plugin: Plugin, point: _Point, result: Any, arguments: tuple[Any, ...]) -> Any:
+    return _check_array(plugin, point, result, arguments[1])
 
 
-def _check_score(plugin: Plugin, point: _Point, answer: Any, arguments: tuple[Any, ...]) -> Any:
-    scores = _check_array(plugin, point, answer, arguments[1])
+def _check_score(plugin: Plugin, point: _Point, result: Any, arguments: tuple[Any, ...]) -> Any:
+    scores = _check_array(plugin, point, result, arguments[1])
     return scores if getattr(plugin, "normalizes", False) else _check_range(plugin, point, scores)
 
 
-def _check_normalized(plugin: Plugin, point: _Point, answer: Any, arguments: tuple[Any, ...]) -> Any:
-    return _check_range(plugin, point, _check_array(plugin, point, answer, arguments[2]))
+def _check_normalized(plugin: Plugin, point: _Point, result: Any, arguments: tuple[Any, ...]) -> Any:
+    return _check_range(plugin, point, _check_array(plugin, point, result, arguments[2]))
 
 
 def _check_range(plugin: Plugin, point: _Point, scores: Any) -> Any:
@@ -217,30 +218,30 @@ def _check_range(plugin: Plugin, point: _Point, scores: Any) -> Any:
     return scores
 
 
-def _check_score_of_row(plugin: Plugin, point: _Point, answer: Any, arguments: tuple[Any, ...]) -> Any:
-    if isinstance(answer, bool) or not isinstance(answer, int):
-        raise _unusable(plugin, point, f"found {answer!r}, wanted a whole number")
-    return answer if getattr(plugin, "normalizes", False) else int(_check_range(plugin, point, np.array([answer]))[0])
+def _check_score_of_row(plugin: Plugin, point: _Point, result: Any, arguments: tuple[Any, ...]) -> Any:
+    if isinstance(result, bool) or not isinstance(result, int):
+        raise _unusable(plugin, point, f"found {result!r}, wanted a whole number")
+    return result if getattr(plugin, "normalizes", False) else int(_check_range(plugin, point, np.array([result]))[0])
 
 
-def _check_obstacles(plugin: Plugin, point: _Point, answer: Any, arguments: tuple[Any, ...]) -> Any:
-    if not isinstance(answer, Sequence) or not all(isinstance(each, Obstacle) for each in answer):
-        raise _unusable(plugin, point, f"found {answer!r}, wanted a sequence of obstacles")
-    return answer
+def _check_obstacles(plugin: Plugin, point: _Point, result: Any, arguments: tuple[Any, ...]) -> Any:
+    if not isinstance(result, Sequence) or not all(isinstance(each, Obstacle) for each in result):
+        raise _unusable(plugin, point, f"found {result!r}, wanted a sequence of obstacles")
+    return result
 
 
-def _check_distances(plugin: Plugin, point: _Point, answer: Any, arguments: tuple[Any, ...]) -> Any:
+def _check_distances(plugin: Plugin, point: _Point, result: Any, arguments: tuple[Any, ...]) -> Any:
     shape = (length_of(arguments[1]),)
-    if not isinstance(answer, Distances) or any(np.shape(each) != shape for each in answer):
-        raise _unusable(plugin, point, f"found {answer!r}, wanted Distances with {shape[0]} places")
-    return answer
+    if not isinstance(result, Distances) or any(np.shape(each) != shape for each in result):
+        raise _unusable(plugin, point, f"found {result!r}, wanted Distances with {shape[0]} places")
+    return result
 
 
 def _check_type(*types: type) -> _Check:
-    def check(plugin: Plugin, point: _Point, answer: Any, arguments: tuple[Any, ...]) -> Any:
-        if not isinstance(answer, types):
-            raise _error(plugin.name, point, f"it answered {answer!r}, which is no answer to this extension point")
-        return answer
+    def check(plugin: Plugin, point: _Point, result: Any, arguments: tuple[Any, ...]) -> Any:
+        if not isinstance(result, types):
+            raise _error(plugin.name, point, f"it answered {result!r}, which is no answer to this extension point")
+        return result
 
     return check
 
@@ -248,11 +249,11 @@ def _check_type(*types: type) -> _Check:
 _check_status_type = _check_type(Status, NoneType)
 
 
-def _check_status(plugin: Plugin, point: _Point, answer: Any, arguments: tuple[Any, ...]) -> Any:
+def _check_status(plugin: Plugin, point: _Point, result: Any, arguments: tuple[Any, ...]) -> Any:
     """The caller treats every Status as a rejection, so a success becomes None."""
-    if isinstance(answer, Status) and answer.is_success:
+    if isinstance(result, Status) and result.is_success:
         return None
-    return _check_status_type(plugin, point, answer, arguments)
+    return _check_status_type(plugin, point, result, arguments)
 
 
 _CHECKS: Mapping[str, _Check] = {

@@ -134,8 +134,6 @@ class NodeInfo:
 class ResourceAmounts(Mapping[str, int]):
     """Amounts by resource name. Iterates over the resources that the node has; any other resource is 0."""
 
-    __slots__ = ("_amount", "_resources", "_row")
-
     def __init__(
         self, resources: ResourceColumns, row: int, amount: Callable[[ResourceColumns, int, int], int]
     ) -> None:

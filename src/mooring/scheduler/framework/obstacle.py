@@ -1,7 +1,7 @@
 """Obstacles: what would have to change before a node could take a pod.
 
 `Filter.explain` returns the obstacles of one node, `Filter.distances` says for many nodes how far away they are.
-`cycle.explain` asks all filters of a profile and ranks the nodes.
+`cycle.explain` runs all filters of a profile and ranks the nodes.
 
 1. `text` says what is missing or what to do ("0.3 cpu more", "tolerate gpu=true:NoSchedule"), not what was rejected.
 2. `details` holds the facts of the text for programs. Its keys depend on the kind and are part of the documented output

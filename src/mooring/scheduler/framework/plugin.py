@@ -4,23 +4,23 @@ A plugin inherits the extension points that it implements. The result of `pre_fi
 `pre_score` to `score`: typed values, not a dictionary of strings. A plugin names the services that it needs as
 parameters of its constructor (`columns`, `arguments`, …; see `registry`).
 
-`filter` and `score` answer for many rows at once. A plugin declares the scope of its answers, and the cycle caches
-them accordingly:
+`filter` and `score` return results for many rows at once. A plugin declares the scope of its results, and the cycle
+caches them accordingly:
 
   NODE        the node of the row                    until the node changes
   NODE_PODS   the node and the pods on it            until either changes
   TOPOLOGY    the node and the pods of its domains   as NODE_PODS for a pod whose domains are single nodes, else not
-  CLUSTER     anything                               not at all: asked for every pod
+  CLUSTER     anything                               not at all: called for every pod
 
-1. An answer that is cached depends on the pod through its signature only, never through its name,
-   volumes or annotations: it holds for all pods of the signature.
+1. A cached result depends on the pod through its signature only, never through its name, volumes or
+   annotations: it holds for all pods of the signature.
 2. Nothing here awaits, except binding. A cycle is a function of columns, pod and seed.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
@@ -30,19 +30,19 @@ import numpy as np
 from mooring.scheduler.cache.arrays import Int64s, ReasonBits, Rows
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.events import ANY_EVENT, ClusterEventWithHint
-from mooring.scheduler.framework.failed_attempt import FailedAttempt
 from mooring.scheduler.framework.obstacle import HARDNESS, Distances, ExplainContext, Obstacle, ObstacleKind
+from mooring.scheduler.framework.post_filter import FailedAttempt, PostFilterResult
 from mooring.scheduler.framework.status import Reason, Status, status_of
 
 SCORE_MAX = 100
-"""The best score that a plugin may give after normalising; the worst is 0."""
+"""The highest score after normalizing. The lowest is 0."""
 
 State = TypeVar("State")
 ScoreState = TypeVar("ScoreState")
 
 
 class Scope(IntEnum):
-    """What the answer for one row depends on.
+    """What the result for one row depends on.
 
     A subclass that overrides a rule and declares no scope of its own has CLUSTER.
     """
@@ -71,7 +71,7 @@ class Proceed(Generic[State]):
     node_names: frozenset[str] | None = None
     """The only nodes that the pod may run on; None: any."""
     is_node_local: bool = False
-    """For plugins of scope TOPOLOGY: each domain that counts for this pod is a single node, so that the filter's answer
+    """For plugins of scope TOPOLOGY: each domain that counts for this pod is a single node, so that the filter's result
     for a row depends on the node, its pods and `state` alone. `state` must compare equal while that holds."""
 
 
@@ -80,7 +80,7 @@ class Plugin:
 
     name: str
     is_built_in: ClassVar[bool] = False
-    """The class comes with the scheduler, which trusts its answers. Set by the catalogue, and not inherited."""
+    """The class comes with the scheduler, which trusts its results. Set by the catalogue, and not inherited."""
     obstacle_kind: ClassVar[ObstacleKind] = ObstacleKind.OTHER
     """What kind of obstacle a rejection by this plugin is, for `mooring explain`."""
 
@@ -89,7 +89,7 @@ class Plugin:
         cls.is_built_in = False
 
     def epoch(self) -> object:
-        """Answers that were kept are dropped when this changes: for what a row's answer reads beyond its row."""
+        """Cached results are dropped when this changes: for what the result of a row reads beyond the row."""
         return None
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
@@ -113,7 +113,7 @@ class QueueSort(Plugin, ABC):
 
 
 class PreFilter(Plugin, ABC, Generic[State]):
-    """The extension point PreFilter: reject a pod before any node is looked at, or name the only nodes that it may use.
+    """The extension point PreFilter: reject a pod before nodes are filtered, or name the only nodes that it may use.
 
     It also prepares the state of the plugin's filter.
     """
@@ -133,7 +133,7 @@ class Filter(Plugin, ABC, Generic[State]):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        # A subclass behaves as its overrides say: what it inherits beside them may know another rule.
+        # A subclass behaves as its overrides say: inherited variants of an overridden method have the old rule.
         own = cls.__dict__
         if "filter" in own and "filter_row" not in own:
             cls.filter_row = Filter.filter_row  # type: ignore[method-assign]
@@ -160,7 +160,7 @@ class Filter(Plugin, ABC, Generic[State]):
         return self.filter_reasons
 
     def explain(self, state: State, row: int, bits: int, context: ExplainContext) -> Sequence[Obstacle]:
-        """Everything this filter has against a row that it rejected with these bits: by default the reasons' messages.
+        """The obstacles of a row that the filter rejected with these bits: by default the messages of the reasons.
 
         `filter` may stop at the first problem; an override lists them all. It may return nothing if another filter of
         the profile explains the same problem.
@@ -213,27 +213,12 @@ class Adjustable(Filter[State], Generic[State]):
 RecordEvent: TypeAlias = Callable[[PodInfo, Literal["Normal", "Warning"], str, str, str], None]
 """An event about a pod: (pod, type, reason, action, note). The service `record_event`."""
 
-FollowUp: TypeAlias = Callable[[], Awaitable[None]]
-"""Something that a decision entails and that has to wait for the API server. Raises `ClientError`."""
-
 
 class PostFilter(Plugin, ABC):
-    """The extension point PostFilter: make room for a pod that no node can take."""
+    """The extension point PostFilter: find a node for a pod that fits on none, for example by preemption."""
 
     @abstractmethod
     def post_filter(self, attempt: FailedAttempt) -> PostFilterResult: ...
-
-
-@dataclass(frozen=True, slots=True)
-class PostFilterResult:
-    """The result of PostFilter: a node that will have room once the victims are gone, or why there is none."""
-
-    nominated_node: str | None = None
-    """None: leave the pod's nomination as it is. Empty: withdraw it."""
-    victims: tuple[PodInfo, ...] = ()
-    status: Status | None = None
-    follow_up: FollowUp | None = None
-    """Writes that the result needs."""
 
 
 class PreScore(Plugin, ABC, Generic[ScoreState]):
@@ -328,3 +313,26 @@ class PostBind(Plugin, ABC):
 
     @abstractmethod
     def post_bind(self, pod: PodInfo, node_name: str) -> None: ...
+
+
+def scaled_to_best(scores: Int64s, *, reverse: bool) -> Int64s:
+    """Per node: score * 100 // best; reversed, 100 minus that. All zero: 0, reversed 100."""
+    best = int(scores.max(initial=0))
+    if best == 0:
+        return np.full(len(scores), SCORE_MAX, dtype=np.int64) if reverse else scores
+
+    def share(values: Int64s) -> Int64s:
+        part: Int64s = values * SCORE_MAX // best
+        return SCORE_MAX - part if reverse else part
+
+    return by_table(scores, share, 0, best)
+
+
+def by_table(scores: Int64s, formula: Callable[[Int64s], Int64s], lowest: int, highest: int) -> Int64s:
+    """`formula` of each score. Computed once for every value from lowest to highest, if there are fewer of them.
+
+    Dividing integers is the most expensive part of normalizing, and scores have few different values.
+    """
+    if highest - lowest >= len(scores):
+        return formula(scores)
+    return formula(np.arange(lowest, highest + 1)).take(scores - lowest if lowest else scores)

@@ -32,19 +32,19 @@ from mooring.scheduler.framework.status import Code
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FilterUse:
-    """A filter at work in a profile."""
+    """A filter in a profile."""
 
     plugin: Filter[Any]
     number: int
     is_row_local: bool
-    """Whether the answers are cached for every pod."""
+    """Whether the results are cached for every pod."""
     can_fail: bool
     """Whether a reason of the filter may be an error."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoreUse:
-    """A score at work in a profile, with its weight."""
+    """A score in a profile, with its weight."""
 
     plugin: Score[Any]
     weight: int

@@ -28,9 +28,8 @@ import msgspec
 
 from mooring.api.field_errors import quoted
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.config.problems import ConfigurationError, Problem
 from mooring.scheduler.config.profiles import ProfilePlan
-from mooring.scheduler.config.types import ExtensionPoint
+from mooring.scheduler.config.types import ConfigurationError, ExtensionPoint, Problem
 from mooring.scheduler.framework.adapter import NodePluginAdapter
 from mooring.scheduler.framework.guard import describe, guard, is_interrupt
 from mooring.scheduler.framework.node_plugins import FilterPlugin, NodePlugin, ScorePlugin

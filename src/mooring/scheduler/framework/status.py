@@ -1,4 +1,4 @@
-"""Status: the result of a plugin, as in kube-scheduler's framework.
+"""Status, Diagnosis and FitError: the results of plugins, as in kube-scheduler's framework.
 
 `Status` is the result of one plugin for one pod, or for one pod on one node: a code, the reasons and the plugin. None
 stands for a success wherever a `Status` may be returned. A pod that does not fit is an expected result, never an
@@ -9,11 +9,14 @@ fits, otherwise one bit for each of the filter's reasons. `status_of` makes a `S
 
 1. The order of a filter's reasons is the order of the reasons in the `Status`.
 2. The code of reason bits is the most severe code among the reasons.
+3. A plugin is unschedulable in a `Diagnosis` if it is the first filter that rejected a node, if its PreFilter rejected
+   the pod, or if its PreFilter named nodes and so excluded others. A pending plugin is one of them whose reasons are
+   all `Pending`: it waits for something outside of the scheduler.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple
 
@@ -93,7 +96,7 @@ class Status(msgspec.Struct, frozen=True):
 def status_of(plugin: str, bits: int, reasons: Sequence[Reason]) -> Status:
     """The reason bits of one row as a `Status`."""
     given = [reason for index, reason in enumerate(reasons) if bits >> index & 1]
-    assert given, f"{plugin} answered {bits:#b}, but has only {len(reasons)} reasons"
+    assert given, f"{plugin} returned {bits:#b}, but has only {len(reasons)} reasons"
     code = max((reason.code for reason in given), key=lambda code: code.severity)
     messages = tuple(reason.message for reason in given if reason.message is not None)
     if code is Code.ERROR:
@@ -105,3 +108,34 @@ def code_of(bits: int, reasons: Sequence[Reason]) -> Code:
     """The code of the reason bits of one row."""
     codes = [reason.code for index, reason in enumerate(reasons) if bits >> index & 1]
     return max(codes, key=lambda code: code.severity, default=Code.SUCCESS)
+
+
+class Diagnosis(NamedTuple):
+    """The reasons for which nodes were rejected, and the plugins that rejected them."""
+
+    reasons: Mapping[str, int]
+    """The number of nodes for each reason. A node with several reasons counts for each."""
+    unschedulable_plugins: frozenset[str] = frozenset()
+    pending_plugins: frozenset[str] = frozenset()
+    pre_filter_message: str = ""
+    """The message of the PreFilter plugin that rejected the pod on all nodes, if one did."""
+
+
+class FitError(NamedTuple):
+    """A pod that fits on no node. `message` is that of kube-scheduler's FailedScheduling event, byte for byte."""
+
+    node_count: int
+    diagnosis: Diagnosis
+    post_filter_message: str = ""
+
+    @property
+    def message(self) -> str:
+        """`0/3 nodes are available: 1 Insufficient cpu, 2 node(s) were unschedulable. preemption: …`"""
+        text = f"0/{self.node_count} nodes are available:"
+        if self.diagnosis.pre_filter_message:
+            text += f" {self.diagnosis.pre_filter_message}."
+        elif self.diagnosis.reasons:
+            # Sorted as text, count included: 10 comes before 2.
+            counted = sorted(f"{count} {reason}" for reason, count in self.diagnosis.reasons.items())
+            text += f" {', '.join(counted)}."
+        return f"{text} {self.post_filter_message}" if self.post_filter_message else text

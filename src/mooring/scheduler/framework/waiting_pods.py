@@ -2,7 +2,7 @@
 
 Plugins reach them through the service `waiting_pods`: the last pod of a gang finds the others here and allows them.
 
-1. A pod continues when every plugin that asked it to wait has allowed it.
+1. A pod continues when every plugin that made it wait has allowed it.
 2. The first rejection, time-out or preemption ends the wait. Later calls have no effect.
 3. A waiting pod uses no task: one timer for each plugin, and a callback.
 """
@@ -24,8 +24,6 @@ OnEnd = Callable[[Status | None], None]
 
 class WaitingPod:
     """One waiting pod."""
-
-    __slots__ = ("_on_end", "_timers", "node_name", "pod")
 
     def __init__(self, pod: PodInfo, node_name: str, timeouts_s: Mapping[str, float], on_end: OnEnd) -> None:
         self.pod = pod
@@ -98,7 +96,7 @@ class WaitingPods:
 
     def add(self, pod: PodInfo, node_name: str, timeouts_s: Mapping[str, float], on_end: OnEnd) -> WaitingPod:
         """Let a pod wait. `on_end` is called once, when the wait has ended."""
-        assert timeouts_s, f"no plugin asked {pod} to wait"
+        assert timeouts_s, f"no plugin made {pod} wait"
 
         def leave(status: Status | None) -> None:
             del self._pods[pod.uid]

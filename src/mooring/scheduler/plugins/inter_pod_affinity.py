@@ -5,9 +5,19 @@ them.
 
 1. Each term of the pending pod is a `Counter` of the pods that it matches. Required affinity terms share one counter: a
    pod counts if it matches all of them.
-2. The terms of placed pods that match the pending pod are the carried terms of its label class.
+2. The terms of placed pods that match the pending pod are the terms of its label class.
 3. In the pod's own terms, a namespace selector stands for the namespaces that it selects now and, as in
    kube-scheduler, for all namespaces if it would select one without labels.
+
+kube-scheduler v1.36 skips some events that would help, and so do the queueing hints:
+
+4. A namespace selector is not looked up: it stands for all namespaces if it would select one without labels, and for
+   none otherwise.
+5. The last pod that matches a pod's affinity to its own group is deleted, so that the pod could be the first of the
+   group.
+6. A node is added, or leaves a domain, and only terms of other pods reject the pod elsewhere.
+7. A pod is deleted, or changes labels, that matches some but not all anti-affinity terms of the rejected pod: the terms
+   are read as one. The same holds for the terms of a deleted pod.
 """
 
 from __future__ import annotations
@@ -17,17 +27,24 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mooring.api.views.node import Node
 from mooring.api.views.workloads import Namespace
 from mooring.api.well_known import HOSTNAME
 from mooring.scheduler.cache.arrays import Bools, Int64s, ReasonBits, Rows, UInt8s, grown, length_of
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.labels import ABSENT, LabelColumn
 from mooring.scheduler.cache.pods import PerSignature, PodInfo, PodSignature
-from mooring.scheduler.cache.selectors import Counter, Part
-from mooring.scheduler.cache.terms import AffinityTerm, CarriedTerm, PodTerms, TermKind
+from mooring.scheduler.cache.selectors import AffinityTerm, Counter, ExistingTerm, Part, PodTerms, TermKind
 from mooring.scheduler.config.types import InterPodAffinityArgs
-from mooring.scheduler.framework.events import ClusterEventWithHint
-from mooring.scheduler.framework.normalize import by_table
+from mooring.scheduler.framework.events import (
+    ActionType,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+    has_node_or_nomination,
+    queue_if,
+    queue_on_own_update,
+)
 from mooring.scheduler.framework.obstacle import (
     ExplainContext,
     Obstacle,
@@ -47,18 +64,18 @@ from mooring.scheduler.framework.plugin import (
     Scope,
     Score,
     Skip,
+    by_table,
 )
 from mooring.scheduler.framework.status import Code, Reason, Status
-from mooring.scheduler.plugins.inter_pod_affinity_hints import inter_pod_affinity_events
 
-# One verdict a row. If several apply, the largest is reported, so that verdicts are combined by their maximum.
-DISLIKED = 1
-OWN_DISLIKE = 2
-_NO_FRIEND = 4
+# The reason bits. If several apply to a row, the largest is reported: bits are combined by their maximum.
+EXISTING_ANTI_AFFINITY = 1
+ANTI_AFFINITY = 2
+_AFFINITY = 4
 
 
 class OwnTerm(NamedTuple):
-    """A term of the pending pod: whom it counts, over which topology, with which weight."""
+    """A term of the pending pod: the pods that it counts, its topology and its weight."""
 
     counter: Counter
     column: LabelColumn
@@ -66,7 +83,7 @@ class OwnTerm(NamedTuple):
 
 
 class OwnTerms(NamedTuple):
-    """All that the pending pod says, ready to be counted."""
+    """All terms of the pending pod, compiled."""
 
     affinity: OwnTerm | None
     """The counter that all required affinity terms share (the column is that of the first)."""
@@ -82,11 +99,11 @@ class RequiredCounts(NamedTuple):
 
     affinity: tuple[Int64s, ...]
     """Per affinity term: the pods that match all terms, by domain of the term's topology."""
-    friends: int
+    matching_pairs: int
     """The number of (pod, term) pairs on nodes with the term's label. 0: the pod would be the first of its group."""
-    disliked: Mapping[LabelColumn, Int64s]
+    anti_affinity: Mapping[LabelColumn, Int64s]
     """Per topology: the pods that the pod's own anti-affinity terms match, by domain."""
-    disliking: Mapping[LabelColumn, Int64s]
+    existing_anti_affinity: Mapping[LabelColumn, Int64s]
     """Per topology: the anti-affinity terms of placed pods that match the pod, by domain."""
 
 
@@ -97,8 +114,8 @@ class RequiredTerms(NamedTuple):
     """
 
     own: OwnTerms
-    carried: tuple[CarriedTerm, ...]
-    """Anti-affinity terms of other pods that match the pod, also those that no placed pod carries now."""
+    existing: tuple[ExistingTerm, ...]
+    """Anti-affinity terms of other pods that match the pod, also those that no placed pod has now."""
     snapshot: RequiredCounts | None = None
     """The counts at the time of a snapshot."""
 
@@ -108,14 +125,14 @@ class RequiredTerms(NamedTuple):
         return (
             self.own.affinity is None
             and all(term.column.is_unique for term in self.own.anti_affinity)
-            and all(term.column.is_unique for term in self.carried)
+            and all(term.column.is_unique for term in self.existing)
         )
 
 
 class Preferred(NamedTuple):
-    """For each topology, what its domains are worth."""
+    """The preferred terms, counted: for each topology, the score of each domain."""
 
-    worth: Mapping[LabelColumn, Int64s]
+    topology_scores: Mapping[LabelColumn, Int64s]
 
 
 class InterPodAffinity(PreFilter[RequiredTerms], Adjustable[RequiredTerms], PreScore[Preferred], Score[Preferred]):
@@ -145,56 +162,56 @@ class InterPodAffinity(PreFilter[RequiredTerms], Adjustable[RequiredTerms], PreS
         own = self._own_terms(signature)
         if own.error is not None:
             return Status.unresolvable(f"parsing pod: {own.error}")
-        carried = _anti_affinity_terms_matching(signature)
-        if own.affinity is None and not own.anti_affinity and not any(term.carriers for term in carried):
+        existing = _anti_affinity_terms_matching(signature)
+        if own.affinity is None and not own.anti_affinity and not any(term.pod_count for term in existing):
             return SKIP
-        terms = RequiredTerms(own, carried)
+        terms = RequiredTerms(own, existing)
         return Proceed(terms, is_node_local=terms.is_node_local)
 
     def filter(self, state: RequiredTerms, rows: Rows) -> ReasonBits:
-        # One verdict for each domain of each topology, gathered to the rows.
+        # Computed once for each domain of each topology, and gathered to the rows.
         bits: UInt8s | None = None
-        for column, verdicts in _verdicts(state.own, self._counts(state)).items():
-            answer = verdicts.take(column.codes[rows])
-            bits = answer if bits is None else np.maximum(bits, answer)
+        for column, by_domain in _domain_bits(state.own, self._counts(state)).items():
+            of_topology = by_domain.take(column.codes[rows])
+            bits = of_topology if bits is None else np.maximum(bits, of_topology)
         return bits if bits is not None else np.zeros(length_of(rows), dtype=np.uint8)
 
     def filter_row(self, state: RequiredTerms, row: int) -> int:
         if state.own.affinity is not None:
             return super().filter_row(state, row)
         if any(self._is_violated(term, row) for term in state.own.anti_affinity):
-            return OWN_DISLIKE
-        return DISLIKED if any(term.count_on(row) for term in state.carried) else 0
+            return ANTI_AFFINITY
+        return EXISTING_ANTI_AFFINITY if any(term.count_on(row) for term in state.existing) else 0
 
     def snapshot(self, state: RequiredTerms) -> RequiredTerms:
         return state._replace(snapshot=self._counts(state))
 
     def _counts(self, state: RequiredTerms) -> RequiredCounts:
-        affinity, friends = self._count_affinity(state.own)
-        carried = self._by_topology((term, 1) for term in state.carried if term.carriers)
-        return RequiredCounts(affinity, friends, self._count_disliked(state.own), carried)
+        affinity, matching_pairs = self._count_affinity(state.own)
+        existing = self._by_topology((term, 1) for term in state.existing if term.pod_count)
+        return RequiredCounts(affinity, matching_pairs, self._count_anti_affinity(state.own), existing)
 
     def measures(self, state: RequiredTerms) -> int:
         return 3
 
     def contribution(self, state: RequiredTerms, pod: PodInfo, row: int) -> Sequence[int]:
         signature, own = pod.signature, state.own
-        is_friend = own.affinity is not None and own.affinity.counter.matches(signature.namespace, signature.labels)
-        disliked_here = sum(
-            term.counter.matches(signature.namespace, signature.labels) and term.column.codes[row] != ABSENT
-            for term in own.anti_affinity
+        namespace, labels = signature.namespace, signature.labels
+        matches_affinity = own.affinity is not None and own.affinity.counter.matches(namespace, labels)
+        anti_affinity_here = sum(
+            term.counter.matches(namespace, labels) and term.column.codes[row] != ABSENT for term in own.anti_affinity
         )
         # Terms are shared: a pod with the same term twice is counted twice.
-        carried = list(map(id, signature.terms))
-        dislikes_here = sum(carried.count(id(term)) for term in state.carried if term.column.codes[row] != ABSENT)
-        return (int(is_friend), int(disliked_here), int(dislikes_here))
+        terms = list(map(id, signature.terms))
+        existing_here = sum(terms.count(id(term)) for term in state.existing if term.column.codes[row] != ABSENT)
+        return (int(matches_affinity), int(anti_affinity_here), int(existing_here))
 
     def filter_adjusted(self, state: RequiredTerms, rows: Int64s, difference: Int64s) -> Int64s:
         counts = state.snapshot or self._counts(state)
-        bits: Int64s = (_at_rows(counts.disliking, rows, difference[2]) > 0) * DISLIKED
-        bits = np.maximum(bits, (_at_rows(counts.disliked, rows, difference[1]) > 0) * OWN_DISLIKE)
+        bits: Int64s = (_at_rows(counts.existing_anti_affinity, rows, difference[2]) > 0) * EXISTING_ANTI_AFFINITY
+        bits = np.maximum(bits, (_at_rows(counts.anti_affinity, rows, difference[1]) > 0) * ANTI_AFFINITY)
         if state.own.affinity is not None:
-            bits = np.maximum(bits, _lacks_friends(state.own, counts, rows, difference[0]) * _NO_FRIEND)
+            bits = np.maximum(bits, _lacks_affinity(state.own, counts, rows, difference[0]) * _AFFINITY)
         return bits
 
     def _count_affinity(self, own: OwnTerms) -> tuple[tuple[Int64s, ...], int]:
@@ -204,12 +221,12 @@ class InterPodAffinity(PreFilter[RequiredTerms], Adjustable[RequiredTerms], PreS
         counts = tuple(counter.domains(column, self._columns.height).copy() for column in own.affinity_columns)
         return counts, sum(int(of_term[1:].sum()) for of_term in counts)
 
-    def _count_disliked(self, own: OwnTerms) -> dict[LabelColumn, Int64s]:
-        disliked: dict[LabelColumn, Int64s] = {}
+    def _count_anti_affinity(self, own: OwnTerms) -> dict[LabelColumn, Int64s]:
+        counted: dict[LabelColumn, Int64s] = {}
         for term in own.anti_affinity:
             counts = self._columns.selectors.fresh(term.counter).domains(term.column, self._columns.height)
-            _add_worth(disliked, term.column, counts, 1)
-        return disliked
+            _add_counts(counted, term.column, counts, 1)
+        return counted
 
     # Explain
 
@@ -219,7 +236,7 @@ class InterPodAffinity(PreFilter[RequiredTerms], Adjustable[RequiredTerms], PreS
         found = [
             *self._unmet_affinity(state.own, row, namespace),
             *self._unmet_anti_affinity(state.own, row, namespace),
-            *self._anti_affinity_of_placed(state, row),
+            *self._existing_anti_affinity(state, row),
         ]
         return found or super().explain(state, row, bits, context)
 
@@ -252,18 +269,18 @@ class InterPodAffinity(PreFilter[RequiredTerms], Adjustable[RequiredTerms], PreS
                 details = {**domain_details(term.column, code), "selector": str(part.selector)}
                 yield Obstacle(self.name, ObstacleKind.ANTI_AFFINITY, text, details)
 
-    def _anti_affinity_of_placed(self, state: RequiredTerms, row: int) -> Iterator[Obstacle]:
-        # Replicas carry the same term: a topology that the pod's own terms explain is not explained again.
+    def _existing_anti_affinity(self, state: RequiredTerms, row: int) -> Iterator[Obstacle]:
+        # Replicas have the same term: a topology that the pod's own terms explain is not explained again.
         explained = {term.column for term in state.own.anti_affinity if self._is_violated(term, row)}
-        for term in state.carried:
+        for term in state.existing:
             code = int(term.column.codes[row])
             if not term.count_on(row) or term.column in explained:
                 continue
-            carriers = [pod for pod in self._pods_in_domain(term.column, row) if term in pod.signature.terms]
-            if carriers:
+            pods = [pod for pod in self._pods_in_domain(term.column, row) if term in pod.signature.terms]
+            if pods:
                 domain = "" if term.column.key == HOSTNAME else f" from {domain_text(term.column, code)}"
-                text = f"{_pods_text(carriers)} {'keep' if len(carriers) > 1 else 'keeps'} it away{domain}"
-                details = {**domain_details(term.column, code), "pod": carriers[0].key}
+                text = f"{_pods_text(pods)} {'keep' if len(pods) > 1 else 'keeps'} it away{domain}"
+                details = {**domain_details(term.column, code), "pod": pods[0].key}
                 yield Obstacle(self.name, ObstacleKind.ANTI_AFFINITY, text, details)
 
     def _is_violated(self, term: OwnTerm, row: int) -> bool:
@@ -289,18 +306,18 @@ class InterPodAffinity(PreFilter[RequiredTerms], Adjustable[RequiredTerms], PreS
         if self._ignores_preferences_of_placed and not own.preferred:
             return SKIP
         weighed = [
-            (term, self._weight(term)) for term in signature.label_class.terms if term.carriers and self._weight(term)
+            (term, self._weight(term)) for term in signature.label_class.terms if term.pod_count and self._weight(term)
         ]
-        worth = self._by_topology(weighed)
-        is_anybody_counted = bool(weighed)
+        topology_scores = self._by_topology(weighed)
+        has_matching_pods = bool(weighed)
         for term in own.preferred:
             counts = self._columns.selectors.fresh(term.counter).domains(term.column, self._columns.height)
-            is_anybody_counted = is_anybody_counted or bool(counts[1:].any())
-            _add_worth(worth, term.column, counts, term.weight)
-        return Preferred(worth) if is_anybody_counted else SKIP
+            has_matching_pods = has_matching_pods or bool(counts[1:].any())
+            _add_counts(topology_scores, term.column, counts, term.weight)
+        return Preferred(topology_scores) if has_matching_pods else SKIP
 
     def score(self, state: Preferred, rows: Rows) -> Int64s:
-        return _at_rows(state.worth, rows, np.zeros(length_of(rows), dtype=np.int64))
+        return _at_rows(state.topology_scores, rows, np.zeros(length_of(rows), dtype=np.int64))
 
     def normalize(self, state: Preferred, scores: Int64s, rows: Rows) -> Int64s:
         lowest, highest = int(scores.min()), int(scores.max())
@@ -314,10 +331,28 @@ class InterPodAffinity(PreFilter[RequiredTerms], Adjustable[RequiredTerms], PreS
     # Both
 
     def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
-        return inter_pod_affinity_events()
+        return (
+            ClusterEventWithHint(
+                EventResource.ASSIGNED_POD,
+                ActionType.ADD,
+                _matches_affinity,
+                per_signature=True,
+                per_signature_pair=True,
+            ),
+            ClusterEventWithHint(
+                EventResource.ASSIGNED_POD, ActionType.UPDATE_POD_LABEL, _changes_matches, per_signature=True
+            ),
+            ClusterEventWithHint(
+                EventResource.ASSIGNED_POD, ActionType.DELETE, _matched_anti_affinity, per_signature=True
+            ),
+            ClusterEventWithHint(EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE_POD_LABEL, queue_on_own_update),
+            ClusterEventWithHint(
+                EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL, _changes_domain, per_signature=True
+            ),
+        )
 
-    def _weight(self, term: CarriedTerm) -> int:
-        """How much a term that a placed pod carries draws this pod near; 0 if it has no say in scoring."""
+    def _weight(self, term: ExistingTerm) -> int:
+        """The weight of a placed pod's term in the score; 0 if the term does not score."""
         match term.kind:
             case TermKind.AFFINITY_PREFERRED:
                 return term.weight
@@ -328,27 +363,27 @@ class InterPodAffinity(PreFilter[RequiredTerms], Adjustable[RequiredTerms], PreS
             case TermKind.ANTI_AFFINITY_REQUIRED:
                 return 0
 
-    def _by_topology(self, weighed: Iterable[tuple[CarriedTerm, int]]) -> dict[LabelColumn, Int64s]:
-        worth: dict[LabelColumn, Int64s] = {}
+    def _by_topology(self, weighed: Iterable[tuple[ExistingTerm, int]]) -> dict[LabelColumn, Int64s]:
+        topology_scores: dict[LabelColumn, Int64s] = {}
         for term, weight in weighed:
-            _add_worth(worth, term.column, term.domain_counts(), weight)
-        return worth
+            _add_counts(topology_scores, term.column, term.domain_counts(), weight)
+        return topology_scores
 
     def _compile(self, signature: PodSignature) -> OwnTerms:
         terms = PodTerms(signature.view)
         required = [term for term, _ in terms.of_kind.get(TermKind.AFFINITY_REQUIRED, ())]
         affinity = self._own_term(required, 1) if required else None
         anti = terms.of_kind.get(TermKind.ANTI_AFFINITY_REQUIRED, ())
-        liked = terms.of_kind.get(TermKind.AFFINITY_PREFERRED, ())
-        disliked = terms.of_kind.get(TermKind.ANTI_AFFINITY_PREFERRED, ())
+        attracted = terms.of_kind.get(TermKind.AFFINITY_PREFERRED, ())
+        avoided = terms.of_kind.get(TermKind.ANTI_AFFINITY_PREFERRED, ())
         return OwnTerms(
             affinity=affinity,
             affinity_columns=tuple(self._columns.labels.column(term.topology_key) for term in required),
             matches_itself=affinity is not None and affinity.counter.matches(signature.namespace, signature.labels),
             anti_affinity=tuple(self._own_term([term], 1) for term, _ in anti),
             preferred=(
-                *(self._own_term([term], weight) for term, weight in liked),
-                *(self._own_term([term], -weight) for term, weight in disliked),
+                *(self._own_term([term], weight) for term, weight in attracted),
+                *(self._own_term([term], -weight) for term, weight in avoided),
             ),
             error=terms.error,
         )
@@ -366,7 +401,7 @@ class InterPodAffinity(PreFilter[RequiredTerms], Adjustable[RequiredTerms], PreS
         return term.namespaces.union(selected)
 
 
-def _anti_affinity_terms_matching(signature: PodSignature) -> tuple[CarriedTerm, ...]:
+def _anti_affinity_terms_matching(signature: PodSignature) -> tuple[ExistingTerm, ...]:
     """The required anti-affinity terms of other pods that match pods of this signature."""
     return tuple([term for term in signature.label_class.terms if term.kind is TermKind.ANTI_AFFINITY_REQUIRED])
 
@@ -378,23 +413,23 @@ def _has_no_terms(signature: PodSignature) -> bool:
     return not has_own and not signature.label_class.terms
 
 
-def _verdicts(own: OwnTerms, counts: RequiredCounts) -> dict[LabelColumn, UInt8s]:
-    """Per topology: the verdict for each of its domains."""
-    verdicts: dict[LabelColumn, UInt8s] = {}
-    for column, by_domain in counts.disliking.items():
-        _judge(verdicts, column, by_domain > 0, DISLIKED)
-    for column, by_domain in counts.disliked.items():
-        _judge(verdicts, column, by_domain > 0, OWN_DISLIKE)
-    for verdict in verdicts.values():
-        verdict[ABSENT] = 0
-    is_first_of_kind = own.matches_itself and counts.friends == 0
+def _domain_bits(own: OwnTerms, counts: RequiredCounts) -> dict[LabelColumn, UInt8s]:
+    """Per topology: the reason bits of each of its domains."""
+    bits: dict[LabelColumn, UInt8s] = {}
+    for column, by_domain in counts.existing_anti_affinity.items():
+        _add_bit(bits, column, by_domain > 0, EXISTING_ANTI_AFFINITY)
+    for column, by_domain in counts.anti_affinity.items():
+        _add_bit(bits, column, by_domain > 0, ANTI_AFFINITY)
+    for of_topology in bits.values():
+        of_topology[ABSENT] = 0
+    is_first_of_kind = own.matches_itself and counts.matching_pairs == 0
     for column, by_domain in zip(own.affinity_columns, counts.affinity, strict=True):
-        _judge(verdicts, column, by_domain <= (-1 if is_first_of_kind else 0), _NO_FRIEND)
-        verdicts[column][ABSENT] = _NO_FRIEND
-    return verdicts
+        _add_bit(bits, column, by_domain <= (-1 if is_first_of_kind else 0), _AFFINITY)
+        bits[column][ABSENT] = _AFFINITY
+    return bits
 
 
-def _lacks_friends(own: OwnTerms, counted: RequiredCounts, rows: Int64s, added: Int64s) -> Bools:
+def _lacks_affinity(own: OwnTerms, counted: RequiredCounts, rows: Int64s, added: Int64s) -> Bools:
     """Per row: whether a required affinity term matches no pod in the row's domain, or the row lacks its label."""
     is_unlabelled = np.zeros(length_of(rows), dtype=np.bool_)
     finds_all = np.ones(length_of(rows), dtype=np.bool_)
@@ -405,19 +440,19 @@ def _lacks_friends(own: OwnTerms, counted: RequiredCounts, rows: Int64s, added: 
         is_unlabelled |= ~has_label
         finds_all &= counts[column.codes[rows]] + added > 0
     # The first pod of a group with affinity to itself fits where no pod of the group is yet.
-    may_be_first = own.matches_itself & (counted.friends + labels_here * added == 0)
+    may_be_first = own.matches_itself & (counted.matching_pairs + labels_here * added == 0)
     lacks: Bools = is_unlabelled | ~(finds_all | may_be_first)
     return lacks
 
 
-def _judge(verdicts: dict[LabelColumn, UInt8s], column: LabelColumn, is_rejected: Bools, verdict: int) -> None:
-    """Add a verdict for the domains that are rejected."""
-    judged = is_rejected.view(np.uint8) * np.uint8(verdict)
-    known = verdicts.get(column)
+def _add_bit(bits: dict[LabelColumn, UInt8s], column: LabelColumn, is_rejected: Bools, bit: int) -> None:
+    """Set a bit for the domains that are rejected."""
+    added = is_rejected.view(np.uint8) * np.uint8(bit)
+    known = bits.get(column)
     if known is not None:
-        length = max(len(known), len(judged))
-        judged = np.maximum(grown(known, length)[:length], grown(judged, length)[:length])
-    verdicts[column] = judged
+        length = max(len(known), len(added))
+        added = np.maximum(grown(known, length)[:length], grown(added, length)[:length])
+    bits[column] = added
 
 
 def _at_rows(counts: Mapping[LabelColumn, Int64s], rows: Rows, total: Int64s) -> Int64s:
@@ -428,16 +463,16 @@ def _at_rows(counts: Mapping[LabelColumn, Int64s], rows: Rows, total: Int64s) ->
     return total
 
 
-def _add_worth(worth: dict[LabelColumn, Int64s], column: LabelColumn, counts: Int64s, weight: int) -> None:
+def _add_counts(totals: dict[LabelColumn, Int64s], column: LabelColumn, counts: Int64s, weight: int) -> None:
     weighed = counts * weight if weight != 1 else counts.copy()
-    known = worth.get(column)
+    known = totals.get(column)
     if known is None:
-        worth[column] = weighed
+        totals[column] = weighed
     else:
         longer, shorter = (known, weighed) if len(known) >= len(weighed) else (weighed, known)
         longer = longer.copy()
         longer[: len(shorter)] += shorter
-        worth[column] = longer
+        totals[column] = longer
 
 
 def _selector_text(part: Part, namespace: str) -> str:
@@ -455,3 +490,91 @@ def _pods_text(pods: Sequence[PodInfo]) -> str:
         return "a pod"
     others = len(pods) - 1
     return pods[0].key if not others else f"{pods[0].key} and {others} other{'s' if others > 1 else ''}"
+
+
+Terms = tuple[AffinityTerm, ...]
+
+
+class HintTerms(NamedTuple):
+    """The required terms of a pod; None if they cannot be parsed."""
+
+    affinity: Terms | None
+    anti_affinity: Terms | None
+
+
+def _matches_affinity(pod: PodInfo, old: None, new: PodInfo) -> QueueingHint:
+    if not has_node_or_nomination(new):
+        return QueueingHint.SKIP
+    terms = _required_terms(pod.signature)
+    if terms.affinity is None or terms.anti_affinity is None:
+        return QueueingHint.QUEUE
+    return queue_if(_all_match(terms.affinity, new.signature))
+
+
+def _changes_matches(pod: PodInfo, old: PodInfo, new: PodInfo) -> QueueingHint:
+    """Whether a placed pod with other labels matches affinity now, or no longer matches anti-affinity."""
+    if not has_node_or_nomination(old) or not has_node_or_nomination(new):
+        return QueueingHint.SKIP
+    terms = _required_terms(pod.signature)
+    if terms.affinity is None or terms.anti_affinity is None:
+        return QueueingHint.QUEUE
+    before, after = old.signature, new.signature
+    matches_affinity_now = not _all_match(terms.affinity, before) and _all_match(terms.affinity, after)
+    matched_anti_affinity = _all_match(terms.anti_affinity, before) and not _all_match(terms.anti_affinity, after)
+    return queue_if(matches_affinity_now or matched_anti_affinity)
+
+
+def _matched_anti_affinity(pod: PodInfo, old: PodInfo, new: None) -> QueueingHint:
+    """Whether the anti-affinity of the pod matched a deleted pod, or the other way round."""
+    if not has_node_or_nomination(old):
+        return QueueingHint.SKIP
+    terms = _required_terms(pod.signature)
+    if terms.affinity is None or terms.anti_affinity is None or _all_match(terms.anti_affinity, old.signature):
+        return QueueingHint.QUEUE
+    of_other = _required_terms(old.signature).anti_affinity
+    return queue_if(of_other is None or _all_match(of_other, pod.signature))
+
+
+def _changes_domain(pod: PodInfo, old: Node | None, new: Node) -> QueueingHint:
+    """Whether an added or relabelled node is in a domain where other pods match the terms."""
+    terms = _required_terms(pod.signature)
+    if terms.affinity is None or terms.anti_affinity is None:
+        return QueueingHint.QUEUE
+    after = new.metadata.labels
+    if old is None:
+        # Without the topology label of a term, anti-affinity always allows the node; with it, the attempt decides.
+        return queue_if(bool(terms.anti_affinity) or any(term.topology_key in after for term in terms.affinity))
+    before = old.metadata.labels
+    return queue_if(
+        any(_enters(term.topology_key, before, after) for term in terms.affinity)
+        or any(_leaves(term.topology_key, before, after) for term in terms.anti_affinity)
+    )
+
+
+def _enters(key: str, before: Mapping[str, str], after: Mapping[str, str]) -> bool:
+    """Whether a node has entered a domain of the topology."""
+    return key in after and before.get(key) != after[key]
+
+
+def _leaves(key: str, before: Mapping[str, str], after: Mapping[str, str]) -> bool:
+    return key in before and after.get(key) != before[key]
+
+
+def _all_match(terms: Terms, signature: PodSignature) -> bool:
+    """Whether there are terms, and a pod of the signature matches each of them."""
+    return bool(terms) and all(_matches(term, signature) for term in terms)
+
+
+def _matches(term: AffinityTerm, signature: PodSignature) -> bool:
+    is_in_namespace = signature.namespace in term.namespaces or term.namespace_selector.matches({})
+    return is_in_namespace and term.selector.matches(signature.labels)
+
+
+@PerSignature
+def _required_terms(signature: PodSignature) -> HintTerms:
+    terms = PodTerms(signature.view)
+
+    def of_kind(kind: TermKind) -> Terms | None:
+        return None if kind in terms.errors else tuple(term for term, _ in terms.of_kind.get(kind, ()))
+
+    return HintTerms(of_kind(TermKind.AFFINITY_REQUIRED), of_kind(TermKind.ANTI_AFFINITY_REQUIRED))

@@ -34,9 +34,18 @@ from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PerSignature, PodInfo, PodSignature
 from mooring.scheduler.config.types import NodeAffinityArgs
 from mooring.scheduler.framework.events import ActionType, ClusterEventWithHint, EventResource, QueueingHint, queue_if
-from mooring.scheduler.framework.normalize import scaled_to_best
 from mooring.scheduler.framework.obstacle import ExplainContext, Obstacle, ObstacleKind
-from mooring.scheduler.framework.plugin import SKIP, Filter, PreFilter, PreScore, Proceed, Scope, Score, Skip
+from mooring.scheduler.framework.plugin import (
+    SKIP,
+    Filter,
+    PreFilter,
+    PreScore,
+    Proceed,
+    Scope,
+    Score,
+    Skip,
+    scaled_to_best,
+)
 from mooring.scheduler.framework.status import Code, Reason, Status
 
 _ENFORCED = 1

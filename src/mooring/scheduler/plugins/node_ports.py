@@ -9,7 +9,7 @@ import numpy as np
 from mooring.scheduler.cache.arrays import Int64s, Rows
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.cache.ports import ANY_ADDRESS, HostPort
+from mooring.scheduler.cache.resources import ANY_ADDRESS, HostPort
 from mooring.scheduler.framework.events import (
     ActionType,
     ClusterEventWithHint,

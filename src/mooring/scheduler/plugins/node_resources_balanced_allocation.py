@@ -139,8 +139,6 @@ class NodeResourcesBalancedAllocation(PreScore[BalancedAllocationState], Score[B
 class _Balance:
     """The evenness of the rows at these positions of the change logs."""
 
-    __slots__ = ("evenness", "positions")
-
     def __init__(self, evenness: Int64s) -> None:
         self.evenness = evenness
         self.positions = (-1, -1)

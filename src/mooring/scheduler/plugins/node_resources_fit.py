@@ -269,7 +269,7 @@ class NodeResourcesFit(
 
     def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
         return (
-            ClusterEventWithHint(EventResource.ASSIGNED_POD, ActionType.DELETE, _frees_room, per_signature=True),
+            ClusterEventWithHint(EventResource.ASSIGNED_POD, ActionType.DELETE, _frees_resources, per_signature=True),
             ClusterEventWithHint(
                 EventResource.ASSIGNED_POD, ActionType.UPDATE_POD_SCALE_DOWN, _frees_request, per_signature=True
             ),
@@ -382,7 +382,7 @@ def _is_in_bytes(name: str) -> bool:
 # --- queueing hints ----------------------------------------------------------------------------------------------
 
 
-def _frees_room(pod: PodInfo, old: PodInfo, new: None) -> QueueingHint:
+def _frees_resources(pod: PodInfo, old: PodInfo, new: None) -> QueueingHint:
     return queue_if(has_node_or_nomination(old))
 
 

@@ -126,9 +126,9 @@ class NodeVolumeLimits(PreFilter[NewVolumes], Filter[NewVolumes]):
             if limits is None:
                 continue
             attached = self._attached.attachments.count(driver)
-            room = limits[rows] if attached is None else limits[rows] - attached[rows]
+            free = limits[rows] if attached is None else limits[rows] - attached[rows]
             wanted = self._wanted(volumes, rows)
-            over: Bools = room < wanted
+            over: Bools = free < wanted
             if not isinstance(wanted, int):
                 over &= wanted > 0
             exceeds = over if exceeds is None else exceeds | over
@@ -149,8 +149,8 @@ class NodeVolumeLimits(PreFilter[NewVolumes], Filter[NewVolumes]):
         errors = self._attached.claimed.errors
         if not errors:
             return
-        asked = range(rows.start or 0, rows.stop) if isinstance(rows, slice) else rows.tolist()
-        for place, row in enumerate(asked):
+        numbers = range(rows.start or 0, rows.stop) if isinstance(rows, slice) else rows.tolist()
+        for place, row in enumerate(numbers):
             if row in errors and self._attached.csi_nodes.limited[row]:
                 first = next(uid for uid in self._columns.pods_on[row] if uid in errors[row])
                 bits[place] = state.bit(Reason(errors[row][first], Code.ERROR))

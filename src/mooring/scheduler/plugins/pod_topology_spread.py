@@ -6,25 +6,36 @@ domains.
 Counting a constraint is a sum of the counter's rows over the domains of a label column, over the nodes that count:
 those that have all topology labels and satisfy the inclusion policies. If all nodes count, the counter has the sums
 already.
+
+Queueing hints: an added pod can help as well as a deleted one, because it fills the domain with the fewest pods.
+
+1. A hint checks whether a pod matches a constraint. How much it changes the skew is left to the next attempt.
+2. As in kube-scheduler v1.36, a pod that starts to terminate, and no longer counts, causes no retry.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from mooring.api.errors import LabelSelectorError
-from mooring.api.views.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
+from mooring.api.views.node import Node
 from mooring.scheduler.cache.arrays import Bools, Float64s, Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.labels import ABSENT
 from mooring.scheduler.cache.pods import PerSignature, PodInfo, PodSignature
 from mooring.scheduler.config.types import SYSTEM_DEFAULTING, PodTopologySpreadArgs
-from mooring.scheduler.framework.events import ClusterEventWithHint
-from mooring.scheduler.framework.normalize import by_table
+from mooring.scheduler.framework.events import (
+    ActionType,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+    has_node_or_nomination,
+    queue_if,
+)
 from mooring.scheduler.framework.obstacle import (
     ExplainContext,
     Obstacle,
@@ -33,29 +44,37 @@ from mooring.scheduler.framework.obstacle import (
     domain_text,
     missing_label,
 )
-from mooring.scheduler.framework.plugin import SCORE_MAX, SKIP, Adjustable, PreFilter, PreScore, Proceed, Score, Skip
+from mooring.scheduler.framework.plugin import (
+    SCORE_MAX,
+    SKIP,
+    Adjustable,
+    PreFilter,
+    PreScore,
+    Proceed,
+    Score,
+    Skip,
+    by_table,
+)
 from mooring.scheduler.framework.status import Code, Reason, Status
-from mooring.scheduler.plugins.pod_topology_spread_hints import SpreadHints
 from mooring.scheduler.plugins.spread_constraints import (
     HARD,
     SOFT,
     SYSTEM_DEFAULTS,
     Constraint,
-    Reach,
-    Reaches,
+    EligibleNodes,
+    PodEligibleNodes,
+    SelectorChanges,
     SpreadDomains,
     default_constraints,
+    eligibility_key,
     own_constraints,
-    reach_key,
 )
-
-Selecting: TypeAlias = "Service | ReplicationController | ReplicaSet | StatefulSet"
 
 _UNEVEN = 1
 _UNLABELLED = 2
 COMBINATIONS_MAX = 2048
 _NO_DOMAIN = np.iinfo(np.int32).max
-"""The fewest pods of any domain when there is no domain at all."""
+"""The fewest pods of a domain if there is no domain."""
 
 
 class Hard(NamedTuple):
@@ -70,7 +89,7 @@ class Hard(NamedTuple):
     lone_fewest: bool
     """Whether only one domain has the fewest."""
     has_min_domains: bool
-    eligible: Bools
+    is_eligible: Bools
 
 
 class Soft(NamedTuple):
@@ -84,16 +103,14 @@ class Soft(NamedTuple):
     """Every node has the labels of all constraints."""
 
 
-class _Wish:
+class _Compiled:
     """The hard or the soft constraints of a signature."""
-
-    __slots__ = ("constraints", "reach_key", "requires_all")
 
     def __init__(self, signature: PodSignature, constraints: tuple[Constraint, ...], requires_all: bool) -> None:
         self.constraints = constraints
         self.requires_all = requires_all
         """Whether a node without one of the labels counts for none of them."""
-        self.reach_key = reach_key(signature, constraints, requires_all)
+        self.eligibility_key = eligibility_key(signature, constraints, requires_all)
 
 
 class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]], PreScore[Soft], Score[Soft]):
@@ -110,38 +127,36 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
         self._system_defaults = arguments.defaulting_type == SYSTEM_DEFAULTING
         self._defaults = SYSTEM_DEFAULTS if self._system_defaults else arguments.default_constraints
         self._domains = SpreadDomains(columns)
-        self._selectors_version = 0
-        self._hard = PerSignature(lambda signature: self._compile(signature, HARD), lambda: self._selectors_version)
+        selectors = SelectorChanges(columns.objects)
+        self._hard = PerSignature(lambda signature: self._compile(signature, HARD), lambda: selectors.version)
         """The hard constraints of a signature. Raises `LabelSelectorError`."""
-        self._soft = PerSignature(lambda signature: self._compile(signature, SOFT), lambda: self._selectors_version)
-        columns.objects.of(Service).listen(self._selectors_changed)
-        columns.objects.of(ReplicationController).listen(self._selectors_changed)
-        columns.objects.of(ReplicaSet).listen(self._selectors_changed)
-        columns.objects.of(StatefulSet).listen(self._selectors_changed)
+        self._soft = PerSignature(lambda signature: self._compile(signature, SOFT), lambda: selectors.version)
 
     # Filter
 
     def pre_filter(self, pod: PodInfo) -> Proceed[tuple[Hard, ...]] | Skip | Status:
         try:
-            wish = self._hard(pod.signature)
+            compiled = self._hard(pod.signature)
         except LabelSelectorError as error:
             return Status.error(f"get constraints from pod: obtaining pod's hard topology spread constraints: {error}")
-        if not wish.constraints:
+        if not compiled.constraints:
             return SKIP
-        reaches = self._reaches(pod.signature, wish)
-        counted = [self._count_hard(c, r) for c, r in zip(wish.constraints, reaches.of_constraint, strict=True)]
+        eligible = self._eligible_nodes(pod.signature, compiled)
+        counted = [
+            self._count_hard(c, nodes) for c, nodes in zip(compiled.constraints, eligible.of_constraint, strict=True)
+        ]
         return Proceed(tuple(counted))
 
     def filter(self, state: tuple[Hard, ...], rows: Rows) -> Int64s:
         bits: Int64s | None = None
         for hard in state:
-            # One verdict for each domain, gathered to the rows.
+            # Computed once for each domain, and gathered to the rows.
             skew = hard.domain_counts + (int(hard.constraint.matches_itself) - hard.fewest)
-            verdicts = np.where(skew > hard.constraint.max_skew, _UNEVEN, 0)
-            verdicts[ABSENT] = _UNLABELLED
-            rejections = verdicts.take(hard.constraint.column.codes[rows])
+            by_domain = np.where(skew > hard.constraint.max_skew, _UNEVEN, 0)
+            by_domain[ABSENT] = _UNLABELLED
+            of_constraint = by_domain.take(hard.constraint.column.codes[rows])
             # The first constraint that rejects a row is reported.
-            bits = rejections if bits is None else np.where(bits != 0, bits, rejections)
+            bits = of_constraint if bits is None else np.where(bits != 0, bits, of_constraint)
         assert bits is not None, "a pod without hard constraints is skipped"
         return bits
 
@@ -151,7 +166,7 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
     def contribution(self, state: tuple[Hard, ...], pod: PodInfo, row: int) -> list[int]:
         # As in kube-scheduler, a terminating pod counts here although it was not counted before.
         signature = pod.signature
-        return [int(h.eligible[row] and h.constraint.selects(signature.namespace, signature.labels)) for h in state]
+        return [int(h.is_eligible[row] and h.constraint.selects(signature.namespace, signature.labels)) for h in state]
 
     def filter_adjusted(self, state: tuple[Hard, ...], rows: Int64s, difference: Int64s) -> Int64s:
         bits = np.zeros(len(rows), dtype=np.int64)
@@ -159,8 +174,10 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
             codes = hard.constraint.column.codes[rows]
             here = hard.domain_counts[codes]
             skew = here + more + int(hard.constraint.matches_itself) - _fewest_with(hard, here, more)
-            rejections = np.where(codes == ABSENT, _UNLABELLED, np.where(skew > hard.constraint.max_skew, _UNEVEN, 0))
-            bits = np.where(bits != 0, bits, rejections)
+            of_constraint = np.where(
+                codes == ABSENT, _UNLABELLED, np.where(skew > hard.constraint.max_skew, _UNEVEN, 0)
+            )
+            bits = np.where(bits != 0, bits, of_constraint)
         return bits
 
     def explain(self, state: tuple[Hard, ...], row: int, bits: int, context: ExplainContext) -> Sequence[Obstacle]:
@@ -168,38 +185,41 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
         found = [obstacle for hard in state if (obstacle := _obstacle(hard, row)) is not None]
         return found or super().explain(state, row, bits, context)
 
-    def _count_hard(self, constraint: Constraint, reach: Reach) -> Hard:
-        counts = self._domain_counts(constraint, reach)
-        fewest, elsewhere, lone = _two_smallest(counts[reach.domains])
-        has_min_domains = len(reach.domains) >= constraint.min_domains
+    def _count_hard(self, constraint: Constraint, nodes: EligibleNodes) -> Hard:
+        counts = self._domain_counts(constraint, nodes)
+        fewest, elsewhere, lone = _two_smallest(counts[nodes.domains])
+        has_min_domains = len(nodes.domains) >= constraint.min_domains
         return Hard(
-            constraint, counts, fewest if has_min_domains else 0, elsewhere, lone, has_min_domains, reach.eligible
+            constraint, counts, fewest if has_min_domains else 0, elsewhere, lone, has_min_domains, nodes.is_eligible
         )
 
-    def _domain_counts(self, constraint: Constraint, reach: Reach) -> Int64s:
+    def _domain_counts(self, constraint: Constraint, nodes: EligibleNodes) -> Int64s:
         column, height = constraint.column, self._columns.height
         if constraint.counter is None:
             return np.zeros(column.codes_max, dtype=np.int64)
         counter = self._columns.selectors.fresh(constraint.counter)
-        if reach.counts_everyone:
+        if nodes.includes_all:
             return counter.domains(column, height).copy()  # a what-if changes the counter's own
-        weights = np.where(reach.eligible, counter.rows[:height], 0)
+        weights = np.where(nodes.is_eligible, counter.rows[:height], 0)
         return np.bincount(column.codes[:height], weights=weights, minlength=column.codes_max).astype(np.int64)
 
     # Score
 
     def pre_score(self, pod: PodInfo, feasible: Rows) -> Soft | Skip | Status:
         try:
-            wish = self._soft(pod.signature)
+            compiled = self._soft(pod.signature)
         except LabelSelectorError as error:
             return Status.error(f"calculating preScoreState: obtaining pod's soft topology spread constraints: {error}")
-        if not wish.constraints:
+        if not compiled.constraints:
             return SKIP
-        reaches = self._reaches(pod.signature, wish)
-        ignored = ~reaches.labelled if wish.requires_all and not reaches.all_labelled else None
-        scored = feasible if ignored is None else _only(feasible, reaches.labelled)
-        counted = [self._count_soft(c, r, scored) for c, r in zip(wish.constraints, reaches.of_constraint, strict=True)]
-        return Soft(tuple(counted), ignored, reaches.all_labelled)
+        eligible = self._eligible_nodes(pod.signature, compiled)
+        ignored = ~eligible.labelled if compiled.requires_all and not eligible.all_labelled else None
+        scored = feasible if ignored is None else _only(feasible, eligible.labelled)
+        counted = [
+            self._count_soft(c, nodes, scored)
+            for c, nodes in zip(compiled.constraints, eligible.of_constraint, strict=True)
+        ]
+        return Soft(tuple(counted), ignored, eligible.all_labelled)
 
     def score(self, state: Soft, rows: Rows) -> Int64s:
         parts: list[tuple[Float64s, Int64s]] = []
@@ -224,23 +244,25 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
         scored = scores if ignored is None else scores[~ignored]
         lowest, highest = (int(scored.min()), int(scored.max())) if len(scored) else (0, 0)
         if highest == 0:
-            normalised = np.full(len(scores), SCORE_MAX, dtype=np.int64)
+            normalized = np.full(len(scores), SCORE_MAX, dtype=np.int64)
         else:
-            normalised = by_table(
+            normalized = by_table(
                 scores, lambda values: SCORE_MAX * (highest + lowest - values) // highest, min(lowest, 0), highest
             )
-        return normalised if ignored is None else np.where(ignored, 0, normalised)
+        return normalized if ignored is None else np.where(ignored, 0, normalized)
 
-    def _count_soft(self, constraint: Constraint, reach: Reach, scored: Rows) -> tuple[Constraint, Int64s, float]:
+    def _count_soft(
+        self, constraint: Constraint, nodes: EligibleNodes, scored: Rows
+    ) -> tuple[Constraint, Int64s, float]:
         column, height = constraint.column, self._columns.height
         if constraint.is_per_host:
             here = np.zeros(height, dtype=np.int64)
             if constraint.counter is not None:
                 here = self._columns.selectors.fresh(constraint.counter).rows[:height]
             return constraint, here, math.log(length_of(scored) + 2)
-        counts = self._domain_counts(constraint, reach)
-        is_everywhere = reach.counts_everyone and length_of(scored) == self._columns.node_count
-        domains = reach.domains if is_everywhere else np.flatnonzero(np.bincount(column.codes[scored]))
+        counts = self._domain_counts(constraint, nodes)
+        is_everywhere = nodes.includes_all and length_of(scored) == self._columns.node_count
+        domains = nodes.domains if is_everywhere else np.flatnonzero(np.bincount(column.codes[scored]))
         domain_count = len(domains)
         empty_value = column.code_for("")
         if empty_value is not None:
@@ -252,28 +274,101 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
 
     # Both
 
-    def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
-        has_hard_defaults = any(each.when_unsatisfiable == HARD for each in self._defaults)
-        return SpreadHints(
-            lambda signature: self._hard(signature).constraints, are_in_the_signature=not has_hard_defaults
-        ).events_to_register()
-
-    def _compile(self, signature: PodSignature, action: str) -> _Wish:
+    def _compile(self, signature: PodSignature, action: str) -> _Compiled:
         if signature.spec.topology_spread_constraints:
             constraints = own_constraints(self._columns, signature, action)
         else:
             constraints = default_constraints(self._columns, signature, self._defaults, action)
         # The system's soft defaults count every node, whatever labels it lacks.
         requires_all = action == HARD or bool(signature.spec.topology_spread_constraints) or not self._system_defaults
-        return _Wish(signature, constraints, requires_all)
+        return _Compiled(signature, constraints, requires_all)
 
-    def _reaches(self, signature: PodSignature, wish: _Wish) -> Reaches:
+    def _eligible_nodes(self, signature: PodSignature, compiled: _Compiled) -> PodEligibleNodes:
         """Which nodes count for the constraints."""
-        return self._domains.reaches(wish.reach_key, signature, wish.constraints, wish.requires_all)
+        return self._domains.eligible_nodes(
+            compiled.eligibility_key, signature, compiled.constraints, compiled.requires_all
+        )
 
-    def _selectors_changed(self, old: Selecting | None, new: Selecting | None) -> None:
-        if old is None or new is None or old.spec.selector != new.spec.selector:
-            self._selectors_version += 1
+    # Queueing hints
+
+    def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
+        # Default constraints also depend on services, not only on the signature.
+        has_hard_defaults = any(each.when_unsatisfiable == HARD for each in self._defaults)
+        changes_of_node = (
+            ActionType.ADD | ActionType.DELETE | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_TAINT
+        )
+        return (
+            ClusterEventWithHint(
+                EventResource.ASSIGNED_POD,
+                ActionType.ADD,
+                self._counts_now,
+                True,
+                per_signature_pair=not has_hard_defaults,
+            ),
+            ClusterEventWithHint(EventResource.ASSIGNED_POD, ActionType.DELETE, self._counted, per_signature=True),
+            ClusterEventWithHint(
+                EventResource.ASSIGNED_POD, ActionType.UPDATE_POD_LABEL, self._changes_matches, per_signature=True
+            ),
+            ClusterEventWithHint(
+                EventResource.UNSCHEDULABLE_POD,
+                ActionType.UPDATE_POD_LABEL | ActionType.UPDATE_POD_TOLERATION,
+                self._changes_itself,
+            ),
+            ClusterEventWithHint(EventResource.NODE, changes_of_node, self._changes_domains, per_signature=True),
+        )
+
+    def _counts_now(self, pod: PodInfo, old: None, new: PodInfo) -> QueueingHint:
+        return queue_if(self._counts(pod, new))
+
+    def _counted(self, pod: PodInfo, old: PodInfo, new: None) -> QueueingHint:
+        return queue_if(self._counts(pod, old))
+
+    def _counts(self, pod: PodInfo, other: PodInfo) -> bool:
+        if other.namespace != pod.namespace or not has_node_or_nomination(other):
+            return False
+        constraints, labels = self._constraints_or_none(pod), other.signature.labels
+        return constraints is None or any(each.selector.matches(labels) for each in constraints)
+
+    def _changes_matches(self, pod: PodInfo, old: PodInfo, new: PodInfo) -> QueueingHint:
+        if new.namespace != pod.namespace or not has_node_or_nomination(old) or not has_node_or_nomination(new):
+            return QueueingHint.SKIP
+        constraints = self._constraints_or_none(pod)
+        return queue_if(constraints is None or _matches_differ(constraints, old.signature.labels, new.signature.labels))
+
+    def _changes_itself(self, pod: PodInfo, old: PodInfo, new: PodInfo) -> QueueingHint:
+        """Whether other labels or tolerations of the pod change what its constraints count."""
+        if new.uid != pod.uid:
+            return QueueingHint.SKIP
+        constraints = self._constraints_or_none(pod)
+        if constraints is None:
+            return QueueingHint.QUEUE
+        tolerations_differ = old.signature.spec.tolerations != new.signature.spec.tolerations
+        if tolerations_differ and any(each.honours_taints for each in constraints):
+            return QueueingHint.QUEUE
+        return queue_if(_matches_differ(constraints, old.signature.labels, new.signature.labels))
+
+    def _changes_domains(self, pod: PodInfo, old: Node | None, new: Node | None) -> QueueingHint:
+        """Whether an added, deleted or changed node counts for the constraints, or counts in another domain."""
+        constraints = self._constraints_or_none(pod)
+        if constraints is None:
+            return QueueingHint.QUEUE
+        did_count, does_count = _has_keys(old, constraints), _has_keys(new, constraints)
+        if old is None or new is None or did_count != does_count:
+            return queue_if(did_count or does_count)
+        if not does_count:
+            return QueueingHint.SKIP
+        before, after = old.metadata.labels, new.metadata.labels
+        return queue_if(
+            old.spec.taints != new.spec.taints
+            or any(before.get(each.column.key) != after.get(each.column.key) for each in constraints)
+        )
+
+    def _constraints_or_none(self, pod: PodInfo) -> Constraints | None:
+        """The pod's hard constraints; None if they cannot be read."""
+        try:
+            return self._hard(pod.signature).constraints
+        except LabelSelectorError:
+            return None
 
 
 def rounded_sum(parts: Sequence[tuple[Float64s, Int64s]]) -> Int64s:
@@ -339,3 +434,17 @@ def _obstacle(hard: Hard, row: int) -> Obstacle | None:
         "allowed": allowed,
     }
     return Obstacle(PodTopologySpread.name, ObstacleKind.SPREAD, text, details)
+
+
+Constraints = Sequence[Constraint]
+
+
+def _has_keys(node: Node | None, constraints: Constraints) -> bool:
+    """Whether the node has the topology labels of all constraints, without which it counts for none."""
+    return node is not None and all(each.column.key in node.metadata.labels for each in constraints)
+
+
+def _matches_differ(constraints: Constraints, before: Mapping[str, str], after: Mapping[str, str]) -> bool:
+    return before != after and any(
+        each.selector.matches(before) != each.selector.matches(after) for each in constraints
+    )

@@ -5,13 +5,13 @@ A constraint comes from the pod, or from the defaults of the profile for a pod o
 1. A node counts if it has the labels of all constraints of the pod (where that is required) and satisfies the
    constraint's inclusion policies.
 2. Which nodes count depends on nodes alone. It is cached until a node changes, and shared by all signatures with the
-   same policies (`reach_key`).
+   same policies (`eligibility_key`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -27,6 +27,8 @@ from mooring.scheduler.cache.labels import ABSENT, LabelColumn
 from mooring.scheduler.cache.objects import Objects
 from mooring.scheduler.cache.pods import PodSignature
 from mooring.scheduler.cache.selectors import Counter, Part
+
+Selecting: TypeAlias = "Service | ReplicationController | ReplicaSet | StatefulSet"
 
 HARD = "DoNotSchedule"
 SOFT = "ScheduleAnyway"
@@ -50,7 +52,7 @@ class Constraint(NamedTuple):
     honours_affinity: bool
     honours_taints: bool
     matches_itself: bool
-    """Whether the pod that brings the constraint matches its selector, and so adds to what it counts."""
+    """Whether the pod itself matches the selector, and so adds to the count."""
     is_per_host: bool
 
     def selects(self, namespace: str, labels: Mapping[str, str]) -> bool:
@@ -80,7 +82,7 @@ def default_constraints(
 
 
 def default_selector(objects: Objects, signature: PodSignature) -> LabelMatcher:
-    """Whom the pod is spread against: the labels of its services and the selector of its controller, together."""
+    """Selects the pods that the pod is spread with: the selectors of its services and of its controller, combined."""
     pairs: dict[str, str] = {}
     for service in objects.of(Service).in_namespace(signature.namespace):
         selector = service.spec.selector
@@ -101,6 +103,21 @@ def default_selector(objects: Objects, signature: PodSignature) -> LabelMatcher:
     elif (owner.api_version, owner.kind) == ("apps/v1", "StatefulSet"):
         owner_set = objects.of(StatefulSet).get(key)
     return _with_selector_of(owner_set, pairs)
+
+
+class SelectorChanges:
+    """Counts the changes of selectors of services and controllers, which `default_selector` reads."""
+
+    def __init__(self, objects: Objects) -> None:
+        self.version = 0
+        objects.of(Service).listen(self._changed)
+        objects.of(ReplicationController).listen(self._changed)
+        objects.of(ReplicaSet).listen(self._changed)
+        objects.of(StatefulSet).listen(self._changed)
+
+    def _changed(self, old: Selecting | None, new: Selecting | None) -> None:
+        if old is None or new is None or old.spec.selector != new.spec.selector:
+            self.version += 1
 
 
 def _with_selector_of(owner: ReplicaSet | StatefulSet | None, pairs: Mapping[str, str]) -> LabelMatcher:
@@ -141,67 +158,69 @@ def _compiled(
     )
 
 
-REACHES_MAX = 256
-"""Of so many different policies is kept what they reach."""
+CACHE_ENTRIES_MAX = 256
+"""Maximum number of cached combinations of constraints and policies."""
 
 
-class Reach(NamedTuple):
+class EligibleNodes(NamedTuple):
     """Which nodes count for one constraint."""
 
-    eligible: Bools
-    counts_everyone: bool
-    """Every node counts, so that sums over domains need not leave any out."""
+    is_eligible: Bools
+    includes_all: bool
+    """Whether every node counts, so that sums over domains leave none out."""
     domains: Int64s
     """The codes of the domains that have a node that counts."""
 
 
-class Reaches(NamedTuple):
+class PodEligibleNodes(NamedTuple):
     """Which nodes count for each constraint of a pod."""
 
     labelled: Bools
     """Per row: whether the node has the labels of all constraints."""
     all_labelled: bool
-    of_constraint: tuple[Reach, ...]
+    of_constraint: tuple[EligibleNodes, ...]
 
 
 class SpreadDomains:
-    """Finds and keeps what constraints reach."""
+    """Finds the nodes that count for constraints, and caches them."""
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
-        self._known: dict[object, Reaches] = {}
+        self._known: dict[object, PodEligibleNodes] = {}
         self._fact_position = -1
 
-    def reaches(
+    def eligible_nodes(
         self, key: object, signature: PodSignature, constraints: tuple[Constraint, ...], requires_all: bool
-    ) -> Reaches:
-        """The key is that of the others (see `reach_key`)."""
+    ) -> PodEligibleNodes:
+        """The nodes that count for each constraint, by `eligibility_key`."""
         position = self._columns.fact_changes.position
         if self._fact_position != position:
             self._known.clear()
             self._fact_position = position
         known = self._known.get(key)
         if known is None:
-            if len(self._known) >= REACHES_MAX:
+            if len(self._known) >= CACHE_ENTRIES_MAX:
                 self._known.clear()
             known = self._known[key] = self._find(signature, constraints, requires_all)
         return known
 
-    def _find(self, signature: PodSignature, constraints: tuple[Constraint, ...], requires_all: bool) -> Reaches:
+    def _find(
+        self, signature: PodSignature, constraints: tuple[Constraint, ...], requires_all: bool
+    ) -> PodEligibleNodes:
         alive = self._columns.alive[: self._columns.height]
         labelled = alive.copy()
         for constraint in constraints:
             labelled &= constraint.column.codes[: len(alive)] != ABSENT
         candidates = labelled if requires_all else alive
-        reaches = tuple(self._reach(signature, constraint, candidates) for constraint in constraints)
-        return Reaches(labelled, bool((labelled == alive).all()), reaches)
+        of_constraints = tuple(self._eligible_for(signature, constraint, candidates) for constraint in constraints)
+        return PodEligibleNodes(labelled, bool((labelled == alive).all()), of_constraints)
 
-    def _reach(self, signature: PodSignature, constraint: Constraint, candidates: Bools) -> Reach:
+    def _eligible_for(self, signature: PodSignature, constraint: Constraint, candidates: Bools) -> EligibleNodes:
         eligible = candidates & self._included(signature, constraint)
         codes = constraint.column.codes[: len(eligible)][eligible]
         nodes_in_domain = np.bincount(codes, minlength=constraint.column.codes_max)
-        everyone = int(np.count_nonzero(eligible)) == self._columns.node_count
-        return Reach(eligible, everyone, np.flatnonzero(nodes_in_domain))
+        includes_all = int(np.count_nonzero(eligible)) == self._columns.node_count
+        return EligibleNodes(eligible, includes_all, np.flatnonzero(nodes_in_domain))
 
     def _included(self, signature: PodSignature, constraint: Constraint) -> Bools:
         """Per row: whether the node counts under the constraint's inclusion policies."""
@@ -212,15 +231,15 @@ class SpreadDomains:
             included &= columns.node_selection.required(required_node_affinity(signature.view), rows)
         if constraint.honours_taints:
             tolerations = signature.spec.tolerations
-            is_kept_away = columns.taints.judge(
+            is_untolerated = columns.taints.evaluate(
                 lambda taints: find_untolerated_taint(taints, tolerations) is not None, np.bool_
             )
-            included &= ~is_kept_away[columns.taints.set_of_row[rows]]
+            included &= ~is_untolerated[columns.taints.set_of_row[rows]]
         return included
 
 
-def reach_key(signature: PodSignature, constraints: tuple[Constraint, ...], requires_all: bool) -> object:
-    """Equal for constraints that reach the same nodes.
+def eligibility_key(signature: PodSignature, constraints: tuple[Constraint, ...], requires_all: bool) -> object:
+    """Equal for constraints for which the same nodes count.
 
     `requires_all`: whether a node without one of the labels counts for none of the constraints.
     """

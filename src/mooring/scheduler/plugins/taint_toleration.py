@@ -1,5 +1,4 @@
-"""TaintToleration: reject nodes with untolerated taints, and prefer nodes with fewer PreferNoSchedule ones.
-taints.
+"""TaintToleration: reject nodes with untolerated taints, and prefer nodes with fewer PreferNoSchedule taints.
 
 Nodes with the same taints share a set (see `TaintColumns`). The plugin evaluates tolerations once for each set and
 gathers the results to rows.
@@ -32,13 +31,12 @@ from mooring.scheduler.framework.events import (
     queue_if,
     queue_on_own_update,
 )
-from mooring.scheduler.framework.normalize import scaled_to_best
 from mooring.scheduler.framework.obstacle import HARDNESS, Distances, ExplainContext, Obstacle, ObstacleKind
-from mooring.scheduler.framework.plugin import Filter, PreScore, Proceed, Scope, Score
+from mooring.scheduler.framework.plugin import Filter, PreScore, Proceed, Scope, Score, scaled_to_best
 from mooring.scheduler.framework.status import Code, Reason
 
 Tolerations = tuple[Toleration, ...]
-VERDICTS_MAX = 1024
+RESULTS_MAX = 1024
 """Maximum number of cached lists of tolerations."""
 
 
@@ -53,7 +51,7 @@ class TaintToleration(Filter[Tolerations], PreScore[Tolerations], Score[Tolerati
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
         self._taints = columns.taints
-        self._verdicts: dict[tuple[bool, Tolerations], Int64s] = {}
+        self._results: dict[tuple[bool, Tolerations], Int64s] = {}
 
     def pre_filter(self, pod: PodInfo) -> Proceed[Tolerations]:
         return Proceed(pod.signature.spec.tolerations)
@@ -61,7 +59,7 @@ class TaintToleration(Filter[Tolerations], PreScore[Tolerations], Score[Tolerati
     def filter(self, state: Tolerations, rows: Rows) -> Int64s:
         if len(self._taints.sets) == 1:  # no node has taints
             return np.zeros(length_of(rows), dtype=np.int64)
-        return self._verdict(True, state)[self._taints.set_of_row[rows]]
+        return self._result_by_set(True, state)[self._taints.set_of_row[rows]]
 
     def explain(self, state: Tolerations, row: int, bits: int, context: ExplainContext) -> Sequence[Obstacle]:
         taints = self._taints.sets[self._taints.set_of_row[row]]
@@ -71,9 +69,9 @@ class TaintToleration(Filter[Tolerations], PreScore[Tolerations], Score[Tolerati
     def distances(self, state: Tolerations, rows: Int64s, bits: Int64s, context: ExplainContext) -> Distances:
         """Each taint is one obstacle. The taint of a cordoned node counts as part of the cordon."""
         sets = self._taints.set_of_row[rows]
-        counts = self._taints.judge(lambda taints: len(_untolerated(taints, state)), np.int64)[sets]
+        counts = self._taints.evaluate(lambda taints: len(_untolerated(taints, state)), np.int64)[sets]
         if ObstacleKind.CORDON in context.kinds:
-            without_cordon = self._taints.judge(
+            without_cordon = self._taints.evaluate(
                 lambda taints: sum(not _is_cordon(taint) for taint in _untolerated(taints, state)), np.int64
             )[sets]
             counts = np.where(self._columns.unschedulable[rows], without_cordon, counts)
@@ -85,7 +83,7 @@ class TaintToleration(Filter[Tolerations], PreScore[Tolerations], Score[Tolerati
     def score(self, state: Tolerations, rows: Rows) -> Int64s:
         if len(self._taints.sets) == 1:
             return np.zeros(length_of(rows), dtype=np.int64)
-        return self._verdict(False, state)[self._taints.set_of_row[rows]]
+        return self._result_by_set(False, state)[self._taints.set_of_row[rows]]
 
     def normalize(self, state: Tolerations, scores: Int64s, rows: Rows) -> Int64s:
         return scaled_to_best(scores, reverse=True)
@@ -103,13 +101,13 @@ class TaintToleration(Filter[Tolerations], PreScore[Tolerations], Score[Tolerati
             ),
         )
 
-    def _verdict(self, is_hard: bool, tolerations: Tolerations) -> Int64s:
+    def _result_by_set(self, is_hard: bool, tolerations: Tolerations) -> Int64s:
         """For each set of taints: whether it rejects the pod, or how many PreferNoSchedule taints are not tolerated."""
-        known = self._verdicts.get((is_hard, tolerations))
+        known = self._results.get((is_hard, tolerations))
         if known is None or len(known) != len(self._taints.sets):
-            if len(self._verdicts) >= VERDICTS_MAX:
-                self._verdicts.clear()
-            known = self._verdicts[is_hard, tolerations] = self._taints.judge(
+            if len(self._results) >= RESULTS_MAX:
+                self._results.clear()
+            known = self._results[is_hard, tolerations] = self._taints.evaluate(
                 (lambda taints: find_untolerated_taint(taints, tolerations) is not None)
                 if is_hard
                 else (lambda taints: count_intolerable_preferences(taints, tolerations)),

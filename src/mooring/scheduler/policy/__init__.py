@@ -2,19 +2,21 @@
 
 The modules in reading order:
 
-  names       the predicates and priorities, and the plugins that replace them
-  types       the Policy file as values, and its validation
-  conversion  from a Policy to a `SchedulerConfiguration`
-  arguments   the arguments of the plugins below
+  types             the predicates and priorities; the Policy file as values, and its validation
+  conversion        from a Policy to a `SchedulerConfiguration`
+  arguments         the arguments of the plugins below
+  plugins           NodeLabel and the resource strategies
+  selector_spread   SelectorSpread
+  service_affinity  ServiceAffinity
 
-The other modules are plugins that kube-scheduler has dropped. A KubeSchedulerConfiguration can enable them by name.
-Nothing outside of this package depends on it but `catalogue`, which lists the plugins, and the readers of files.
+kube-scheduler has dropped these plugins. A KubeSchedulerConfiguration can enable them by name. Nothing outside of this
+package depends on it but `catalogue`, which lists the plugins, and the readers of files.
 """
 
 from mooring.scheduler.framework.plugin import Plugin
 from mooring.scheduler.policy.conversion import load_configuration_or_policy
-from mooring.scheduler.policy.node_label import NodeLabel
-from mooring.scheduler.policy.resource_strategies import (
+from mooring.scheduler.policy.plugins import (
+    NodeLabel,
     NodeResourcesLeastAllocated,
     NodeResourcesMostAllocated,
     RequestedToCapacityRatio,

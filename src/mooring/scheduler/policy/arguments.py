@@ -17,19 +17,22 @@ from typing import TypeVar
 import msgspec
 
 from mooring.api.field_errors import quoted
-from mooring.scheduler.config.decode import TYPE_FIELDS, StrictDecoder, without_type_fields
-from mooring.scheduler.config.problems import ConfigurationError, Problem, forbidden, invalid
+from mooring.scheduler.config.codec import TYPE_FIELDS, StrictDecoder, without_type_fields
 from mooring.scheduler.config.types import (
     CPU_AND_MEMORY,
     REQUESTED_TO_CAPACITY_RATIO,
+    ConfigurationError,
     NodeResourcesFitArgs,
     OrDefault,
+    Problem,
     RawArguments,
     RequestedToCapacityRatioParam,
     ResourceSpec,
     ScoringStrategy,
     Settings,
     UtilizationShapePoint,
+    forbidden,
+    invalid,
 )
 from mooring.scheduler.config.validation import argument_problems
 

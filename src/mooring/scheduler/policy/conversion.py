@@ -22,15 +22,15 @@ from collections.abc import Iterable, Mapping
 from typing import TypeGuard
 
 from mooring.api.field_errors import quoted
-from mooring.scheduler.config.decode import without_type_fields
+from mooring.scheduler.config.codec import without_type_fields
 from mooring.scheduler.config.load import load_configuration
-from mooring.scheduler.config.problems import ConfigurationError, Problem
 from mooring.scheduler.config.profiles import default_profile, with_defaults
 from mooring.scheduler.config.types import (
     ALL_PLUGINS,
     API_VERSION,
     LIST_DEFAULTING,
     REQUESTED_TO_CAPACITY_RATIO,
+    ConfigurationError,
     InterPodAffinityArgs,
     NodeResourcesFitArgs,
     Plugin,
@@ -39,6 +39,7 @@ from mooring.scheduler.config.types import (
     Plugins,
     PluginSet,
     PodTopologySpreadArgs,
+    Problem,
     Profile,
     SchedulerConfiguration,
     ScoringStrategy,
@@ -52,7 +53,7 @@ from mooring.scheduler.policy.arguments import (
     node_label_problems,
     strategy_as_written,
 )
-from mooring.scheduler.policy.names import (
+from mooring.scheduler.policy.types import (
     CHECK_NODE_LABEL_PRESENCE,
     CHECK_SERVICE_AFFINITY,
     DEFAULT_PREDICATES,
@@ -65,8 +66,6 @@ from mooring.scheduler.policy.names import (
     SERVICE_AFFINITY,
     STRATEGIES,
     STRATEGY_PLUGINS,
-)
-from mooring.scheduler.policy.types import (
     Policy,
     PriorityArgument,
     PriorityPolicy,

@@ -14,23 +14,18 @@ constraints. A profile with both plugins should set the defaulting type `List` o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
-from mooring.api.csi_translation import BETA_REGION_LABEL, BETA_ZONE_LABEL, REGION_LABEL
-from mooring.api.views.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
-from mooring.api.well_known import ZONE
 from mooring.scheduler.cache.arrays import Float64s, Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.labels import ABSENT, LabelColumn
+from mooring.scheduler.cache.node_order import zone_of
 from mooring.scheduler.cache.pods import PerSignature, PodInfo, PodSignature
 from mooring.scheduler.cache.selectors import Counter, Part
 from mooring.scheduler.framework.plugin import SCORE_MAX, SKIP, PreScore, Score, Skip
-from mooring.scheduler.plugins.spread_constraints import default_selector
+from mooring.scheduler.plugins.spread_constraints import SelectorChanges, default_selector
 from mooring.scheduler.policy.arguments import reject_arguments
-
-Selecting: TypeAlias = "Service | ReplicationController | ReplicaSet | StatefulSet"
 
 ZONE_WEIGHT = 2.0 / 3.0
 """Weight of the zone's score on nodes with a zone; the rest is the node's own score."""
@@ -51,12 +46,8 @@ class SelectorSpread(PreScore[SelectorSpreadState], Score[SelectorSpreadState]):
         reject_arguments(self.name, arguments)
         self._columns = columns
         self._zones = Zones(columns)
-        self._selectors_version = 0
-        self._states = PerSignature(self._state_of, lambda: self._selectors_version)
-        columns.objects.of(Service).listen(self._selectors_changed)
-        columns.objects.of(ReplicationController).listen(self._selectors_changed)
-        columns.objects.of(ReplicaSet).listen(self._selectors_changed)
-        columns.objects.of(StatefulSet).listen(self._selectors_changed)
+        selectors = SelectorChanges(columns.objects)
+        self._states = PerSignature(self._state_of, lambda: selectors.version)
 
     def pre_score(self, pod: PodInfo, feasible: Rows) -> SelectorSpreadState | Skip:
         signature = pod.signature
@@ -82,34 +73,23 @@ class SelectorSpread(PreScore[SelectorSpreadState], Score[SelectorSpreadState]):
         part = Part(frozenset((signature.namespace,)), selector)
         return SelectorSpreadState(self._columns.selectors.counter((part,), wants_terminating=False))
 
-    def _selectors_changed(self, old: Selecting | None, new: Selecting | None) -> None:
-        if old is None or new is None or old.spec.selector != new.spec.selector:
-            self._selectors_version += 1
-
 
 class Zones:
     """The zone of each row as a number; `NO_ZONE` on nodes without zone and region."""
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
-        self._zone = (columns.labels.column(BETA_ZONE_LABEL), columns.labels.column(ZONE))
-        self._region = (columns.labels.column(BETA_REGION_LABEL), columns.labels.column(REGION_LABEL))
         self._known: tuple[int, Int64s] = (-1, np.zeros(0, dtype=np.int64))
 
     def codes(self) -> Int64s:
         """Over all rows; cached until a node changes."""
         position = self._columns.fact_changes.position
         if self._known[0] != position:
-            self._known = (position, self._found())
+            number_of = {"": NO_ZONE}
+            zones = (zone_of(node) if node is not None else "" for node in self._columns.nodes)
+            numbers = [number_of.setdefault(zone, len(number_of)) for zone in zones]
+            self._known = (position, np.array(numbers, dtype=np.int64))
         return self._known[1]
-
-    def _found(self) -> Int64s:
-        number_of = {"": 0}
-        zones = _numbered(*self._zone, self._columns.height, number_of)
-        regions = _numbered(*self._region, self._columns.height, number_of)
-        pairs = regions * len(number_of) + zones
-        # The pair of two empty values is 0, and prepending it keeps it 0.
-        return np.unique(np.concatenate(([NO_ZONE], pairs)), return_inverse=True)[1][1:]
 
 
 def spread_score(counts: Int64s, zones: Int64s) -> Int64s:
@@ -129,13 +109,3 @@ def _distance_from_most(counts: Int64s) -> Float64s:
     if most == 0:
         return np.full(len(counts), float(SCORE_MAX))
     return float(SCORE_MAX) * ((most - counts) / float(most))
-
-
-def _numbered(first: LabelColumn, second: LabelColumn, height: int, number_of: dict[str, int]) -> Int64s:
-    """Per row: the number of the first label's value, otherwise of the second's; 0 if empty or missing."""
-
-    def numbers(column: LabelColumn) -> Int64s:
-        values = [number_of.setdefault(value or "", len(number_of)) for value in column.values]
-        return np.array(values, dtype=np.int64)[column.codes[:height]]
-
-    return np.where(first.codes[:height] != ABSENT, numbers(first), numbers(second))

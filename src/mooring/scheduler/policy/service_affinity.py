@@ -193,23 +193,23 @@ def elsewhere_share(counts: Int64s, codes: Int64s) -> Float64s:
 
 def _has_selected_values(state: ServiceAffinityState, rows: Rows) -> Bools:
     """Per row: whether the node has the values in the pod's node selector."""
-    answer = np.ones(length_of(rows), dtype=np.bool_)
+    matches = np.ones(length_of(rows), dtype=np.bool_)
     for column, value in state.selected:
         code = column.code_for(value)
-        answer &= column.codes[rows] == code if code is not None else False
-    return answer
+        matches &= column.codes[rows] == code if code is not None else False
+    return matches
 
 
 def _has_values_of(state: ServiceAffinityState, example: int, rows: Rows) -> Bools:
     """Per row: whether the node has the inherited labels of the example node, as far as that has them."""
-    answer = np.ones(length_of(rows), dtype=np.bool_)
+    matches = np.ones(length_of(rows), dtype=np.bool_)
     if example == NO_ROW:
-        return answer
+        return matches
     for column in state.inherited:
         wanted = column.codes[example]
         if wanted != ABSENT:
-            answer &= column.codes[rows] == wanted
-    return answer
+            matches &= column.codes[rows] == wanted
+    return matches
 
 
 def _services_of(signature: PodSignature, services: Iterable[Service]) -> list[Service]:

@@ -1,17 +1,25 @@
-"""The Policy file as values, and its validation.
+"""The Policy file of kube-scheduler before v1.23: its names, its types and its validation.
 
-Input: the data of a file of kind Policy. Output: `Policy`; every problem, in the words of kube-scheduler v1.22 where it
-had any, with the path in the file.
+`PREDICATES` and `PRIORITIES` have the plugins that replace them. They are the tables in docs/policy.md.
 
-1. `predicates` and `priorities` are None if the file omits them, which means the old defaults. An empty list means the
+1. Every name that a scheduler from Kubernetes 1.1 to 1.22 knew has an entry. A priority without a replacement maps to
+   None: it is accepted and has no effect.
+2. Predicates are in the order of evaluation, which decides the reported reason if several reject a node. Renamed
+   predicates are next to their successors.
+3. Predicates for node conditions map to TaintToleration: since 1.12 the node lifecycle controller taints such nodes.
+
+A file of kind Policy becomes a `Policy`. Problems have the messages of kube-scheduler v1.22, where it had any, and the
+path in the file.
+
+4. `predicates` and `priorities` are None if the file omits them, which means the old defaults. An empty list means the
    mandatory predicates only.
-2. Names of extender fields are case-insensitive: old files wrote `BindVerb` and `CAFile`, later ones `bindVerb` and
+5. Names of extender fields are case-insensitive: old files wrote `BindVerb` and `CAFile`, later ones `bindVerb` and
    `caFile`.
-3. A timeout is an integer number of nanoseconds, or a text such as `30s`.
-4. An unknown name is a problem, unless it has an argument: then any name is valid.
-5. A known name with an argument of another predicate or priority is a problem. Old schedulers disagreed whether the
+6. A timeout is an integer number of nanoseconds, or a text such as `30s`.
+7. An unknown name is a problem, unless it has an argument: then any name is valid.
+8. A known name with an argument of another predicate or priority is a problem. Old schedulers disagreed whether the
    name or the argument counts.
-6. Several label preferences (or service anti-affinities) become one plugin, so they must have the same weight.
+9. Several label preferences (or service anti-affinities) become one plugin, so they must have the same weight.
 """
 
 from __future__ import annotations
@@ -24,11 +32,12 @@ from typing import TypeVar
 import msgspec
 
 from mooring.api.field_errors import quoted
-from mooring.scheduler.config.decode import StrictDecoder
-from mooring.scheduler.config.problems import Problem, child, invalid
+from mooring.scheduler.config.codec import StrictDecoder
 from mooring.scheduler.config.types import (
     CPU_AND_MEMORY,
     INT32,
+    LEAST_ALLOCATED,
+    MOST_ALLOCATED,
     REQUESTED_TO_CAPACITY_RATIO,
     Extender,
     ExtenderManagedResource,
@@ -36,21 +45,117 @@ from mooring.scheduler.config.types import (
     Int32,
     Int64,
     NodeResourcesFitArgs,
+    Problem,
     RequestedToCapacityRatioParam,
     ResourceSpec,
     ScoringStrategy,
     Settings,
     UtilizationShapePoint,
+    child,
+    invalid,
 )
 from mooring.scheduler.config.validation import argument_problems
 from mooring.scheduler.policy.arguments import in_strategy
-from mooring.scheduler.policy.names import (
-    NODE_LABEL,
-    PREDICATES,
-    PRIORITIES,
-    SERVICE_AFFINITY,
-    STRATEGIES,
+
+NODE_LABEL = "NodeLabel"
+SERVICE_AFFINITY = "ServiceAffinity"
+NODE_RESOURCES_FIT = "NodeResourcesFit"
+
+CHECK_NODE_LABEL_PRESENCE = "CheckNodeLabelPresence"
+CHECK_SERVICE_AFFINITY = "CheckServiceAffinity"
+
+PREDICATES: Mapping[str, tuple[str, ...]] = {
+    "CheckNodeUnschedulable": ("NodeUnschedulable",),
+    "GeneralPredicates": (NODE_RESOURCES_FIT, "NodeName", "NodePorts", "NodeAffinity"),
+    "HostName": ("NodeName",),
+    "PodFitsHostPorts": ("NodePorts",),
+    "PodFitsPorts": ("NodePorts",),
+    "MatchNodeSelector": ("NodeAffinity",),
+    "PodFitsResources": (NODE_RESOURCES_FIT,),
+    "NoDiskConflict": ("VolumeRestrictions",),
+    "PodToleratesNodeTaints": ("TaintToleration",),
+    "PodToleratesNodeNoExecuteTaints": ("TaintToleration",),
+    "CheckNodeCondition": ("TaintToleration",),
+    "CheckNodeDiskPressure": ("TaintToleration",),
+    "CheckNodeMemoryPressure": ("TaintToleration",),
+    "CheckNodePIDPressure": ("TaintToleration",),
+    CHECK_NODE_LABEL_PRESENCE: (NODE_LABEL,),
+    CHECK_SERVICE_AFFINITY: (SERVICE_AFFINITY,),
+    "MaxEBSVolumeCount": ("NodeVolumeLimits",),
+    "MaxGCEPDVolumeCount": ("NodeVolumeLimits",),
+    "MaxCSIVolumeCountPred": ("NodeVolumeLimits",),
+    "MaxAzureDiskVolumeCount": ("NodeVolumeLimits",),
+    "MaxCinderVolumeCount": ("NodeVolumeLimits",),
+    "CheckVolumeBinding": ("VolumeBinding",),
+    "NoVolumeNodeConflict": ("VolumeBinding",),
+    "NoVolumeZoneConflict": ("VolumeZone",),
+    "EvenPodsSpread": ("PodTopologySpread",),
+    "MatchInterPodAffinity": ("InterPodAffinity",),
+}
+
+MANDATORY_PREDICATES = ("CheckNodeUnschedulable", "PodToleratesNodeTaints")
+"""Predicates that are always enabled."""
+
+DEFAULT_PREDICATES = (
+    "NoVolumeZoneConflict",
+    "MaxEBSVolumeCount",
+    "MaxGCEPDVolumeCount",
+    "MaxAzureDiskVolumeCount",
+    "MaxCSIVolumeCountPred",
+    "MatchInterPodAffinity",
+    "NoDiskConflict",
+    "GeneralPredicates",
+    "PodToleratesNodeTaints",
+    "CheckVolumeBinding",
+    "CheckNodeUnschedulable",
+    "EvenPodsSpread",
 )
+
+PRIORITIES: Mapping[str, str | None] = {
+    "BalancedResourceAllocation": "NodeResourcesBalancedAllocation",
+    "EqualPriority": None,
+    "EvenPodsSpreadPriority": "PodTopologySpread",
+    "ImageLocalityPriority": "ImageLocality",
+    "InterPodAffinityPriority": "InterPodAffinity",
+    "LeastRequestedPriority": NODE_RESOURCES_FIT,
+    "MostRequestedPriority": NODE_RESOURCES_FIT,
+    "NodeAffinityPriority": "NodeAffinity",
+    "NodePreferAvoidPodsPriority": None,
+    "RequestedToCapacityRatio": NODE_RESOURCES_FIT,
+    "RequestedToCapacityRatioPriority": NODE_RESOURCES_FIT,
+    "ResourceLimitsPriority": None,
+    "SelectorSpreadPriority": "SelectorSpread",
+    "ServiceSpreadingPriority": "SelectorSpread",
+    "TaintTolerationPriority": "TaintToleration",
+}
+
+STRATEGIES: Mapping[str, str] = {
+    "LeastRequestedPriority": LEAST_ALLOCATED,
+    "MostRequestedPriority": MOST_ALLOCATED,
+    "RequestedToCapacityRatio": REQUESTED_TO_CAPACITY_RATIO,
+    "RequestedToCapacityRatioPriority": REQUESTED_TO_CAPACITY_RATIO,
+}
+"""The priorities that are strategies of NodeResourcesFit."""
+
+STRATEGY_PLUGINS: Mapping[str, str] = {
+    LEAST_ALLOCATED: "NodeResourcesLeastAllocated",
+    MOST_ALLOCATED: "NodeResourcesMostAllocated",
+    REQUESTED_TO_CAPACITY_RATIO: "RequestedToCapacityRatio",
+}
+"""The plugins for further strategies of a Policy, since NodeResourcesFit has only one."""
+
+DEFAULT_PRIORITIES: Mapping[str, int] = {
+    "SelectorSpreadPriority": 1,
+    "InterPodAffinityPriority": 1,
+    "LeastRequestedPriority": 1,
+    "BalancedResourceAllocation": 1,
+    "NodePreferAvoidPodsPriority": 10000,
+    "NodeAffinityPriority": 1,
+    "TaintTolerationPriority": 1,
+    "ImageLocalityPriority": 1,
+    "EvenPodsSpreadPriority": 2,
+}
+
 
 S = TypeVar("S", bound=Settings)
 

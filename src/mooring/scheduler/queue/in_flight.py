@@ -34,8 +34,6 @@ class InFlightEvent(NamedTuple):
 class InFlightPods:
     """The uids of in-flight pods, and the events since the oldest of them was popped."""
 
-    __slots__ = ("_dropped", "_dropped_by_limit", "_events", "_events_max", "_popped_at")
-
     def __init__(self, events_max: int = IN_FLIGHT_EVENTS_MAX) -> None:
         assert events_max > 0, f"the limit of in-flight events is {events_max}, must be positive"
         # An OrderedDict finds its oldest key in constant time after many deletions; a dict does not.

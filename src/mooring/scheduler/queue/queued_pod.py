@@ -1,4 +1,4 @@
-"""A pod in the queue: its attempts, the plugins that rejected it, and its state.
+"""A pod in the queue: its attempts, its state, and the group of pods that the same plugins rejected.
 
 Only the scheduling queue writes a `QueuedPod`, except that the caller of `requeue` may replace `pod` by a newer record.
 `QueuedPodStatus` is a read-only copy for users.
@@ -12,18 +12,16 @@ Only the scheduling queue writes a `QueuedPod`, except that the caller of `reque
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 
-from mooring.scheduler.cache.pods import PodInfo
+from mooring.scheduler.cache.pods import PodInfo, PodSignature
+from mooring.scheduler.framework.events import ClusterEvent
 from mooring.scheduler.queue.in_flight import InFlightEvent
+from mooring.scheduler.queue.queueing_hints import EventHints, QueueingHintMap, QueueingStrategy
 from mooring.scheduler.queue.states import QueueState, TransitionCause
-
-if TYPE_CHECKING:
-    from mooring.scheduler.queue.unschedulable import RejectionGroup
 
 NO_PLUGINS: Final[frozenset[str]] = frozenset()
 NEVER_S: Final = float("-inf")
-DEFAULT_SCHEDULER_NAME: Final = "default-scheduler"
 
 
 class QueuedPod:
@@ -56,7 +54,7 @@ class QueuedPod:
 
     def __init__(self, pod: PodInfo, now_s: float) -> None:
         self.pod = pod
-        self.scheduler_name: str = pod.signature.spec.scheduler_name or DEFAULT_SCHEDULER_NAME
+        self.scheduler_name: str = pod.signature.scheduler_name
         self.attempts = 0
         """How often the pod was popped."""
         self.queued_s = now_s
@@ -102,6 +100,37 @@ class QueuedPod:
 
     def __repr__(self) -> str:
         return f"QueuedPod({self.pod.key} {self.state.words}, {self.attempts} attempts)"
+
+
+GroupKey = tuple[str, frozenset[str], frozenset[str], str | None]
+"""(scheduler name, unschedulable plugins, pending plugins, gating plugin)"""
+
+
+class RejectionGroup:
+    """The pods that the same plugins rejected. The same events can help them."""
+
+    def __init__(self, key: GroupKey, hint_map: QueueingHintMap) -> None:
+        self.key = key
+        self.by_signature: dict[PodSignature, dict[str, QueuedPod]] = {}
+        self._hint_map = hint_map
+        self._hints: dict[ClusterEvent, EventHints | None] = {}
+
+    def hints(self, event: ClusterEvent) -> EventHints | None:
+        """The registrations of the group's plugins for the event; None if there are none."""
+        try:
+            return self._hints[event]
+        except KeyError:
+            scheduler_name, unschedulable_plugins, pending_plugins, gating_plugin = self.key
+            hints = self._hint_map.hints(scheduler_name, unschedulable_plugins, pending_plugins, event)
+            if gating_plugin is not None and not event.is_wildcard:
+                hints = hints if self._hint_map.is_registered(scheduler_name, gating_plugin, event) else None
+            self._hints[event] = hints
+            return hints
+
+    def strategy(self, pod: PodInfo, event: ClusterEvent, old: Any, new: Any) -> QueueingStrategy:
+        """Whether an event makes one pod of this group worth another attempt."""
+        hints = self.hints(event)
+        return QueueingStrategy.SKIP if hints is None else hints.strategy(pod, old, new)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ Inputs   the events that the plugins of all profiles register; an event; the plu
 Outputs  a `QueueingStrategy`: skip, queue after the backoff, or queue immediately; the extra kinds to watch
 
  1. Only plugins that can reject a pod register events: PreEnqueue, PreFilter, Filter, Reserve and Permit plugins.
- 2. Only the plugins that rejected the pod are asked, and of those only the plugins that registered the event.
+ 2. Only hints of plugins that rejected the pod are called, and of those only the hints for the event.
  3. The strategy is the best that any of them allows: IMMEDIATELY for a plugin in the pod's pending plugins,
     AFTER_BACKOFF for another one. A hint that cannot improve the strategy is not called.
  4. A hint that raises counts as QUEUE, and is logged with its plugin.
@@ -141,8 +141,6 @@ def _is_queued(hint: QueueingHintFunction, pod: PodInfo, old: Any, new: Any) -> 
 
 class QueueingHintMap:
     """The registered events of all plugins, by profile and plugin."""
-
-    __slots__ = ("_events", "_is_registered")
 
     def __init__(self, profiles: Mapping[str, Profile], *, with_extenders: bool) -> None:
         self._events: dict[str, dict[str, tuple[ClusterEventWithHint, ...]]] = {

@@ -65,8 +65,6 @@ class QueueStatistics:
 class BackoffQueue:
     """backoffQ: one heap for rejected pods, one for pods whose attempt ended with an error."""
 
-    __slots__ = ("_backoff", "_heaps", "after_error", "rejected")
-
     def __init__(self, initial_s: float, max_s: float, queue_key: Callable[[QueuedPod], QueueKey]) -> None:
         self._backoff = Backoff(initial_s, max_s) if max_s else None
 
@@ -117,18 +115,6 @@ def backoff_state(entry: QueuedPod) -> QueueState:
 
 class SubQueues:
     """All pods of the queue, by state."""
-
-    __slots__ = (
-        "_clock",
-        "_on_incoming",
-        "active",
-        "backoff",
-        "changed",
-        "deadline_s",
-        "entries",
-        "in_flight",
-        "unschedulable",
-    )
 
     def __init__(
         self,

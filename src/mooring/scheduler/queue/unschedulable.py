@@ -29,7 +29,7 @@ from typing import Any, Final
 from mooring.kit.heap import KeyedHeap
 from mooring.scheduler.cache.pods import PodInfo, PodSignature
 from mooring.scheduler.framework.events import ClusterEvent, has_node_or_nomination
-from mooring.scheduler.queue.queued_pod import QueuedPod
+from mooring.scheduler.queue.queued_pod import GroupKey, QueuedPod, RejectionGroup
 from mooring.scheduler.queue.queueing_hints import EventHints, QueueingHintMap, QueueingStrategy, run_hints
 
 GROUPS_MAX: Final = 1_000
@@ -37,51 +37,9 @@ GROUPS_MAX: Final = 1_000
 
 SKIPPED_EVENTS_MAX: Final = 1_000
 
-GroupKey = tuple[str, frozenset[str], frozenset[str], str | None]
-"""(scheduler name, unschedulable plugins, pending plugins, gating plugin)"""
-
-
-class RejectionGroup:
-    """The pods that the same plugins rejected. The same events can help them."""
-
-    __slots__ = ("_hint_map", "_hints", "by_signature", "key")
-
-    def __init__(self, key: GroupKey, hint_map: QueueingHintMap) -> None:
-        self.key = key
-        self.by_signature: dict[PodSignature, dict[str, QueuedPod]] = {}
-        self._hint_map = hint_map
-        self._hints: dict[ClusterEvent, EventHints | None] = {}
-
-    def hints(self, event: ClusterEvent) -> EventHints | None:
-        """The registrations of the group's plugins for the event; None if there are none."""
-        try:
-            return self._hints[event]
-        except KeyError:
-            scheduler_name, unschedulable_plugins, pending_plugins, gating_plugin = self.key
-            hints = self._hint_map.hints(scheduler_name, unschedulable_plugins, pending_plugins, event)
-            if gating_plugin is not None and not event.is_wildcard:
-                hints = hints if self._hint_map.is_registered(scheduler_name, gating_plugin, event) else None
-            self._hints[event] = hints
-            return hints
-
-    def strategy(self, pod: PodInfo, event: ClusterEvent, old: Any, new: Any) -> QueueingStrategy:
-        """Whether an event makes one pod of this group worth another attempt."""
-        hints = self.hints(event)
-        return QueueingStrategy.SKIP if hints is None else hints.strategy(pod, old, new)
-
 
 class UnschedulablePods:
     """All unschedulable and gated pods."""
-
-    __slots__ = (
-        "_by_timeout",
-        "_gated_count",
-        "_groups",
-        "_groups_by_event",
-        "_hint_map",
-        "_skipped_events",
-        "_unschedulable_s_max",
-    )
 
     def __init__(self, hint_map: QueueingHintMap, unschedulable_s_max: float) -> None:
         self._hint_map = hint_map

@@ -24,9 +24,8 @@ from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.status import Code, Status
-from mooring.scheduler.queue.queued_pod import DEFAULT_SCHEDULER_NAME, QueuedPod
-from mooring.scheduler.reporting.metrics import Metrics
-from mooring.scheduler.reporting.plugin_timing import PluginTiming
+from mooring.scheduler.queue.queued_pod import QueuedPod
+from mooring.scheduler.reporting.metrics import Metrics, PluginTiming
 from mooring.scheduler.reporting.status_writer import StatusWriter
 
 logger = logging.getLogger(__name__)
@@ -35,7 +34,7 @@ ATTEMPTS_LOGGED = logging.INFO - 2
 """The log level of lines about every attempt: klog's 2, as in kube-scheduler."""
 SAMPLED_ONE_IN = 20
 """The plugins are timed in one of this number of cycles."""
-KEPT_MAX = 1_000
+DECISIONS_MAX = 1_000
 """Limit of the decisions in the log of recent decisions."""
 
 
@@ -55,7 +54,7 @@ class Reports:
         self._status = status
         self._metrics = metrics
         self._clock = clock
-        self._die = entropy
+        self._entropy = entropy
         self.decisions = DecisionLog(clock)
         self._timings: dict[str, PluginTiming] = {}
         self._cycles_to_sample = 1
@@ -67,7 +66,7 @@ class Reports:
         self._cycles_to_sample -= 1
         if self._cycles_to_sample > 0:
             return None
-        self._cycles_to_sample = 1 + self._die.integer_below(2 * SAMPLED_ONE_IN - 1)
+        self._cycles_to_sample = 1 + self._entropy.integer_below(2 * SAMPLED_ONE_IN - 1)
         timing = self._timings.get(profile.scheduler_name)
         if timing is None:
             timing = self._timings[profile.scheduler_name] = PluginTiming(profile, self._metrics, self._clock)
@@ -125,8 +124,7 @@ class Reports:
 
     def event(self, pod: PodInfo, type_: EventType, reason: str, action: str, note: str) -> None:
         """An event of a plugin about a pod."""
-        scheduler_name = pod.signature.spec.scheduler_name or DEFAULT_SCHEDULER_NAME
-        self._record(pod, scheduler_name, type_, reason, action, note)
+        self._record(pod, pod.signature.scheduler_name, type_, reason, action, note)
 
     # Nominations and Permit
 
@@ -201,21 +199,21 @@ def _reference(pod: PodInfo) -> ObjectReference:
 
 
 class DecisionLog:
-    """The last `KEPT_MAX` decisions. They are formatted only when they are read."""
+    """The last `DECISIONS_MAX` decisions. They are formatted only when they are read."""
 
-    def __init__(self, clock: Clock, kept_max: int = KEPT_MAX) -> None:
+    def __init__(self, clock: Clock, decisions_max: int = DECISIONS_MAX) -> None:
         self._clock = clock
-        self._kept: deque[tuple[float, float, Decision]] = deque(maxlen=kept_max)
+        self._decisions: deque[tuple[float, float, Decision]] = deque(maxlen=decisions_max)
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._decisions)
 
     def add(self, decision: Decision, took_s: float) -> None:
-        self._kept.append((self._clock.wall_s(), took_s, decision))
+        self._decisions.append((self._clock.wall_s(), took_s, decision))
 
-    def recent(self, *, pod: str = "", limit: int = KEPT_MAX) -> list[dict[str, object]]:
+    def recent(self, *, pod: str = "", limit: int = DECISIONS_MAX) -> list[dict[str, object]]:
         """The most recent decisions, newest first; only those about `pod` (NAMESPACE/NAME), if it is given."""
-        chosen = [entry for entry in reversed(self._kept) if not pod or entry[2].pod.key == pod]
+        chosen = [entry for entry in reversed(self._decisions) if not pod or entry[2].pod.key == pod]
         return [_row(*entry) for entry in chosen[:limit]]
 
 
@@ -233,10 +231,11 @@ def _row(wall_s: float, took_s: float, decision: Decision) -> dict[str, object]:
         row["message"] = decision.message
     if decision.error:
         row["error"] = decision.error
-    if decision.status is not None:
-        row["rejectedBy"] = decision.status.plugin
-    if decision.unschedulable_plugins or decision.pending_plugins:
-        row["refusedBy"] = sorted(decision.unschedulable_plugins | decision.pending_plugins)
+    plugins = decision.unschedulable_plugins | decision.pending_plugins
+    if decision.status is not None and decision.status.plugin:
+        plugins |= {decision.status.plugin}
+    if plugins:
+        row["rejectedBy"] = sorted(plugins)
     if decision.preemption is not None:
         plan = decision.preemption
         row["preemption"] = {"node": plan.node_name, "victims": [victim.key for victim in plan.victims]}

@@ -20,7 +20,7 @@ from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.interface import Client, PatchForm
 from mooring.kit.backoff import Backoff
 from mooring.kit.clock import Clock, format_rfc3339
-from mooring.kit.worker_pool import WorkerPool
+from mooring.kit.tasks import WorkerPool
 
 logger = logging.getLogger(__name__)
 
@@ -31,8 +31,6 @@ RETRY = Backoff(initial_s=0.25, max_s=30.0)
 class PendingWrite:
     """The fields of a pod's status that are to be written."""
 
-    __slots__ = ("answered", "conditions", "is_discarded", "name", "namespace", "nominated_node", "uid")
-
     def __init__(self, namespace: str, name: str, uid: str) -> None:
         self.namespace = namespace
         self.name = name
@@ -41,8 +39,8 @@ class PendingWrite:
         self.nominated_node: str | None = None
         self.is_discarded = False
         """The write was discarded: it is not retried."""
-        self.answered: asyncio.Event | None = None
-        """While a request is running: set when it is answered."""
+        self.done: asyncio.Event | None = None
+        """While a request is running: set when the response has arrived."""
 
     def patch(self) -> dict[str, object]:
         status: dict[str, object] = {}
@@ -95,7 +93,7 @@ class StatusWriter:
         if sending is None:
             return None
         sending.is_discarded = True
-        return sending.answered
+        return sending.done
 
     def _as_json(self, pod: Pod, condition: Condition) -> dict[str, object]:
         """The condition as JSON. The transition time stays while the status is the same."""
@@ -140,7 +138,7 @@ class StatusWriter:
     async def _try(self, write: PendingWrite) -> ClientError | None:
         """Send the patch once. None: it was written, or the pod is gone."""
         place = (POD, write.namespace, write.name)
-        write.answered = asyncio.Event()
+        write.done = asyncio.Event()
         try:
             await self._client.patch(*place, write.patch(), form=PatchForm.STRATEGIC, subresource="status")
         except NotFoundError:
@@ -148,8 +146,8 @@ class StatusWriter:
         except ClientError as error:
             return error
         finally:
-            write.answered.set()
-            write.answered = None
+            write.done.set()
+            write.done = None
         return None
 
 

@@ -1,12 +1,9 @@
-"""The body of a request: taken in as far as somebody wants it.
+"""The body of a request, read on demand.
 
-Comes in   pieces, as they arrive
-Goes out   the whole, to whoever reads it, once
-
- 1. Nobody is handed more than the limit that he names. A body that is longer is an error, and the rest is dropped.
- 2. Before anybody reads, pieces are kept; whoever fills it asks `is_ahead` and stops filling.
- 3. A body that nobody wants any more is dropped as it arrives: the next request comes behind it.
- 4. A body that ends too soon, or is no body at all, is an error to its reader.
+1. A reader names a limit. A longer body raises, and the rest is discarded.
+2. Before a reader asks, data is buffered; while `is_ahead`, the connection stops reading.
+3. A body that is not read is discarded as it arrives, because the next request follows it.
+4. A body that is incomplete or malformed raises in `read`.
 """
 
 from __future__ import annotations
@@ -15,35 +12,35 @@ import asyncio
 
 
 class BodyTooLargeError(Exception):
-    """There is more than the reader takes."""
+    """The body is larger than the reader's limit."""
 
 
 class BrokenBodyError(ConnectionError):
-    """What comes is no body."""
+    """The body is malformed."""
 
 
 class Body:
-    """What follows a head."""
+    """The body of one request."""
 
     __slots__ = ("_ahead_bytes_max", "_broken", "_data", "_limit", "_size", "_waiter", "is_complete", "length")
 
     def __init__(self, length: int | None, ahead_bytes_max: int) -> None:
-        """`length` as the head says it; None: that is told chunk by chunk."""
+        """`length` is Content-Length; None for chunked encoding."""
         self.length = length
         self.is_complete = False
         self._ahead_bytes_max = ahead_bytes_max
-        self._data: bytes | bytearray | None = b""  # None: nobody wants it
+        self._data: bytes | bytearray | None = b""  # None: discarded
         self._size = 0
-        self._limit: int | None = None  # None: nobody has asked yet
+        self._limit: int | None = None  # None: no reader yet
         self._waiter: asyncio.Future[None] | None = None
         self._broken: ConnectionError | None = None
 
     @property
     def is_ahead(self) -> bool:
-        """Whether there is as much as is kept for somebody who has not asked yet."""
+        """Whether the buffer is full and no reader has asked yet."""
         return self._limit is None and self._data is not None and self._size >= self._ahead_bytes_max
 
-    # ----------------------------------------------------------------------------------------------- filling
+    # Filling
 
     def feed(self, piece: bytes) -> None:
         self._size += len(piece)
@@ -54,7 +51,7 @@ class Body:
         elif isinstance(self._data, bytes):
             self._data = bytearray(self._data) + piece
         else:
-            self._data += piece  # and not kept as they are: a piece may be a single byte
+            self._data += piece  # not a list of pieces: a piece may be a single byte
         if self._is_too_large():
             self.drop()
             self._wake()
@@ -64,7 +61,7 @@ class Body:
         self._wake()
 
     def fail(self, error: ConnectionError) -> None:
-        """It will never be complete."""
+        """The body will never be complete."""
         if not self.is_complete:
             self._broken = error
         self._wake()
@@ -76,17 +73,17 @@ class Body:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
-    # ----------------------------------------------------------------------------------------------- reading
+    # Reading
 
     def expect(self, limit: int) -> None:
-        """Somebody will read up to `limit` bytes. Raises `BodyTooLargeError` if it is known that there are more."""
+        """A reader accepts up to `limit` bytes. Raises `BodyTooLargeError` if the body is known to be larger."""
         self._limit = limit
         if self._is_too_large():
             self.drop()
             raise BodyTooLargeError(limit)
 
     async def read(self) -> bytes:
-        """All of it. Raises `BodyTooLargeError`, or `ConnectionError` if it does not come."""
+        """The whole body. Raises `BodyTooLargeError`, or `ConnectionError` if it is incomplete."""
         while not (self.is_complete or self._broken is not None or self._is_too_large()):
             await self._wait()
         if self._is_too_large():
@@ -98,11 +95,11 @@ class Body:
         return bytes(data)
 
     def drop(self) -> None:
-        """Nobody wants it, nor what follows."""
+        """Discard the body, including data to come."""
         self._data = None
 
     async def wait_dropped(self) -> None:
-        """Until it has passed by. Raises `ConnectionError` if it does not."""
+        """Wait until the body has been received and discarded. Raises `ConnectionError`."""
         self.drop()
         while not self.is_complete:
             if self._broken is not None:

@@ -1,19 +1,17 @@
-"""One client: its requests, one after the other.
+"""One connection: its requests, in order.
 
-    bytes ──> reader ──> waiting ──> the handler ──> answer ──> bytes
-                              (one at a time, in order)
+   bytes ──> parser ──> pending requests ──> handler ──> response ──> bytes
+                             (one at a time, in order)
 
-Comes in   bytes, when the loop has them
-Goes out   answers
-
- 1. Answers leave in the order of their requests, however many were sent ahead.
- 2. A connection is read no further than somebody works it off: neither bodies nor requests pile up.
- 3. One task for a connection, from its first request on. Whoever waits for the next one costs no more than that.
- 4. A handler that fails is a 500, and counted; if some of its answer is on the way, the connection is cut off instead.
- 5. Patience is counted in looks of the listener, not in alarms: `look` is called every `look_s`.
- 6. After a last answer the rest of a body is still taken for a while. Whoever is closed in the middle of sending finds
-    the connection broken, and not the answer.
- 7. A client that was not told to send its body may send it or something else. Nobody could tell, so nothing follows.
+1. Responses are sent in the order of the requests, also with pipelining.
+2. The connection stops reading while bodies or requests are pending beyond the limits.
+3. A connection has one task, from its first request on.
+4. An exception in a handler is a 500 response and is counted; if the response has begun, the connection is aborted.
+5. Timeouts are counted in calls of `look`, which the listener makes every `look_s`, not with a timer per connection.
+6. After the last response the rest of a body is read for a while: a client whose connection is closed while it sends
+   sees an error instead of the response.
+7. If a client sent `Expect: 100-continue` and was not told to continue, the connection closes after the response: it
+   is not known whether a body follows.
 """
 
 from __future__ import annotations
@@ -26,16 +24,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
 from mooring.serving.http.body import BrokenBodyError
-from mooring.serving.http.reader import Refusal, RequestReader
+from mooring.serving.http.parser import ParseFailure, RequestParser
 from mooring.serving.http.request import Request
-from mooring.serving.http.response import Headers, Response, closing_line, head_beginning
-from mooring.serving.http.stream import Stream
+from mooring.serving.http.response import Headers, Response, Stream, closing_line, head_beginning
 
 if TYPE_CHECKING:
     from mooring.serving.http.listener import Listener
 
 JOINED_BYTES_MAX = 64 * 1024
-"""Up to here a head and a body are put together: a copy is cheaper than a second write."""
+"""Up to this size head and body are joined: a copy is cheaper than a second write."""
 
 log = logging.getLogger(__name__)
 
@@ -63,10 +60,10 @@ class Connection(asyncio.Protocol):
 
     def __init__(self, listener: Listener) -> None:
         self._listener = listener
-        self._reader = RequestReader(listener.limits, self._take)
+        self._reader = RequestParser(listener.limits, self._take)
         self._transport: asyncio.Transport | None = None
         self._task: asyncio.Task[None] | None = None
-        self._waiting: list[Request | Refusal] = []
+        self._waiting: list[Request | ParseFailure] = []
         self._current: Request | None = None
         self._next: asyncio.Future[None] | None = None
         self._drained: asyncio.Future[None] | None = None
@@ -75,13 +72,13 @@ class Connection(asyncio.Protocol):
         self._backlog_bytes = 0
         self.is_open = False
         self.is_full = False
-        """Whether the client takes no more for now."""
+        """Whether the send buffer is full."""
         self.is_held = False
-        """Whether we take no more for now."""
+        """Whether reading is paused."""
         self.on_lost: Callable[[], None] | None = None
-        """Called when the client is gone, for answers that wait for something else."""
+        """Called when the client disconnects, for responses that wait for other events."""
 
-    # ----------------------------------------------------------------------------------- told by the transport
+    # Transport callbacks
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -89,7 +86,7 @@ class Connection(asyncio.Protocol):
         if not self._listener.add(self):
             self.close()
             return
-        # Whoever vanishes without a word is noticed by the system, after hours, instead of never.
+        # TCP keepalive detects clients that vanish, after hours.
         connected: socket.socket | None = transport.get_extra_info("socket")
         if connected is not None:
             connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -118,10 +115,10 @@ class Connection(asyncio.Protocol):
             self._task.cancel()
         self._transport = None
 
-    # -------------------------------------------------------------------------------------------- its requests
+    # Requests
 
-    def _take(self, found: Request | Refusal) -> None:
-        self._waiting.append(found)
+    def _take(self, parsed: Request | ParseFailure) -> None:
+        self._waiting.append(parsed)
         if self._task is None:
             self._task = self._listener.start(self._serve())
         else:
@@ -132,15 +129,15 @@ class Connection(asyncio.Protocol):
             while self.is_open:
                 if self._waiting:
                     await self._serve_one(self._waiting.pop(0))
-                    if self._waiting:  # who sends many requests ahead has no more turns than others
+                    if self._waiting:  # a pipelining client gets no more turns than others
                         await self._listener.clock.wait(0)
                 else:
                     self._next = asyncio.get_running_loop().create_future()
                     await self._next
         except ConnectionError:
-            pass  # nobody is there any more
+            pass  # the client is gone
         except Exception:
-            # A bug, and this client's trouble: all other connections would end with a task that fails.
+            # A bug. A task that raises would end all connections, so only this one is aborted.
             self._listener.on_failure()
             log.exception("a connection failed")
             self.abort()
@@ -148,37 +145,37 @@ class Connection(asyncio.Protocol):
             self._current = None
             self.close()
 
-    async def _serve_one(self, found: Request | Refusal) -> None:
-        if isinstance(found, Refusal):
-            self._refuse(found)
+    async def _serve_one(self, parsed: Request | ParseFailure) -> None:
+        if isinstance(parsed, ParseFailure):
+            self._reject(parsed)
             return
         self._looks_left = 0
-        self._current = found
-        found.connection = self
+        self._current = parsed
+        parsed.connection = self
         self._release()
         try:
-            answer = await self._listener.handler(found)
+            response = await self._listener.handler(parsed)
         except BrokenBodyError:
-            self._refuse(Refusal.UNREADABLE)
+            self._reject(ParseFailure.UNREADABLE)
             return
         except Exception as error:
             if isinstance(error, ConnectionError) and not self.is_open:
                 raise
-            answer = self._failed(found)
-        await self._conclude(found, answer)
+            response = self._failed(parsed)
+        await self._conclude(parsed, response)
 
     def _failed(self, request: Request) -> Response:
         self._listener.on_failure()
         log.exception("%s %s failed", request.method, request.path)
         return Response(500, b"500 Internal Server Error")
 
-    async def _conclude(self, request: Request, answer: Response | Stream) -> None:
-        """Send the answer, and wait until it is taken and the request has passed by."""
+    async def _conclude(self, request: Request, response: Response | Stream) -> None:
+        """Send the response, and wait until it is sent and the body was received."""
         is_last = self._is_last(request)
-        if isinstance(answer, Response):
+        if isinstance(response, Response):
             if request.has_begun or not self.is_open:
-                raise ConnectionAbortedError("the answer is cut off")
-            self._send(request, answer, is_last=is_last)
+                raise ConnectionAbortedError("the response is incomplete")
+            self._send(request, response, is_last=is_last)
         self._looks_left = self._listener.idle_looks
         if self.is_full:
             await self.wait_drained()
@@ -198,21 +195,21 @@ class Connection(asyncio.Protocol):
             request.is_kept_alive = False
         return not request.is_kept_alive or self._listener.is_stopping
 
-    def _refuse(self, refusal: Refusal) -> None:
-        # Neither the request nor the parser's words are logged: a token may be in them.
-        log.info("what %s sends is not HTTP: %s", self.peer, refusal.name)
-        answer = self._listener.refusal_words(refusal)
+    def _reject(self, failure: ParseFailure) -> None:
+        # Request and parser error are not logged: they may contain a token.
+        log.info("invalid HTTP from %s: %s", self.peer, failure.name)
+        response = self._listener.error_response(failure)
         if self.is_open:
-            head = answer.head(self._listener.dates.line(), b"Connection: close\r\n", is_old=False)
-            self.write(head + answer.body)
+            head = response.head(self._listener.dates.line(), b"Connection: close\r\n", is_old=False)
+            self.write(head + response.body)
         self.close()
 
-    # ----------------------------------------------------------------------------------------------- answering
+    # Responses
 
-    def _send(self, request: Request, answer: Response, *, is_last: bool) -> None:
+    def _send(self, request: Request, response: Response, *, is_last: bool) -> None:
         closing = closing_line(is_kept_alive=not is_last, is_old=request.is_old)
-        head = answer.head(self._listener.dates.line(), closing, is_old=request.is_old)
-        body = answer.body
+        head = response.head(self._listener.dates.line(), closing, is_old=request.is_old)
+        body = response.body
         if request.method == "HEAD" or not body:
             self.write(head)
         elif len(body) <= JOINED_BYTES_MAX:
@@ -222,7 +219,7 @@ class Connection(asyncio.Protocol):
             self.write(body)
 
     def stream(self, request: Request, code: int, content_type: str, headers: Headers) -> Stream:
-        """Begin an answer that goes on."""
+        """Begin a streamed response."""
         if not self.is_open:
             raise ConnectionResetError("the client is gone")
         if request.is_old:
@@ -240,25 +237,25 @@ class Connection(asyncio.Protocol):
 
     @property
     def must_wait(self) -> bool:
-        """Whether a writer must wait: the client takes no more for now, or the connection has just broken.
+        """Whether a writer must wait: the send buffer is full, or the connection has just broken.
 
-        A broken transport takes everything and throws it away until it calls `connection_lost`. It does that on the
-        next turn of the loop, which never comes if a writer goes on without waiting.
+        A broken transport discards writes until it calls `connection_lost` in the next iteration of the loop, which
+        never comes if a writer does not wait.
         """
         return self.is_full or (self._transport is not None and self._transport.is_closing())
 
     async def wait_drained(self) -> None:
-        """Until the client can take more. Raises `ConnectionError` if he is gone."""
+        """Wait until the client can take more. Raises `ConnectionError` if it is gone."""
         while self.must_wait and self.is_open:
             self._drained = asyncio.get_running_loop().create_future()
             await self._drained
         if not self.is_open:
             raise ConnectionResetError("the client is gone")
 
-    # ------------------------------------------------------------------------------------------------- reading
+    # Reading
 
     def wants_body(self, request: Request) -> None:
-        """Somebody waits for the body of the request that is answered."""
+        """A handler waits for the body."""
         self._release()
         self._looks_left = self._listener.idle_looks
         if request.holds_body_back:
@@ -266,7 +263,7 @@ class Connection(asyncio.Protocol):
             self.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def has_body(self) -> None:
-        """Nobody waits for it any more."""
+        """No handler waits for the body any more."""
         self._looks_left = 0
 
     def _is_ahead(self) -> bool:
@@ -282,7 +279,7 @@ class Connection(asyncio.Protocol):
             self.is_held = False
             self._transport.resume_reading()
 
-    # ---------------------------------------------------------------------------------------- what is known of it
+    # Properties
 
     @property
     def is_idle(self) -> bool:
@@ -290,13 +287,13 @@ class Connection(asyncio.Protocol):
 
     @property
     def backlog_bytes(self) -> int:
-        """What the client has not taken yet, as far as we still have it."""
+        """Bytes in the send buffer."""
         return self._transport.get_write_buffer_size() if self._transport is not None else 0
 
     @property
     def peer(self) -> str:
         address = self._transport.get_extra_info("peername") if self._transport is not None else None
-        return str(address[0]) if address else "somebody"
+        return str(address[0]) if address else "unknown"
 
     @property
     def certificate(self) -> bytes | None:
@@ -307,12 +304,12 @@ class Connection(asyncio.Protocol):
             self._certificate = (tls.getpeercert(binary_form=True) if tls is not None else None) or True
         return self._certificate if isinstance(self._certificate, bytes) else None
 
-    # -------------------------------------------------------------------------------------------------- its end
+    # Closing
 
     def look(self) -> None:
-        """Called every now and then: the end of our patience."""
+        """Called periodically: closes the connection after its timeout."""
         if not self._looks_left:
-            return  # somebody works on its request, and looks after himself
+            return  # a handler is running
         if self.is_full or not self.is_open:
             backlog_bytes = self.backlog_bytes
             if backlog_bytes != self._backlog_bytes:
@@ -322,7 +319,7 @@ class Connection(asyncio.Protocol):
             self.abort() if self.is_full or not self.is_open else self.close()
 
     def close(self) -> None:
-        """No more requests; what was written is still sent, as long as somebody takes it."""
+        """Accept no more requests; pending data is still sent."""
         self.is_open = False
         self._looks_left = self._looks_left or self._listener.idle_looks
         self._reader.close()
@@ -331,7 +328,7 @@ class Connection(asyncio.Protocol):
         _wake(self._next)
 
     def abort(self) -> None:
-        """At once."""
+        """Close at once."""
         self.is_open = False
         self._reader.close()
         if self._transport is not None:

@@ -1,14 +1,10 @@
-"""The listener: all connections of a server, from the first to the last.
+"""The listener: the listening socket and all connections of a server.
 
-Comes in   a handler, an address, certificates, what to say to those who speak no HTTP
-Goes out   a server that listens inside of an `async with`
-
- 1. A port that is taken is an error in one line, not a traceback. Everywhere (`0.0.0.0`, `::` or nothing) means the
-    addresses of both versions, as in Go, whichever of the words was used.
- 2. One alarm for all connections: who has been idle for too long is found by looking, every `look_s`.
- 3. A connection over TLS begins with its handshake (`acceptor`), which has limits of its own.
- 4. At the end nobody is let in any more, and idle connections are closed. Requests in progress have `stop_s_max`; what
-    is left then is cut off.
+1. A port that is in use raises `PortTakenError` with one line. `0.0.0.0`, `::` and an empty host listen on IPv4 and
+   IPv6, as in Go.
+2. One timer serves all connections: idle ones are found every `look_s`.
+3. A connection over TLS begins with its handshake (`acceptor`), which has limits of its own.
+4. At the end no connection is accepted and idle ones are closed. Requests in progress have `stop_s_max`.
 """
 
 from __future__ import annotations
@@ -26,11 +22,9 @@ from mooring.kit.clock import Clock
 from mooring.kit.tasks import TaskGroup
 from mooring.serving.http.acceptor import Acceptor
 from mooring.serving.http.connection import Connection
-from mooring.serving.http.limits import HttpLimits
-from mooring.serving.http.reader import Refusal
+from mooring.serving.http.parser import HttpLimits, ParseFailure
 from mooring.serving.http.request import Request
-from mooring.serving.http.response import Dates, Response
-from mooring.serving.http.stream import Stream
+from mooring.serving.http.response import DateHeader, Response, Stream
 
 BACKLOG = 1_024
 EVERYWHERE = ("", "0.0.0.0", "::")
@@ -41,22 +35,22 @@ log = logging.getLogger(__name__)
 
 
 class PortTakenError(Exception):
-    """Somebody else listens there already."""
+    """The address is in use."""
 
 
-def plain_words(refusal: Refusal) -> Response:
-    """What those are told who speak no HTTP."""
-    match refusal:
-        case Refusal.TOO_LONG:
+def plain_error_response(failure: ParseFailure) -> Response:
+    """The response to invalid HTTP."""
+    match failure:
+        case ParseFailure.TOO_LONG:
             return Response(431, b"431 Request Header Fields Too Large")
-        case Refusal.UNKNOWN_METHOD:
+        case ParseFailure.UNKNOWN_METHOD:
             return Response(405, b"405 Method Not Allowed")
-        case Refusal.UNREADABLE:
+        case ParseFailure.UNREADABLE:
             return Response(400, b"400 Bad Request")
 
 
 class Listener:
-    """Listens while inside of an `async with`."""
+    """Listens inside `async with`."""
 
     def __init__(
         self,
@@ -67,20 +61,20 @@ class Listener:
         port: int,
         tls: ssl.SSLContext | None,
         limits: HttpLimits | None = None,
-        refusal_words: Callable[[Refusal], Response] = plain_words,
+        error_response: Callable[[ParseFailure], Response] = plain_error_response,
         on_failure: Callable[[], None] = lambda: None,
         ends_with_client: bool = False,
         shares_address: bool | None = None,
         shares_port: bool | None = None,
     ) -> None:
-        """`ends_with_client`: a handler is cancelled when its client is gone."""
+        """`ends_with_client`: a handler is cancelled when its client disconnects."""
         self.handler = handler
         self.limits = limits or HttpLimits()
-        self.refusal_words = refusal_words
+        self.error_response = error_response
         self.on_failure = on_failure
         self.ends_with_client = ends_with_client
         self.clock = clock
-        self.dates = Dates(clock)
+        self.dates = DateHeader(clock)
         self.idle_looks = self._looks(self.limits.idle_s_max)
         self.linger_looks = self._looks(self.limits.linger_s_max)
         self.is_stopping = False
@@ -90,14 +84,14 @@ class Listener:
         self._shares_address = shares_address
         self._shares_port = shares_port
         self.connections: dict[Connection, None] = {}
-        """Those that are open, in the order in which they came."""
+        """Open connections, oldest first."""
         self.acceptor = Acceptor(self, tls)
         self._group = TaskGroup("http")
         self._sockets: list[socket.socket] = []
         self._accepting: list[asyncio.Task[None]] = []
         self._alarm: asyncio.TimerHandle | None = None
 
-    # ------------------------------------------------------------------------------------------------ listening
+    # Listening
 
     async def __aenter__(self) -> Self:
         try:
@@ -148,17 +142,17 @@ class Listener:
             async with asyncio.timeout(self.limits.stop_s_max):
                 await self._group.__aexit__(None, None, None)
         except TimeoutError:
-            log.warning("requests in progress were cut off: they took longer than %g s", self.limits.stop_s_max)
+            log.warning("requests in progress were aborted after %g s", self.limits.stop_s_max)
         for connection in list(self.connections):
             connection.close()
 
-    # ---------------------------------------------------------------------------------------- for the connections
+    # Connections
 
     def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         return self._group.start(work, name="connection")
 
     def add(self, connection: Connection) -> bool:
-        """False if it comes too late."""
+        """False if the listener is stopping."""
         if self.is_stopping:
             return False
         self.connections[connection] = None
@@ -177,7 +171,7 @@ class Listener:
             self._alarm = asyncio.get_running_loop().call_later(self.limits.look_s, self._look)
 
     def _looks(self, seconds: float) -> int:
-        """At least so long: the first look may come at once."""
+        """The number of looks that takes at least so long: the first one may come at once."""
         return ceil(seconds / self.limits.look_s) + 1
 
 
@@ -204,7 +198,7 @@ def _sockets_on(
 
 
 def _socket_everywhere(port: int, *, shares_port: bool) -> socket.socket:
-    """One socket for both versions; for the older one alone on machines that have no other."""
+    """A dual-stack socket; IPv4 only where IPv6 is not available."""
     is_dual = socket.has_dualstack_ipv6()
     made = socket.socket(socket.AF_INET6 if is_dual else socket.AF_INET, socket.SOCK_STREAM)
     try:

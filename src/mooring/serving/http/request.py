@@ -1,12 +1,9 @@
-"""One request: what its head says, and its body when somebody wants it.
+"""One request: method, path, query, headers, body.
 
-Comes in   a head that has been read
-Goes out   a method, a path, a query, fields by their names in lower case; the body; or the beginning of a stream
-
- 1. Names are bytes in lower case, as the parser hands them out; values become texts when somebody asks for them, which
-    is for a few of them only.
- 2. What a client may say twice is kept twice; `header` is the first.
- 3. A parameter that cannot be read (a broken escape, a semicolon) is left out, and the others count, as in Go.
+1. Header names are lower-case bytes, as the parser returns them. Values are decoded when they are read, because few
+   are.
+2. Repeated headers are kept; `header` returns the first.
+3. A query parameter that cannot be parsed (invalid escape, semicolon) is dropped, as in Go.
 """
 
 from __future__ import annotations
@@ -21,7 +18,7 @@ from mooring.serving.http.body import Body
 
 if TYPE_CHECKING:
     from mooring.serving.http.connection import Connection
-    from mooring.serving.http.stream import Stream
+    from mooring.serving.http.response import Stream
 
 QUERIES_KEPT_MAX = 256
 _UNREADABLE = re.compile(r";|%(?![0-9A-Fa-f]{2})")
@@ -47,22 +44,22 @@ class Request:
     )
 
     connection: Connection
-    """Whom it came from; told by the connection itself."""
+    """Set by the connection."""
 
     def __init__(
         self, method: str, path: str, query: str, fields: Fields, *, is_old: bool, is_kept_alive: bool
     ) -> None:
-        """`is_old`: of HTTP/1.0."""
+        """`is_old`: HTTP/1.0."""
         self.method = method
         self.path = path
-        """As it was sent, escapes and all."""
+        """As it was sent, with escapes."""
         self.is_old = is_old
         self.is_kept_alive = is_kept_alive
         self.body: Body | None = None
         self.has_begun = False
-        """Whether some of the answer is on its way."""
+        """Whether a part of the response was sent."""
         self.is_told_to_send = False
-        """Whether a client that asked was told to send the body."""
+        """Whether `100 Continue` was sent."""
         self._query = query
         self._fields = fields
         self._first = dict(reversed(fields))
@@ -71,18 +68,18 @@ class Request:
     def query(self) -> Mapping[str, Sequence[str]]:
         return _parsed(self._query) if self._query else _NO_QUERY
 
-    # ------------------------------------------------------------------------------------------------ fields
+    # Headers
 
     def has(self, name: bytes) -> bool:
         return name in self._first
 
     def header(self, name: bytes) -> str:
-        """The first value of a field; empty if there is none."""
+        """The first value of a header; empty if it is absent."""
         value = self._first.get(name)
         return "" if value is None else value.decode("utf-8", "surrogateescape")
 
     def headers(self, prefix: bytes = b"") -> list[tuple[str, str]]:
-        """All fields whose names begin like this."""
+        """All headers whose names start with the prefix."""
         return [
             (name.decode("latin-1"), value.decode("utf-8", "surrogateescape"))
             for name, value in self._fields
@@ -93,11 +90,11 @@ class Request:
     def header_bytes(self) -> int:
         return sum([len(name) + len(value) for name, value in self._fields])
 
-    # -------------------------------------------------------------------------------------------- connection
+    # Connection
 
     @property
     def holds_body_back(self) -> bool:
-        """Whether the client waits to be told to send the body."""
+        """Whether the client waits for `100 Continue`."""
         if self.body is None or self.body.is_complete or self.is_told_to_send or self.is_old:
             return False
         return self.header(b"expect").lower() == "100-continue"
@@ -117,12 +114,12 @@ class Request:
             self.connection.has_body()
 
     def stream(self, code: int, content_type: str, headers: Sequence[tuple[str, str]] = ()) -> Stream:
-        """Begin an answer that goes on. Raises `ConnectionError` if the client is gone."""
+        """Begin a streamed response. Raises `ConnectionError` if the client is gone."""
         return self.connection.stream(self, code, content_type, tuple(headers))
 
     @property
     def certificate(self) -> bytes | None:
-        """What the client has shown (DER); it was verified when the connection was made."""
+        """The client certificate (DER), verified by TLS."""
         return self.connection.certificate
 
 
@@ -131,7 +128,7 @@ _NO_QUERY: Mapping[str, Sequence[str]] = {}
 
 @lru_cache(maxsize=QUERIES_KEPT_MAX)
 def _parsed(query: str) -> Mapping[str, Sequence[str]]:
-    """Kept: clients ask the same again and again, with other paths."""
+    """Cached: clients repeat the same queries with other paths."""
     parameters: dict[str, list[str]] = {}
     if _UNREADABLE.search(query):
         query = "&".join([part for part in query.split("&") if not _UNREADABLE.search(part)])

@@ -243,6 +243,6 @@ def test_what_was_accepted_once_may_stay() -> None:
     assert validate_definition_update(old, old) == []
 
 
-def test_formats_that_nobody_checks() -> None:
+def test_unknown_formats() -> None:
     raw = fields(a={**TEXT, "format": "foo"}, b={**TEXT, "format": "date"}, c={"type": "boolean", "format": "x"})
     assert unrecognized_formats(definition(version(raw))) == ["foo", "x"]

@@ -12,7 +12,7 @@ from mooring.apiserver.kinds.custom_resource_definition.schema import SchemaWish
 from tests.apiserver.custom.definitions import fields, ruled
 
 NUMBER: Document = {"type": "integer"}
-INSIDE: Document = {
+EMBEDDED: Document = {
     "type": "object",
     "x-kubernetes-embedded-resource": True,
     "x-kubernetes-preserve-unknown-fields": True,
@@ -39,7 +39,7 @@ INSIDE: Document = {
             id="a rule",
         ),
         pytest.param(
-            {**INSIDE, "default": {"kind": 1}}, ["default.kind: Invalid value: 1: must be a string"], id="a resource"
+            {**EMBEDDED, "default": {"kind": 1}}, ["default.kind: Invalid value: 1: must be a string"], id="a resource"
         ),
         pytest.param(
             {"type": "array", "items": {**NUMBER, "default": "x"}},
@@ -47,7 +47,7 @@ INSIDE: Document = {
             id="of items",
         ),
         pytest.param(
-            {**INSIDE, "properties": {"metadata": fields(name={"type": "string", "default": "a/b"})}},
+            {**EMBEDDED, "properties": {"metadata": fields(name={"type": "string", "default": "a/b"})}},
             [
                 'properties[metadata].properties[name].default: Invalid value: "a/b": must result in valid metadata: '
                 "metadata.name"

@@ -67,8 +67,8 @@ def protected(**annotations: str) -> Document:
 
 
 def test_protected_groups_need_an_approval() -> None:
-    assert [error.kind.words for error in validate_approval(protected(), None)] == ["Required value"]
-    assert [error.kind.words for error in validate_approval(protected(api_approved="hm"), None)] == ["Invalid value"]
+    assert [error.kind.prefix for error in validate_approval(protected(), None)] == ["Required value"]
+    assert [error.kind.prefix for error in validate_approval(protected(api_approved="hm"), None)] == ["Invalid value"]
     assert validate_approval(protected(api_approved="unapproved, a test"), None) == []
     assert validate_approval(protected(), protected()) == []
     assert validate_approval(definition(), None) == []

@@ -55,7 +55,7 @@ def test_a_new_storage_version_is_noted() -> None:
     assert old["status"]["storedVersions"] == ["v1"]
 
 
-def test_new_formats_that_nobody_checks_are_warned_of() -> None:
+def test_new_unknown_formats_are_warned_of() -> None:
     obj = definition(version(fields(a={"type": "string", "format": "foo"})))
     assert STRATEGY.warnings_on_create(obj, call()) == ['unrecognized format "foo"']
     assert STRATEGY.warnings_on_update(obj, obj, call()) == []

@@ -119,7 +119,7 @@ def test_sets_of_what_can_change() -> None:
 
 CUSTOM_STRUCTURAL_VALIDATION_TEXT: Document = {"type": "string"}
 EITHER = [{"type": "integer"}, {"type": "string"}]
-INSIDE = {"x-kubernetes-embedded-resource": True}
+EMBEDDED = {"x-kubernetes-embedded-resource": True}
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ INSIDE = {"x-kubernetes-embedded-resource": True}
             id="a pattern with nested repeats",
         ),
         pytest.param(
-            {**CUSTOM_STRUCTURAL_VALIDATION_TEXT, **INSIDE},
+            {**CUSTOM_STRUCTURAL_VALIDATION_TEXT, **EMBEDDED},
             [
                 "a.properties: Required value: must not be empty if x-kubernetes-embedded-resource is true without "
                 "x-kubernetes-preserve-unknown-fields",
@@ -184,7 +184,7 @@ INSIDE = {"x-kubernetes-embedded-resource": True}
             id="a resource that is a text",
         ),
         pytest.param(
-            {**fields(kind={"type": "integer"}, metadata=CUSTOM_STRUCTURAL_VALIDATION_TEXT), **INSIDE},
+            {**fields(kind={"type": "integer"}, metadata=CUSTOM_STRUCTURAL_VALIDATION_TEXT), **EMBEDDED},
             [
                 'a.properties[kind].type: Invalid value: "integer": must be string',
                 'a.properties[metadata].type: Invalid value: "string": must be object',

@@ -183,8 +183,8 @@ def test_a_resting_job_may_be_resized() -> None:
     assert updated(resized, old).errors == []
 
 
-def test_a_fault_of_the_spec_is_told_twice_on_an_update() -> None:
+def test_a_error_of_the_spec_is_reported_twice_on_an_update() -> None:
     old = created(body("Job")).obj
     wanted = changed({**old, "apiVersion": "batch/v1", "kind": "Job"}, spec__parallelism=-1)
-    told = "spec.parallelism: Invalid value: -1: must be greater than or equal to 0"
-    assert updated(wanted, old).errors == [told, told]
+    shown = "spec.parallelism: Invalid value: -1: must be greater than or equal to 0"
+    assert updated(wanted, old).errors == [shown, shown]

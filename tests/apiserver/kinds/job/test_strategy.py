@@ -55,7 +55,7 @@ def test_a_selector_by_hand_is_left_alone() -> None:
     assert obj["spec"]["template"]["metadata"]["labels"] == {"a": "b"}
 
 
-def test_the_pods_of_a_deleted_job_are_left_behind_and_whoever_did_not_say_so_is_told() -> None:
+def test_deleting_a_job_without_a_propagation_policy_orphans_its_pods_with_a_warning() -> None:
     strategy = JobStrategy(JOB)
     assert strategy.dependents is Dependents.ORPHAN
     assert strategy.warnings_on_delete(is_propagation_said=True) == []

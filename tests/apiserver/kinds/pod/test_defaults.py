@@ -147,7 +147,7 @@ def test_a_claim_is_a_file_system() -> None:
     assert volume["ephemeral"]["volumeClaimTemplate"]["spec"]["volumeMode"] == "Filesystem"
 
 
-def test_a_pod_gets_what_nobody_said() -> None:
+def test_defaults_of_a_pod() -> None:
     spec = pod()["spec"]
     assert {key: value for key, value in spec.items() if key != "containers"} == {
         "restartPolicy": "Always",

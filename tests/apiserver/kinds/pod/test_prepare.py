@@ -5,10 +5,14 @@ from __future__ import annotations
 from copy import deepcopy
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mooring.api.document import Document
+from mooring.api.kinds import POD
 from mooring.apiserver.kinds.pod.prepare import (
-    binding_refusal,
+    FIELDS_READ_BY_BINDING,
+    binding_error,
     bound_pod,
     drop_disabled_spec_fields,
     drop_disabled_status_fields,
@@ -17,8 +21,10 @@ from mooring.apiserver.kinds.pod.prepare import (
     validate_binding,
     with_condition,
 )
+from mooring.apiserver.storage.stored_form import decoded, encoded, partly_decoded, stored_form
 from tests.apiserver.field_errors import messages
 from tests.apiserver.pod_builders import NOW, call_for, changed, pod, stored
+from tests.apiserver.pod_strategies import PODS
 
 
 def test_the_time_is_when_the_status_changed() -> None:
@@ -122,7 +128,7 @@ def test_targets(target: Document, errors: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "metadata", "refusal"),
+    ("spec", "metadata", "raised"),
     [
         pytest.param({}, {}, "", id="a free pod"),
         pytest.param({"nodeName": "n1"}, {}, 'pod p is already assigned to node "n1"', id="one that has a node"),
@@ -137,8 +143,8 @@ def test_targets(target: Document, errors: list[str]) -> None:
         ),
     ],
 )
-def test_refusals(spec: Document, metadata: Document, refusal: str) -> None:
-    assert binding_refusal(changed(stored(pod()), spec, metadata)) == refusal
+def test_errors(spec: Document, metadata: Document, raised: str) -> None:
+    assert binding_error(changed(stored(pod()), spec, metadata)) == raised
 
 
 def test_a_bound_pod_has_its_node_and_what_the_binding_brings() -> None:
@@ -154,3 +160,32 @@ def test_a_bound_pod_has_its_node_and_what_the_binding_brings() -> None:
     assert new["status"]["conditions"] == [
         {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": NOW}
     ]
+
+
+BINDINGS = st.fixed_dictionaries(
+    {
+        "metadata": st.sampled_from([{}, {"labels": {"zone": "new"}}, {"annotations": {"c": "d"}}]),
+        "target": st.just({"name": "n1"}),
+    }
+)
+STATUSES = st.sampled_from(
+    [
+        {},
+        {"nominatedNodeName": "n2"},
+        {"conditions": [{"type": "Ready", "status": "False"}]},
+        {"conditions": [{"type": "PodScheduled", "status": "False", "lastTransitionTime": "t1", "message": "no"}]},
+        {"conditions": [{"type": "PodScheduled", "status": "True", "lastTransitionTime": "t1"}]},
+    ]
+)
+
+
+@given(PODS, STATUSES, BINDINGS, st.booleans())
+def test_a_binding_needs_no_other_field_decoded(one: Document, status: Document, binding: Document, ends: bool) -> None:
+    """The result for a partly decoded pod equals the result for the decoded one: a new field is in the table."""
+    metadata = {"name": "p", "namespace": "default", "uid": "u", **one["metadata"]}
+    if ends:
+        metadata["deletionTimestamp"] = NOW
+    value = stored_form(POD, {**one, "status": status}, metadata)
+    whole, part = decoded(value), partly_decoded(value, FIELDS_READ_BY_BINDING)
+    assert binding_error(part) == binding_error(whole)
+    assert encoded(bound_pod(part, binding, NOW)) == encoded(bound_pod(whole, binding, NOW))

@@ -48,7 +48,7 @@ def test_extended_resources(mapping: Document, claim: str, count: int) -> None:
     assert len(validate_extended_claim(status, SPEC)) == count
 
 
-def test_allocated_devices_are_of_the_container_and_told_apart() -> None:
+def test_allocated_devices_name_the_container_and_are_unique() -> None:
     devices = [{"resourceID": "a", "health": "Healthy"}, {"resourceID": "a", "health": "Fine", "message": ""}]
     allocations = [{"name": "example.com/a", "resources": devices}, {"name": "claim:rc/r"}, {"name": "claim:rc"}]
     errors = validate_allocated_resources(

@@ -242,7 +242,7 @@ def test_changes(containers: list[Document] | None, beginnings: list[str]) -> No
     assert all(error.startswith(beginning) for error, beginning in zip(errors, beginnings, strict=True)), errors
 
 
-def test_a_static_pod_is_told_by_its_annotation_and_has_one_fault() -> None:
+def test_a_static_pod_is_recognized_by_its_annotation_and_has_one_error() -> None:
     assert is_static(pod({"nodeName": "n"}, metadata={"annotations": {"kubernetes.io/config.mirror": "x"}}))
     assert not is_static(pod())
     assert messages(validate_static("no")) == ["[]: Forbidden: no"]

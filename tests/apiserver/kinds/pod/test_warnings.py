@@ -206,7 +206,7 @@ def test_specs(spec: Document, container: Document, warnings: list[str]) -> None
     assert pod_spec_warnings(made["spec"], made["metadata"]) == warnings
 
 
-def test_a_template_is_told_where_it_stands() -> None:
+def test_warnings_of_a_template_have_its_path() -> None:
     spec = {**pod()["spec"], "terminationGracePeriodSeconds": -1}
     annotations = {
         "seccomp.security.alpha.kubernetes.io/pod": "unconfined",

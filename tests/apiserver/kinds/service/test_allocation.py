@@ -207,7 +207,7 @@ def test_only_the_api_server_gets_the_first_address() -> None:
     assert stored(known, own)["spec"]["clusterIPs"] == ["10.96.0.1"]
 
 
-def test_an_address_belongs_to_somebody_with_a_name() -> None:
+def test_an_allocated_address_has_an_owner() -> None:
     nameless = document(SERVICE, {"name": ""}, spec={"ports": [{"port": 80}], "clusterIP": "10.96.0.9"})
     known = allocator()
     with pytest.raises(InvalidError) as caught:

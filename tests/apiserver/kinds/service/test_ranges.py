@@ -8,7 +8,7 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.apiserver.kinds.service.ranges import (
-    AllocationRefused,
+    AllocationError,
     RangeFull,
     ServiceAddresses,
     ServicePorts,
@@ -31,7 +31,7 @@ def test_addresses_by_chance_come_from_the_upper_part_first() -> None:
 
 
 @pytest.mark.parametrize(
-    ("address", "refusal"),
+    ("address", "raised"),
     [
         ("10.96.0.1", "provided IP is already allocated"),
         ("10.96.0.9", "provided IP is already allocated"),
@@ -40,18 +40,18 @@ def test_addresses_by_chance_come_from_the_upper_part_first() -> None:
         ("192.0.2.1", "the provided network does not match the current range"),
     ],
 )
-def test_addresses_that_cannot_be_had(address: str, refusal: str) -> None:
+def test_addresses_that_cannot_be_had(address: str, raised: str) -> None:
     addresses = ServiceAddresses(NETWORK)
     addresses.take(IPv4Address("10.96.0.9"))
-    with pytest.raises(AllocationRefused) as caught:
+    with pytest.raises(AllocationError) as caught:
         addresses.take(IPv4Address(address))
-    assert str(caught.value) == refusal
+    assert str(caught.value) == raised
 
 
 def test_the_first_address_has_an_owner() -> None:
     addresses = ServiceAddresses(NETWORK)
     addresses.take(IPv4Address("10.96.0.1"), may_take_first=True)
-    with pytest.raises(AllocationRefused):
+    with pytest.raises(AllocationError):
         addresses.take(IPv4Address("10.96.0.1"), may_take_first=True)
 
 
@@ -70,12 +70,12 @@ def test_a_dry_run_looks_at_the_range_of_addresses_and_at_taken_ports() -> None:
     addresses, ports = ServiceAddresses(NETWORK), ServicePorts(30000, 30100)
     addresses.take(IPv4Address("10.96.0.9"))
     addresses.check_dry(IPv4Address("10.96.0.9"))
-    with pytest.raises(AllocationRefused, match=r"The range of valid IPs is 10\.96\.0\.0/24"):
+    with pytest.raises(AllocationError, match=r"The range of valid IPs is 10\.96\.0\.0/24"):
         addresses.check_dry(IPv4Address("192.0.2.1"))
     ports.take(30001)
     ports.take_dry(80, [])
     for port in (30001, 30002):
-        with pytest.raises(AllocationRefused, match="provided port is already allocated"):
+        with pytest.raises(AllocationError, match="provided port is already allocated"):
             ports.take_dry(port, [30002])
 
 
@@ -83,7 +83,7 @@ def test_ports_by_chance_come_from_the_upper_part_first() -> None:
     ports, entropy = ServicePorts(30000, 30031), Entropy(1)
     assert sorted(ports.take_any(entropy) for _ in range(16)) == list(range(30016, 30032))
     assert ports.take_any(entropy) < 30016
-    with pytest.raises(AllocationRefused, match="The range of valid ports is 30000-30031"):
+    with pytest.raises(AllocationError, match="The range of valid ports is 30000-30031"):
         ports.take(80)
 
 

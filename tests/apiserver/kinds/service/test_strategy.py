@@ -9,17 +9,17 @@ from mooring.api.kinds import SERVICE
 from mooring.apiserver.kinds.service.strategy import default_service, service_warnings
 from tests.apiserver.core_documents import call, changed, created, document, strategy
 
-INSIDE: Document = {"sessionAffinity": "None", "type": "ClusterIP", "internalTrafficPolicy": "Cluster"}
+EMBEDDED: Document = {"sessionAffinity": "None", "type": "ClusterIP", "internalTrafficPolicy": "Cluster"}
 
 
 @pytest.mark.parametrize(
     ("spec", "wanted"),
     [
-        pytest.param({}, INSIDE, id="a service inside the cluster"),
+        pytest.param({}, EMBEDDED, id="a service inside the cluster"),
         pytest.param(
             {"ports": [{"port": 80, "targetPort": 0}, {"port": 53, "protocol": "UDP", "targetPort": "dns"}]},
             {
-                **INSIDE,
+                **EMBEDDED,
                 "ports": [
                     {"port": 80, "targetPort": 80, "protocol": "TCP"},
                     {"port": 53, "targetPort": "dns", "protocol": "UDP"},
@@ -29,13 +29,13 @@ INSIDE: Document = {"sessionAffinity": "None", "type": "ClusterIP", "internalTra
         ),
         pytest.param(
             {"externalIPs": ["1.2.3.4"]},
-            {**INSIDE, "externalIPs": ["1.2.3.4"], "externalTrafficPolicy": "Cluster"},
+            {**EMBEDDED, "externalIPs": ["1.2.3.4"], "externalTrafficPolicy": "Cluster"},
             id="one that can be reached from outside",
         ),
         pytest.param(
             {"type": "LoadBalancer"},
             {
-                **INSIDE,
+                **EMBEDDED,
                 "type": "LoadBalancer",
                 "externalTrafficPolicy": "Cluster",
                 "allocateLoadBalancerNodePorts": True,
@@ -48,7 +48,7 @@ INSIDE: Document = {"sessionAffinity": "None", "type": "ClusterIP", "internalTra
         pytest.param(
             {"sessionAffinity": "ClientIP", "sessionAffinityConfig": {"clientIP": {}}},
             {
-                **INSIDE,
+                **EMBEDDED,
                 "sessionAffinity": "ClientIP",
                 "sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 10800}},
             },
@@ -56,7 +56,7 @@ INSIDE: Document = {"sessionAffinity": "None", "type": "ClusterIP", "internalTra
         ),
         pytest.param(
             {"sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 5}}},
-            INSIDE,
+            EMBEDDED,
             id="one that has nothing to remember",
         ),
     ],
@@ -127,7 +127,7 @@ def test_warnings(spec: Document, warnings: list[str]) -> None:
     assert service_warnings(document(SERVICE, spec=spec)) == warnings
 
 
-def test_an_old_annotation_is_told() -> None:
+def test_a_deprecated_annotation_is_warned_of() -> None:
     metadata = {"annotations": {"service.kubernetes.io/topology-aware-hints": "auto"}}
     assert service_warnings(document(SERVICE, metadata)) == [
         "annotation service.kubernetes.io/topology-aware-hints is deprecated, "
@@ -141,9 +141,9 @@ ADDRESS: Document = {
     "ipFamilies": ["IPv4"],
     "ipFamilyPolicy": "SingleStack",
 }
-SERVICE_STRATEGY_INSIDE: Document = {"ports": [{"port": 80}], **ADDRESS}
+INTERNAL_SERVICE_STRATEGY: Document = {"ports": [{"port": 80}], **ADDRESS}
 OUTSIDE: Document = {
-    **SERVICE_STRATEGY_INSIDE,
+    **INTERNAL_SERVICE_STRATEGY,
     "ports": [{"port": 80, "nodePort": 30001}],
     "type": "LoadBalancer",
     "externalTrafficPolicy": "Local",
@@ -154,11 +154,14 @@ OUTSIDE: Document = {
 
 def test_a_new_service_has_no_balancer_yet() -> None:
     service = document(
-        SERVICE, {"name": "1a"}, spec=SERVICE_STRATEGY_INSIDE, status={"loadBalancer": {"ingress": [{"ip": "1.2.3.4"}]}}
+        SERVICE,
+        {"name": "1a"},
+        spec=INTERNAL_SERVICE_STRATEGY,
+        status={"loadBalancer": {"ingress": [{"ip": "1.2.3.4"}]}},
     )
     assert created(SERVICE, service) == []
     assert service["status"] == {"loadBalancer": {}}
-    assert created(SERVICE, document(SERVICE, {"name": "a.b"}, spec=SERVICE_STRATEGY_INSIDE)) == [
+    assert created(SERVICE, document(SERVICE, {"name": "a.b"}, spec=INTERNAL_SERVICE_STRATEGY)) == [
         'metadata.name: Invalid value: "a.b": must not contain dots'
     ]
 
@@ -167,8 +170,8 @@ def test_a_new_service_has_no_balancer_yet() -> None:
     ("old", "new", "gone"),
     [
         pytest.param(
-            SERVICE_STRATEGY_INSIDE,
-            {**SERVICE_STRATEGY_INSIDE, "type": "ExternalName", "externalName": "a.b"},
+            INTERNAL_SERVICE_STRATEGY,
+            {**INTERNAL_SERVICE_STRATEGY, "type": "ExternalName", "externalName": "a.b"},
             ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"],
             id="a name has no addresses",
         ),
@@ -192,7 +195,7 @@ def test_types_drop_what_they_cannot_have(old: Document, new: Document, gone: li
     assert not any("nodePort" in port for port in service["spec"]["ports"])
 
 
-def test_what_the_caller_touched_is_judged() -> None:
+def test_changed_fields_are_validated() -> None:
     new = {**OUTSIDE, "type": "ClusterIP", "ports": [{"port": 80, "nodePort": 30009}]}
     errors, _ = changed(SERVICE, document(SERVICE, spec=OUTSIDE), spec=new)
     assert errors == ["spec.ports[0].nodePort: Forbidden: may not be used when `type` is 'ClusterIP'"]
@@ -208,7 +211,7 @@ def test_what_never_changes() -> None:
     ]
 
 
-def test_the_status_has_its_own_door() -> None:
+def test_the_status_subresource() -> None:
     old = document(SERVICE, spec=OUTSIDE)
     status = {"loadBalancer": {"ingress": [{"ip": "2001:DB8::1"}]}}
     errors, service = changed(SERVICE, old, "status", status=status)
@@ -222,7 +225,7 @@ def test_the_status_has_its_own_door() -> None:
     assert (errors, service["status"]) == ([], {"loadBalancer": {}})
 
 
-def test_nobody_is_shown_how_traffic_reaches_a_name() -> None:
+def test_an_external_name_has_no_traffic_policy() -> None:
     service = document(SERVICE, spec={"type": "ExternalName", "externalName": "a", "internalTrafficPolicy": "Local"})
     strategy(SERVICE).canonicalize(service)
     assert "internalTrafficPolicy" not in service["spec"]

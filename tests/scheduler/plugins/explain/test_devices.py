@@ -23,7 +23,7 @@ GPUS = [
 USED = claim("used", has=given("a"))
 
 
-def told(*views: ApiObject, asks: ResourceClaim) -> list[str]:
+def reported(*views: ApiObject, asks: ResourceClaim) -> list[str]:
     engine = engine_of(node("n1"), device_class(), slice_of(*GPUS, node="n1"), asks, *views)
     found = obstacles(engine, claiming("p", asks.metadata.name), "n1")
     assert {obstacle.kind for obstacle in found} <= {ObstacleKind.DEVICE}
@@ -79,7 +79,7 @@ def told(*views: ApiObject, asks: ResourceClaim) -> list[str]:
     ],
 )
 def test_what_is_in_the_way(asks: ResourceClaim, texts: list[str]) -> None:
-    assert told(USED, asks=asks) == texts
+    assert reported(USED, asks=asks) == texts
 
 
 def test_a_node_without_devices_and_one_that_is_being_updated() -> None:

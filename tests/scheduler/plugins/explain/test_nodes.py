@@ -131,7 +131,7 @@ def test_terms(wanted: list[Any], texts: list[str]) -> None:
     assert [obstacle.text.partition(": Unsupported")[0] for obstacle in found] == texts
 
 
-def test_a_label_that_is_wanted_twice_is_told_once() -> None:
+def test_a_label_that_is_wanted_twice_is_reported_once() -> None:
     wanted = NodeSelector(node_selector_terms=(term("disk In ssd"),))
     assert only(node(), pod(nodes=wanted, node_labels={"disk": "ssd"})).text == "needs disk=ssd, has no disk"
 

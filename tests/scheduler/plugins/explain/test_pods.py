@@ -53,7 +53,7 @@ def test_a_node_outside_of_the_topology_needs_its_label() -> None:
     assert texts("n3", pod(spread=[spread(ZONE, app="web")]), *ZONES) == [f"needs the label {ZONE}"]
 
 
-def test_every_constraint_that_would_break_is_told() -> None:
+def test_every_constraint_that_would_break_is_reported() -> None:
     running = [pod(f"w{n}", labels=WEB, on="n1") for n in range(2)]
     view = pod(labels=WEB, spread=[spread(ZONE, app="web"), spread("rack", app="web")])
     assert len(texts("n1", view, *ZONES, *running)) == 2
@@ -129,7 +129,7 @@ def test_who_avoids_a_pod(topology: str, hermits: int, text: str) -> None:
     assert [(each.text, each.kind) for each in found] == [(text, ObstacleKind.ANTI_AFFINITY)]
 
 
-def test_replicas_that_avoid_each_other_are_told_once() -> None:
+def test_replicas_that_avoid_each_other_are_reported_once() -> None:
     signature: dict[str, Any] = {"labels": WEB, "apart": [pods_like(HOSTNAME, app="web")]}
     assert texts("n1", pod("new", **signature), *ZONES, pod("old", on="n1", **signature)) == [
         "keeps away from app=web: default/old runs on this node"

@@ -59,7 +59,7 @@ def test_the_wait_ends_as_soon_as_the_claim_is_bound() -> None:
 
 def test_what_is_older_than_what_was_written_is_not_believed() -> None:
     setting = Setting()
-    setting.claims.put(waiting("data", version="4"))  # without the node: the watch has not told of our write yet
+    setting.claims.put(waiting("data", version="4"))  # without the node: the watch has not notified of our write yet
     setting.volumes.put(volume("made-1"))
     assert setting.wait(setting.complete) == 3.5
 
@@ -117,22 +117,22 @@ TAKEN = bound_to(FREE, waiting("c"))
 
 
 class Beliefs:
-    """A store with assumptions, and everything that a listener was told."""
+    """A store with assumptions, and everything that a listener was reported."""
 
     def __init__(self, *volumes: PersistentVolume) -> None:
         self.store: ObjectStore[PersistentVolume] = ObjectStore()
         for each in volumes:
             self.store.put(each)
         self.assumed = AssumeCache(self.store)
-        self.told: list[tuple[str, PersistentVolume | None]] = []
-        self.assumed.listen(lambda name, current: self.told.append((name, current)))
+        self.reported: list[tuple[str, PersistentVolume | None]] = []
+        self.assumed.listen(lambda name, current: self.reported.append((name, current)))
 
 
 def test_without_assumptions_the_store_is_believed() -> None:
     beliefs = Beliefs(FREE)
     assert beliefs.assumed.get("v") is FREE
     assert beliefs.assumed.get("w") is None
-    assert beliefs.told == [("v", FREE)]
+    assert beliefs.reported == [("v", FREE)]
 
 
 def test_an_assumption_is_believed_until_it_is_taken_back() -> None:
@@ -141,15 +141,15 @@ def test_an_assumption_is_believed_until_it_is_taken_back() -> None:
     assert beliefs.assumed.get("v") is TAKEN
     beliefs.assumed.restore(TAKEN)
     assert beliefs.assumed.get("v") is FREE
-    assert beliefs.told == [("v", FREE), ("v", TAKEN), ("v", FREE)]
+    assert beliefs.reported == [("v", FREE), ("v", TAKEN), ("v", FREE)]
 
 
-def test_who_listens_late_hears_what_is_assumed() -> None:
+def test_a_late_listener_gets_what_is_assumed() -> None:
     beliefs = Beliefs(FREE)
     beliefs.assumed.assume(TAKEN)
-    told: list[PersistentVolume | None] = []
-    beliefs.assumed.listen(lambda _, current: told.append(current))
-    assert told == [TAKEN]
+    reported: list[PersistentVolume | None] = []
+    beliefs.assumed.listen(lambda _, current: reported.append(current))
+    assert reported == [TAKEN]
 
 
 def test_a_newer_version_beats_an_assumption() -> None:
@@ -158,7 +158,7 @@ def test_a_newer_version_beats_an_assumption() -> None:
     newer = volume("v", version="2")
     beliefs.store.put(newer)
     assert beliefs.assumed.get("v") is newer
-    assert beliefs.told[-1] == ("v", newer)
+    assert beliefs.reported[-1] == ("v", newer)
 
 
 def test_the_same_version_again_does_not() -> None:
@@ -173,7 +173,7 @@ def test_an_object_that_is_gone_is_not_believed_in() -> None:
     beliefs.assumed.assume(TAKEN)
     beliefs.store.remove("v")
     assert beliefs.assumed.get("v") is None
-    assert beliefs.told[-1] == ("v", None)
+    assert beliefs.reported[-1] == ("v", None)
 
 
 def test_only_the_assumption_that_is_believed_can_be_taken_back() -> None:
@@ -183,7 +183,7 @@ def test_only_the_assumption_that_is_believed_can_be_taken_back() -> None:
     assert beliefs.assumed.get("v") is TAKEN
     beliefs.store.put(volume("v", version="2"))
     beliefs.assumed.restore(TAKEN)
-    assert beliefs.told[-1][1] == volume("v", version="2")
+    assert beliefs.reported[-1][1] == volume("v", version="2")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Which nodes volumes rule out: of several reasons, which one is told. (The rest is told through VolumeBinding.)"""
+"""Which nodes volumes rule out, and which of several reasons is reported. The rest is tested with VolumeBinding."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from mooring.api.views.storage import PersistentVolume
 from mooring.scheduler.framework.status import Code
 from mooring.scheduler.plugins.volume_binding.conflicts import REASONS, BoundClaim, PodVolumeClaims, VolumeConflicts
 from mooring.scheduler.plugins.volume_binding.matching import VolumeMatcher
-from mooring.scheduler.plugins.volume_binding.provisioning import Provisioner
-from mooring.scheduler.plugins.volume_binding.topology import VolumeTopology
+from mooring.scheduler.plugins.volume_binding.topology import Provisioner, VolumeTopology
 from tests.builders import claim, node, persistent_volume
 from tests.scheduler.harness import engine_of
 
@@ -29,7 +28,7 @@ FITS, ELSEWHERE, MISSING = 0, 1, 8
         pytest.param([IN_A], [FITS, ELSEWHERE], id="one in a zone"),
         pytest.param([IN_A, IN_B], [ELSEWHERE, ELSEWHERE], id="two that are nowhere together"),
         pytest.param([None], [MISSING, MISSING], id="one that does not exist"),
-        pytest.param([IN_A, None], [MISSING, ELSEWHERE], id="the first that has something against a node is told"),
+        pytest.param([IN_A, None], [MISSING, ELSEWHERE], id="the first that has something against a node is reported"),
     ],
 )
 def test_what_bound_volumes_say_of_nodes(bound: list[PersistentVolume | None], said: list[int]) -> None:

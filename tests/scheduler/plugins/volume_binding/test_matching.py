@@ -165,7 +165,7 @@ def test_a_claim_that_a_pod_mentions_twice_gets_two_volumes() -> None:
     assert _chosen(matcher, [waiting("c"), waiting("c")]) == [["v"] * 4, ["w"] * 4]
 
 
-def test_a_faulty_selector_is_told_with_the_claim() -> None:
+def test_a_faulty_selector_is_reported_with_the_claim() -> None:
     with pytest.raises(LabelSelectorError) as caught:
         _matcher().match([waiting("c", like=selector("tier Bogus hot"))])
     assert str(caught.value) == (

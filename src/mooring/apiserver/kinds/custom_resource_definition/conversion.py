@@ -16,7 +16,7 @@ from cryptography import x509
 from mooring.api.document import Document
 from mooring.apiserver.validation.fields import FieldError, forbidden, invalid, required
 from mooring.apiserver.validation.names import dns_1035_label_errors, dns_subdomain_errors, port_number_errors
-from mooring.apiserver.validation.schema_rules import validate_required_enum
+from mooring.apiserver.validation.schema_rules import struct_rules
 
 REVIEW_VERSIONS = ("v1", "v1beta1")
 _FORM = "; desired format: https://host[/path]"
@@ -29,7 +29,7 @@ def validate_conversion(
     if conversion is None:
         return []
     strategy = conversion.get("strategy", "")
-    errors = validate_required_enum(strategy, ("None", "Webhook"), f"{path}.strategy")
+    errors = struct_rules("apiextensions", "CustomResourceConversion").validate(conversion, path)
     webhook: Document = conversion.get("webhook") or {}
     client: Document | None = webhook.get("clientConfig")
     reviews: Sequence[str] = webhook.get("conversionReviewVersions") or ()

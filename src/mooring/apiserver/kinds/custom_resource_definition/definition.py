@@ -1,8 +1,8 @@
 """Validation of a CustomResourceDefinition: versions, columns, selectable fields, subresources.
 
 1. kube-apiserver validates an internal form in which fields that all versions share are set once, at the top. Errors
-   of a definition with one version therefore name `spec.validation`, not `spec.versions[0].schema`. `_Inside` is that
-   form.
+   of a definition with one version therefore name `spec.validation`, not `spec.versions[0].schema`. `_InternalSpec` is
+   that form.
 2. An update is validated by the rules that the stored definition satisfies.
 """
 
@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from mooring.api.document import Document
-from mooring.apiserver.custom.conditions import is_true
 from mooring.apiserver.custom.field_paths import FieldPathError, read_field_path
 from mooring.apiserver.custom.formats import known_format
+from mooring.apiserver.custom.naming import is_true
 from mooring.apiserver.custom.schema import Schema, any_schema, read_schema, schemas_in
 from mooring.apiserver.kinds.custom_resource_definition.conversion import (
     has_known_review,
@@ -35,9 +35,9 @@ from mooring.apiserver.kinds.custom_resource_definition.structural import (
     validate_structural,
 )
 from mooring.apiserver.validation.fields import FieldError, duplicate, invalid, required, too_many
-from mooring.apiserver.validation.metadata import NameCheck, name_is_dns_subdomain, validate_immutable
+from mooring.apiserver.validation.metadata import NameCheck, name_is_dns_subdomain
 from mooring.apiserver.validation.names import dns_1035_label_errors, dns_subdomain_errors
-from mooring.apiserver.validation.schema_rules import validate_required_enum
+from mooring.apiserver.validation.schema_rules import struct_rules
 from mooring.apiserver.validation.values import internal_value
 
 SELECTABLE_FIELDS_MAX = 8
@@ -51,13 +51,13 @@ _NOT_SELECTABLE = (
 WARNING_LENGTH_MAX = 256
 
 
+_SPEC = struct_rules("apiextensions", "CustomResourceDefinitionSpec")
+_NAMES = struct_rules("apiextensions", "CustomResourceDefinitionNames")
 _SHARED = ("subresources", "schema", "additionalPrinterColumns", "selectableFields")
 
 
 def validate_column(column: Document, path: str) -> list[FieldError]:
-    errors: list[FieldError] = []
-    if not column.get("name"):
-        errors.append(required(f"{path}.name"))
+    errors = struct_rules("apiextensions", "CustomResourceColumnDefinition").validate(column, path)
     one_of = f"must be one of {','.join(_TYPES)}"
     if not column.get("type"):
         errors.append(required(f"{path}.type", one_of))
@@ -142,14 +142,14 @@ def name_errors(definition: Document) -> NameCheck:
 
 def validate_definition(definition: Document) -> list[FieldError]:
     """Field errors of a new definition, apart from its metadata."""
-    errors = _validate_definition_spec(_Inside.of(definition["spec"]), _Wishes(SchemaWishes()))
+    errors = _validate_definition_spec(_InternalSpec.of(definition["spec"]), _Wishes(SchemaWishes()))
     errors += validate_status(definition)
     errors += validate_approval(definition, None)
     return errors + validate_preserving(definition, None)
 
 
 def validate_definition_update(definition: Document, old: Document) -> list[FieldError]:
-    errors = _validate_definition_spec(_Inside.of(definition["spec"]), _wishes_after(definition, old))
+    errors = _validate_definition_spec(_InternalSpec.of(definition["spec"]), _wishes_after(definition, old))
     errors += _validate_immutable(definition["spec"], old["spec"], is_established=is_true(old, "Established"))
     errors += validate_status(definition)
     errors += validate_approval(definition, old)
@@ -158,17 +158,17 @@ def validate_definition_update(definition: Document, old: Document) -> list[Fiel
 
 def unrecognized_formats(definition: Document) -> list[str]:
     """Unrecognized formats in schemas."""
-    inside = _Inside.of(definition["spec"])
+    internal_spec = _InternalSpec.of(definition["spec"])
     return [
         schema["format"]
-        for raw in inside.schemas()
+        for raw in internal_spec.schemas()
         for schema in schemas_in(raw)
         if schema.get("format") and not known_format(schema["format"], schema.get("type", ""))
     ]
 
 
 @dataclass(frozen=True, slots=True)
-class _Inside:
+class _InternalSpec:
     """A spec with what its versions have in common taken out of them."""
 
     spec: Document
@@ -176,7 +176,7 @@ class _Inside:
     versions: Sequence[Document]
 
     @classmethod
-    def of(cls, spec: Document) -> _Inside:
+    def of(cls, spec: Document) -> _InternalSpec:
         versions: list[Document] = spec.get("versions") or []
         shared: Document = {}
         if versions:
@@ -222,7 +222,7 @@ class _Wishes:
 
 
 def _wishes_after(definition: Document, old: Document) -> _Wishes:
-    before, spec = _Inside.of(old["spec"]), definition["spec"]
+    before, spec = _InternalSpec.of(old["spec"]), definition["spec"]
     old_versions = {version["name"]: version for version in old["spec"].get("versions") or ()}
     unchanged = [
         version["name"]
@@ -267,21 +267,21 @@ def _may_have_bad_bundle(old: Document, conversion: Document | None) -> bool:
 # --- the spec ---------------------------------------------------------------------------------------------------
 
 
-def _validate_definition_spec(inside: _Inside, wishes: _Wishes) -> list[FieldError]:
-    spec = inside.spec
+def _validate_definition_spec(internal_spec: _InternalSpec, wishes: _Wishes) -> list[FieldError]:
+    spec = internal_spec.spec
     preserves = spec.get("preserveUnknownFields", False)
     errors = _validate_group(spec.get("group", ""))
-    errors += validate_required_enum(spec.get("scope", ""), ("Cluster", "Namespaced"), "spec.scope")
-    has_defaults = inside.any_schema(lambda raw: raw.get("default") is not None)
-    if not preserves or has_defaults or inside.any_schema(_has_extension):
+    errors += _SPEC.validate(spec, "spec", "scope")
+    has_defaults = internal_spec.any_schema(lambda raw: raw.get("default") is not None)
+    if not preserves or has_defaults or internal_spec.any_schema(_has_extension):
         wishes = replace(wishes, schema=replace(wishes.schema, needs_structural=True))
-    errors += _validate_missing_schema(inside, wishes.schema.needs_schema, preserves)
+    errors += _validate_missing_schema(internal_spec, wishes.schema.needs_schema, preserves)
     if has_defaults and preserves:
         why = "must be false in order to use defaults in the schema"
         errors.append(invalid("spec.preserveUnknownFields", True, why))
-    errors += _validate_versions(inside, wishes)
+    errors += _validate_versions(internal_spec, wishes)
     errors += _validate_definition_names(spec.get("names") or {})
-    errors += _validate_shared(inside, wishes)
+    errors += _validate_shared(internal_spec, wishes)
     conversion = spec.get("conversion")
     if conversion is not None and conversion.get("strategy") != "None" and preserves:
         why = "must be None if spec.preserveUnknownFields is true"
@@ -304,11 +304,11 @@ def _validate_group(group: str) -> list[FieldError]:
     return [] if "." in group else [invalid("spec.group", group, "should be a domain with at least one dot")]
 
 
-def _validate_missing_schema(inside: _Inside, needs_schema: bool, preserves: bool) -> list[FieldError]:
-    if (inside.shared.get("schema") or {}).get("openAPIV3Schema") is not None:
+def _validate_missing_schema(internal_spec: _InternalSpec, needs_schema: bool, preserves: bool) -> list[FieldError]:
+    if (internal_spec.shared.get("schema") or {}).get("openAPIV3Schema") is not None:
         return []
     errors: list[FieldError] = []
-    for index, version in enumerate(inside.versions):
+    for index, version in enumerate(internal_spec.versions):
         place = f"spec.versions[{index}].schema.openAPIV3Schema"
         if (version.get("schema") or {}).get("openAPIV3Schema") is not None:
             continue
@@ -330,20 +330,20 @@ def _has_extension(raw: Document) -> bool:
     )
 
 
-def _validate_versions(inside: _Inside, wishes: _Wishes) -> list[FieldError]:
+def _validate_versions(internal_spec: _InternalSpec, wishes: _Wishes) -> list[FieldError]:
     errors: list[FieldError] = []
-    for index, version in enumerate(inside.versions):
+    for index, version in enumerate(internal_spec.versions):
         path = f"spec.versions[{index}]"
         wrong = dns_1035_label_errors(version.get("name", ""))
         if wrong:
             errors.append(invalid(f"{path}.name", version.get("name", ""), ",".join(wrong)))
-        errors += _validate_version(inside, version, path, wishes)
-    names = [version.get("name", "") for version in inside.versions]
+        errors += _validate_version(internal_spec, version, path, wishes)
+    names = [version.get("name", "") for version in internal_spec.versions]
     if len(frozenset(names)) != len(names):
-        errors.append(invalid("spec.versions", inside.shown_versions(), "must contain unique version names"))
-    if sum(bool(version.get("storage")) for version in inside.versions) != 1:
+        errors.append(invalid("spec.versions", internal_spec.shown_versions(), "must contain unique version names"))
+    if sum(bool(version.get("storage")) for version in internal_spec.versions) != 1:
         why = "must have exactly one version marked as storage version"
-        errors.append(invalid("spec.versions", inside.shown_versions(), why))
+        errors.append(invalid("spec.versions", internal_spec.shown_versions(), why))
     if names and names[0]:
         wrong = dns_1035_label_errors(names[0])
         if wrong:
@@ -351,13 +351,13 @@ def _validate_versions(inside: _Inside, wishes: _Wishes) -> list[FieldError]:
     return errors
 
 
-def _validate_version(inside: _Inside, version: Document, path: str, wishes: _Wishes) -> list[FieldError]:
+def _validate_version(internal_spec: _InternalSpec, version: Document, path: str, wishes: _Wishes) -> list[FieldError]:
     warning = version.get("deprecationWarning")
     errors = [
         invalid(f"{path}.deprecationWarning", warning, why)
         for why in _warning_errors(version.get("deprecated", False), warning)
     ]
-    has_status = inside.has_status(version)
+    has_status = internal_spec.has_status(version)
     errors += validate_schema(
         version.get("schema"), f"{path}.schema", wishes.of(version.get("name", "")), has_status=has_status
     )
@@ -396,16 +396,14 @@ def _warning_errors(is_deprecated: bool, warning: str | None) -> list[str]:
 
 
 def _validate_definition_names(names: Document) -> list[FieldError]:
-    errors = [
-        required(f"spec.names.{name}") for name in ("plural", "singular", "kind", "listKind") if not names.get(name)
-    ]
+    errors = _NAMES.validate(names, "spec.names", "plural", "singular", "kind", "listKind")
     return errors + validate_names(names, "spec.names")
 
 
-def _validate_shared(inside: _Inside, wishes: _Wishes) -> list[FieldError]:
-    shared = inside.shared
-    has_status = any(inside.has_status(version) for version in inside.versions)
-    first = inside.versions[0].get("name", "") if inside.versions else ""
+def _validate_shared(internal_spec: _InternalSpec, wishes: _Wishes) -> list[FieldError]:
+    shared = internal_spec.shared
+    has_status = any(internal_spec.has_status(version) for version in internal_spec.versions)
+    first = internal_spec.versions[0].get("name", "") if internal_spec.versions else ""
     errors = validate_schema(shared.get("schema"), "spec.validation", wishes.of(first), has_status=has_status)
     errors += validate_subresources(shared.get("subresources"), "spec.subresources")
     for index, column in enumerate(shared.get("additionalPrinterColumns") or ()):
@@ -423,7 +421,7 @@ def _validate_immutable(spec: Document, old: Document, *, is_established: bool) 
     names, old_names = spec.get("names") or {}, old.get("names") or {}
     errors: list[FieldError] = []
     if is_established:
-        errors += validate_immutable(spec.get("scope", ""), old.get("scope", ""), "spec.scope")
-        errors += validate_immutable(names.get("kind", ""), old_names.get("kind", ""), "spec.names.kind")
-    errors += validate_immutable(spec.get("group", ""), old.get("group", ""), "spec.group")
-    return errors + validate_immutable(names.get("plural", ""), old_names.get("plural", ""), "spec.names.plural")
+        errors += _SPEC.validate_update(spec, old, "spec", "scope")
+        errors += _NAMES.validate_update(names, old_names, "spec.names", "kind")
+    errors += _SPEC.validate_update(spec, old, "spec", "group")
+    return errors + _NAMES.validate_update(names, old_names, "spec.names", "plural")

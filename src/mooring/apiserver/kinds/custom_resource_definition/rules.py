@@ -15,15 +15,21 @@ from dataclasses import dataclass, field
 from mooring.api.cel.call_estimates import MOST
 from mooring.api.document import Document
 from mooring.apiserver.custom.field_paths import FieldPathError, read_field_path
-from mooring.apiserver.custom.rule_compiling import CompiledRule, cardinality_max, compiled_rules
-from mooring.apiserver.custom.rule_types import Declared, declared_type, escaped
+from mooring.apiserver.custom.rule_compiling import (
+    CompiledRule,
+    Declared,
+    cardinality_max,
+    compiled_rules,
+    declared_type,
+    escaped,
+)
 from mooring.apiserver.custom.schema import Schema, read_schema
 from mooring.apiserver.validation.fields import FieldError, forbidden, internal, invalid, not_supported, required
 from mooring.apiserver.validation.schema_rules import sorted_enum_values
 
 RULE_COST_MAX = 10_000_000
 SCHEMA_COST_MAX = 100_000_000
-DEAREST_TOLD_MAX = 4
+COSTLIEST_SHOWN_MAX = 4
 REASONS = sorted_enum_values("apiextensions", "FieldValueErrorReason")
 
 _RULES = "x-kubernetes-validations"
@@ -42,7 +48,7 @@ class TotalCost:
         if cost >= SCHEMA_COST_MAX // 100:
             self.dearest.append((cost, path))
             self.dearest.sort(key=lambda each: -each[0])
-            del self.dearest[DEAREST_TOLD_MAX:]
+            del self.dearest[COSTLIEST_SHOWN_MAX:]
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,11 +151,11 @@ def _validate_text(rule: Document, raw: Document, path: str) -> Iterator[FieldEr
 def _validate_compiled(scope: RuleScope, compiled: CompiledRule, path: str, has_known_costs: bool) -> list[FieldError]:
     errors: list[FieldError] = []
     shown = _rule_shown(compiled.rule)
-    if compiled.fault:
-        errors.append(invalid(f"{path}.rule", shown, compiled.fault))
+    if compiled.error:
+        errors.append(invalid(f"{path}.rule", shown, compiled.error))
     place = f"{path}.messageExpression"
-    if compiled.message_fault:
-        errors.append(invalid(place, shown, compiled.message_fault))
+    if compiled.message_error:
+        errors.append(invalid(place, shown, compiled.message_error))
     elif compiled.message is not None:
         called = "estimated messageExpression cost"
         errors += _validate_cost(scope, place, called, compiled.message_cost_max, has_known_costs)

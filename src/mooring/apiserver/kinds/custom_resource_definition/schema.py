@@ -13,12 +13,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mooring.api.document import Document
-from mooring.apiserver.custom.correlation import same_json
-from mooring.apiserver.custom.defaulting import copied
-from mooring.apiserver.custom.metadata import EmbeddedFault, coerce_embedded, validate_embedded
-from mooring.apiserver.custom.pruning import prune
+from mooring.apiserver.custom.metadata import EmbeddedResourceError, coerce_embedded, validate_embedded
+from mooring.apiserver.custom.pruning import copied, prune
 from mooring.apiserver.custom.rules import rules_of
-from mooring.apiserver.custom.schema import META_FIELDS, Schema, read_schema
+from mooring.apiserver.custom.schema import META_FIELDS, Schema, read_schema, same_json
 from mooring.apiserver.custom.value_rules import ValueRules, validate_value
 from mooring.apiserver.kinds.custom_resource_definition.rules import (
     RuleScope,
@@ -97,8 +95,8 @@ class _Defaults:
             )
         for name, held in schema.properties.items():
             below = f"{path}.properties[{name}]"
-            inside = is_meta or (is_resource and name in META_FIELDS)
-            yield from self.errors(held, root, below, (*way, name), is_resource=False, is_meta=inside)
+            is_nested_meta = is_meta or (is_resource and name in META_FIELDS)
+            yield from self.errors(held, root, below, (*way, name), is_resource=False, is_meta=is_nested_meta)
 
     def _validate_own(self, schema: Schema, path: str) -> Iterator[FieldError]:
         default = schema.default
@@ -110,8 +108,8 @@ class _Defaults:
         coerced = copied(default)
         try:
             coerce_embedded(coerced, schema, path)
-        except EmbeddedFault as error:
-            yield error.fault
+        except EmbeddedResourceError as error:
+            yield error.error
             return
         wrong = validate_embedded(coerced, schema, path)
         yield from wrong or _validate_schema_value(schema, default, path)
@@ -123,7 +121,7 @@ class _Defaults:
         must = "must result in valid metadata: "
         try:
             coerce_embedded(whole, root, is_resource=True)
-        except EmbeddedFault as error:
+        except EmbeddedResourceError as error:
             yield invalid(path, schema.default, f"{must}{error}")
             return
         wrong = validate_embedded(whole, root, is_resource=True)
@@ -137,8 +135,8 @@ def _validate_schema_value(schema: Schema, default: Any, path: str) -> list[Fiel
     field_errors = validate_value(ValueRules(schema.raw), default, path)
     rules = rules_of(schema, is_root=False) if not field_errors else None
     if rules is not None:
-        field_errors = rules.check(default, default, None, path).faults
-        field_errors = field_errors or rules.check(default, None, None, path).faults
+        field_errors = rules.check(default, default, None, path).errors
+        field_errors = field_errors or rules.check(default, None, None, path).errors
     return field_errors
 
 

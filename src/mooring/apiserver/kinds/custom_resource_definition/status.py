@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from mooring.api.document import Document
-from mooring.apiserver.custom.defaulting import copied
 from mooring.apiserver.custom.naming import APPROVED_ANNOTATION, approval_of, is_protected
+from mooring.apiserver.custom.pruning import copied
 from mooring.apiserver.validation.fields import FieldError, invalid, required
 from mooring.apiserver.validation.names import dns_1035_label_errors
 

@@ -45,7 +45,7 @@ class CustomResourceDefinitionStrategy(Strategy):
     """Writing definitions. Whether their names are accepted is decided afterwards, by `custom.establishing`."""
 
     allows_unconditional_update = False
-    refuses_odd_finalizers = False
+    validates_finalizer_names = False
 
     @property
     def subresources(self) -> Mapping[str, Strategy]:

@@ -255,11 +255,11 @@ def _validate_template_update(job: Document, old: Document, path: str) -> list[F
         return []
     if not _may_change_template(old):
         return [invalid(f"{path}.template", internal_value(template, "PodTemplateSpec"), IMMUTABLE)]
-    inside = template.get("spec") or {}
-    allowed = _with_new_sizes(_with_new_placement(old_template.get("spec") or {}, inside), inside)
-    if means_the_same(inside, allowed, "core", "PodSpec"):
+    pod_spec = template.get("spec") or {}
+    allowed = _with_new_sizes(_with_new_placement(old_template.get("spec") or {}, pod_spec), pod_spec)
+    if means_the_same(pod_spec, allowed, "core", "PodSpec"):
         return []
-    return [invalid(f"{path}.template.spec", internal_value(inside, "PodSpec"), IMMUTABLE)]
+    return [invalid(f"{path}.template.spec", internal_value(pod_spec, "PodSpec"), IMMUTABLE)]
 
 
 def _may_change_template(old: Document) -> bool:

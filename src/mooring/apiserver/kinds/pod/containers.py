@@ -32,19 +32,22 @@ from mooring.apiserver.validation.fields import (
     too_many,
 )
 from mooring.apiserver.validation.names import (
-    dns_label_errors,
     http_header_name_errors,
     port_name_errors,
     port_number_errors,
 )
 from mooring.apiserver.validation.schema_rules import (
-    enum_values,
     sorted_enum_values,
-    validate_enum,
+    struct_rules,
     validate_required_enum,
 )
 
-_SCHEMES = sorted_enum_values("core", "URIScheme")
+_CONTAINER = struct_rules("core", "Container")
+_PORT = struct_rules("core", "ContainerPort")
+_EXEC = struct_rules("core", "ExecAction")
+_HTTP_GET = struct_rules("core", "HTTPGetAction")
+_RESTART_RULE = struct_rules("core", "ContainerRestartRule")
+_EXIT_CODES = struct_rules("core", "ContainerRestartRuleOnExitCodes")
 
 _COUNTS = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")
 _PROBE_HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc")
@@ -53,12 +56,7 @@ _HOOK_HANDLERS = ("exec", "httpGet", "tcpSocket", "sleep")
 RESTART_RULES_MAX = 20
 EXIT_CODES_MAX = 255
 
-_PROTOCOLS = sorted_enum_values("core", "Protocol")
-_PULL_POLICIES = sorted_enum_values("core", "PullPolicy")
-_MESSAGE_POLICIES = enum_values("core", "TerminationMessagePolicy")
 _RESTART_POLICIES = sorted_enum_values("core", "RestartPolicy")
-_RESTART_ACTIONS = ("Restart", "RestartAllContainers")
-_RESTART_OPERATORS = ("In", "NotIn")
 _RESIZE_POLICIES = ("NotRequired", "RestartContainer")
 
 _NOT_FOR_INIT = "may not be set for init containers without restartPolicy=Always"
@@ -145,7 +143,7 @@ def _validate_handler(handler: Document, kinds: tuple[str, ...], grace_s: int | 
 def _validate_action(kind: str, action: Document, grace_s: int | None, path: str) -> list[FieldError]:
     match kind:
         case "exec":
-            return [] if action.get("command") else [required(f"{path}.command")]
+            return _EXEC.validate(action, path)
         case "httpGet":
             return _validate_http(action, path)
         case "sleep":
@@ -159,11 +157,9 @@ def _validate_action(kind: str, action: Document, grace_s: int | None, path: str
 
 
 def _validate_http(action: Document, path: str) -> list[FieldError]:
-    errors: list[FieldError] = []
-    if not action.get("path"):
-        errors.append(required(f"{path}.path"))
+    errors = _HTTP_GET.validate(action, path, "path")
     errors += validate_port(action.get("port", 0), f"{path}.port")
-    errors += validate_enum(action.get("scheme", ""), _SCHEMES, f"{path}.scheme")
+    errors += _HTTP_GET.validate(action, path, "scheme")
     for header in action.get("httpHeaders") or ():
         name = header.get("name", "")
         errors += [invalid(f"{path}.httpHeaders", name, text) for text in http_header_name_errors(name)]
@@ -172,15 +168,7 @@ def _validate_http(action: Document, path: str) -> list[FieldError]:
 
 def validate_container(container: Document, ground: PodGround, path: str) -> list[FieldError]:
     """Field errors of a container of any sort."""
-    name = container.get("name", "")
-    errors = (
-        [invalid(f"{path}.name", name, text) for text in dns_label_errors(name)] if name else [required(f"{path}.name")]
-    )
-    if not container.get("image"):
-        errors.append(required(f"{path}.image"))
-    errors += validate_required_enum(
-        container.get("terminationMessagePolicy", ""), _MESSAGE_POLICIES, f"{path}.terminationMessagePolicy"
-    )
+    errors = _CONTAINER.validate(container, path, "name", "image", "terminationMessagePolicy")
     if container.get("ports"):
         errors += _validate_container_ports(container["ports"], f"{path}.ports")
     if container.get("env"):
@@ -189,7 +177,7 @@ def validate_container(container: Document, ground: PodGround, path: str) -> lis
         errors += validate_environment_imports(container["envFrom"], f"{path}.envFrom")
     errors += validate_mounts(container, ground.volumes, f"{path}.volumeMounts")
     errors += validate_devices(container, ground.volumes, f"{path}.volumeDevices")
-    errors += validate_pull_policy(container.get("imagePullPolicy", ""), f"{path}.imagePullPolicy")
+    errors += _CONTAINER.validate(container, path, "imagePullPolicy")
     resources = container.get("resources")
     if resources:
         errors += validate_resource_requirements(resources, f"{path}.resources", ground.claim_names, ground.options)
@@ -207,10 +195,6 @@ def validate_container_image_space(container: Document, path: str) -> list[Field
     if image == image.strip():
         return []
     return [invalid(f"{path}.image", image, "must not have leading or trailing whitespace")]
-
-
-def validate_pull_policy(policy: str, path: str) -> list[FieldError]:
-    return validate_required_enum(policy, _PULL_POLICIES, path)
 
 
 def validate_restart_policy(container: Document, path: str, is_init: bool = False) -> list[FieldError]:
@@ -245,14 +229,7 @@ def _validate_container_ports(ports: Sequence[Document], path: str) -> list[Fiel
                 errors.append(duplicate(f"{here}.name", name))
             if not texts:
                 names.add(name)
-        number, host_number = port.get("containerPort", 0), port.get("hostPort", 0)
-        if not number:
-            errors.append(required(f"{here}.containerPort"))
-        else:
-            errors += [invalid(f"{here}.containerPort", number, text) for text in port_number_errors(number)]
-        if host_number:
-            errors += [invalid(f"{here}.hostPort", host_number, text) for text in port_number_errors(host_number)]
-        errors += validate_required_enum(port.get("protocol", ""), _PROTOCOLS, f"{here}.protocol")
+        errors += _PORT.validate(port, here, "containerPort", "hostPort", "protocol")
     return errors
 
 
@@ -273,13 +250,11 @@ def _validate_resize_policy(policies: Sequence[Document], pod_policy: str, path:
 
 
 def _validate_restart_rule(rule: Document, path: str) -> list[FieldError]:
-    errors: list[FieldError] = []
-    action, codes = rule.get("action", ""), rule.get("exitCodes")
-    errors += validate_enum(action, _RESTART_ACTIONS, f"{path}.action")
+    errors, codes = _RESTART_RULE.validate(rule, path), rule.get("exitCodes")
     if codes is None:
         return [*errors, required(f"{path}.exitCodes", "must be specified")]
-    operator, values = codes.get("operator", ""), codes.get("values") or ()
-    errors += validate_enum(operator, _RESTART_OPERATORS, f"{path}.exitCodes.operator")
+    values = codes.get("values") or ()
+    errors += _EXIT_CODES.validate(codes, f"{path}.exitCodes")
     if len(values) > EXIT_CODES_MAX:
         errors.append(too_many(f"{path}.exitCodes.values", len(values), EXIT_CODES_MAX))
     return errors

@@ -13,15 +13,12 @@ from mooring.api.quantity import parse_quantity
 from mooring.apiserver.validation.fields import FieldError, forbidden, invalid, not_found, not_supported, required
 from mooring.apiserver.validation.metadata import name_is_dns_subdomain
 from mooring.apiserver.validation.names import (
-    config_key_errors,
-    dns_label_errors,
     dns_subdomain_errors,
     qualified_name_errors,
-    relaxed_environment_name_errors,
     validate_descending_path,
     validate_no_backsteps,
 )
-from mooring.apiserver.validation.schema_rules import sorted_enum_values
+from mooring.apiserver.validation.schema_rules import sorted_enum_values, struct_rules
 
 ENVIRONMENT_FIELDS = (
     "metadata.name",
@@ -61,6 +58,11 @@ _HUGE_PAGES = ("limits.hugepages-", "requests.hugepages-")
 _BYTE_DIVISORS = ("1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei")
 _SOURCES = "`fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
 
+_VARIABLE = struct_rules("core", "EnvVar")
+_IMPORT = struct_rules("core", "EnvFromSource")
+_KEY = struct_rules("core", "ConfigMapKeySelector")
+_FILE_KEY = struct_rules("core", "FileKeySelector")
+_MOUNT = struct_rules("core", "VolumeMount")
 _PROPAGATIONS = sorted_enum_values("core", "MountPropagationMode")
 _RECURSIONS = ("Disabled", "Enabled", "IfPossible")
 
@@ -69,11 +71,7 @@ def validate_environment(variables: Sequence[Document], path: str) -> list[Field
     """Field errors of `env`."""
     errors: list[FieldError] = []
     for index, variable in enumerate(variables):
-        name = variable.get("name", "")
-        if not name:
-            errors.append(required(f"{path}[{index}].name"))
-        else:
-            errors += [invalid(f"{path}[{index}].name", name, text) for text in relaxed_environment_name_errors(name)]
+        errors += _VARIABLE.validate(variable, f"{path}[{index}]")
         if variable.get("valueFrom") is not None:
             errors += _validate_environment_source(variable, f"{path}[{index}].valueFrom")
     return errors
@@ -83,9 +81,8 @@ def validate_environment_imports(imports: Sequence[Document], path: str) -> list
     """Field errors of `envFrom`."""
     errors: list[FieldError] = []
     for index, each in enumerate(imports):
-        here, prefix = f"{path}[{index}]", each.get("prefix")
-        if prefix:
-            errors += [invalid(f"{here}.prefix", prefix, text) for text in relaxed_environment_name_errors(prefix)]
+        here = f"{path}[{index}]"
+        errors += _IMPORT.validate(each, here)
         sources = [kind for kind in ("configMapRef", "secretRef") if each.get(kind) is not None]
         for kind in sources:
             errors += _validate_import(each[kind].get("name", ""), f"{here}.{kind}.name")
@@ -144,7 +141,7 @@ def _validate_environment_source(variable: Document, path: str) -> list[FieldErr
         if source.get(kind) is not None:
             errors += _validate_environment_key(source[kind], f"{path}.{kind}")
     if source.get("fileKeyRef") is not None:
-        errors += _validate_file_key(source["fileKeyRef"], f"{path}.fileKeyRef")
+        errors += _FILE_KEY.validate(source["fileKeyRef"], f"{path}.fileKeyRef", "key", "volumeName", "path")
     count = sum(each is not None for each in source.values())
     if not count:
         errors.append(invalid(path, "", f"must specify one of: {_SOURCES}"))
@@ -156,27 +153,9 @@ def _validate_environment_source(variable: Document, path: str) -> list[FieldErr
 
 
 def _validate_environment_key(reference: Document, path: str) -> list[FieldError]:
-    name, key = reference.get("name", ""), reference.get("key", "")
+    name = reference.get("name", "")
     errors = [invalid(f"{path}.name", name, text) for text in dns_subdomain_errors(name)]
-    if not key:
-        errors.append(required(f"{path}.key"))
-    else:
-        errors += [invalid(f"{path}.key", key, text) for text in config_key_errors(key)]
-    return errors
-
-
-def _validate_file_key(reference: Document, path: str) -> list[FieldError]:
-    errors: list[FieldError] = []
-    key, volume, file = (reference.get(field, "") for field in ("key", "volumeName", "path"))
-    if not key:
-        errors.append(required(f"{path}.key"))
-    errors += [invalid(f"{path}.key", key, text) for text in (relaxed_environment_name_errors(key) if key else ())]
-    if not volume:
-        errors.append(required(f"{path}.volumeName"))
-    errors += [invalid(f"{path}.volumeName", volume, text) for text in (dns_label_errors(volume) if volume else ())]
-    if not file:
-        errors.append(required(f"{path}.path"))
-    return errors + validate_no_backsteps(file, f"{path}.path")
+    return errors + _KEY.validate(reference, path, "key")
 
 
 def _validate_import(name: str, path: str) -> list[FieldError]:
@@ -221,12 +200,10 @@ def validate_mounts(container: Document, volumes: Mapping[str, Document], path: 
     taken: set[str] = set()
     for index, mount in enumerate(mounts):
         here, name, mount_path = f"{path}[{index}]", mount.get("name", ""), mount.get("mountPath", "")
-        if not name:
-            errors.append(required(f"{here}.name"))
+        errors += _MOUNT.validate(mount, here, "name")
         if name not in volumes:
             errors.append(not_found(f"{here}.name", name))
-        if not mount_path:
-            errors.append(required(f"{here}.mountPath"))
+        errors += _MOUNT.validate(mount, here, "mountPath")
         if mount_path in taken:
             errors.append(invalid(f"{here}.mountPath", mount_path, "must be unique"))
         taken.add(mount_path)

@@ -21,6 +21,13 @@ from mooring.apiserver.validation.fields import FieldError, not_supported, requi
 _PROJECTIONS = ("clusterTrustBundle", "podCertificate")
 _STATUSES = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
 
+FIELDS_READ_BY_BINDING = {
+    "metadata": ("name", "namespace", "uid", "deletionTimestamp", "labels", "annotations"),
+    "spec": ("nodeName", "schedulingGates"),
+    "status": ("conditions",),
+}
+"""The fields that `binding_error`, `bound_pod` and the shelf read, by section. A binding decodes no other field."""
+
 _GATED: Document = {
     "type": "PodScheduled",
     "status": "False",
@@ -165,7 +172,7 @@ def validate_binding(binding: Document) -> list[FieldError]:
     return errors if target.get("name") else [*errors, required("target.name")]
 
 
-def binding_refusal(pod: Document) -> str:
+def binding_error(pod: Document) -> str:
     """Why a pod cannot be bound; empty if it can."""
     name, spec = pod["metadata"]["name"], pod["spec"]
     if pod["metadata"].get("deletionTimestamp"):

@@ -24,8 +24,8 @@ def validate_resize(pod: Document, old: Document, options: PodOptions) -> list[F
     errors = validate_pod(pod, options)
     old_quality = old_status.get("qosClass") or quality_of_service(old_spec)
     if old_quality != quality_of_service(spec):
-        told = (pod.get("status") or {}).get("qosClass", "")
-        errors.append(invalid("spec", told, "Pod QOS Class may not change as a result of resizing"))
+        shown = (pod.get("status") or {}).get("qosClass", "")
+        errors.append(invalid("spec", shown, "Pod QOS Class may not change as a result of resizing"))
     if not _node_can_resize(old_status):
         errors.append(forbidden("spec", "Pod running on node without support for resize"))
     rest = dict(spec)

@@ -11,7 +11,7 @@ from mooring.apiserver.kinds.pod.options import PodOptions
 from mooring.apiserver.kinds.pod.resources import validate_positive
 from mooring.apiserver.validation.fields import FieldError, duplicate, forbidden, invalid, not_supported, required
 from mooring.apiserver.validation.names import dns_label_errors, dns_subdomain_errors
-from mooring.apiserver.validation.schema_rules import enum_values, sorted_enum_values, validate_enum
+from mooring.apiserver.validation.schema_rules import enum_values, struct_rules, validate_enum
 from mooring.apiserver.validation.selectors import validate_label_name, validate_label_selector, validate_label_values
 
 _EFFECTS = enum_values("core", "TaintEffect")
@@ -24,8 +24,7 @@ _WEIGHT = "must be in the range 1-100"
 _NO_SELECTOR = "must not be specified when labelSelector is not set"
 _IN_SELECTOR = "exists in both matchLabelKeys and labelSelector"
 
-_ACTIONS = sorted_enum_values("core", "UnsatisfiableConstraintAction")
-_POLICIES = sorted_enum_values("core", "NodeInclusionPolicy")
+_SPREAD = struct_rules("core", "TopologySpreadConstraint")
 
 
 def validate_tolerations(tolerations: Sequence[Document], path: str, options: PodOptions) -> list[FieldError]:
@@ -261,13 +260,11 @@ def validate_spread_constraints(constraints: Sequence[Document], path: str, opti
         errors += validate_positive(constraint.get("maxSkew", 0), f"{here}.maxSkew")
         if not key:
             errors.append(required(f"{here}.topologyKey", "can not be empty"))
-        errors += validate_enum(action, _ACTIONS, f"{here}.whenUnsatisfiable")
+        errors += _SPREAD.validate(constraint, here, "whenUnsatisfiable")
         if any(_is_same_constraint(constraint, other) for other in constraints[index + 1 :]):
             errors.append(duplicate(f"{here}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {action}}}"))
         errors += _validate_domains(constraint.get("minDomains"), action, f"{here}.minDomains")
-        for field in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
-            policy = constraint.get(field)
-            errors += validate_enum(policy, _POLICIES, f"{here}.{field}")
+        errors += _SPREAD.validate(constraint, here, "nodeAffinityPolicy", "nodeTaintsPolicy")
         if options.tolerates_spread_label_keys:
             errors += _validate_older_label_keys(constraint, f"{here}.matchLabelKeys")
         else:

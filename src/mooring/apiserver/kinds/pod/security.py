@@ -19,12 +19,12 @@ from mooring.apiserver.validation.fields import (
     required,
     too_long,
 )
-from mooring.apiserver.validation.names import dns_subdomain_errors, range_errors, validate_descending_path
-from mooring.apiserver.validation.schema_rules import sorted_enum_values, validate_enum
+from mooring.apiserver.validation.names import range_errors, validate_descending_path
+from mooring.apiserver.validation.schema_rules import sorted_enum_values, struct_rules, validate_enum
 from mooring.apiserver.validation.values import internal_value
 
-_FS_GROUP_CHANGE_POLICIES = sorted_enum_values("core", "PodFSGroupChangePolicy")
-_SUPPLEMENTAL_GROUPS_POLICIES = sorted_enum_values("core", "SupplementalGroupsPolicy")
+_SECURITY_CONTEXT = struct_rules("core", "SecurityContext")
+_POD_SECURITY_CONTEXT = struct_rules("core", "PodSecurityContext")
 
 CREDENTIAL_SPEC_KIB_MAX = 64
 DOMAIN_LENGTH_MAX = 256
@@ -90,7 +90,6 @@ _IPC_SYSCTLS = frozenset(
 
 ID_MAX = 2**31 - 1
 
-_PROC_MOUNTS = sorted_enum_values("core", "ProcMountType")
 _WHEN_OWN_USERS = "when `hostUsers` is false"
 
 
@@ -98,12 +97,8 @@ def validate_windows_options(options: Document | None, path: str) -> list[FieldE
     """Field errors of `windowsOptions`."""
     if options is None:
         return []
-    errors: list[FieldError] = []
-    name, credentials, user = (
-        options.get(f) for f in ("gmsaCredentialSpecName", "gmsaCredentialSpec", "runAsUserName")
-    )
-    if name is not None:
-        errors += [invalid(f"{path}.gmsaCredentialSpecName", name, text) for text in dns_subdomain_errors(name)]
+    errors = struct_rules("core", "WindowsSecurityContextOptions").validate(options, path)
+    credentials, user = options.get("gmsaCredentialSpec"), options.get("runAsUserName")
     if credentials is not None:
         if not credentials:
             detail = "gmsaCredentialSpec cannot be an empty string"
@@ -316,7 +311,7 @@ def validate_security_context(context: Document, uses_host_users: bool, path: st
         errors += validate_id(context.get(field), f"{path}.{field}")
     mount = context.get("procMount")
     if mount is not None:
-        errors += validate_enum(mount, _PROC_MOUNTS, f"{path}.procMount")
+        errors += _SECURITY_CONTEXT.validate(context, path, "procMount")
         if uses_host_users and mount == "Unmasked":
             errors.append(invalid(f"{path}.procMount", mount, "`hostUsers` must be false to use `Unmasked`"))
     errors += validate_seccomp(context.get("seccompProfile"), f"{path}.seccompProfile")
@@ -341,15 +336,11 @@ def validate_pod_security_context(spec: Document, path: str, options: PodOptions
         detail = "ShareProcessNamespace and HostPID cannot both be enabled"
         errors.append(invalid(f"{path}.shareProcessNamespace", True, detail))
     errors += validate_sysctls(context.get("sysctls") or (), spec, f"{path}.sysctls", options)
-    errors += validate_enum(
-        context.get("fsGroupChangePolicy"), _FS_GROUP_CHANGE_POLICIES, f"{path}.fsGroupChangePolicy"
-    )
+    errors += _POD_SECURITY_CONTEXT.validate(context, path, "fsGroupChangePolicy")
     errors += validate_seccomp(context.get("seccompProfile"), f"{path}.seccompProfile")
     errors += validate_windows_options(context.get("windowsOptions"), f"{path}.windowsOptions")
     errors += validate_apparmor(context.get("appArmorProfile"), f"{path}.appArmorProfile")
-    errors += validate_enum(
-        context.get("supplementalGroupsPolicy"), _SUPPLEMENTAL_GROUPS_POLICIES, f"{path}.supplementalGroupsPolicy"
-    )
+    errors += _POD_SECURITY_CONTEXT.validate(context, path, "supplementalGroupsPolicy")
     changes = ("MountOption", "Recursive") if options.tolerates_any_selinux_change_policy else ("Recursive",)
     return errors + validate_enum(context.get("seLinuxChangePolicy"), changes, f"{path}.seLinuxChangePolicy")
 

@@ -48,9 +48,10 @@ from mooring.apiserver.validation.names import (
     range_errors,
     underscored_subdomain_errors,
 )
-from mooring.apiserver.validation.schema_rules import enum_values, validate_required_enum
+from mooring.apiserver.validation.schema_rules import enum_values, struct_rules, validate_required_enum
 from mooring.apiserver.validation.values import internal_value
 
+_POD_SPEC = struct_rules("core", "PodSpec")
 NAME_SERVERS_MAX = 3
 SEARCH_PATHS_MAX = 32
 SEARCH_CHARACTERS_MAX = 2048
@@ -72,10 +73,6 @@ SECCOMP_POD_ANNOTATION = "seccomp.security.alpha.kubernetes.io/pod"
 SECCOMP_CONTAINER_PREFIX = "container.seccomp.security.alpha.kubernetes.io/"
 APPARMOR_PREFIX = "container.apparmor.security.beta.kubernetes.io/"
 DELETION_COST_MAX = 2**31 - 1
-
-
-def validate_dns_policy(policy: str, path: str) -> list[FieldError]:
-    return validate_required_enum(policy, _DNS_POLICIES, path)
 
 
 def validate_dns_config(config: Document | None, policy: str, path: str) -> list[FieldError]:
@@ -170,8 +167,7 @@ def validate_pod_spec(
     errors += validate_ephemeral_containers(spec, ground, f"{path}.ephemeralContainers")
     errors += validate_pod_resources(spec, claim_names, path, options)
     errors += validate_host_network(spec, path, options)
-    errors += _validate_restart_policy(policy, f"{path}.restartPolicy")
-    errors += validate_dns_policy(spec.get("dnsPolicy", ""), f"{path}.dnsPolicy")
+    errors += _POD_SPEC.validate(spec, path, "restartPolicy", "dnsPolicy")
     if spec.get("nodeSelector"):
         errors += validate_labels(spec["nodeSelector"], f"{path}.nodeSelector")
     errors += validate_pod_security_context(spec, f"{path}.securityContext", options)
@@ -189,9 +185,7 @@ def validate_pod_spec(
 
 def _validate_placement(spec: Document, path: str, options: PodOptions) -> list[FieldError]:
     """Field errors of account, node, deadlines and names."""
-    errors: list[FieldError] = []
-    for field in ("serviceAccountName", "nodeName"):
-        errors += _validate_pod_spec_name(spec.get(field), f"{path}.{field}")
+    errors = _POD_SPEC.validate(spec, path, "serviceAccountName", "nodeName")
     deadline_s = spec.get("activeDeadlineSeconds")
     if deadline_s is not None:
         texts = range_errors(deadline_s, 1, DEADLINE_S_MAX)
@@ -205,10 +199,9 @@ def _validate_placement(spec: Document, path: str, options: PodOptions) -> list[
 
 
 def _validate_rest(spec: Document, path: str, options: PodOptions) -> list[FieldError]:
-    errors = _validate_pod_spec_name(spec.get("priorityClassName"), f"{path}.priorityClassName")
-    runtime, preemption = spec.get("runtimeClassName"), spec.get("preemptionPolicy")
-    if runtime is not None:
-        errors += [invalid(f"{path}.runtimeClassName", runtime, text) for text in dns_subdomain_errors(runtime)]
+    errors = _POD_SPEC.validate(spec, path, "priorityClassName")
+    errors += _POD_SPEC.validate(spec, path, "runtimeClassName")
+    preemption = spec.get("preemptionPolicy")
     if preemption is not None:
         errors += validate_required_enum(preemption, _PREEMPTION_POLICIES, f"{path}.preemptionPolicy")
     if spec.get("overhead"):
@@ -216,14 +209,6 @@ def _validate_rest(spec: Document, path: str, options: PodOptions) -> list[Field
     if spec.get("os") is not None:
         errors += validate_operating_system(spec, path)
     return errors + _validate_file_key_volumes(spec, path)
-
-
-def _validate_pod_spec_name(name: str | None, path: str) -> list[FieldError]:
-    return [invalid(path, name, text) for text in dns_subdomain_errors(name)] if name else []
-
-
-def _validate_restart_policy(policy: str, path: str) -> list[FieldError]:
-    return validate_required_enum(policy, _RESTART_POLICIES, path)
 
 
 def _validate_gates(spec: Document, path: str) -> list[FieldError]:

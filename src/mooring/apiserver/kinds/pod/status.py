@@ -24,8 +24,11 @@ from mooring.apiserver.validation.fields import (
 )
 from mooring.apiserver.validation.metadata import validate_immutable
 from mooring.apiserver.validation.names import dns_label_errors, dns_subdomain_errors, qualified_name_errors
-from mooring.apiserver.validation.schema_rules import enum_values, validate_enum
+from mooring.apiserver.validation.schema_rules import enum_values, struct_rules, validate_enum
 from mooring.apiserver.validation.values import internal_values
+
+_CLAIM_STATUS = struct_rules("core", "PodResourceClaimStatus")
+_EXTENDED_CLAIM_STATUS = struct_rules("core", "PodExtendedResourceClaimStatus")
 
 _RESTART_POLICIES = enum_values("core", "RestartPolicy")
 
@@ -49,19 +52,14 @@ def validate_claim_statuses(status: Document, spec: Document) -> list[FieldError
     known = [claim.get("name", "") for claim in spec.get("resourceClaims") or ()]
     seen: set[str] = set()
     for index, each in enumerate(status.get("resourceClaimStatuses") or ()):
-        path, name, claim = (
-            f"status.resourceClaimStatuses[{index}]",
-            each.get("name", ""),
-            each.get("resourceClaimName"),
-        )
+        path, name = f"status.resourceClaimStatuses[{index}]", each.get("name", "")
         if name not in known:
             detail = "must match the name of an entry in `spec.resourceClaims`"
             errors.append(invalid(f"{path}.name", name, detail))
         if name in seen:
             errors.append(duplicate(f"{path}.name", name))
         seen.add(name)
-        if claim is not None:
-            errors += [invalid(f"{path}.resourceClaimName", claim, text) for text in dns_subdomain_errors(claim)]
+        errors += _CLAIM_STATUS.validate(each, path)
     return errors
 
 
@@ -70,7 +68,7 @@ def validate_extended_claim(status: Document | None, spec: Document) -> list[Fie
     if status is None:
         return []
     path = "status.extendedResourceClaimStatus"
-    mappings, claim = status.get("requestMappings") or (), status.get("resourceClaimName", "")
+    mappings = status.get("requestMappings") or ()
     errors = [] if mappings else [required(f"{path}.requestMappings", "at least one request mapping is required")]
     containers = {
         each.get("name", ""): each for kind in ("initContainers", "containers") for each in spec.get(kind) or ()
@@ -92,12 +90,10 @@ def validate_extended_claim(status: Document | None, spec: Document) -> list[Fie
             errors.append(invalid(f"{here}.resourceName", resource, detail))
         errors += [invalid(f"{path}.requestName", request, text) for text in dns_label_errors(request)]
         if (container, resource, request) in seen:
-            told = (("containerName", container), ("resourceName", resource), ("requestName", request))
-            errors += [duplicate(f"{here}.{field}", value) for field, value in told]
+            shown = (("containerName", container), ("resourceName", resource), ("requestName", request))
+            errors += [duplicate(f"{here}.{field}", value) for field, value in shown]
         seen.add((container, resource, request))
-    if not claim:
-        return [*errors, required(f"{path}.resourceClaimName")]
-    return errors + [invalid(f"{path}.resourceClaimName", claim, text) for text in dns_subdomain_errors(claim)]
+    return errors + _EXTENDED_CLAIM_STATUS.validate(status, path)
 
 
 def validate_allocated_resources(status: Document, spec: Document) -> list[FieldError]:

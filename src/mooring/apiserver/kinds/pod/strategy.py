@@ -35,7 +35,7 @@ from mooring.apiserver.kinds.pod.update import (
     validate_static,
 )
 from mooring.apiserver.kinds.pod.warnings import name_warnings, pod_spec_warnings
-from mooring.apiserver.registry.spec_cache import SpecCache, SpecInputs, SpecResult
+from mooring.apiserver.registry.spec_cache import SpecCache, SpecInputs, ValidationResult
 from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
 from mooring.apiserver.validation.addresses import ip_warnings
 from mooring.apiserver.validation.fields import FieldError
@@ -95,13 +95,19 @@ class PodStrategy(Strategy):
         merge_label_keys(obj)
         move_apparmor_annotations(obj, call)
 
-    def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
-        return [*self._validated_spec(obj).faults]
+    def validate_create(self, obj: Document, call: Call) -> ValidationResult:
+        """One look-up in the spec cache gives both the errors and the warnings of the spec."""
+        of_spec = self._validated_spec(obj)
+        errors = [*self.validate_meta(obj), *of_spec.errors]
+        return ValidationResult(errors, () if errors else [*_pod_name_warnings(obj), *of_spec.warnings])
+
+    def validate(self, obj: Document, call: Call) -> list[FieldError]:
+        return [*self.validate_create(obj, call).errors]
 
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
-        return [*_pod_name_warnings(obj), *self._validated_spec(obj).warnings]
+        return [*self.validate_create(obj, call).warnings]
 
-    def _validated_spec(self, obj: Document) -> SpecResult:
+    def _validated_spec(self, obj: Document) -> ValidationResult:
         return self.specs.validated(_spec_inputs(obj), _validated)
 
     def prepare_for_update(self, obj: Document, old: Document, call: Call) -> None:
@@ -245,9 +251,9 @@ def _spec_inputs(pod: Document) -> SpecInputs:
     return SpecInputs(spec, inputs)
 
 
-def _validated(inputs: SpecInputs) -> SpecResult:
+def _validated(inputs: SpecInputs) -> ValidationResult:
     errors = validate_new_pod(inputs.spec, inputs.metadata)
-    return SpecResult(errors, () if errors else pod_spec_warnings(inputs.spec, inputs.metadata))
+    return ValidationResult(errors, () if errors else pod_spec_warnings(inputs.spec, inputs.metadata))
 
 
 def _pod_name_warnings(pod: Document) -> list[str]:
@@ -274,7 +280,7 @@ def _keep_condition_generations(conditions: Sequence[Document], old: Sequence[Do
 
 
 def _resized(containers: Sequence[Document], old: Sequence[Document]) -> Sequence[Document]:
-    """The old containers with new resources; the new ones as they are if they are others, for validation to refuse."""
+    """The old containers with new resources. Other containers stay as they are: validation rejects them."""
     if any(container.get("name") != was.get("name") for container, was in zip(containers, old, strict=True)):
         return containers
     resized = []

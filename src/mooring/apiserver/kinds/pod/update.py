@@ -293,12 +293,12 @@ def validate_ephemeral_containers_update(pod: Document, old: Document, options: 
     containers = {each.get("name", ""): each for each in pod["spec"].get("ephemeralContainers") or ()}
     for was in old["spec"].get("ephemeralContainers") or ():
         name = was.get("name", "")
-        told = f"existing ephemeral containers {quoted(name)}"
+        shown = f"existing ephemeral containers {quoted(name)}"
         if name not in containers:
-            errors.append(forbidden(_PATH, f"{told} may not be removed\n"))
+            errors.append(forbidden(_PATH, f"{shown} may not be removed\n"))
         elif not means_the_same(containers[name], was, "core", "EphemeralContainer"):
             difference = internal_diff(was, containers[name], "EphemeralContainer")
-            errors.append(forbidden(_PATH, f"{told} may not be changed\n{difference}"))
+            errors.append(forbidden(_PATH, f"{shown} may not be changed\n{difference}"))
     return errors
 
 

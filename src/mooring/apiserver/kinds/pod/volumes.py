@@ -17,22 +17,28 @@ from mooring.api.field_errors import quoted
 from mooring.api.quantity import quantity_nano
 from mooring.api.schema.tables import struct_named
 from mooring.apiserver.kinds.persistent_volume_claim import validate_persistent_volume_claim_spec
-from mooring.apiserver.kinds.pod.containers import validate_pull_policy
 from mooring.apiserver.kinds.pod.environment import FILE_FIELDS, validate_field_reference, validate_resource_reference
 from mooring.apiserver.kinds.pod.options import PodOptions
 from mooring.apiserver.kinds.volume_sources import NAMED_SOURCES, validate_csi, validate_host_path
 from mooring.apiserver.validation.fields import FieldError, duplicate, forbidden, invalid, required
 from mooring.apiserver.validation.metadata import validate_annotations, validate_labels
 from mooring.apiserver.validation.names import (
-    dns_label_errors,
     dns_subdomain_errors,
     validate_file_mode,
     validate_unreserved_path,
 )
-from mooring.apiserver.validation.schema_rules import validate_required
+from mooring.apiserver.validation.schema_rules import struct_rules
 
 TOKEN_LIFE_S_MIN = 600
 TOKEN_LIFE_S_MAX = 2**32
+
+_VOLUME = struct_rules("core", "Volume")
+_SECRET = struct_rules("core", "SecretVolumeSource")
+_CONFIG_MAP = struct_rules("core", "ConfigMapVolumeSource")
+_SECRET_PROJECTION = struct_rules("core", "SecretProjection")
+_KEY_TO_PATH = struct_rules("core", "KeyToPath")
+_DOWNWARD_FILE = struct_rules("core", "DownwardAPIVolumeFile")
+_IMAGE = struct_rules("core", "ImageVolumeSource")
 
 _PROJECTED_KINDS = ("secret", "configMap", "downwardAPI", "serviceAccountToken")
 
@@ -70,7 +76,7 @@ _ORDER = (
     "image",
 )
 _VOLUME_KINDS = frozenset(_ORDER)
-_TOLD_OTHERWISE = {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}
+_SHOWN_NAMES = {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}
 """How a second source is called in its error, where that is not its name: kube-apiserver misspells two."""
 _LOOKED_AT_OTHERWISE = {"gcePersistentDisk": "persistentDisk"}
 
@@ -87,19 +93,19 @@ def validate_template_metadata(metadata: Document, path: str) -> list[FieldError
     errors += validate_labels(metadata.get("labels") or {}, f"{path}.labels")
     for field in struct_named("meta", "ObjectMeta").fields:
         if field not in ("annotations", "labels") and metadata.get(field):
-            told = "uID" if field == "uid" else field
-            errors.append(forbidden(f"{path}.{told}", "cannot be set"))
+            shown = "uID" if field == "uid" else field
+            errors.append(forbidden(f"{path}.{shown}", "cannot be set"))
     return errors
 
 
 def validate_secret_volume(source: Document, path: str) -> list[FieldError]:
-    errors = [] if source.get("secretName") else [required(f"{path}.secretName")]
-    return errors + _validate_items_and_mode(source, path)
+    errors = _SECRET.validate(source, path, "secretName", "defaultMode")
+    return errors + validate_keys(source.get("items") or (), f"{path}.items")
 
 
 def validate_config_map_volume(source: Document, path: str) -> list[FieldError]:
-    errors = [] if source.get("name") else [required(f"{path}.name")]
-    return errors + _validate_items_and_mode(source, path)
+    errors = _CONFIG_MAP.validate(source, path, "name", "defaultMode")
+    return errors + validate_keys(source.get("items") or (), f"{path}.items")
 
 
 def validate_downward_volume(source: Document, path: str) -> list[FieldError]:
@@ -119,15 +125,12 @@ def validate_keys(items: Sequence[Document], path: str) -> list[FieldError]:
 
 
 def validate_key(item: Document, path: str) -> list[FieldError]:
-    errors = validate_required(item, ("key", "path"), path)
-    errors += validate_unreserved_path(item.get("path", ""), f"{path}.path")
-    return errors + validate_file_mode(item.get("mode"), f"{path}.mode")
+    return _KEY_TO_PATH.validate(item, path)
 
 
 def validate_downward_file(file: Document, path: str) -> list[FieldError]:
     """Field errors of a file that shows a field of the pod, or a resource of a container."""
-    errors = [] if file.get("path") else [required(f"{path}.path")]
-    errors += validate_unreserved_path(file.get("path", ""), f"{path}.path")
+    errors = _DOWNWARD_FILE.validate(file, path, "path")
     field, resource = file.get("fieldRef"), file.get("resourceFieldRef")
     if field is not None:
         errors += validate_field_reference(field, FILE_FIELDS, f"{path}.fieldRef")
@@ -138,12 +141,7 @@ def validate_downward_file(file: Document, path: str) -> list[FieldError]:
         errors += validate_resource_reference(resource, f"{path}.resourceFieldRef", True)
     else:
         errors.append(required(path, "one of fieldRef and resourceFieldRef is required"))
-    return errors + validate_file_mode(file.get("mode"), f"{path}.mode")
-
-
-def _validate_items_and_mode(source: Document, path: str) -> list[FieldError]:
-    errors = validate_file_mode(source.get("defaultMode"), f"{path}.defaultMode")
-    return errors + validate_keys(source.get("items") or (), f"{path}.items")
+    return errors + _DOWNWARD_FILE.validate(file, path, "mode")
 
 
 def validate_projected_volume(source: Document, path: str, options: PodOptions) -> list[FieldError]:
@@ -166,7 +164,7 @@ def validate_projected_volume(source: Document, path: str, options: PodOptions) 
 
 def _validate_object(projection: Document, taken: set[str], here: str, path: str) -> list[FieldError]:
     name = projection.get("name", "")
-    errors = [] if name else [required(f"{here}.name")]
+    errors = _SECRET_PROJECTION.validate(projection, here, "name")
     for index, item in enumerate(projection.get("items") or ()):
         errors += validate_key(item, f"{here}.items[{index}]")
         errors += _validate_clashes(item.get("path", ""), name, taken, path)
@@ -181,9 +179,9 @@ def _validate_downward(projection: Document, taken: set[str], here: str, path: s
     return errors
 
 
-def _validate_clashes(file: str, told: str, taken: set[str], path: str) -> list[FieldError]:
+def _validate_clashes(file: str, shown: str, taken: set[str], path: str) -> list[FieldError]:
     if file and file in taken:
-        return [invalid(path, told, "conflicting duplicate paths")]
+        return [invalid(path, shown, "conflicting duplicate paths")]
     taken.add(file)
     return []
 
@@ -217,11 +215,7 @@ def validated_volumes(
     for index, volume in enumerate(volumes):
         here, name = f"{path}[{index}]", volume.get("name", "")
         own = _validate_volume_source(volume, name, pod_name, here, options)
-        own += (
-            [invalid(f"{here}.name", name, text) for text in dns_label_errors(name)]
-            if name
-            else [required(f"{here}.name")]
-        )
+        own += _VOLUME.validate(volume, here, "name")
         if name in usable:
             own.append(duplicate(f"{here}.name", name))
         if not own:
@@ -250,8 +244,8 @@ def _validate_volume_source(
         if source is None:
             continue
         if is_given:
-            told = _TOLD_OTHERWISE.get(kind, kind)
-            errors.append(forbidden(f"{path}.{told}", "may not specify more than 1 volume type"))
+            shown = _SHOWN_NAMES.get(kind, kind)
+            errors.append(forbidden(f"{path}.{shown}", "may not specify more than 1 volume type"))
         else:
             is_given = True
             here = f"{path}.{_LOOKED_AT_OTHERWISE.get(kind, kind)}"
@@ -274,8 +268,7 @@ def _validate_one_source(kind: str, source: Document, path: str, options: PodOpt
         case "ephemeral":
             return _validate_ephemeral(source, path)
         case "image":
-            errors = [required(f"{path}.reference")] if options.is_pod and not source.get("reference") else []
-            return errors + validate_pull_policy(source.get("pullPolicy", ""), f"{path}.pullPolicy")
+            return _IMAGE.validate(source, path, *(("reference", "pullPolicy") if options.is_pod else ("pullPolicy",)))
         case _:
             return _CHECKS[kind](source, path)
 

@@ -32,7 +32,7 @@ _OUT_OF_USE = {
     "cephfs": "deprecated in v1.28, non-functional in v1.31+",
     "rbd": "deprecated in v1.28, non-functional in v1.31+",
 }
-_TOLD_OTHERWISE = {"storageos": "storageOS"}
+_SHOWN_NAMES = {"storageos": "storageOS"}
 
 _DEPRECATED_ANNOTATIONS = {
     "scheduler.alpha.kubernetes.io/critical-pod": (
@@ -67,9 +67,9 @@ def _clash_warnings(ports: list[tuple[Document, str]]) -> list[str]:
             warnings.append(f"{path}: hostIP set without hostPort: {_printed(port)}")
         same = known.setdefault((port.get("containerPort", 0), port.get("protocol", "")), [])
         for other, place in same:
-            word = _clash(port, other)
-            if word:
-                warnings.append(f"{path}: {word} port definition with {place}")
+            conflict = _clash(port, other)
+            if conflict:
+                warnings.append(f"{path}: {conflict} port definition with {place}")
         same.append((port, path))
     return warnings
 
@@ -122,7 +122,7 @@ def volume_warnings(volumes: Sequence[Document], path: str) -> list[str]:
         for kind, advice in _OUT_OF_USE.items():
             if volume.get(kind) is None:
                 continue
-            here = f"{path}[{index}].{_TOLD_OTHERWISE.get(kind, kind)}"
+            here = f"{path}[{index}].{_SHOWN_NAMES.get(kind, kind)}"
             if kind == "ephemeral":
                 template = volume[kind].get("volumeClaimTemplate") or {}
                 warnings += claim_spec_warnings(template.get("spec") or {}, f"{here}.volumeClaimTemplate.spec")
@@ -136,12 +136,12 @@ def overlap_warnings(volumes: Sequence[Document]) -> list[str]:
     warnings: list[str] = []
     for volume in volumes:
         name = quoted(volume.get("name", ""))
-        for kind, told in (("configMap", "ConfigMap"), ("secret", "Secret"), ("downwardAPI", "DownwardAPI")):
+        for kind, shown in (("configMap", "ConfigMap"), ("secret", "Secret"), ("downwardAPI", "DownwardAPI")):
             source = volume.get(kind)
             if source is None:
                 continue
             called = source.get("secretName" if kind == "secret" else "name", "")
-            whole = f"{told} {quoted(called)}" if kind != "downwardAPI" else told
+            whole = f"{shown} {quoted(called)}" if kind != "downwardAPI" else shown
             files = [_File(item.get("path", ""), "") for item in source.get("items") or ()]
             warnings += [f"volume {name} ({whole}): overlapping paths: {text}" for text in _overlaps(files)]
         if volume.get("projected") is not None:
@@ -163,10 +163,10 @@ def _projected_warnings(projected: Document, name: str) -> list[str]:
 
 
 def _projected_files(source: Document) -> list[_File]:
-    for kind, told in (("configMap", "ConfigMap"), ("secret", "Secret")):
+    for kind, shown in (("configMap", "ConfigMap"), ("secret", "Secret")):
         items = (source.get(kind) or {}).get("items")
         if items is not None:
-            return [_File(item.get("path", ""), f"{told} {quoted(source[kind].get('name', ''))}") for item in items]
+            return [_File(item.get("path", ""), f"{shown} {quoted(source[kind].get('name', ''))}") for item in items]
     items = (source.get("downwardAPI") or {}).get("items")
     if items is not None:
         return [_File(item.get("path", ""), "DownwardAPI") for item in items]

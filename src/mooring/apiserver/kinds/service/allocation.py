@@ -18,7 +18,7 @@ from mooring.api.document import Document
 from mooring.api.kinds import SERVICE
 from mooring.apiserver.kinds.service.ranges import (
     DRY_RUN_PORT_FIRST,
-    AllocationRefused,
+    AllocationError,
     RangeFull,
     ServiceAddresses,
     ServicePorts,
@@ -58,15 +58,15 @@ def settle_families(service: Document, old: Document | None) -> None:
     is_bare = spec.get("clusterIP") == NO_ADDRESS and not spec.get("selector")
     if "ipFamilyPolicy" not in spec:
         spec["ipFamilyPolicy"] = _assumed_policy(old_spec, is_bare)
-    _refuse(service, validate_cluster_ips(spec, old_spec))
+    _raise_invalid(service, validate_cluster_ips(spec, old_spec))
     field_errors = _validate_reduction(spec, old_spec) if old_spec is not None else []
     field_errors += _validate_single_stack(spec)
     field_errors += _infer_families(spec)
-    _refuse(service, field_errors)
+    _raise_invalid(service, field_errors)
     if is_bare:
         _settle_bare(spec)
         return
-    _refuse(service, _validate_unconfigured(spec))
+    _raise_invalid(service, _validate_unconfigured(spec))
     if not spec.get("ipFamilies"):
         spec["ipFamilies"] = [CLUSTER_FAMILY]
 
@@ -154,10 +154,10 @@ def _validate_unconfigured(spec: Document) -> list[FieldError]:
     ]
 
 
-def _refuse(service: Document, field_errors: list[FieldError]) -> None:
+def _raise_invalid(service: Document, field_errors: list[FieldError]) -> None:
     if field_errors:
-        refusal: InvalidError = invalid_kind(SERVICE, service["metadata"].get("name", ""), field_errors)
-        raise refusal
+        error: InvalidError = invalid_kind(SERVICE, service["metadata"].get("name", ""), field_errors)
+        raise error
 
 
 ADDRESS_RANGE = IPv4Network("10.96.0.0/16")
@@ -208,12 +208,12 @@ class ServiceAllocator:
             self.ports.release(port)
 
     def _learn(self, service: Document) -> None:
-        # A number that is refused here is one that two services have, or that lies outside: from before this server.
+        # A number that is rejected here is used by two services, or is out of range.
         for ip in _held_addresses(service["spec"]):
-            with suppress(AllocationRefused):
+            with suppress(AllocationError):
                 self.addresses.take(ip, may_take_first=True)
         for port in _held_ports(service["spec"]):
-            with suppress(AllocationRefused):
+            with suppress(AllocationError):
                 self.ports.take(port)
 
 
@@ -254,7 +254,7 @@ class ServiceReservation:
         spec = self._spec
         if spec.get("type") == "ExternalName" or is_headless(spec):
             return
-        # One family, one address: `settle_families` has refused everything else.
+        # One family, one address: `settle_families` has rejected everything else.
         asked = (spec.get("clusterIPs") or [""])[0]
         spec["clusterIPs"] = [self._take_address(asked)]
         spec["clusterIP"] = spec["clusterIPs"][0]
@@ -279,8 +279,8 @@ class ServiceReservation:
                 self._allocator.addresses.take(parsed.ip, may_take_first=self._is_api_service())
                 self._taken_addresses.append(parsed.ip)
                 self._note_owner(parsed.ip)
-        except AllocationRefused as refusal:
-            detail = f"failed to allocate IP {asked}: {refusal}"
+        except AllocationError as error:
+            detail = f"failed to allocate IP {asked}: {error}"
             raise self._invalid(invalid("spec.clusterIPs", self._spec["clusterIPs"], detail)) from None
         return asked
 
@@ -289,18 +289,18 @@ class ServiceReservation:
             address = self._allocator.addresses.take_any(self._allocator.entropy)
             self._taken_addresses.append(address)
             self._note_owner(address)
-        except RangeFull as refusal:
+        except RangeFull as error:
             name = self._service["metadata"].get("name", "")
-            raise internal(f'failed to allocate a serviceIP for Service "{name}": {refusal}') from None
-        except AllocationRefused as refusal:
-            raise self._invalid(invalid("spec.clusterIPs", [""], f"failed to allocate IP: {refusal}")) from None
+            raise internal(f'failed to allocate a serviceIP for Service "{name}": {error}') from None
+        except AllocationError as error:
+            raise self._invalid(invalid("spec.clusterIPs", [""], f"failed to allocate IP: {error}")) from None
         return address
 
     def _note_owner(self, address: IPv4Address) -> None:
         """Kubernetes stores an IPAddress object for each address, which fails for a Service without a name."""
         if not self._service["metadata"].get("name"):
             reason = "spec.parentRef.name: Required value"
-            raise AllocationRefused(f'IPAddress.networking.k8s.io "{address}" is invalid: {reason}')
+            raise AllocationError(f'IPAddress.networking.k8s.io "{address}" is invalid: {reason}')
 
     def _is_api_service(self) -> bool:
         metadata = self._service["metadata"]
@@ -364,19 +364,19 @@ class ServiceReservation:
     def _take_port_for(self, index: int, asked: int) -> int:
         try:
             return self._take_port(asked)
-        except RangeFull as refusal:
-            raise internal(f"failed to allocate a nodePort: {refusal}") from None
-        except AllocationRefused as refusal:
-            raise self._invalid(invalid(f"spec.ports[{index}].nodePort", asked, str(refusal))) from None
+        except RangeFull as error:
+            raise internal(f"failed to allocate a nodePort: {error}") from None
+        except AllocationError as error:
+            raise self._invalid(invalid(f"spec.ports[{index}].nodePort", asked, str(error))) from None
 
     def _take_health_check_port(self) -> None:
         asked = self._spec.get("healthCheckNodePort", 0)
         try:
             self._spec["healthCheckNodePort"] = self._take_port(asked)
-        except RangeFull as refusal:
-            raise internal(f"failed to allocate a HealthCheck NodePort 0: {refusal}") from None
-        except AllocationRefused as refusal:
-            raise internal(f"failed to allocate requested HealthCheck NodePort {asked}: {refusal}") from None
+        except RangeFull as error:
+            raise internal(f"failed to allocate a HealthCheck NodePort 0: {error}") from None
+        except AllocationError as error:
+            raise internal(f"failed to allocate requested HealthCheck NodePort {asked}: {error}") from None
 
     def _take_port(self, asked: int) -> int:
         """A certain port, or any (0)."""

@@ -19,11 +19,11 @@ DRY_RUN_PORT_FIRST = 32_769
 """The node port of a dry run; outside of the usual range."""
 
 
-class AllocationRefused(Exception):
+class AllocationError(Exception):
     """The number is not available; the text is the reason."""
 
 
-class RangeFull(AllocationRefused):
+class RangeFull(AllocationError):
     """There is no number left."""
 
     def __init__(self) -> None:
@@ -69,9 +69,9 @@ class ServiceAddresses:
     def take(self, address: IPv4Address, *, may_take_first: bool = False) -> None:
         number = int(address) - self._first
         if not 0 <= number < self._pool.size:
-            raise AllocationRefused("the provided network does not match the current range")
+            raise AllocationError("the provided network does not match the current range")
         if number in self._pool.taken or (number == 0 and not may_take_first):
-            raise AllocationRefused("provided IP is already allocated")
+            raise AllocationError("provided IP is already allocated")
         self._pool.taken.add(number)
 
     def take_any(self, entropy: Entropy) -> IPv4Address:
@@ -86,7 +86,7 @@ class ServiceAddresses:
 
     def check_dry(self, address: IPv4Address) -> None:
         if not 0 <= int(address) - self._first < self._pool.size:
-            raise AllocationRefused(
+            raise AllocationError(
                 f"the provided IP ({address}) is not in the valid range. The range of valid IPs is {self.network}"
             )
 
@@ -105,11 +105,11 @@ class ServicePorts:
 
     def take(self, port: int) -> None:
         if not self.first <= port <= self.last:
-            raise AllocationRefused(
+            raise AllocationError(
                 f"provided port is not in the valid range. The range of valid ports is {self.first}-{self.last}"
             )
         if self.is_taken(port):
-            raise AllocationRefused("provided port is already allocated")
+            raise AllocationError("provided port is already allocated")
         self._pool.taken.add(port - self.first)
 
     def take_any(self, entropy: Entropy) -> int:
@@ -123,7 +123,7 @@ class ServicePorts:
 
     def take_dry(self, port: int, taken: Collection[int]) -> None:
         if self.is_taken(port) or port in taken:
-            raise AllocationRefused("provided port is already allocated")
+            raise AllocationError("provided port is already allocated")
 
 
 def _reserved_count(size: int, *, part: int, most: int, least: int = 16) -> int:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mooring.api.document import Document
-from mooring.apiserver.kinds.endpoints import PROTOCOLS
 from mooring.apiserver.validation.addresses import (
     IPV4,
     IPV6,
@@ -28,10 +27,15 @@ from mooring.apiserver.validation.names import (
     dns_subdomain_errors,
     port_name_errors,
     port_number_errors,
-    qualified_name_errors,
 )
-from mooring.apiserver.validation.schema_rules import sorted_enum_values, validate_enum, validate_required_enum
+from mooring.apiserver.validation.schema_rules import (
+    sorted_enum_values,
+    struct_rules,
+    validate_enum,
+)
 
+_PORT = struct_rules("core", "ServicePort")
+_SPEC = struct_rules("core", "ServiceSpec")
 NO_ADDRESS = "None"
 FAMILIES = (IPV4, IPV6)
 FAMILY_POLICIES = sorted_enum_values("core", "IPFamilyPolicy")
@@ -66,7 +70,7 @@ def validate_cluster_ips(spec: Document, old_spec: Document | None) -> list[Fiel
     if spec.get("type") == "ExternalName":
         return []
     first, ips = spec.get("clusterIP", ""), spec.get("clusterIPs") or []
-    families, policy = spec.get("ipFamilies") or [], spec.get("ipFamilyPolicy")
+    families = spec.get("ipFamilies") or []
     errors: list[FieldError] = []
     if first and not ips:
         errors.append(required("spec.clusterIPs"))
@@ -75,7 +79,7 @@ def validate_cluster_ips(spec: Document, old_spec: Document | None) -> list[Fiel
     elif ips and not first:
         errors.append(invalid("spec.clusterIPs", ips, "must be empty when `clusterIP` is not specified"))
     errors += _validate_families(families)
-    errors += validate_enum(policy, FAMILY_POLICIES, "spec.ipFamilyPolicy")
+    errors += _SPEC.validate(spec, "spec", "ipFamilyPolicy")
     bad = _validate_ips(ips, (old_spec or {}).get("clusterIPs") or ())
     errors += bad
     if len(ips) > 2:
@@ -209,7 +213,7 @@ def validate_service(service: Document, old: Document | None) -> list[FieldError
     errors += _validate_service_affinity(spec)
     errors += validate_cluster_ips(spec, old["spec"] if old else None)
     errors += _validate_external_ips(spec, old)
-    errors += _validate_service_type(spec)
+    errors += _SPEC.validate(spec, "spec", "type")
     errors += _validate_node_ports(spec)
     errors += _validate_source_ranges(spec, annotations, old)
     errors += _validate_balancer(spec)
@@ -232,7 +236,7 @@ def validate_balancer_class(spec: Document) -> list[FieldError]:
         return []
     if spec.get("type") != "LoadBalancer":
         return [forbidden("spec.loadBalancerClass", _BALANCERS_ONLY)]
-    return [invalid("spec.loadBalancerClass", name, text) for text in qualified_name_errors(name)]
+    return _SPEC.validate(spec, "spec", "loadBalancerClass")
 
 
 def _validate_service_topology(annotations: Document) -> list[FieldError]:
@@ -286,23 +290,17 @@ def _validate_service_ports(ports: Sequence[Document]) -> list[FieldError]:
 
 
 def _validate_service_port(port: Document, path: str) -> list[FieldError]:
-    number, protocol, target = port.get("port", 0), port.get("protocol"), port.get("targetPort", 0)
-    errors = [invalid(f"{path}.port", number, text) for text in port_number_errors(number)]
-    errors += validate_required_enum(protocol, PROTOCOLS, f"{path}.protocol")
+    target = port.get("targetPort", 0)
+    errors = _PORT.validate(port, path, "port", "protocol")
     texts = port_name_errors(target) if isinstance(target, str) else port_number_errors(target)
     errors += [invalid(f"{path}.targetPort", target, text) for text in texts]
-    if "appProtocol" in port:
-        value = port["appProtocol"]
-        errors += [invalid(f"{path}.appProtocol", value, text) for text in qualified_name_errors(value)]
-    return errors
+    return errors + _PORT.validate(port, path, "appProtocol")
 
 
 def _validate_service_affinity(spec: Document) -> list[FieldError]:
     affinity, path = spec.get("sessionAffinity"), "spec.sessionAffinityConfig"
-    if not affinity:
-        return [required("spec.sessionAffinity")]
-    if affinity not in AFFINITIES:
-        return [not_supported("spec.sessionAffinity", affinity, AFFINITIES)]
+    if errors := _SPEC.validate(spec, "spec", "sessionAffinity"):
+        return errors
     config = spec.get("sessionAffinityConfig")
     if affinity == "None":
         detail = "must not be set when session affinity is None"
@@ -326,10 +324,6 @@ def _validate_external_ips(spec: Document, old: Document | None) -> list[FieldEr
         path = f"spec.externalIPs[{index}]"
         errors += validate_ip(ip, path, known) or validate_endpoint_ip(ip, path)
     return errors
-
-
-def _validate_service_type(spec: Document) -> list[FieldError]:
-    return validate_required_enum(spec.get("type"), TYPES, "spec.type")
 
 
 def _validate_node_ports(spec: Document) -> list[FieldError]:
@@ -399,24 +393,19 @@ def _validate_external_traffic(spec: Document) -> list[FieldError]:
         if policy:
             detail = "may only be set for externally-accessible services"
             errors.append(invalid("spec.externalTrafficPolicy", policy, detail))
-    elif not policy:
-        errors.append(required("spec.externalTrafficPolicy"))
-    elif policy not in TRAFFIC_POLICIES:
-        errors.append(not_supported("spec.externalTrafficPolicy", policy, TRAFFIC_POLICIES))
+    else:
+        errors += _SPEC.validate(spec, "spec", "externalTrafficPolicy")
     if not needs_health_check(spec):
         if port:
             detail = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
             errors.append(invalid("spec.healthCheckNodePort", port, detail))
-    elif not port:
-        errors.append(required("spec.healthCheckNodePort"))
     else:
-        errors += [invalid("spec.healthCheckNodePort", port, text) for text in port_number_errors(port)]
+        errors += _SPEC.validate(spec, "spec", "healthCheckNodePort")
     return errors
 
 
 def _validate_internal_traffic(spec: Document) -> list[FieldError]:
-    policy = spec.get("internalTrafficPolicy")
-    if policy is None:
-        is_needed = spec.get("type") in ("NodePort", "LoadBalancer", "ClusterIP")
-        return [required("spec.internalTrafficPolicy")] if is_needed else []
-    return validate_enum(policy, TRAFFIC_POLICIES, "spec.internalTrafficPolicy")
+    is_needed = spec.get("type") in ("NodePort", "LoadBalancer", "ClusterIP")
+    if "internalTrafficPolicy" not in spec and not is_needed:
+        return []
+    return _SPEC.validate(spec, "spec", "internalTrafficPolicy")

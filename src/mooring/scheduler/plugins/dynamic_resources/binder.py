@@ -29,15 +29,15 @@ from mooring.kit.clock import Clock, format_rfc3339
 from mooring.scheduler.cache.objects import ChangeWaiters
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.devices.claims import EXTENDED_RESOURCE_ANNOTATION, ClaimTracker, UnknownClaimError
-from mooring.scheduler.plugins.dynamic_resources.claims import (
+from mooring.scheduler.plugins.dynamic_resources.state import (
     DeviceBindingError,
+    PodAllocations,
     claim_uid,
     is_overdue,
     is_ready,
     is_reserved_for,
     needs_binding,
 )
-from mooring.scheduler.plugins.dynamic_resources.state import PodAllocations
 
 logger = logging.getLogger(__name__)
 
@@ -224,8 +224,8 @@ class ClaimBinder:
         """Deletes a claim that the scheduler has created. Raises `ClientError`, `ClaimBindingError`."""
 
         async def unprotect(claim: Raw) -> Raw:
-            kept = [each for each in claim["metadata"].get("finalizers", ()) if each != FINALIZER]
-            claim["metadata"]["finalizers"] = kept
+            others = [each for each in claim["metadata"].get("finalizers", ()) if each != FINALIZER]
+            claim["metadata"]["finalizers"] = others
             return await self._update(claim, "update resourceclaim")
 
         await self._retried(key, unprotect)

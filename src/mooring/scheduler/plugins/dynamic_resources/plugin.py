@@ -38,14 +38,11 @@ from mooring.scheduler.devices.pools import DeviceKind, PooledDevice, PoolView, 
 from mooring.scheduler.devices.requests import AllocationError, Request, RequestedClaim, is_selected, matches_class
 from mooring.scheduler.devices.results import allocation_of
 from mooring.scheduler.framework.events import ActionType, ClusterEventWithHint, EventResource, QueueingHint, queue_if
-from mooring.scheduler.framework.failed_attempt import FailedAttempt
-from mooring.scheduler.framework.normalize import scaled_to_best
 from mooring.scheduler.framework.obstacle import NEVER_FITS_SIZE, Distances, ExplainContext, Obstacle, ObstacleKind
 from mooring.scheduler.framework.plugin import (
     SKIP,
     Filter,
     PostFilter,
-    PostFilterResult,
     PreBind,
     PreEnqueue,
     PreFilter,
@@ -54,23 +51,23 @@ from mooring.scheduler.framework.plugin import (
     Reserve,
     Score,
     Skip,
+    scaled_to_best,
 )
+from mooring.scheduler.framework.post_filter import FailedAttempt, PostFilterResult
 from mooring.scheduler.framework.status import Reason, Status
 from mooring.scheduler.plugins.dynamic_resources.binder import ClaimBinder, ClaimBindingError, Deallocation, Deletion
-from mooring.scheduler.plugins.dynamic_resources.claims import (
+from mooring.scheduler.plugins.dynamic_resources.state import (
+    REASONS,
     ClaimsMissingError,
+    ClaimsToAllocate,
     DeviceBindingError,
+    DynamicResourcesState,
+    PodAllocations,
     claim_uid,
     claims_of,
     is_only_for,
     is_overdue,
     is_ready,
-)
-from mooring.scheduler.plugins.dynamic_resources.state import (
-    REASONS,
-    ClaimsToAllocate,
-    DynamicResourcesState,
-    PodAllocations,
 )
 
 FREE = "free"

@@ -36,8 +36,6 @@ Listener = Callable[[str, "Kind | None"], None]
 class AssumeCache(Generic[Kind]):
     """The objects of one kind, with assumed objects in place of stored ones."""
 
-    __slots__ = ("_assumed", "_listeners", "_store")
-
     def __init__(self, store: ObjectStore[Kind]) -> None:
         self._store = store
         self._assumed: dict[str, Kind] = {}

@@ -31,8 +31,7 @@ from mooring.scheduler.plugins.volume_binding.matching import (
     mismatches,
     required_nodes,
 )
-from mooring.scheduler.plugins.volume_binding.provisioning import Provisioner
-from mooring.scheduler.plugins.volume_binding.topology import VolumeTopology
+from mooring.scheduler.plugins.volume_binding.topology import Provisioner, VolumeTopology
 
 REASONS = (
     Reason("node(s) didn't match PersistentVolume's node affinity", Code.UNRESOLVABLE),

@@ -59,8 +59,6 @@ class VolumeMatch(NamedTuple):
 class VolumeMatcher:
     """The volumes of all storage classes."""
 
-    __slots__ = ("_by_class", "_class_of", "_columns", "_topology")
-
     def __init__(self, columns: Columns, topology: VolumeTopology) -> None:
         self._columns = columns
         self._topology = topology
@@ -145,8 +143,6 @@ class _Table(NamedTuple):
 
 class _ClassVolumes:
     """The volumes of one storage class."""
-
-    __slots__ = ("_claim_of", "_columns", "_free", "_members", "_reserved", "_table", "_topology")
 
     def __init__(self, columns: Columns, topology: VolumeTopology) -> None:
         self._columns = columns
@@ -348,10 +344,10 @@ def _best_of_groups(candidates: Int64s, groups: Int64s, group_count: int, depth:
     by_group, of_group = candidates[order], groups[order]
     starts = np.searchsorted(of_group, np.arange(group_count))
     rank = np.arange(len(order)) - starts[of_group]
-    levels = np.full((depth, group_count), _NO_VOLUME, dtype=np.int64)
-    is_near_the_top = rank < depth
-    levels[rank[is_near_the_top], of_group[is_near_the_top]] = by_group[is_near_the_top]
-    return list(levels)
+    ranked = np.full((depth, group_count), _NO_VOLUME, dtype=np.int64)
+    is_wanted = rank < depth
+    ranked[rank[is_wanted], of_group[is_wanted]] = by_group[is_wanted]
+    return list(ranked)
 
 
 def _traits_of(volume: PersistentVolume) -> _VolumeTraits:

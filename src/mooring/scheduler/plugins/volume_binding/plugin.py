@@ -73,8 +73,7 @@ from mooring.scheduler.framework.status import Code, Reason, Status
 from mooring.scheduler.plugins.volume_binding.binder import AssumeCache, VolumeBinder, VolumeBindingError
 from mooring.scheduler.plugins.volume_binding.conflicts import REASONS, BoundClaim, PodVolumeClaims, VolumeConflicts
 from mooring.scheduler.plugins.volume_binding.matching import VolumeMatch, VolumeMatcher
-from mooring.scheduler.plugins.volume_binding.provisioning import Provisioner
-from mooring.scheduler.plugins.volume_binding.topology import VolumeTopology
+from mooring.scheduler.plugins.volume_binding.topology import Provisioner, VolumeTopology
 
 
 class BindingInfo(NamedTuple):

@@ -1,0 +1,296 @@
+"""Benchmark of the API server: `mooring up` in a process of its own, over HTTPS.
+
+Comes in   nothing, or `--quick`
+Goes out   a line for each figure beside its target; with `--output FILE` the same as JSON
+
+    python -m bench.apiserver
+
+ 1. What is asked is checked: an answer with another status than the expected one is no measurement.
+ 2. The store is the durable one, on a file; every create is acknowledged after it is on disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from time import perf_counter
+
+import click
+import msgspec
+
+from bench.client import Answer, Connection, ask_all, connect, request
+from bench.figure import Figure
+from bench.machine import resident_bytes_of
+
+TOKEN = "bench"
+ALONE = ("--without", "scheduler,controllers,nodes")
+"""Nobody but the API server. How long the start takes is measured with everybody, as people start it."""
+CONNECTIONS = 64
+CREATED = 201
+OK = 200
+
+
+class Server:
+    """A server that answers, and its process."""
+
+    def __init__(self, process: subprocess.Popen[str], url: str, ready_s: float) -> None:
+        self.process = process
+        self.ready_s = ready_s
+        found = re.match(r"https://([^:]+):(\d+)", url)
+        assert found is not None, f"{url} is no address"
+        self.host, self.port = found[1], int(found[2])
+
+    @property
+    def resident_bytes(self) -> int:
+        return resident_bytes_of(self.process.pid)
+
+
+@contextmanager
+def serving(directory: Path, *options: str) -> Iterator[Server]:
+    """`mooring up` on a data directory."""
+    command = [sys.executable, "-m", "mooring", "up", "--port", "0", "--data-dir", str(directory), "--token", TOKEN]
+    began_s = perf_counter()
+    with subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            url = next(found[0] for line in process.stdout if (found := re.search(r"https://\S+", line)))
+            server = Server(process, url, 0.0)
+            asyncio.run(_wait_ready(server))
+            server.ready_s = perf_counter() - began_s
+            yield server
+        finally:
+            process.terminate()
+
+
+async def _wait_ready(server: Server) -> None:
+    async with _connected(server, 1) as connections:
+        (answer,), _ = await ask_all(connections, [request(TOKEN, "GET", "/readyz")])
+        assert answer.status == OK, f"/readyz answers {answer.status}"
+
+
+@asynccontextmanager
+async def _connected(server: Server, count: int = CONNECTIONS) -> AsyncIterator[list[Connection]]:
+    connections = await connect(server.host, server.port, count)
+    try:
+        yield connections
+    finally:
+        for connection in connections:
+            connection.close()
+
+
+# --- what is measured -------------------------------------------------------------------------------------------
+
+
+async def gets(server: Server, count: int) -> Figure:
+    async with _connected(server) as connections:
+        one = request(TOKEN, "GET", "/api/v1/namespaces/default")
+        await ask_all(connections, [one] * (count // 10))
+        answers, seconds = await ask_all(connections, [one] * count)
+    _check(answers, OK)
+    return Figure("single gets", count / seconds, "/s", at_least=3_000)
+
+
+async def creates(
+    server: Server,
+    what: str,
+    count: int,
+    plural: str,
+    body: Callable[[int], dict[str, object]],
+    per_s: float | None = 1_500,
+) -> Figure:
+    async with _connected(server) as connections:
+        path = f"/api/v1/namespaces/default/{plural}"
+        bodies = (json.dumps(body(number), separators=(",", ":")).encode() for number in range(count + count // 10))
+        asked = [request(TOKEN, "POST", path, body) for body in bodies]
+        warm, _ = await ask_all(connections, asked[count:])
+        _check(warm, CREATED)
+        answers, seconds = await ask_all(connections, asked[:count])
+    _check(answers, CREATED)
+    return Figure(f"durable creates of {what}", count / seconds, "/s", at_least=per_s)
+
+
+async def list_nodes(server: Server, count: int) -> Figure:
+    async with _connected(server) as connections:
+        made = [request(TOKEN, "POST", "/api/v1/nodes", json.dumps(_node(index)).encode()) for index in range(count)]
+        answers, _ = await ask_all(connections, made)
+        _check(answers, CREATED)
+        (answer,), seconds = await ask_all(connections[:1], [request(TOKEN, "GET", "/api/v1/nodes")])
+    assert len(json.loads(answer.body)["items"]) == count
+    return Figure(f"listing {count:,} nodes", seconds, "s", at_most=0.5)
+
+
+async def watchers(server: Server, count: int, changes_per_s: int, seconds: int) -> Iterator[Figure]:
+    """Many watchers of a busy kind: how many changes a second reach all of them, and how late the last one.
+
+    More is asked for than is wanted: whoever asks for just that much gets a little less in any case.
+    """
+    asked_per_s = changes_per_s * 1.3
+    total = round(asked_per_s * seconds)
+    lines = [0] * count
+    async with _connected(server) as connections:
+        names = [f"watched-{number}" for number in range(len(connections))]
+        created = [
+            request(TOKEN, "POST", "/api/v1/namespaces/kube-public/configmaps", json.dumps(_config_map(name)).encode())
+            for name in names
+        ]
+        answers, _ = await ask_all(connections, created)
+        _check(answers, CREATED)
+        since = max(int(json.loads(answer.body)["metadata"]["resourceVersion"]) for answer in answers)
+        path = f"/api/v1/namespaces/kube-public/configmaps?watch=1&resourceVersion={since}"
+        watching = [asyncio.create_task(_count_lines(server, path, index, lines, total)) for index in range(count)]
+        await asyncio.sleep(1.0)
+        began_s = perf_counter()
+        await asyncio.gather(
+            *(
+                _change_steadily(connection, name, turns, asked_per_s / len(connections))
+                for connection, name, turns in zip(connections, names, _shares(total, len(connections)))
+            )
+        )
+        written_s = perf_counter() - began_s
+        await asyncio.wait_for(asyncio.gather(*watching), 60)
+        told_s = perf_counter() - began_s
+    assert lines == [total] * count, f"watchers saw between {min(lines)} and {max(lines)} of {total} changes"
+    return iter(
+        [
+            Figure(f"changes a second, each told to {count} watchers", total / told_s, "/s", at_least=changes_per_s),
+            Figure("the last watcher behind the last change", told_s - written_s, "s", at_most=1.0),
+        ]
+    )
+
+
+async def _change_steadily(connection: Connection, name: str, turns: int, changes_per_s: float) -> None:
+    began_s = perf_counter()
+    for turn in range(turns):
+        patch = json.dumps({"data": {"turn": str(turn)}}).encode()
+        path = f"/api/v1/namespaces/kube-public/configmaps/{name}"
+        answered = await connection.ask(request(TOKEN, "PATCH", path, patch, "application/merge-patch+json"))
+        assert answered.status == OK, answered.body
+        ahead_s = began_s + (turn + 1) / changes_per_s - perf_counter()
+        if ahead_s > 0:
+            await asyncio.sleep(ahead_s)
+
+
+def _shares(total: int, parts: int) -> list[int]:
+    return [total // parts + (index < total % parts) for index in range(parts)]
+
+
+async def _count_lines(server: Server, path: str, index: int, lines: list[int], total: int) -> None:
+    import ssl
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    reader, writer = await asyncio.open_connection(server.host, server.port, ssl=context)
+    writer.write(request(TOKEN, "GET", path))
+    await reader.readuntil(b"\r\n\r\n")
+    while lines[index] < total:
+        lines[index] += (await reader.read(1 << 16)).count(b'{"type":"MODIFIED"')
+    writer.close()
+
+
+async def memory(server: Server, count: int) -> Figure:
+    async with _connected(server) as connections:
+        one = request(TOKEN, "POST", "/api/v1/namespaces/default/pods", json.dumps(_pod()).encode())
+        answers, _ = await ask_all(connections, [one] * count)
+    _check(answers, CREATED)
+    return Figure(f"resident memory holding {count:,} pods", server.resident_bytes / 1e9, "GB", at_most=1.5)
+
+
+def _check(answers: list[Answer], status: int) -> None:
+    wrong = [answer for answer in answers if answer.status != status]
+    assert not wrong, f"{len(wrong)} answers with another status than {status}, e.g. {wrong[0]}"
+
+
+# --- objects ----------------------------------------------------------------------------------------------------
+
+
+def _config_map(name: str = "") -> dict[str, object]:
+    metadata = {"name": name} if name else {"generateName": "bench-"}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"key": "value"}}
+
+
+def _pod(number: int = 0) -> dict[str, object]:
+    """About 2 KB of a pod; another number, another environment."""
+    variables = [{"name": f"VARIABLE_{place}", "value": f"{number:040}"} for place in range(20)]
+    container = {
+        "name": "web",
+        "image": "registry.example/web:1",
+        "env": variables,
+        "ports": [{"containerPort": 8080}],
+        "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}},
+    }
+    labels = {"app": "web", "pod-template-hash": "5d4f8c7b9"}
+    metadata = {"generateName": "bench-", "labels": labels}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container]}}
+
+
+def _odd_pod(number: int) -> dict[str, object]:
+    """As much of a pod, with names, amounts and a port that no other has."""
+    variables = [{"name": f"V_{number}_{place}", "value": f"{number:040}"} for place in range(20)]
+    container = {
+        "name": f"web-{number}",
+        "image": f"registry.example/web-{number}:1",
+        "env": variables,
+        "ports": [{"containerPort": 1 + number}],
+        "resources": {"requests": {"cpu": f"{1 + number}m", "memory": f"{1 + number}Mi"}},
+    }
+    metadata = {"generateName": "bench-", "labels": {"app": f"web-{number}"}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container]}}
+
+
+def _node(index: int) -> dict[str, object]:
+    labels = {"kubernetes.io/hostname": f"n{index}", "topology.kubernetes.io/zone": f"z{index % 3}"}
+    capacity = {"cpu": "32", "memory": "128Gi", "pods": "110"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": f"n{index}", "labels": labels},
+        "status": {"capacity": capacity, "allocatable": capacity},
+    }
+
+
+# --- the suite --------------------------------------------------------------------------------------------------
+
+
+def measure(quick: bool) -> Iterator[Figure]:
+    """Every figure, one after the other."""
+    scale = 50 if quick else 1
+    ready = []
+    for _ in range(1 if quick else 3):
+        with tempfile.TemporaryDirectory() as directory, serving(Path(directory)) as server:
+            ready.append(server.ready_s)
+    yield Figure("ready after the start of the process", min(ready), "s", at_most=1.5)
+    with tempfile.TemporaryDirectory() as directory, serving(Path(directory), *ALONE) as server:
+        yield asyncio.run(gets(server, 15_000 // scale))
+        count = 7_500 // scale
+        yield asyncio.run(creates(server, "configmaps", count, "configmaps", lambda number: _config_map()))
+        yield asyncio.run(creates(server, "pods of one template", count, "pods", lambda number: _pod()))
+        yield asyncio.run(creates(server, "pods that all differ in their variables", count, "pods", _pod))
+        yield asyncio.run(creates(server, "pods of which none is like another", count, "pods", _odd_pod, per_s=None))
+        yield from asyncio.run(watchers(server, 200 // scale, 1_000, 1 if quick else 5))
+        yield asyncio.run(list_nodes(server, 5_000 // scale))
+    with tempfile.TemporaryDirectory() as directory, serving(Path(directory), *ALONE) as server:
+        yield asyncio.run(memory(server, 50_000 // scale))
+
+
+@click.command()
+@click.option("--quick", is_flag=True, help="A fiftieth of everything: does it work?")
+@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the figures there, as JSON.")
+def main(quick: bool, output: Path | None) -> None:
+    """Measure the API server."""
+    figures = []
+    for figure in measure(quick):
+        click.echo(str(figure))
+        figures.append(figure)
+    if output is not None:
+        output.write_bytes(msgspec.json.format(msgspec.json.encode(figures), indent=1) + b"\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,246 @@
+"""Broadcasts: watches with the same query share one watch of the store and its encoded events.
+
+    watch of the store -> encoded lines -> log -> listeners
+
+The position of a listener in the history is twice a revision for the change of that revision, plus one for a bookmark
+after it.
+
+1. A listener gets everything after its position, in order, once.
+2. One of the listeners reads the store for all: the leader. When it leaves, or its client is slow, another listener
+   leads. So a broadcast needs no task of its own.
+3. A slow client blocks no other. Its listener leaves when the log is full, and reads the store itself.
+4. A change is sent at once. Changes that follow are batched for a moment, longer with more listeners: a write of many
+   lines costs as much as a write of one, and 200 watchers of a busy kind would otherwise use all of the CPU.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_right
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Protocol
+
+from mooring.client.errors import StatusError
+from mooring.client.interface import Change, Watch, WatchEvent
+from mooring.kit.clock import Clock
+from mooring.serving.http.response import framed
+
+GATHER_S_A_LISTENER = 0.000_4
+GATHER_S_MIN = 0.005
+GATHER_S_MAX = 0.08
+
+LOG_LINES_MAX = 20_000
+LOG_BYTES_MAX = 16 * 1024 * 1024
+"""What is kept for listeners whose clients are full. Beyond it they are let go."""
+
+
+class Outlet(Protocol):
+    """Where a listener's lines go: its client."""
+
+    def write_nowait(self, chunk: bytes) -> bool:
+        """Send a chunk; False if the client is full now."""
+        ...
+
+    async def wait_drained(self) -> None:
+        """Until the client can take more. Raises `ConnectionError` if it is gone."""
+        ...
+
+
+class Listener:
+    """One watch, as the broadcast sees it."""
+
+    __slots__ = ("_outlet", "_turn", "is_full", "place")
+
+    def __init__(self, outlet: Outlet, place: int) -> None:
+        self._outlet = outlet
+        self.place = place
+        self.is_full = False
+        self._turn: asyncio.Future[None] | None = None
+
+    def send(self, chunk: bytes, place: int) -> None:
+        self.place = place
+        if not self._outlet.write_nowait(chunk):
+            self.is_full = True
+            self.wake()
+
+    async def wait_drained(self) -> None:
+        await self._outlet.wait_drained()
+        self.is_full = False
+
+    async def wait_turn(self) -> None:
+        """Wait until `wake` is called."""
+        self._turn = asyncio.get_running_loop().create_future()
+        try:
+            await self._turn
+        finally:
+            self._turn = None
+
+    def wake(self) -> None:
+        if self._turn is not None and not self._turn.done():
+            self._turn.set_result(None)
+
+
+class Broadcast:
+    """One query, and those who ask it."""
+
+    def __init__(self, watch: Watch, line_of: Callable[[WatchEvent], bytes], since: int, clock: Clock) -> None:
+        self._watch = watch
+        self._line_of = line_of
+        self._clock = clock
+        self._begin = since * 2
+        self._places: list[int] = []
+        self._lines: list[bytes] = []
+        self._bytes = 0
+        self._listeners: dict[Listener, None] = {}
+        self._leader: Listener | None = None
+        self.is_over = False
+        """Whether the broadcast sends nothing any more."""
+        self.is_closed = False
+
+    async def open(self) -> None:
+        """Raises `StatusError` if the store cannot tell what happened since then."""
+        await self._watch.__aenter__()
+
+    async def close(self) -> None:
+        self.is_over = self.is_closed = True
+        await self._watch.__aexit__(None, None, None)
+
+    @property
+    def is_deserted(self) -> bool:
+        return not self._listeners
+
+    def reaches(self, place: int) -> bool:
+        """Whether everything behind the place is still to be heard here."""
+        return place >= self._begin and not self.is_over
+
+    async def tell(self, listener: Listener) -> None:
+        """Tell a listener everything, until the broadcast does not reach its place any more."""
+        self._listeners[listener] = None
+        try:
+            while self.reaches(listener.place):
+                if listener.is_full:
+                    await listener.wait_drained()
+                elif self._places and self._places[-1] > listener.place:
+                    self._send_to([listener])
+                elif self._leader is None:
+                    await self._lead(listener)
+                else:
+                    await listener.wait_turn()
+        finally:
+            del self._listeners[listener]
+            self._find_leader()
+
+    # ------------------------------------------------------------------------------------------------- leading
+
+    async def _lead(self, listener: Listener) -> None:
+        self._leader = listener
+        try:
+            while not listener.is_full and not self.is_over:
+                self._note(await self._watch.next_batch())
+                self._send_to(self._listeners)
+                self._trim()
+                pause_s = min(len(self._listeners) * GATHER_S_A_LISTENER, GATHER_S_MAX)
+                if pause_s >= GATHER_S_MIN:
+                    await self._clock.wait(pause_s)
+        except StatusError:
+            # The store has cut the broadcast off. Each listener asks again from its own place, and hears what is wrong.
+            self.is_over = True
+        finally:
+            self._leader = None
+            self._find_leader()
+
+    def _find_leader(self) -> None:
+        if self.is_over:
+            for listener in self._listeners:
+                listener.wake()
+        elif self._leader is None:
+            successor = next((listener for listener in self._listeners if not listener.is_full), None)
+            if successor is not None:
+                successor.wake()
+
+    # ------------------------------------------------------------------------------------------------- the log
+
+    def _note(self, events: Sequence[WatchEvent]) -> None:
+        if not events:
+            self.is_over = True
+        for event in events:
+            line = self._line_of(event)
+            self._places.append(place_of(event))
+            self._lines.append(line)
+            self._bytes += len(line)
+
+    def _send_to(self, listeners: Iterable[Listener]) -> None:
+        if not self._places:
+            return
+        last = self._places[-1]
+        chunks: dict[int, bytes] = {}
+        for listener in listeners:
+            if listener.is_full or listener.place >= last:
+                continue
+            heard = bisect_right(self._places, listener.place)
+            chunk = chunks.get(heard)
+            if chunk is None:
+                chunk = chunks[heard] = framed(b"".join(self._lines[heard:]))
+            listener.send(chunk, last)
+
+    def _trim(self) -> None:
+        is_too_long = len(self._lines) > LOG_LINES_MAX or self._bytes > LOG_BYTES_MAX
+        if self._places and (is_too_long or not any(listener.is_full for listener in self._listeners)):
+            self._begin = self._places[-1]
+            self._places, self._lines, self._bytes = [], [], 0
+
+
+class Broadcasts:
+    """All broadcasts of a server, by their questions."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._broadcasts: dict[Hashable, Broadcast] = {}
+
+    def takes(self, query: Hashable, place: int) -> bool:
+        """Whether a broadcast can serve a listener from this position."""
+        broadcast = self._broadcasts.get(query)
+        return broadcast is None or broadcast.is_over or broadcast.reaches(place)
+
+    async def tell(
+        self,
+        query: Hashable,
+        listener: Listener,
+        watch_since: Callable[[int], Watch],
+        line_of: Callable[[WatchEvent], bytes],
+    ) -> None:
+        """Tell a listener what happens, until the broadcast does not reach its place any more. Raises `StatusError`."""
+        broadcast = self._broadcasts.get(query)
+        if broadcast is None or broadcast.is_over:
+            since = listener.place // 2
+            broadcast = await self._opened(query, Broadcast(watch_since(since), line_of, since, self._clock))
+        try:
+            await broadcast.tell(listener)
+        finally:
+            if broadcast.is_deserted:
+                await self._close(query, broadcast)
+
+    async def _opened(self, query: Hashable, broadcast: Broadcast) -> Broadcast:
+        await broadcast.open()
+        quicker = self._broadcasts.get(query)
+        if quicker is not None and not quicker.is_over:
+            await broadcast.close()
+            return quicker
+        self._broadcasts[query] = broadcast
+        return broadcast
+
+    async def _close(self, query: Hashable, broadcast: Broadcast) -> None:
+        if self._broadcasts.get(query) is broadcast:
+            del self._broadcasts[query]
+        if not broadcast.is_closed:
+            await broadcast.close()
+
+
+def place_of(event: WatchEvent) -> int:
+    """The position after an event."""
+    return int(event.revision) * 2 + (event.change is Change.BOOKMARK)
+
+
+def place_after(revision: int) -> int:
+    """The position after a revision."""
+    return revision * 2 + 1

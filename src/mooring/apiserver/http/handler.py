@@ -1,0 +1,431 @@
+"""The request handler: one request, from the parsed head to the response.
+
+    authenticate (401) · authorize (403) · limit (429) · route (404, 405) · handle · respond
+
+1. A request learns nothing, not even that something does not exist, before it is authenticated and authorized.
+2. Every error is a Status with kube-apiserver's message. An unexpected exception is a 500 without its text, which goes
+   to the log. `failures` counts them: each one is a bug.
+3. A request is cancelled after `request_s_max`. One timer checks all requests `LOOKS` times in that period, because a
+   timer for each request cost as much as reading its object.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import logging
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from dataclasses import replace
+from typing import Any
+
+from mooring.api.field_errors import quoted
+from mooring.api.kinds import ENDPOINTS
+from mooring.apiserver.access.authorization import require
+from mooring.apiserver.access.impersonation import Impersonation, wanted_user
+from mooring.apiserver.access.review_selectors import FieldSelectorError, parse_field_equalities
+from mooring.apiserver.access.rules import Attributes, path_attributes
+from mooring.apiserver.access.users import NODES_GROUP, User, anonymous
+from mooring.apiserver.call import Call
+from mooring.apiserver.http.address import Address, is_custom_address, read_address
+from mooring.apiserver.http.long_running import LongRunningRequests
+from mooring.apiserver.http.metrics import PresentState, RequestMetrics
+from mooring.apiserver.http.objects import Objects, Subresources
+from mooring.apiserver.http.plain_paths import PlainPaths
+from mooring.apiserver.http.rendering import negotiated, negotiated_error
+from mooring.apiserver.http.reply import NOT_CACHED, Reply, page_not_found, with_warnings
+from mooring.apiserver.http.request import Incoming, RequestLimits
+from mooring.apiserver.http.virtual import VirtualResources
+from mooring.apiserver.http.watches import Streams
+from mooring.apiserver.registry.refusals import method_not_allowed, no_such_thing
+from mooring.apiserver.registry.store_trouble import refusal
+from mooring.apiserver.resources import Resource
+from mooring.apiserver.server import ApiServer
+from mooring.apiserver.validation.names import path_segment_errors
+from mooring.client.errors import (
+    BadRequestError,
+    ClientError,
+    ServerError,
+    StatusError,
+    TooManyRequestsError,
+    UnauthorizedError,
+)
+from mooring.kit.clock import Clock, format_rfc3339
+from mooring.serving.http.request import Request
+from mooring.serving.http.response import Headers, Response, Stream
+from mooring.store.interface import StoreError
+
+LOOKS = 8
+
+
+class Deadlines:
+    """The deadlines of all requests in progress."""
+
+    def __init__(self, seconds_max: float) -> None:
+        self._pause_s = seconds_max / LOOKS
+        self._looks: dict[asyncio.Task[object], int] = {}
+        self._alarm: asyncio.TimerHandle | None = None
+
+    def begin(self) -> asyncio.Task[object]:
+        """The task that runs has begun to work."""
+        task: asyncio.Task[object] | None = asyncio.current_task()
+        assert task is not None, "only a task can be cancelled"
+        self._looks[task] = 0
+        if self._alarm is None:
+            self._set_alarm()
+        return task
+
+    def is_over(self, task: asyncio.Task[object]) -> bool:
+        """Whether a cancellation came from here, and from nowhere else."""
+        return self._looks[task] > LOOKS and task.cancelling() == 1
+
+    def end(self, task: asyncio.Task[object]) -> None:
+        """The work is over, one way or the other."""
+        if self._looks.pop(task) > LOOKS:
+            task.uncancel()
+
+    def _set_alarm(self) -> None:
+        self._alarm = asyncio.get_running_loop().call_later(self._pause_s, self._look)
+
+    def _look(self) -> None:
+        self._alarm = None
+        for task, looks in self._looks.items():
+            # The first look may come at once, so one more than fit into the time.
+            if looks == LOOKS:
+                task.cancel()
+            self._looks[task] = looks + 1
+        if self._looks:
+            self._set_alarm()
+
+
+log = logging.getLogger(__name__)
+
+ENDPOINTS_DEPRECATED = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
+
+
+class RequestHandler:
+    """Answers requests."""
+
+    def __init__(self, api_server: ApiServer, limits: RequestLimits) -> None:
+        self._api_server = api_server
+        self._limits = limits
+        self._objects = Objects(api_server)
+        self._subresources = Subresources(api_server)
+        self._deadlines = Deadlines(limits.request_s_max)
+        self._long_running = LongRunningRequests(limits.stalled_s_max)
+        self._streams = Streams(api_server, limits, self._long_running, api_server.entropy.fork("watches"))
+        self.metrics = RequestMetrics(api_server.resources.serves)
+        self.metrics.registry.register(
+            PresentState(self._requests_open_by_kind, lambda: self.failures, api_server.store.statistics)
+        )
+        self._plain = PlainPaths(api_server, self.metrics)
+        self._virtual = VirtualResources(api_server)
+        self._impersonation = Impersonation(api_server.authorizer)
+        self.requests_open = 0
+        self.changes_open = 0
+        """Those of the open requests that change something."""
+        self.watches_open = 0
+        self.failures = 0
+
+    @property
+    def clock(self) -> Clock:
+        return self._api_server.clock
+
+    async def answer(self, request: Request) -> Response | Stream:
+        """The answer to a request; for a watch, after it has ended."""
+        incoming = Incoming(request, self._limits)
+        began_s = self._api_server.clock.now_s()
+        response = await self._answered_somehow(request, incoming)
+        duration_s = self._api_server.clock.now_s() - began_s
+        self.metrics.answered(incoming.address, incoming.is_dry_run, response.code, duration_s)
+        return response
+
+    def end_long_running(self) -> None:
+        """End all watches and followed logs, because the server stops."""
+        self._long_running.end()
+
+    def on_failure(self) -> None:
+        """Count an unexpected exception."""
+        self.failures += 1
+
+    async def _answered_somehow(self, request: Request, incoming: Incoming) -> Response | Stream:
+        try:
+            return await self._answered(request, incoming)
+        except StatusError as error:
+            reply = negotiated_error(incoming, error)
+        except StoreError as error:
+            log.error("the store failed during %s %s: %s", incoming.method, incoming.path, error)
+            reply = negotiated_error(incoming, refusal(error))
+        except ClientError as error:
+            reply = negotiated_error(incoming, ServerError(str(error)))
+        except (ConnectionError, asyncio.CancelledError):
+            raise
+        except RecursionError:
+            # The bodies are bounded where they are read; what a patch makes of an object may still be too deep.
+            reply = negotiated_error(incoming, BadRequestError("exceeded max depth"))
+        except Exception:
+            self.on_failure()
+            log.exception("%s %s failed", incoming.method, incoming.path)
+            reply = negotiated_error(incoming, ServerError("Internal error occurred: see the log of the server"))
+        return self._response(request, reply)
+
+    async def _answered(self, request: Request, incoming: Incoming) -> Response | Stream:
+        incoming.check_headers()
+        if incoming.path == "*":
+            return Response(200, b"", "")  # as every Go server answers, before authentication
+        user = self._user(request, incoming)
+        address = incoming.address = self._address(incoming)
+        if not _is_long_running(address):
+            incoming.query.check_timeout()
+        attributes = _attributes(user, address, incoming)
+        wanted = wanted_user(request.headers(b"impersonate-"))
+        if wanted is not None:
+            user = self._impersonation.impersonated(wanted, attributes)
+            attributes = replace(attributes, user=user)
+        if NODES_GROUP in user.groups:
+            await self._api_server.node_graph.wait_filled()
+        require(self._api_server.authorizer, attributes)
+        if address.path.startswith("//"):
+            return self._response(request, page_not_found())
+        if not address.is_resource:
+            return self._response(request, await self._plain.answer(address, incoming))
+        if address.verb == "watch":
+            return await self._watched(request, incoming, address, user)
+        reply = await self._timed(self._resource_reply(incoming, address, user), incoming.method)
+        if reply.stream is not None:
+            return await self._streamed(request, reply, reply.stream)
+        return self._response(request, reply)
+
+    def _user(self, request: Request, incoming: Incoming) -> User:
+        authorization = request.header(b"authorization")
+        try:
+            return self._api_server.authenticator.authenticate(request.certificate, authorization)
+        except UnauthorizedError:
+            # Health and version are open to anonymous users, as in the default roles.
+            if not authorization and incoming.path.split("/")[1] in _OPEN_TO_ALL:
+                return anonymous()
+            raise
+
+    def _address(self, incoming: Incoming) -> Address:
+        method = incoming.method
+        is_watch = method == "GET" and incoming.query.flag("watch")
+        return read_address(method, incoming.path, is_watch=is_watch)
+
+    # ------------------------------------------------------------------------------------------------ resources
+
+    async def _resource_reply(self, incoming: Incoming, address: Address, user: User) -> Reply:
+        virtual = self._virtual.answering(address)
+        if virtual is not None:
+            return await virtual(address, incoming, user)
+        resource = self._resource(address, incoming.method)
+        if resource is None:
+            return self._nothing_there(address, incoming)
+        _check_name(address)
+        call = self._call(resource, address, user)
+        try:
+            reply = await self._object_reply(resource, call, address, incoming)
+        except StatusError as error:
+            reply = negotiated_error(incoming, error)
+        return with_warnings(reply, call.warnings)
+
+    def _nothing_there(self, address: Address, incoming: Incoming) -> Reply:
+        knows_group = self._api_server.knows_group(address.api_version)
+        return negotiated_error(incoming, no_such_thing()) if knows_group else page_not_found()
+
+    async def _object_reply(self, resource: Resource, call: Call, address: Address, incoming: Incoming) -> Reply:
+        rendering = negotiated(self._api_server, incoming, is_list=address.verb == "list")
+        if address.subresource and not self._is_changed_through(resource, address):
+            return await self._subresources.answer(resource, call, address, incoming, rendering)
+        match incoming.method, bool(address.name):
+            case "POST", _:
+                return await self._objects.create(resource, call, incoming, rendering)
+            case "GET", True:
+                return await self._objects.get(resource, call, incoming, rendering)
+            case "GET", False:
+                return await self._objects.list(resource, call, incoming, rendering)
+            case "PUT", True:
+                return await self._objects.update(resource, call, incoming, rendering)
+            case "PATCH", True:
+                return await self._objects.patch(resource, call, incoming, rendering)
+            case "DELETE", True:
+                return await self._objects.delete(resource, call, incoming, rendering)
+            case _:
+                return await self._objects.delete_collection(resource, call, incoming, rendering)
+
+    def _resource(self, address: Address, method: str) -> Resource | None:
+        """The resource of an address, if the address is one that it has. Raises if the method is not."""
+        resource = self._api_server.resources.find(address.api_version, address.resource)
+        if resource is None:
+            return None
+        if resource.struct is None:
+            return resource if is_custom_address(resource, address) else None
+        kind = resource.kind
+        if address.is_below_namespace and not kind.is_namespaced:
+            raise no_such_thing()
+        if kind.is_namespaced and not address.namespace and (address.name and address.verb not in _COLLECTION_VERBS):
+            raise no_such_thing()
+        if (address.rest and address.subresource != "proxy") or (address.is_old_watch and address.verb != "watch"):
+            raise no_such_thing()
+        allowed = resource.verbs
+        if address.subresource:
+            subresource = resource.subresources.get(address.subresource)
+            if subresource is None:
+                raise no_such_thing()
+            allowed = subresource.verbs
+        is_nowhere = kind.is_namespaced and not address.namespace and address.verb in ("create", "deletecollection")
+        is_misplaced = not address.subresource and address.verb in ("update", "patch") and not address.name
+        is_misplaced = is_misplaced or (address.verb == "create" and bool(address.name) and not address.subresource)
+        is_misread = method == "HEAD" or (address.verb == "watch" and method != "GET")
+        if address.verb not in allowed or is_nowhere or is_misplaced or is_misread:
+            raise method_not_allowed()
+        return resource
+
+    def _is_changed_through(self, resource: Resource, address: Address) -> bool:
+        return address.subresource in resource.strategies or address.subresource == "scale"
+
+    def _call(self, resource: Resource, address: Address, user: User) -> Call:
+        now_s = self._api_server.clock.wall_s()
+        namespace = address.namespace if resource.kind.is_namespaced else ""
+        warnings = [ENDPOINTS_DEPRECATED] if resource.kind is ENDPOINTS else list(resource.warnings)
+        return Call(
+            verb=address.verb,
+            kind=resource.kind,
+            user=user,
+            now_s=now_s,
+            now=format_rfc3339(int(now_s)),
+            namespace=namespace,
+            name=address.name,
+            subresource=address.subresource,
+            warnings=warnings,
+        )
+
+    # -------------------------------------------------------------------------------------------------- watches
+
+    async def _watched(self, request: Request, incoming: Incoming, address: Address, user: User) -> Response | Stream:
+        resource = self._resource(replace(address, verb="watch"), incoming.method)
+        if resource is None:
+            return self._response(request, self._nothing_there(address, incoming))
+        if self.watches_open >= self._limits.watches_max:
+            raise _too_many_requests(self._limits)
+        call = self._call(resource, address, user)
+        options = incoming.query.list_options()
+        if address.is_old_watch:
+            options = replace(options, is_watch=True)
+            if address.name:
+                options = replace(options, fields=f"metadata.name={address.name}")
+        rendering = negotiated(self._api_server, incoming, is_watch=True)
+        counted = self.metrics.watches_of(address)
+        self.watches_open += 1
+        counted.inc()
+        try:
+            return await self._streams.watch(resource, call, options, rendering, request)
+        finally:
+            self.watches_open -= 1
+            counted.dec()
+
+    async def _streamed(self, request: Request, reply: Reply, pieces: AsyncIterator[bytes]) -> Stream:
+        stream = request.stream(reply.code, reply.content_type, NOT_CACHED)
+        async with self._long_running.long_running(request, stream, None) as long_running:
+            async for piece in pieces:
+                await long_running.write(piece)
+        stream.finish()
+        return stream
+
+    # ------------------------------------------------------------------------------------------------- answers
+
+    async def _timed(self, work: Coroutine[Any, Any, Reply], method: str) -> Reply:
+        if self.requests_open >= self._limits.requests_max:
+            work.close()
+            raise _too_many_requests(self._limits)
+        is_change = method not in ("GET", "HEAD")
+        self.requests_open += 1
+        self.changes_open += is_change
+        task = self._deadlines.begin()
+        try:
+            return await work
+        except asyncio.CancelledError:
+            if not self._deadlines.is_over(task):
+                raise
+            raise StatusError(
+                "Timeout: request did not complete within the allotted timeout", code=504, reason="Timeout"
+            ) from None
+        finally:
+            self._deadlines.end(task)
+            self.requests_open -= 1
+            self.changes_open -= is_change
+
+    def _requests_open_by_kind(self) -> dict[str, int]:
+        return {"mutating": self.changes_open, "readOnly": self.requests_open - self.changes_open}
+
+    def _response(self, request: Request, reply: Reply) -> Response:
+        body = reply.body
+        headers = _with_cache_rule(reply.headers)
+        if len(body) >= self._limits.gzip_bytes_min and _takes_gzip(request.header(b"accept-encoding")):
+            body = gzip.compress(body, compresslevel=1)
+            headers = (*headers, ("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding"))
+        return Response(reply.code, body, "" if reply.code == 204 else reply.content_type, headers)
+
+
+_OPEN_TO_ALL = ("healthz", "livez", "readyz", "version")
+_COLLECTION_VERBS = ("list", "watch", "deletecollection")
+_LONG_RUNNING_SUBRESOURCES = ("attach", "exec", "log", "portforward", "proxy")
+
+
+def _is_long_running(address: Address) -> bool:
+    """Whether a request is long-running: then its timeout parameter is not checked."""
+    return address.verb in ("watch", "proxy") or address.subresource in _LONG_RUNNING_SUBRESOURCES
+
+
+def _check_name(address: Address) -> None:
+    """Raises `BadRequestError` for the name of an object that could not be a part of a path."""
+    is_new = address.verb == "create" and not address.subresource
+    errors = path_segment_errors(address.name) if address.name and not is_new else ()
+    if errors:
+        raise BadRequestError(f"Name parameter invalid: {quoted(address.name)}: {';'.join(errors)}")
+
+
+def _with_cache_rule(headers: Sequence[tuple[str, str]]) -> Headers:
+    if not headers:
+        return NOT_CACHED
+    return tuple(headers) if any(name == "Cache-Control" for name, _ in headers) else (*headers, *NOT_CACHED)
+
+
+def _takes_gzip(encodings: str) -> bool:
+    """As in kube-apiserver, `gzip;q=1` does not count."""
+    return any(encoding.strip() == "gzip" for encoding in encodings.split(","))
+
+
+def _attributes(user: User, address: Address, incoming: Incoming) -> Attributes:
+    if not address.is_resource:
+        return path_attributes(user, address.verb, address.path)
+    is_collection = address.verb in _COLLECTION_VERBS
+    return Attributes(
+        user=user,
+        verb=address.verb,
+        namespace=address.namespace,
+        api_group=address.group,
+        api_version=address.version,
+        resource=address.resource,
+        subresource=address.subresource,
+        # A user with permission to get one object may list and watch it by its name.
+        name=address.name or (_named_by_field(incoming) if is_collection else ""),
+        path=address.path,
+        fields_equal=_fields_equal(incoming) if is_collection else (),
+    )
+
+
+def _fields_equal(incoming: Incoming) -> tuple[tuple[str, str], ...]:
+    try:
+        return parse_field_equalities(incoming.query.text("fieldSelector"))
+    except FieldSelectorError:
+        return ()  # the list handler reports the error
+
+
+def _named_by_field(incoming: Incoming) -> str:
+    """A name that the field selector asks for, if it asks for nothing else."""
+    text = incoming.query.text("fieldSelector")
+    name = text.removeprefix("metadata.name=") if text.startswith("metadata.name=") else ""
+    return name if name and "," not in name and not name.startswith("=") else ""
+
+
+def _too_many_requests(limits: RequestLimits) -> TooManyRequestsError:
+    return TooManyRequestsError("Too many requests, please try again later.", retry_after_s=float(limits.retry_after_s))

@@ -1,0 +1,289 @@
+"""Representations of objects (JSON, YAML, Table, PartialObjectMetadata), and their negotiation.
+
+Input: stored bytes, documents, lists; the Accept header. Output: replies; or 406.
+
+1. JSON costs nothing: stored bytes are sent as they are, items of a list joined with commas.
+2. Only the first row of a watched table has the columns.
+3. The metadata of one object and of a list have different kinds, which are not interchangeable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any
+
+import msgspec
+
+from mooring.api.document import Document
+from mooring.api.kinds import DAEMON_SET, EVENT, Kind
+from mooring.apiserver.http.reply import JSON, YAML, Reply, error_reply, status_document
+from mooring.apiserver.http.request import Incoming
+from mooring.apiserver.registry.refusals import invalid_object
+from mooring.apiserver.resources import Resource
+from mooring.apiserver.server import ApiServer
+from mooring.apiserver.validation.fields import not_supported
+from mooring.apiserver.wire.media import (
+    NotAcceptableError,
+    check_producible,
+    is_pretty,
+    negotiate,
+    negotiate_error,
+)
+from mooring.apiserver.wire.yaml_text import written_yaml
+from mooring.client.errors import StatusError
+from mooring.client.interface import Listing
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+_GENERATION = "deprecated.daemonset.template.generation"
+METADATA_VERSION = "meta.k8s.io/v1"
+
+
+class Form(Enum):
+    OBJECT = "object"
+    TABLE = "table"
+    METADATA = "metadata"
+
+
+class Included(Enum):
+    """What of an object a row of a table carries."""
+
+    NONE = "None"
+    METADATA = "Metadata"
+    OBJECT = "Object"
+
+
+@dataclass(frozen=True, slots=True)
+class Rendering:
+    """How a reply is to look."""
+
+    now_s: float
+    form: Form = Form.OBJECT
+    version: str = METADATA_VERSION
+    """Of tables and metadata: `meta.k8s.io/v1`, or `v1beta1` for those who are older."""
+    is_yaml: bool = False
+    is_pretty: bool = False
+    included: Included = Included.METADATA
+    is_for_lists: bool = False
+    """Whether the metadata that is asked for is that of a list."""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the bytes of the store can go out as they are."""
+        return self.form is Form.OBJECT and not self.is_yaml and not self.is_pretty
+
+    # ----------------------------------------------------------------------------------------------- replies
+
+    def stored(self, code: int, resource: Resource, raw: bytes) -> Reply:
+        """One object as the store has it."""
+        return Reply(code, raw + b"\n") if self.is_plain else self.written(code, resource, _decode(raw))
+
+    def written(self, code: int, resource: Resource, obj: Document) -> Reply:
+        """One object as a document."""
+        return self.document(code, self._formed(resource, obj))
+
+    def document(self, code: int, document: Document) -> Reply:
+        """A document that is no object of a resource, or is formed already."""
+        return Reply(code, self._bytes(document), YAML if self.is_yaml else JSON)
+
+    def listing(self, resource: Resource, listing: Listing) -> Reply:
+        metadata = _list_metadata(listing)
+        if resource.struct is None and self.form is Form.OBJECT:
+            metadata.setdefault("continue", "")  # lists of custom objects have no type that would leave it out
+        if self.is_plain:
+            return Reply(200, _list_bytes(resource, metadata, listing.items))
+        items = [_decode(raw) for raw in listing.items]
+        match self.form:
+            case Form.TABLE:
+                return self.document(200, self._table(resource, items, metadata))
+            case Form.METADATA:
+                if not self.is_for_lists:
+                    raise _not_one(resource)
+                parts = [self._metadata_of(resource, item) for item in items] or None
+                kind = "PartialObjectMetadataList"
+                return self.document(
+                    200, {"kind": kind, "apiVersion": self.version, "metadata": metadata, "items": parts}
+                )
+            case Form.OBJECT:
+                if resource.struct is not None:
+                    items = [_unnamed(item) for item in items]
+                whole = {"kind": resource.list_kind, "apiVersion": resource.kind.api_version}
+                return self.document(200, {**whole, "metadata": metadata, "items": items})
+
+    # ----------------------------------------------------------------------------------------------- watches
+
+    def watched(self, resource: Resource, raw: bytes, *, is_first: bool) -> bytes:
+        """One object of a watch event. Only the first row of a watched table says what its columns are."""
+        if self.form is Form.OBJECT:
+            return raw
+        obj = _decode(raw)
+        if self.form is Form.METADATA:
+            return _encode(self._metadata_of(resource, obj))
+        metadata = {"resourceVersion": obj["metadata"]["resourceVersion"]}
+        table = self._table(resource, [obj], metadata)
+        if not is_first:
+            table["columnDefinitions"] = None
+        return _encode(table)
+
+    def bookmark_kind(self, kind: Kind) -> tuple[str, str]:
+        match self.form:
+            case Form.OBJECT:
+                return kind.kind, kind.api_version
+            case Form.METADATA:
+                return "PartialObjectMetadata", self.version
+            case Form.TABLE:
+                return "Table", self.version
+
+    # ------------------------------------------------------------------------------------------------- forms
+
+    def _formed(self, resource: Resource, obj: Document) -> Document:
+        match self.form:
+            case Form.OBJECT:
+                return obj
+            case Form.METADATA:
+                if self.is_for_lists:
+                    raise _not_a_list(resource)
+                return self._metadata_of(resource, obj)
+            case Form.TABLE:
+                metadata = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
+                return self._table(resource, [obj], {name: text for name, text in metadata.items() if text})
+
+    def _table(self, resource: Resource, items: Sequence[Document], metadata: Document) -> Document:
+        rows = [self._row(resource, item) for item in items]
+        return {
+            "kind": "Table",
+            "apiVersion": self.version,
+            "metadata": metadata,
+            "columnDefinitions": resource.table.columns,
+            "rows": rows or resource.table.empty_rows,
+        }
+
+    def _row(self, resource: Resource, item: Document) -> Document:
+        row = resource.table.row(item, self.now_s)
+        match self.included:
+            case Included.OBJECT:
+                row["object"] = item
+            case Included.METADATA:
+                row["object"] = self._metadata_of(resource, item)
+            case Included.NONE:
+                row["object"] = None
+        return row
+
+    def _metadata_of(self, resource: Resource, item: Document) -> Document:
+        metadata = item["metadata"]
+        if resource.kind is DAEMON_SET and _GENERATION in metadata.get("annotations", ()):
+            metadata = _without_generation(metadata)
+        return {"kind": "PartialObjectMetadata", "apiVersion": self.version, "metadata": metadata}
+
+    def _bytes(self, document: Document) -> bytes:
+        if self.is_yaml:
+            return written_yaml(document)
+        encoded = _encode(document)
+        return msgspec.json.format(encoded, indent=2) if self.is_pretty else encoded + b"\n"
+
+
+def _not_one(resource: Resource) -> NotAcceptableError:
+    found = f"the requested object is a list ({_go_type(resource, is_list=True)})"
+    return NotAcceptableError(f"you requested PartialObjectMetadata, but {found}")
+
+
+def _not_a_list(resource: Resource) -> NotAcceptableError:
+    found = f"the requested object is not a list ({_go_type(resource, is_list=False)})"
+    return NotAcceptableError(f"you requested PartialObjectMetadataList, but {found}")
+
+
+def _go_type(resource: Resource, *, is_list: bool) -> str:
+    if resource.struct is None:
+        return f"*unstructured.Unstructured{'List' if is_list else ''}"
+    package = "core" if resource.kind is EVENT else resource.kind.group.partition(".")[0] or "core"
+    return f"*{package}.{resource.list_kind if is_list else resource.kind.kind}"
+
+
+def _list_metadata(listing: Listing) -> Document:
+    metadata: Document = {"resourceVersion": listing.revision}
+    if listing.continue_token:
+        metadata["continue"] = listing.continue_token
+    if listing.remaining:
+        metadata["remainingItemCount"] = listing.remaining
+    return metadata
+
+
+def _without_generation(metadata: Document) -> Document:
+    """kube-apiserver keeps this one as a field of its own, and writes the annotation only with the whole object."""
+    annotations = {name: text for name, text in metadata["annotations"].items() if name != _GENERATION}
+    kept = {name: value for name, value in metadata.items() if name != "annotations"}
+    return {**kept, "annotations": annotations} if annotations else kept
+
+
+def _unnamed(item: Document) -> Document:
+    return {name: value for name, value in item.items() if name not in ("kind", "apiVersion")}
+
+
+def _list_bytes(resource: Resource, metadata: Document, items: Sequence[bytes]) -> bytes:
+    head = b'{"kind":"%b","apiVersion":"%b","metadata":%b,"items":[' % (
+        resource.list_kind.encode(),
+        resource.kind.api_version.encode(),
+        _encode(metadata),
+    )
+    if resource.struct is not None:
+        # Items of a typed list do not repeat what the list says. A stored object begins with just that.
+        named = b'{"kind":"%b","apiVersion":"%b",' % (resource.kind.kind.encode(), resource.kind.api_version.encode())
+        items = [b"{" + raw.removeprefix(named) if raw.startswith(named) else raw for raw in items]
+    return b"%b%b]}\n" % (head, b",".join(items))
+
+
+WATCHED = ("application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch")
+
+
+def negotiated(
+    api_server: ApiServer, incoming: Incoming, *, is_watch: bool = False, is_list: bool = False
+) -> Rendering:
+    """The form that the client wants. Raises a 406."""
+    accept = incoming.header(b"accept")
+    check_producible(accept, PRODUCED_WATCHABLE if is_watch or is_list else PRODUCED)
+    wanted = negotiate(accept, is_watch=is_watch)
+    form = Form.OBJECT
+    included = Included.METADATA
+    if wanted.conversion is not None:
+        form = Form.TABLE if wanted.conversion.kind == "Table" else Form.METADATA
+        if form is Form.TABLE:
+            included = _included(incoming.query.text("includeObject"))
+    pretty = incoming.query.texts("pretty")
+    return Rendering(
+        now_s=api_server.clock.wall_s(),
+        form=form,
+        version=wanted.conversion.api_version if wanted.conversion is not None else "meta.k8s.io/v1",
+        is_yaml=wanted.content_type == YAML,
+        is_pretty=wanted.is_pretty or is_pretty(pretty[0] if pretty else None, incoming.header(b"user-agent")),
+        included=included,
+        is_for_lists=wanted.conversion is not None and wanted.conversion.kind.endswith("List"),
+    )
+
+
+def negotiated_error(incoming: Incoming, error: StatusError) -> Reply:
+    """An error in the representation that the client accepts."""
+    wanted = negotiate_error(incoming.header(b"accept"))
+    reply = error_reply(error)
+    if wanted.content_type == YAML:
+        return replace(reply, body=written_yaml(status_document(error)), content_type=YAML)
+    if wanted.is_pretty or is_pretty(incoming.query.text("pretty"), incoming.header(b"user-agent")):
+        return replace(reply, body=msgspec.json.format(reply.body, indent=2))
+    return reply
+
+
+PRODUCED = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
+PRODUCED_WATCHABLE = (*PRODUCED, *WATCHED)
+
+
+def _included(text: str) -> Included:
+    try:
+        return Included(text or "Metadata")
+    except ValueError:
+        error = not_supported("includeObject", text, ("Metadata", "None", "Object", ""))
+        raise _bad_table_options(error.message) from None
+
+
+def _bad_table_options(text: str) -> StatusError:
+    return invalid_object("TableOptions", "meta.k8s.io", "", [not_supported("includeObject", text, ())])

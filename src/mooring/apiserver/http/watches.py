@@ -1,0 +1,234 @@
+"""Watches: a stream of events, one JSON line each.
+
+Input: a call, its options, and a response. Output: the state if requested, then every change, and bookmarks, until the
+time is over.
+
+1. Without a resourceVersion, or from `0`, the state comes first as ADDED events.
+2. With `sendInitialEvents` a bookmark marks the end of the state.
+3. A watch that cannot continue ends with an ERROR event. Its client lists again.
+4. Watches with the same query share one broadcast, which encodes each change once (`broadcasts`). A watch reads the
+   store itself until it has caught up with the broadcast, and while it is behind it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from mooring.api.memory import Memory
+from mooring.apiserver.call import Call
+from mooring.apiserver.http.broadcasts import Broadcasts, Listener, place_after, place_of
+from mooring.apiserver.http.long_running import LongRunningRequest, LongRunningRequests
+from mooring.apiserver.http.query import ListOptions, check_list_options
+from mooring.apiserver.http.rendering import Form, Rendering
+from mooring.apiserver.http.reply import JSON, NOT_CACHED, status_document
+from mooring.apiserver.http.request import RequestLimits
+from mooring.apiserver.registry.reading import watch_revision
+from mooring.apiserver.resources import Resource
+from mooring.apiserver.server import ApiServer
+from mooring.client.errors import StatusError
+from mooring.client.interface import Change, Selection, Watch, WatchEvent
+from mooring.kit.clock import Clock
+from mooring.kit.entropy import Entropy
+from mooring.serving.http.request import Request
+from mooring.serving.http.response import Stream
+
+LINES_CACHED_MAX = 1_024
+"""Cached lines with tables or metadata, for other watches of the same change in the same second."""
+
+_encode = msgspec.json.Encoder().encode
+_NAMES = {change: change.value.encode() for change in Change}
+_INITIAL_EVENTS_END = b'"annotations":{"k8s.io/initial-events-end":"true"}'
+
+
+class Streams:
+    """Serves watches."""
+
+    def __init__(
+        self, api_server: ApiServer, limits: RequestLimits, answers: LongRunningRequests, entropy: Entropy
+    ) -> None:
+        self._api_server = api_server
+        self._answers = answers
+        self._limits = limits
+        self._entropy = entropy
+        self._broadcasts = Broadcasts(api_server.clock)
+        self._line_cache: Memory[tuple[object, ...], bytes] = Memory(LINES_CACHED_MAX)
+
+    async def watch(
+        self,
+        resource: Resource,
+        call: Call,
+        options: ListOptions,
+        rendering: Rendering,
+        request: Request,
+    ) -> Stream:
+        """Serve one watch to its end. Raises `StatusError` as long as nothing is sent."""
+        check_list_options(options)
+        selection = Selection(call.namespace, options.labels, options.fields)
+        self._api_server.reader.checked(resource, selection)
+        since = watch_revision(options.revision)
+        wants_state = options.initial_events is True or (options.initial_events is None and since == 0)
+        timeout_s = self._timeout_s(options)
+        stream = request.stream(200, JSON, NOT_CACHED)
+        async with self._answers.long_running(request, stream, timeout_s) as long_running:
+            query = _WatchQuery(resource, selection, options.bookmarks, rendering)
+            lines = _Lines(query, self._api_server.clock, self._line_cache)
+            await _WatchRequest(self._api_server, self._broadcasts, query, lines, long_running).run(
+                since, wants_state, options
+            )
+        stream.finish()
+        return stream
+
+    def _timeout_s(self, options: ListOptions) -> float:
+        if options.timeout_s:
+            return float(options.timeout_s)
+        return self._limits.watch_s_min * (1.0 + self._entropy.uniform())
+
+
+@dataclass(frozen=True, slots=True)
+class _WatchQuery:
+    """What a watch asks for. Watches with the same `key` get the same lines."""
+
+    resource: Resource
+    selection: Selection
+    has_bookmarks: bool
+    rendering: Rendering
+
+    @property
+    def form(self) -> tuple[object, ...]:
+        rendering = self.rendering
+        return self.resource, rendering.form, rendering.version, rendering.included
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        return *self.form, self.selection, self.has_bookmarks
+
+
+class _WatchRequest:
+    """One watch while it runs."""
+
+    def __init__(
+        self,
+        api_server: ApiServer,
+        broadcasts: Broadcasts,
+        query: _WatchQuery,
+        lines: _Lines,
+        long_running: LongRunningRequest,
+    ) -> None:
+        self._api_server = api_server
+        self._broadcasts = broadcasts
+        self._query = query
+        self._lines = lines
+        self._long_running = long_running
+        # The first row of a table is not what others get: it says what the columns are.
+        self._is_special = query.rendering.form is Form.TABLE
+
+    async def run(self, since: int, wants_state: bool, options: ListOptions) -> None:
+        try:
+            if wants_state:
+                since = await self._send_state(options)
+            elif not since:
+                since = await self._api_server.store.revision()
+            elif since > await self._api_server.store.revision():
+                # From the future: there is nothing to tell, and no error either.
+                await asyncio.Event().wait()
+            await self._send_changes(since)
+        except StatusError as error:
+            line = _encode({"type": "ERROR", "object": status_document(error)})
+            await self._long_running.write(line + b"\n")
+
+    async def _send_state(self, options: ListOptions) -> int:
+        query = self._query
+        listing = await self._api_server.reader.list(
+            query.resource, query.selection, limit=0, continue_token="", revision="", is_exact=None
+        )
+        lines = [self._line(Change.ADDED, raw) for raw in listing.items]
+        if options.bookmarks and options.initial_events:
+            lines.append(self._lines.bookmark(int(listing.revision), _INITIAL_EVENTS_END))
+        if lines:
+            await self._long_running.write(b"".join(lines))
+        return int(listing.revision)
+
+    async def _send_changes(self, since: int) -> None:
+        key = self._query.key
+        listener = Listener(self._long_running, place_after(since))
+        while True:
+            if self._is_special or not self._broadcasts.takes(key, listener.place):
+                await self._send_until_caught_up(key, listener)
+            await self._broadcasts.tell(key, listener, self._watch_since, self._lines.of_event)
+
+    async def _send_until_caught_up(self, key: Hashable, listener: Listener) -> None:
+        """Until a broadcast can go on from here."""
+        async with self._watch_since(listener.place // 2) as watch:
+            while batch := await watch.next_batch():
+                lines = [self._event_line(event) for event in batch]
+                await self._long_running.write(b"".join(lines))
+                listener.place = place_of(batch[-1])
+                if not self._is_special and self._broadcasts.takes(key, listener.place):
+                    return
+
+    def _watch_since(self, since: int) -> Watch:
+        query = self._query
+        return self._api_server.reader.watch(
+            query.resource, query.selection, since=since, bookmarks=query.has_bookmarks
+        )
+
+    def _event_line(self, event: WatchEvent) -> bytes:
+        if event.change is Change.BOOKMARK or not self._is_special:
+            return self._lines.of_event(event)
+        return self._line(event.change, event.raw)
+
+    def _line(self, change: Change, raw: bytes) -> bytes:
+        if not self._is_special:
+            return self._lines.of(change, self._lines.formed(raw))
+        self._is_special = False
+        return self._lines.of(change, self._lines.formed(raw, is_first=True))
+
+
+class _Lines:
+    """The lines of watches that want objects in the same form."""
+
+    def __init__(self, query: _WatchQuery, clock: Clock, line_cache: Memory[tuple[object, ...], bytes]) -> None:
+        self._resource = query.resource
+        self._rendering = query.rendering
+        self._form = query.form
+        self._clock = clock
+        self._line_cache = line_cache
+
+    def of_event(self, event: WatchEvent) -> bytes:
+        """One event that is not the first of its watch."""
+        if event.change is Change.BOOKMARK:
+            return self.bookmark(int(event.revision))
+        if self._rendering.form is Form.OBJECT:
+            return self.of(event.change, event.raw)
+        # A table says how old an object is, in seconds.
+        key = (*self._form, event.revision, event.change, int(self._clock.wall_s()))
+        return self._line_cache.get(key) or self._line_cache.keep(key, self.of(event.change, self.formed(event.raw)))
+
+    def of(self, change: Change, formed: bytes) -> bytes:
+        return b'{"type":"%b","object":%b}\n' % (_NAMES[change], formed)
+
+    def formed(self, raw: bytes, *, is_first: bool = False) -> bytes:
+        rendering = self._rendering
+        if rendering.form is Form.TABLE:
+            rendering = replace(rendering, now_s=self._clock.wall_s())
+        return rendering.watched(self._resource, raw, is_first=is_first)
+
+    def bookmark(self, revision: int, annotation: bytes = b"") -> bytes:
+        raw = _bookmark_object(self._rendering.bookmark_kind(self._resource.kind), revision, annotation)
+        return b'{"type":"BOOKMARK","object":%b}\n' % raw
+
+
+def _bookmark_object(names: tuple[str, str], revision: int, annotation: bytes) -> bytes:
+    kind, api_version = names
+    comma = b"," if annotation else b""
+    return b'{"kind":"%b","apiVersion":"%b","metadata":{"resourceVersion":"%d"%b%b}}' % (
+        kind.encode(),
+        api_version.encode(),
+        revision,
+        comma,
+        annotation,
+    )

@@ -1,0 +1,207 @@
+"""The API server without HTTP: its parts, and the decoding of request bodies.
+
+Input: a store and the configuration. Output: `ApiServer`, which the handlers and the loopback client call.
+
+1. `http.handler` serves it to the network, `loopback` to components in the same process.
+2. `assembly` builds it once. Only `resources` changes afterwards, with the CustomResourceDefinitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from mooring.api.document import Document
+from mooring.api.kinds import SERVICE_ACCOUNT
+from mooring.api.schema.tables import struct_named, struct_of_kind
+from mooring.apiserver.access.authentication import Authenticator
+from mooring.apiserver.access.authorization import Authorizer
+from mooring.apiserver.access.node_graph import NodeGraph
+from mooring.apiserver.access.service_account_tokens import Lookup as Peek
+from mooring.apiserver.access.service_account_tokens import ServiceAccountTokens
+from mooring.apiserver.access.token_requests import IssuedToken, requested_token
+from mooring.apiserver.admission.promise import Attempt, Lookup
+from mooring.apiserver.call import Call, Operation
+from mooring.apiserver.discovery import Discovery
+from mooring.apiserver.openapi.documents import OpenApi
+from mooring.apiserver.registry.parts import Parts
+from mooring.apiserver.registry.patches import ReadDocument
+from mooring.apiserver.registry.pod_log import Logs, RemoteLogs
+from mooring.apiserver.registry.put import ReadBody
+from mooring.apiserver.registry.reading import Reader
+from mooring.apiserver.registry.spec_cache import SpecCache, split_body
+from mooring.apiserver.resources import Reading, Resource, ResourceTable
+from mooring.apiserver.storage.errors import not_found
+from mooring.apiserver.storage.storage import Storage
+from mooring.apiserver.strategy import Strategy
+from mooring.apiserver.wire.canonical import canonical
+from mooring.apiserver.wire.decode import (
+    NOTHING_KNOWN,
+    Decoded,
+    NamedKind,
+    canonical_object,
+    decode_body,
+    patched_strategically,
+)
+from mooring.apiserver.wire.examine import apply_field_validation
+from mooring.apiserver.wire.media import BodyForm, body_form
+from mooring.client.errors import BadRequestError
+from mooring.client.interface import PatchForm
+from mooring.kit.clock import Clock
+from mooring.kit.entropy import Entropy
+from mooring.store.interface import Store
+
+Check = Callable[[], bool]
+
+
+@dataclass(slots=True)
+class Health:
+    """The checks; readiness has all of liveness' and its own."""
+
+    live: dict[str, Check] = field(default_factory=lambda: {"ping": lambda: True})
+    ready: dict[str, Check] = field(default_factory=dict)
+
+    def checks(self, path: str) -> dict[str, Check]:
+        return {**self.live, **self.ready} if path == "readyz" else dict(self.live)
+
+
+_EVICTION_VERSIONS = ("policy/v1beta1",)
+
+
+@dataclass(slots=True)
+class ApiServer:
+    """The parts of an API server."""
+
+    store: Store
+    storage: Storage
+    clock: Clock
+    entropy: Entropy
+    resources: ResourceTable
+    parts: Parts
+    reader: Reader
+    lookup: Lookup
+    authenticator: Authenticator
+    authorizer: Authorizer
+    node_graph: NodeGraph
+    account_tokens: ServiceAccountTokens
+    peek: Peek
+    """Objects by plural, namespace and name, as far as this process knows them, without waiting."""
+    kubelets: RemoteLogs
+    health: Health = field(default_factory=Health)
+    discovery: Discovery = field(init=False)
+    openapi: OpenApi = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.discovery = Discovery(self.resources)
+        self.openapi = OpenApi(self.resources, self.discovery)
+
+    logs: Logs | None = None
+    """Who has the logs of containers on nodes of this process; None if there are none."""
+
+    # ------------------------------------------------------------------------------------------------- bodies
+
+    def body_reader(self, resource: Resource, call: Call, data: bytes, content_type: str) -> ReadBody:
+        """A body as a canonical, defaulted document; a fresh one each time. Raises `StatusError`."""
+
+        def read() -> Document:
+            if resource.read_body is not None:
+                return resource.read_body(data, content_type, call)
+            strategy = resource.strategies.get(call.subresource, resource.strategy)
+            if strategy.specs is not None and body_form(content_type) is BodyForm.JSON:
+                return self._read_with_cache(resource, strategy, strategy.specs, call, data, content_type)
+            decoded = self._decode(resource, call, data, content_type)
+            apply_field_validation(decoded.strict_errors, call)
+            strategy.default(decoded.document)
+            return decoded.document
+
+        return read
+
+    def _read_with_cache(
+        self, resource: Resource, strategy: Strategy, specs: SpecCache, call: Call, data: bytes, content_type: str
+    ) -> Document:
+        """The same with the spec cache. The rest of a body with a known spec is decoded without the spec."""
+        body, validation = split_body(data), call.field_validation
+        spec = specs.defaulted_spec(body.spec, validation) if body is not None else None
+        if body is not None and spec is not None:
+            try:
+                decoded = self._decode(resource, call, body.rest, content_type)
+            except BadRequestError:
+                pass  # decoding the whole body raises the error with the message for the whole body
+            else:
+                apply_field_validation(decoded.strict_errors, call)
+                decoded.document["spec"] = spec
+                strategy.default_rest(decoded.document)
+                return decoded.document
+        decoded = self._decode(resource, call, data, content_type)
+        apply_field_validation(decoded.strict_errors, call)
+        strategy.default_spec(decoded.document["spec"])
+        if body is not None and not decoded.strict_errors:
+            specs.keep_defaulted(body.spec, validation, decoded.document["spec"])
+        strategy.default_rest(decoded.document)
+        return decoded.document
+
+    def _decode(self, resource: Resource, call: Call, data: bytes, content_type: str) -> Decoded:
+        assert resource.struct is not None, f"{resource.kind} has neither a schema nor a reader"
+        return decode_body(data, content_type, resource.kind, resource.struct, call.field_validation)
+
+    def document_reader(self, resource: Resource, form: PatchForm) -> ReadDocument:
+        """How the result of a patch is read."""
+        if resource.read_document is not None:
+            read_custom = resource.read_document
+            return lambda plain, _: read_custom(plain)
+        struct, kind, shares_parts = resource.struct, resource.kind, resource.strategy.shares_parts
+        assert struct is not None, f"{kind} has neither a schema nor a reader"
+        read_by_kind = patched_strategically if form is PatchForm.STRATEGIC else canonical_object
+
+        def read(plain: Document, old: Document | None) -> Reading:
+            known = _shared(old) if old is not None and shares_parts else NOTHING_KNOWN
+            decoded = read_by_kind(struct, plain, kind, known)
+            return Reading(decoded.document, tuple(decoded.strict_errors))
+
+        return read
+
+    def read_other(self, call: Call, data: bytes, content_type: str, api_version: str, kind: str) -> Document:
+        """A body of a kind that is not stored: Binding, Eviction, TokenRequest, a review."""
+        struct = struct_of_kind(api_version, kind)
+        assert struct is not None, f"{kind} has no schema"
+        also = _EVICTION_VERSIONS if kind == "Eviction" else ()
+        decoded = decode_body(data, content_type, NamedKind(api_version, kind), struct, call.field_validation, also)
+        apply_field_validation(decoded.strict_errors, call)
+        return decoded.document
+
+    def other_document_reader(self, api_version: str, kind: str) -> ReadDocument:
+        """How a patched document of such a kind is read."""
+        struct = struct_of_kind(api_version, kind)
+        assert struct is not None, f"{kind} has no schema"
+        named = NamedKind(api_version, kind)
+
+        def read(plain: Document, _: Document | None) -> Reading:
+            decoded = canonical_object(struct, plain, named)
+            return Reading(decoded.document, tuple(decoded.strict_errors))
+
+        return read
+
+    # ------------------------------------------------------------------------------------------------ reading
+
+    def knows_group(self, api_version: str) -> bool:
+        """Whether this is a group of the server's own. What is not there in a custom one is not there at all."""
+        return self.discovery.is_built_in_group(api_version.rpartition("/")[0])
+
+
+def _shared(old: Document) -> Document:
+    """The parts of an object that a patched object may share with it. Metadata is changed in place and is copied."""
+    return {**old, "metadata": dict(old["metadata"])}
+
+
+def canonical_metadata(raw: object) -> Document:
+    """The metadata of a custom resource."""
+    return canonical(struct_named("meta", "ObjectMeta"), raw, [])
+
+
+async def issue_token(api_server: ApiServer, call: Call, request: Document) -> IssuedToken:
+    """Admitted, and signed for an account that is there. Raises `StatusError`s."""
+    await api_server.parts.admission.admit(Attempt(Operation.CREATE, call, request, None, body_kind="TokenRequest"))
+    account = await api_server.lookup.get(SERVICE_ACCOUNT, call.namespace, call.name)
+    if account is None:
+        raise not_found(SERVICE_ACCOUNT, call.name)
+    return requested_token(request, account, api_server.account_tokens, api_server.peek, api_server.clock)

@@ -1,0 +1,194 @@
+"""Flag values in the format of Kubernetes' components.
+
+Input: the text of a flag. Output: its value, and its text as `/flagz` shows it.
+
+ 1. A switch stands alone or has a value after an equals sign: `--leader-elect`, `--leader-elect=false`.
+ 2. A list is separated by commas. A repeated flag extends it.
+ 3. Durations are Go's: `15s`, `1m30s`.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.shell_completion import CompletionItem
+
+_TRUE = ("1", "t", "T", "true", "TRUE", "True")
+_FALSE = ("0", "f", "F", "false", "FALSE", "False")
+
+FlagValue = bool | int | float | str | tuple[str, ...]
+
+if TYPE_CHECKING:
+    _ParamType = click.ParamType[FlagValue]
+else:
+    _ParamType = click.ParamType  # not generic in older versions of click
+
+
+class FlagType(Enum):
+    """The type of a flag; the value is its name in the help."""
+
+    SWITCH = "true|false"
+    TEXT = "TEXT"
+    FILE = "FILE"
+    ADDRESS = "IP"
+    INTEGER = "INTEGER"
+    PORT = "PORT"
+    NUMBER = "NUMBER"
+    DURATION = "DURATION"
+    LIST = "A,B,…"
+    PAIRS = "CERTIFICATE,KEY[:NAMES]"
+    """May be repeated; values are not split at commas."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """One flag of a component."""
+
+    name: str
+    flag_type: FlagType
+    default: FlagValue
+    help: str
+    short: str = ""
+    endings: tuple[str, ...] = ()
+    """File name endings for shell completion."""
+    has_effect: bool = True
+    """A flag without effect is accepted, so that the command line of the Kubernetes component works unchanged. It is
+    not in the help, and setting it logs a warning."""
+
+    @property
+    def attribute(self) -> str:
+        return self.name.replace("-", "_")
+
+
+class ValueType(_ParamType):
+    """The click type of a flag value."""
+
+    def __init__(self, flag_type: FlagType, endings: tuple[str, ...] = ()) -> None:
+        self.flag_type = flag_type
+        self.name = flag_type.value
+        self._endings = endings
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> FlagValue:
+        if not isinstance(value, str):
+            assert isinstance(value, bool | int | float | tuple), f"{value!r} is not a flag value"
+            return value  # a default
+        try:
+            return parse_value(self.flag_type, value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        match self.flag_type:
+            case FlagType.SWITCH:
+                return [CompletionItem(word) for word in ("true", "false") if word.startswith(incomplete)]
+            case FlagType.FILE if self._endings:
+                return [CompletionItem(path) for path in _files(incomplete, self._endings)]
+            case FlagType.FILE:
+                return [CompletionItem(incomplete, type="file")]
+            case _:
+                return []
+
+
+def parse_value(flag_type: FlagType, text: str) -> FlagValue:
+    """Raises `ValueError` with what was found and what was expected."""
+    match flag_type:
+        case FlagType.SWITCH:
+            if text in _TRUE or text in _FALSE:
+                return text in _TRUE
+            raise ValueError(f"found {text!r}, wanted true or false")
+        case FlagType.INTEGER | FlagType.PORT:
+            return _integer(
+                text, 65_535 if flag_type is FlagType.PORT else 2**31 - 1, 0 if flag_type is FlagType.PORT else -(2**31)
+            )
+        case FlagType.NUMBER:
+            try:
+                return float(text)
+            except ValueError:
+                raise ValueError(f"found {text!r}, wanted a number") from None
+        case FlagType.DURATION:
+            from mooring.api.durations import parse_duration
+
+            return parse_duration(text)
+        case FlagType.ADDRESS:
+            if text:
+                ipaddress.ip_address(text)
+            return text
+        case FlagType.LIST:
+            return tuple(part for part in text.split(",") if part)
+        case FlagType.PAIRS:
+            return (text,)
+        case FlagType.TEXT | FlagType.FILE:
+            return text
+
+
+def shown(flag_type: FlagType, value: FlagValue) -> str:
+    """A value as `/flagz` shows it."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case tuple():
+            return f"[{(';' if flag_type is FlagType.PAIRS else ',').join(value)}]"
+        case float() if flag_type is FlagType.DURATION:
+            from mooring.api.durations import format_duration
+
+            return format_duration(value)
+        case float():
+            return f"{value:g}"
+        case _:
+            return str(value)
+
+
+def option_of(flag: Flag) -> click.Option:
+    """The flag as a click option."""
+    names = [f"--{flag.name}", flag.attribute]
+    if flag.short:
+        names.insert(0, f"-{flag.short}")
+    default = shown(flag.flag_type, flag.default)
+    settings: dict[str, Any] = {"metavar": flag.flag_type.value, "help": _help(flag, default), "default": flag.default}
+    if flag.flag_type is FlagType.SWITCH:
+        settings |= {"is_flag": False, "flag_value": "true"}
+    if flag.flag_type in (FlagType.LIST, FlagType.PAIRS):
+        settings |= {"multiple": True, "default": None, "callback": _joined(flag)}
+    return click.Option(names, type=ValueType(flag.flag_type, flag.endings), hidden=not flag.has_effect, **settings)
+
+
+def _joined(flag: Flag) -> Any:
+    def join(ctx: click.Context, param: click.Parameter, values: Sequence[tuple[str, ...]] | None) -> tuple[str, ...]:
+        assert isinstance(flag.default, tuple)
+        return tuple(item for value in values for item in value) if values else flag.default
+
+    return join
+
+
+def _help(flag: Flag, default: str) -> str:
+    return f"{flag.help} [default: {default}]" if default not in ("", "[]") else flag.help
+
+
+def _integer(text: str, highest: int, lowest: int) -> int:
+    try:
+        number = int(text, 0)
+    except ValueError:
+        raise ValueError(f"found {text!r}, wanted a whole number") from None
+    if not lowest <= number <= highest:
+        raise ValueError(f"found {number}, wanted a number from {lowest} to {highest}")
+    return number
+
+
+def _files(beginning: str, endings: tuple[str, ...]) -> list[str]:
+    """Folders, and files with one of the endings, for completion."""
+    head, slash, tail = beginning.rpartition("/")
+    try:
+        found = sorted(Path(f"{head}{slash}" or ".").iterdir())
+    except OSError:
+        return []
+    return [
+        f"{head}{slash}{path.name}{'/' if path.is_dir() else ''}"
+        for path in found
+        if path.name.startswith(tail) and (path.is_dir() or path.name.endswith(endings))
+    ]

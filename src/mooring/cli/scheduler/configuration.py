@@ -1,0 +1,127 @@
+"""The scheduler configuration from flags and files.
+
+Input: flags, and which of them were given. Output: a `SchedulerConfiguration` and the registry of plugins; or
+`InputError`.
+
+    --config FILE              the file; flags of leader election override it, deprecated flags are ignored
+    --policy-config-file FILE  an older Policy, if there is no --config; then flags as without a file
+    neither                    the defaults of kube-scheduler, and every flag
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from msgspec.structs import replace
+
+from mooring.api.yaml import YamlDocument, YamlError, load_document
+from mooring.cli.errors import InputError, Problem, input_error
+from mooring.cli.flags import FlagValue
+from mooring.scheduler.catalogue import default_registry
+from mooring.scheduler.config.codec import encode_configuration
+from mooring.scheduler.config.types import ConfigurationError, SchedulerConfiguration
+from mooring.scheduler.config.validation import validate
+from mooring.scheduler.framework.loading import PluginFileError, enabled_if_unmentioned, installed_plugins, plugins_from
+from mooring.scheduler.framework.registry import BadPluginError, Registry
+from mooring.scheduler.policy import load_configuration_or_policy
+
+_LEADER_FLAGS = {
+    "leader-elect": "leader_elect",
+    "leader-elect-lease-duration": "lease_duration_s",
+    "leader-elect-renew-deadline": "renew_deadline_s",
+    "leader-elect-retry-period": "retry_period_s",
+    "leader-elect-resource-lock": "resource_lock",
+    "leader-elect-resource-name": "resource_name",
+    "leader-elect-resource-namespace": "resource_namespace",
+}
+_CLIENT_FLAGS = {
+    "kubeconfig": "kubeconfig",
+    "kube-api-content-type": "content_type",
+    "kube-api-qps": "qps",
+    "kube-api-burst": "burst",
+}
+_TOP_FLAGS = {"profiling": "enable_profiling", "contention-profiling": "enable_contention_profiling"}
+
+
+def configuration_of(flags: Mapping[str, FlagValue], given: frozenset[str]) -> tuple[SchedulerConfiguration, Registry]:
+    """Raises `InputError`."""
+    file = str(flags["config"]) or str(flags["policy-config-file"])
+    document = read_configuration(file) if file else None
+    sources = flags["plugin"]
+    assert isinstance(sources, tuple), f"--plugin is {sources!r}"
+    registry, added = plugin_registry(sources)
+    try:
+        configuration = load_configuration_or_policy(document.data if document is not None else None)
+        configuration = _with_flags(configuration, flags, given)
+        problems = validate(configuration)
+        if problems:
+            raise ConfigurationError(problems)
+        return enabled_if_unmentioned(configuration, added), registry
+    except ConfigurationError as error:
+        raise InputError(Problem(_where(file, document, each.path), each.text) for each in error.problems) from error
+
+
+def write_configuration(configuration: SchedulerConfiguration, file: str) -> None:
+    """Writes YAML with sorted keys. Raises `InputError`."""
+    text = yaml.safe_dump(encode_configuration(configuration), sort_keys=True, allow_unicode=True)
+    try:
+        Path(file).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise input_error(f"cannot be written: {error.strerror or error}", file) from error
+
+
+def _with_flags(
+    configuration: SchedulerConfiguration, flags: Mapping[str, FlagValue], given: frozenset[str]
+) -> SchedulerConfiguration:
+    changed = replace(
+        configuration, leader_election=replace(configuration.leader_election, **_chosen(_LEADER_FLAGS, flags, given))
+    )
+    if flags["config"]:
+        return changed
+    return replace(
+        changed,
+        client_connection=replace(changed.client_connection, **_chosen(_CLIENT_FLAGS, flags, given)),
+        **_chosen(_TOP_FLAGS, flags, given),
+    )
+
+
+def _chosen(names: Mapping[str, str], flags: Mapping[str, FlagValue], given: frozenset[str]) -> dict[str, Any]:
+    return {field: flags[name] for name, field in names.items() if name in given}
+
+
+def read_configuration(file: str) -> YamlDocument:
+    """A configuration file as YAML or JSON. Raises `InputError`."""
+    try:
+        return load_document(Path(file).read_bytes(), file)
+    except YamlError as error:
+        raise input_error(f"cannot be read as YAML or JSON: {error.text}", f"{file}:{error.line}") from error
+    except OSError as error:
+        raise input_error(f"cannot be read: {error.strerror or error}", file) from error
+
+
+def _where(file: str, document: YamlDocument | None, path: str) -> str:
+    return f"{file}:{document.line_of(path)}" if document is not None else ""
+
+
+def plugin_registry(sources: Iterable[str]) -> tuple[Registry, list[str]]:
+    """The default plugins, installed ones, and those of these sources; and the names of the latter. Raises
+    `InputError`."""
+    registry, names = default_registry(), []
+    try:
+        for plugin in installed_plugins():
+            registry.register(plugin)
+    except (PluginFileError, BadPluginError) as error:
+        raise input_error(str(error)) from error
+    for source in dict.fromkeys(sources):
+        try:
+            for plugin in plugins_from(source):
+                registry.register(plugin)
+                names.append(plugin.name)
+        except PluginFileError as error:
+            raise input_error(str(error)) from error  # the text names the file
+        except BadPluginError as error:
+            raise input_error(str(error), source) from error
+    return registry, names

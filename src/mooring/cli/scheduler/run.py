@@ -1,0 +1,306 @@
+"""Runs `mooring scheduler` until a signal, with logs in klog's format.
+
+   I1116 04:03:36.943579    3794 scheduler.py:191] scheduling on 3 nodes, 0 pods are pending
+   {"ts":1794801816943.579,"caller":"scheduler/scheduler.py:191","msg":"scheduling on …","v":0}
+
+1. The exit code is 0 after a signal, 1 if the lease is lost or the scheduler fails.
+2. The first SIGTERM or Ctrl-C stops the scheduler in order, the second one at once.
+3. Verbosity `n` also logs what is n levels below INFO (2: every scheduling attempt), 4 and more everything.
+4. Times in text are UTC.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import TextIO
+
+import click
+
+from mooring import __version__
+from mooring.cli.errors import input_error
+from mooring.cli.flags import FlagValue, shown
+from mooring.cli.scheduler.configuration import configuration_of, write_configuration
+from mooring.cli.scheduler.flags import all_flags
+from mooring.client.election.elector import ElectionSettings, ElectionSettingsError, LeadershipLostError
+from mooring.client.http.connection import Connection
+from mooring.client.http.tls import TlsError
+from mooring.client.kubeconfig.entries import KubeconfigError
+from mooring.client.kubeconfig.incluster import in_cluster_connection, is_in_cluster
+from mooring.client.kubeconfig.load import component_connection
+from mooring.cluster.scheduler_process import SchedulerProcess, SchedulerSettings
+from mooring.cluster.secure_port import SecurePort
+from mooring.kit.clock import Clock, SystemClock
+from mooring.kit.entropy import system_entropy
+from mooring.kit.loop import run_real
+from mooring.scheduler.config.types import SchedulerConfiguration
+from mooring.scheduler.engine import Engine
+from mooring.scheduler.framework.registry import Registry
+from mooring.scheduler.queue.queueing_hints import registered_kinds
+from mooring.scheduler.scheduler import Limits
+from mooring.serving.authentication import ProxyRules
+from mooring.serving.authorities import AuthoritiesError, AuthorityFiles
+from mooring.serving.authorization import AllowedPathError, AllowedPaths
+from mooring.serving.http.listener import PortTakenError
+from mooring.serving.tls import ServingTls, ServingTlsError, serving_context
+
+DEBUG_VERBOSITY = 4
+FORMATS = ("text", "json")
+
+_LETTERS = {logging.DEBUG: "I", logging.INFO: "I", logging.WARNING: "W", logging.ERROR: "E", logging.CRITICAL: "F"}
+EXIT_DONE = 0
+EXIT_FAILED = 1
+
+logger = logging.getLogger(__name__)
+
+Flags = Mapping[str, FlagValue]
+
+
+class KlogFormatter(logging.Formatter):
+    """Text with klog's header."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        moment = datetime.fromtimestamp(record.created, UTC)
+        head = f"{_LETTERS.get(record.levelno, 'I')}{moment:%m%d %H:%M:%S.%f} {record.process or 0:7d}"
+        line = f"{head} {record.filename}:{record.lineno}] {record.getMessage()}"
+        return f"{line}\n{_trace(record)}" if record.exc_info else line
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object per line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        entry: dict[str, object] = {
+            "ts": round(record.created * 1000, 3),
+            "caller": f"{record.module}/{record.filename}:{record.lineno}",
+            "msg": record.getMessage(),
+        }
+        if record.levelno < logging.ERROR:
+            entry["v"] = min(max(logging.INFO - record.levelno, 0), DEBUG_VERBOSITY)
+        if record.levelno == logging.WARNING:
+            entry["level"] = "warning"
+        if record.exc_info:
+            entry["err"] = str(record.exc_info[1])
+            entry["stacktrace"] = _trace(record)
+        return json.dumps(entry, ensure_ascii=False)
+
+
+def set_up_logs(form: str, verbosity: int, stream: TextIO | None = None) -> None:
+    """Replace all log handlers."""
+    handler = logging.StreamHandler(stream if stream is not None else sys.stderr)
+    handler.setFormatter(JsonFormatter() if form == "json" else KlogFormatter())
+    root = logging.getLogger()
+    for old in list(root.handlers):
+        root.removeHandler(old)
+    root.addHandler(handler)
+    set_verbosity(verbosity)
+
+
+def set_verbosity(verbosity: int) -> None:
+    level = logging.DEBUG if verbosity >= DEBUG_VERBOSITY else logging.INFO - max(verbosity, 0)
+    logging.getLogger().setLevel(logging.INFO)
+    logging.getLogger("mooring").setLevel(level)
+
+
+def _trace(record: logging.LogRecord) -> str:
+    assert record.exc_info
+    return "".join(traceback.format_exception(*record.exc_info)).rstrip()
+
+
+def run_scheduler(flags: Flags, given: frozenset[str]) -> int:
+    """Runs until a signal. Returns the exit code; raises `InputError`."""
+    if flags["logging-format"] not in FORMATS:
+        raise input_error(f"--logging-format: found {flags['logging-format']!r}, wanted {' or '.join(FORMATS)}")
+    set_up_logs(_text(flags, "logging-format"), _integer(flags, "v"))
+    configuration, registry = configuration_of(flags, given)
+    _check_plugins(configuration, registry)
+    if flags["write-config-to"]:
+        write_configuration(configuration, _text(flags, "write-config-to"))
+        logger.info("wrote the configuration to %s", flags["write-config-to"])
+        return EXIT_DONE
+    _warn_of_idle_flags(flags, given)
+    settings = _settings(flags, configuration, registry, SystemClock())
+    try:
+        run_real(_run(settings))
+    except BaseExceptionGroup as group:
+        return _told_failures(group)
+    return EXIT_DONE
+
+
+async def _run(settings: SchedulerSettings) -> None:
+    entropy = system_entropy()
+    logger.info("mooring %s starts as kube-scheduler v1.36 (seed %d)", __version__, entropy.seed)
+    process = SchedulerProcess(settings, SystemClock(), entropy)
+    loop = asyncio.get_running_loop()
+
+    def on_signal() -> None:
+        if process.is_stopping:
+            # The second signal: stop at once.
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            signal.raise_signal(signal.SIGINT)
+        logger.info("stopping")
+        process.stop()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, on_signal)
+    await process.run()
+    logger.info("stopped")
+
+
+# Settings
+
+
+def _settings(
+    flags: Flags, configuration: SchedulerConfiguration, registry: Registry, clock: Clock
+) -> SchedulerSettings:
+    election = configuration.leader_election
+    try:
+        connection = component_connection(
+            clock, kubeconfig=configuration.client_connection.kubeconfig, master=_text(flags, "master")
+        )
+        if election.leader_elect:
+            ElectionSettings(
+                election.resource_namespace,
+                election.resource_name,
+                "unknown",
+                election.lease_duration_s,
+                election.renew_deadline_s,
+                election.retry_period_s,
+            )
+        port = _secure_port(flags, clock) if flags["secure-port"] else None
+    except (KubeconfigError, TlsError, ElectionSettingsError, ServingTlsError, AllowedPathError) as error:
+        raise input_error(str(error)) from error
+    return SchedulerSettings(
+        configuration=configuration,
+        connection=connection,
+        registry=registry,
+        port=port,
+        in_flight_max=_integer(flags, "requests-in-flight-max"),
+        limits=Limits(unschedulable_s_max=_seconds(flags, "pod-max-in-unschedulable-pods-duration")),
+        flags={flag.name: shown(flag.flag_type, flags[flag.name]) for flag in all_flags()},
+        hidden_metrics=_list(flags, "disabled-metrics"),
+        set_verbosity=set_verbosity,
+    )
+
+
+def _secure_port(flags: Flags, clock: Clock) -> SecurePort:
+    tls = ServingTls(
+        name="kube-scheduler",
+        certificate_file=_text(flags, "tls-cert-file"),
+        key_file=_text(flags, "tls-private-key-file"),
+        directory=_text(flags, "cert-dir"),
+        more=_list(flags, "tls-sni-cert-key"),
+        version_min=_text(flags, "tls-min-version"),
+        ciphers=_list(flags, "tls-cipher-suites"),
+    )
+    serving_context(tls, clock.wall_s())  # reports errors before anything starts
+    AllowedPaths(_list(flags, "authorization-always-allow-paths"))
+    return SecurePort(
+        host=_text(flags, "bind-address"),
+        port=_integer(flags, "secure-port"),
+        tls=tls,
+        authorities=AuthorityFiles(
+            clients=_text(flags, "client-ca-file"),
+            proxies=_text(flags, "requestheader-client-ca-file"),
+            proxy=_proxy_rules(flags),
+        ),
+        authentication=_review_connection(flags, "authentication-kubeconfig", clock),
+        authorization=_review_connection(flags, "authorization-kubeconfig", clock),
+        is_lookup_skipped=bool(flags["authentication-skip-lookup"]),
+        is_lookup_failure_tolerated=bool(flags["authentication-tolerate-lookup-failure"]),
+        allowed_paths=_list(flags, "authorization-always-allow-paths"),
+        token_remembered_s=_seconds(flags, "authentication-token-webhook-cache-ttl"),
+        allowed_remembered_s=_seconds(flags, "authorization-webhook-cache-authorized-ttl"),
+        denied_remembered_s=_seconds(flags, "authorization-webhook-cache-unauthorized-ttl"),
+        shares_address=bool(flags["permit-address-sharing"]),
+        shares_port=bool(flags["permit-port-sharing"]),
+    )
+
+
+def _proxy_rules(flags: Flags) -> ProxyRules:
+    def headers(name: str) -> tuple[str, ...]:
+        return tuple(header.lower() for header in _list(flags, f"requestheader-{name}"))
+
+    return ProxyRules(
+        _list(flags, "requestheader-allowed-names"),
+        headers("username-headers"),
+        headers("uid-headers"),
+        headers("group-headers"),
+        headers("extra-headers-prefix"),
+    )
+
+
+def _review_connection(flags: Flags, name: str, clock: Clock) -> Connection | None:
+    """As kube-scheduler: the kubeconfig, or the service account of the pod, or none."""
+    if flags[name]:
+        return component_connection(clock, kubeconfig=_text(flags, name))
+    if is_in_cluster(os.environ):
+        return in_cluster_connection(clock, os.environ)
+    logger.warning("no --%s was given: only public paths are served, and clients are anonymous", name)
+    return None
+
+
+def _check_plugins(configuration: SchedulerConfiguration, registry: Registry) -> None:
+    """Report invalid plugins before anything starts."""
+    try:
+        engine = Engine(configuration, entropy=system_entropy(), registry=registry)
+        registered_kinds(cycle.profile for cycle in engine.cycles.values())
+    except ValueError as error:
+        raise input_error(str(error)) from error
+
+
+def _warn_of_idle_flags(flags: Flags, given: frozenset[str]) -> None:
+    for flag in all_flags():
+        if flag.name in given and not flag.has_effect and flags[flag.name] != flag.default:
+            logger.warning("--%s=%s has no effect here", flag.name, shown(flag.flag_type, flags[flag.name]))
+
+
+# Endings
+
+
+def _told_failures(group: BaseExceptionGroup[BaseException]) -> int:
+    for error in _leaves(group):
+        if isinstance(error, LeadershipLostError):
+            logger.error("leader election lost: %s", error)
+        elif isinstance(error, PortTakenError | AuthoritiesError):
+            click.echo(f"mooring: {error}", err=True)
+        else:
+            logger.error("the scheduler failed", exc_info=error)
+    return EXIT_FAILED
+
+
+def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
+    for error in group.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            yield from _leaves(error)
+        else:
+            yield error
+
+
+def _text(flags: Flags, name: str) -> str:
+    return str(flags[name])
+
+
+def _integer(flags: Flags, name: str) -> int:
+    value = flags[name]
+    assert isinstance(value, int), f"--{name} is {value!r}"
+    return value
+
+
+def _seconds(flags: Flags, name: str) -> float:
+    value = flags[name]
+    assert isinstance(value, float | int), f"--{name} is {value!r}"
+    return float(value)
+
+
+def _list(flags: Flags, name: str) -> tuple[str, ...]:
+    value = flags[name]
+    assert isinstance(value, tuple), f"--{name} is {value!r}"
+    return value

@@ -1,0 +1,309 @@
+"""The commands `mooring controllers` and `mooring nodes`.
+
+`mooring controllers` accepts all flags of kube-controller-manager, so that its command line works unchanged.
+`SWITCHES` and `VALUES` list those without effect here; using them logs a warning.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mooring.cli.flags import FlagType, ValueType
+from mooring.cli.up.command import (
+    PROCESS,
+    Command,
+    controller_settings,
+    with_controller_flags,
+    with_lease_flag,
+    with_runtime_flag,
+    with_stages_flag,
+)
+from mooring.controllers.settings import flag_names
+from mooring.kit.memory import end_loading, loading
+
+SWITCHES = [
+    "allocate-node-cidrs",
+    "authentication-skip-lookup",
+    "authentication-tolerate-lookup-failure",
+    "configure-cloud-routes",
+    "contention-profiling",
+    "disable-attach-detach-reconcile-sync",
+    "disable-force-detach-on-timeout",
+    "disable-http2-serving",
+    "enable-hostpath-provisioner",
+    "enable-leader-migration",
+    "log-json-split-stream",
+    "log-text-split-stream",
+    "permit-address-sharing",
+    "permit-port-sharing",
+    "profiling",
+    "use-service-account-credentials",
+]
+VALUES = [
+    "allow-metric-labels",
+    "allow-metric-labels-manifest",
+    "attach-detach-reconcile-sync-period",
+    "authentication-kubeconfig",
+    "authentication-token-webhook-cache-ttl",
+    "authorization-always-allow-paths",
+    "authorization-kubeconfig",
+    "authorization-webhook-cache-authorized-ttl",
+    "authorization-webhook-cache-unauthorized-ttl",
+    "bind-address",
+    "cert-dir",
+    "cidr-allocator-type",
+    "client-ca-file",
+    "cloud-config",
+    "cloud-provider",
+    "cluster-cidr",
+    "cluster-name",
+    "cluster-signing-cert-file",
+    "cluster-signing-duration",
+    "cluster-signing-key-file",
+    "cluster-signing-kube-apiserver-client-cert-file",
+    "cluster-signing-kube-apiserver-client-key-file",
+    "cluster-signing-kubelet-client-cert-file",
+    "cluster-signing-kubelet-client-key-file",
+    "cluster-signing-kubelet-serving-cert-file",
+    "cluster-signing-kubelet-serving-key-file",
+    "cluster-signing-legacy-unknown-cert-file",
+    "cluster-signing-legacy-unknown-key-file",
+    "concurrent-device-taint-eviction-syncs",
+    "concurrent-horizontal-pod-autoscaler-syncs",
+    "concurrent-service-syncs",
+    "concurrent-serviceaccount-token-syncs",
+    "concurrent-validating-admission-policy-status-syncs",
+    "controller-shutdown-timeout",
+    "controller-start-interval",
+    "disabled-metrics",
+    "emulated-version",
+    "external-cloud-volume-plugin",
+    "feature-gates",
+    "flex-volume-plugin-dir",
+    "horizontal-pod-autoscaler-cpu-initialization-period",
+    "horizontal-pod-autoscaler-downscale-stabilization",
+    "horizontal-pod-autoscaler-initial-readiness-delay",
+    "horizontal-pod-autoscaler-sync-period",
+    "horizontal-pod-autoscaler-tolerance",
+    "http2-max-streams-per-connection",
+    "kube-api-content-type",
+    "leader-elect-resource-lock",
+    "leader-migration-config",
+    "legacy-service-account-token-clean-up-period",
+    "log-flush-frequency",
+    "log-json-info-buffer-size",
+    "log-text-info-buffer-size",
+    "logging-format",
+    "min-compatibility-version",
+    "min-resync-period",
+    "mirroring-concurrent-service-endpoint-syncs",
+    "mirroring-endpointslice-updates-batch-period",
+    "mirroring-max-endpoints-per-subset",
+    "node-cidr-mask-size",
+    "node-cidr-mask-size-ipv4",
+    "node-cidr-mask-size-ipv6",
+    "pv-recycler-increment-timeout-nfs",
+    "pv-recycler-minimum-timeout-hostpath",
+    "pv-recycler-minimum-timeout-nfs",
+    "pv-recycler-pod-template-filepath-hostpath",
+    "pv-recycler-pod-template-filepath-nfs",
+    "pv-recycler-timeout-increment-hostpath",
+    "requestheader-allowed-names",
+    "requestheader-client-ca-file",
+    "requestheader-extra-headers-prefix",
+    "requestheader-group-headers",
+    "requestheader-uid-headers",
+    "requestheader-username-headers",
+    "route-reconciliation-period",
+    "secure-port",
+    "service-account-private-key-file",
+    "service-cluster-ip-range",
+    "show-hidden-metrics-for-version",
+    "tls-cert-file",
+    "tls-cipher-suites",
+    "tls-curve-preferences",
+    "tls-min-version",
+    "tls-private-key-file",
+    "tls-sni-cert-key",
+    "v",
+    "vmodule",
+]
+
+logger = logging.getLogger(__name__)
+SIMULATED_COUNT = 10
+_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
+
+
+def with_ignored_flags(command: Command) -> Command:
+    """Adds hidden options for flags without effect."""
+    for name in VALUES:
+        command = click.option(f"--{name}", _attribute(name), hidden=True)(command)
+    for name in SWITCHES:
+        switch: dict[str, Any] = {"is_flag": False, "flag_value": "true", "type": ValueType(FlagType.SWITCH)}
+        command = click.option(f"--{name}", _attribute(name), hidden=True, **switch)(command)
+    return command
+
+
+def warn_of_ignored_flags(flags: Mapping[str, Any]) -> None:
+    """Logs one line with all ignored flags that were given."""
+    given = [f"--{name}" for name in (*SWITCHES, *VALUES) if flags[_attribute(name)] is not None]
+    if given:
+        logger.warning("flags without effect: %s", ", ".join(sorted(given)))
+
+
+def _attribute(name: str) -> str:
+    return f"idle_{name.replace('-', '_')}"
+
+
+def _with_common_options(command: Command) -> Command:
+    for option in (
+        click.option("-v", "--verbose", "is_verbose", is_flag=True, help="Log more."),
+        click.option(
+            "--kube-api-burst", "burst", default=0, help="Maximum burst of requests. [default: as --kube-api-qps]"
+        ),
+        click.option(
+            "--kube-api-qps",
+            "requests_per_s",
+            default=0.0,
+            help="Maximum requests per second. [default: no limit]",
+        ),
+        *_LEASE_OPTIONS,
+        click.option("--master", default="", help="The address of the API server; overrides the kubeconfig."),
+        click.option(
+            "--kubeconfig", type=_FILE, help="The kubeconfig of the cluster. [default: the service account of the pod]"
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def _duration(name: str, attribute: str, default: str, help: str) -> Command:
+    flag_type = ValueType(FlagType.DURATION)
+    return click.option(f"--{name}", attribute, type=flag_type, default=default, show_default=True, help=help)
+
+
+_LEASE_OPTIONS = (
+    _duration("leader-elect-retry-period", "retry_s", "2s", "The interval of renewing or checking the lease."),
+    click.option(
+        "--leader-elect-resource-namespace", "lease_namespace", default="kube-system", help="The lease's namespace."
+    ),
+    click.option("--leader-elect-resource-name", "lease_name", default="", help="The lease's name."),
+    _duration(
+        "leader-elect-renew-deadline",
+        "renew_deadline_s",
+        "10s",
+        "How long a leader continues without renewing its lease.",
+    ),
+    _duration(
+        "leader-elect-lease-duration", "lease_s", "15s", "How long others wait for a leader that does not renew."
+    ),
+    click.option(
+        "--leader-elect",
+        is_flag=False,
+        flag_value="true",
+        default=True,
+        type=ValueType(FlagType.SWITCH),
+        metavar="true|false",
+        help="Run only while holding the lease. [default: true]",
+    ),
+)
+"""As in Kubernetes' components: a switch stands alone or has its value after an equals sign."""
+
+
+@click.command(epilog="It also takes the flags of kube-controller-manager; docs/up.md lists them.")
+@_with_common_options
+@click.option("--controllers", "names", default="*", show_default=True, help="Names, *, or -NAME for all but that.")
+@click.option(
+    "--root-ca-file",
+    type=_FILE,
+    help="The CA certificates of the ConfigMaps kube-root-ca.crt. [default: those of the kubeconfig]",
+)
+@with_controller_flags
+@with_ignored_flags
+def controllers(names: str, root_ca_file: Path | None, **flags: Any) -> None:
+    """Run the controllers against any API server.
+
+    They create the pods of Deployments and other workloads, detect lost nodes, and collect garbage.
+    """
+    with loading():
+        from mooring.cli.standalone import run  # imports the controllers and kubelets: not for `mooring --help`
+
+        end_loading()
+
+    enabled = tuple(name.strip() for name in names.split(",") if name.strip())
+    options = run.standalone_options(flags)
+    settings = controller_settings({name: flags[name] for name in flag_names().values()})
+    run.start_logging(options.is_verbose)
+    warn_of_ignored_flags(flags)
+    run.run_controllers(options, settings, enabled, root_ca_file)
+
+
+@click.command()
+@_with_common_options
+@click.option("--count", type=click.IntRange(1), help="How many nodes. [default: 10; 1 with --runtime process]")
+@with_runtime_flag
+@click.option(
+    "--data-dir",
+    type=click.Path(path_type=Path),
+    help="The directory of pods of the process runtime. [default: a temporary one]",
+)
+@click.option(
+    "--kubelet-port",
+    default=10_250,
+    show_default=True,
+    type=click.IntRange(0, 65_535),
+    help="The port of container logs with --runtime process; 0: any.",
+)
+@click.option("--name-prefix", default="node-", show_default=True, help="Nodes are named PREFIX0, PREFIX1, …")
+@click.option(
+    "--zones", default="zone-a,zone-b,zone-c", show_default=True, help="Zones, assigned to the nodes in turn."
+)
+@click.option("--cpu", default="32", show_default=True, help="CPUs of each node.")
+@click.option("--memory", default="256Gi", show_default=True, help="Memory of each node.")
+@click.option("--pods", default=110, show_default=True, help="The maximum number of pods of each node.")
+@with_lease_flag
+@with_stages_flag
+def nodes(
+    count: int | None,
+    runtime: str,
+    data_dir: Path | None,
+    kubelet_port: int,
+    name_prefix: str,
+    zones: str,
+    cpu: str,
+    memory: str,
+    pods: int,
+    node_lease_s: int,
+    stages: Path | None,
+    **flags: Any,
+) -> None:
+    """Add nodes to any cluster, and run the pods that are bound to them.
+
+    The nodes are simulated, with the resources below; or they are this machine (--runtime process).
+    """
+    with loading():
+        from mooring.cli.standalone import run  # imports the controllers and kubelets: not for `mooring --help`
+
+        end_loading()
+
+    options = run.standalone_options(flags)
+    run.start_logging(options.is_verbose)
+    if runtime == PROCESS:
+        run.run_real_nodes(options, count=count or 1, directory=data_dir, port=kubelet_port)
+        return
+    run.run_nodes(
+        options,
+        count=count or SIMULATED_COUNT,
+        name_prefix=name_prefix,
+        zones=tuple(zone.strip() for zone in zones.split(",") if zone.strip()),
+        cpu=cpu,
+        memory=memory,
+        pods=pods,
+        node_lease_s=node_lease_s,
+        stages=stages,
+    )

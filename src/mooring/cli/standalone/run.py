@@ -1,0 +1,213 @@
+"""Runs `mooring controllers` and `mooring nodes` against a cluster, until Ctrl-C.
+
+The exit code is 1 if the lease is lost or the cluster cannot be reached.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import socket
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mooring.cli.errors import InputError, Problem, input_error
+from mooring.client.election.elector import LeadershipLostError
+from mooring.client.errors import ClientError
+from mooring.client.http.connection import Connection
+from mooring.client.interface import Client
+from mooring.client.kubeconfig.entries import KubeconfigError
+from mooring.client.kubeconfig.load import component_connection
+from mooring.cluster.alone import LeaseTerms, run_alone
+from mooring.cluster.settings import LOG_FORMAT
+from mooring.controllers.manager import ControllerManager
+from mooring.controllers.settings import ControllerSettings, SettingError
+from mooring.kit.clock import Clock, SystemClock
+from mooring.kit.entropy import system_entropy
+from mooring.kit.loop import run_real
+from mooring.kubelet.kubelets import Kubelets
+from mooring.kubelet.processes.directories import DirectoryTakenError
+from mooring.kubelet.settings import KubeletSettings, NodeCapacity, node_name_of
+from mooring.kubelet.simulated.stage_file import load_stage_sets
+from mooring.serving.http.listener import PortTakenError
+
+EXIT_FAILED = 1
+
+
+@dataclass(frozen=True, slots=True)
+class StandaloneOptions:
+    """The options of both commands, by the parameter names of `standalone.command`."""
+
+    kubeconfig: Path | None
+    master: str
+    leader_elect: bool
+    lease_name: str
+    lease_namespace: str
+    lease_s: float
+    renew_deadline_s: float
+    retry_s: float
+    requests_per_s: float
+    burst: int
+    is_verbose: bool
+
+    def lease(self, name: str) -> LeaseTerms | None:
+        """The lease to hold, with this default name. Raises `ElectionSettingsError`."""
+        if not self.leader_elect:
+            return None
+        times = self.lease_s, self.renew_deadline_s, self.retry_s
+        terms = LeaseTerms(self.lease_name or name, self.lease_namespace, *times)
+        terms.settings("unknown")
+        return terms
+
+
+def standalone_options(flags: Mapping[str, Any]) -> StandaloneOptions:
+    """The options that both commands have."""
+    return StandaloneOptions(**{field.name: flags[field.name] for field in fields(StandaloneOptions)})
+
+
+def start_logging(is_verbose: bool) -> None:
+    """Log to standard error."""
+    logging.basicConfig(
+        level=logging.INFO if is_verbose else logging.WARNING,
+        format=LOG_FORMAT,
+        stream=sys.stderr,
+    )
+
+
+def run_controllers(
+    options: StandaloneOptions, settings: ControllerSettings, enabled: tuple[str, ...], root_ca_file: Path | None
+) -> None:
+    """Run the controllers until Ctrl-C. Without a file, the CA certificates of the connection are published."""
+    clock, entropy = SystemClock(), system_entropy()
+    given_pem = _read_pem(root_ca_file) if root_ca_file is not None else None
+
+    async def work(client: Client) -> None:
+        root_ca_pem = given_pem if given_pem is not None else _connection(options, clock).authority.decode("utf-8")
+        manager = ControllerManager(
+            client, clock, entropy.fork("controllers"), settings, enabled, root_ca_pem=root_ca_pem
+        )
+        await manager.run()
+
+    _run(options, "controllers", work, "kube-controller-manager")
+
+
+def _read_pem(file: Path) -> str:
+    """Raises `InputError`."""
+    try:
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise input_error("is not UTF-8 text; certificates in PEM format are wanted", str(file)) from None
+    except OSError as error:
+        raise input_error(f"cannot be read: {error.strerror or error}", str(file)) from None
+
+
+def run_nodes(
+    options: StandaloneOptions,
+    *,
+    count: int,
+    name_prefix: str,
+    zones: tuple[str, ...],
+    cpu: str,
+    memory: str,
+    pods: int,
+    node_lease_s: int,
+    stages: Path | None,
+) -> None:
+    """Run simulated nodes until Ctrl-C."""
+    clock, entropy = SystemClock(), system_entropy()
+    try:
+        settings = KubeletSettings(
+            count=count,
+            name_prefix=name_prefix,
+            zones=zones,
+            shape=NodeCapacity(cpu=cpu, memory=memory, pods=pods),
+            lease_s=node_lease_s,
+            stages=checked_stages(stages) if stages is not None else "",
+        )
+    except ValueError as error:
+        raise InputError([Problem("", str(error))]) from None
+
+    async def work(client: Client) -> None:
+        await Kubelets(client, clock, entropy.fork("nodes"), settings).run()
+
+    # Several processes may add nodes to one cluster, each with its own name prefix.
+    _run(options, "nodes", work, f"mooring-nodes-{name_prefix}".rstrip("-."))
+
+
+def checked_stages(file: Path) -> str:
+    """The content of a valid stage file. Raises `InputError`."""
+    try:
+        text = file.read_text(encoding="utf-8")
+        load_stage_sets(text, str(file))
+    except ValueError as error:
+        raise InputError([Problem("", str(error))]) from None
+    return text
+
+
+def run_real_nodes(options: StandaloneOptions, *, count: int, directory: Path | None, port: int) -> None:
+    """Run nodes with the process runtime until Ctrl-C."""
+    from mooring.cluster.nodes import ProcessNodes, run_process_nodes  # simulated nodes do not need it
+
+    clock, entropy = SystemClock(), system_entropy()
+    wanted = ProcessNodes(count, directory, port)
+
+    async def work(client: Client) -> None:
+        await run_process_nodes(client, _connection(options, clock), clock, entropy.fork("nodes"), wanted)
+
+    # One lease per machine: the machines have different nodes and do not replace each other.
+    _run(options, "nodes", work, f"mooring-nodes-{node_name_of(socket.gethostname())}")
+
+
+def _run(options: StandaloneOptions, component: str, work: Callable[[Client], Awaitable[None]], lease: str) -> None:
+    try:
+        run_real(_until_stopped(options, component, work, options.lease(lease)))
+    except (KubeconfigError, SettingError, ValueError) as error:
+        raise InputError([Problem("", str(error))]) from None
+    except (LeadershipLostError, ClientError, PortTakenError, DirectoryTakenError) as error:
+        click.echo(f"mooring: {error}", err=True)
+        raise SystemExit(EXIT_FAILED) from None
+
+
+async def _until_stopped(
+    options: StandaloneOptions, component: str, work: Callable[[Client], Awaitable[None]], lease: LeaseTerms | None
+) -> None:
+    clock, entropy = SystemClock(), system_entropy()
+    connection = _connection(options, clock)
+    working = asyncio.current_task()
+    assert working is not None
+    is_stopping = False
+
+    def on_signal() -> None:
+        nonlocal is_stopping
+        is_stopping = True
+        working.cancel()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, on_signal)
+    click.echo(f"{component} against {connection.server}; Ctrl-C stops them", err=True)
+    try:
+        await run_alone(
+            connection,
+            component,
+            work,
+            clock,
+            entropy,
+            lease=lease,
+            requests_per_s=options.requests_per_s,
+            burst=options.burst,
+        )
+    except asyncio.CancelledError:
+        if not is_stopping:
+            raise
+
+
+def _connection(options: StandaloneOptions, clock: Clock) -> Connection:
+    path = str(options.kubeconfig) if options.kubeconfig is not None else ""
+    return component_connection(clock, kubeconfig=path, master=options.master)

@@ -1,0 +1,1 @@
+"""The CronJob controller: `plan` computes times and Jobs, `controller` creates and deletes Jobs."""

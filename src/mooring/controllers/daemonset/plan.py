@@ -1,0 +1,347 @@
+"""Pods to create and delete for a DaemonSet, and its status. No I/O.
+
+Inputs: a DaemonSet, the fits of nodes, its pods by node, the hash of the newest revision, the time. Outputs: a
+`DaemonSetPlan`; the counts of the status.
+
+1. A node has one pod, or two while a surging update waits for the new one to be available.
+2. A failed pod is deleted and replaced. The first one of a node is deleted at once, the next after 1 s, 2 s, … up
+   to 15 minutes: a kubelet that rejects the pod would do so forever. A node without a failure for twice that long
+   starts again.
+3. An update deletes no available pod if more than maxUnavailable would be unavailable. Unavailable pods are
+   replaced at once. With maxSurge no old pod is deleted before the new one of the node is available.
+4. Nodes are processed in the order of the informer, so that a run can be replayed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from mooring.api.document import Document
+from mooring.api.views.daemon_sets import DaemonSet, DaemonSetStatus
+from mooring.api.views.pod import Pod
+from mooring.api.well_known import CONTROLLER_REVISION_HASH_LABEL, TEMPLATE_GENERATION_LABEL
+from mooring.client.events.recorder import EventType
+from mooring.controllers.daemonset.nodes import Fit, template_generation
+from mooring.controllers.pods import is_available, is_ready
+from mooring.controllers.replicas import scaled_value
+from mooring.kit.backoff import Backoff
+
+FAILED_BACKOFF = Backoff(initial_s=1.0, max_s=900.0)
+"""How long a node waits until its next failed pod is deleted."""
+FORGOTTEN_AFTER_S = 2 * FAILED_BACKOFF.max_s
+
+
+@dataclass(slots=True)
+class DaemonSetPlan:
+    """Pods to create and delete in one sync."""
+
+    nodes: list[str] = field(default_factory=list)
+    """Nodes that get a pod."""
+    to_delete: list[Pod] = field(default_factory=list)
+    events: list[tuple[EventType, str, str]] = field(default_factory=list)
+    """Type, reason and message."""
+    failed_on: list[str] = field(default_factory=list)
+    """Nodes whose failed pod is deleted now. The next one waits longer."""
+    later_s: float | None = None
+    """Seconds until the next failed pod may be deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonSetSync:
+    """Inputs of one sync."""
+
+    daemon_set: DaemonSet
+    fits: Mapping[str, Fit]
+    """Fits of all nodes, by name."""
+    hashed: str
+    now_s: float
+
+    def is_updated(self, pod: Pod) -> bool:
+        labels = pod.metadata.labels
+        if self.hashed and labels.get(CONTROLLER_REVISION_HASH_LABEL) == self.hashed:
+            return True
+        generation = template_generation(self.daemon_set)
+        return generation is not None and labels.get(TEMPLATE_GENERATION_LABEL) == generation
+
+    def is_available(self, pod: Pod) -> bool:
+        return is_available(pod, self.daemon_set.spec.min_ready_seconds, self.now_s)
+
+
+def plan_nodes(
+    state: DaemonSetSync, by_node: Mapping[str, Sequence[Pod]], backoff_s: Callable[[str], float]
+) -> DaemonSetPlan:
+    """One pod on each node that needs one. `backoff_s` gives how long the failed pod of a node has to wait."""
+    plan = DaemonSetPlan()
+    does_surge = surge_count(state.daemon_set, 1) > 0
+    for name, fit in state.fits.items():
+        pods = by_node.get(name)
+        if fit.should_run and pods is None:
+            plan.nodes.append(name)
+        elif fit.may_stay:
+            running = _delete_finished(plan, name, pods or (), backoff_s)
+            if does_surge:
+                _delete_surplus_surge_pods(plan, state, name, running)
+            elif len(running) > 1:
+                plan.to_delete += sorted(running, key=_oldest_first)[1:]
+        else:
+            plan.to_delete += [pod for pod in pods or () if pod.metadata.deletion_timestamp is None]
+    # A pod for a node that never existed is on no node, so the pod garbage collector does not delete it.
+    for name, pods in by_node.items():
+        if name not in state.fits:
+            plan.to_delete += [pod for pod in pods if not pod.spec.node_name]
+    return plan
+
+
+def plan_update(state: DaemonSetSync, by_node: Mapping[str, Sequence[Pod]]) -> DaemonSetPlan:
+    """The next step of a rolling update."""
+    desired = [name for name, fit in state.fits.items() if fit.should_run]
+    everywhere = {**by_node, **{name: by_node.get(name, ()) for name in desired}}
+    surge = surge_count(state.daemon_set, len(desired))
+    unavailable_max = unavailable_count(state.daemon_set, len(desired))
+    if desired and not unavailable_max and not surge:
+        unavailable_max = 1
+    if surge:
+        return _plan_surging(state, everywhere, surge, len(desired))
+    return _plan_replacing(state, everywhere, unavailable_max)
+
+
+def count_status(state: DaemonSetSync, by_node: Mapping[str, Sequence[Pod]]) -> DaemonSetStatus:
+    """The counts of the status."""
+    desired = current = misscheduled = ready = updated = available = 0
+    for name, fit in state.fits.items():
+        pods = by_node.get(name)
+        if not fit.should_run:
+            misscheduled += bool(pods)
+            continue
+        desired += 1
+        if not pods:
+            continue
+        current += 1
+        pod = min(pods, key=_oldest_first)
+        if is_ready(pod):
+            ready += 1
+            available += state.is_available(pod)
+        updated += state.is_updated(pod)
+    return DaemonSetStatus(
+        current_number_scheduled=current,
+        number_misscheduled=misscheduled,
+        desired_number_scheduled=desired,
+        number_ready=ready,
+        updated_number_scheduled=updated,
+        number_available=available,
+        number_unavailable=desired - available,
+    )
+
+
+def surge_count(daemon_set: DaemonSet, desired: int) -> int:
+    strategy = daemon_set.spec.update_strategy
+    if strategy.type != "RollingUpdate" or strategy.rolling_update is None:
+        return 0
+    return scaled_value(strategy.rolling_update.max_surge, desired, is_rounded_up=True)
+
+
+def unavailable_count(daemon_set: DaemonSet, desired: int) -> int:
+    strategy = daemon_set.spec.update_strategy
+    if strategy.type != "RollingUpdate" or strategy.rolling_update is None:
+        return 0
+    return scaled_value(strategy.rolling_update.max_unavailable, desired, is_rounded_up=True)
+
+
+# --- one node ------------------------------------------------------------------------------------------------
+
+
+def _delete_finished(
+    plan: DaemonSetPlan, node_name: str, pods: Sequence[Pod], backoff_s: Callable[[str], float]
+) -> list[Pod]:
+    """Plan the deletion of finished pods. Returns the running ones."""
+    running = []
+    for pod in pods:
+        if pod.metadata.deletion_timestamp is not None:
+            continue
+        described = f"daemon pod {pod.metadata.namespace}/{pod.metadata.name} on node {node_name}"
+        if pod.status.phase == "Failed":
+            wait_s = backoff_s(node_name) if node_name not in plan.failed_on else FAILED_BACKOFF.initial_s
+            if wait_s > 0:
+                plan.later_s = wait_s if plan.later_s is None else min(plan.later_s, wait_s)
+                continue
+            plan.failed_on.append(node_name)
+            plan.events.append(("Warning", "FailedDaemonPod", f"Found failed {described}, will try to kill it"))
+            plan.to_delete.append(pod)
+        elif pod.status.phase == "Succeeded":
+            plan.events.append(("Normal", "SucceededDaemonPod", f"Found succeeded {described}, will try to delete it"))
+            plan.to_delete.append(pod)
+        else:
+            running.append(pod)
+    return running
+
+
+def _delete_surplus_surge_pods(plan: DaemonSetPlan, state: DaemonSetSync, node_name: str, running: list[Pod]) -> None:
+    """A node may have two pods: an old one that is ready, and a new one that is not available yet."""
+    if not running and state.fits[node_name].should_run:
+        plan.nodes.append(node_name)
+    if len(running) <= 1:
+        return
+    new: Pod | None = None
+    old: Pod | None = None
+    for pod in sorted(running, key=_oldest_first):
+        is_new = pod.metadata.labels.get(CONTROLLER_REVISION_HASH_LABEL) == state.hashed
+        if is_new and new is None:
+            new = pod
+        elif not is_new and old is None:
+            old = pod
+        else:
+            plan.to_delete.append(pod)
+    if new is not None and old is not None and (not is_ready(old) or state.is_available(new)):
+        plan.to_delete.append(old)
+
+
+def _oldest_first(pod: Pod) -> tuple[bool, str, str]:
+    # Timestamps of the API have one format, so their text sorts by time.
+    return not pod.spec.node_name, pod.metadata.creation_timestamp or "", pod.metadata.name
+
+
+# --- updating ------------------------------------------------------------------------------------------------
+
+
+def _plan_replacing(
+    state: DaemonSetSync, everywhere: Mapping[str, Sequence[Pod]], unavailable_max: int
+) -> DaemonSetPlan:
+    unavailable = 0
+    unavailable_old: list[Pod] = []
+    candidates: list[Pod] = []
+    for pods in everywhere.values():
+        pair = _new_and_old(state, pods)
+        if pair is None:
+            unavailable += 1
+            continue
+        new, old = pair
+        if (new is None) == (old is None):
+            unavailable += 1  # a pod is missing or one too many: `plan_nodes` corrects that
+        elif old is None:
+            assert new is not None
+            unavailable += not state.is_available(new)
+        elif not state.is_available(old):
+            unavailable_old.append(old)
+            unavailable += 1
+        elif unavailable < unavailable_max:
+            candidates.append(old)
+    allowed = max(0, unavailable_max - unavailable)
+    return DaemonSetPlan(to_delete=[*unavailable_old, *candidates[:allowed]])
+
+
+def _plan_surging(
+    state: DaemonSetSync, everywhere: Mapping[str, Sequence[Pod]], surge_max: int, desired: int
+) -> DaemonSetPlan:
+    surging = available = 0
+    to_delete: list[Pod] = []
+    out_of_place: list[Pod] = []
+    unavailable_old: list[str] = []
+    candidates: list[str] = []
+    for name, pods in everywhere.items():
+        pair = _new_and_old(state, pods)
+        if pair is None:
+            surging += 1
+            continue
+        new, old = pair
+        shown = old if old is not None else new
+        available += shown is not None and state.is_available(shown)
+        if old is None:
+            continue
+        fit = state.fits.get(name)
+        should_run = fit is not None and fit.should_run
+        if new is not None:
+            if state.is_available(new):
+                to_delete.append(old)
+            else:
+                surging += 1
+        elif not state.is_available(old):
+            if should_run:
+                unavailable_old.append(name)
+            else:
+                to_delete.append(old)
+        elif not should_run:
+            out_of_place.append(old)
+        elif surging < surge_max:
+            candidates.append(name)
+    to_delete += out_of_place[: max(0, available - desired)]
+    allowed = max(0, surge_max - surging)
+    return DaemonSetPlan(nodes=[*unavailable_old, *candidates[:allowed]], to_delete=to_delete)
+
+
+def _new_and_old(state: DaemonSetSync, pods: Sequence[Pod]) -> tuple[Pod | None, Pod | None] | None:
+    """The pod of the newest template and the pod of an older one. None if there are two of either."""
+    new: Pod | None = None
+    old: Pod | None = None
+    for pod in pods:
+        if pod.metadata.deletion_timestamp is not None:
+            continue
+        if state.is_updated(pod):
+            if new is not None:
+                return None
+            new = pod
+        else:
+            if old is not None:
+                return None
+            old = pod
+    return new, old
+
+
+class FailedPodsBackoff:
+    """Backoff of failed pods, by DaemonSet, generation and node."""
+
+    def __init__(self) -> None:
+        self._by_key: dict[str, tuple[int, float]] = {}  # number of failures and time of the last one, oldest first
+
+    def wait_s(self, key: str, now_s: float) -> float:
+        """How long the deletion has to wait. 0 if it may happen now."""
+        failures, last_s = self._by_key.get(key, (0, 0.0))
+        wait_s = FAILED_BACKOFF.delay_s(failures)
+        return wait_s if failures and now_s - last_s < wait_s else 0.0
+
+    def record(self, key: str, now_s: float) -> None:
+        """Record that a failed pod is deleted."""
+        while self._by_key:
+            oldest, (_, last_s) = next(iter(self._by_key.items()))
+            if now_s - last_s <= FORGOTTEN_AFTER_S:
+                break
+            del self._by_key[oldest]
+        failures, _ = self._by_key.pop(key, (0, 0.0))
+        self._by_key[key] = (failures + 1, now_s)
+
+
+_COUNTS = {
+    "current_number_scheduled": "currentNumberScheduled",
+    "number_misscheduled": "numberMisscheduled",
+    "desired_number_scheduled": "desiredNumberScheduled",
+    "number_ready": "numberReady",
+    "updated_number_scheduled": "updatedNumberScheduled",
+    "number_available": "numberAvailable",
+    "number_unavailable": "numberUnavailable",
+}
+
+
+_COUNTS_SHOWN_AS_ZERO = (
+    "currentNumberScheduled",
+    "numberMisscheduled",
+    "desiredNumberScheduled",
+    "numberReady",
+)
+
+
+def is_same_status(daemon_set: DaemonSet, counts: DaemonSetStatus) -> bool:
+    return daemon_set.status.observed_generation >= daemon_set.metadata.generation and all(
+        getattr(daemon_set.status, name) == getattr(counts, name) for name in _COUNTS
+    )
+
+
+def status_document(status: Document, counts: DaemonSetStatus) -> Document:
+    """A status with new counts. Other fields stay."""
+    document = dict(status)
+    for name, sent_as in _COUNTS.items():
+        count = getattr(counts, name)
+        if count or sent_as in _COUNTS_SHOWN_AS_ZERO:
+            document[sent_as] = count
+        else:
+            document.pop(sent_as, None)
+    return document

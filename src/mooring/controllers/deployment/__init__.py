@@ -1,0 +1,1 @@
+"""The Deployment controller. Read `controller`, then `sizes`, `history` and `status`."""

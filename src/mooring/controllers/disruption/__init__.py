@@ -1,0 +1,1 @@
+"""The disruption controller: `plan` computes the status of budgets, `controller` writes it."""

@@ -1,0 +1,1 @@
+"""The garbage collector: `graph` tracks owners, `controller` deletes and orphans objects."""

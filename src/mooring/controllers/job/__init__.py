@@ -1,0 +1,1 @@
+"""The Job controller. Read `controller`, then `plan`, `status`, `pods`, `failures` and `indexes`."""

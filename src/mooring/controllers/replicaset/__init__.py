@@ -1,0 +1,1 @@
+"""The controllers of ReplicaSets and ReplicationControllers: `plan` decides, `controller` acts."""

@@ -1,0 +1,1 @@
+"""The ResourceClaim controller: `plan` decides, `controller` acts."""

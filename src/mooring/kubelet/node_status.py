@@ -1,0 +1,345 @@
+"""Node and Lease objects, and the heartbeats of all nodes.
+
+Input: settings, nodes that join and leave, the time. Output: Node and Lease documents; renewed leases every
+`lease_period_s`; node statuses every `status_period_s`, and when the stored status is wrong.
+
+ 1. Leases are renewed one after another, evenly over the period, so that the API server sees a constant load. One timer
+    serves all nodes, at most every `TICK_S`.
+ 2. A silent node skips its turn and keeps its place.
+ 3. A missing lease is created. A node that was deleted renews no lease.
+ 4. A node whose conditions another client changed (the node lifecycle controller, for example) corrects them within
+    `CORRECTION_S`.
+ 5. Boot id, machine id and system uuid of a simulated node are derived from its name, so they are always the same.
+"""
+
+from __future__ import annotations
+
+import logging
+from hashlib import blake2b
+from heapq import heappop, heappush
+
+from mooring.api.document import Document
+from mooring.api.kinds import LEASE, NODE
+from mooring.api.well_known import ARCH_LABEL, HOSTNAME, NODE_LEASE_NAMESPACE, OS_LABEL, REGION, ZONE
+from mooring.client.errors import AlreadyExistsError, ClientError, NotFoundError
+from mooring.client.interface import Client, PatchForm
+from mooring.kit.clock import Clock, format_rfc3339, format_rfc3339_micro
+from mooring.kit.tasks import TaskGroup
+from mooring.kubelet.node_state import NodeState
+from mooring.kubelet.settings import VERSION, HostFacts, KubeletSettings
+from mooring.kubelet.timers import Timers
+from mooring.kubelet.write_queue import WriteQueue
+
+SILENT_ANNOTATION = "mooring.dev/silent"
+"""On a Node: "true" silences its kubelet until the annotation is removed."""
+SIMULATED_ANNOTATION = "mooring.dev/simulated"
+"""On a Node that another client created: "true" asks these kubelets to run it."""
+
+RUNTIME_VERSION = "mooring://1.36"
+
+_HEALTHY = (
+    ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+    ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+    ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+    ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
+)
+TICK_S = 0.1
+CORRECTION_S = 1.0
+RETRY_S = 2.0
+REFUSED_S = 30.0
+GOLDEN_RATIO = 0.618034
+LEASES, STATUSES = "leases", "node statuses"
+
+logger = logging.getLogger(__name__)
+
+
+def node_document(node: NodeState, settings: KubeletSettings, wall_s: float) -> Document:
+    """The Node object that a kubelet registers."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": node.name,
+            "labels": node_labels(node, settings),
+            "annotations": {"volumes.kubernetes.io/controller-managed-attach-detach": "true"},
+        },
+        "spec": {},
+        "status": node_status(node, settings, wall_s),
+    }
+
+
+def node_labels(node: NodeState, settings: KubeletSettings) -> dict[str, str]:
+    architecture = settings.shape.architecture
+    labels = {
+        "beta.kubernetes.io/arch": architecture,
+        "beta.kubernetes.io/os": "linux",
+        ARCH_LABEL: architecture,
+        HOSTNAME: node.name,
+        OS_LABEL: "linux",
+        **settings.labels,
+    }
+    if settings.zones:
+        labels[ZONE] = settings.zones[node.index % len(settings.zones)]
+    if settings.region:
+        labels[REGION] = settings.region
+    return labels
+
+
+def node_status(node: NodeState, settings: KubeletSettings, wall_s: float) -> Document:
+    """The complete status of a node."""
+    now = format_rfc3339(wall_s)
+    resources = node_resources(settings)
+    return {
+        "addresses": [{"type": "InternalIP", "address": node.host_ip}, {"type": "Hostname", "address": node.name}],
+        "allocatable": resources,
+        "capacity": resources,
+        "conditions": [
+            {
+                "type": type,
+                "status": status,
+                "lastHeartbeatTime": now,
+                "lastTransitionTime": now,
+                "reason": reason,
+                "message": message,
+            }
+            for type, status, reason, message in _HEALTHY
+        ],
+        "daemonEndpoints": {"kubeletEndpoint": {"Port": settings.port}},
+        "nodeInfo": _node_info(node.name, settings),
+    }
+
+
+def node_resources(settings: KubeletSettings) -> dict[str, str]:
+    shape = settings.shape
+    return {
+        "cpu": shape.cpu,
+        "ephemeral-storage": shape.ephemeral_storage,
+        "hugepages-1Gi": "0",
+        "hugepages-2Mi": "0",
+        "memory": shape.memory,
+        "pods": str(shape.pods),
+        **shape.others,
+    }
+
+
+def heartbeat_patch(node: NodeState, settings: KubeletSettings, wall_s: float) -> Document:
+    """Heartbeat times; the complete status if the stored one is empty; conditions that another client changed."""
+    view = node.view
+    assert view is not None, f"node {node.name} is not known to the API"
+    now = format_rfc3339(wall_s)
+    known = {condition.type: condition.status for condition in view.status.conditions}
+    conditions = []
+    for type, status, reason, message in _HEALTHY:
+        condition: Document = {"type": type, "lastHeartbeatTime": now}
+        if known.get(type) != status:
+            condition |= {"status": status, "lastTransitionTime": now, "reason": reason, "message": message}
+        conditions.append(condition)
+    patch: Document = {"status": {"conditions": conditions}}
+    if not view.status.allocatable:
+        reported = node_status(node, settings, wall_s)
+        patch["status"] = {**reported, "conditions": conditions}
+    return patch
+
+
+def is_healthy(node: NodeState) -> bool:
+    """Whether the stored status is what the kubelet would write."""
+    if node.view is None:
+        return False
+    known = {condition.type: condition.status for condition in node.view.status.conditions}
+    return all(known.get(type) == status for type, status, _, _ in _HEALTHY) and bool(node.view.status.allocatable)
+
+
+def lease_document(node: NodeState, settings: KubeletSettings, wall_s: float) -> Document:
+    metadata: Document = {"name": node.name, "namespace": NODE_LEASE_NAMESPACE}
+    if node.view is not None:
+        owner = {"apiVersion": "v1", "kind": "Node", "name": node.name, "uid": node.view.metadata.uid}
+        metadata["ownerReferences"] = [owner]
+    return {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": metadata,
+        "spec": {
+            "holderIdentity": node.name,
+            "leaseDurationSeconds": settings.lease_s,
+            "renewTime": format_rfc3339_micro(wall_s),
+        },
+    }
+
+
+def renewal_patch(wall_s: float) -> Document:
+    """The smallest patch that renews a lease: 5,000 nodes send 500 of them per second."""
+    return {"spec": {"renewTime": format_rfc3339_micro(wall_s)}}
+
+
+def _node_info(name: str, settings: KubeletSettings) -> Document:
+    if settings.host is not None:
+        return _host_info(settings.host)
+    identity = blake2b(name.encode(), digest_size=16).hexdigest()
+    uuid = f"{identity[:8]}-{identity[8:12]}-{identity[12:16]}-{identity[16:20]}-{identity[20:]}"
+    return {
+        "architecture": settings.shape.architecture,
+        "bootID": uuid,
+        "containerRuntimeVersion": RUNTIME_VERSION,
+        "kernelVersion": "6.12.0",
+        "kubeProxyVersion": "",
+        "kubeletVersion": VERSION,
+        "machineID": identity,
+        "operatingSystem": "linux",
+        "osImage": "Mooring (simulated)",
+        "systemUUID": uuid,
+    }
+
+
+def _host_info(host: HostFacts) -> Document:
+    return {
+        "architecture": host.architecture,
+        "bootID": host.boot_id,
+        "containerRuntimeVersion": RUNTIME_VERSION,
+        "kernelVersion": host.kernel,
+        "kubeProxyVersion": "",
+        "kubeletVersion": VERSION,
+        "machineID": host.machine_id,
+        "operatingSystem": "linux",
+        "osImage": host.os_image,
+        "systemUUID": host.system_uuid,
+    }
+
+
+class Heartbeats:
+    """Leases and statuses of all nodes."""
+
+    def __init__(
+        self,
+        client: Client,
+        clock: Clock,
+        timers: Timers,
+        settings: KubeletSettings,
+    ) -> None:
+        self._client = client
+        self._clock = clock
+        self._timers = timers
+        self._settings = settings
+        self._nodes: dict[str, NodeState] = {}
+        self._due: list[tuple[float, int, str, str]] = []  # due time, sequence number, node, LEASES or STATUSES
+        self._number = 0
+        in_flight_max = settings.node_writes_in_flight_max
+        self._leases: WriteQueue[str] = WriteQueue(LEASES, self._renew, clock, timers, in_flight_max=in_flight_max)
+        self._statuses: WriteQueue[str] = WriteQueue(
+            STATUSES, self._write_status, clock, timers, in_flight_max=in_flight_max
+        )
+
+    def start(self, group: TaskGroup) -> None:
+        self._leases.start(group)
+        self._statuses.start(group)
+
+    def add(self, node: NodeState) -> None:
+        """Start heartbeats of a node, the first one at once."""
+        if node.name in self._nodes:
+            return
+        self._nodes[node.name] = node
+        self._leases.add(node.name)
+        # The turn of a node depends on its index, not on when it was added: all nodes are added at once.
+        share, now_s = _share(node.index, self._settings.count), self._clock.now_s()
+        for what, period_s in ((LEASES, self._settings.lease_period_s), (STATUSES, self._settings.status_period_s)):
+            self._push(now_s + (share * period_s - now_s) % period_s, node.name, what)
+        self._schedule()
+
+    def remove(self, node: NodeState) -> None:
+        self._nodes.pop(node.name, None)
+
+    def correct(self, node: NodeState) -> None:
+        """The stored status is wrong: write it soon."""
+        if node.name in self._nodes:
+            self._statuses.add_after(node.name, CORRECTION_S)
+
+    def wake(self, node: NodeState) -> None:
+        """The node is not silent any more: write lease and status now."""
+        self._leases.add(node.name)
+        self._statuses.add(node.name)
+
+    def statistics(self) -> dict[str, dict[str, int]]:
+        return {LEASES: self._leases.statistics(), STATUSES: self._statuses.statistics()}
+
+    # Schedule
+
+    def _push(self, due_s: float, name: str, what: str) -> None:
+        self._number += 1
+        heappush(self._due, (due_s, self._number, name, what))
+
+    def _schedule(self) -> None:
+        if self._due:
+            delay_s = max(TICK_S, self._due[0][0] - self._clock.now_s())
+            self._timers.set("heartbeats", delay_s, self._fire)
+
+    def _fire(self) -> None:
+        now_s = self._clock.now_s() + TICK_S / 2
+        while self._due and self._due[0][0] <= now_s:
+            due_s, _, name, what = heappop(self._due)
+            node = self._nodes.get(name)
+            if node is None:
+                continue
+            is_lease = what == LEASES
+            self._push(due_s + self._period_s(is_lease), name, what)
+            if not node.is_silent:
+                (self._leases if is_lease else self._statuses).add(name)
+        self._schedule()
+
+    def _period_s(self, is_lease: bool) -> float:
+        return self._settings.lease_period_s if is_lease else self._settings.status_period_s
+
+    # Writes
+
+    async def _renew(self, name: str) -> float | None:
+        node = self._nodes.get(name)
+        if node is None or node.is_silent:
+            return None
+        patch = renewal_patch(self._clock.wall_s())
+        try:
+            await self._client.patch(LEASE, NODE_LEASE_NAMESPACE, name, patch, form=PatchForm.MERGE)
+        except NotFoundError:
+            return await self._create_lease(node)
+        except ClientError as error:
+            return _retry_s(error, f"the lease of {name}")
+        return None
+
+    async def _create_lease(self, node: NodeState) -> float | None:
+        body = lease_document(node, self._settings, self._clock.wall_s())
+        try:
+            await self._client.create(LEASE, NODE_LEASE_NAMESPACE, body, is_answer_wanted=False)
+        except AlreadyExistsError:
+            return None
+        except NotFoundError:
+            return RETRY_S  # the API server creates the namespace some time after its start
+        except ClientError as error:
+            return _retry_s(error, f"the lease of {node.name}")
+        return None
+
+    async def _write_status(self, name: str) -> float | None:
+        node = self._nodes.get(name)
+        if node is None or node.is_silent or node.view is None:
+            return None
+        patch = heartbeat_patch(node, self._settings, self._clock.wall_s())
+        try:
+            await self._client.patch(NODE, "", name, patch, form=PatchForm.STRATEGIC, subresource="status")
+        except NotFoundError:
+            return None
+        except ClientError as error:
+            return _retry_s(error, f"the status of node {name}")
+        return None
+
+
+def needs_correction(node: NodeState) -> bool:
+    """Whether the stored status differs from what the kubelet would write."""
+    return not node.is_silent and node.view is not None and not is_healthy(node)
+
+
+def _share(index: int, count: int) -> float:
+    """The position of a node in a period, from 0 to 1. The golden ratio spreads any number of adopted nodes."""
+    return index / count if index < count else index * GOLDEN_RATIO % 1.0
+
+
+def _retry_s(error: ClientError, what: str) -> float:
+    if error.can_help_to_retry:
+        return RETRY_S
+    logger.warning("writing %s failed: %s", what, error)
+    return REFUSED_S

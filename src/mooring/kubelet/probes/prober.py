@@ -1,0 +1,232 @@
+"""The prober: runs the probes of all containers periodically.
+
+Input: containers that start and end. Output: changes of health and containers to kill, to a listener; events.
+
+One task for each probe of a running container:
+
+    start ── period ── probe ── period ── probe ...       readiness is probed at the start, and again at once when the
+                                                          container has started
+
+ 1. Results count in `health`. A probe that cannot run counts neither way, after `TRIES_MAX` tries.
+ 2. A probe that takes longer than its period skips the missed periods.
+ 3. After `end` nothing is reported for that run.
+ 4. While a pod is stopped, only readiness is probed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from mooring.api.views.base import IntOrString
+from mooring.kit.clock import Clock
+from mooring.kit.tasks import TaskGroup
+from mooring.kubelet.full_views import FullContainer, FullPod, FullProbe
+from mooring.kubelet.probes.grpc import probe_grpc
+from mooring.kubelet.probes.handlers import (
+    CommandRunner,
+    ProbeError,
+    ProbeOutcome,
+    ProbeResult,
+    probe_exec,
+    probe_http,
+    probe_tcp,
+)
+from mooring.kubelet.probes.health import Health, ProbeKind, RunHealth, kill_grace_s, kill_message, probes_of
+from mooring.kubelet.runtime import Role
+from mooring.kubelet.views import KubeletPod
+
+TRIES_MAX = 3
+
+logger = logging.getLogger(__name__)
+
+
+class ContainerProbeRunner:
+    """Runs the probes of real containers."""
+
+    def __init__(self, runner: CommandRunner) -> None:
+        self._runner = runner
+
+    async def run_probe(self, pod: FullPod, container: FullContainer, probe: FullProbe, pod_ip: str) -> ProbeResult:
+        """Raises `ProbeError`."""
+        timeout_s = float(probe.timeout_seconds)
+        if probe.exec is not None:
+            return await probe_exec(self._runner, pod.metadata.uid, container, probe.exec, timeout_s)
+        if probe.http_get is not None:
+            return await probe_http(probe.http_get, pod_ip, port_number(probe.http_get.port, container), timeout_s)
+        if probe.tcp_socket is not None:
+            port = port_number(probe.tcp_socket.port, container)
+            return await probe_tcp(probe.tcp_socket.host or pod_ip, port, timeout_s)
+        if probe.grpc is not None:
+            return await probe_grpc(pod_ip, probe.grpc.port, probe.grpc.service, timeout_s)
+        metadata = pod.metadata
+        who = f"{metadata.name}_{metadata.namespace}({metadata.uid}):{container.name}"
+        raise ProbeError(f"missing probe handler for {who}")
+
+
+def port_number(port: IntOrString, container: FullContainer) -> int:
+    """A port by number or name. Raises `ProbeError`."""
+    if isinstance(port, str):
+        named = {own.name: own.container_port for own in container.ports if own.name}
+        if port not in named and not port.isdecimal():
+            raise ProbeError(f'strconv.Atoi: parsing "{port}": invalid syntax')
+        port = named[port] if port in named else int(port)
+    if not 0 < port < 65536:
+        raise ProbeError(f"invalid port number: {port}")
+    return port
+
+
+class ProbeRunner(Protocol):
+    """Runs one probe."""
+
+    async def run_probe(self, pod: FullPod, container: FullContainer, probe: FullProbe, pod_ip: str) -> ProbeResult:
+        """Raises `ProbeFault`."""
+        ...
+
+
+class ProbeListener(Protocol):
+    """Receives the health of containers."""
+
+    def health_changed(self, pod_uid: str, container: str, attempt: int, health: Health) -> None: ...
+
+    def container_unhealthy(self, pod_uid: str, container: str, attempt: int, grace_s: float) -> None:
+        """The container is to be killed, with this grace period."""
+        ...
+
+    def record_event(self, pod: KubeletPod, is_warning: bool, reason: str, message: str) -> None: ...
+
+
+@dataclass(slots=True)
+class _Run:
+    pod: FullPod
+    container: FullContainer
+    role: Role
+    attempt: int
+    started_s: float
+    pod_ip: str
+    health: RunHealth
+    is_over: bool = False
+    has_come_up: asyncio.Event = field(default_factory=asyncio.Event)
+    tasks: list[asyncio.Task[None]] = field(default_factory=list)
+
+
+class Prober:
+    """Probes all containers of a kubelet."""
+
+    def __init__(self, clock: Clock, probe_runner: ProbeRunner, listener: ProbeListener) -> None:
+        self._clock = clock
+        self._probe_runner = probe_runner
+        self._listener = listener
+        self._group: TaskGroup | None = None
+        self._runs: dict[tuple[str, str], _Run] = {}
+
+    def start(self, group: TaskGroup) -> None:
+        """Run probes as tasks of this group."""
+        self._group = group
+
+    def begin(
+        self, pod: FullPod, container: FullContainer, role: Role, attempt: int, started_s: float, pod_ip: str
+    ) -> None:
+        """A container started at `started_s` (wall clock)."""
+        assert self._group is not None, "the prober was not started"
+        self.end(pod.metadata.uid, container.name)
+        if role not in (Role.CONTAINER, Role.SIDECAR):
+            return
+        run = _Run(pod, container, role, attempt, started_s, pod_ip, RunHealth(container))
+        self._runs[pod.metadata.uid, container.name] = run
+        for kind, probe in probes_of(container).items():
+            name = f"{kind.value} of {pod.key}/{container.name}"
+            run.tasks.append(self._group.start_background(self._probe_periodically(run, kind, probe), name=name))
+
+    def pod_stops(self, pod_uid: str) -> None:
+        """Stop liveness and startup probes of a pod."""
+        for run in self._runs_of(pod_uid):
+            for kind in (ProbeKind.STARTUP, ProbeKind.LIVENESS):
+                run.health.hold(kind)
+
+    def end(self, pod_uid: str, container: str) -> None:
+        """A container ended."""
+        run = self._runs.pop((pod_uid, container), None)
+        if run is not None:
+            run.is_over = True
+            for task in run.tasks:
+                task.cancel()
+
+    def forget(self, pod_uid: str) -> None:
+        """A pod was deleted."""
+        for run in list(self._runs_of(pod_uid)):
+            self.end(pod_uid, run.container.name)
+
+    def _runs_of(self, pod_uid: str) -> Iterator[_Run]:
+        return (run for (uid, _), run in self._runs.items() if uid == pod_uid)
+
+    # One probe
+
+    async def _probe_periodically(self, run: _Run, kind: ProbeKind, probe: FullProbe) -> None:
+        period_s = float(probe.period_seconds)
+        next_s = self._clock.now_s() + (0.0 if kind is ProbeKind.READINESS else period_s)
+        while True:
+            if await self._wait_turn(run, kind, next_s):
+                next_s = self._clock.now_s()
+            if run.health.wants(kind, self._clock.wall_s() - run.started_s):
+                try:
+                    await self._probe(run, kind, probe)
+                except Exception:
+                    logger.exception("the %s probe of %s/%s raised", kind.value, run.pod.key, run.container.name)
+            next_s = max(next_s + period_s, self._clock.now_s())
+
+    async def _wait_turn(self, run: _Run, kind: ProbeKind, next_s: float) -> bool:
+        """Wait for the next probe; for readiness at most until the container has started. Returns whether it has just
+        started."""
+        delay_s = next_s - self._clock.now_s()
+        if kind is not ProbeKind.READINESS or run.health.health.is_started:
+            await self._clock.wait(delay_s)
+            return False
+        try:
+            async with asyncio.timeout(delay_s):
+                await run.has_come_up.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    async def _probe(self, run: _Run, kind: ProbeKind, probe: FullProbe) -> None:
+        try:
+            answer = await self._probe_with_retries(run, probe)
+        except ProbeError as fault:
+            self._tell(run, "Unhealthy", f"{kind.value} probe errored and resulted in unknown state: {fault}")
+            return
+        if run.is_over:
+            return
+        if answer.outcome is ProbeOutcome.FAILURE:
+            self._tell(run, "Unhealthy", f"{kind.value} probe failed: {answer.text}")
+        elif answer.outcome is ProbeOutcome.WARNING:
+            self._tell(run, "ProbeWarning", f"{kind.value} probe warning: {answer.text}")
+        self._count(run, kind, probe, is_success=answer.outcome is not ProbeOutcome.FAILURE)
+
+    async def _probe_with_retries(self, run: _Run, probe: FullProbe) -> ProbeResult:
+        for _ in range(TRIES_MAX - 1):
+            try:
+                return await self._probe_runner.run_probe(run.pod, run.container, probe, run.pod_ip)
+            except ProbeError:
+                continue
+        return await self._probe_runner.run_probe(run.pod, run.container, probe, run.pod_ip)
+
+    def _count(self, run: _Run, kind: ProbeKind, probe: FullProbe, *, is_success: bool) -> None:
+        uid, name, before = run.pod.metadata.uid, run.container.name, run.health.health
+        is_to_be_killed = run.health.count(kind, is_success=is_success)
+        health = run.health.health
+        if health != before:
+            self._listener.health_changed(uid, name, run.attempt, health)
+        if health.is_started:
+            run.has_come_up.set()
+        if is_to_be_killed:
+            message = kill_message(run.pod, run.container, kind, is_sidecar=run.role is Role.SIDECAR)
+            self._listener.record_event(run.pod, False, "Killing", message)
+            self._listener.container_unhealthy(uid, name, run.attempt, kill_grace_s(run.pod, probe))
+
+    def _tell(self, run: _Run, reason: str, message: str) -> None:
+        if not run.is_over:
+            self._listener.record_event(run.pod, True, reason, message)

@@ -1,0 +1,142 @@
+"""Starts a shim and talks to it.
+
+Input: what to run; signals and commands. Output: the reports of the shim, until it ends.
+
+ 1. Only reading reports waits. Messages to a shim are written into its pipe.
+ 2. `close` kills the container: the shim sees the end of its pipe.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from subprocess import PIPE
+
+import msgspec
+
+import mooring
+from mooring.kubelet.processes.cgroups import Cgroup
+from mooring.kubelet.processes.shim.log import LOG_BYTES_MAX
+
+ERROR_DESCRIPTOR = 3
+"""The descriptor on which a process that cannot exec the command reports why."""
+_SOURCE = str(Path(mooring.__file__).parent.parent)
+_PROGRAM = (
+    "import sys; sys.path.insert(0, sys.argv[1]); from mooring.kubelet.processes.shim.program import main; main()"
+)
+_REPORT_BYTES_MAX = 256 * 1024
+
+
+class ShimConfig(msgspec.Struct, frozen=True):
+    """What a shim runs."""
+
+    command: Sequence[str]
+    environment: dict[str, str]
+    log: str
+    record: str
+    cgroups: Sequence[str] = ()
+    kill_files: Sequence[str] = ()
+    oom_files: Sequence[str] = ()
+    error_fd: int = ERROR_DESCRIPTOR
+    log_bytes_max: int = LOG_BYTES_MAX
+
+
+class Report(msgspec.Struct, frozen=True):
+    """A report of a shim. Which fields are set depends on what happened."""
+
+    running: int = 0
+    """The pid of the started process."""
+    failed: str = ""
+    """Why the process could not be started."""
+    exited: int | None = None
+    """The exit code."""
+    is_out_of_memory: bool = False
+    at: float = 0.0
+    ran: int | None = None
+    """The number of a command that ended, with `code` and `output`; or why it could not be started (`error`)."""
+    code: int = 0
+    output: str = ""
+    error: str = ""
+    is_timed_out: bool = False
+
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Report).decode
+
+
+class ShimProcess:
+    """A running shim."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._process = process
+        self._control = process.stdin
+        self._reports = process.stdout
+
+    @classmethod
+    async def start(cls, wanted: ShimConfig) -> ShimProcess:
+        """Raises `OSError` if no process can be created."""
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-I", "-S", "-c", _PROGRAM, _SOURCE),
+            stdin=PIPE,
+            stdout=PIPE,
+            cwd=os.sep,
+            start_new_session=True,  # Ctrl-C reaches the kubelet only, which stops containers in order
+            limit=_REPORT_BYTES_MAX,
+        )
+        shim = cls(process)
+        shim._say(wanted)
+        return shim
+
+    async def reports(self) -> AsyncIterator[Report]:
+        while line := await self._reports.readline():
+            yield _decode(line)
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the process group of the container."""
+        self._say({"signal": number})
+
+    def kill(self) -> None:
+        """Kill all processes of the container."""
+        self._say({"kill": True})
+
+    def run(self, number: int, command: Sequence[str], timeout_s: float) -> None:
+        """Run a command beside the container's process; its end is reported with the number."""
+        self._say({"run": number, "command": command, "timeout_s": timeout_s})
+
+    async def close(self) -> None:
+        """Close the pipe and wait for the shim to end, even if the caller is cancelled."""
+        self._control.close()
+        cancelled: asyncio.CancelledError | None = None
+        while self._process.returncode is None:
+            try:
+                await self._process.wait()
+            except asyncio.CancelledError as error:
+                cancelled = error
+        if cancelled is not None:
+            raise cancelled
+        with suppress(OSError):  # the shim may have ended before it read the last message
+            await self._control.wait_closed()
+
+    def _say(self, message: object) -> None:
+        if not self._control.is_closing():
+            self._control.write(_encode(message) + b"\n")
+
+
+def shim_config(
+    command: Sequence[str], environment: dict[str, str], log: Path, record: Path, cgroup: Cgroup
+) -> ShimConfig:
+    return ShimConfig(
+        command,
+        environment,
+        str(log),
+        str(record),
+        cgroup.directories,
+        cgroup.kill_files,
+        cgroup.oom_files,
+    )

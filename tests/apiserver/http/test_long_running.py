@@ -1,0 +1,130 @@
+"""Answers that last: who ends them, and how."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from types import SimpleNamespace
+from typing import cast
+
+import aiohttp
+import pytest
+
+from mooring.apiserver.http.long_running import LongRunningRequests
+from mooring.apiserver.http.request import RequestLimits
+from mooring.kit.clock import VirtualClock
+from mooring.kit.loop import run, run_real
+from mooring.kit.tasks import TaskGroup
+from mooring.serving.http.request import Request
+from mooring.serving.http.response import Stream
+from tests.apiserver.http.served import served
+from tests.waiting import LIMIT_S, until
+
+WATCH = "/api/v1/namespaces/default/configmaps?watch=true&resourceVersion=0"
+
+
+def test_a_client_that_goes_away_ends_its_watch_although_nothing_happens() -> None:
+    async def story() -> None:
+        async with served() as api:
+            response = await api.session.get(api.url(WATCH))
+            await until(lambda: api.handler.watches_open == 1)
+            response.close()
+            await until(lambda: api.handler.watches_open == 0)
+            assert api.handler.failures == 0
+
+    run_real(story())
+
+
+def test_a_server_that_stops_ends_watches_in_order() -> None:
+    async def story() -> None:
+        connector = aiohttp.TCPConnector()
+        async with aiohttp.ClientSession(connector=connector) as outside:
+            async with served() as api:
+                headers = {"Authorization": "Bearer token-of-the-administrator"}
+                response = await outside.get(api.url(WATCH), headers=headers)
+                await until(lambda: api.handler.watches_open == 1)
+            # Not cut off in the middle: a chunked answer with its last chunk, which aiohttp would miss loudly.
+            lines = (await response.read()).splitlines()
+            assert all(line.startswith(b'{"type":"ADDED"') for line in lines)
+
+    run_real(story())
+
+
+def test_a_client_that_does_not_read_is_disconnected() -> None:
+    async def read_all(response: aiohttp.ClientResponse, last: bytes) -> int:
+        seen = 0
+        async for line in response.content:
+            seen += b'"large-' in line
+            if last in line:
+                break
+        return seen
+
+    async def story() -> None:
+        async with served(RequestLimits(stalled_s_max=LIMIT_S)) as api:
+            lazy = _open_watch_without_reading(api.server.port)
+            busy = await api.session.get(api.url(WATCH), read_bufsize=1 << 20)
+            await until(lambda: api.handler.watches_open == 2)
+            async with TaskGroup("readers") as group:
+                reading = group.start(read_all(busy, b'"large-59"'), name="busy")
+                for number in range(60):
+                    assert await api.create_config_map(f"large-{number}", {"text": "x" * 200_000}) == 201
+            assert reading.result() == 60
+            for _ in range(2):  # as the alarm does; on its own it would also find clients of a busy machine stalled
+                api.handler._long_running._look_for_stalled()
+            await until(lambda: api.handler.watches_open == 1)
+            lazy.close()
+            busy.close()
+
+    run_real(story())
+
+
+class SlowConnection:
+    """Somebody takes what was written, so much between two looks."""
+
+    def __init__(self, bytes_a_look: int) -> None:
+        self._bytes_left = 50_000_000
+        self._bytes_a_look = bytes_a_look
+        self.is_cut_off = False
+
+    @property
+    def backlog_bytes(self) -> int:
+        self._bytes_left -= self._bytes_a_look
+        return self._bytes_left
+
+    def abort(self) -> None:
+        self.is_cut_off = True
+
+    async def wait_drained(self) -> None:
+        await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize(
+    ("bytes_a_look", "is_cut_off"),
+    [
+        pytest.param(0, True, id="nothing"),
+        pytest.param(1_000, False, id="little: a first state of many objects is one write, which may take minutes"),
+    ],
+)
+def test_whether_a_client_that_takes_this_much_is_cut_off(bytes_a_look: int, is_cut_off: bool) -> None:
+    clock = VirtualClock()
+
+    async def story() -> None:
+        connection = SlowConnection(bytes_a_look)
+        request = cast(Request, SimpleNamespace(connection=connection, on_lost=None))
+        async with (
+            LongRunningRequests(10.0).long_running(request, cast(Stream, connection), 100.0) as long_running,
+            TaskGroup("test") as group,
+        ):
+            group.start_background(long_running.wait_drained(), name="writer")
+            await clock.wait(80.0)
+        assert connection.is_cut_off == is_cut_off
+
+    run(story(), clock)
+
+
+def _open_watch_without_reading(port: int) -> socket.socket:
+    lazy = socket.create_connection(("127.0.0.1", port))
+    lazy.sendall(
+        f"GET {WATCH} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer token-of-the-administrator\r\n\r\n".encode()
+    )
+    return lazy

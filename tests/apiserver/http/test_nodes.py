@@ -1,0 +1,118 @@
+"""What the credentials of a node may do on a running server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mooring.kit.loop import run_real
+from tests.apiserver.http.served import ADMIN_HEADERS, Served, served
+
+NODE_1 = {**ADMIN_HEADERS, "Impersonate-User": "system:node:n1", "Impersonate-Group": "system:nodes"}
+CORE = "/api/v1"
+WEB = f"{CORE}/namespaces/default"
+
+
+async def send(api: Served, method: str, path: str, body: Any = None, *, as_node: bool = False) -> tuple[int, Any]:
+    headers = NODE_1 if as_node else dict(ADMIN_HEADERS)
+    if method == "PATCH":
+        headers = {**headers, "Content-Type": "application/merge-patch+json"}
+    async with api.session.request(method, api.url(path), json=body, headers=headers) as response:
+        return response.status, await response.json()
+
+
+def node(name: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}
+
+
+def pod(name: str, node_name: str, secret: str) -> dict[str, Any]:
+    container = {"name": "c", "image": "i", "envFrom": [{"secretRef": {"name": secret}}]}
+    return {"metadata": {"name": name}, "spec": {"nodeName": node_name, "containers": [container]}}
+
+
+def secret(name: str) -> dict[str, Any]:
+    return {"metadata": {"name": name}, "stringData": {"key": name}}
+
+
+async def fill(api: Served) -> None:
+    for path, body in (
+        (f"{CORE}/nodes", node("n1")),
+        (f"{CORE}/nodes", node("n2")),
+        (f"{WEB}/secrets", secret("mine")),
+        (f"{WEB}/secrets", secret("others")),
+        (f"{WEB}/pods", pod("mine", "n1", "mine")),
+        (f"{WEB}/pods", pod("others", "n2", "others")),
+    ):
+        code, answer = await send(api, "POST", path, body)
+        assert code == 201, answer
+
+
+def play(story: Any) -> None:
+    async def with_server() -> None:
+        async with served() as api:
+            await fill(api)
+            await story(api)
+
+    run_real(with_server())
+
+
+def test_a_node_reads_the_secrets_of_its_pods_alone() -> None:
+    async def story(api: Served) -> None:
+        assert (await send(api, "GET", f"{WEB}/secrets/mine", as_node=True))[0] == 200
+        code, answer = await send(api, "GET", f"{WEB}/secrets/others", as_node=True)
+        assert (code, "no relationship found between node 'n1' and this object" in answer["message"]) == (403, True)
+        assert (await send(api, "GET", f"{WEB}/pods/others", as_node=True))[0] == 403
+
+    play(story)
+
+
+def test_relations_follow_the_pods() -> None:
+    async def story(api: Served) -> None:
+        assert (await send(api, "GET", f"{WEB}/secrets/others", as_node=True))[0] == 403
+        assert (await send(api, "POST", f"{WEB}/pods", pod("late", "n1", "others")))[0] == 201
+        assert (await send(api, "GET", f"{WEB}/secrets/others", as_node=True))[0] == 200
+        await send(api, "DELETE", f"{WEB}/pods/late?gracePeriodSeconds=0")
+        assert (await send(api, "GET", f"{WEB}/secrets/others", as_node=True))[0] == 403
+
+    play(story)
+
+
+def test_a_node_writes_its_own_node_alone() -> None:
+    async def story(api: Served) -> None:
+        label = {"metadata": {"labels": {"team": "a"}}}
+        assert (await send(api, "PATCH", f"{CORE}/nodes/n1", label, as_node=True))[0] == 200
+        assert (await send(api, "PATCH", f"{CORE}/nodes/n2", label, as_node=True))[0] == 403
+        assert (await send(api, "PATCH", f"{CORE}/nodes/n2/status", {"status": {}}, as_node=True))[0] == 403
+        assert (await send(api, "POST", f"{CORE}/nodes", node("n3"), as_node=True))[0] == 403
+        restricted = {"metadata": {"labels": {"node-restriction.kubernetes.io/a": "1"}}}
+        assert (await send(api, "PATCH", f"{CORE}/nodes/n1", restricted, as_node=True))[0] == 403
+
+    play(story)
+
+
+def test_a_node_writes_and_deletes_its_own_pods_alone() -> None:
+    async def story(api: Served) -> None:
+        running = {"status": {"phase": "Running"}}
+        assert (await send(api, "PATCH", f"{WEB}/pods/mine/status", running, as_node=True))[0] == 200
+        assert (await send(api, "PATCH", f"{WEB}/pods/others/status", running, as_node=True))[0] == 403
+        assert (await send(api, "POST", f"{WEB}/pods", pod("new", "n1", "mine"), as_node=True))[0] == 403
+        assert (await send(api, "DELETE", f"{WEB}/pods/others", as_node=True))[0] == 403
+        eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "others"}}
+        assert (await send(api, "POST", f"{WEB}/pods/others/eviction", eviction, as_node=True))[0] == 403
+        assert (await send(api, "DELETE", f"{WEB}/pods/mine", as_node=True))[0] == 200
+
+    play(story)
+
+
+def test_a_review_of_a_node_knows_the_relations() -> None:
+    async def allowed(api: Served, name: str) -> bool:
+        attributes = {"verb": "get", "resource": "secrets", "namespace": "default", "name": name}
+        spec = {"user": "system:node:n1", "groups": ["system:nodes"], "resourceAttributes": attributes}
+        code, review = await send(api, "POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", {"spec": spec})
+        assert code == 201
+        return bool(review["status"]["allowed"])
+
+    async def story(api: Served) -> None:
+        assert await allowed(api, "mine")
+        assert not await allowed(api, "others")
+
+    play(story)

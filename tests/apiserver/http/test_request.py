@@ -1,0 +1,224 @@
+"""What one request, and all of them together, may ask for; and what those hear who ask for more."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import aiohttp
+import msgspec
+import pytest
+
+from mooring.apiserver.http.request import RequestLimits
+from mooring.kit.clock import SystemClock
+from mooring.kit.loop import run_real
+from mooring.kit.tasks import TaskGroup, run_bounded
+from mooring.store.memory import MemoryStore
+from tests.apiserver.http.served import ADMIN_TOKEN, Served, served
+from tests.waiting import LIMIT_S, until
+
+CLOCK = SystemClock()
+CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
+HEAD = f"Host: a\r\nAuthorization: Bearer {ADMIN_TOKEN}\r\nContent-Type: application/json\r\n"
+
+Story = Callable[[Served], Coroutine[Any, Any, None]]
+
+
+def play(story: Story, limits: RequestLimits, store: MemoryStore | None = None) -> None:
+    async def playing() -> None:
+        async with asyncio.timeout(LIMIT_S), served(limits, store=store) as api:
+            await story(api)
+            assert api.handler.failures == 0
+
+    run_real(playing())
+
+
+async def raw(api: Served, request: str) -> bytes:
+    """The whole answer to a request that says `Connection: close`."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", api.server.port)
+    try:
+        writer.write(request.encode("latin-1"))
+        return await reader.read()
+    finally:
+        writer.close()
+
+
+# ------------------------------------------------------------------------------------------------------ sizes
+
+
+def test_a_body_that_is_too_long_is_413() -> None:
+    async def story(api: Served) -> None:
+        async with api.session.post(api.url(CONFIG_MAPS), data=b" " * 5_001) as response:
+            document = await response.json()
+        assert (response.status, document["reason"]) == (413, "RequestEntityTooLarge")
+        assert document["message"] == "Request entity too large: limit is 5000"
+        assert await api.create_config_map("after") == 201
+
+    play(story, RequestLimits(body_bytes_max=5_000))
+
+
+def test_a_body_in_pieces_that_is_too_long_is_413() -> None:
+    async def pieces() -> Any:
+        for _ in range(6):
+            yield b" " * 1_000
+
+    async def story(api: Served) -> None:
+        async with api.session.post(api.url(CONFIG_MAPS), data=pieces()) as response:
+            assert (response.status, (await response.json())["code"]) == (413, 413)
+
+    play(story, RequestLimits(body_bytes_max=5_000))
+
+
+@pytest.mark.parametrize(
+    ("head", "code"),
+    [
+        pytest.param("GET /version HTTP/1.1\r\nHost: a\r\nX: " + "a" * 70_000 + "\r\n", b"431", id="one long header"),
+        pytest.param("GET /" + "a" * 70_000 + " HTTP/1.1\r\nHost: a\r\n", b"431", id="a long path"),
+        pytest.param(
+            "GET /version HTTP/1.1\r\nHost: a\r\n" + "".join(f"X-{n}: {'a' * 1_000}\r\n" for n in range(90)),
+            b"431",
+            id="many headers that are too long together",
+        ),
+        pytest.param(
+            "GET /version HTTP/1.1\r\nHost: a\r\n" + "".join(f"X-{n}: a\r\n" for n in range(500)),
+            b"400",
+            id="more headers than anybody needs",
+        ),
+        pytest.param("GET /version HTTP/1.1\r\nHost: a\r\nX Y: a\r\n", b"400", id="a header that is none"),
+        pytest.param("\x00\x01\x02\r\n", b"400", id="no HTTP at all"),
+        pytest.param("FROB /version HTTP/1.1\r\nHost: a\r\n", b"405", id="a method that nobody knows"),
+    ],
+)
+def test_a_bad_head_is_rejected_and_the_next_client_is_served(head: str, code: bytes) -> None:
+    async def story(api: Served) -> None:
+        answer = await raw(api, head + "Connection: close\r\n\r\n")
+        assert answer[:12] in (b"HTTP/1.1 " + code, b"HTTP/1.0 " + code), answer[:200]
+        assert await api.create_config_map("after") == 201
+
+    play(story, RequestLimits())
+
+
+# ------------------------------------------------------------------------------------------------------ counts
+
+
+def test_more_requests_than_fit_are_429_with_a_time_to_come_back() -> None:
+    async def story(api: Served) -> None:
+        body = b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"slow"}}'
+        reader, writer = await asyncio.open_connection("127.0.0.1", api.server.port)
+        writer.write(f"POST {CONFIG_MAPS} HTTP/1.1\r\n{HEAD}Content-Length: {len(body)}\r\n\r\n".encode() + body[:10])
+        await until(lambda: api.handler.requests_open == 1)
+        async with api.session.get(api.url("/api/v1/namespaces")) as response:
+            document = await response.json()
+        assert (response.status, response.headers["Retry-After"]) == (429, "1")
+        assert document["reason"] == "TooManyRequests"
+        assert document["message"] == "Too many requests, please try again later."
+        writer.write(body[10:])
+        assert (await reader.readline()).startswith(b"HTTP/1.1 201")
+        writer.close()
+        async with api.session.get(api.url("/api/v1/namespaces")) as response:
+            assert response.status == 200
+        # Whether the server lives can be asked at any time.
+        async with api.session.get(api.url("/livez")) as response:
+            assert response.status == 200
+
+    play(story, RequestLimits(requests_max=1))
+
+
+def test_more_watches_than_fit_are_429_with_a_time_to_come_back() -> None:
+    async def story(api: Served) -> None:
+        first = await api.session.get(api.url(CONFIG_MAPS + "?watch=1"))
+        await until(lambda: api.handler.watches_open == 1)
+        async with api.session.get(api.url(CONFIG_MAPS + "?watch=1")) as second:
+            assert (second.status, second.headers["Retry-After"]) == (429, "1")
+        first.close()
+        await until(lambda: api.handler.watches_open == 0)
+        third = await api.session.get(api.url(CONFIG_MAPS + "?watch=1"))
+        assert third.status == 200
+        third.close()
+
+    play(story, RequestLimits(watches_max=1))
+
+
+def test_a_request_that_takes_too_long_is_504() -> None:
+    async def story(api: Served) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", api.server.port)
+        writer.write(f"POST {CONFIG_MAPS} HTTP/1.1\r\n{HEAD}Content-Length: 100\r\n\r\n".encode())
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 504")
+        text = await reader.readuntil(b'"code":504}')
+        assert b"Timeout: request did not complete within the allotted timeout" in text
+        writer.close()
+
+    play(story, RequestLimits(request_s_max=0.1))
+
+
+# ----------------------------------------------------------------------------------------------------- watches
+
+
+def test_a_watch_that_is_behind_by_more_than_the_store_remembers_hears_410() -> None:
+    async def story(api: Served) -> None:
+        watch = await api.session.get(api.url(CONFIG_MAPS + "?watch=1&resourceVersion=0"), read_bufsize=1_024)
+        await until(lambda: api.handler.watches_open == 1)
+        for number in range(60):
+            assert await api.create_config_map(f"large-{number}", {"text": "x" * 200_000}) == 201
+        lines = (await watch.read()).splitlines()
+        last = msgspec.json.decode(lines[-1])
+        assert (last["type"], last["object"]["code"], last["object"]["reason"]) == ("ERROR", 410, "Expired")
+        assert 0 < len(lines) - 1 < 60
+
+    play(story, RequestLimits(), MemoryStore(buffer_max=10, changes_max=20))
+
+
+def test_a_watch_that_is_behind_by_less_goes_on_where_it_stood() -> None:
+    async def story(api: Served) -> None:
+        watch = await api.session.get(api.url(CONFIG_MAPS + "?watch=1&resourceVersion=0"), read_bufsize=1_024)
+        await until(lambda: api.handler.watches_open == 1)
+        for number in range(60):
+            assert await api.create_config_map(f"large-{number}", {"text": "x" * 200_000}) == 201
+        names: list[str] = []
+        buffer = b""
+        while "large-59" not in names:
+            *lines, buffer = (buffer + await watch.content.readany()).split(b"\n")
+            names += [msgspec.json.decode(line)["object"]["metadata"]["name"] for line in lines]
+        assert [name for name in names if name.startswith("large-")] == [f"large-{number}" for number in range(60)]
+        watch.close()
+
+    play(story, RequestLimits(), MemoryStore(buffer_max=10))
+
+
+def test_two_hundred_watches_see_every_change_in_its_order() -> None:
+    watches, changes = 200, 150
+
+    async def read(response: aiohttp.ClientResponse) -> bytes:
+        parts: list[bytes] = []
+        async for part in response.content.iter_any():
+            parts.append(part)
+            if b'"the-last"' in part:
+                break
+        response.close()
+        return b"".join(parts)
+
+    async def story(api: Served) -> None:
+        url = api.url(CONFIG_MAPS + f"?watch=1&resourceVersion={await api.api_server.store.revision()}")
+        opened = await run_bounded(lambda _: _opened(api, url), range(watches), limit=20, name="opening")
+        await until(lambda: api.handler.watches_open == watches)
+        async with TaskGroup("watches") as group:
+            tasks = [group.start(read(response), name=f"{number}") for number, response in enumerate(opened)]
+            for number in range(changes):
+                assert await api.create_config_map(f"map-{number}") == 201
+            assert await api.create_config_map("the-last") == 201
+        shown = {task.result() for task in tasks}
+        assert len(shown) == 1
+        events = [msgspec.json.decode(line) for line in shown.pop().splitlines()]
+        assert [event["type"] for event in events] == ["ADDED"] * (changes + 1)
+        names = [event["object"]["metadata"]["name"] for event in events]
+        assert names == [*(f"map-{number}" for number in range(changes)), "the-last"]
+        revisions = [int(event["object"]["metadata"]["resourceVersion"]) for event in events]
+        assert revisions == sorted(set(revisions))
+
+    play(story, RequestLimits())
+
+
+async def _opened(api: Served, url: str) -> aiohttp.ClientResponse:
+    return await api.session.get(url)

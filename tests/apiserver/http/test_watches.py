@@ -1,0 +1,286 @@
+"""Watches: the events that clients get, their order, and how watches end."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+import pytest
+
+from mooring.api.document import Document
+from mooring.kit.loop import run_real
+from tests.apiserver.http.served import Served, served
+from tests.waiting import LIMIT_S
+
+CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+METADATA = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
+
+Line = dict[str, Any]
+
+
+class Watching:
+    """A watch, and a cluster in which something happens."""
+
+    def __init__(self, api: Served) -> None:
+        self.api = api
+
+    async def write(self, method: str, name: str, **parts: Any) -> Document:
+        """Create, merge or delete a config map; as it is then."""
+        path, metadata = CONFIG_MAPS if method == "POST" else f"{CONFIG_MAPS}/{name}", parts.pop("metadata", {})
+        body: Document = {"metadata": {"name": name, **metadata}, **parts} if method != "DELETE" else {}
+        kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        headers = {"Content-Type": kind}
+        async with self.api.session.request(method, self.api.url(path), json=body, headers=headers) as response:
+            assert response.status in (200, 201), await response.text()
+            document: Document = await response.json()
+            return document
+
+    async def revision(self) -> str:
+        return str(await self.api.api_server.store.revision())
+
+    @asynccontextmanager
+    async def watch(self, query: str, accept: str = "application/json") -> AsyncIterator[aiohttp.ClientResponse]:
+        url = self.api.url(f"{CONFIG_MAPS}?watch=1&{query}")
+        async with self.api.session.get(url, headers={"Accept": accept}) as response:
+            assert response.status == 200, await response.text()
+            yield response
+
+
+def play(story: Callable[[Watching], Awaitable[None]]) -> None:
+    async def playing() -> None:
+        async with asyncio.timeout(LIMIT_S), served() as api:
+            shown = Watching(api)
+            await shown.write("POST", "old", data={"x": "1"}, metadata={"labels": {"app": "web"}})
+            await story(shown)
+            assert api.handler.failures == 0
+
+    run_real(playing())
+
+
+async def lines_of(response: aiohttp.ClientResponse, count: int) -> list[Line]:
+    return [json.loads(await response.content.readline()) for _ in range(count)]
+
+
+async def rest_of(response: aiohttp.ClientResponse) -> list[Line]:
+    """Everything until the end, which is one in order: aiohttp would miss the last chunk loudly."""
+    return [json.loads(line) for line in (await response.read()).splitlines()]
+
+
+def expected_message(lines: Sequence[Line]) -> list[str]:
+    return [f"{line['type']} {line['object']['metadata'].get('name', '')}".strip() for line in lines]
+
+
+# ---------------------------------------------------------------------------------------------- what comes first
+
+
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        pytest.param("", ["ADDED old"], id="no state is named: the present one"),
+        pytest.param("resourceVersion=0", ["ADDED old"], id="any state"),
+        pytest.param("resourceVersion=NOW", [], id="what the client knows already"),
+        pytest.param("allowWatchBookmarks=true", ["ADDED old", "BOOKMARK"], id="and where it ends"),
+        pytest.param(
+            "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true",
+            ["ADDED old", "BOOKMARK"],
+            id="the present state is asked for",
+        ),
+        pytest.param(
+            "sendInitialEvents=false&resourceVersionMatch=NotOlderThan", [], id="the present state is not wanted"
+        ),
+        pytest.param("labelSelector=app%3Dweb", ["ADDED old"], id="what is selected"),
+        pytest.param("labelSelector=app%3Ddb", [], id="what is not selected"),
+        pytest.param("fieldSelector=metadata.name%3Dold", ["ADDED old"], id="what is selected by a field"),
+    ],
+)
+def test_what_comes_before_the_changes(query: str, first: list[str]) -> None:
+    async def story(shown: Watching) -> None:
+        async with shown.watch(query.replace("NOW", await shown.revision())) as response:
+            assert expected_message(await lines_of(response, len(first))) == first
+            created = await shown.write("POST", "old-2", metadata={"labels": {"app": "web"}})
+            if "Selector" not in query:
+                (line,) = await lines_of(response, 1)
+                assert line == {"type": "ADDED", "object": created}
+
+    play(story)
+
+
+def test_the_end_of_the_present_state_is_marked() -> None:
+    async def story(shown: Watching) -> None:
+        query = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+        async with shown.watch(query) as response:
+            _, mark = await lines_of(response, 2)
+        assert mark == {
+            "type": "BOOKMARK",
+            "object": {
+                "kind": "ConfigMap",
+                "apiVersion": "v1",
+                "metadata": {
+                    "resourceVersion": await shown.revision(),
+                    "annotations": {"k8s.io/initial-events-end": "true"},
+                },
+            },
+        }
+
+    play(story)
+
+
+# ------------------------------------------------------------------------------------------------- the changes
+
+
+async def life_of_one(shown: Watching) -> None:
+    await shown.write("POST", "one", metadata={"labels": {"app": "web"}})
+    await shown.write("PATCH", "one", data={"x": "2"})
+    await shown.write("PATCH", "one", metadata={"labels": {"app": "db"}})
+    await shown.write("PATCH", "one", metadata={"labels": {"app": "web"}})
+    await shown.write("DELETE", "one")
+
+
+@pytest.mark.parametrize(
+    ("query", "heard"),
+    [
+        pytest.param("", ["ADDED one", "MODIFIED one", "MODIFIED one", "MODIFIED one", "DELETED one"], id="everything"),
+        pytest.param(
+            "labelSelector=app%3Dweb",
+            ["ADDED one", "MODIFIED one", "DELETED one", "ADDED one", "DELETED one"],
+            id="what leaves a selection is gone, and what comes back is new",
+        ),
+        pytest.param("labelSelector=app%3Ddb", ["ADDED one", "DELETED one"], id="the same from the other side"),
+        pytest.param("fieldSelector=metadata.name%3Dthree", [], id="somebody else's life"),
+    ],
+)
+def test_a_life_as_watches_tell_it(query: str, heard: list[str]) -> None:
+    async def story(shown: Watching) -> None:
+        since = await shown.revision()
+        await life_of_one(shown)
+        query_since = f"resourceVersion={since}&{query}"
+        async with shown.watch(query_since) as one, shown.watch(query_since) as another:
+            lines = await lines_of(one, len(heard))
+            assert await lines_of(another, len(heard)) == lines
+        assert expected_message(lines) == heard
+        revisions = [int(line["object"]["metadata"]["resourceVersion"]) for line in lines]
+        assert revisions == sorted(set(revisions))
+
+    play(story)
+
+
+def test_watches_with_the_same_query_get_the_same_events() -> None:
+    async def story(shown: Watching) -> None:
+        since = f"resourceVersion={await shown.revision()}"
+        async with shown.watch(since) as first:
+            await shown.write("POST", "one")
+            before = await lines_of(first, 1)
+            async with shown.watch(since) as second, shown.watch(f"resourceVersion={await shown.revision()}") as third:
+                await shown.write("POST", "two")
+                await shown.write("DELETE", "one")
+                heard = await lines_of(first, 2)
+                assert await lines_of(second, 3) == before + heard
+                assert await lines_of(third, 2) == heard
+                assert expected_message(before + heard) == ["ADDED one", "ADDED two", "DELETED one"]
+
+    play(story)
+
+
+# ---------------------------------------------------------------------------------------------------- forms
+
+
+@pytest.mark.parametrize(
+    ("accept", "kind"),
+    [
+        pytest.param("application/json", "ConfigMap", id="whole"),
+        pytest.param(TABLE, "Table", id="a row of a table"),
+        pytest.param(METADATA, "PartialObjectMetadata", id="its metadata"),
+    ],
+)
+def test_the_form_of_an_object(accept: str, kind: str) -> None:
+    async def story(shown: Watching) -> None:
+        async with shown.watch("allowWatchBookmarks=true", accept) as response:
+            lines = await lines_of(response, 2)
+            await shown.write("POST", "one")
+            lines += await lines_of(response, 1)
+        assert [line["object"]["kind"] for line in lines] == [kind] * 3
+        assert [line["type"] for line in lines] == ["ADDED", "BOOKMARK", "ADDED"]
+
+    play(story)
+
+
+def test_only_the_first_row_of_a_table_says_what_its_columns_are() -> None:
+    async def story(shown: Watching) -> None:
+        async with shown.watch(f"resourceVersion={await shown.revision()}", TABLE) as response:
+            for name in ("one", "two", "three"):
+                await shown.write("POST", name)
+            tables = [line["object"] for line in await lines_of(response, 3)]
+        assert [bool(table["columnDefinitions"]) for table in tables] == [True, False, False]
+        assert [table["rows"][0]["cells"][0] for table in tables] == ["one", "two", "three"]
+
+    play(story)
+
+
+# --------------------------------------------------------------------------------------------------- the end
+
+
+def test_a_watch_ends_in_order_when_its_time_is_over() -> None:
+    async def story(shown: Watching) -> None:
+        async with shown.watch(f"resourceVersion={await shown.revision()}&timeoutSeconds=1") as response:
+            assert await rest_of(response) == []
+        assert shown.api.handler.watches_open == 0
+
+    play(story)
+
+
+def test_a_watch_from_a_future_version_waits() -> None:
+    async def story(shown: Watching) -> None:
+        async with shown.watch("resourceVersion=9999999&timeoutSeconds=1") as response:
+            await shown.write("POST", "one")
+            assert await rest_of(response) == []
+
+    play(story)
+
+
+def test_a_watch_from_a_compacted_version_ends_with_410() -> None:
+    async def story(shown: Watching) -> None:
+        since = await shown.revision()
+        await shown.write("POST", "one")
+        await shown.write("POST", "two")
+        await shown.api.api_server.store.compact(await shown.api.api_server.store.revision())
+        async with shown.watch(f"resourceVersion={since}") as response:
+            (line,) = await rest_of(response)
+        assert line["type"] == "ERROR"
+        assert (line["object"]["code"], line["object"]["reason"]) == (410, "Expired")
+
+    play(story)
+
+
+BAD_LABELS = "found '==', expected: !, identifier, or 'end of string'"
+BAD_FIELD = '"spec.x" is not a known field selector: only "metadata.name", "metadata.namespace"'
+ERRORS: Mapping[str, tuple[int, str]] = {
+    "resourceVersion=x": (500, 'resourceVersion: Invalid value: "x"'),
+    "labelSelector===": (400, BAD_LABELS),
+    "labelSelector===&resourceVersion=x": (400, BAD_LABELS),
+    "labelSelector===&sendInitialEvents=true": (400, BAD_LABELS),
+    "fieldSelector=spec.x%3D1": (400, BAD_FIELD),
+    "fieldSelector=spec.x%3D1&resourceVersion=x": (400, BAD_FIELD),
+    "timeoutSeconds=x&labelSelector===": (400, 'strconv.ParseInt: parsing "x": invalid syntax'),
+    "sendInitialEvents=true": (422, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"),
+    "sendInitialEvents=true&fieldSelector=spec.x%3D1": (422, "sendInitialEvents requires setting"),
+    "resourceVersionMatch=Exact&resourceVersion=1": (422, "resourceVersionMatch is forbidden for watch unless"),
+}
+"""By parameter. Of two errors, the one is reported that kube-apiserver finds first."""
+
+
+@pytest.mark.parametrize("query", ERRORS)
+def test_an_invalid_watch_fails_before_the_response_starts(query: str) -> None:
+    code, message = ERRORS[query]
+
+    async def story(shown: Watching) -> None:
+        async with shown.api.session.get(shown.api.url(f"{CONFIG_MAPS}?watch=1&{query}")) as response:
+            document = await response.json()
+        assert (response.status, document["kind"]) == (code, "Status")
+        assert message in document["message"]
+
+    play(story)

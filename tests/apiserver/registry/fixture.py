@@ -1,0 +1,85 @@
+"""A api_server for the tests of what pods can be asked for: a store with pods, and the parts that verbs need."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mooring.api.document import Document
+from mooring.api.kinds import POD, Kind
+from mooring.apiserver.access.users import User
+from mooring.apiserver.admission.chain import Chain
+from mooring.apiserver.admission.promise import Admission
+from mooring.apiserver.apply.shape import Shape
+from mooring.apiserver.apply.struct_shape import struct_shape
+from mooring.apiserver.call import Call
+from mooring.apiserver.registry.lookup import StoreLookup
+from mooring.apiserver.registry.parts import NOTHING_RESERVED, Parts, Reservation
+from mooring.apiserver.registry.shelf import Shelf
+from mooring.apiserver.resources import Resource, ResourceTable, built_in_resources
+from mooring.kit.entropy import Entropy
+from mooring.store.memory import MemoryStore
+
+NOW = "2026-01-02T03:04:05Z"
+NOW_S = 1_767_323_045.0
+NS = "team"
+
+
+class RegistryFixture:
+    """Parts on a store in memory, and what is in it."""
+
+    def __init__(self, mutating: Sequence[Admission] = ()) -> None:
+        self.store = MemoryStore()
+        lookup = StoreLookup(self.store)
+        self.parts = Parts(
+            shelf=Shelf(self.store),
+            resources=ResourceTable(built_in_resources()),
+            lookup=lookup,
+            admission=Chain(mutating, (), lookup),
+            entropy=Entropy(1),
+            shape_of=_shape_of,
+            reserve=_nothing_reserved,
+            released=_nobody_told,
+        )
+
+    async def put(self, kind: Kind, name: str, metadata: Document | None = None, **parts: Any) -> int:
+        """Store an object as it is; its revision."""
+        whole = {"name": name, "uid": f"uid-{name}", "creationTimestamp": NOW, **(metadata or {})}
+        if kind.is_namespaced:
+            whole["namespace"] = NS
+        return (await self.parts.shelf.create(kind, {"metadata": whole, **parts})).revision
+
+    async def get(self, kind: Kind, name: str) -> Document:
+        found = await self.parts.shelf.find(kind, NS if kind.is_namespaced else "", name)
+        assert found is not None, f"{kind} {name} is gone"
+        return found.document
+
+    async def is_gone(self, name: str) -> bool:
+        return await self.parts.shelf.find(POD, NS, name) is None
+
+
+def call(kind: Kind, name: str, subresource: str = "", *, is_dry_run: bool = False) -> Call:
+    return Call(
+        verb="create",
+        kind=kind,
+        user=User("somebody"),
+        now_s=NOW_S,
+        now=NOW,
+        namespace=NS,
+        name=name,
+        subresource=subresource,
+        is_dry_run=is_dry_run,
+    )
+
+
+def _shape_of(resource: Resource) -> Shape:
+    assert resource.struct is not None
+    return struct_shape(resource.struct, resource.kind.api_version, resource.kind.kind)
+
+
+async def _nothing_reserved(resource: Resource, call: Call, obj: Document, old: Document | None) -> Reservation:
+    return NOTHING_RESERVED
+
+
+async def _nobody_told(resource: Resource, obj: Document) -> None:
+    pass

@@ -1,0 +1,43 @@
+"""A token for a service account, asked for from inside."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.api.kinds import POD, SERVICE_ACCOUNT
+from mooring.apiserver.loopback import LoopbackClient
+from mooring.apiserver.server import ApiServer
+from mooring.client.errors import NotFoundError
+from mooring.client.interface import JsonObject
+from tests.apiserver.servers import with_api_server
+from tests.client.objects import at, read
+
+
+def request(pod_uid: str) -> JsonObject:
+    bound = {"apiVersion": "v1", "kind": "Pod", "name": "web", "uid": pod_uid}
+    return {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenRequest",
+        "spec": {"audiences": [], "expirationSeconds": 3607, "boundObjectRef": bound},
+    }
+
+
+def test_a_pod_gets_a_token_of_its_account() -> None:
+    async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
+        await client.create(SERVICE_ACCOUNT, "default", {"metadata": {"name": "robot"}})
+        container = {"name": "main", "image": "registry.k8s.io/pause:3.9"}
+        spec = {"serviceAccountName": "robot", "containers": [container]}
+        made = read(await client.create(POD, "default", {"metadata": {"name": "web"}, "spec": spec}))
+        answer = read(await client.request_token("default", "robot", request(str(at(made, "metadata.uid")))))
+        assert str(at(answer, "status.token")).count(".") == 2
+        assert at(answer, "status.expirationTimestamp")
+
+    with_api_server(scenario)
+
+
+def test_no_token_for_a_missing_service_account() -> None:
+    async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
+        with pytest.raises(NotFoundError, match='serviceaccounts "nobody" not found'):
+            await client.request_token("default", "nobody", request(""))
+
+    with_api_server(scenario)

@@ -1,0 +1,108 @@
+"""`mooring scheduler`: flags, defaults, errors."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from mooring.cli.flags import shown
+from mooring.cli.main import main
+from mooring.cli.scheduler.flags import FLAGS, all_flags
+
+# What kube-scheduler v1.36.4 shows on /flagz when it is started without any (but for help and version).
+KUBE_SCHEDULER_FLAGS = Path(__file__).with_name("kube_scheduler_flags.txt").read_text().splitlines()
+
+
+@pytest.fixture(autouse=True)
+def _as_before() -> Iterator[None]:
+    root, ours = logging.getLogger(), logging.getLogger("mooring")
+    handlers, level, our_level = list(root.handlers), root.level, ours.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    ours.setLevel(our_level)
+
+
+def typed(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["scheduler", *arguments])
+
+
+def test_every_flag_of_kube_scheduler_is_there_with_its_default() -> None:
+    ours = {flag.name: shown(flag.flag_type, flag.default) for flag in all_flags()}
+    for name, default in (line.split("=", 1) for line in KUBE_SCHEDULER_FLAGS):
+        assert ours[name] == default, name
+    theirs = {line.partition("=")[0] for line in KUBE_SCHEDULER_FLAGS}
+    assert set(ours) - theirs == {flag.name for flag in FLAGS["mooring"]}
+
+
+def test_help_lists_the_flags_that_have_an_effect() -> None:
+    result = typed("--help")
+    assert result.exit_code == 0
+    listed = set(re.findall(r"^ +(?:-\w, )?--([a-z0-9-]+)", result.output, re.MULTILINE))
+    assert listed == {flag.name for flag in all_flags() if flag.has_effect} | {"help", "version"}
+    assert "Feature gate flags" not in result.output, "a section without flags"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("--nope",), "No such option"),
+        (("--policy",), "No such option"),
+        (("something",), "unexpected extra argument"),
+        (("--secure-port", "x"), "wanted a whole number"),
+        (("--leader-elect=perhaps",), "wanted true or false"),
+        (("--logging-format", "xml"), "--logging-format: found 'xml', wanted text or json"),
+        (("--config", "/nowhere.yaml"), "/nowhere.yaml: cannot be read"),
+        (("--kubeconfig", "/nowhere"), "/nowhere: there is no such file"),
+        ((), "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT must be defined"),
+        (
+            ("--master", "http://127.0.0.1:1", "--leader-elect-lease-duration", "5s"),
+            "leaderElection.leaseDuration: Invalid value",
+        ),
+        (("--master", "http://127.0.0.1:1", "--tls-min-version", "9"), "--tls-min-version: found '9'"),
+        (("--master", "http://127.0.0.1:1", "--authorization-always-allow-paths", "/a*b"), "only trailing * allowed"),
+        (("--plugin", "/nowhere.py"), "/nowhere.py"),
+    ],
+)
+def test_what_is_refused(arguments: tuple[str, ...], complaint: str) -> None:
+    result = typed(*arguments)
+    assert result.exit_code == 2
+    assert complaint in result.output
+
+
+def test_a_version_is_told() -> None:
+    assert "as Kubernetes v1.36.4" in typed("--version").output
+
+
+def test_the_configuration_is_written(tmp_path: Path) -> None:
+    file = tmp_path / "out.yaml"
+    result = typed("--kube_api_qps=7", "--leader-elect-retry-period", "1s", "--write-config-to", str(file))
+    assert result.exit_code == 0, result.output
+    told = yaml.safe_load(file.read_text())
+    assert told["clientConnection"]["qps"] == 7
+    assert told["leaderElection"]["retryPeriod"] == "1s"
+    assert list(told) == sorted(told)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("-v=2",), ("-v2",), ("-v", "2"), ("--v=2",), ("--v", "2")],
+    ids=" ".join,
+)
+def test_how_much_is_logged_can_be_said_in_all_ways_of_go(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    result = typed(*arguments, "--write-config-to", str(tmp_path / "out.yaml"))
+    assert result.exit_code == 0, result.output
+    assert logging.getLogger("mooring").level == logging.INFO - 2
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_are_taught(shell: str) -> None:
+    result = CliRunner().invoke(main, ["completion", shell])
+    assert result.exit_code == 0
+    assert "_MOORING_COMPLETE" in result.output

@@ -1,0 +1,207 @@
+"""What a DaemonSet needs next, as sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from mooring.api.views.daemon_sets import DaemonSetStatus
+from mooring.api.views.pod import Pod
+from mooring.controllers.daemonset.nodes import Fit, daemon_pod
+from mooring.controllers.daemonset.plan import (
+    FORGOTTEN_AFTER_S,
+    DaemonSetPlan,
+    DaemonSetSync,
+    FailedPodsBackoff,
+    count_status,
+    is_same_status,
+    plan_nodes,
+    plan_update,
+    status_document,
+)
+from tests.controllers.batch_builders import daemon_set_view
+from tests.controllers.builders import NOW_S, pod_view
+
+RUNS, STAYS, LEAVES = Fit(True, True), Fit(False, True), Fit(False, False)
+
+
+def new(name: str, *, ready: bool = True, **parts: Any) -> Pod:
+    return daemon(name, "new", ready=ready, **parts)
+
+
+def old(name: str, *, ready: bool = True, **parts: Any) -> Pod:
+    return daemon(name, "old", ready=ready, **parts)
+
+
+def daemon(name: str, revision: str, *, ready: bool, **parts: Any) -> Pod:
+    return pod_view(name, labels={"controller-revision-hash": revision}, ready_for_s=60 if ready else None, **parts)
+
+
+def state(fits: Mapping[str, Fit], **parts: Any) -> DaemonSetSync:
+    return DaemonSetSync(daemon_set_view(**parts), fits, "new", NOW_S)
+
+
+def events(plan: DaemonSetPlan) -> tuple[list[str], list[str]]:
+    return plan.nodes, [pod.metadata.name for pod in plan.to_delete]
+
+
+@pytest.mark.parametrize(
+    ("fit", "pods", "expected"),
+    [
+        pytest.param(RUNS, None, (["n1"], []), id="one is missing"),
+        pytest.param(RUNS, [new("a")], ([], []), id="one is there"),
+        pytest.param(RUNS, [new("a", age_s=9), new("b", age_s=99)], ([], ["a"]), id="two: the younger goes"),
+        pytest.param(
+            RUNS, [new("a", age_s=99, on=""), new("b", age_s=9)], ([], ["a"]), id="two: the one without a node goes"
+        ),
+        pytest.param(RUNS, [new("a", going=True)], ([], []), id="one is going: wait"),
+        pytest.param(RUNS, [new("a", phase="Failed")], ([], ["a"]), id="a failed one goes"),
+        pytest.param(RUNS, [new("a", phase="Succeeded")], ([], ["a"]), id="one that ended goes"),
+        pytest.param(STAYS, None, ([], []), id="none may come"),
+        pytest.param(STAYS, [new("a")], ([], []), id="but it may stay"),
+        pytest.param(LEAVES, [new("a"), new("b", going=True)], ([], ["a"]), id="it may not stay"),
+    ],
+)
+def test_one_node(fit: Fit, pods: Sequence[Pod] | None, expected: tuple[list[str], list[str]]) -> None:
+    by_node = {"n1": pods} if pods is not None else {}
+    assert events(plan_nodes(state({"n1": fit}), by_node, lambda node: 0.0)) == expected
+
+
+@pytest.mark.parametrize(
+    ("pods", "expected"),
+    [
+        pytest.param([old("a", going=True)], (["n1"], []), id="nobody but one that goes"),
+        pytest.param([old("a"), new("b", ready=False)], ([], []), id="the new one is not available yet"),
+        pytest.param([old("a"), new("b")], ([], ["a"]), id="the new one is available"),
+        pytest.param([old("a", ready=False), new("b", ready=False)], ([], ["a"]), id="the old one is not ready"),
+        pytest.param([new("a", age_s=99), new("b", age_s=9)], ([], ["b"]), id="two new ones"),
+    ],
+)
+def test_one_node_while_surging(pods: Sequence[Pod], expected: tuple[list[str], list[str]]) -> None:
+    update = {"maxSurge": 1, "maxUnavailable": 0}
+    assert events(plan_nodes(state({"n1": RUNS}, update=update), {"n1": pods}, lambda node: 0.0)) == expected
+
+
+def test_failed_pods_wait_and_are_told() -> None:
+    by_node = {"n1": [new("a", phase="Failed")], "n2": [new("b", phase="Failed", on="n2")]}
+    plan = plan_nodes(state({"n1": RUNS, "n2": RUNS}), by_node, lambda node: 4.0 if node == "n2" else 0.0)
+    assert (events(plan)[1], plan.later_s, plan.failed_on) == (["a"], 4.0, ["n1"])
+    message = "Found failed daemon pod default/a on node n1, will try to kill it"
+    assert plan.events == [("Warning", "FailedDaemonPod", message)]
+
+
+def test_a_pod_for_a_node_that_is_not_there_goes() -> None:
+    by_node = {"gone": [new("a", on=""), new("b", on="gone")]}
+    assert events(plan_nodes(state({}), by_node, lambda node: 0.0)) == ([], ["a"])
+
+
+def nodes(count: int, fit: Fit = RUNS) -> dict[str, Fit]:
+    return {f"n{number}": fit for number in range(1, count + 1)}
+
+
+@pytest.mark.parametrize(
+    ("unavailable", "pods", "expected"),
+    [
+        pytest.param(1, [[old("a")], [old("b")], [old("c")]], ["a"], id="one at a time"),
+        pytest.param(2, [[old("a")], [old("b")], [old("c")]], ["a", "b"], id="two at a time"),
+        pytest.param("50%", [[old("a")], [old("b")], [old("c")]], ["a", "b"], id="half of them, rounded up"),
+        pytest.param(1, [[new("a", ready=False)], [old("b")]], [], id="a new one is not available yet"),
+        pytest.param(1, [[new("a")], [old("b")]], ["b"], id="it is"),
+        pytest.param(
+            1, [[old("a", ready=False)], [old("b", ready=False)], [old("c")]], ["a", "b"], id="who is not available"
+        ),
+        pytest.param(1, [[], [old("b")]], [], id="one is missing"),
+        pytest.param(1, [[old("a", going=True)], [old("b")]], [], id="one is going"),
+        pytest.param(0, [[old("a")], [old("b")]], ["a"], id="neither surge nor unavailability is one at a time"),
+    ],
+)
+def test_replacing(unavailable: int | str, pods: Sequence[Sequence[Pod]], expected: list[str]) -> None:
+    by_node = {f"n{number}": each for number, each in enumerate(pods, 1) if each}
+    daemon_set = state(nodes(len(pods)), update={"maxUnavailable": unavailable, "maxSurge": 0})
+    assert events(plan_update(daemon_set, by_node)) == ([], expected)
+
+
+@pytest.mark.parametrize(
+    ("surge", "fits", "pods", "expected"),
+    [
+        pytest.param(1, nodes(2), [[old("a")], [old("b")]], (["n1"], []), id="one at a time"),
+        pytest.param("100%", nodes(2), [[old("a")], [old("b")]], (["n1", "n2"], []), id="all at once"),
+        pytest.param(1, nodes(2), [[old("a"), new("x", ready=False)], [old("b")]], ([], []), id="one is under way"),
+        pytest.param(1, nodes(2), [[old("a"), new("x")], [old("b")]], (["n2"], ["a"]), id="and is there"),
+        pytest.param(1, nodes(2), [[old("a", ready=False)], [old("b")]], (["n1", "n2"], []), id="who is not available"),
+        pytest.param(
+            1,
+            {"n1": STAYS, "n2": RUNS},
+            [[old("a")], [new("b")]],
+            ([], ["a"]),
+            id="out of place, and another is available",
+        ),
+        pytest.param(
+            1, {"n1": STAYS, "n2": RUNS}, [[old("a")], [new("b", ready=False)]], ([], []), id="out of place, but needed"
+        ),
+    ],
+)
+def test_surging(
+    surge: int | str, fits: dict[str, Fit], pods: Sequence[Sequence[Pod]], expected: tuple[list[str], list[str]]
+) -> None:
+    by_node = {f"n{number}": each for number, each in enumerate(pods, 1)}
+    assert events(plan_update(state(fits, update={"maxSurge": surge, "maxUnavailable": 0}), by_node)) == expected
+
+
+def test_the_counts() -> None:
+    fits = {"n1": RUNS, "n2": RUNS, "n3": RUNS, "n4": STAYS, "n5": LEAVES}
+    by_node = {"n1": [new("a")], "n2": [old("b", ready=False)], "n4": [old("c")]}
+    status = count_status(state(fits), by_node)
+    assert (status.desired_number_scheduled, status.current_number_scheduled, status.number_misscheduled) == (3, 2, 1)
+    assert (status.number_ready, status.number_available, status.number_unavailable) == (1, 1, 2)
+    assert status.updated_number_scheduled == 1
+
+
+def test_each_failure_doubles_the_wait() -> None:
+    backoff = FailedPodsBackoff()
+    assert backoff.wait_s("n1", 0.0) == 0.0
+    backoff.record("n1", 0.0)
+    assert backoff.wait_s("n1", 0.5) == 1.0
+    assert backoff.wait_s("n2", 0.5) == 0.0
+    assert backoff.wait_s("n1", 1.0) == 0.0
+    backoff.record("n1", 1.0)
+    assert backoff.wait_s("n1", 2.9) == 2.0
+    assert backoff.wait_s("n1", 3.0) == 0.0
+
+
+def test_who_has_not_failed_for_long_begins_anew() -> None:
+    backoff = FailedPodsBackoff()
+    for _ in range(20):
+        backoff.record("n1", 0.0)
+    assert backoff.wait_s("n1", 1.0) == 900.0
+    backoff.record("n2", FORGOTTEN_AFTER_S + 1)
+    backoff.record("n1", FORGOTTEN_AFTER_S + 1)
+    assert backoff.wait_s("n1", FORGOTTEN_AFTER_S + 1.5) == 1.0
+
+
+def test_a_pod_carries_its_revision() -> None:
+    pod = daemon_pod(daemon_set_view(), "abc")
+    assert pod["metadata"]["labels"] == {"app": "agent", "controller-revision-hash": "abc"}
+    assert pod["metadata"]["ownerReferences"][0]["kind"] == "DaemonSet"
+    assert len(pod["spec"]["tolerations"]) == 6
+
+
+def test_a_status_keeps_what_is_not_counted() -> None:
+    counts = DaemonSetStatus(desired_number_scheduled=2, number_unavailable=2)
+    assert status_document({"collisionCount": 1, "numberAvailable": 7, "numberReady": 7}, counts) == {
+        "collisionCount": 1,
+        "currentNumberScheduled": 0,
+        "numberMisscheduled": 0,
+        "desiredNumberScheduled": 2,
+        "numberReady": 0,
+        "numberUnavailable": 2,
+    }
+
+
+def test_a_status_is_stale_until_the_generation_was_seen() -> None:
+    counts = DaemonSetStatus(number_ready=1)
+    assert is_same_status(daemon_set_view(status={"numberReady": 1, "observedGeneration": 1}), counts)
+    assert not is_same_status(daemon_set_view(status={"numberReady": 1}), counts)
+    assert not is_same_status(daemon_set_view(status={"observedGeneration": 1}), counts)

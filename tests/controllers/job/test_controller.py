@@ -1,0 +1,202 @@
+"""Stories of Jobs, on virtual time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mooring.api.document import Document
+from mooring.api.kinds import JOB, POD
+from mooring.kit.clock import format_rfc3339
+from tests.client.faulty import Fault, FaultyClient, Outcome, Script
+from tests.controllers.batch_builders import INDEX, TRACKING, job, storm_of
+from tests.controllers.world import Story, World, play
+
+CONTROLLERS = ["job-controller"]
+
+
+def run_story(story: Story) -> None:
+    play(story, controllers=CONTROLLERS)
+
+
+async def end_pods(world: World, phase: str, count: int = 1000, exit_code: int = 0) -> int:
+    """As a kubelet would: the first pods that are at work end so."""
+    alive = [pod for pod in await world.pods() if pod.get("status", {}).get("phase") not in ("Succeeded", "Failed")]
+    now = format_rfc3339(world.clock.wall_s())
+    for pod in alive[:count]:
+        state = {"terminated": {"exitCode": exit_code, "finishedAt": now}}
+        status = {"phase": phase, "containerStatuses": [{"name": "c", "state": state}]}
+        await world.patch(POD, pod["metadata"]["name"], {"status": status}, "status")
+    await world.settle(3)
+    return len(alive[:count])
+
+
+async def status_of(world: World, name: str = "work") -> Document:
+    return dict((await world.get(JOB, name)).get("status", {}))
+
+
+def counts(status: Document) -> tuple[int, int, int]:
+    return status.get("active", 0), status.get("succeeded", 0), status.get("failed", 0)
+
+
+def test_a_job_runs_to_completion() -> None:
+    async def story(world: World) -> None:
+        await world.create(job(completions=5, parallelism=2))
+        await world.settle(3)
+        assert counts(await status_of(world)) == (2, 0, 0)
+        assert [pod["metadata"]["finalizers"] for pod in await world.pods()] == [[TRACKING]] * 2
+        ended = 0
+        while ended < 5:
+            ended += await end_pods(world, "Succeeded")
+        status = await status_of(world)
+        assert counts(status) == (0, 5, 0)
+        assert status["uncountedTerminatedPods"] == {}
+        assert await world.conditions("work", JOB) == {
+            "SuccessCriteriaMet": ("True", "CompletionsReached"),
+            "Complete": ("True", "CompletionsReached"),
+        }
+        assert not any(pod["metadata"].get("finalizers") for pod in await world.pods())
+        assert len(await world.events("SuccessfulCreate")) == 5
+        assert await world.events("Completed") == [("work", "Completed", "Job completed")]
+
+    run_story(story)
+
+
+def test_a_failed_pod_is_replaced_after_a_while() -> None:
+    async def story(world: World) -> None:
+        await world.create(job(backoffLimit=1))
+        await world.settle(3)
+        await end_pods(world, "Failed", exit_code=1)
+        assert counts(await status_of(world)) == (0, 0, 1)
+        await world.settle(9)
+        assert counts(await status_of(world)) == (1, 0, 1)
+        await end_pods(world, "Failed", exit_code=1)
+        assert counts(await status_of(world)) == (0, 0, 2)
+        conditions = await world.conditions("work", JOB)
+        assert conditions["Failed"] == conditions["FailureTarget"] == ("True", "BackoffLimitExceeded")
+        assert len(await world.events("BackoffLimitExceeded")) == 1
+
+    run_story(story)
+
+
+def test_the_deadline_ends_it() -> None:
+    async def story(world: World) -> None:
+        await world.create(job(completions=2, parallelism=2, activeDeadlineSeconds=30))
+        await world.settle(3)
+        await world.make_ready()
+        await world.settle(20)
+        assert counts(await status_of(world)) == (2, 0, 0)
+        await world.settle(10)
+        assert (await status_of(world)).get("active", 0) == 0
+        assert (await world.conditions("work", JOB))["FailureTarget"] == ("True", "DeadlineExceeded")
+
+    run_story(story)
+
+
+def test_suspended_and_resumed() -> None:
+    async def story(world: World) -> None:
+        await world.create(job(suspend=True))
+        await world.settle(3)
+        assert await world.pods() == []
+        assert await world.conditions("work", JOB) == {"Suspended": ("True", "JobSuspended")}
+        assert "startTime" not in await status_of(world)
+        await world.patch(JOB, "work", {"spec": {"suspend": False}})
+        await world.settle(3)
+        assert len(await world.pods()) == 1
+        assert await world.conditions("work", JOB) == {"Suspended": ("False", "JobResumed")}
+        assert "startTime" in await status_of(world)
+        await world.patch(JOB, "work", {"spec": {"suspend": True}})
+        await world.settle(5)
+        assert all(pod["metadata"].get("deletionTimestamp") for pod in await world.pods())
+        assert [event[1] for event in await world.events("Resumed")] == ["Resumed"]
+
+    run_story(story)
+
+
+def test_every_index_has_its_pod() -> None:
+    async def story(world: World) -> None:
+        await world.create(job(completionMode="Indexed", completions=3, parallelism=3))
+        await world.settle(3)
+        pods = await world.pods()
+        assert sorted(pod["metadata"]["annotations"][INDEX] for pod in pods) == ["0", "1", "2"]
+        await end_pods(world, "Succeeded", count=2)
+        await world.delete(POD, (await world.pods())[2]["metadata"]["name"], grace_s=30)
+        await world.settle(15)
+        status = await status_of(world)
+        assert (status["completedIndexes"], status["succeeded"], status["failed"], status["active"]) == ("0,1", 2, 1, 1)
+
+    run_story(story)
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        pytest.param({"managedBy": "example.com/other"}, 0, id="managed by somebody else"),
+        pytest.param({"completionMode": "Sideways"}, 0, id="in a mode that nobody knows"),
+        pytest.param({"parallelism": 3, "completions": None}, 3, id="a work queue"),
+    ],
+)
+def test_how_many_pods_are_made(spec: dict[str, Any], expected: int) -> None:
+    async def story(world: World) -> None:
+        await world.create(job(**spec))
+        await world.settle(3)
+        assert len(await world.pods()) == expected
+
+    run_story(story)
+
+
+def test_pods_without_an_owner_are_adopted_and_tracked() -> None:
+    async def story(world: World) -> None:
+        labels = {"job-name": "work"}
+        await world.create(
+            {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "failed_indexes", "labels": labels}, "spec": {}}
+        )
+        await world.create(job())
+        await world.settle(3)
+        (pod,) = await world.pods()
+        assert pod["metadata"]["name"] == "failed_indexes"
+        assert pod["metadata"]["finalizers"] == [TRACKING]
+        assert pod["metadata"]["ownerReferences"][0]["name"] == "work"
+
+    run_story(story)
+
+
+def test_nobody_is_made_while_the_watch_of_jobs_is_behind_the_own_counts() -> None:
+    """Pods that were counted have failed_indexes their finalizer, and the old status does not name them either."""
+    behind = Fault("next_batch", Outcome.DONE, kind=JOB, after=2, answer_delay_s=30.0)
+
+    async def story(world: World) -> None:
+        await world.create(job(completions=4, parallelism=2))
+        await world.settle(3)
+        await end_pods(world, "Succeeded")
+        assert (len(await world.pods()), counts(await status_of(world))) == (4, (2, 2, 0))
+        await end_pods(world, "Succeeded", count=1)
+        await world.settle(10)
+        assert (len(await world.pods()), counts(await status_of(world))) == (4, (2, 2, 0))
+        await end_pods(world, "Succeeded")
+        await world.settle(30)
+        assert (len(await world.pods()), counts(await status_of(world))) == (4, (0, 4, 0))
+        assert "Complete" in await world.conditions("work", JOB)
+
+    play(story, controllers=CONTROLLERS, through=lambda client, clock: FaultyClient(client, clock, Script(behind)))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_every_end_is_counted_once_in_any_storm(seed: int) -> None:
+    storm = storm_of(seed)
+
+    async def story(world: World) -> None:
+        await world.create(job(completions=6, parallelism=3, backoffLimit=1000))
+        for round in range(12):
+            await world.settle(20)
+            await end_pods(world, "Failed" if round % 3 == 2 else "Succeeded", count=1)
+        await world.settle(600)
+        while "Complete" not in await world.conditions("work", JOB):
+            assert await end_pods(world, "Succeeded") or (await status_of(world)).get("active", 0) == 0
+            await world.settle(600)
+        ended = [pod["status"]["phase"] for pod in await world.pods()]
+        assert counts(await status_of(world)) == (0, ended.count("Succeeded"), ended.count("Failed"))
+        assert not any(pod["metadata"].get("finalizers") for pod in await world.pods())
+
+    play(story, controllers=CONTROLLERS, through=lambda client, clock: FaultyClient(client, clock, storm), seed=seed)

@@ -1,0 +1,196 @@
+"""The members of a StatefulSet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mooring.api.document import Document
+from mooring.api.views.pod import Pod
+from mooring.api.views.storage import PersistentVolumeClaim
+from mooring.controllers.statefulset.members import (
+    Member,
+    are_claims_right,
+    claim_document,
+    claim_names,
+    has_identity,
+    has_storage,
+    is_any_claim_stale,
+    is_claim_right,
+    is_controlled_by_others,
+    is_in_range,
+    is_made_of_current,
+    is_member,
+    member_document,
+    parent_and_ordinal,
+    right_owners,
+)
+from tests.controllers.batch_builders import claim_view, member, stateful_set_view
+
+SET = ("StatefulSet", "db", "uid-db")
+POD = ("Pod", "db-1", "uid-db-1")
+OLD_POD = ("Pod", "db-1", "uid-of-another")
+OTHER = ("Other", "x", "uid-x")
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("db-0", ("db", 0)),
+        ("my-db-12", ("my-db", 12)),
+        ("db-007", ("db", 7)),
+        ("db", ("", -1)),
+        ("db-x", ("", -1)),
+        ("db-99999999999", ("db", -1)),
+    ],
+)
+def test_names(name: str, expected: tuple[str, int]) -> None:
+    assert parent_and_ordinal(name) == expected
+
+
+def test_ordinals_may_start_anywhere() -> None:
+    wanted = stateful_set_view(replicas=2, ordinals={"start": 5})
+    assert [ordinal for ordinal in range(10) if is_in_range(wanted, ordinal)] == [5, 6]
+    assert is_member(wanted, member(1))
+    assert not is_member(stateful_set_view(name="web"), member(1))
+
+
+@pytest.mark.parametrize(
+    ("parts", "ordinal", "expected"),
+    [
+        pytest.param({"partition": 2}, 1, True, id="below the partition"),
+        pytest.param({"partition": 2}, 2, False, id="at the partition"),
+        pytest.param({"partition": 2, "ordinals": {"start": 5}}, 6, True, id="counted from the first"),
+        pytest.param({"updateStrategy": {"type": "OnDelete"}}, 0, False, id="on delete"),
+        pytest.param(
+            {"updateStrategy": {"type": "RollingUpdate"}, "status": {"currentReplicas": 1}},
+            0,
+            True,
+            id="without a partition",
+        ),
+    ],
+)
+def test_the_template_of_a_new_member(parts: dict[str, Any], ordinal: int, expected: bool) -> None:
+    assert is_made_of_current(stateful_set_view(**parts), ordinal) == expected
+
+
+@pytest.mark.parametrize(
+    ("pod", "is_right"),
+    [
+        pytest.param(member(0, claims=["data"]), True, id="as it should be"),
+        pytest.param(member(0), False, id="without its claim"),
+        pytest.param(
+            member(0, claims=["data"], labels={"statefulset.kubernetes.io/pod-name": "x"}), False, id="misnamed"
+        ),
+    ],
+)
+def test_identity_and_storage(pod: Pod, is_right: bool) -> None:
+    wanted = stateful_set_view(claims=["data"])
+    assert (has_identity(wanted, pod) and has_storage(wanted, pod)) == is_right
+
+
+def test_the_pod_of_an_ordinal() -> None:
+    wanted = stateful_set_view(claims=["data", "log"])
+    volumes = [{"name": "data", "emptyDir": {}}, {"name": "tmp", "emptyDir": {}}]
+    template = {"metadata": {"labels": {"app": "db"}}, "spec": {"containers": [], "volumes": volumes}}
+    pod = member_document(wanted, template, "db-r1", 2)
+    assert pod["metadata"]["name"] == pod["spec"]["hostname"] == "db-2"
+    assert pod["metadata"]["labels"] == {
+        "app": "db",
+        "statefulset.kubernetes.io/pod-name": "db-2",
+        "apps.kubernetes.io/pod-index": "2",
+        "controller-revision-hash": "db-r1",
+    }
+    assert pod["spec"]["subdomain"] == "db"
+    assert claim_names(wanted, 2) == {"data": "data-db-2", "log": "log-db-2"}
+    assert pod["spec"]["volumes"] == [
+        {"name": "data", "persistentVolumeClaim": {"claimName": "data-db-2"}},
+        {"name": "log", "persistentVolumeClaim": {"claimName": "log-db-2"}},
+        {"name": "tmp", "emptyDir": {}},
+    ]
+
+
+def member_of(when_deleted: str, when_scaled: str, replicas: int) -> Member:
+    policy = {"whenDeleted": when_deleted, "whenScaled": when_scaled}
+    wanted = stateful_set_view(replicas=replicas, claims=["data"], persistentVolumeClaimRetentionPolicy=policy)
+    return Member(wanted, 1, "uid-db-1")
+
+
+@pytest.mark.parametrize(
+    ("when_deleted", "when_scaled", "replicas", "owners"),
+    [
+        pytest.param("Retain", "Retain", 2, [], id="kept whatever happens"),
+        pytest.param("Delete", "Retain", 2, [SET], id="goes with the set"),
+        pytest.param("Delete", "Retain", 1, [SET], id="goes with the set, even if scaled away"),
+        pytest.param("Retain", "Delete", 2, [], id="in use"),
+        pytest.param("Retain", "Delete", 1, [POD], id="goes with the pod that is scaled away"),
+        pytest.param("Delete", "Delete", 2, [SET], id="in use, goes with the set"),
+        pytest.param("Delete", "Delete", 1, [POD], id="scaled away, goes with the pod"),
+    ],
+)
+def test_owners(when_deleted: str, when_scaled: str, replicas: int, owners: list[tuple[str, str, str]]) -> None:
+    member = member_of(when_deleted, when_scaled, replicas)
+    assert is_claim_right(claim_view("data-db-1", *owners), member)
+    for wrong in ([], [SET], [POD], [SET, POD]):
+        if wrong != owners:
+            claim = claim_view("data-db-1", *wrong)
+            assert not is_claim_right(claim, member)
+            assert [
+                (each["kind"], each["name"], each["uid"]) for each in right_owners(claim, _documents(claim), member)
+            ] == owners
+
+
+@pytest.mark.parametrize(
+    ("claim", "is_right"),
+    [
+        pytest.param(claim_view("data-db-1", OLD_POD), True, id="of a pod that is gone: left alone"),
+        pytest.param(claim_view("data-db-1", OTHER), True, id="controlled by others: left alone"),
+        pytest.param(claim_view("data-db-1", OTHER, SET), False, id="controlled by others and by us: given up"),
+        pytest.param(claim_view("data-db-1", SET, controller=False), False, id="owned but not controlled"),
+        pytest.param(claim_view("data-db-1", OTHER, controller=False), False, id="somebody else owns it too"),
+    ],
+)
+def test_claims_of_others(claim: PersistentVolumeClaim, is_right: bool) -> None:
+    assert is_claim_right(claim, member_of("Delete", "Retain", 2)) == is_right
+
+
+def test_a_claim_of_others_is_given_up() -> None:
+    member = member_of("Delete", "Retain", 2)
+    claim = claim_view("data-db-1", OTHER, SET)
+    assert is_controlled_by_others(claim, member)
+    assert [each["kind"] for each in right_owners(claim, _documents(claim), member)] == ["Other"]
+    assert not is_controlled_by_others(claim, member_of("Retain", "Retain", 2))
+
+
+@pytest.mark.parametrize(
+    ("when_scaled", "claim", "expected"),
+    [
+        pytest.param("Delete", claim_view("data-db-1", OLD_POD), True, id="it is to go with the pod before"),
+        pytest.param("Retain", claim_view("data-db-1", OLD_POD), False, id="it stays anyway"),
+        pytest.param("Delete", claim_view("data-db-1"), False, id="nobody's"),
+        pytest.param("Delete", None, False, id="there is none"),
+    ],
+)
+def test_stale_claims(when_scaled: str, claim: PersistentVolumeClaim | None, expected: bool) -> None:
+    member = Member(member_of("Retain", when_scaled, 2).stateful_set, 1)
+    assert is_any_claim_stale(member, lambda name: claim if name == "data-db-1" else None) == expected
+
+
+def test_claims_that_are_missing_are_no_fault() -> None:
+    assert are_claims_right(member_of("Delete", "Retain", 2), lambda name: None)
+    assert not are_claims_right(member_of("Delete", "Retain", 2), lambda name: claim_view(name))
+
+
+def test_a_claim_as_its_template_wants_it() -> None:
+    template: Document = {"metadata": {"name": "data", "labels": {"app": "x", "tier": "t"}}, "spec": {"a": 1}}
+    claim = claim_document(stateful_set_view(), template, "data-db-0")
+    assert claim["metadata"] == {"name": "data-db-0", "namespace": "default", "labels": {"app": "db", "tier": "t"}}
+    assert claim["spec"] == {"a": 1}
+
+
+def _documents(claim: PersistentVolumeClaim) -> list[Document]:
+    return [
+        {"apiVersion": each.api_version, "kind": each.kind, "name": each.name, "uid": each.uid}
+        for each in claim.metadata.owner_references
+    ]

@@ -1,0 +1,185 @@
+"""Stories of claims and volumes, on virtual time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mooring.api.document import Document
+from mooring.api.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
+from mooring.client.errors import NotFoundError
+from tests.controllers.storage_documents import BOUND, claim, storage_class, volume
+from tests.controllers.world import Story, World, play
+
+CONTROLLERS = ["persistentvolume-binder-controller"]
+SYNC_PERIOD_S = 15.0
+
+
+def run_story(story: Story) -> None:
+    play(story, controllers=CONTROLLERS)
+
+
+async def phases(world: World) -> dict[str, str]:
+    """Of all claims and volumes, by name."""
+    found = [*await world.list(PERSISTENT_VOLUME_CLAIM), *await world.list(PERSISTENT_VOLUME)]
+    return {each["metadata"]["name"]: each["status"].get("phase", "") for each in found}
+
+
+def test_a_claim_and_a_volume_find_each_other() -> None:
+    async def story(world: World) -> None:
+        await world.create(volume("v", storage="5Gi"))
+        await world.settle()
+        assert await phases(world) == {"v": "Available"}
+        await world.create(claim("c"))
+        await world.settle()
+        assert await phases(world) == {"c": "Bound", "v": "Bound"}
+        bound = await world.get(PERSISTENT_VOLUME_CLAIM, "c")
+        assert bound["spec"]["volumeName"] == "v"
+        assert bound["metadata"]["annotations"] == BOUND
+        assert bound["status"]["capacity"] == {"storage": "5Gi"}
+        taken = await world.get(PERSISTENT_VOLUME, "v")
+        assert taken["spec"]["claimRef"]["uid"] == bound["metadata"]["uid"]
+
+    run_story(story)
+
+
+def test_many_claims_at_once_never_take_the_same_volume() -> None:
+    async def story(world: World) -> None:
+        await world.create(*(volume(f"v{number}") for number in range(10)))
+        await world.settle()
+        await world.create(*(claim(f"c{number}") for number in range(10)))
+        await world.settle()
+        claims = await world.list(PERSISTENT_VOLUME_CLAIM)
+        assert sorted(each["spec"]["volumeName"] for each in claims) == [f"v{number}" for number in range(10)]
+
+    run_story(story)
+
+
+def test_a_claim_that_came_first_is_bound_with_the_next_look() -> None:
+    async def story(world: World) -> None:
+        await world.create(claim("c"))
+        await world.settle()
+        assert await world.events("ProvisioningFailed") == [
+            ("c", "ProvisioningFailed", 'storageclass.storage.k8s.io "slow" not found')
+        ]
+        await world.create(volume("v"))
+        await world.settle()
+        assert (await phases(world))["c"] == "Pending"
+        await world.settle(SYNC_PERIOD_S)
+        assert (await phases(world))["c"] == "Bound"
+
+    run_story(story)
+
+
+@pytest.mark.parametrize(
+    ("policy", "source", "phase", "event"),
+    [
+        pytest.param("Retain", None, "Released", "", id="kept"),
+        pytest.param("Delete", None, "Released", "", id="left to its driver"),
+        pytest.param("Delete", {"hostPath": {"path": "/data/x"}}, "Failed", "VolumeFailedDelete", id="not deletable"),
+        pytest.param("Recycle", None, "Failed", "VolumeFailedRecycle", id="not recyclable"),
+        pytest.param("Delete", {"hostPath": {"path": "/tmp/x"}}, None, "", id="deleted"),
+    ],
+)
+def test_a_volume_whose_claim_goes_is(policy: str, source: Document | None, phase: str | None, event: str) -> None:
+    async def story(world: World) -> None:
+        await world.create(volume("v", policy=policy, source=source), claim("c"))
+        await world.settle(SYNC_PERIOD_S)
+        await world.delete(PERSISTENT_VOLUME_CLAIM, "c")
+        await world.settle()
+        assert (await phases(world)).get("v") == phase
+        assert [recorded for _, recorded, _ in await world.events() if recorded.startswith("VolumeFailed")] == [
+            event
+        ] * bool(event)
+
+    run_story(story)
+
+
+def test_a_claim_whose_volume_vanishes_is_lost_and_says_so_once() -> None:
+    async def story(world: World) -> None:
+        await world.create(volume("v"), claim("c"))
+        await world.settle(SYNC_PERIOD_S)
+        await world.delete(PERSISTENT_VOLUME, "v")
+        await world.settle(3 * SYNC_PERIOD_S)
+        lost = await world.get(PERSISTENT_VOLUME_CLAIM, "c")
+        assert lost["status"] == {"phase": "Lost"}
+        assert len(await world.events("ClaimLost")) == 1
+
+    run_story(story)
+
+
+def test_the_demo_class_makes_a_volume_at_once_and_takes_it_away_again() -> None:
+    async def story(world: World) -> None:
+        await world.create(storage_class(provisioner="mooring.dev/demo"), claim("c", storage="3Gi"))
+        await world.settle()
+        bound = await world.get(PERSISTENT_VOLUME_CLAIM, "c")
+        name = f"pvc-{bound['metadata']['uid']}"
+        assert bound["status"]["phase"] == "Bound"
+        assert bound["spec"]["volumeName"] == name
+        expected = f"Successfully provisioned volume {name} using mooring.dev/demo"
+        assert await world.events("ProvisioningSucceeded") == [("c", "ProvisioningSucceeded", expected)]
+        await world.delete(PERSISTENT_VOLUME_CLAIM, "c")
+        await world.settle()
+        with pytest.raises(NotFoundError):
+            await world.get(PERSISTENT_VOLUME, name)
+
+    run_story(story)
+
+
+def test_a_demo_claim_that_waits_gets_a_volume_on_the_chosen_host() -> None:
+    async def story(world: World) -> None:
+        labels = {"kubernetes.io/hostname": "host-1"}
+        await world.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "labels": labels}})
+        await world.create(storage_class(provisioner="mooring.dev/demo", waits=True), claim("c"))
+        await world.settle()
+        assert [reason for _, reason, _ in await world.events()] == ["WaitForFirstConsumer"]
+        chosen = {"volume.kubernetes.io/selected-node": "n1"}
+        await world.patch(PERSISTENT_VOLUME_CLAIM, "c", {"metadata": {"annotations": chosen}})
+        await world.settle()
+        (made,) = await world.list(PERSISTENT_VOLUME)
+        (term,) = made["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"]
+        assert term["matchExpressions"][0]["values"] == ["host-1"]
+        assert (await phases(world))["c"] == "Bound"
+
+    run_story(story)
+
+
+def test_an_external_provisioner_is_asked_and_waited_for() -> None:
+    async def story(world: World) -> None:
+        await world.create(storage_class(provisioner="example.com/disk"), claim("c"))
+        await world.settle()
+        asked = await world.get(PERSISTENT_VOLUME_CLAIM, "c")
+        assert asked["metadata"]["annotations"] == {
+            "volume.beta.kubernetes.io/storage-provisioner": "example.com/disk",
+            "volume.kubernetes.io/storage-provisioner": "example.com/disk",
+        }
+        assert [reason for _, reason, _ in await world.events()] == ["ExternalProvisioning"]
+
+    run_story(story)
+
+
+def test_a_claim_without_a_class_gets_the_default_one() -> None:
+    async def story(world: World) -> None:
+        await world.create(claim("c", class_name=None))
+        await world.settle()
+        await world.create(storage_class("standard", is_default=True))
+        await world.settle(SYNC_PERIOD_S)
+        assert (await world.get(PERSISTENT_VOLUME_CLAIM, "c"))["spec"]["storageClassName"] == "standard"
+
+    run_story(story)
+
+
+def test_a_volume_that_was_bound_to_a_claim_with_another_volume_is_free_again() -> None:
+    async def story(world: World) -> None:
+        await world.create(volume("v"), claim("c"))
+        await world.settle(SYNC_PERIOD_S)
+        uid = (await world.get(PERSISTENT_VOLUME_CLAIM, "c"))["metadata"]["uid"]
+        mark: dict[str, Any] = {"pv.kubernetes.io/bound-by-controller": "yes"}
+        await world.create(volume("w", claim="c", uid=uid, annotations=mark))
+        await world.settle()
+        freed = await world.get(PERSISTENT_VOLUME, "w")
+        assert "claimRef" not in freed["spec"]
+        assert freed["status"]["phase"] == "Available"
+
+    run_story(story)

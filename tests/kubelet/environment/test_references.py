@@ -1,0 +1,77 @@
+"""Objects that a pod refers to are read through the client."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from mooring.api.kinds import CONFIG_MAP, SECRET, SERVICE
+from mooring.kit.clock import VirtualClock
+from mooring.kit.entropy import Entropy
+from mooring.kit.loop import run
+from mooring.kubelet.environment.references import ReferencedObjects, ReferenceLookup, config_map_names, secret_names
+from mooring.store.memory import MemoryStore
+from tests.fakes.raw_client import RawClient
+from tests.kubelet.full_pods import container_with, pod_with
+
+REFERENCES: dict[str, Any] = {
+    "envFrom": [{"configMapRef": {"name": "a"}}, {"secretRef": {"name": "s"}}, {"configMapRef": {"name": "b"}}],
+    "env": [
+        {"name": "X", "valueFrom": {"configMapKeyRef": {"name": "a", "key": "k"}}},
+        {"name": "Y", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "k"}}},
+        {"name": "Z", "valueFrom": {"secretKeyRef": {"name": "t", "key": "k"}}},
+        {"name": "F", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+    ],
+}
+
+
+def looked_up(fill: Callable[[RawClient], Awaitable[None]], *, links: bool = True, **fields: Any) -> ReferencedObjects:
+    async def main() -> ReferencedObjects:
+        clock = VirtualClock()
+        client = RawClient(MemoryStore(), clock, Entropy(1))
+        await fill(client)
+        one = pod_with({"enableServiceLinks": links}, **fields)
+        return await ReferenceLookup(client).look_up(one, one.spec.containers[0])
+
+    return run(main())
+
+
+async def services(client: RawClient) -> None:
+    for namespace, name, address in (
+        ("default", "kubernetes", "10.96.0.1"),
+        ("default", "db", "10.96.0.2"),
+        ("default", "headless", "None"),
+        ("other", "far", "10.96.0.3"),
+    ):
+        body = {"metadata": {"name": name}, "spec": {"clusterIP": address, "ports": [{"port": 80}]}}
+        await client.create(SERVICE, namespace, body)
+
+
+def test_each_object_is_named_once() -> None:
+    assert config_map_names(container_with(**REFERENCES)) == ["a", "b", "c"]
+    assert secret_names(container_with(**REFERENCES)) == ["s", "t"]
+
+
+def test_what_is_there_is_found_and_what_is_not_is_none() -> None:
+    async def fill(client: RawClient) -> None:
+        await client.create(CONFIG_MAP, "default", {"metadata": {"name": "a"}, "data": {"k": "v"}})
+        await client.create(SECRET, "default", {"metadata": {"name": "s"}, "data": {"k": "dg=="}})
+        await client.create(CONFIG_MAP, "other", {"metadata": {"name": "b"}, "data": {"k": "v"}})
+
+    found = looked_up(fill, **REFERENCES)
+
+    assert {name: one and one.data for name, one in found.config_maps.items()} == {
+        "a": {"k": "v"},
+        "b": None,
+        "c": None,
+    }
+    assert {name: one and one.data for name, one in found.secrets.items()} == {"s": {"k": b"v"}, "t": None}
+    assert found.services == []
+
+
+def test_services_of_the_namespace_are_told_with_the_master() -> None:
+    assert [service.metadata.name for service in looked_up(services).services] == ["kubernetes", "db"]
+
+
+def test_who_wants_no_links_is_told_the_master_only() -> None:
+    assert [service.metadata.name for service in looked_up(services, links=False).services] == ["kubernetes"]

@@ -1,0 +1,385 @@
+"""All kubelets together: nodes that join, fall silent and return; restarts; the same seed gives the same run."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from mooring.api.decode import convert_as
+from mooring.api.kinds import CORE_EVENT, LEASE, NODE, POD
+from mooring.api.views.node import Node
+from mooring.client.errors import BadRequestError, NotFoundError
+from mooring.client.http.watch import HttpEvent
+from mooring.client.interface import EVERYTHING, Change, PatchForm
+from mooring.kit.clock import VirtualClock
+from mooring.kit.entropy import Entropy
+from mooring.kit.loop import run
+from mooring.kit.tasks import TaskGroup
+from mooring.kubelet.kubelets import Kubelets, NodeSink, PodSink
+from mooring.kubelet.settings import KubeletSettings
+from mooring.kubelet.status_manager import OwnWrites
+from mooring.kubelet.views import KubeletPod
+from mooring.store.memory import MemoryStore
+from tests.fakes.raw_client import RawClient
+from tests.kubelet.harness import Body, Play, played, pod, view
+from tests.kubelet.simulated.test_runtime import Asked
+
+
+class Hearer:
+    """Notes what it is told."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+        self.pods: dict[str, KubeletPod] = {}
+        self.nodes: dict[str, None] = {}
+
+    def node_changed(self, name: str, view: Node | None) -> None:
+        self.heard.append(name if view is not None else f"-{name}")
+        if view is None:
+            self.nodes.pop(name)
+        else:
+            self.nodes[name] = None
+
+    def known_node_names(self) -> list[str]:
+        return [*self.nodes]
+
+    def pod_changed(self, pod: KubeletPod) -> None:
+        self.heard.append(pod.metadata.name)
+        self.pods[pod.metadata.uid] = pod
+
+    def pod_gone(self, pod: KubeletPod) -> None:
+        self.heard.append(f"-{pod.metadata.name}")
+        self.pods.pop(pod.metadata.uid, None)
+
+    def latest_pods(self) -> list[KubeletPod]:
+        return [*self.pods.values()]
+
+
+def born(name: str, second: int, on: str = "node-0") -> KubeletPod:
+    body = pod(name, on=on)
+    body["metadata"]["creationTimestamp"] = f"2026-01-01T00:00:{second:02d}Z"
+    return view(body, uid=f"uid-{name}")
+
+
+def node(name: str) -> Node:
+    return convert_as(Node, {"metadata": {"name": name}})
+
+
+def test_pods_come_the_oldest_first_and_those_without_a_node_not_at_all() -> None:
+    hearer = Hearer()
+    PodSink(hearer, OwnWrites()).replace([born("young", 9), born("old", 1), born("homeless", 0, on="")], "1")
+    assert hearer.heard == ["old", "young"]
+
+
+@pytest.mark.parametrize(
+    ("node_name", "revision", "is_wanted"),
+    [
+        pytest.param("node-0", "7", True, id="somebody changed a pod with a node"),
+        pytest.param("", "7", False, id="a pod that has no node yet"),
+        pytest.param("node-0", "8", False, id="what we wrote ourselves"),
+    ],
+)
+def test_what_is_not_even_read(node_name: str, revision: str, is_wanted: bool) -> None:
+    echoes = OwnWrites()
+    echoes.expect("8")
+    body = pod("a", on=node_name)
+    if not node_name:
+        del body["spec"]["nodeName"]
+    body["metadata"]["resourceVersion"] = revision
+    event = HttpEvent(Change.MODIFIED, msgspec.json.encode(body))
+    assert PodSink(Hearer(), echoes).is_wanted(event) is is_wanted
+
+
+def test_changes_are_handed_on() -> None:
+    hearer = Hearer()
+    intake = PodSink(hearer, OwnWrites())
+    intake.apply(Change.ADDED, born("homeless", 1, on=""))
+    intake.apply(Change.ADDED, born("a", 1))
+    intake.apply(Change.MODIFIED, born("a", 1))
+    intake.apply(Change.DELETED, born("a", 1))
+    assert hearer.heard == ["a", "a", "-a"]
+
+
+def test_who_is_missing_after_a_break_is_gone() -> None:
+    hearer = Hearer()
+    pods, nodes = PodSink(hearer, OwnWrites()), NodeSink(hearer)
+    pods.replace([born("a", 1), born("b", 2)], "1")
+    nodes.replace([node("x"), node("y")], "1")
+    hearer.heard.clear()
+    pods.replace([born("b", 2), born("c", 3)], "2")
+    nodes.replace([node("y")], "2")
+    nodes.apply(Change.DELETED, node("y"))
+    assert hearer.heard == ["-a", "b", "c", "-x", "y", "-y"]
+
+
+def ready_of(node: Body) -> str:
+    return str({each["type"]: each["status"] for each in node["status"]["conditions"]}["Ready"])
+
+
+async def mark_lost(play: Play, name: str) -> None:
+    """As the node lifecycle controller does when a node was silent for too long."""
+    condition = {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}
+    patch = {"status": {"conditions": [condition]}}
+    await play.client.patch(NODE, "", name, patch, form=PatchForm.STRATEGIC, subresource="status")
+
+
+async def renewed(play: Play, name: str) -> str:
+    lease: Body = msgspec.json.decode(await play.client.get(LEASE, "kube-node-lease", name))
+    return str(lease["spec"]["renewTime"])
+
+
+def test_all_nodes_register_and_have_a_lease() -> None:
+    async def story(play: Play) -> None:
+        nodes = await play.client.list(NODE, EVERYTHING)
+        leases = await play.client.list(LEASE, EVERYTHING)
+        assert (len(nodes.items), len(leases.items)) == (7, 7)
+        assert play.fleet.node_names == tuple(f"sim-{number}" for number in range(7))
+        assert ready_of(await play.node("sim-3")) == "True"
+
+    played(story, KubeletSettings(count=7, name_prefix="sim-"))
+
+
+def test_a_node_that_is_there_already_is_taken_over() -> None:
+    clock = VirtualClock()
+
+    async def main() -> Body:
+        client = RawClient(MemoryStore(), clock, Entropy(1))
+        body = {"metadata": {"name": "node-0", "labels": {"mine": "yes"}}}
+        await client.create(NODE, "", body)
+        async with TaskGroup("test") as group:
+            task = group.start(Kubelets(client, clock, Entropy(1), KubeletSettings(count=1)).run(), name="fleet")
+            await clock.wait(5.0)
+            task.cancel()
+        node: Body = msgspec.json.decode(await client.get(NODE, "", "node-0"))
+        return node
+
+    node = run(main(), clock)
+    assert node["metadata"]["labels"] == {"mine": "yes"}
+    assert (ready_of(node), node["status"]["allocatable"]["cpu"]) == ("True", "32")
+
+
+def test_a_silent_node_says_nothing_and_its_pods_go_on() -> None:
+    async def story(play: Play) -> None:
+        await play.create(pod("web", on="node-0"))
+        await play.create(pod("boom", on="node-0", stage_set="crash-loop"))
+        await play.wait(0.5)
+        play.fleet.silence("node-0")
+        before = await renewed(play, "node-0"), await play.line("boom")
+        await play.create(pod("late", on="node-0"))
+        await play.delete("web")
+        await play.wait(60.0)
+        assert (await renewed(play, "node-0"), await play.line("boom")) == before
+        assert await play.line("late") == "new"
+        assert await play.line("web") == "Running terminating ready main=running"
+        assert (await renewed(play, "node-1")) > before[0]
+        await mark_lost(play, "node-0")
+        await play.wait(10.0)
+        assert ready_of(await play.node("node-0")) == "Unknown"
+
+        play.fleet.wake("node-0")
+        await play.wait(3.0)
+        assert ready_of(await play.node("node-0")) == "True"
+        assert (await renewed(play, "node-0")) > before[0]
+        assert await play.line("boom") == "Running main=waiting:CrashLoopBackOff*3"
+        assert await play.line("late") == "Running ready main=running"
+        assert await play.line("web") == "gone"
+
+    played(story)
+
+
+def test_a_pod_that_went_while_its_node_was_silent_is_forgotten() -> None:
+    async def story(play: Play) -> None:
+        await play.create(pod("web", on="node-0"))
+        await play.wait(1.0)
+        play.fleet.silence("node-0")
+        await play.delete("web", 0)
+        await play.wait(1.0)
+        assert play.fleet.statistics()["pods"] == 1
+        play.fleet.wake("node-0")
+        await play.wait(1.0)
+        assert play.fleet.statistics()["pods"] == 0
+
+    played(story)
+
+
+def test_an_annotation_silences_a_node_too() -> None:
+    async def story(play: Play) -> None:
+        await play.annotate_node("node-1", {"mooring.dev/silent": "true"})
+        await play.wait(1.0)
+        before = await renewed(play, "node-1")
+        await play.wait(60.0)
+        assert await renewed(play, "node-1") == before
+        await play.annotate_node("node-1", {"mooring.dev/silent": None})
+        await play.wait(1.0)
+        assert await renewed(play, "node-1") > before
+
+    played(story)
+
+
+def test_a_node_of_somebody_else_is_simulated_if_it_asks_for_that() -> None:
+    async def story(play: Play) -> None:
+        await play.client.create(NODE, "", {"metadata": {"name": "stranger"}})
+        asking = {"metadata": {"name": "guest", "annotations": {"mooring.dev/simulated": "true"}}}
+        await play.client.create(NODE, "", asking)
+        await play.create(pod("web", on="guest"))
+        await play.create(pod("other", on="stranger"))
+        await play.wait(5.0)
+        assert ready_of(await play.node("guest")) == "True"
+        assert await play.line("web") == "Running ready main=running"
+        assert await play.line("other") == "new"
+        assert "status" not in await play.node("stranger")
+
+    played(story)
+
+
+def test_a_node_that_is_deleted_stays_away_until_somebody_makes_it_again() -> None:
+    async def story(play: Play) -> None:
+        await play.client.delete(NODE, "", "node-0")
+        await play.wait(30.0)
+        with pytest.raises(NotFoundError):
+            await play.node("node-0")
+        await play.client.create(NODE, "", {"metadata": {"name": "node-0"}})
+        await play.wait(5.0)
+        assert ready_of(await play.node("node-0")) == "True"
+
+    played(story)
+
+
+def test_a_node_can_join_later() -> None:
+    async def story(play: Play) -> None:
+        play.fleet.add("late")
+        await play.create(pod("web", on="late"))
+        await play.wait(1.0)
+        assert await play.line("web") == "Running ready main=running"
+        with pytest.raises(KeyError, match="node 'nobody' does not belong to this process"):
+            play.fleet.silence("nobody")
+
+    played(story)
+
+
+def test_a_fleet_that_starts_anew_goes_on_where_the_other_stopped() -> None:
+    clock = VirtualClock()
+    settings = KubeletSettings(count=2)
+
+    async def main() -> None:
+        client = RawClient(MemoryStore(), clock, Entropy(1))
+        play = Play(client, clock, Kubelets(client, clock, Entropy(1), settings))
+        async with TaskGroup("first") as group:
+            task = group.start(play.fleet.run(), name="fleet")
+            await clock.wait(1.0)
+            await play.create(pod("web"))
+            await play.create(pod("boom", stage_set="crash-loop"))
+            await play.create(pod("once", stage_set="fails", restartPolicy="Never"))
+            await clock.wait(20.0)
+            task.cancel()
+        web = await play.status("web")
+        assert await play.line("boom") == "Running main=waiting:CrashLoopBackOff*2"
+        await play.create(pod("new"))
+        await play.delete("web")
+        play.fleet = Kubelets(client, clock, Entropy(2), settings)
+        async with TaskGroup("second") as group:
+            task = group.start(play.fleet.run(), name="fleet")
+            await clock.wait(0.05)
+            assert (await play.status("web"))["containerStatuses"] == web["containerStatuses"]
+            await clock.wait(3.0)
+            assert await play.line("web") == "gone"
+            assert await play.line("new") == "Running ready main=running"
+            assert await play.line("once") == "Failed main=terminated:Error(1)"
+            # How long it waited is not written anywhere: it begins with the first wait again, as a kubelet's would.
+            assert (await play.line("boom")).endswith("*3")
+            task.cancel()
+
+    run(main(), clock)
+
+
+def test_a_fleet_that_starts_anew_contradicts_who_says_that_its_pods_are_not_ready() -> None:
+    clock = VirtualClock()
+    not_ready = {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}
+
+    async def main() -> None:
+        client = RawClient(MemoryStore(), clock, Entropy(1))
+        for seed in (1, 2):
+            play = Play(client, clock, Kubelets(client, clock, Entropy(seed), KubeletSettings(count=1)))
+            async with TaskGroup("fleet") as group:
+                task = group.start(play.fleet.run(), name="fleet")
+                await clock.wait(2.0)
+                if seed == 1:
+                    await play.create(pod("web"))
+                else:
+                    await play.change("web", not_ready, subresource="status")
+                await clock.wait(2.0)
+                assert await play.line("web") == "Running ready main=running"
+                task.cancel()
+
+    run(main(), clock)
+
+
+def test_events_tell_what_went_wrong() -> None:
+    async def story(play: Play) -> None:
+        await play.create(pod("boom", stage_set="crash-loop"))
+        await play.create(pod("lost", nodeSelector={"zone": "elsewhere"}))
+        await play.wait(10.0)
+        told: list[Body] = [msgspec.json.decode(raw) for raw in (await play.client.list(CORE_EVENT)).items]
+        assert [(each["involvedObject"]["name"], each["type"], each["reason"]) for each in told] == [
+            ("boom", "Warning", "BackOff"),
+            ("lost", "Warning", "NodeAffinity"),
+        ]
+        assert told[0]["message"].startswith("Back-off restarting failed container main in pod boom_default(")
+        assert told[0]["source"]["component"] == "kubelet"
+
+    played(story)
+
+
+def test_and_what_went_well_if_that_is_wanted() -> None:
+    async def story(play: Play) -> None:
+        await play.create(pod())
+        await play.wait(2.0)
+        await play.delete("web")
+        await play.wait(2.0)
+        told: list[Body] = [msgspec.json.decode(raw) for raw in (await play.client.list(CORE_EVENT)).items]
+        assert sorted(each["reason"] for each in told) == ["Created", "Killing", "Started"]
+
+    played(story, KubeletSettings(count=1, records_normal_events=True))
+
+
+def test_logs_are_read_of_this_run_and_of_the_one_before() -> None:
+    async def read(play: Play, name: str, asked: Asked) -> str:
+        parts = await play.fleet.logs(await play.pod(name), "main", asked)
+        return b"".join([part async for part in parts]).decode()
+
+    async def story(play: Play) -> None:
+        await play.create(pod("web"))
+        await play.create(pod("boom", stage_set="crash-loop"))
+        await play.create(pod("stuck", stage_set="image-pull-error"))
+        await play.wait(8.0)
+        assert await read(play, "web", Asked()) == "main of web serves on node-0\n"
+        assert await read(play, "boom", Asked()) == "main starts\nmain panics\n"
+        assert await read(play, "boom", Asked(tail_lines=1)) == "main panics\n"
+        with pytest.raises(BadRequestError, match='"main" in pod "stuck" is waiting to start: trying and failing to'):
+            await read(play, "stuck", Asked())
+        with pytest.raises(BadRequestError, match='previous terminated container "main" in pod "web" not found'):
+            await read(play, "web", Asked(is_previous=True))
+        await play.wait(7.0)
+        assert await read(play, "boom", Asked(is_previous=True)) == "main starts\nmain panics\n"
+
+    played(story)
+
+
+def history_of(seed: int) -> list[bytes]:
+    found: list[bytes] = []
+
+    async def story(play: Play) -> None:
+        for number in range(20):
+            await play.create(
+                pod(f"web-{number}", on=f"node-{number % 2}", stage_set=("", "crash-loop", "flaky")[number % 3])
+            )
+        await play.wait(120.0)
+        found.extend((await play.client.list(POD)).items)
+
+    played(story, seed=seed)
+    return found
+
+
+def test_the_same_seed_gives_the_same_lives_and_another_gives_others() -> None:
+    assert history_of(1) == history_of(1)
+    assert history_of(1) != history_of(2)

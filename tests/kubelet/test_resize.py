@@ -1,0 +1,126 @@
+"""In-place resize: granted, deferred, infeasible, failed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+import pytest
+
+from mooring.api.decode import convert_as
+from mooring.api.views.node import Node
+from mooring.kubelet.container_record import ContainerRecord, container_records
+from mooring.kubelet.node_state import NodeState
+from mooring.kubelet.resize import PodResize
+from mooring.kubelet.runtime import Running, Runtime
+from mooring.kubelet.views import KubeletContainer, KubeletPod
+from tests.kubelet.harness import Body, container, pod, view
+
+
+class Amounts:
+    """A runtime that only takes amounts, or refuses them."""
+
+    def __init__(self, refusal: str = "") -> None:
+        self.given: list[tuple[str, str, int]] = []
+        self._refusal = refusal
+
+    def resize(self, pod_uid: str, container: KubeletContainer, attempt: int) -> str:
+        self.given.append((container.name, str(container.resources.requests["cpu"]), attempt))
+        return self._refusal
+
+
+class Told:
+    """A resize, its runtime and what it told."""
+
+    def __init__(self, refusal: str = "") -> None:
+        self.runtime = Amounts(refusal)
+        self.events: list[tuple[bool, str, str]] = []
+        self.resizing = PodResize(cast(Runtime, self.runtime), lambda pod, *event: self.events.append(event))
+        self.resizing.grant(asking("1"))
+
+    def consider(self, wanted: KubeletPod, node: NodeState) -> list[ContainerRecord]:
+        records = container_records(wanted.spec)
+        for record in records.values():
+            record.attempt, record.state = 3, Running(0.0)
+        return self.resizing.consider(wanted, node, records.values())
+
+
+def asking(cpu: str, generation: int = 1, policies: Sequence[Body] = ()) -> KubeletPod:
+    main = container(resources={"requests": {"cpu": cpu}}, resizePolicy=list(policies))
+    return view(pod(containers=[main]), generation=generation)
+
+
+def node_of_four() -> NodeState:
+    """Half of it is taken."""
+    node = NodeState("node-0", 0)
+    node.observe(
+        convert_as(Node, {"metadata": {"name": "node-0"}, "status": {"allocatable": {"cpu": "4", "pods": "9"}}})
+    )
+    node.reserve(asking("1"), {"cpu": 1000})
+    node.reserve(view(pod("other"), uid="other"), {"cpu": 1000})
+    return node
+
+
+@pytest.mark.parametrize(
+    ("cpu", "granted", "reason", "events"),
+    [
+        pytest.param("1", "1", "", [], id="the same as before"),
+        pytest.param("2", "2", "", ["ResizeStarted", "ResizeCompleted"], id="what there is room for"),
+        pytest.param("3500m", "1", "Deferred", ["ResizeDeferred"], id="what others have now"),
+        pytest.param("5", "1", "Infeasible", ["ResizeInfeasible"], id="what the node has not"),
+    ],
+)
+def test_a_resize(cpu: str, granted: str, reason: str, events: list[str]) -> None:
+    told, node = Told(), node_of_four()
+    for _ in range(2):  # the second look finds and tells nothing new
+        assert told.consider(asking(cpu, generation=2), node) == []
+    assert told.resizing.allocated["main"].requests == {"cpu": granted}
+    assert told.runtime.given == ([("main", granted, 3)] if granted != "1" else [])
+    assert [event for _, event, _ in told.events] == events
+    pending = told.resizing.pending or {}
+    assert pending.get("reason", "") == reason
+    if reason:
+        assert (pending["type"], pending["status"], pending["observedGeneration"]) == ("PodResizePending", "True", 2)
+        assert pending["message"].startswith("Node didn't have enough resource: cpu, requested: ")
+
+
+def test_events_tell_all_amounts() -> None:
+    told = Told()
+    told.consider(asking("2", generation=7), node_of_four())
+    amounts = '{"containers":[{"name":"main","resources":{"requests":{"cpu":"2"}}}],"generation":7}'
+    assert told.events == [
+        (False, "ResizeStarted", f"Pod resize started: {amounts}"),
+        (False, "ResizeCompleted", f"Pod resize completed: {amounts}"),
+    ]
+
+
+def test_what_the_runtime_cannot_give_is_told_until_a_later_resize_can() -> None:
+    told, node = Told(refusal="memory.max cannot be 1: device or resource busy"), node_of_four()
+    told.consider(asking("2", generation=2), node)
+    (condition,) = told.resizing.conditions
+    assert (condition["type"], condition["reason"]) == ("PodResizeInProgress", "Error")
+    assert condition["message"] == "memory.max cannot be 1: device or resource busy"
+    assert [(is_warning, event) for is_warning, event, _ in told.events] == [
+        (False, "ResizeStarted"),
+        (True, "ResizeError"),
+    ]
+    told.runtime._refusal = ""
+    told.consider(asking("1500m", generation=3), node)
+    assert told.resizing.conditions == []
+
+
+@pytest.mark.parametrize(
+    ("resource", "policy", "starts_again"),
+    [
+        pytest.param("cpu", "NotRequired", False, id="not needed"),
+        pytest.param("cpu", "RestartContainer", True, id="asked for"),
+        pytest.param("memory", "RestartContainer", False, id="asked for another resource"),
+    ],
+)
+def test_a_container_is_started_again_if_its_policy_asks_for_that(
+    resource: str, policy: str, starts_again: bool
+) -> None:
+    told = Told()
+    wanted = asking("2", generation=2, policies=[{"resourceName": resource, "restartPolicy": policy}])
+    assert bool(told.consider(wanted, node_of_four())) is starts_again
+    assert bool(told.runtime.given) is not starts_again

@@ -1,0 +1,76 @@
+"""A listener on loopback for tests, and clients that send given bytes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Any, Self
+
+from mooring.kit.clock import SystemClock
+from mooring.kit.loop import run_real
+from mooring.serving.http.listener import Handler, Listener
+from mooring.serving.http.parser import HttpLimits
+from tests.waiting import LIMIT_S
+
+CLOCK = SystemClock()
+QUICK = HttpLimits(look_s=0.02, idle_s_max=0.1, linger_s_max=0.04, stop_s_max=0.2)
+"""Little patience, so that a test that waits for its end is quick. Looks are counted, not seconds: a busy machine makes
+them rarer, not fewer."""
+
+
+@asynccontextmanager
+async def listening(handler: Handler, limits: HttpLimits | None = None, **options: Any) -> AsyncIterator[Listener]:
+    async with (
+        asyncio.timeout(LIMIT_S),
+        Listener(handler, CLOCK, host="127.0.0.1", port=0, tls=None, limits=limits, **options) as listener,
+    ):
+        yield listener
+
+
+def play(story: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    run_real(story())
+
+
+class Client:
+    """One connection."""
+
+    def __init__(self, listener: Listener) -> None:
+        self._port = listener.port
+
+    async def __aenter__(self) -> Self:
+        self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self._port)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.writer.close()
+
+    def say(self, text: str | bytes) -> None:
+        self.writer.write(text.encode("latin-1") if isinstance(text, str) else text)
+
+    async def hear(self, end: str) -> str:
+        """Everything up to a text."""
+        return (await self.reader.readuntil(end.encode())).decode("latin-1")
+
+    async def hear_all(self) -> str:
+        """Everything until the other side closes the connection."""
+        parts: list[bytes] = []
+        try:
+            while part := await self.reader.read(1 << 16):
+                parts.append(part)
+        except ConnectionError:
+            pass
+        self.writer.close()
+        return b"".join(parts).decode("latin-1")
+
+
+def get(path: str = "/", *headers: str, method: str = "GET", version: str = "1.1") -> str:
+    lines = [f"{method} {path} HTTP/{version}", "Host: h", *headers, "", ""]
+    return "\r\n".join(lines)
+
+
+def post(body: str, path: str = "/", *headers: str) -> str:
+    return get(path, f"Content-Length: {len(body)}", *headers, method="POST") + body

@@ -1,0 +1,26 @@
+"""Requests for tests, parsed from bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mooring.serving.http.parser import HttpLimits, ParseFailure, RequestParser
+from mooring.serving.http.request import Request
+
+
+def read(*pieces: bytes, limits: HttpLimits | None = None) -> list[Request | ParseFailure]:
+    """What comes out for the pieces, as they arrive."""
+    found: list[Request | ParseFailure] = []
+    reader = RequestParser(limits or HttpLimits(), found.append)
+    for piece in pieces:
+        reader.feed(piece)
+    return found
+
+
+def request(method: str, target: str, headers: Mapping[str, str] | None = None) -> Request:
+    """One request without a body."""
+    lines = [f"{method} {target} HTTP/1.1"]
+    lines += [f"{name}: {value}" for name, value in {"Host": "h", **(headers or {})}.items()]
+    (found,) = read("\r\n".join([*lines, "", ""]).encode())
+    assert isinstance(found, Request)
+    return found

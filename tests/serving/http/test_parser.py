@@ -1,0 +1,200 @@
+"""Bytes to requests, split anywhere; invalid input."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.kit.loop import run_real
+from mooring.serving.http.body import BrokenBodyError
+from mooring.serving.http.parser import HttpLimits, ParseFailure, RequestParser
+from mooring.serving.http.request import Request
+from tests.serving.http.loopback import get, post
+from tests.serving.http.parsed_requests import read
+
+CHUNKED = (
+    get("/c", "Transfer-Encoding: chunked", method="POST") + "3\r\nabc\r\n2;why=not\r\nde\r\n0\r\nTrailer: x\r\n\r\n"
+)
+UPGRADE = ("Connection: Upgrade", "Upgrade: h2c")
+
+
+async def told(found: Request | ParseFailure) -> str:
+    assert isinstance(found, Request), found
+    return f"{found.method} {found.path} {(await found.body.read()).decode() if found.body else '-'}"
+
+
+async def all_told(found: list[Request | ParseFailure]) -> list[str]:
+    return [await told(one) for one in found]
+
+
+CONVERSATIONS = [
+    pytest.param(get("/a"), ["GET /a -"], id="one request"),
+    pytest.param(get("/a") + get("/b"), ["GET /a -", "GET /b -"], id="one sent ahead"),
+    pytest.param("\r\n\r\n" + get("/a") + "\r\n" + get("/b"), ["GET /a -", "GET /b -"], id="empty lines between them"),
+    pytest.param(post("body", "/a") + get("/b"), ["POST /a body", "GET /b -"], id="a body with a length"),
+    pytest.param(CHUNKED + get("/b"), ["POST /c abcde", "GET /b -"], id="a body in chunks, and what follows them"),
+    pytest.param(post("", "/a") + get("/b"), ["POST /a -", "GET /b -"], id="a body of no length"),
+    pytest.param(get("/a", *UPGRADE) + get("/b"), ["GET /a -", "GET /b -"], id="a wish to speak something else"),
+    pytest.param(
+        post("body", "/a", *UPGRADE) + get("/b"), ["POST /a body", "GET /b -"], id="such a wish, and a body behind it"
+    ),
+    pytest.param(
+        get("/a", "Transfer-Encoding: chunked", *UPGRADE, method="POST") + "2\r\nab\r\n0\r\n\r\n" + get("/b"),
+        ["POST /a ab", "GET /b -"],
+        id="such a wish, and chunks behind it",
+    ),
+    pytest.param(
+        post("body", "/a", "Connection: close, Upgrade", "Upgrade: h2c") + get("/b"),
+        ["POST /a body"],
+        id="such a wish with a last request",
+    ),
+    pytest.param(get("http://example.com:80/a?b=c"), ["GET /a -"], id="an address as for a proxy"),
+    pytest.param(get("https://example.com"), ["GET / -"], id="an address without a path"),
+    pytest.param(get("/a").replace("h\r\n", "[::1]:6443\r\n"), ["GET /a -"], id="a host that is a number"),
+    pytest.param(get("/a").replace("h\r\n", "\r\n"), ["GET /a -"], id="a host without a name"),
+    pytest.param(get("*", method="OPTIONS"), ["OPTIONS * -"], id="a question about everything"),
+    pytest.param(get("/a#b"), ["GET /a -"], id="a fragment, which is the client's own business"),
+    pytest.param(get("/a", method="PROPFIND"), ["PROPFIND /a -"], id="a method that is none of ours"),
+]
+
+
+@pytest.mark.parametrize(("sent", "heard"), CONVERSATIONS)
+def test_requests_are_read(sent: str, heard: list[str]) -> None:
+    assert run_real(all_told(read(sent.encode()))) == heard
+
+
+@pytest.mark.parametrize(("sent", "heard"), CONVERSATIONS)
+def test_requests_are_read_byte_by_byte(sent: str, heard: list[str]) -> None:
+    assert run_real(all_told(read(*[bytes([byte]) for byte in sent.encode()]))) == heard
+
+
+def test_a_long_body_is_no_part_of_the_head_that_begins_behind_it() -> None:
+    sent = (post("x" * 200_000, "/a") + get("/b")).encode()
+    assert run_real(all_told(read(sent[:-8], sent[-8:])))[1:] == ["GET /b -"]
+
+
+def test_a_request_is_told_before_its_body_has_come() -> None:
+    found: list[Request | ParseFailure] = []
+    reader = RequestParser(HttpLimits(), found.append)
+    reader.feed(post("body")[:-4].encode())
+    (request,) = found
+    assert isinstance(request, Request)
+    assert request.body is not None
+    assert (request.body.length, request.body.is_complete) == (4, False)
+    reader.feed(b"body")
+    assert request.body.is_complete
+
+
+@pytest.mark.parametrize(
+    ("head", "is_old", "is_kept_alive"),
+    [
+        pytest.param(get(), False, True, id="1.1"),
+        pytest.param(get("/", "Connection: close"), False, False, id="1.1 that closes"),
+        pytest.param(get("/", "Connection: x, Close"), False, False, id="1.1 that closes among others"),
+        pytest.param(get(version="1.0"), True, False, id="1.0"),
+        pytest.param(get("/", "Connection: keep-alive", version="1.0"), True, True, id="1.0 that stays"),
+        pytest.param("GET / HTTP/1.0\r\n\r\n", True, False, id="1.0 without a host"),
+    ],
+)
+def test_whether_a_connection_stays(head: str, is_old: bool, is_kept_alive: bool) -> None:
+    (request,) = read(head.encode())
+    assert isinstance(request, Request)
+    assert (request.is_old, request.is_kept_alive) == (is_old, is_kept_alive)
+
+
+def test_what_follows_a_last_request_is_not_looked_at() -> None:
+    (first,) = read((get("/a", "Connection: close") + get("/b")).encode(), b"garbage")
+    assert isinstance(first, Request)
+
+
+LONG = "a" * 70_000
+
+
+@pytest.mark.parametrize(
+    ("sent", "refusal"),
+    [
+        pytest.param("\x00\x01\r\n\r\n", ParseFailure.UNREADABLE, id="garbage"),
+        pytest.param(get().replace("\r", ""), ParseFailure.UNREADABLE, id="half of a line's end"),
+        pytest.param("GET /\r\n\r\n", ParseFailure.UNREADABLE, id="no version"),
+        pytest.param(get(version="1.2"), ParseFailure.UNREADABLE, id="a version that does not exist"),
+        pytest.param(get(version="2.0"), ParseFailure.UNREADABLE, id="a version that is spoken otherwise"),
+        pytest.param("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", ParseFailure.UNREADABLE, id="how that is begun"),
+        pytest.param("GET / HTTP/1.1\r\n\r\n", ParseFailure.UNREADABLE, id="no host"),
+        pytest.param(get("/", "Host: i"), ParseFailure.UNREADABLE, id="two hosts"),
+        pytest.param(get().replace("h\r\n", "\xff\r\n"), ParseFailure.UNREADABLE, id="a host with other letters"),
+        pytest.param(get().replace("h\r\n", "a/b\r\n"), ParseFailure.UNREADABLE, id="a host with a path"),
+        pytest.param(get("a"), ParseFailure.UNREADABLE, id="a path that begins nowhere"),
+        pytest.param(get("/a%zz"), ParseFailure.UNREADABLE, id="a path with an escape that is none"),
+        pytest.param(get("/a%2"), ParseFailure.UNREADABLE, id="a path with half an escape"),
+        pytest.param(get("*"), ParseFailure.UNREADABLE, id="everything, to be got"),
+        pytest.param(get("http://a:99999/"), ParseFailure.UNREADABLE, id="a port that does not exist"),
+        pytest.param(get("ftp://a/"), ParseFailure.UNREADABLE, id="another way to get it"),
+        pytest.param(get("a:443", method="CONNECT"), ParseFailure.UNREADABLE, id="a tunnel"),
+        pytest.param(get("/\xe4"), ParseFailure.UNREADABLE, id="a path with other letters"),
+        pytest.param(get("/", "X Y: a"), ParseFailure.UNREADABLE, id="a name of two words"),
+        pytest.param(get("/", "XY"), ParseFailure.UNREADABLE, id="a field without a value"),
+        pytest.param(get("/", "X: a\x00"), ParseFailure.UNREADABLE, id="a value with a zero"),
+        pytest.param(get("/", "X: a", " b"), ParseFailure.UNREADABLE, id="a value of two lines"),
+        pytest.param(get("/", "Content-Length: -1"), ParseFailure.UNREADABLE, id="a length below nothing"),
+        pytest.param(get("/", "Content-Length: 1", "Content-Length: 2"), ParseFailure.UNREADABLE, id="two lengths"),
+        pytest.param(
+            get("/", "Content-Length: 9" + "9" * 30), ParseFailure.UNREADABLE, id="a length beyond everything"
+        ),
+        pytest.param(
+            get("/", "Content-Length: 1", "Transfer-Encoding: chunked"),
+            ParseFailure.UNREADABLE,
+            id="a length and chunks",
+        ),
+        pytest.param(get("/", "Transfer-Encoding: gzip"), ParseFailure.UNREADABLE, id="an encoding without an end"),
+        pytest.param(
+            get("/", "Transfer-Encoding: chunked", version="1.0"), ParseFailure.UNREADABLE, id="chunks of an old client"
+        ),
+        pytest.param(
+            get("/", "Transfer-Encoding: gzip, chunked"), ParseFailure.UNREADABLE, id="one that we do not speak"
+        ),
+        pytest.param(get("/", *["X: a"] * 128), ParseFailure.UNREADABLE, id="more fields than anybody needs"),
+        pytest.param(get("/" + "a" * 16_384), ParseFailure.TOO_LONG, id="a long path"),
+        pytest.param(get("/", "X: " + LONG), ParseFailure.TOO_LONG, id="a long field"),
+        pytest.param("GET /" + LONG + LONG, ParseFailure.TOO_LONG, id="a path without an end"),
+        pytest.param(get("/", "X: " + LONG + LONG)[:-4], ParseFailure.TOO_LONG, id="a field without an end"),
+        pytest.param(get(method="FROB"), ParseFailure.UNKNOWN_METHOD, id="a method that nobody knows"),
+        pytest.param(get(method="get"), ParseFailure.UNKNOWN_METHOD, id="a method in lower case"),
+    ],
+)
+def test_what_is_no_request_is_refused_once_and_not_what_came_before(sent: str, refusal: ParseFailure) -> None:
+    first, *others = read((get("/before") + sent).encode("latin-1"), b"and more\r\n\r\n")
+    assert isinstance(first, Request)
+    assert others == [refusal]
+
+
+def test_a_field_that_never_ends_is_refused_however_slowly_it_comes() -> None:
+    found = read(get("/", "X: ")[:-4].encode(), *[b"a" * 1_000] * 100)
+    assert found == [ParseFailure.TOO_LONG]
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        pytest.param([b"zz\r\n"], id="a chunk without a length"),
+        pytest.param([b"2\r\nabc\r\n"], id="a chunk that is longer than it says"),
+        pytest.param([b"0\r\nX: ", *[b"a" * 1_000] * 100], id="a field behind the chunks that never ends"),
+    ],
+)
+def test_a_broken_body_is_told_to_its_reader(rest: list[bytes]) -> None:
+    (request,) = read(get("/", "Transfer-Encoding: chunked", method="POST").encode(), b"1\r\na\r\n", *rest)
+    assert isinstance(request, Request)
+    assert request.body is not None
+    with pytest.raises(BrokenBodyError):
+        run_real(request.body.read())
+
+
+def test_a_body_ends_with_its_connection() -> None:
+    found: list[Request | ParseFailure] = []
+    reader = RequestParser(HttpLimits(), found.append)
+    reader.feed(post("body")[:-1].encode())
+    reader.close()
+    reader.feed(b"y" + get().encode())
+    (request,) = found
+    assert isinstance(request, Request)
+    assert request.body is not None
+    with pytest.raises(ConnectionResetError):
+        run_real(request.body.read())

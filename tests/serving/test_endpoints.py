@@ -1,0 +1,86 @@
+"""Health pages, /flagz and /statusz, in the format of kube-scheduler."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.serving.endpoints import Check, configuration_page, flags_page, health_pages, status_page
+from mooring.serving.pages import PageRequest
+
+GOOD: Check = lambda: ""  # noqa: E731
+BAD: Check = lambda: "it hurts"  # noqa: E731
+
+
+def asked(query: dict[str, list[str]] | None = None) -> PageRequest:
+    return PageRequest("GET", "/readyz", query or {})
+
+
+@pytest.mark.parametrize(
+    ("checks", "query", "code", "said"),
+    [
+        pytest.param({"a": GOOD}, {}, 200, "ok", id="good, in short"),
+        pytest.param({}, {"verbose": [""]}, 200, "[+]ping ok\nreadyz check passed\n", id="no checks: ping"),
+        pytest.param(
+            {"a": GOOD, "b": GOOD},
+            {"verbose": [""]},
+            200,
+            "[+]a ok\n[+]b ok\nreadyz check passed\n",
+            id="good, in full",
+        ),
+        pytest.param(
+            {"a": GOOD, "b": BAD},
+            {},
+            500,
+            "[+]a ok\n[-]b failed: reason withheld\nreadyz check failed\n",
+            id="bad: always in full, never why",
+        ),
+        pytest.param(
+            {"a": GOOD, "b": BAD},
+            {"exclude": ["b"], "verbose": [""]},
+            200,
+            "[+]a ok\n[+]b excluded: ok\nreadyz check passed\n",
+            id="excluded",
+        ),
+        pytest.param(
+            {"a": GOOD},
+            {"exclude": ["y,x"], "verbose": [""]},
+            200,
+            '[+]a ok\nwarn: some health checks cannot be excluded: no matches for "x","y"\nreadyz check passed\n',
+            id="excluded, and not there",
+        ),
+    ],
+)
+def test_a_page(checks: dict[str, Check], query: dict[str, list[str]], code: int, said: str) -> None:
+    answer = health_pages({"readyz": checks})["/readyz"](asked(query))
+    assert (answer.code, answer.body.decode()) == (code, said)
+
+
+@pytest.mark.parametrize(
+    ("check", "code", "said"), [(GOOD, 200, "ok"), (BAD, 500, "internal server error: it hurts\n")], ids=["good", "bad"]
+)
+def test_the_page_of_one_check(check: Check, code: int, said: str) -> None:
+    answer = health_pages({"healthz": {"a": check}})["/healthz/a"](asked())
+    assert (answer.code, answer.body.decode()) == (code, said)
+
+
+def test_flags_stand_in_order() -> None:
+    said = flags_page("kube-scheduler", {"v": "2", "config": ""}).body.decode()
+    assert said.startswith("\nkube-scheduler flagz\nWarning: This endpoint is not meant to be machine parseable")
+    assert said.endswith("\nconfig=\nv=2\n")
+
+
+def test_status() -> None:
+    said = status_page(
+        "kube-scheduler",
+        started_wall_s=1_767_225_600.0,
+        up_s=3 * 3600 + 4 * 60 + 5.9,
+        version="0.1.0",
+        emulates="1.36",
+        paths=("/readyz", "/healthz"),
+    ).body.decode()
+    assert "Started= Thu Jan  1 00:00:00 UTC 2026\nUp= 3 hr 04 min 05 sec\n" in said
+    assert said.endswith("Binary version= 0.1.0\nEmulation version= 1.36\nPaths= /healthz /readyz\n")
+
+
+def test_configuration() -> None:
+    assert configuration_page({"a": 1}).body == b'{"componentconfig": {"a": 1}}'
