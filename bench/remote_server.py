@@ -90,7 +90,7 @@ class Door(asyncio.Protocol):
         elif path == "/bench/told":
             self._answer(200, msgspec.json.encode(self._cluster.told()))
         elif method == b"PATCH":
-            self._answer(200, b"{}")
+            self._answer(200, b'{"kind":"%b"}' % (b"Event" if "events" in steps else b"Pod"))
         else:
             self._answer(404, _status(404, f"there is no {path}"))
 

@@ -23,7 +23,14 @@ from types import TracebackType
 from typing import NamedTuple, Self, TypeAlias, TypeVar
 
 from mooring.api.kinds import POD, Kind
-from mooring.client.errors import ClientError, ConflictError, ExpiredError, NoAnswerError, ServerError
+from mooring.client.errors import (
+    ClientError,
+    ConflictError,
+    ExpiredError,
+    NoAnswerError,
+    NotLeadingError,
+    ServerError,
+)
 from mooring.client.interface import (
     EVERYTHING,
     Client,
@@ -56,6 +63,8 @@ class Outcome(Enum):
     """Refused with a server's internal error."""
     EXPIRED = auto()
     """Refused because the history is gone: for watches."""
+    NOT_LEADING = auto()
+    """Not sent, because the process does not lead any more."""
     ENDED = auto()
     """The server ends a watch in an orderly way: for `next_batch`."""
 
@@ -292,6 +301,8 @@ def _refusal(outcome: Outcome, request: Request) -> ClientError | _WatchEnded | 
             return ConflictError(f'Operation cannot be fulfilled on {request.kind.resource} "{request.name}": planned')
         case Outcome.BROKEN:
             return ServerError(f"Internal error occurred: planned for {what}")
+        case Outcome.NOT_LEADING:
+            return NotLeadingError(f"this process does not lead any more: {what}")
         case Outcome.EXPIRED:
             return ExpiredError(f"too old resource version: planned for {what}")
         case Outcome.ENDED:

@@ -15,6 +15,7 @@ from mooring.client.errors import (
     InvalidError,
     NoAnswerError,
     NotFoundError,
+    NotLeadingError,
     ServerError,
     StatusError,
     TooManyRequestsError,
@@ -26,6 +27,7 @@ AGAIN, UNKNOWN = "the same request may help later", "it may have been carried ou
 ANSWERS: dict[type[ClientError], set[str]] = {
     ClientError: set(),
     NoAnswerError: {AGAIN, UNKNOWN},
+    NotLeadingError: set(),
     StatusError: set(),
     InvalidError: set(),
     BadRequestError: set(),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.client.election.fence import FencedClient, OutsideFenceError
 from mooring.client.errors import BadRequestError, ClientError
 from mooring.client.interface import JsonObject
 from mooring.client.tokens import request_token
@@ -31,13 +30,6 @@ def test_a_client_without_tokens_is_an_error() -> None:
         BadRequestError, match="tokens for default/robot are given by API servers, not by UnavailableClient"
     ):
         run(request_token(UnavailableClient(), "default", "robot", REQUEST))
-
-
-def test_a_fence_is_passed_only_while_it_is_open() -> None:
-    assert run(request_token(FencedClient(Signing(), lambda: True), "default", "robot", REQUEST))
-
-    with pytest.raises(OutsideFenceError):
-        run(request_token(FencedClient(Signing(), lambda: False), "default", "robot", REQUEST))
 
 
 def test_over_http_the_account_is_asked() -> None:

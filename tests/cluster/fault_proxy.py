@@ -36,6 +36,8 @@ class Spoil(Enum):
     """429, in a second."""
     FAILURE = auto()
     """500, and not carried out."""
+    PAGE = auto()
+    """200 with an HTML page, and not carried out."""
 
 
 class FaultProxy:
@@ -57,6 +59,8 @@ class FaultProxy:
         """Method and path."""
         self.has_kept_back: set[str] = set()
         self.spoilt = 0
+        self.writes: list[str] = []
+        """Method and path of each request that is not a read, in the order in which they came."""
         self.url = ""
 
     async def __aenter__(self) -> Self:
@@ -82,6 +86,8 @@ class FaultProxy:
         if self.is_cut_off:
             await self._never.wait()
         asked = f"{request.method} {request.path}"
+        if request.method != "GET":
+            self.writes.append(asked)
         if asked in self.kept_back:
             self.has_kept_back.add(asked)
             await self._never.wait()
@@ -94,6 +100,8 @@ class FaultProxy:
                 return web.Response(status=429, headers={"Retry-After": "1"}, text="later")
             case Spoil.FAILURE:
                 return web.Response(status=500, text="broken")
+            case Spoil.PAGE:
+                return web.Response(text="<html>Please log in.</html>", content_type="text/html")
             case Spoil.RESET_BEFORE:
                 return _reset(request)
         try:
@@ -108,7 +116,7 @@ class FaultProxy:
         return self.spoil
 
     async def _forward(self, request: web.BaseRequest, *, is_reset: bool) -> web.StreamResponse:
-        headers = {"Authorization": f"Bearer {self._token}"}
+        headers = {"Authorization": f"Bearer {self._token}", "Accept-Encoding": "identity"}
         for name in ("Content-Type", "Accept", "User-Agent"):
             if name in request.headers:
                 headers[name] = request.headers[name]

@@ -194,7 +194,7 @@ class SchedulerProcess:
 
 @asynccontextmanager
 async def scheduler_process(
-    server: ApiServer, name: str, *flags: str, kubeconfig: Path | None = None, profile: str = ""
+    server: ApiServer, name: str, *flags: str, kubeconfig: Path | None = None, profile: str = "", qps: int = 5_000
 ) -> AsyncIterator[SchedulerProcess]:
     """A scheduler of the profile `profile` (its own name, if none is given) that fights for a lease of that name."""
     profile = profile or name
@@ -206,7 +206,7 @@ async def scheduler_process(
             {
                 "apiVersion": "kubescheduler.config.k8s.io/v1",
                 "kind": "KubeSchedulerConfiguration",
-                "clientConnection": {"kubeconfig": str(file), "qps": 5_000, "burst": 5_000},
+                "clientConnection": {"kubeconfig": str(file), "qps": qps, "burst": qps},
                 "leaderElection": {"resourceName": profile},
                 "profiles": [{"schedulerName": profile}],
             }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -18,6 +19,8 @@ from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
 from mooring.scheduler.config.load import load_configuration
+from mooring.scheduler.extenders.extender import Extender, Transport
+from mooring.scheduler.loop import ATTEMPT_S_MAX
 from mooring.scheduler.scheduler import Scheduler
 from mooring.serving.pages import PageRequest, PageResponse
 from mooring.serving.server import Page
@@ -53,14 +56,23 @@ class Play:
         *,
         hidden: frozenset[str] = frozenset(),
         profiling: bool = True,
+        extenders: Sequence[object] = (),
+        transport: Transport | None = None,
     ) -> None:
         self.clock = clock
         self.client = client or UnavailableClient()
         self.may_begin, self.stop = asyncio.Event(), asyncio.Event()
         self.metrics = CollectorRegistry()
         self.verbosities: list[int] = []
-        configuration = load_configuration({**HEAD, "enableProfiling": profiling})
-        self.scheduler = Scheduler(self.client, configuration, clock=clock, entropy=Entropy(2), metrics=self.metrics)
+        configuration = load_configuration({**HEAD, "enableProfiling": profiling, "extenders": list(extenders)})
+        self.scheduler = Scheduler(
+            self.client,
+            configuration,
+            clock=clock,
+            entropy=Entropy(2),
+            metrics=self.metrics,
+            transport=transport,
+        )
         election = ElectionSettings("kube-system", "kube-scheduler", "me")
         self.elector = LeaderElector(self.client, election, clock=clock, entropy=Entropy(3))
         self.pages: dict[str, Page] = scheduler_pages(
@@ -119,6 +131,44 @@ def test_from_start_to_end() -> None:
             play.stop.set()
             assert "[-]shutdown failed" in play.says("/readyz")
             running.cancel()
+            await clock.wait(1)
+            assert play.says("/livez") == "ok", "a scheduler that was asked to stop is not restarted"
+
+    run(main(), clock)
+
+
+class HangingTransport:
+    """To an extender that never answers."""
+
+    async def send(self, extender: Extender, verb: str, body: bytes) -> bytes:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def close(self) -> None:
+        pass
+
+
+def test_a_scheduler_whose_loop_has_ended_or_stands_still_is_not_alive() -> None:
+    clock = VirtualClock()
+
+    async def main() -> None:
+        extender = {"urlPrefix": "http://extender", "filterVerb": "filter"}
+        play = Play(clock, extenders=[extender], transport=HangingTransport())
+        await play.client.create(NODE, "", A_NODE)
+        async with TaskGroup("play") as group:
+            running = group.start(play.scheduler.run(), name="scheduler")
+            await clock.wait(2 * ATTEMPT_S_MAX)
+            assert play.says("/livez") == play.says("/healthz") == "ok", "without a pod there is nothing to do"
+            await play.client.create(POD, "default", A_POD)
+            await clock.wait(ATTEMPT_S_MAX - 1)
+            assert play.says("/livez") == "ok"
+            await clock.wait(2)
+            failed = "[+]ping ok\n[-]scheduling-loop failed: reason withheld\n"
+            assert play.says("/livez") == f"{failed}livez check failed\n"
+            assert play.says("/healthz") == f"{failed}[+]leaderElection ok\nhealthz check failed\n"
+            assert "has worked on one pod for 181 s" in play.says("/livez/scheduling-loop")
+            running.cancel()
+        assert play.says("/livez/scheduling-loop") == "internal server error: the scheduling loop has ended\n"
 
     run(main(), clock)
 

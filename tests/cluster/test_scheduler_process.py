@@ -1,7 +1,7 @@
 """`mooring scheduler` as its own process, over TLS, against our API server in another one.
 
-Both stories run side by side on one API server, each with a scheduler name and a lease of its own: most of the time
-one of them waits, for example until a leader that is cut off gives up.
+All stories run side by side on one API server, each with a scheduler name and a lease of its own: most of the time
+they wait, for example until a leader that is cut off gives up.
 """
 
 from __future__ import annotations
@@ -20,8 +20,13 @@ from mooring.kit.tasks import TaskGroup
 from tests.cluster.fault_proxy import FaultProxy, Spoil
 from tests.cluster.processes import PATIENT_ELECTION, TOKEN, ApiServer, SchedulerProcess, api_server, scheduler_process
 
-SPOILS = (Spoil.RESET, Spoil.RESET_BEFORE, Spoil.TOO_MANY, Spoil.FAILURE)
+SPOILS = (Spoil.RESET, Spoil.RESET_BEFORE, Spoil.TOO_MANY, Spoil.FAILURE, Spoil.PAGE)
 SLOW_S = 0.2
+SHORT_ELECTION = (
+    "--leader-elect-lease-duration=6s",
+    "--leader-elect-renew-deadline=4s",
+    "--leader-elect-retry-period=500ms",
+)
 
 
 def test_everything_that_can_happen_to_a_scheduler(tmp_path: Path) -> None:
@@ -32,6 +37,7 @@ def test_everything_that_can_happen_to_a_scheduler(tmp_path: Path) -> None:
             async with TaskGroup("stories") as group:
                 group.start(leaders_come_and_go(server), name="leaders")
                 group.start(the_network_is_bad_and_the_process_dies(server), name="network")
+                group.start(a_leader_that_was_stopped_past_its_lease_sends_nothing(server), name="stopped")
 
     run_real(main())
 
@@ -98,6 +104,40 @@ async def the_network_is_bad_and_the_process_dies(server: ApiServer) -> None:
         await server.wait_bound("slow-", 20)
         assert await server.nodes_of("foreign-") == {"foreign-1": ""}
         assert (await server.lease("network")).holder == ""
+
+
+async def a_leader_that_was_stopped_past_its_lease_sends_nothing(server: ApiServer) -> None:
+    """Its bindings, events and status patches wait for a slow rate limit when it is stopped (SIGSTOP)."""
+    async with AsyncExitStack() as stack:
+        names, pods = ("slow", "fast"), 60
+        proxies = [await stack.enter_async_context(FaultProxy(server.url, TOKEN)) for _ in names]
+        old, new = proxies
+
+        async def start(name: str, proxy: FaultProxy, qps: int) -> SchedulerProcess:
+            kubeconfig = server.kubeconfig(name, proxy.url)
+            started = scheduler_process(
+                server, name, *SHORT_ELECTION, kubeconfig=kubeconfig, profile="stopped", qps=qps
+            )
+            return await stack.enter_async_context(started)
+
+        stopped = await start("slow", old, 10)
+        await server.wait_scheduling(stopped)
+        holder = (await server.lease("stopped")).holder
+        await start("fast", new, 5_000)
+        for number in range(pods):
+            await server.add_pod(f"stopped-{number}", "stopped", cpu="100m")
+        await server.wait_bound("stopped-", 1, at_least=True)
+        stopped.signal(signal.SIGSTOP)
+        assert (await server.lease("stopped")).holder == holder, "it was stopped as the leader"
+        bound = sum(node != "" for node in (await server.nodes_of("stopped-")).values())
+        assert bound < pods, "nothing waits"
+        await server.wait_holder("stopped", lambda found: found not in ("", holder))
+        seen = len(old.writes)
+        stopped.signal(signal.SIGCONT)
+        assert await stopped.wait_end() == 1
+        assert "leader election lost" in stopped.log
+        late = [each for each in old.writes[seen:] if "/leases/" not in each]
+        assert late == []
 
 
 async def _shows_itself(server: ApiServer, scheduler: SchedulerProcess) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run
-from mooring.kit.tasks import TaskGroup, TaskGroupStatistics, WorkerPool, run_bounded
+from mooring.kit.tasks import StrayCancellationError, TaskGroup, TaskGroupStatistics, WorkerPool, run_bounded
 
 
 class Journal:
@@ -191,6 +191,57 @@ def test_a_background_task_that_fails_fails_the_group() -> None:
         run(main(journal))
     assert group.value.exceptions[0].__notes__ == ["in task 'crew/lamp'"]
     assert journal.lines == [(1, "lamp failed"), (1, "body cancelled")]
+
+
+@pytest.mark.parametrize("is_background", [False, True])
+def test_a_task_that_ends_cancelled_and_was_not_cancelled_fails_the_group(is_background: bool) -> None:
+    async def stray() -> None:
+        await asyncio.sleep(1)
+        raise asyncio.CancelledError
+
+    async def main(journal: Journal) -> None:
+        async with TaskGroup("crew") as group:
+            (group.start_background if is_background else group.start)(stray(), name="lamp")
+            await journal.work("body", FOREVER_S)
+
+    journal = Journal()
+    with pytest.raises(ExceptionGroup) as group:
+        run(main(journal))
+    (error,) = group.value.exceptions
+    assert isinstance(error, StrayCancellationError)
+    assert error.__notes__ == ["in task 'crew/lamp'"]
+    assert journal.lines == [(1, "body cancelled")]
+
+
+def test_a_task_that_awaits_a_cancelled_future_fails_the_group() -> None:
+    async def main() -> None:
+        future = asyncio.get_running_loop().create_future()
+
+        async def wait() -> None:
+            await future
+
+        async with TaskGroup("crew") as group:
+            group.start(wait(), name="waiter")
+            await asyncio.sleep(1)
+            future.cancel()
+            await asyncio.sleep(FOREVER_S)
+
+    with pytest.raises(ExceptionGroup) as group:
+        run(main())
+    assert isinstance(group.value.exceptions[0], StrayCancellationError)
+
+
+def test_a_task_that_was_cancelled_by_its_owner_does_not_fail_the_group() -> None:
+    async def main(journal: Journal) -> None:
+        async with TaskGroup("crew") as group:
+            task = group.start(journal.work("worker", FOREVER_S), name="worker")
+            await asyncio.sleep(1)
+            task.cancel()
+        journal.write("left")
+
+    journal = Journal()
+    run(main(journal))
+    assert journal.lines == [(1, "worker cancelled"), (1, "left")]
 
 
 def test_a_task_may_start_others_in_its_own_group() -> None:

@@ -39,6 +39,7 @@ from mooring.apiserver.apply.struct_shape import struct_shape
 from mooring.apiserver.bootstrap import bootstrap
 from mooring.apiserver.call import Call
 from mooring.apiserver.custom.establishing import CustomKinds, Establisher
+from mooring.apiserver.event_expiry import EventExpiry
 from mooring.apiserver.kinds.service.allocation import ServiceAllocator
 from mooring.apiserver.kubelet_logs import KubeletLogs
 from mooring.apiserver.registry.lookup import StoreLookup
@@ -121,6 +122,8 @@ class Settings:
     """How kubelets elsewhere are asked for logs, and with which certificate."""
     disabled_admission_plugins: frozenset[str] = frozenset()
     """As kube-apiserver's `--disable-admission-plugins`."""
+    event_ttl_s: float = 0.0
+    """As kube-apiserver's `--event-ttl`; 0: events are never deleted."""
 
 
 @asynccontextmanager
@@ -181,6 +184,9 @@ async def open_api_server(store: Store, clock: Clock, entropy: Entropy, settings
         await follow(store, (kinds.CUSTOM_RESOURCE_DEFINITION,), CustomKinds(resources), group)
         await follow(store, (kinds.CUSTOM_RESOURCE_DEFINITION,), establisher, group)
         group.start_background(establisher.run(), name="establish custom kinds")
+        if settings.event_ttl_s:
+            expiry = EventExpiry(store, clock, settings.event_ttl_s)
+            group.start_background(expiry.run(), name="delete expired events")
         node_graph.fill_with(_GraphFiller(store, node_graph, group).wait)
         yield api_server
 

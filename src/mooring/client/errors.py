@@ -2,6 +2,7 @@
 
   ClientError                    a request failed
   ├── NoAnswerError              no answer arrived: the outcome of the request is unknown
+  ├── NotLeadingError            this process does not lead: the request was not sent
   └── StatusError                the server answered, with a Status
       ├── InvalidError           422: the object breaks a rule
       ├── BadRequestError        400: the request cannot be read
@@ -46,6 +47,10 @@ class NoAnswerError(ClientError):
 
     can_help_to_retry = True
     is_outcome_unknown = True
+
+
+class NotLeadingError(ClientError):
+    """This process does not lead, so the request was not sent."""
 
 
 class StatusError(ClientError):

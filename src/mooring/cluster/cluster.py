@@ -92,6 +92,7 @@ async def run_cluster(
                 settings.is_anonymous_allowed,
                 make_kubelet_tls=lambda: _kubelet_tls(keys),
                 disabled_admission_plugins=settings.admission_plugins_off(),
+                event_ttl_s=settings.event_ttl_s,
             )
             authority_pem = keys.authority().certificate_pem.decode("ascii")
             settings = replace(settings, control_plane=replace(settings.control_plane, root_ca_pem=authority_pem))

@@ -30,7 +30,7 @@ from mooring.scheduler.config.codec import encode_configuration
 from mooring.scheduler.config.types import SchedulerConfiguration
 from mooring.scheduler.pages import cache_page, pod_page, pod_resources_text, queue_page
 from mooring.scheduler.scheduler import Scheduler
-from mooring.serving.endpoints import Check, configuration_page, flags_page, health_pages, status_page
+from mooring.serving.endpoints import Check, configuration_page, flags_page, health_pages, ping, status_page
 from mooring.serving.pages import PageRequest, PageResponse, as_json, text
 from mooring.serving.profiling import Profiler
 from mooring.serving.server import Page
@@ -93,15 +93,18 @@ def scheduler_pages(sources: PageSources) -> dict[str, Page]:
 
 
 def _checks(sources: PageSources) -> dict[str, dict[str, Check]]:
-    healthy: dict[str, Check] = {}
-    if sources.elector is not None:
-        healthy["leaderElection"] = sources.elector.ailment
+    def loop() -> str:
+        return "" if sources.is_stopping() else sources.scheduler.loop.problem()
+
+    alive: dict[str, Check] = {"ping": ping, "scheduling-loop": loop}
+    election: dict[str, Check] = {"leaderElection": sources.elector.ailment} if sources.elector is not None else {}
+    healthy = {**alive, **election}
     ready: dict[str, Check] = {
-        **healthy,
+        **election,
         "shutdown": lambda: "process is shutting down" if sources.is_stopping() else "",
         "sched-handler-sync": lambda: "" if sources.scheduler.has_synced else "handlers are not fully synchronized",
     }
-    return {"healthz": healthy, "livez": {}, "readyz": ready}
+    return {"healthz": healthy, "livez": alive, "readyz": ready}
 
 
 def _add_gauges(sources: PageSources) -> None:

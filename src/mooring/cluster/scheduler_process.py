@@ -2,8 +2,8 @@
 
 Input: settings, a clock, entropy. Output: bound pods in the cluster of an API server.
 
-    election client ──> elector ── may begin ──> scheduler <── fence ── client
-    events client ────────────────────────────────── ┘
+    election client ──> elector ── may begin ──> scheduler <── client, events client, extenders
+                           └────── may write ───────────────────┘
     secure port ──> health, metrics, profiles of all of them
 
 1. The Lease is renewed with a separate client, which neither rate limits nor a thousand bindings delay. Events have a
@@ -11,7 +11,8 @@ Input: settings, a clock, entropy. Output: bound pods in the cluster of an API s
 2. A scheduler that waits for the Lease fills its cache already, except with `delayCacheUntilActive`.
 3. It stops in this order: it is not ready any more, schedules no more pods, finishes its bindings, releases the Lease,
    closes the port.
-4. When the Lease is lost, nothing is written from then on (`client.election.fence`), and `run` raises.
+4. A process that does not lead sends no write: the clients check the elector immediately before they send. When the
+   Lease is lost, `run` raises.
 """
 
 from __future__ import annotations
@@ -32,7 +33,6 @@ from prometheus_client.registry import Collector
 from mooring.api.kinds import LEASE
 from mooring.api.views.meta import ObjectReference
 from mooring.client.election.elector import ElectionSettings, LeaderElector
-from mooring.client.election.fence import FencedClient
 from mooring.client.events.formats import CoreFormat
 from mooring.client.events.writer import EventWriter
 from mooring.client.http.client import HttpClient, HttpLimits
@@ -45,6 +45,8 @@ from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
 from mooring.scheduler.config.types import SchedulerConfiguration
+from mooring.scheduler.extenders.extender import extenders_of
+from mooring.scheduler.extenders.http import HttpTransport
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.scheduler import Limits, Scheduler
 
@@ -97,15 +99,15 @@ class SchedulerProcess:
         """Run until stopped. Raises `LeadershipLostError` in a group, among others."""
         configuration = self._settings.configuration
         async with AsyncExitStack() as stack:
-            client: Client = await self._client(stack, "client", "scheduler")
-            events = await self._client(stack, "events client", "events")
             group = await stack.enter_async_context(TaskGroup("events"))
             elector = await self._elector(stack, group) if configuration.leader_election.leader_elect else None
-            if elector is not None:
-                client = FencedClient(client, lambda: elector.is_leading)
-            else:
+            may_write = None if elector is None else lambda: elector.is_leading
+            if elector is None:
                 self._may_begin.set()
-            scheduler = self._scheduler(client, events)
+            client = await self._client(stack, "client", "scheduler", may_write)
+            events = await self._client(stack, "events client", "events", may_write)
+            extenders = HttpTransport(extenders_of(configuration), may_write)
+            scheduler = self._scheduler(client, events, extenders)
             async with self._served(scheduler, elector):
                 await self._work(scheduler, elector)
 
@@ -139,11 +141,18 @@ class SchedulerProcess:
 
     # ---------------------------------------------------------------------------------------------- construction
 
-    async def _client(self, stack: AsyncExitStack, stream: str, component: str) -> HttpClient:
+    async def _client(
+        self, stack: AsyncExitStack, stream: str, component: str, may_write: Callable[[], bool] | None
+    ) -> HttpClient:
         asked = self._settings.configuration.client_connection
         limits = HttpLimits(requests_per_s=asked.qps, burst=asked.burst, in_flight_max=self._settings.in_flight_max)
         client = HttpClient(
-            self._settings.connection, self._clock, self._entropy.fork(stream), limits=limits, component=component
+            self._settings.connection,
+            self._clock,
+            self._entropy.fork(stream),
+            limits=limits,
+            component=component,
+            may_write=may_write,
         )
         self._requests.add(client.asked)
         return await stack.enter_async_context(client)
@@ -176,7 +185,7 @@ class SchedulerProcess:
 
         return LeaderElector(client, election, clock=self._clock, entropy=entropy, tell=tell)
 
-    def _scheduler(self, client: Client, events: Client) -> Scheduler:
+    def _scheduler(self, client: Client, events: Client, extenders: HttpTransport) -> Scheduler:
         return Scheduler(
             client,
             self._settings.configuration,
@@ -186,6 +195,7 @@ class SchedulerProcess:
             limits=self._settings.limits,
             metrics=self._metrics,
             instance=socket.gethostname(),
+            transport=extenders,
             events_client=events,
         )
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mooring.apiserver.access.users import MASTERS_GROUP, User
+from mooring.apiserver.event_expiry import EVENT_TTL_S
 from mooring.apiserver.http.request import RequestLimits
 from mooring.controllers.settings import ControllerSettings
 
@@ -68,6 +69,8 @@ class ClusterSettings:
     is_anonymous_allowed: bool = False
     disabled_admission_plugins: frozenset[str] | None = None
     """As kube-apiserver's `--disable-admission-plugins`; None: those that do not work with the components that run."""
+    event_ttl_s: float = EVENT_TTL_S
+    """As kube-apiserver's `--event-ttl`; 0: events are never deleted."""
     without: frozenset[str] = frozenset()
     nodes: int = 0
     runtime: str = SIMULATED

@@ -14,7 +14,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from mooring.client.election.elector import ElectionSettings, LeaderElector
-from mooring.client.election.fence import FencedClient
 from mooring.client.http.client import HttpClient, HttpLimits
 from mooring.client.http.connection import Connection
 from mooring.client.interface import Client
@@ -54,15 +53,21 @@ async def run_standalone(
 ) -> None:
     """Call `work` as leader, or at once without a lease. Raises `LeadershipLostError`, among others."""
     limits = HttpLimits(requests_per_s, burst=burst or max(1, int(requests_per_s)), in_flight_max=IN_FLIGHT_MAX)
-    async with HttpClient(connection, clock, entropy.fork("client"), limits=limits, component=component) as client:
-        if lease is None:
-            await work(client)
-            return
-        async with HttpClient(connection, clock, entropy.fork("election"), component="leader-election") as electing:
-            settings = lease.settings(f"{socket.gethostname()}_{entropy.uuid()}")
-            elector = LeaderElector(electing, settings, clock=clock, entropy=entropy.fork("leader election"))
 
-            async def lead() -> None:
-                await work(FencedClient(client, lambda: elector.is_leading))
+    def client(may_write: Callable[[], bool] | None) -> HttpClient:
+        chance = entropy.fork("client")
+        return HttpClient(connection, clock, chance, limits=limits, component=component, may_write=may_write)
 
+    if lease is None:
+        async with client(may_write=None) as unfenced:
+            await work(unfenced)
+        return
+    async with HttpClient(connection, clock, entropy.fork("election"), component="leader-election") as electing:
+        settings = lease.settings(f"{socket.gethostname()}_{entropy.uuid()}")
+        elector = LeaderElector(electing, settings, clock=clock, entropy=entropy.fork("leader election"))
+
+        async def lead() -> None:
+            await work(fenced)
+
+        async with client(may_write=lambda: elector.is_leading) as fenced:
             await elector.run(lead)

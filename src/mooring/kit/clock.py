@@ -1,6 +1,7 @@
 """The clock: real and virtual time, and timestamps as Kubernetes writes them.
 
- 1. `now_s` is monotonic and has an arbitrary origin; `wall_s` is seconds since 1970, UTC.
+ 1. `now_s` is monotonic and has an arbitrary origin; `wall_s` is seconds since 1970, UTC. `now_s` counts the
+    time that a process is stopped and, on Linux, the time that the machine is suspended: a lease ends meanwhile.
  2. A virtual clock moves only when its loop moves it; both readings move together.
  3. `parse_rfc3339` reads back what `format_rfc3339_micro` writes, to the microsecond, until the year 2242, when the
     precision of a float is exceeded.
@@ -13,7 +14,7 @@ import math
 import re
 import time
 from datetime import datetime, timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Protocol
 
 VIRTUAL_WALL_S = 1_767_225_600.0  # 2026-01-01T00:00:00Z: the default start of virtual time
@@ -46,7 +47,10 @@ class Clock(Protocol):
 class SystemClock:
     """The time of the machine. Its readings are the functions of `time`, because each pod takes dozens."""
 
-    now_s = staticmethod(time.monotonic)
+    now_s = staticmethod(
+        # Unlike CLOCK_MONOTONIC, CLOCK_BOOTTIME goes on while the machine is suspended.
+        partial(time.clock_gettime, time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic
+    )
     wall_s = staticmethod(time.time)
 
     async def wait(self, delay_s: float) -> None:

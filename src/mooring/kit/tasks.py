@@ -9,6 +9,9 @@
  3. A background task is cancelled when the body and all other tasks are done.
  4. A cancellation from outside is raised after the tasks have ended.
  5. Tasks are cancelled in the order in which they were started, so that a run can be replayed.
+ 6. A task that ends with a `CancelledError` although it was not cancelled has failed (`StrayCancellationError`). It may
+    have awaited a future that was cancelled, or called code that raised the error. asyncio calls such a task cancelled;
+    without this rule it would end silently.
 
 asyncio's group keeps its tasks in a set, which breaks the fifth rule, and has no background tasks.
 
@@ -37,6 +40,10 @@ class TaskGroupStatistics:
     running_background: int
     started: int
     failed: int
+
+
+class StrayCancellationError(RuntimeError):
+    """A task ended with a `CancelledError`, and nothing had cancelled the task."""
 
 
 class TaskGroup:
@@ -121,7 +128,7 @@ class TaskGroup:
     def _on_end(self, task: asyncio.Task[Any]) -> None:
         was_background = self._running.pop(task)
         self._foreground_running -= not was_background
-        error = None if task.cancelled() else task.exception()
+        error = self._error_of(task)
         if error is not None:
             error.add_note(f"in task {task.get_name()!r}")
             self._errors.append(error)
@@ -131,6 +138,13 @@ class TaskGroup:
         self._release_background()
         if not self._running and self._all_ended is not None and not self._all_ended.done():
             self._all_ended.set_result(None)
+
+    def _error_of(self, task: asyncio.Task[Any]) -> BaseException | None:
+        if not task.cancelled():
+            return task.exception()
+        if task.cancelling() or self._is_winding_up:
+            return None
+        return StrayCancellationError("the task ended with a CancelledError, and nothing had cancelled it")
 
     def _release_background(self) -> None:
         if self._is_body_over and not self._foreground_running and not self._is_winding_up:

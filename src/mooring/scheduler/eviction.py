@@ -27,6 +27,7 @@ from mooring.kit.tasks import WorkerPool, run_bounded
 from mooring.scheduler.binding.cycle import Binding
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.decision import PreemptionPlan
+from mooring.scheduler.framework.guard import is_interrupt
 from mooring.scheduler.framework.post_filter import FollowUp
 from mooring.scheduler.framework.waiting_pods import WaitingPods
 from mooring.scheduler.reporting.reports import Reports
@@ -122,7 +123,9 @@ class Evictor:
     async def _run_follow_up(self, pod: PodInfo, work: FollowUp) -> None:
         try:
             await work()
-        except Exception:
+        except BaseException as error:
+            if is_interrupt(error):
+                raise
             logger.exception("the follow-up of PostFilter for pod %s failed", pod.key)
             self._activate(pod.uid)
 

@@ -7,6 +7,7 @@ Outputs  an assumed pod, passed to the binding cycle; or a failure, passed to th
  2. The loop yields to other tasks (bindings, watches, leases) every few milliseconds.
  3. A pod that is terminating or assumed already is skipped.
  4. An error ends the attempt of one pod, never the loop.
+ 5. `problem` is for the health check of the process: the loop has ended, or one attempt does not end.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ BATCH_S_MAX = 0.004
 """Time after which the loop yields to other tasks."""
 BATCH_PODS_MAX = 64
 """Pods after which the loop yields. Needed with a virtual clock."""
+ATTEMPT_S_MAX = 180.0
+"""An attempt that takes longer is a problem of the process. Only an attempt with extenders can wait that long."""
 SLOW_CYCLE_S = 0.1
 """A cycle that takes longer is logged."""
 
@@ -61,20 +64,42 @@ class SchedulingLoop:
         self._reports = reports
         self._clock = clock
         self._extender_client = extender_client
+        self._attempt_started_s: float | None = None
+        self._has_ended = False
 
     async def run(self) -> None:
         """Runs until it is cancelled."""
-        while True:
-            await self._queue.wait_until_ready()
-            await self._run_batch()
-            await self._clock.wait(0)
+        try:
+            while True:
+                await self._queue.wait_until_ready()
+                await self._run_batch()
+                await self._clock.wait(0)
+        finally:
+            self._has_ended = True
+
+    def problem(self) -> str:
+        """Why the loop schedules no pods any more; empty if it does."""
+        if self._has_ended:
+            return "the scheduling loop has ended"
+        started_s = self._attempt_started_s
+        took_s = self._clock.now_s() - started_s if started_s is not None else 0.0
+        if took_s > ATTEMPT_S_MAX:
+            return f"the scheduling loop has worked on one pod for {took_s:.0f} s"
+        return ""
 
     async def _run_batch(self) -> None:
+        try:
+            await self._schedule_batch()
+        finally:
+            self._attempt_started_s = None
+
+    async def _schedule_batch(self) -> None:
         end_s = self._clock.now_s() + BATCH_S_MAX
         for _ in range(BATCH_PODS_MAX):
             entry = self._queue.pop()
             if entry is None:
                 return
+            self._attempt_started_s = self._clock.now_s()
             if self._extender_client is None:
                 self.schedule(entry)
             else:

@@ -6,7 +6,7 @@
    first.is_cut_off = True   # requests get no answer
    first.kill()           # as SIGKILL
 
-1. `play.acts` is the record of who did a leader's work when; each act first asks `is_leading`, as a fenced write does.
+1. `play.acts` is the record of who did a leader's work when; each act first asks `is_leading`, as a write does.
 2. An act while somebody else may act as well is a `TwoLeaders` error at once.
 """
 

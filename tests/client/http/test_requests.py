@@ -10,6 +10,7 @@ from mooring.api.kinds import CONFIG_MAP, POD
 from mooring.client.errors import ClientError, NoAnswerError, ServerError, TooManyRequestsError
 from mooring.client.http.client import HttpClient, HttpLimits
 from mooring.client.http.requests import NO_ANSWER, TRIES_MAX
+from mooring.client.interface import PatchForm
 from tests.client.contract_play import NS
 from tests.client.http.play import Scene, StandingClock, play_over_http
 from tests.client.http.server import Mishap, Refuse, Reset, Stall
@@ -148,3 +149,69 @@ def test_what_was_asked_is_counted() -> None:
         assert {method: sum(each.counts) for method, each in asked.turns.items()} == {"GET": 3, "PUT": 1}
 
     play_over_http(scenario, limits=HttpLimits(requests_per_s=50, burst=50))
+
+
+PAGE = b"<html>Please log in.</html>"
+FOREIGN_ANSWERS = [
+    pytest.param(PAGE, "text/html", id="a page"),
+    pytest.param(b"", "text/plain", id="nothing"),
+    pytest.param(b"[]", "application/json", id="JSON that is not an object"),
+    pytest.param(b'{"message":"hello"}', "application/json", id="an object without a kind"),
+    pytest.param(b'{"items":[]}', "application/json", id="a list without a kind"),
+    pytest.param(b'{"kind":"Greeting","apiVersion":"v1"}', "application/json", id="an object of another kind"),
+    pytest.param(b'{"a":' * 100_000, "application/json", id="a deeply nested object"),
+]
+WRITES = [
+    pytest.param(lambda client: client.create(CONFIG_MAP, NS, config_map()), id="create"),
+    pytest.param(
+        lambda client: client.create(CONFIG_MAP, NS, config_map(), is_answer_wanted=False), id="create, unread"
+    ),
+    pytest.param(update, id="update"),
+    pytest.param(lambda client: client.patch(CONFIG_MAP, NS, "settings", {}, form=PatchForm.MERGE), id="patch"),
+    pytest.param(delete, id="delete"),
+    pytest.param(lambda client: client.bind(NS, "web", "", "n1"), id="bind"),
+]
+READS = [
+    pytest.param(get, id="get"),
+    pytest.param(lambda client: client.list(CONFIG_MAP), id="list"),
+]
+
+
+@pytest.mark.parametrize(("body", "content_type"), FOREIGN_ANSWERS)
+@pytest.mark.parametrize("request_", WRITES)
+def test_a_success_that_is_not_the_apis_leaves_the_outcome_of_a_write_unknown(
+    request_: Callable[[HttpClient], Awaitable[object]], body: bytes, content_type: str
+) -> None:
+    async def scenario(scene: Scene) -> None:
+        scene.server.mishaps = [Refuse(200, body=body, content_type=content_type)]
+        with pytest.raises(NoAnswerError, match="the answer is not of an API server") as error:
+            await request_(scene.client)
+        assert error.value.is_outcome_unknown
+        assert len(scene.server.asked) == 1
+
+    play_over_http(scenario)
+
+
+@pytest.mark.parametrize(("body", "content_type"), FOREIGN_ANSWERS)
+@pytest.mark.parametrize("request_", READS)
+def test_a_success_that_is_not_the_apis_is_an_error_of_a_read(
+    request_: Callable[[HttpClient], Awaitable[object]], body: bytes, content_type: str
+) -> None:
+    async def scenario(scene: Scene) -> None:
+        scene.server.mishaps = [Refuse(200, body=body, content_type=content_type)]
+        with pytest.raises(ServerError, match="the answer is not of an API server") as error:
+            await request_(scene.client)
+        assert error.value.can_help_to_retry
+
+    play_over_http(scenario)
+
+
+def test_a_page_in_the_place_of_a_watch_is_an_error() -> None:
+    async def scenario(scene: Scene) -> None:
+        await scene.local.create(CONFIG_MAP, NS, config_map())
+        scene.server.mishaps = [Refuse(200, body=PAGE + b"\n", content_type="text/html", method="WATCH")]
+        async with scene.client.watch(CONFIG_MAP, since="1") as watch:
+            with pytest.raises(ServerError):
+                await watch.next_batch()
+
+    play_over_http(scenario)

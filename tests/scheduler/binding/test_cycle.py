@@ -298,6 +298,19 @@ def test_the_pod_is_looked_up_before_its_resources_is_given_away(
     write_diary(story, Fault("bind", outcome), broken)
 
 
+def test_a_binding_that_was_not_sent_is_forgotten_without_a_lookup() -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1", cpu=1), pod("web", cpu=1))
+        await world.settle(0.5)
+        assert is_nothing_left(world)
+        assert [reason for _, reason, _ in await world.events()] == ["FailedScheduling"]
+        await world.settle(5)
+        assert await world.node_of("web") == "n1"
+
+    no_lookup = Fault("get", Outcome.REQUEST_LOST, kind=POD, times=None)
+    write_diary(story, Fault("bind", Outcome.NOT_LEADING), no_lookup)
+
+
 def test_while_the_lookup_fails_the_pod_stays_assumed_up_to_a_limit() -> None:
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=1), pod("web", cpu=1))

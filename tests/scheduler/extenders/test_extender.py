@@ -291,6 +291,8 @@ def test_what_comes_back_from_binding(raw: bytes, error: str) -> None:
         pytest.param(read_host_priorities, b'[{"Host":"n1","Score":"5"}]', id="a text for a score"),
         pytest.param(read_preemption_result, b'{"NodeNameToMetaVictims":{"n1":{"Pods":["u1"]}}}', id="bare uids"),
         pytest.param(read_binding_result, b'{"Error":{}}', id="an object for a text"),
+        pytest.param(read_filter_result, b'{"Nodes":' * 200_000, id="an object nested too deeply"),
+        pytest.param(read_host_priorities, b"[" * 200_000, id="a list nested too deeply"),
     ],
 )
 def test_what_cannot_be_read(read: Callable[[bytes], object], raw: bytes) -> None:

@@ -225,6 +225,7 @@ def test_a_connection_is_read_no_further_than_somebody_works_it_off() -> None:
             for number in range(20):
                 client.say(get(f"/{number}"))
                 await client.writer.drain()
+            await until(lambda: listener.connections)
             (connection,) = listener.connections
             await until(lambda: connection.is_held)
             gate.set()

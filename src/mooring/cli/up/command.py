@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from mooring.cli.errors import InputError, Problem
+from mooring.cli.flags import FlagType, ValueType
 from mooring.controllers.settings import (
     IN_PROCESS_DEFAULTS,
     KUBERNETES_DEFAULTS,
@@ -97,6 +98,15 @@ def with_stages_flag(command: Command) -> Command:
     "--disable-admission-plugins",
     help="Admission plugins that do not run. [default: none; ServiceAccount with --without controllers]",
 )
+@click.option(
+    "--event-ttl",
+    "event_ttl_s",
+    type=ValueType(FlagType.DURATION),
+    metavar="DURATION",
+    default="1h",
+    show_default=True,
+    help="How long an event is kept after its last update; 0: for ever.",
+)
 @click.option("--config", type=_FILE, help="A KubeSchedulerConfiguration for the scheduler.")
 @click.option(
     "--controllers", default="*", show_default=True, help="Which controllers: names, *, or -NAME for all but that."
@@ -141,6 +151,7 @@ def up(
     token_auth_file: Path | None,
     anonymous_auth: bool,
     disable_admission_plugins: str | None,
+    event_ttl_s: float,
     config: Path | None,
     controllers: str,
     processes: int | None,
@@ -186,6 +197,7 @@ def up(
                 disabled_admission_plugins=(
                     _names(disable_admission_plugins) if disable_admission_plugins is not None else None
                 ),
+                event_ttl_s=_event_ttl(event_ttl_s),
                 scheduler_file=config,
                 controllers=controller_settings(controller_flags, IN_PROCESS_DEFAULTS),
                 enabled_controllers=tuple(name.strip() for name in controllers.split(",") if name.strip()),
@@ -214,6 +226,12 @@ def _check_options(data_dir: Path | None, ephemeral: bool, store_url: str) -> No
         raise InputError([Problem("", "--ephemeral and --data-dir contradict each other: leave one out")])
     if ephemeral and store_url:
         raise InputError([Problem("", "--ephemeral and --store contradict each other: leave one out")])
+
+
+def _event_ttl(ttl_s: float) -> float:
+    if ttl_s < 0:
+        raise InputError([Problem("", "--event-ttl: wanted a duration that is not negative")])
+    return ttl_s
 
 
 def _components(text: str) -> frozenset[str]:

@@ -40,6 +40,7 @@ class UpOptions:
     is_anonymous_allowed: bool
     disabled_admission_plugins: frozenset[str] | None
     """None: the flag was not given."""
+    event_ttl_s: float
     scheduler_file: Path | None
     controllers: ControllerSettings
     enabled_controllers: tuple[str, ...]
@@ -67,6 +68,7 @@ def cluster_settings(options: UpOptions, nodes_cloned: int) -> ClusterSettings:
         users=_users(options.token_file),
         is_anonymous_allowed=options.is_anonymous_allowed,
         disabled_admission_plugins=options.disabled_admission_plugins,
+        event_ttl_s=options.event_ttl_s,
         without=options.without,
         nodes=options.nodes,
         runtime=options.runtime,

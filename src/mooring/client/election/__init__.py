@@ -4,5 +4,4 @@ In reading order:
 
     elector   the state machine of one candidate
     record    the election record in a Lease
-    fence     a client that rejects writes while its process does not lead
 """

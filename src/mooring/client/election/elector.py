@@ -1,7 +1,7 @@
 """Leader election: one candidate for a Lease.
 
 Inputs: a client, a Lease, and the task of the leader (`lead`). Outputs: `lead` runs while this process leads;
-`is_leading`, which a fenced client checks before each write.
+`is_leading`, which the HTTP client of the task checks immediately before it sends a write.
 
     standing by ──> leading ──> released         the task ended, or the process was asked to stop
          ^  │          │
@@ -12,7 +12,7 @@ Inputs: a client, a Lease, and the task of the leader (`lead`). Outputs: `lead` 
 2. We lead for `held_s` from the moment at which a renewal was *sent*. Other candidates count from later, when they
    observed it, and for longer. So a leader that cannot renew stops before another one can start.
 3. `is_leading` reads the clock each time. A process that was suspended finds that it no longer leads before it does
-   anything else, whichever of its tasks runs first.
+   anything else, whichever of its tasks runs first. The clock counts the time of a suspended machine.
 4. Every write has the resourceVersion that we read: of two candidates one gets a conflict.
 5. The lease is released only after `lead` has ended. A lost lease is not written.
 6. A request without an answer may have made us the holder: the next read shows it.

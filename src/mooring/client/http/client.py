@@ -7,14 +7,16 @@ Inputs: calls of the client interface. Outputs: objects as the bytes that the se
 2. A list without a limit is read in pages of `PAGE_SIZE`. If the pages expire meanwhile (410), everything is read again
    in one request, as in client-go.
 3. A watch asks for a timeout of five to ten minutes, at random, so that a thousand watches do not end together.
-4. A name in a path is never empty, because that would be the path of the collection, and it is always one segment.
+4. `may_write` is checked immediately before each write is sent; if it returns false, the write is a `NotLeadingError`.
+   Reads are always allowed: a process that stands by keeps its caches up to date.
+5. A name in a path is never empty, because that would be the path of the collection, and it is always one segment.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -23,7 +25,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from mooring.api.kinds import POD, SERVICE_ACCOUNT, Kind
-from mooring.client.errors import BadRequestError, ExpiredError, ServerError
+from mooring.client.errors import BadRequestError, ExpiredError
 from mooring.client.http.connection import Connection
 from mooring.client.http.lists import listing_of
 from mooring.client.http.requests import Asked, HttpRequests, Repeat
@@ -122,8 +124,10 @@ class HttpClient:
         component: str = "",
         product: str = "mooring",
         environment: Mapping[str, str] | None = None,
+        may_write: Callable[[], bool] | None = None,
     ) -> None:
-        """`product` is the first part of the user agent, which API servers use as field manager."""
+        """`product` is the first part of the user agent, which API servers use as field manager. `may_write` is
+        `LeaderElector.is_leading` of a process that writes only while it leads."""
         limits = limits if limits is not None else HttpLimits()
         bucket = None
         if limits.requests_per_s > 0:
@@ -137,6 +141,7 @@ class HttpClient:
             component=component,
             product=product,
             environment=os.environ if environment is None else environment,
+            may_write=may_write,
         )
         self._requests = HttpRequests(connection, self._transport, clock, bucket)
 
@@ -163,9 +168,10 @@ class HttpClient:
 
     async def get(self, kind: Kind, namespace: str, name: str) -> bytes:
         target = object_path(kind, namespace, name)
-        return _object(
-            await self._requests.ask("GET", target, about=f"{kind.resource} {name}", repeat=Repeat.AFTER_LOSS)
+        answer = await self._requests.ask(
+            "GET", target, about=f"{kind.resource} {name}", answers=(kind.kind,), repeat=Repeat.AFTER_LOSS
         )
+        return _object(answer)
 
     async def list(
         self,
@@ -198,7 +204,9 @@ class HttpClient:
 
     async def _page(self, kind: Kind, selection: Selection, parameters: Mapping[str, str | int]) -> Listing:
         target = with_query(collection_path(kind, selection.namespace), selection, parameters)
-        answer = await self._requests.ask("GET", target, about=kind.resource, repeat=Repeat.AFTER_LOSS)
+        answer = await self._requests.ask(
+            "GET", target, about=kind.resource, answers=(f"{kind.kind}List",), repeat=Repeat.AFTER_LOSS
+        )
         return listing_of(kind, answer)
 
     def watch(self, kind: Kind, selection: Selection = EVERYTHING, *, since: str, bookmarks: bool = True) -> HttpWatch:
@@ -227,12 +235,16 @@ class HttpClient:
 
     async def create(self, kind: Kind, namespace: str, body: JsonObject, *, is_answer_wanted: bool = True) -> bytes:
         target = creation_path(kind, namespace)
-        answer = await self._requests.ask("POST", target, _encode(body), about=kind.resource)
+        answer = await self._requests.ask("POST", target, _encode(body), about=kind.resource, answers=(kind.kind,))
         return _object(answer) if is_answer_wanted else b""
 
     async def update(self, kind: Kind, namespace: str, name: str, body: JsonObject, *, subresource: str = "") -> bytes:
         target = object_path(kind, namespace, name, subresource)
-        return _object(await self._requests.ask("PUT", target, _encode(body), about=f"{kind.resource} {name}"))
+        answers = _kinds_of(kind, subresource)
+        answer = await self._requests.ask(
+            "PUT", target, _encode(body), about=f"{kind.resource} {name}", answers=answers
+        )
+        return _object(answer)
 
     async def patch(
         self, kind: Kind, namespace: str, name: str, patch: object, *, form: PatchForm, subresource: str = ""
@@ -242,14 +254,19 @@ class HttpClient:
             # As controllers do: conflicts with other field managers are overwritten.
             target = f"{target}?fieldManager={FIELD_MANAGER}&force=true"
         answer = await self._requests.ask(
-            "PATCH", target, _encode(patch), about=f"{kind.resource} {name}", content_type=form.value
+            "PATCH",
+            target,
+            _encode(patch),
+            about=f"{kind.resource} {name}",
+            answers=_kinds_of(kind, subresource),
+            content_type=form.value,
         )
         return _object(answer)
 
     async def delete(self, kind: Kind, namespace: str, name: str, deletion: Deletion | None = None) -> None:
         body = _encode(_delete_options(deletion if deletion is not None else Deletion()))
         target = object_path(kind, namespace, name)
-        await self._requests.ask("DELETE", target, body, about=f"{kind.resource} {name}")
+        await self._requests.ask("DELETE", target, body, about=f"{kind.resource} {name}", answers=("Status", kind.kind))
 
     async def bind(self, namespace: str, name: str, uid: str, node_name: str) -> None:
         metadata = {"name": name, "namespace": namespace}
@@ -266,20 +283,26 @@ class HttpClient:
             binding_path(namespace, name),
             _encode(binding),
             about=f"pods {name}",
+            answers=("Status", "Binding"),
             repeat=Repeat.NEVER_AFTER_FAILURE,
         )
 
     async def request_token(self, namespace: str, name: str, request: JsonObject) -> bytes:
         target = object_path(SERVICE_ACCOUNT, namespace, name, "token")
-        return _object(await self._requests.ask("POST", target, _encode(request), about=f"serviceaccounts {name}"))
+        answer = await self._requests.ask(
+            "POST", target, _encode(request), about=f"serviceaccounts {name}", answers=("TokenRequest",)
+        )
+        return _object(answer)
 
 
 def _object(answer: bytes) -> bytes:
-    """The body of an answer, which must look like an object: a proxy may answer with an HTML page."""
-    if not answer.startswith(b"{"):
-        raise ServerError(f"the server answered with something else than an object: {answer[:80]!r}")
+    """An object without the whitespace around it."""
     # Go's JSON encoder ends its output with a line break.
     return answer.rstrip(b"\n")
+
+
+def _kinds_of(kind: Kind, subresource: str) -> tuple[str, ...]:
+    return ("Scale",) if subresource == "scale" else (kind.kind,)
 
 
 def _delete_options(deletion: Deletion) -> dict[str, Any]:

@@ -3,9 +3,11 @@
 1. In a Status, the reason selects the class and the message is the text, unchanged.
 2. An answer that is not a Status comes from a proxy or load balancer. Then the code selects the class, the text is that
    of client-go, and the body becomes a cause.
+3. A success whose body is not an object of the expected kind comes from something in between, too. Whether the API
+   server has seen the request is unknown.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -14,10 +16,12 @@ from mooring.client.errors import (
     AlreadyExistsError,
     BadRequestError,
     Cause,
+    ClientError,
     ConflictError,
     ExpiredError,
     ForbiddenError,
     InvalidError,
+    NoAnswerError,
     NotFoundError,
     ServerError,
     StatusError,
@@ -26,6 +30,7 @@ from mooring.client.errors import (
 )
 
 FOREIGN_TEXT_BYTES_MAX = 2048
+FOREIGN_QUOTE_BYTES_MAX = 80
 _RETRY_AFTER = "Retry-After"
 
 
@@ -52,7 +57,13 @@ class StatusView(View):
     details: StatusDetailsView | None = None
 
 
+class _KindView(msgspec.Struct):
+    kind: str
+
+
 _decoder = msgspec.json.Decoder(StatusView)
+_kind_decoder = msgspec.json.Decoder(_KindView)
+_KIND_FIRST = b'{"kind":"'
 
 _BY_REASON: dict[str, type[StatusError]] = {
     "Invalid": InvalidError,
@@ -136,10 +147,33 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
     return float(text) if text.isascii() and text.isdecimal() else None
 
 
+def kind_in(body: bytes) -> str:
+    """The kind of the object in a body; empty if it is not an object with a kind."""
+    if body.startswith(_KIND_FIRST):  # as API servers write, except for custom resources
+        return body[len(_KIND_FIRST) : body.find(b'"', len(_KIND_FIRST))].decode(errors="replace")
+    try:
+        return _kind_decoder.decode(body).kind
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return ""
+
+
+def unexpected_answer(
+    method: str, about: str, expected: Sequence[str], headers: Mapping[str, str], body: bytes
+) -> ClientError:
+    """The error of an answer with a success code that is not the API's: something in between has answered."""
+    content_type = headers.get("Content-Type", "no content type")
+    said = body[:FOREIGN_QUOTE_BYTES_MAX].decode(errors="replace")
+    text = (
+        f"{method} {about}: the answer is not of an API server: "
+        f"wanted an object of kind {' or '.join(expected)}, got {content_type}: {said!r}"
+    )
+    return ServerError(text) if method == "GET" else NoAnswerError(f"{text}; the outcome is unknown")
+
+
 def _status_in(body: bytes) -> StatusView | None:
     try:
         status = _decoder.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     return status if status.kind == "Status" else None
 

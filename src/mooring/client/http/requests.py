@@ -8,21 +8,24 @@ Input: a request. Output: the body of a successful answer; or a `ClientError`.
    have carried it out.
 4. `Repeat.NEVER_AFTER_FAILURE` is for requests that must not be carried out twice (a binding): there a 5xx is a
    `NoAnswerError` too, because the outcome is unknown.
-5. A 401 renews the identity once, if possible.
-6. Requests are counted and timed (`Asked`) as in client-go, for the same dashboards.
+5. A successful answer is the API's only if its body is an object of one of the kinds that the caller expects
+   (`answers`). Anything else, such as the HTML page of a proxy, is an error: for a read a `ServerError`; for a write a
+   `NoAnswerError`, because the server may have carried it out or may never have seen it.
+6. A 401 renews the identity once, if possible.
+7. Requests are counted and timed (`Asked`) as in client-go, for the same dashboards.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from enum import Enum, auto
 
 from mooring.client.errors import ClientError, NoAnswerError, ServerError
 from mooring.client.http.connection import ANONYMOUS, Connection, Identity
-from mooring.client.http.errors import error_of_answer, retry_after_s
+from mooring.client.http.errors import error_of_answer, kind_in, retry_after_s, unexpected_answer
 from mooring.client.http.transport import ConnectionLostError, HttpStream, HttpTransport
 from mooring.client.ratelimit import TokenBucket
 from mooring.kit.clock import Clock
@@ -103,10 +106,12 @@ class HttpRequests:
         body: bytes | None = None,
         *,
         about: str,
+        answers: Sequence[str],
         repeat: Repeat = Repeat.WHEN_ASKED,
         content_type: str = JSON,
     ) -> bytes:
-        """The body of a successful answer. `about` names the object in errors. Raises `ClientError`."""
+        """The body of a successful answer, an object of one of the kinds `answers`. `about` names the object in errors.
+        Raises `ClientError`."""
         turn: _Attempts | None = None  # nearly always the first attempt succeeds
         while True:
             identity = self._next_identity_nowait() or await self._next_identity(method)
@@ -122,6 +127,9 @@ class HttpRequests:
                 continue
             self.asked.answered(method, answer.code, self._clock.now_s() - started_s)
             if answer.code < 300:
+                if kind_in(answer.body) not in answers:
+                    self.count("failures")
+                    raise unexpected_answer(method, about, answers, answer.headers, answer.body)
                 return answer.body
             turn = turn or _Attempts(self, method, about, repeat)
             await turn.after_refusal(answer.code, answer.headers, answer.body, identity)

@@ -18,6 +18,10 @@ The transport:
 6. One call is one request. Nothing is repeated here: `requests` decides that.
 7. Watches have connections of their own, so that they do not delay requests.
 8. A new client certificate means new connections.
+9. `may_write` is asked immediately before the bytes of a write leave this process: after the rate limit, after the wait
+   for a connection and after TLS. If it returns false, nothing is sent (`NotLeadingError`). A process that was
+   suspended past its lease therefore drops every write that was waiting. What remains is the time between that check
+   and the system call that sends.
 """
 
 from __future__ import annotations
@@ -31,7 +35,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 
 from mooring import __version__
-from mooring.client.errors import NoAnswerError
+from mooring.client.errors import NoAnswerError, NotLeadingError
 from mooring.client.http.connection import Certificate, Connection, CredentialsError, Identity
 from mooring.client.http.dial import DialError, Dialler
 from mooring.client.http.proxy import proxy_for
@@ -259,8 +263,10 @@ class HttpTransport:
         component: str,
         product: str,
         environment: Mapping[str, str],
+        may_write: Callable[[], bool] | None = None,
     ) -> None:
         self._connection = connection
+        self._may_write = may_write
         self._base = connection.server
         self._user_agent = user_agent(component, product)
         self._dialler = Dialler(connection, connection.proxy or proxy_for(connection.server, environment))
@@ -278,13 +284,15 @@ class HttpTransport:
         self._pool.close()
 
     async def ask(self, method: str, target: str, identity: Identity, content_type: str, body: bytes | None) -> Answer:
-        """Send one request and wait for the complete answer. Raises `NoAnswerError`."""
+        """Send one request and wait for the complete answer. Raises `NoAnswerError` and `NotLeadingError`."""
         if identity is not self._identity:
             self._use_identity(identity)
         request = self._request(method, target, content_type, body)
         try:
             wire = self._pool.take_nowait() or await self._pool.take()
             try:
+                if self._may_write is not None and method != "GET" and not self._may_write():
+                    raise NotLeadingError("this process does not lead any more: nothing was sent")
                 return await wire.ask(request)
             finally:
                 self._pool.give_back(wire)

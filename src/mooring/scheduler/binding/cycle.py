@@ -12,7 +12,8 @@ On success the API server has the pod on its node. On failure the columns are as
 1. A pod that waits for Permit uses no task and none of the limited number of bindings: a gang larger than that limit
    must be able to assemble.
 2. When the API server rejects a binding, or its answer is lost, the pod is looked up before its resources are freed:
-   it may be bound. As long as the lookup fails, the pod stays assumed.
+   it may be bound. As long as the lookup fails, the pod stays assumed. A binding that was not sent, because this
+   process does not lead any more, needs no lookup: the pod is forgotten at once.
 3. Every change of the columns goes through the event buffer: the columns do not change while a decision waits for an
    extender.
 4. A binding can be cancelled until PreBind has ended: preemption may need the node.
@@ -33,7 +34,7 @@ from mooring.api.decode import decode_as
 from mooring.api.errors import ObjectError
 from mooring.api.kinds import POD
 from mooring.api.views.pod import Pod
-from mooring.client.errors import ClientError, NotFoundError
+from mooring.client.errors import ClientError, NotFoundError, NotLeadingError
 from mooring.client.interface import Client
 from mooring.kit.backoff import Backoff
 from mooring.kit.clock import Clock
@@ -84,6 +85,8 @@ class Binding:
         self.cancelled_by = ""
         self.is_rejected = False
         """The API server rejected the binding: if the pod is on the node anyway, another scheduler has bound it."""
+        self.is_unsent = False
+        """The process does not lead any more, and the binding was not sent."""
         self.is_pod_gone = False
         """The API server has deleted the pod, or is deleting it, so that a failed binding is no error."""
         self._worker: asyncio.Task[Any] | None = None
@@ -204,7 +207,7 @@ class BindingCycle:
             if (pending_write := self._reports.discard_writes(binding.pod)) is not None:
                 await pending_write.wait()
             status = await self._run_bind(binding)
-            is_bound = status is None or not await self._is_unbound(binding)
+            is_bound = status is None or not (binding.is_unsent or await self._is_unbound(binding))
         if is_bound and status is not None and binding.is_rejected:
             self._bound_by_another(binding, view, status)
         elif is_bound or status is None:
@@ -247,6 +250,7 @@ class BindingCycle:
                 returned = await plugin.bind(binding.pod, binding.node_name)
             except ClientError as error:
                 binding.is_rejected = not error.is_outcome_unknown
+                binding.is_unsent = isinstance(error, NotLeadingError)
                 return _error("Bind", plugin.name, str(error))
             except Exception as error:
                 return _raised("Bind", plugin.name, error)

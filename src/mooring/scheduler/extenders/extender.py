@@ -152,8 +152,10 @@ def _name_of(node: object) -> str:
 def _json(raw: bytes) -> object:
     try:
         found: object = msgspec.json.decode(raw)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, ValueError) as error:
         raise InvalidResponseError(str(error)) from error
+    except RecursionError as error:
+        raise InvalidResponseError("it is nested too deeply") from error
     return found
 
 

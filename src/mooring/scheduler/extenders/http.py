@@ -8,7 +8,8 @@ of kube-scheduler.
 3. With `enableHTTPS` and no certificate authority the server is not verified, as in kube-scheduler. Otherwise it is
    verified, unless `insecure` is set.
 4. An answer has at most `ANSWER_BYTES_MAX`.
-5. Redirects are followed as Go follows them, at most `REDIRECTS_MAX`.
+5. `may_write` is checked immediately before each request is sent: a process that does not lead asks no extender.
+6. Redirects are followed as Go follows them, at most `REDIRECTS_MAX`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import TracebackType
 
 from mooring.client.http.dial import exchange_error_text
@@ -45,7 +46,8 @@ class ExtenderTLSError(ValueError):
 class HttpTransport:
     """Sends requests to extenders over HTTP. A context manager: leaving it closes the connections."""
 
-    def __init__(self, extenders: Iterable[Extender]) -> None:
+    def __init__(self, extenders: Iterable[Extender], may_write: Callable[[], bool] | None = None) -> None:
+        self._may_write = may_write
         self._tls = {extender.name: tls_of(extender) for extender in extenders}
         self._pools: dict[tuple[str, bool, str], WirePool] = {}
 
@@ -72,6 +74,8 @@ class HttpTransport:
         try:
             async with asyncio.timeout(extender.settings.http_timeout_s or None):
                 answer = await self._post(extender, url, body)
+        except ExtenderError:
+            raise
         except TooLongAnswerError as error:
             raise ExtenderError(
                 f"extender at URL {text} answers {verb} with more than {ANSWER_BYTES_MAX} bytes"
@@ -106,6 +110,8 @@ class HttpTransport:
         pool = self._pool(extender, url)
         wire = pool.take_nowait() or await pool.take()
         try:
+            if self._may_write is not None and not self._may_write():
+                raise ExtenderError("this process does not lead any more: nothing was sent")
             return await wire.ask(request, body_bytes_max=ANSWER_BYTES_MAX)
         finally:
             pool.give_back(wire)

@@ -5,7 +5,9 @@ and nothing else. The adapter of a plugin for one node at a time (`adapter.py`) 
 catches what they raise for each node.
 
 1. Everything is caught, `SystemExit` and `CancelledError` included: a rule with a bug fails its pod, not the scheduler.
-   Ctrl-C of a command and the cancellation of a binding are no errors of the plugin, and pass.
+   Ctrl-C of a command and the cancellation of a binding are no errors of the plugin, and pass. Queueing hints and the
+   follow-up of a PostFilter plugin are functions of the plugin that the scheduler calls later: their callers catch
+   what they raise in the same way (`is_interrupt`).
 2. The results of `filter`, `score` and `normalize` are checked: an integer array with one place per row, and scores
    from 0 to 100.
 3. Built-in plugins have no guard. What they raise is a bug of the scheduler.
@@ -62,6 +64,7 @@ _NORMALIZE = _Point("score", "running Normalize on Score plugins: plugin {name} 
 _ELSEWHERE = _Point("plugin", "plugin {name} failed: {what}")
 _POINTS: Mapping[str, _Point] = {
     "pre_enqueue": _Point("preenqueue", "running PreEnqueue plugin {name}: {what}"),
+    "queue_key": _Point("queuesort", "running QueueSort plugin {name}: {what}"),
     "epoch": _ELSEWHERE,
     "pre_filter": _PRE_FILTER,
     "filter": _FILTER,
@@ -87,6 +90,7 @@ _POINTS: Mapping[str, _Point] = {
     "bind": _Point("bind", "running Bind plugin {name}: {what}"),
     "post_bind": _ELSEWHERE,
 }
+_ASYNC_METHODS = ("released", "pre_bind", "bind")
 _UNUSABLE = "plugin {name} gave an answer that cannot be used: {what}"
 _INVALID_SCORE = (
     "plugin {name} returns an invalid score {what}, it should in the range of [0, {best}] after normalizing"
@@ -113,7 +117,7 @@ def describe(error: BaseException, plugin: type[Plugin]) -> str:
     """The error in one line, with the line number in the file of the plugin or of one of its base classes."""
     try:
         message = str(error)
-    except Exception:  # an exception class of the user's with a `__str__` that raises
+    except BaseException:  # an exception class of the user's with a `__str__` that raises
         message = ""
     text = f"{type(error).__name__}: {message}" if message else type(error).__name__
     frames = traceback.extract_tb(error.__traceback__)
@@ -164,7 +168,8 @@ def _guarded(plugin: Plugin, method: str, point: _Point) -> Callable[..., Any]:
                 raise
             raise _error(plugin.name, point, describe(error, type(plugin))) from error
 
-    return call_async if inspect.iscoroutinefunction(original) else call
+    # By the name of the method: a user may write one without `async` that returns a coroutine.
+    return call_async if method in _ASYNC_METHODS else call
 
 
 def _error(plugin: str, point: _Point, what: str) -> PluginError:

@@ -33,6 +33,7 @@ from mooring.scheduler.framework.events import (
     QueueingHintFn,
     is_same_resource,
 )
+from mooring.scheduler.framework.guard import is_interrupt
 from mooring.scheduler.framework.node_plugins import FilterPlugin
 from mooring.scheduler.framework.plugin import Filter, Permit, Plugin, PreEnqueue, PreFilter, Reserve
 from mooring.scheduler.framework.profile import Profile
@@ -131,7 +132,9 @@ def run_hints(
 def _is_queued(hint: QueueingHintFunction, pod: PodInfo, old: Any, new: Any) -> bool:
     try:
         return bool(hint.queueing_hint_fn(pod, old, new))
-    except Exception:
+    except BaseException as error:
+        if is_interrupt(error):
+            raise
         logger.exception("queueing hint of plugin %s failed for pod %s; the pod is queued", hint.plugin, pod.key)
         return True
 

@@ -1,6 +1,7 @@
 """An HTTP/1.1 server on asyncio.
 
     listener     the listening socket and all connections
+    acceptor     new connections: the TLS handshake, and its limits
     connection   one connection: requests in order
     parser       bytes to requests, with llhttp; limits of a connection
     request      one request

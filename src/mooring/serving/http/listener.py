@@ -3,7 +3,8 @@
 1. A port that is in use raises `PortTakenError` with one line. `0.0.0.0`, `::` and an empty host listen on IPv4 and
    IPv6, as in Go.
 2. One timer serves all connections: idle ones are found every `look_s`.
-3. At the end no connection is accepted and idle ones are closed. Requests in progress have `stop_s_max`.
+3. A connection over TLS begins with its handshake (`acceptor`), which has limits of its own.
+4. At the end no connection is accepted and idle ones are closed. Requests in progress have `stop_s_max`.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ import logging
 import os
 import socket
 import ssl
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from math import ceil
 from types import TracebackType
 from typing import Any, Self
 
 from mooring.kit.clock import Clock
 from mooring.kit.tasks import TaskGroup
+from mooring.serving.http.acceptor import Acceptor
 from mooring.serving.http.connection import Connection
 from mooring.serving.http.parser import HttpLimits, ParseFailure
 from mooring.serving.http.request import Request
@@ -86,54 +88,62 @@ class Listener:
         self._host = host
         self._asked_port = port
         self._unix_path = unix_path
-        self._tls = tls
         self._shares_address = shares_address
         self._shares_port = shares_port
         self.connections: dict[Connection, None] = {}
         """Open connections, oldest first."""
+        self.acceptor = Acceptor(self, tls)
         self._group = TaskGroup("http")
-        self._server: asyncio.Server | None = None
+        self._sockets: list[socket.socket] = []
+        self._accepting: list[asyncio.Task[None]] = []
         self._alarm: asyncio.TimerHandle | None = None
 
     # Listening
 
     async def __aenter__(self) -> Self:
         try:
-            self._server = await self._listen()
+            self._sockets = await self._listen()
         except OSError as error:
             why = (error.strerror or str(error)).lower()
             where = self._unix_path or f"{self._host}:{self._asked_port}"
             raise PortTakenError(f"cannot listen on {where}: {why}") from None
         if not self._unix_path:
-            self.port = self._server.sockets[0].getsockname()[1]
+            self.port = self._sockets[0].getsockname()[1]
         await self._group.__aenter__()
+        for listening in self._sockets:
+            self._accepting.append(
+                self._group.start_background(self.acceptor.accept_all(listening), name=f"accept on {self.port}")
+            )
         return self
 
-    async def _listen(self) -> asyncio.Server:
-        loop = asyncio.get_running_loop()
+    async def _listen(self) -> list[socket.socket]:
         if self._unix_path:
-            server = await loop.create_unix_server(lambda: Connection(self), self._unix_path, backlog=BACKLOG)
-            os.chmod(self._unix_path, OWNER_ONLY)
-            return server
-        if self._host in EVERYWHERE:
-            everywhere = _socket_everywhere(self._asked_port, shares_port=bool(self._shares_port))
-            return await loop.create_server(lambda: Connection(self), sock=everywhere, ssl=self._tls, backlog=BACKLOG)
-        return await loop.create_server(
-            lambda: Connection(self),
-            self._host,
-            self._asked_port,
-            ssl=self._tls,
-            backlog=BACKLOG,
-            reuse_address=self._shares_address,
-            reuse_port=self._shares_port,
-        )
+            sockets = [_unix_socket(self._unix_path)]
+        elif self._host in EVERYWHERE:
+            sockets = [_socket_everywhere(self._asked_port, shares_port=bool(self._shares_port))]
+        else:
+            found = await asyncio.get_running_loop().getaddrinfo(
+                self._host, self._asked_port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            )
+            addresses = dict.fromkeys((family, address) for family, _, _, _, address in found)
+            sockets = _sockets_on(
+                addresses, shares_address=self._shares_address is not False, shares_port=bool(self._shares_port)
+            )
+        for listening in sockets:
+            listening.setblocking(False)
+            listening.listen(BACKLOG)
+        return sockets
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.is_stopping = True
-        if self._server is not None:
-            self._server.close()
+        for accepting in self._accepting:
+            accepting.cancel()
+        await self.clock.wait(0)  # the loop lets go of the sockets
+        for listening in self._sockets:
+            listening.close()
+        self.acceptor.close()
         if self._alarm is not None:
             self._alarm.cancel()
         for connection in list(self.connections):
@@ -174,6 +184,40 @@ class Listener:
     def _looks(self, seconds: float) -> int:
         """The number of looks that takes at least so long: the first one may come at once."""
         return ceil(seconds / self.limits.look_s) + 1
+
+
+def _unix_socket(path: str) -> socket.socket:
+    """Bind a Unix socket that only its owner may use."""
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        listening.bind(path)
+        os.chmod(path, OWNER_ONLY)
+    except OSError:
+        listening.close()
+        raise
+    return listening
+
+
+def _sockets_on(
+    addresses: Iterable[tuple[int, Any]], *, shares_address: bool, shares_port: bool
+) -> list[socket.socket]:
+    """A bound socket for each address of a host. Raises `OSError`."""
+    bound: list[socket.socket] = []
+    try:
+        for family, address in addresses:
+            bound.append(socket.socket(family, socket.SOCK_STREAM))
+            if shares_address:
+                bound[-1].setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if shares_port:
+                bound[-1].setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            if family == socket.AF_INET6:
+                bound[-1].setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            bound[-1].bind(address)
+    except BaseException:
+        for each in bound:
+            each.close()
+        raise
+    return bound
 
 
 def _socket_everywhere(port: int, *, shares_port: bool) -> socket.socket:

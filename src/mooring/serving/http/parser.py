@@ -40,6 +40,10 @@ _REQUEST_LINE = re.compile(rb"^([A-Za-z]+) /\S* HTTP/1", re.MULTILINE)
 class HttpLimits:
     """Limits of a connection before its client is authenticated, each with the behaviour beyond it."""
 
+    handshake_s_max: float = 10.0
+    """For the TLS handshake. Beyond it the connection is closed."""
+    handshakes_max: int = 1_000
+    """Connections that have not completed the handshake. Beyond it the oldest of them is closed."""
     target_bytes_max: int = 16 * 1024
     """Path with query. Beyond it: 431, and the connection is closed."""
     field_bytes_max: int = 64 * 1024
