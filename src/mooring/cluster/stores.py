@@ -23,10 +23,11 @@ PODS_FOLDER = "pods"
 async def open_store(directory: Path | None, url: str, clock: Clock) -> AsyncIterator[Store]:
     """The store that was asked for. Raises `StoreError`."""
     if url:
+        from mooring.apiserver.storage.foreign_values import read_stored_value
         from mooring.store.etcd.settings import EtcdLimits
         from mooring.store.etcd.store import EtcdStore
 
-        async with await EtcdStore.open(url, clock, EtcdLimits()) as etcd:
+        async with await EtcdStore.open(url, clock, EtcdLimits(), read_stored_value) as etcd:
             yield etcd
     elif directory is not None:
         from mooring.store.sqlite.store import SqliteStore
