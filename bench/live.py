@@ -1,17 +1,17 @@
-"""The live runner: a workload through the running scheduler, from pods created in the store to pods bound in it.
+"""The live runner: a workload through the running scheduler, from created pods to bound pods.
 
-Comes in   a workload with `through: scheduler`, a size
-Goes out   a `SchedulerResult`: what it cost, and everything that was not as it must be
+Input: a workload with `through: scheduler`, a size. Output: a `SchedulerResult` with the cost and all problems.
 
-    store: nodes, objects, placed pods -> scheduler starts -> waiting pods come and are tried -> warm-up
+    store: nodes, objects, placed pods -> scheduler starts -> waiting pods are created and tried -> warm-up
         -> memory is settled -> CLOCK: pods are created, decided, bound -> quiet -> check, from the store
 
- 1. The clock runs from the first create to the last measured pod that the store shows as bound (or as refused, where
-    it must be). Creating, watching, deciding, binding, conditions, events and metrics share one process and one thread.
- 2. Pods are dictionaries before the clock starts: what their owners would do is not measured.
- 3. Beside waiting pods the same is measured without them too, turn by turn in the same process, and the fastest of
-    each count: whatever else a machine does only ever makes a run slower.
- 4. Memory is told of the first turn: later ones use again what that one left to the process.
+1. The clock runs from the first create to the last measured pod that is bound in the store (or is rejected, where that
+   is expected). The registry of the API server, watches, decisions, bindings, conditions, events and metrics share one
+   process and one thread.
+2. Pods are dictionaries before the clock starts: the work of their owners is not measured.
+3. With waiting pods the same is measured without them too, in turns in the same process. The fastest round of each
+   counts, because other load of the machine only makes a round slower.
+4. Memory is reported of the first round: later rounds reuse the memory of the process.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import msgspec
 import numpy as np
 
 from bench.live_check import check
-from bench.live_cluster import ComingPod, LiveCluster, coming, expected
+from bench.live_cluster import ComingPod, LiveCluster, coming, expected, live_cluster
 from bench.machine import forget_peak, peak_bytes, resident_bytes
 from bench.results import SchedulerResult
 from bench.scenario import PodItem, Scenario
@@ -83,14 +83,13 @@ def _one_round(scenario: Scenario, seconds_max: float, profile: Profile | None) 
 
 async def _live_round(scenario: Scenario, seconds_max: float, profile: Profile | None) -> _Round:
     size, workload = scenario.size, scenario.workload
-    cluster = LiveCluster()
     waiting_items = list(islice(scenario.waiting(), size.waiting))
     measured_items = list(islice(scenario.measured(), size.warm_up + size.pods))
-    await _load(cluster, scenario, [*waiting_items, *measured_items])
-    waiting, measured = coming(waiting_items), coming(measured_items)
-    del waiting_items, measured_items
-    warm_up, counted = measured[: size.warm_up], measured[size.warm_up :]
-    async with TaskGroup("bench") as group:
+    async with live_cluster() as cluster, TaskGroup("bench") as group:
+        await _load(cluster, scenario, [*waiting_items, *measured_items])
+        waiting, measured = coming(waiting_items), coming(measured_items)
+        del waiting_items, measured_items
+        warm_up, counted = measured[: size.warm_up], measured[size.warm_up :]
         await cluster.start(group)
         undecided = await cluster.decide(waiting, seconds_max)
         undecided += await cluster.decide(warm_up, seconds_max)

@@ -1,17 +1,19 @@
-"""The live cluster: a store, a client and a running scheduler in one process, and pods that come to it.
+"""A live cluster: an API server and a running scheduler in one process, and pods that are created in it.
 
-Comes in   the objects of a scenario
-Goes out   a scheduler that has seen them, everything on: queue, hints, conditions, events, metrics, watches
+Input: the objects of a scenario. Output: a scheduler with all of its parts: queue, hints, conditions, events, metrics,
+watches.
 
- 1. What was there before is in the store before the scheduler starts, and reaches it by its first lists.
- 2. Whoever creates pods lets others have a turn after each `CREATES_IN_A_ROW`, as the API server does between two
-    requests: the local client itself never waits.
- 3. Time is real, the loop is asyncio's own.
+1. The objects that exist before the scheduler starts are written to the store directly, in stored form. The scheduler
+   reads them with its first lists.
+2. Pods that are created later go through the registry of the API server (`LoopbackClient`), as do the scheduler's
+   requests. Their creation yields after each `CREATES_IN_A_ROW` pods: the loopback client itself never waits.
+3. Time is real, and the event loop is asyncio's own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
 from time import perf_counter_ns
 from typing import NamedTuple
 
@@ -21,7 +23,14 @@ from bench.live_witness import Witness
 from bench.scenario import Item, PodItem
 from bench.templates import Manifest
 from bench.workload import Outcome
-from mooring.api.kinds import POD, Kind, kind_of_view
+from mooring.api.kinds import NAMESPACE, POD, Kind, kind_of_view
+from mooring.apiserver.access.certificates import new_key
+from mooring.apiserver.access.users import MASTERS_GROUP, User
+from mooring.apiserver.assembly import Settings, open_api_server
+from mooring.apiserver.loopback import LoopbackClient
+from mooring.apiserver.server import ApiServer
+from mooring.apiserver.storage.kind_forms import inward, stored_kind
+from mooring.apiserver.storage.stored_form import stored_form
 from mooring.kit.clock import SystemClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
@@ -29,10 +38,12 @@ from mooring.scheduler.config import load_configuration
 from mooring.scheduler.queue.states import QueueState
 from mooring.scheduler.scheduler import Scheduler
 from mooring.store.memory import MemoryStore
-from tests.fakes.raw_client import RawClient
 
 CREATES_IN_A_ROW = 50
 POLL_S = 0.002
+POD_NAMESPACE = "shop"
+"""The namespace of the pods in `bench/workloads/templates`."""
+CREATED = "2026-01-12T08:00:00Z"
 SEED = 1
 
 _decoder: msgspec.json.Decoder[Manifest] = msgspec.json.Decoder(dict[str, object])
@@ -48,30 +59,34 @@ class ComingPod(NamedTuple):
 
 
 class LiveCluster:
-    """One store, one scheduler."""
+    """One API server on a store in memory, one scheduler."""
 
-    def __init__(self) -> None:
-        entropy = Entropy(SEED)
-        self.clock = SystemClock()
-        self.store = MemoryStore()
-        self.client = RawClient(self.store, self.clock, entropy.fork("client"))
-        self.witness = Witness(self.store)
-        self.scheduler = Scheduler(
-            self.client, load_configuration(None), clock=self.clock, entropy=entropy.fork("scheduler")
-        )
+    def __init__(self, api_server: ApiServer, store: MemoryStore, clock: SystemClock, entropy: Entropy) -> None:
+        self.clock = clock
+        self.store = store
+        user = User("system:kube-scheduler", groups=(MASTERS_GROUP,))
+        self.client = LoopbackClient(api_server, user, "kube-scheduler")
+        self.witness = Witness(store)
+        self.scheduler = Scheduler(self.client, load_configuration(None), clock=clock, entropy=entropy)
 
     async def put(self, item: Item) -> None:
-        """An object that is there before."""
-        manifest = creatable(item.raw)
-        await self.client.create(kind_of_view(item.kind), _namespace(kind_of_view(item.kind), manifest), manifest)
+        """Store an object that exists before the scheduler starts."""
+        await self._store(kind_of_view(item.kind), creatable(item.raw))
 
     async def place(self, pod: PodItem) -> None:
-        """A pod that has its node already, or none yet."""
-        manifest = creatable(pod.raw)
-        await self.client.create(POD, _namespace(POD, manifest), manifest)
+        """Store a pod that exists before the scheduler starts, with a node or without one."""
+        await self._store(POD, creatable(pod.raw))
+
+    async def _store(self, kind: Kind, manifest: Manifest) -> None:
+        metadata = manifest["metadata"]
+        assert isinstance(metadata, dict), "an object has metadata"
+        metadata.setdefault("uid", f"{kind.plural}-{metadata['name']}")
+        metadata.setdefault("creationTimestamp", CREATED)
+        value = stored_form(stored_kind(kind), inward(kind, manifest), metadata)
+        await self.store.put(kind.key(_namespace(kind, manifest), str(metadata["name"])), value)
 
     async def start(self, group: TaskGroup) -> None:
-        """Comes back when the scheduler has seen everything, and the witness watches."""
+        """Start the scheduler and the witness. Returns when the scheduler's caches are filled."""
         group.start_background(self.scheduler.run(), name="scheduler")
         group.start_background(self.witness.run(), name="witness")
         await self.witness.watches.wait()
@@ -79,7 +94,7 @@ class LiveCluster:
             await self.clock.wait(POLL_S)
 
     async def create(self, pods: Sequence[ComingPod]) -> list[int]:
-        """Creates pods as fast as it can. Returns when each one was created, in nanoseconds."""
+        """Create pods one after the other. Returns the time of each creation in nanoseconds."""
         created_ns: list[int] = []
         for number, pod in enumerate(pods, start=1):
             created_ns.append(perf_counter_ns())
@@ -89,13 +104,13 @@ class LiveCluster:
         return created_ns
 
     async def decide(self, pods: Sequence[ComingPod], seconds_max: float) -> int:
-        """Creates pods and waits until all are decided. Returns how many were not in time."""
+        """Create pods and wait until all are decided. Returns the number of undecided pods."""
         self.witness.expect(*expected(pods))
         await self.create(pods)
         return await self.witness.wait_until_decided(seconds_max)
 
     async def wait_until_quiet(self, seconds_max: float) -> bool:
-        """Until nothing is under way or unwritten any more. False if that does not happen in time."""
+        """Wait until the scheduler has nothing left to do or to write. Returns False after `seconds_max`."""
         end_s = self.clock.now_s() + seconds_max
         while not self._is_quiet():
             if self.clock.now_s() > end_s:
@@ -115,6 +130,18 @@ class LiveCluster:
             or len(scheduler.status_writer)
             or scheduler.events.statistics()["pending"]
         )
+
+
+@asynccontextmanager
+async def live_cluster() -> AsyncIterator[LiveCluster]:
+    """A cluster without objects, whose scheduler has not started."""
+    clock, store, entropy = SystemClock(), MemoryStore(), Entropy(SEED)
+    # Without controllers no service accounts exist, and ServiceAccount would reject every pod.
+    settings = Settings(new_key(), disabled_admission_plugins=frozenset(("ServiceAccount",)))
+    async with open_api_server(store, clock, entropy.fork("apiserver"), settings) as api_server:
+        cluster = LiveCluster(api_server, store, clock, entropy.fork("scheduler"))
+        await cluster.client.create(NAMESPACE, "", {"metadata": {"name": POD_NAMESPACE}}, is_answer_wanted=False)
+        yield cluster
 
 
 def coming(items: Iterable[PodItem]) -> list[ComingPod]:

@@ -25,6 +25,7 @@ MODULES = sorted(
 
 REGULAR_EXPRESSIONS = {
     "admission/pod_security.py": "the version in a namespace label",
+    "discovery.py": "the maturity in the name of an API version",
     "http/reply.py": "the text of a warning header",
     "kinds/pod/defaults.py": "the tag of one image",
     "registry/reading.py": "field selectors and continue tokens, which are query parameters",

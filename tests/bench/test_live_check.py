@@ -9,7 +9,7 @@ from typing import TypeAlias
 import pytest
 
 from bench.live_check import check
-from bench.live_cluster import ComingPod, LiveCluster, coming
+from bench.live_cluster import ComingPod, LiveCluster, coming, live_cluster
 from bench.scenario import Scenario
 from bench.workload import Size, read_workload
 from mooring.api.kinds import EVENT, POD
@@ -28,13 +28,13 @@ def problems_after(mischief: Mischief) -> list[str]:
     """What is found when somebody meddles with a run of five placed and four refused pods that went well."""
 
     async def play() -> list[str]:
-        cluster, scenario = LiveCluster(), Scenario(WORKLOAD, SIZE)
-        for item in scenario.nodes():
-            await cluster.put(item)
-        for pod in islice(scenario.placed(), SIZE.placed_count):
-            await cluster.place(pod)
+        scenario = Scenario(WORKLOAD, SIZE)
         pods = [*coming(islice(scenario.measured(), SIZE.pods)), *coming(islice(scenario.waiting(), SIZE.waiting))]
-        async with TaskGroup("test") as group:
+        async with live_cluster() as cluster, TaskGroup("test") as group:
+            for item in scenario.nodes():
+                await cluster.put(item)
+            for pod in islice(scenario.placed(), SIZE.placed_count):
+                await cluster.place(pod)
             await cluster.start(group)
             assert await cluster.decide(pods, LIMIT_S) == 0
             assert await cluster.wait_until_quiet(LIMIT_S)

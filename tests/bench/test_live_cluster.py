@@ -7,7 +7,7 @@ from itertools import islice
 
 import pytest
 
-from bench.live_cluster import ComingPod, LiveCluster, coming, creatable, expected
+from bench.live_cluster import ComingPod, LiveCluster, coming, creatable, expected, live_cluster
 from bench.scenario import Scenario
 from bench.workload import Size, read_workload
 from mooring.kit.loop import run_real
@@ -25,13 +25,12 @@ def in_a_cluster(story: Callable[[LiveCluster], Awaitable[None]]) -> None:
     """Plays a story in a cluster with six nodes and twelve pods, in real time."""
 
     async def play() -> None:
-        cluster = LiveCluster()
         scenario = Scenario(read_workload("loop-plain"), SIZE)
-        for item in scenario.nodes():
-            await cluster.put(item)
-        for pod in islice(scenario.placed(), SIZE.placed_count):
-            await cluster.place(pod)
-        async with TaskGroup("test") as group:
+        async with live_cluster() as cluster, TaskGroup("test") as group:
+            for item in scenario.nodes():
+                await cluster.put(item)
+            for pod in islice(scenario.placed(), SIZE.placed_count):
+                await cluster.place(pod)
             await cluster.start(group)
             await story(cluster)
 

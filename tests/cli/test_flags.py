@@ -1,4 +1,4 @@
-"""Values of flags, as Kubernetes reads and shows them."""
+"""Flag values as Kubernetes reads and shows them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mooring.cli.flags import Flag, FlagType, FlagValue, ValueType, option_of, p
 
 
 @pytest.mark.parametrize(
-    ("sort", "text", "value"),
+    ("flag_type", "text", "value"),
     [
         (FlagType.SWITCH, "true", True),
         (FlagType.SWITCH, "F", False),
@@ -34,7 +34,7 @@ def test_what_is_read(flag_type: FlagType, text: str, value: FlagValue) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sort", "text", "complaint"),
+    ("flag_type", "text", "complaint"),
     [
         (FlagType.SWITCH, "maybe", "found 'maybe', wanted true or false"),
         (FlagType.INTEGER, "x", "found 'x', wanted a whole number"),
@@ -52,7 +52,7 @@ def test_what_is_refused(flag_type: FlagType, text: str, complaint: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("sort", "value", "text"),
+    ("flag_type", "value", "text"),
     [
         (FlagType.SWITCH, True, "true"),
         (FlagType.DURATION, 300.0, "5m0s"),

@@ -1,4 +1,4 @@
-"""The command as a whole: help, version, and how it ends. The last ones run in processes of their own."""
+"""The command `mooring`: help, version, exit codes."""
 
 from __future__ import annotations
 

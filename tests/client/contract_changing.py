@@ -93,9 +93,10 @@ class ChangingContract(PlayedContract):
     def test_a_change_of_nothing_is_no_change(self, play: Play) -> None:
         async def scenario(client: Client) -> None:
             before = await client.create(CONFIG_MAP, NS, config_map(data={"a": "1"}))
-            assert await client.update(CONFIG_MAP, NS, "settings", read(before)) == before
+            assert read(await client.update(CONFIG_MAP, NS, "settings", read(before))) == read(before)
             patch = {"data": {"a": "1"}}
-            assert await client.patch(CONFIG_MAP, NS, "settings", patch, form=PatchForm.MERGE) == before
+            assert read(await client.patch(CONFIG_MAP, NS, "settings", patch, form=PatchForm.MERGE)) == read(before)
+            assert read(await client.get(CONFIG_MAP, NS, "settings")) == read(before)
 
         play(scenario)
 

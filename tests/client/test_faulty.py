@@ -8,16 +8,14 @@ import pytest
 
 from mooring.api.kinds import CONFIG_MAP, POD
 from mooring.client.errors import ClientError, ConflictError, ExpiredError, NoAnswerError, NotFoundError, ServerError
-from mooring.client.interface import Client
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
-from mooring.store.memory import MemoryStore
+from tests.apiserver.servers import open_loopback_client
 from tests.client.contract import ClientContract
 from tests.client.contract_play import NS, Play, Scenario
 from tests.client.faulty import Fault, FaultyClient, Outcome, Plan, Script, Storm
 from tests.client.objects import at, config_map, pod
-from tests.fakes.raw_client import RawClient
 
 
 class TestWithoutFaults(ClientContract):
@@ -31,14 +29,14 @@ class TestWithoutFaults(ClientContract):
 
 def run_faulty(plan: Plan, scenario: Callable[[FaultyClient, VirtualClock], Awaitable[None]]) -> FaultyClient:
     clock = VirtualClock()
-    inner: Client = RawClient(MemoryStore(), clock, Entropy(1))
-    client = FaultyClient(inner, clock, plan)
 
-    async def started() -> None:
-        await scenario(client, clock)
+    async def started() -> FaultyClient:
+        async with open_loopback_client(clock) as inner:
+            client = FaultyClient(inner, clock, plan)
+            await scenario(client, clock)
+            return client
 
-    run(started(), clock)
-    return client
+    return run(started(), clock)
 
 
 @pytest.mark.parametrize(

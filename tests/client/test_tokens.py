@@ -8,33 +8,29 @@ from mooring.client.election.fence import FencedClient, OutsideFenceError
 from mooring.client.errors import BadRequestError, ClientError
 from mooring.client.interface import JsonObject
 from mooring.client.tokens import request_token
-from mooring.kit.clock import VirtualClock
-from mooring.kit.entropy import Entropy
+from mooring.client.unavailable import UnavailableClient
 from mooring.kit.loop import run
-from mooring.store.memory import MemoryStore
 from tests.client.http.play import Scene, play_over_http
-from tests.fakes.raw_client import RawClient
 
 REQUEST: JsonObject = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
 
 
-class Signing(RawClient):
-    """A store that also signs."""
-
-    def __init__(self) -> None:
-        super().__init__(MemoryStore(), VirtualClock(), Entropy(1))
+class Signing(UnavailableClient):
+    """A client that issues tokens."""
 
     async def request_token(self, namespace: str, name: str, request: JsonObject) -> bytes:
         return f"{namespace}/{name} {request['kind']}".encode()
 
 
-def test_who_keeps_the_promise_is_asked() -> None:
+def test_a_client_with_tokens_is_asked() -> None:
     assert run(request_token(Signing(), "default", "robot", REQUEST)) == b"default/robot TokenRequest"
 
 
-def test_a_bare_store_is_refused_in_words() -> None:
-    with pytest.raises(BadRequestError, match="tokens for default/robot are given by API servers, not by RawClient"):
-        run(request_token(RawClient(MemoryStore(), VirtualClock(), Entropy(1)), "default", "robot", REQUEST))
+def test_a_client_without_tokens_is_an_error() -> None:
+    with pytest.raises(
+        BadRequestError, match="tokens for default/robot are given by API servers, not by UnavailableClient"
+    ):
+        run(request_token(UnavailableClient(), "default", "robot", REQUEST))
 
 
 def test_a_fence_is_passed_only_while_it_is_open() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from prometheus_client import CollectorRegistry, generate_latest
 
 from mooring.client.http.requests import NO_ANSWER, Asked
-from mooring.cluster.request_metrics import RequestMetrics
+from mooring.cluster.scheduler_process import RequestMetrics
 
 
 def scraped(*parts: Asked) -> list[str]:

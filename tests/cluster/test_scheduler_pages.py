@@ -10,7 +10,9 @@ from prometheus_client import CollectorRegistry
 
 from mooring.api.kinds import NODE, POD
 from mooring.client.election.elector import ElectionSettings, LeaderElector
-from mooring.cluster.scheduler_pages import Insight, scheduler_pages
+from mooring.client.interface import Client
+from mooring.client.unavailable import UnavailableClient
+from mooring.cluster.scheduler_pages import PageSources, scheduler_pages
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
@@ -19,8 +21,7 @@ from mooring.scheduler.config.load import load_configuration
 from mooring.scheduler.scheduler import Scheduler
 from mooring.serving.pages import PageRequest, PageResponse
 from mooring.serving.server import Page
-from mooring.store.memory import MemoryStore
-from tests.fakes.raw_client import RawClient
+from tests.apiserver.servers import open_loopback_client
 
 HEAD = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 AMOUNTS = {"cpu": "4", "memory": "8Gi", "pods": "110"}
@@ -36,7 +37,8 @@ A_POD = {
     "metadata": {"name": "web"},
     "spec": {
         "schedulerName": "default-scheduler",
-        "containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}, "limits": {"cpu": "2"}}}],
+        "tolerations": [{"operator": "Exists"}],  # no controller takes the not-ready taint away
+        "containers": [{"name": "c", "image": "c:1", "resources": {"requests": {"cpu": "1"}, "limits": {"cpu": "2"}}}],
     },
 }
 
@@ -44,9 +46,16 @@ A_POD = {
 class Play:
     """A scheduler with its pages, on virtual time."""
 
-    def __init__(self, clock: VirtualClock, *, hidden: frozenset[str] = frozenset(), profiling: bool = True) -> None:
+    def __init__(
+        self,
+        clock: VirtualClock,
+        client: Client | None = None,
+        *,
+        hidden: frozenset[str] = frozenset(),
+        profiling: bool = True,
+    ) -> None:
         self.clock = clock
-        self.client = RawClient(MemoryStore(), clock, Entropy(1))
+        self.client = client or UnavailableClient()
         self.may_begin, self.stop = asyncio.Event(), asyncio.Event()
         self.metrics = CollectorRegistry()
         self.verbosities: list[int] = []
@@ -55,7 +64,7 @@ class Play:
         election = ElectionSettings("kube-system", "kube-scheduler", "me")
         self.elector = LeaderElector(self.client, election, clock=clock, entropy=Entropy(3))
         self.pages: dict[str, Page] = scheduler_pages(
-            Insight(
+            PageSources(
                 name="kube-scheduler",
                 scheduler=self.scheduler,
                 elector=self.elector,
@@ -84,7 +93,10 @@ def test_from_start_to_end() -> None:
     clock = VirtualClock()
 
     async def main() -> None:
-        play = Play(clock)
+        async with open_loopback_client(clock) as client:
+            await from_start_to_end(Play(clock, client))
+
+    async def from_start_to_end(play: Play) -> None:
         assert "[-]sched-handler-sync failed" in play.says("/readyz")
         assert play.says("/livez") == play.says("/healthz") == "ok"
         await play.client.create(NODE, "", A_NODE)
@@ -132,7 +144,10 @@ def test_who_leads_is_a_number() -> None:
     clock = VirtualClock()
 
     async def main() -> None:
-        play = Play(clock)
+        async with open_loopback_client(clock) as client:
+            await lead(Play(clock, client))
+
+    async def lead(play: Play) -> None:
         line = 'leader_election_master_status{name="kube-scheduler"} '
         assert f"{line}0.0" in play.says("/metrics")
         async with TaskGroup("play") as group:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mooring.cluster.announcement import advertised_address
+from mooring.cluster.kubernetes_service import advertised_address
 from tests.cluster.running import Answer, Up, running
 from tests.cluster.test_process_nodes import log, shell_pod, wait, wait_running
 from tests.waiting import wait_until

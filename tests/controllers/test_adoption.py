@@ -56,7 +56,7 @@ def test_an_owner_that_is_going_adopts_and_releases_nothing() -> None:
     assert (claim.kept, claim.to_adopt, claim.to_release) == ([], [], [])
 
 
-class Stage:
+class AdoptionFixture:
     """An owner and a pod in a store."""
 
     def __init__(self) -> None:
@@ -76,39 +76,39 @@ class Stage:
 
 def test_adopting_and_releasing() -> None:
     async def main() -> None:
-        stage = Stage()
-        owner, pod = await stage.owner(), await stage.pod(app="web")
-        assert await claim_objects(stage.client, owner, [pod], matches) == [pod]
-        assert await stage.owners() == ["web"]
-        adopted = decode_as(Pod, await stage.client.get(POD, "default", "p"))
-        assert await claim_objects(stage.client, owner, [adopted], lambda pod: False) == []
-        assert await stage.owners() == []
+        fixture = AdoptionFixture()
+        owner, pod = await fixture.owner(), await fixture.pod(app="web")
+        assert await claim_objects(fixture.client, owner, [pod], matches) == [pod]
+        assert await fixture.owners() == ["web"]
+        adopted = decode_as(Pod, await fixture.client.get(POD, "default", "p"))
+        assert await claim_objects(fixture.client, owner, [adopted], lambda pod: False) == []
+        assert await fixture.owners() == []
 
     run(main())
 
 
 def test_nothing_is_adopted_by_an_owner_that_is_gone_in_the_meantime() -> None:
     async def main() -> None:
-        stage = Stage()
-        owner, pod = await stage.owner(), await stage.pod(app="web")
-        await stage.client.delete(REPLICA_SET, "default", "web")
+        fixture = AdoptionFixture()
+        owner, pod = await fixture.owner(), await fixture.pod(app="web")
+        await fixture.client.delete(REPLICA_SET, "default", "web")
         with pytest.raises(AdoptionError, match=r"can't adopt Pod default/p .*can't recheck DeletionTimestamp"):
-            await claim_objects(stage.client, owner, [pod], matches)
-        await stage.owner()
+            await claim_objects(fixture.client, owner, [pod], matches)
+        await fixture.owner()
         with pytest.raises(AdoptionError, match="original ReplicaSet default/web is gone"):
-            await claim_objects(stage.client, owner, [pod], matches)
-        assert await stage.owners() == []
+            await claim_objects(fixture.client, owner, [pod], matches)
+        assert await fixture.owners() == []
 
     run(main())
 
 
 def test_what_is_gone_is_neither_adopted_nor_missed() -> None:
     async def main() -> None:
-        stage = Stage()
-        owner, pod = await stage.owner(), await stage.pod(app="web")
-        await stage.client.delete(POD, "default", "p")
+        fixture = AdoptionFixture()
+        owner, pod = await fixture.owner(), await fixture.pod(app="web")
+        await fixture.client.delete(POD, "default", "p")
         with pytest.raises(NotFoundError):
-            await stage.client.get(POD, "default", "p")
-        assert await claim_objects(stage.client, owner, [pod], matches) == []
+            await fixture.client.get(POD, "default", "p")
+        assert await claim_objects(fixture.client, owner, [pod], matches) == []
 
     run(main())

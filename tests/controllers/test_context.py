@@ -19,10 +19,10 @@ class Listener(Controller):
 
     def __init__(self, context: ControllerContext) -> None:
         super().__init__(context)
-        self.heard: list[str] = []
+        self.synced: list[str] = []
 
     async def sync(self, key: str) -> Outcome:
-        self.heard.append(key)
+        self.synced.append(key)
         return DONE
 
 
@@ -41,7 +41,7 @@ def test_a_controller_hears_every_key_and_stops_when_it_is_told_to() -> None:
                 controller.queue.add(key)
             await clock.wait(1)
             controller.stop()
-        assert controller.heard == ["a", "b"]
+        assert controller.synced == ["a", "b"]
 
     run(main(), clock)
 

@@ -103,7 +103,7 @@ def test_versions_that_are_no_numbers_prove_nothing() -> None:
     assert not expectations.are_met("a")
 
 
-class Stage:
+class WritesFixture:
     def __init__(self, clock: VirtualClock, *faults: Fault) -> None:
         self.client = FaultyClient(RawClient(MemoryStore(), clock, Entropy(1, "client")), clock, Script(*faults))
         self.informer: Informer[ReplicaSet] = Informer("sets")
@@ -117,47 +117,47 @@ class Stage:
         self.informer.apply(Change.ADDED, decode_as(ReplicaSet, raw))
 
 
-def play(story: Callable[[Stage], Awaitable[None]], *faults: Fault) -> None:
+def play(story: Callable[[WritesFixture], Awaitable[None]], *faults: Fault) -> None:
     clock = VirtualClock()
 
-    async def told() -> None:
-        stage = Stage(clock, *faults)
-        stage.informer.replace([], "1")
-        await story(stage)
+    async def recorded() -> None:
+        fixture = WritesFixture(clock, *faults)
+        fixture.informer.replace([], "1")
+        await story(fixture)
 
-    run(told(), clock)
+    run(recorded(), clock)
 
 
 def test_a_write_is_waited_for() -> None:
-    async def story(stage: Stage) -> None:
-        assert await stage.writes.are_written_seen("web")
-        raw = await stage.create("web-1")
-        assert stage.writes.answered("web", raw).metadata.name == "web-1"
-        assert not await stage.writes.are_written_seen("web")
-        assert await stage.writes.are_written_seen("another")
-        stage.see(raw)
-        assert await stage.writes.are_written_seen("web")
+    async def story(fixture: WritesFixture) -> None:
+        assert await fixture.writes.are_met("web")
+        raw = await fixture.create("web-1")
+        assert fixture.writes.answered("web", raw).metadata.name == "web-1"
+        assert not await fixture.writes.are_met("web")
+        assert await fixture.writes.are_met("another")
+        fixture.see(raw)
+        assert await fixture.writes.are_met("web")
 
     play(story)
 
 
 def test_what_is_forgotten_is_not_waited_for() -> None:
-    async def story(stage: Stage) -> None:
-        stage.writes.answered("web", await stage.create("web-1"))
-        stage.writes.forget("web")
-        assert await stage.writes.are_written_seen("web")
+    async def story(fixture: WritesFixture) -> None:
+        fixture.writes.answered("web", await fixture.create("web-1"))
+        fixture.writes.forget("web")
+        assert await fixture.writes.are_met("web")
 
     play(story)
 
 
 def test_a_write_without_an_answer_is_asked_for_and_then_waited_for() -> None:
-    async def story(stage: Stage) -> None:
-        raw = await stage.create("web-1")
-        stage.writes.failed("web", "default", "web-1", NO_ANSWER)
-        assert not await stage.writes.are_written_seen("web")
-        stage.see(raw)
-        assert await stage.writes.are_written_seen("web")
-        assert [request.verb for request in stage.client.requests] == ["create", "get"]
+    async def story(fixture: WritesFixture) -> None:
+        raw = await fixture.create("web-1")
+        fixture.writes.failed("web", "default", "web-1", NO_ANSWER)
+        assert not await fixture.writes.are_met("web")
+        fixture.see(raw)
+        assert await fixture.writes.are_met("web")
+        assert [request.verb for request in fixture.client.requests] == ["create", "get"]
 
     play(story)
 
@@ -170,19 +170,19 @@ def test_a_write_without_an_answer_is_asked_for_and_then_waited_for() -> None:
     ],
 )
 def test_a_write_that_was_not_carried_out_holds_nobody_up(error: ClientError, verbs: list[str]) -> None:
-    async def story(stage: Stage) -> None:
-        stage.writes.failed("web", "default", "web-1", error)
-        assert await stage.writes.are_written_seen("web")
-        assert [request.verb for request in stage.client.requests] == verbs
+    async def story(fixture: WritesFixture) -> None:
+        fixture.writes.failed("web", "default", "web-1", error)
+        assert await fixture.writes.are_met("web")
+        assert [request.verb for request in fixture.client.requests] == verbs
 
     play(story)
 
 
 def test_who_cannot_be_asked_is_asked_again() -> None:
-    async def story(stage: Stage) -> None:
-        stage.writes.failed("web", "default", "web-1", NO_ANSWER)
+    async def story(fixture: WritesFixture) -> None:
+        fixture.writes.failed("web", "default", "web-1", NO_ANSWER)
         with pytest.raises(ServerError):
-            await stage.writes.are_written_seen("web")
-        assert await stage.writes.are_written_seen("web")
+            await fixture.writes.are_met("web")
+        assert await fixture.writes.are_met("web")
 
     play(story, Fault("get", Outcome.BROKEN))

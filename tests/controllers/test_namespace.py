@@ -100,7 +100,7 @@ class _WithFinalize:
         return await self._inner.update(kind, namespace, name, body, subresource=subresource)
 
 
-def told(story: Story) -> None:
+def run_story(story: Story) -> None:
     play(story, controllers=CONTROLLERS, through=lambda client, clock: _WithFinalize(client))  # type: ignore[arg-type, return-value]
 
 
@@ -142,7 +142,7 @@ def test_everything_in_it_goes_then_its_finalizer() -> None:
         conditions = await world.conditions("default", NAMESPACE)
         assert {status for status, _ in conditions.values()} == {"False"}
 
-    told(story)
+    run_story(story)
 
 
 def test_while_a_pod_is_left_nothing_else_is_deleted() -> None:
@@ -161,7 +161,7 @@ def test_while_a_pod_is_left_nothing_else_is_deleted() -> None:
         assert await world.list(SECRET) == []
         assert await finalizers(world) == []
 
-    told(story)
+    run_story(story)
 
 
 def test_objects_with_finalizers_are_waited_for_and_told() -> None:
@@ -178,7 +178,7 @@ def test_objects_with_finalizers_are_waited_for_and_told() -> None:
         await world.settle(10)
         assert await finalizers(world) == []
 
-    told(story)
+    run_story(story)
 
 
 def test_a_namespace_that_is_not_deleted_is_left_alone() -> None:
@@ -188,4 +188,4 @@ def test_a_namespace_that_is_not_deleted_is_left_alone() -> None:
         await world.settle(60)
         assert len(await world.list(CONFIG_MAP)) == 1
 
-    told(story)
+    run_story(story)

@@ -22,22 +22,22 @@ from tests.fakes.raw_client import RawClient
 OWNER = replica_set_view("web")
 
 
-class Stage:
+class PodControlFixture:
     def __init__(self, clock: VirtualClock, *faults: Fault) -> None:
-        self.told: list[tuple[str, str, str]] = []
+        self.recorded: list[tuple[str, str, str]] = []
         self.client = FaultyClient(RawClient(MemoryStore(), clock, Entropy(1)), clock, Script(*faults))
         self.expectations = Expectations(clock, lambda revision: True)
         self.control = PodControl(self.client, EventRecorder(self._tell, "test"), clock, self.expectations)
 
     def _tell(self, key: EventKey, note: str) -> None:
-        self.told.append((key[5].name, key[2], note))
+        self.recorded.append((key[5].name, key[2], note))
 
 
-def play(story: Callable[[Stage], Awaitable[None]], *faults: Fault) -> None:
+def play(story: Callable[[PodControlFixture], Awaitable[None]], *faults: Fault) -> None:
     clock = VirtualClock()
 
     async def main() -> None:
-        await story(Stage(clock, *faults))
+        await story(PodControlFixture(clock, *faults))
 
     run(main(), clock)
 
@@ -69,38 +69,38 @@ def test_a_pod_of_a_template() -> None:
 
 
 def test_creations_and_deletions_are_told() -> None:
-    async def story(stage: Stage) -> None:
+    async def story(fixture: PodControlFixture) -> None:
         pod = pod_of_template(template({"app": "web"}), OWNER)
-        name = (await stage.control.create("default", pod, OWNER)).name
-        await stage.control.delete("default", name, OWNER)
-        assert stage.told == [
+        name = (await fixture.control.create("default", pod, OWNER)).name
+        await fixture.control.delete("default", name, OWNER)
+        assert fixture.recorded == [
             ("web", "SuccessfulCreate", f"Created pod: {name}"),
             ("web", "SuccessfulDelete", f"Deleted pod: {name}"),
         ]
         with pytest.raises(NotFoundError):
-            await stage.control.delete("default", name, OWNER)
-        assert len(stage.told) == 2
+            await fixture.control.delete("default", name, OWNER)
+        assert len(fixture.recorded) == 2
 
     play(story)
 
 
 def test_failures_are_told() -> None:
-    async def story(stage: Stage) -> None:
+    async def story(fixture: PodControlFixture) -> None:
         pod = pod_of_template(template({"app": "web"}), OWNER)
         with pytest.raises(ServerError):
-            await stage.control.create("default", pod, OWNER)
-        name = (await stage.control.create("default", pod, OWNER)).name
+            await fixture.control.create("default", pod, OWNER)
+        name = (await fixture.control.create("default", pod, OWNER)).name
         with pytest.raises(PodControlError, match="unable to delete pods: "):
-            await stage.control.delete("default", name, OWNER)
-        assert [reason for _, reason, _ in stage.told] == ["FailedCreate", "SuccessfulCreate", "FailedDelete"]
+            await fixture.control.delete("default", name, OWNER)
+        assert [reason for _, reason, _ in fixture.recorded] == ["FailedCreate", "SuccessfulCreate", "FailedDelete"]
 
     play(story, Fault("create", Outcome.BROKEN), Fault("delete", Outcome.BROKEN))
 
 
 def test_a_pod_without_labels_would_never_be_found_again() -> None:
-    async def story(stage: Stage) -> None:
+    async def story(fixture: PodControlFixture) -> None:
         with pytest.raises(PodControlError, match="no labels"):
-            await stage.control.create("default", pod_of_template(template({}), OWNER), OWNER)
+            await fixture.control.create("default", pod_of_template(template({}), OWNER), OWNER)
 
     play(story)
 
@@ -122,8 +122,8 @@ def test_batches_grow_until_one_fails(count: int, fails_at: int | None, attempts
         if number == fails_at:
             raise ForbiddenError("no")
 
-    async def story(stage: Stage) -> None:
-        done, error = await stage.control.slow_start_batch(count, create_one)
+    async def story(fixture: PodControlFixture) -> None:
+        done, error = await fixture.control.slow_start_batch(count, create_one)
         assert (len(tried), done, error is not None) == (attempts, succeeded, fails_at is not None)
 
     play(story)

@@ -69,11 +69,11 @@ def test_it_counts_as_if_it_looked_at_each(changes: list[tuple[Change, Pod]]) ->
         metadata = replace(pod.metadata, resource_version=str(number + 2))
         informer.apply(change, Pod(metadata=metadata, spec=pod.spec, status=pod.status))
         for owner in OWNERS[1:]:
-            told = {
+            recorded = {
                 labels: (counts.all, counts.active, counts.ready, counts.terminating)
                 for labels, counts in counts_by_labels.of(owner).items()
             }
-            assert told == walked(informer, owner)
+            assert recorded == walked(informer, owner)
 
 
 @given(st.lists(st.tuples(_pods, st.booleans()), max_size=20), st.integers(0, 20))
@@ -127,20 +127,20 @@ def at(revision: int, name: str = "web", **spec: object) -> Service:
 def test_the_answer_follows_the_selectors() -> None:
     async def main() -> None:
         informer: Informer[Service] = Informer("services")
-        selecting = SelectorIndex("test", informer, selector)
+        selectors = SelectorIndex("test", informer, selector)
         informer.replace([at(1), at(1, "broken", selector=None), at(1, "db", selector={"app": "db"})], "1")
-        assert selecting.keys(POD) == ("default/web",)
-        assert selecting.keys(replace(POD, namespace="other")) == ()
-        assert [selecting.is_any_in(namespace) for namespace in ("default", "other")] == [True, False]
+        assert selectors.keys(POD) == ("default/web",)
+        assert selectors.keys(replace(POD, namespace="other")) == ()
+        assert [selectors.is_any_in(namespace) for namespace in ("default", "other")] == [True, False]
         informer.apply(Change.MODIFIED, at(2, "db", selector={"tier": "front"}))
-        assert selecting.keys(POD) == ("default/web", "default/db")
+        assert selectors.keys(POD) == ("default/web", "default/db")
         informer.apply(Change.DELETED, at(3))
-        assert selecting.keys(POD) == ("default/db",)
+        assert selectors.keys(POD) == ("default/db",)
         informer.apply(Change.DELETED, at(4, "db"))
-        assert not selecting.is_any_in("default"), "the broken one selects nobody"
+        assert not selectors.is_any_in("default"), "the broken one selects nobody"
         informer.apply(Change.ADDED, at(5, "db", selector={"tier": "front"}))
         informer.apply(Change.ADDED, at(6, "new"))
-        assert selecting.keys(POD) == ("default/db", "default/new")
+        assert selectors.keys(POD) == ("default/db", "default/new")
 
     run(main(), VirtualClock())
 

@@ -79,7 +79,7 @@ def test_pods_without_a_node() -> None:
     assert pod_names(unscheduled([pod("pending"), pod("placed", on="n1")])) == ["pending"]
 
 
-def told(story: Story, settings: ControllerSettings | None = None) -> None:
+def run_story(story: Story, settings: ControllerSettings | None = None) -> None:
     play(story, controllers=CONTROLLERS, settings=settings)
 
 
@@ -101,7 +101,7 @@ def test_pods_of_a_node_that_is_gone_go_after_a_quarantine() -> None:
         assert (await world.get(POD, "held"))["status"]["phase"] == "Failed"
         assert (await world.conditions("held", POD))["DisruptionTarget"] == ("True", "DeletionByPodGC")
 
-    told(story)
+    run_story(story)
 
 
 def test_a_node_that_comes_back_keeps_its_pods() -> None:
@@ -112,7 +112,7 @@ def test_a_node_that_comes_back_keeps_its_pods() -> None:
         await world.settle(100)
         assert await names(world) == ["p1"]
 
-    told(story)
+    run_story(story)
 
 
 def test_terminated_pods_above_the_threshold_go() -> None:
@@ -124,7 +124,7 @@ def test_terminated_pods_above_the_threshold_go() -> None:
         await world.settle(25)
         assert await names(world) == ["alive", "done3", "done4"]
 
-    told(story, ControllerSettings(terminated_pod_gc_threshold=2))
+    run_story(story, ControllerSettings(terminated_pod_gc_threshold=2))
 
 
 def test_a_pod_that_goes_without_a_node_is_helped() -> None:
@@ -136,7 +136,7 @@ def test_a_pod_that_goes_without_a_node_is_helped() -> None:
         await world.settle(25)
         assert (await world.get(POD, "p"))["status"]["phase"] == "Failed"
 
-    told(story)
+    run_story(story)
 
 
 def test_pods_that_go_on_a_node_out_of_service_are_removed() -> None:
@@ -151,4 +151,4 @@ def test_pods_that_go_on_a_node_out_of_service_are_removed() -> None:
         await world.settle(20)
         assert await names(world) == []
 
-    told(story)
+    run_story(story)

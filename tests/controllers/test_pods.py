@@ -103,11 +103,11 @@ def target(reason: str = "why", message: str = "words", status: str = "True") ->
 @pytest.mark.parametrize(
     ("seen", "changed"),
     [
-        pytest.param(pod(), {"lastTransitionTime": "now"}, id="first told"),
+        pytest.param(pod(), {"lastTransitionTime": "now"}, id="first recorded"),
         pytest.param(pod(generation=3), {"lastTransitionTime": "now", "observedGeneration": 3}, id="of a generation"),
         pytest.param(pod(target(reason="other")), {"lastTransitionTime": "then"}, id="another reason, the same time"),
         pytest.param(pod(target(status="False")), {"lastTransitionTime": "now"}, id="it was false before"),
-        pytest.param(pod(target()), None, id="told already"),
+        pytest.param(pod(target()), None, id="recorded already"),
     ],
 )
 def test_the_condition(seen: Pod, changed: Document | None) -> None:

@@ -4,9 +4,9 @@ async def story(bench: Bench) -> None:
     found = await bench.claim()
     provisioner = await bench.start(class_view())
     await provisioner.provision(found)
-    assert bench.told == [...]
+    assert bench.recorded == [...]
 
-record_event(story)
+run_story(story)
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ class Bench:
     def __init__(self, clock: VirtualClock, group: TaskGroup) -> None:
         self.clock, self.group = clock, group
         self.client = RawClient(MemoryStore(), clock, Entropy(1))
-        self.told: list[tuple[str, str]] = []
+        self.recorded: list[tuple[str, str]] = []
         self.is_released = True
 
     async def start(self, storage_class: StorageClass | None = None) -> VolumeProvisioner:
         context = ControllerContext(self.client, self.clock, Entropy(2))
         informers = context.informers
         nodes = informers.informer(Node).lister
-        self.latest_volumes = volumes = AssumeCache("test", informers.informer(PersistentVolume))
-        self.latest_claims = claims = AssumeCache("test", informers.informer(PersistentVolumeClaim))
+        self.volume_cache = volumes = AssumeCache("test", informers.informer(PersistentVolume))
+        self.claim_cache = claims = AssumeCache("test", informers.informer(PersistentVolumeClaim))
         informers.start(self.group)
         await self.clock.wait(1)
-        self.writer = _Overheard(self.client, context.recorder("test"), volumes, claims, self.told)
+        self.writer = _Overheard(self.client, context.recorder("test"), volumes, claims, self.recorded)
         return VolumeProvisioner(
             self.client, self.writer, lambda name: storage_class, nodes, lambda volume: self.is_released
         )
@@ -76,7 +76,7 @@ class Bench:
         return [msgspec.json.decode(raw) for raw in (await self.client.list(PERSISTENT_VOLUME)).items]
 
 
-def record_event(story: Callable[[Bench], Awaitable[None]]) -> None:
+def run_story(story: Callable[[Bench], Awaitable[None]]) -> None:
     clock = VirtualClock()
 
     async def main() -> None:
@@ -94,10 +94,10 @@ class _Overheard(VolumeWriter):
         recorder: EventRecorder,
         volumes: AssumeCache[PersistentVolume],
         claims: AssumeCache[PersistentVolumeClaim],
-        told: list[tuple[str, str]],
+        recorded: list[tuple[str, str]],
     ) -> None:
         super().__init__(client, recorder, volumes, claims)
-        self._told = told
+        self._told = recorded
 
     def record_event(self, about: PersistentVolume | PersistentVolumeClaim, event: VolumeEvent) -> None:
         self._told.append((event.reason, event.message))

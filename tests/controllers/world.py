@@ -33,7 +33,7 @@ from tests.fakes.raw_client import RawClient
 Story = Callable[["World"], Awaitable[None]]
 Through = Callable[[Client, VirtualClock], Client]
 Documents: TypeAlias = list[Document]
-Told: TypeAlias = list[tuple[str, str, str]]
+RecordedEvents: TypeAlias = list[tuple[str, str, str]]
 NAMESPACE = "default"
 
 
@@ -136,7 +136,7 @@ class World:
         status = (await self.get(kind, name)).get("status", {})
         return {each["type"]: (each["status"], each.get("reason", "")) for each in status.get("conditions", [])}
 
-    async def events(self, reason: str = "") -> Told:
+    async def events(self, reason: str = "") -> RecordedEvents:
         """(object, reason, message) of each event."""
         found = [(e["involvedObject"]["name"], e["reason"], e["message"]) for e in await self.list(CORE_EVENT)]
         return [event for event in found if not reason or event[1] == reason]

@@ -15,7 +15,7 @@ from prometheus_client.registry import Collector
 from mooring import __version__
 from mooring.api.kinds import NODE, POD, kind_of_view
 from mooring.cli.scheduler.flags import all_flags
-from mooring.client.absent import AbsentClient
+from mooring.client.unavailable import UnavailableClient
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
@@ -161,7 +161,7 @@ def _metric_names() -> set[str]:
     async def main() -> set[str]:
         registry = CollectorRegistry()
         collectors: list[Collector] = [ProcessCollector(registry=registry)]
-        Scheduler(AbsentClient(), load_configuration(None), clock=clock, entropy=Entropy(1), metrics=registry)
+        Scheduler(UnavailableClient(), load_configuration(None), clock=clock, entropy=Entropy(1), metrics=registry)
         assert collectors
         found = set()
         for metric in registry.collect():

@@ -52,7 +52,7 @@ def _fields(kind: type[Settings], before: str = "") -> Iterator[tuple[str, msgsp
 
 
 def _fields_of_profiles() -> list[str]:
-    return [f"profiles[].{field.encode_name}" for field in msgspec.structs.fields(types.Profile)]
+    return [f"profiles[].{field.encode_name}" for field in msgspec.structs.fields(types.KubeSchedulerProfile)]
 
 
 def _shown_default(field: msgspec.structs.FieldInfo) -> str | None:
@@ -72,7 +72,7 @@ def _shown_default(field: msgspec.structs.FieldInfo) -> str | None:
             return None
 
 
-@pytest.mark.parametrize("kind", [types.Extender, types.ExtenderTLSConfig, types.ExtenderManagedResource])
+@pytest.mark.parametrize("kind", [types.ExtenderConfiguration, types.ExtenderTLSConfig, types.ExtenderManagedResource])
 def test_every_field_of_extenders_is_named(kind: type[Settings]) -> None:
     assert [f.encode_name for f in msgspec.structs.fields(kind) if f.encode_name not in PAGE.codes] == []
 

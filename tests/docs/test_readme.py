@@ -1,4 +1,4 @@
-"""The output in the README is that of the command, and its commands run as printed."""
+"""The picture in the README shows what the command prints, and its commands run as printed."""
 
 from __future__ import annotations
 
@@ -12,29 +12,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
-from click.testing import CliRunner
-
-from mooring.cli.main import main
 from tests.docs.pages import ROOT, page
+from tools import picture
 
 README = page("README.md")
-_ELSEWHERE = "…"
 
 
-def test_the_output_is_that_of_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    [shown] = README.blocks("console")
-    command, *lines = shown.splitlines()
-    monkeypatch.chdir(ROOT)
-    monkeypatch.setenv("COLUMNS", "80")
-    result = CliRunner().invoke(main, command.removeprefix("$ mooring ").split())
-    assert result.exit_code == 0, result.output
-    for part in "\n".join(lines).split(_ELSEWHERE):
-        assert part.strip("\n") in result.output, "run the command again and copy what it prints"
+def test_the_picture_shows_what_the_command_prints() -> None:
+    assert picture.PICTURE.read_text(encoding="utf-8") == picture.drawn(picture.printed()), "run tools/picture.py again"
 
 
-def test_the_output_fits_a_terminal() -> None:
-    assert [line for block in README.blocks("console") for line in block.splitlines() if len(line) > 80] == []
+def test_the_picture_fits_a_terminal() -> None:
+    assert [line for line in picture.printed().splitlines() if len(line) > picture.COLUMNS] == []
 
 
 def test_the_example_runs() -> None:

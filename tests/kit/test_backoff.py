@@ -1,4 +1,4 @@
-"""The wait doubles with each failure up to a limit, and jitter only lengthens it."""
+"""The delay doubles with each failure up to a limit, and jitter only lengthens it."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""The clock tells the time it is given, and reads and writes Kubernetes' timestamps."""
+"""Real and virtual clocks, and timestamps."""
 
 import asyncio
 import time

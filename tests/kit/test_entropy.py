@@ -1,4 +1,4 @@
-"""All chance comes from one seed, and one consumer's dice do not move another's."""
+"""Seeded streams, independent of each other."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""The least item comes first, the earlier among equals, and any item can be reached by its key."""
+"""Least item first, earlier items first among equals, access by key."""
 
 from collections.abc import Callable
 

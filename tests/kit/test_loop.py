@@ -1,4 +1,4 @@
-"""Virtual time jumps to the next alarm, in an order that is always the same, and says so when it cannot."""
+"""Virtual time jumps to the next timer in a reproducible order; deadlocks and livelocks are errors."""
 
 import asyncio
 import math
@@ -180,7 +180,7 @@ async def wait_for_godot() -> None:
 )
 def test_a_deadlock_is_an_error_that_says_so(make: Callable[[], Coroutine[object, object, None]]) -> None:
     with pytest.raises(
-        DeadlockError, match=r"deadlock at 0\.0 s of virtual time: nothing is ready and no alarm is set"
+        DeadlockError, match=r"deadlock at 0\.0 s of virtual time: nothing is ready and no timer is set"
     ):
         run(make())
 

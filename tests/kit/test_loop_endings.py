@@ -1,4 +1,4 @@
-"""How a run on virtual time ends: with a result or an error, nothing left running, and nothing lost."""
+"""How a run on virtual time ends: nothing keeps running, no error is lost."""
 
 import asyncio
 import gc

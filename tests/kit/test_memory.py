@@ -1,4 +1,4 @@
-"""Settling memory, and leaving it alone while a program is read in."""
+"""Settings of the garbage collector."""
 
 import gc
 from contextlib import suppress

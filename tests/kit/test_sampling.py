@@ -1,4 +1,4 @@
-"""The sampler sees what a thread does, and counts what it costs."""
+"""The sampler counts CPU time by stack."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tasks end before their group does, and whatever went wrong in them comes out of it."""
+"""Task groups end after their tasks and lose no exception; worker pools limit running jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole pods for tests: from the bodies that `play` makes."""
+"""Pods with all fields, from the bodies of `harness`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from mooring.api.decode import convert_as
 from mooring.kubelet.environment.references import NodeFacts
 from mooring.kubelet.full_views import FullContainer, FullPod
-from tests.kubelet.play import Body, container, pod
+from tests.kubelet.harness import Body, container, pod
 
 PLACE = NodeFacts("10.0.0.7", "172.16.0.1", {"cpu": "4", "memory": "8Gi", "ephemeral-storage": "10Gi"})
 

@@ -1,4 +1,4 @@
-"""The page of logs on a kubelet's port: what it answers, and what it asks for."""
+"""The endpoint /containerLogs: options, errors, which run is meant."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mooring.kubelet.runtime import LogRequest
 from mooring.serving.pages import PageRequest
 from mooring.store.memory import MemoryStore
 from tests.fakes.raw_client import RawClient
-from tests.kubelet.play import Body, container, pod
+from tests.kubelet.harness import Body, container, pod
 
 ENDED = {"terminated": {"containerID": "mooring://1"}}
 LOST = {"terminated": {"exitCode": 137}}

@@ -1,4 +1,4 @@
-"""Slots: the containers of a pod in their order, and what an earlier kubelet told of them."""
+"""Container records: order of the containers, and restoring from container statuses."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from mooring.kubelet.container_record import container_records, restore_records
 from mooring.kubelet.runtime import ContainerState, Exited, Role, Running, Waiting
-from tests.kubelet.play import Body, container, pod, view
+from tests.kubelet.harness import Body, container, pod, view
 
 STARTED, ENDED = "1970-01-01T00:00:10Z", "1970-01-01T00:00:20Z"
 RUNNING = {"running": {"startedAt": STARTED}}

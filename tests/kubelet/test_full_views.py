@@ -1,4 +1,4 @@
-"""A pod with everything that it takes to run it."""
+"""Decoding pods for the process runtime."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from mooring.api.decode import decode_as
 from mooring.kubelet.full_views import ConfigMap, FullContainer, FullPod, FullProbe, Secret
 from mooring.kubelet.views import KubeletPod
 from tests.kubelet.full_pods import whole
-from tests.kubelet.play import container, pod
+from tests.kubelet.harness import container, pod
 
 
 def test_a_whole_pod_is_a_pod_of_the_kubelet_with_whole_containers() -> None:

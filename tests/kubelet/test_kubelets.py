@@ -1,4 +1,4 @@
-"""The fleet as a whole: nodes that come, fall silent and come back; a fleet that starts anew; the same seed."""
+"""All kubelets together: nodes that join, fall silent and return; restarts; the same seed gives the same run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mooring.kubelet.status_manager import OwnWrites
 from mooring.kubelet.views import KubeletPod
 from mooring.store.memory import MemoryStore
 from tests.fakes.raw_client import RawClient
-from tests.kubelet.play import Body, Play, played, pod, view
+from tests.kubelet.harness import Body, Play, played, pod, view
 from tests.kubelet.simulated.test_runtime import Asked
 
 

@@ -1,4 +1,4 @@
-"""A node counts what is taken of it, and gives each pod an address of its own."""
+"""A node: admission, resources in use, addresses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mooring.kubelet.node_state import (
     node_address,
     pod_address,
 )
-from tests.kubelet.play import Body, container, pod, view
+from tests.kubelet.harness import Body, container, pod, view
 
 AMOUNTS = {"cpu": "2", "memory": "1Gi", "ephemeral-storage": "10Gi", "pods": "3", "example.com/gpu": "1"}
 

@@ -1,4 +1,4 @@
-"""What a node says of itself."""
+"""Node and Lease objects, and heartbeats."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from mooring.kubelet.node_status import (
 )
 from mooring.kubelet.settings import KubeletSettings, NodeCapacity, host_settings
 from tests.client.faulty import Fault, FaultyClient, Outcome, Script
-from tests.kubelet.play import Body, Play, played
-from tests.kubelet.processes.real_play import HOST
+from tests.kubelet.harness import Body, Play, played
+from tests.kubelet.processes.process_harness import HOST
 
 SETTINGS = KubeletSettings(
     count=4,
@@ -59,7 +59,7 @@ def test_a_node_registers_with_its_labels_and_amounts() -> None:
         "topology.kubernetes.io/region": "north",
         "topology.kubernetes.io/zone": "b",
     }
-    amounts = {
+    resources = {
         "cpu": "8",
         "ephemeral-storage": "1Ti",
         "example.com/gpu": "2",
@@ -68,7 +68,7 @@ def test_a_node_registers_with_its_labels_and_amounts() -> None:
         "memory": "16Gi",
         "pods": "50",
     }
-    assert body["status"]["capacity"] == body["status"]["allocatable"] == amounts
+    assert body["status"]["capacity"] == body["status"]["allocatable"] == resources
     assert body["status"]["nodeInfo"]["kubeletVersion"] == "v1.36.4"
     assert body["status"]["addresses"][0] == {"type": "InternalIP", "address": "172.16.0.2"}
 

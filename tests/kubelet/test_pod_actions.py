@@ -1,4 +1,4 @@
-"""What to start next, what to wait for, and when nothing will run any more."""
+"""Which containers to start or to delay, and when a pod is complete."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mooring.kubelet.pod_actions import (
 )
 from mooring.kubelet.runtime import START_ERROR, ContainerState, Exited, Running, Waiting
 from mooring.kubelet.views import KubeletPod
-from tests.kubelet.play import Body, container, pod, view
+from tests.kubelet.harness import Body, container, pod, view
 
 NOW_S = 1_000.0
 RUNS = Running(900.0)

@@ -1,4 +1,4 @@
-"""A status is told once, and only what differs."""
+"""Phase, conditions, container statuses, and the patch that writes them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mooring.kubelet.pod_status import (
 )
 from mooring.kubelet.runtime import ContainerState, Exited, Role, Running, Waiting
 from mooring.kubelet.views import KubeletContainer, VolumeMount
-from tests.kubelet.play import Body, container, pod, view
+from tests.kubelet.harness import Body, container, pod, view
 
 RUNS = Running(1.0)
 COMES_UP = Running(1.0, is_started=False)

@@ -1,11 +1,11 @@
-"""One pod on its node: how it ends, and what is told of it on the way."""
+"""One pod on its node: termination, restarts, reported statuses."""
 
 from __future__ import annotations
 
 import pytest
 
 from mooring.kubelet.settings import KubeletSettings, NodeCapacity
-from tests.kubelet.play import Body, Play, container, played, pod
+from tests.kubelet.harness import Body, Play, container, played, pod
 
 SLEEPY = """
 stageSets:

@@ -1,4 +1,4 @@
-"""Other amounts for a running pod: granted, deferred, or never; and given, or not to be had."""
+"""In-place resize: granted, deferred, infeasible, failed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mooring.kubelet.node_state import NodeState
 from mooring.kubelet.resize import PodResize
 from mooring.kubelet.runtime import Running, Runtime
 from mooring.kubelet.views import KubeletContainer, KubeletPod
-from tests.kubelet.play import Body, container, pod, view
+from tests.kubelet.harness import Body, container, pod, view
 
 
 class Amounts:

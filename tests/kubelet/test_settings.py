@@ -1,4 +1,4 @@
-"""Settings that cannot be meant are refused."""
+"""Invalid settings, node names, facts about this machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mooring.kubelet.settings import (
     node_name_of,
     os_image_of,
 )
-from tests.kubelet.processes.real_play import HOST
+from tests.kubelet.processes.process_harness import HOST
 
 
 @pytest.mark.parametrize(

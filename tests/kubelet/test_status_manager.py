@@ -1,4 +1,4 @@
-"""Statuses reach the API whatever happens on the way, and never another pod of the same name."""
+"""Statuses reach the API despite errors, and never another pod of the same name."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from mooring.api.kinds import POD
 from tests.client.faulty import Fault, FaultyClient, Outcome, Script
-from tests.kubelet.play import Play, played, pod
+from tests.kubelet.harness import Play, played, pod
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""In every storm of faults the fleet holds on, and when it is over all is as it should be."""
+"""Under injected faults the kubelets keep working; afterwards all pods are in their final state."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mooring.kit.entropy import Entropy
 from mooring.kubelet.settings import KubeletSettings
 from tests.client.faulty import FaultyClient, Outcome, Storm
 from tests.fakes.raw_client import RawClient
-from tests.kubelet.play import Play, played, pod
+from tests.kubelet.harness import Play, played, pod
 
 OUTCOMES = (Outcome.DONE, Outcome.REQUEST_LOST, Outcome.ANSWER_LOST, Outcome.BROKEN, Outcome.CONFLICT)
 PODS = 12

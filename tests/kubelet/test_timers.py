@@ -1,4 +1,4 @@
-"""Alarms ring in order, once, and whatever happens to the others."""
+"""Timers fire in order and once; a failing action does not affect others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A kubelet reads what it takes to run a pod, and every rule about pods accepts it."""
+"""Decoding pods for simulated kubelets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The outbox writes what changed, once, so many at a time, until it works."""
+"""The write queue writes each changed key once, with a limit, until it succeeds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who asks: certificates, proxies, tokens, strangers."""
+"""Certificates, proxies, tokens, anonymous requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose certificates are trusted: files, the cluster, neither."""
+"""Trusted authorities from files and from the cluster."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_the_cluster_is_asked_again() -> None:
 
     async def main() -> None:
         authorities = Authorities(AuthorityFiles(), cast(Client, reviewer), clock, trust_in_tls=lambda pem: None)
-        with pytest.raises(AuthoritiesError, match="the cluster does not say whose certificates to trust"):
+        with pytest.raises(AuthoritiesError, match="reading the ConfigMap kube-system"):
             await authorities.look_up()
         async with TaskGroup("looking") as group:
             group.start_background(authorities.keep_looking(), name="looking")
@@ -69,7 +69,7 @@ def test_the_cluster_is_asked_again() -> None:
     run(main(), clock)
 
 
-@pytest.mark.parametrize(("content", "complaint"), [(None, "cannot be read"), (b"x", "holds no certificates")])
+@pytest.mark.parametrize(("content", "complaint"), [(None, "cannot be read"), (b"x", "has no valid certificates")])
 def test_a_file_that_is_of_no_use(tmp_path: Path, content: bytes | None, complaint: str) -> None:
     if content is not None:
         (tmp_path / "ca").write_bytes(content)

@@ -1,4 +1,4 @@
-"""Who may see what."""
+"""Allowed paths, system:masters, SubjectAccessReviews."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Flags and status, as kube-scheduler lays them out."""
+"""Health pages, /flagz and /statusz, in the format of kube-scheduler."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers, in kube-scheduler's words."""
+"""Error responses with the texts of kube-scheduler."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Profiles of this process: one of a kind at a time, memory traced only while somebody asks."""
+"""Profiles: one of a kind at a time; memory is traced only during a request; the pprof format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The secure port over real sockets: the way of a request, certificates, profiles."""
+"""The secure port over real sockets."""
 
 from __future__ import annotations
 

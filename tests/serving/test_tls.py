@@ -1,4 +1,4 @@
-"""What can be asked of the TLS of the secure port."""
+"""TLS settings of the secure port."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOW_S = 1_767_225_600.0
     ("asked", "complaint"),
     [
         pytest.param(ServingTls("t", version_min="1.2"), "wanted one of VersionTLS10", id="a version of nobody's"),
-        pytest.param(ServingTls("t", certificate_file="a"), "of no use without each other", id="half a pair"),
+        pytest.param(ServingTls("t", certificate_file="a"), "must be given together", id="half a pair"),
         pytest.param(ServingTls("t", certificate_file="a", key_file="b"), "a and b cannot be used", id="no such file"),
         pytest.param(ServingTls("t", ciphers=("TLS_NO_WITH_SUCH",)), "can be used", id="no such cipher"),
         pytest.param(ServingTls("t", more=("a",)), "wanted CERTIFICATE,KEY", id="no pair"),

@@ -67,7 +67,7 @@ def _writing_blindly() -> Iterator[None]:
     """Two rules at once: who waits for its own writes has nothing old to write, so the lock alone is not missed."""
     with (
         patch.object(raw_client, "updated", _updated_whatever_was_seen),
-        patch.object(WriteExpectations, "are_written_seen", _yes),
+        patch.object(WriteExpectations, "are_met", _yes),
     ):
         yield
 
@@ -93,13 +93,13 @@ MUTATIONS = (
     ),
     Mutation(
         "a Deployment is rolled before its new ReplicaSets are seen",
-        lambda: patch.object(WriteExpectations, "are_written_seen", _yes),
+        lambda: patch.object(WriteExpectations, "are_met", _yes),
         "its Deployment asks for",
         first_seed=22,
     ),
     Mutation(
         "a Job is looked at before its last counts are seen",
-        lambda: patch.object(WriteExpectations, "are_written_seen", _yes),
+        lambda: patch.object(WriteExpectations, "are_met", _yes),
         "is made when",
         JOB,
         first_seed=392,

@@ -1,12 +1,20 @@
-"""Well-known labels, annotations, taints, finalizers and names of Kubernetes."""
+"""Constants of Kubernetes: labels, annotations, taints, finalizers, names, pod phases."""
 
 from __future__ import annotations
 
 HOSTNAME = "kubernetes.io/hostname"
+OS_LABEL = "kubernetes.io/os"
+ARCH_LABEL = "kubernetes.io/arch"
 ZONE = "topology.kubernetes.io/zone"
 REGION = "topology.kubernetes.io/region"
 ZONE_BETA = "failure-domain.beta.kubernetes.io/zone"
 REGION_BETA = "failure-domain.beta.kubernetes.io/region"
+
+MASTERS_GROUP = "system:masters"
+
+PENDING, RUNNING, SUCCEEDED, FAILED = "Pending", "Running", "Succeeded", "Failed"
+TERMINAL_PHASES = (SUCCEEDED, FAILED)
+"""Phases of a pod that never runs again."""
 
 MIRROR_POD_ANNOTATION = "kubernetes.io/config.mirror"
 
@@ -19,8 +27,8 @@ KUBELET_LABELS = frozenset(
         REGION_BETA,
         "node.kubernetes.io/instance-type",
         "beta.kubernetes.io/instance-type",
-        "kubernetes.io/os",
-        "kubernetes.io/arch",
+        OS_LABEL,
+        ARCH_LABEL,
         "beta.kubernetes.io/os",
         "beta.kubernetes.io/arch",
     )

@@ -3,6 +3,9 @@
 Input: a store, a clock, entropy, keys, tokens. Output: an `ApiServer` that answers requests, and its followers.
 
 The order is: bootstrap the store, start the followers with its contents, then answer.
+
+1. A follower knows all objects of a kind: roles and bindings, CustomResourceDefinitions, services, objects of nodes.
+   `follow` delivers the objects first, then every change in the order of the store.
 """
 
 from __future__ import annotations
@@ -54,7 +57,7 @@ from mooring.store.interface import EMPTY_REVISION, Page, RevisionGone, Store, W
 
 
 class Follower(Protocol):
-    """Whoever wants to know the objects of a kind."""
+    """Receives the objects of a kind."""
 
     def put(self, kind: Kind, document: Document) -> None: ...
 
@@ -62,7 +65,7 @@ class Follower(Protocol):
 
 
 async def follow(store: Store, kinds: tuple[Kind, ...], follower: Follower, group: TaskGroup) -> None:
-    """Tell a follower all objects of these kinds; when it comes back, the changes are being told."""
+    """Deliver all objects of these kinds to a follower, then changes in the background."""
     for kind in kinds:
         page = await _tell_state(store, kind, follower, {})
         group.start_background(_tell_changes(store, kind, follower, page), name=f"follow {kind.plural}")
@@ -127,7 +130,7 @@ async def open_api_server(store: Store, clock: Clock, entropy: Entropy, settings
     is_new = await store.revision() == EMPTY_REVISION
     await bootstrap(shelf, clock, entropy.fork("bootstrap"))
     if is_new:
-        # Nobody can have seen the revisions before this one, and a client that claims to has seen another cluster.
+        # No client has seen the revisions before this one: a client that names one has seen another cluster.
         await store.compact(await store.revision())
     roles = RoleAuthorizer()
     resources = ResourceTable(built_in_resources())
@@ -183,7 +186,7 @@ async def open_api_server(store: Store, clock: Clock, entropy: Entropy, settings
 
 
 class _GraphFiller:
-    """Follows the objects of the node graph from the first time on that somebody waits for it."""
+    """Follows the objects of the node graph from the first request for it on."""
 
     def __init__(self, store: Store, graph: NodeGraph, group: TaskGroup) -> None:
         self._store = store

@@ -52,7 +52,7 @@ class Call:
     is_forced: bool = False
     warnings: list[str] = field(default_factory=list)
     prior_errors: list[FieldError] = field(default_factory=list)
-    """What is wrong with the object and had to be looked up: its strategy tells it before everything else."""
+    """Field errors that needed a lookup. The strategy reports them before all others."""
 
     def warn(self, text: str) -> None:
         """Tell the caller something that does not stop him; each text once."""

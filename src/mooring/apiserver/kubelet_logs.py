@@ -1,15 +1,19 @@
-"""Logs of pods on other machines, read from their kubelets as kube-apiserver reads them.
+"""Logs of containers, read from the kubelets of other processes as kube-apiserver reads them.
 
-Inputs: a node, a pod, a container, the part of the log, our client certificate. Output: the bytes as the kubelet sends
-them; or a `StatusError`.
+Inputs: a node, a pod, a container, the part of the log, our client certificate. Output: the bytes as the kubelet
+sends them; or a `StatusError` with kube-apiserver's message.
 
-1. A client that stops reading ends the connection to the kubelet: a followed log may be silent for days.
-2. A connection that breaks ends the log, as in kube-apiserver: the client has the first bytes already.
-3. Each log has a connection of its own, with the certificate of the moment. Logs are rare, and a kept connection may be
+1. A node is addressed by its host name first, then by its addresses, as by default in kube-apiserver
+   (`--kubelet-preferred-address-types`). Parameters are sorted by name, so that error messages are equal.
+2. A client that stops reading ends the connection to the kubelet: a followed log may be silent for days.
+3. A connection that breaks ends the log, as in kube-apiserver: the client has the first bytes already.
+4. Each log has a connection of its own, with the current certificate. Logs are rare, and a kept connection may be
    dead when it is needed.
+5. The text of a network error is Go's, because people search for it. It does not name the DNS server, which the
+   system's resolver does not report.
 
-The kubelet's certificate is not verified: most kubelets sign their own, and kube-apiserver does not verify them either
-without `--kubelet-certificate-authority`.
+The kubelet's certificate is not verified: most kubelets sign their own, and kube-apiserver does not verify them
+either without `--kubelet-certificate-authority`.
 """
 
 from __future__ import annotations

@@ -18,9 +18,8 @@ from mooring.apiserver.registry import create as creating
 from mooring.apiserver.registry import delete as deleting
 from mooring.apiserver.registry import patches, put
 from mooring.apiserver.registry.binding import bind
-from mooring.apiserver.server import ApiServer
+from mooring.apiserver.server import ApiServer, issue_token
 from mooring.apiserver.storage.stored_form import stored_form, with_revision
-from mooring.apiserver.tokens import issue_token
 from mooring.client.interface import (
     EVERYTHING,
     Deletion,

@@ -12,15 +12,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from mooring.api.document import Document
+from mooring.api.kinds import SERVICE_ACCOUNT
 from mooring.api.schema.tables import struct_named, struct_of_kind
 from mooring.apiserver.access.authentication import Authenticator
 from mooring.apiserver.access.authorization import Authorizer
 from mooring.apiserver.access.node_graph import NodeGraph
 from mooring.apiserver.access.service_account_tokens import Lookup as Peek
 from mooring.apiserver.access.service_account_tokens import ServiceAccountTokens
-from mooring.apiserver.admission.promise import Lookup
-from mooring.apiserver.call import Call
-from mooring.apiserver.discovery.documents import Discovery
+from mooring.apiserver.access.token_requests import IssuedToken, requested_token
+from mooring.apiserver.admission.promise import Attempt, Lookup
+from mooring.apiserver.call import Call, Operation
+from mooring.apiserver.discovery import Discovery
 from mooring.apiserver.openapi.documents import OpenApi
 from mooring.apiserver.registry.parts import Parts
 from mooring.apiserver.registry.patches import ReadDocument
@@ -29,6 +31,7 @@ from mooring.apiserver.registry.put import ReadBody
 from mooring.apiserver.registry.reading import Reader
 from mooring.apiserver.registry.spec_cache import SpecCache, split_body
 from mooring.apiserver.resources import Reading, Resource, ResourceTable
+from mooring.apiserver.storage.errors import not_found
 from mooring.apiserver.storage.storage import Storage
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.wire.canonical import canonical
@@ -193,3 +196,12 @@ def _shared(old: Document) -> Document:
 def canonical_metadata(raw: object) -> Document:
     """The metadata of a custom resource."""
     return canonical(struct_named("meta", "ObjectMeta"), raw, [])
+
+
+async def issue_token(api_server: ApiServer, call: Call, request: Document) -> IssuedToken:
+    """Admitted, and signed for an account that is there. Raises `StatusError`s."""
+    await api_server.parts.admission.admit(Attempt(Operation.CREATE, call, request, None, body_kind="TokenRequest"))
+    account = await api_server.lookup.get(SERVICE_ACCOUNT, call.namespace, call.name)
+    if account is None:
+        raise not_found(SERVICE_ACCOUNT, call.name)
+    return requested_token(request, account, api_server.account_tokens, api_server.peek, api_server.clock)

@@ -1,23 +1,22 @@
-"""What can go wrong between us and the API, as one tree of exceptions.
+"""The exceptions of clients, as one tree.
 
-  ClientError                    a request did not do what was asked
-  ├── NoAnswerError              nobody answered: whether the request was carried out is not known
+  ClientError                    a request failed
+  ├── NoAnswerError              no answer arrived: the outcome of the request is unknown
   └── StatusError                the server answered, with a Status
       ├── InvalidError           422: the object breaks a rule
       ├── BadRequestError        400: the request cannot be read
-      ├── UnauthorizedError      401: nobody knows who we are
-      ├── ForbiddenError         403: we may not
+      ├── UnauthorizedError      401: the user is not authenticated
+      ├── ForbiddenError         403: the user is not authorized
       ├── NotFoundError          404: there is no such object
-      ├── AlreadyExistsError     409: there is one of that name already
-      ├── ConflictError          409: it is not as we thought it was
-      ├── ExpiredError           410: the history that we ask for is gone; list again
-      ├── TooManyRequestsError   429: later, after `retry_after_s` (or a disruption budget says no)
-      └── ServerError            5xx: the server's own trouble
+      ├── AlreadyExistsError     409: an object of this name exists
+      ├── ConflictError          409: the object has changed
+      ├── ExpiredError           410: the requested history is gone; list again
+      ├── TooManyRequestsError   429: retry after `retry_after_s`, or a disruption budget forbids it
+      └── ServerError            5xx: the server failed
 
-1. `can_help_to_retry` is the one question that callers ask of the tree: the same request, later.
-2. `is_outcome_unknown` is the other: such a request may have been carried out. What cannot be done twice (a binding)
-   must be looked up before it is tried again.
-3. The text of a StatusError is the server's message, to the letter.
+1. `can_help_to_retry`: the same request may succeed later.
+2. `is_outcome_unknown`: the server may have carried out the request. Before a binding is repeated, its pod is read.
+3. The text of a `StatusError` is exactly the server's message.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ class ClientError(Exception):
 
 
 class NoAnswerError(ClientError):
-    """Nobody answered: the connection failed or broke, or the time was over."""
+    """No answer arrived: the connection failed or broke, or the time was over."""
 
     can_help_to_retry = True
     is_outcome_unknown = True

@@ -3,8 +3,8 @@
 Inputs: requests about kinds (rows of `mooring.api.kinds`). Outputs: objects as JSON bytes, which callers decode into
 the views that they need; or a `ClientError`.
 
-Three clients implement it: the loopback client of the API server's process, one over HTTP, and one over a pipe to
-another process of the same cluster. The contract suite in `tests/client` holds for all.
+Two clients implement it: the loopback client of the API server's process, and one over HTTP, to any address or to a
+Unix socket. The contract suite in `tests/client` holds for both.
 
 1. Objects come as the stored bytes, with their resourceVersion. A reader decodes the fields that it uses. A writer
    sends a whole object or a patch, never a view: a view has lost its unknown fields.

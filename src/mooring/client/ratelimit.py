@@ -1,11 +1,8 @@
-"""The token bucket: so many at once, and then only so many a second.
+"""A token bucket: a burst of tokens, then a fixed number per second.
 
-Comes in   requests for a token
-Goes out   yes or no (`try_take`), or how long to wait for it (`reserve_s`)
-
- 1. The bucket is full at first and never holds more than `burst` tokens.
- 2. A reservation is always granted: the bucket may owe tokens, and whoever comes later waits for those before him.
- 3. Time is the given clock's; nothing here waits.
+1. The bucket starts full and never holds more than `burst` tokens.
+2. `reserve_s` always grants a token: the bucket may owe tokens, and later callers wait longer.
+3. Time comes from the clock. Nothing waits here.
 """
 
 from __future__ import annotations

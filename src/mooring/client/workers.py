@@ -1,11 +1,11 @@
-"""The workers of a queue: take a key, have it reconciled, and do what the outcome says.
+"""The workers of a work queue: take a key, reconcile it, and act on the outcome.
 
-Comes in   a work queue, and `reconcile`: what a controller does about one key
-Goes out   tasks in a group, which end when the queue is shut down and empty
+Input: a work queue, and a function that reconciles one key. Output: tasks in a group, which end when the queue is shut
+down and empty.
 
- 1. There are three outcomes: `DONE`; `Later`, looked at again after a while; `Failed`, tried again with backoff.
- 2. An exception is a failure too: logged with the key, and tried again. It never ends a worker.
- 3. Whatever comes back, the key is given back to the queue: a key that is kept would never be looked at again.
+1. There are three outcomes: `DONE`; `Later`, reconcile again after a delay; `Failed`, retry with a backoff.
+2. An exception is logged with its key and retried as a failure. It never ends a worker.
+3. Every key is returned to the queue, or it would never be reconciled again.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """There is nothing more to do until something changes."""
+    """Reconciled until the next change."""
 
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """All is well, but it has to be looked at again."""
+    """Reconciled, but due again after a delay."""
 
     after_s: float
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """It did not work, for an expected reason; try again."""
+    """Failed for an expected reason; retry."""
 
     reason: str
     log_level: int = logging.INFO
@@ -50,7 +50,7 @@ Outcome: TypeAlias = Done | Later | Failed
 def run_workers(
     queue: WorkQueue[Key], reconcile: Callable[[Key], Awaitable[Outcome]], *, workers: int, group: TaskGroup
 ) -> None:
-    """Start that many workers in the group."""
+    """Start workers in the group."""
     assert workers > 0, f"queue {queue.name!r} with {workers} workers would never be emptied"
     for number in range(workers):
         group.start(_work(queue, reconcile), name=f"{queue.name} worker {number}")

@@ -1,18 +1,22 @@
-"""The cluster: the one place that knows everyone, builds them and wires them.
+"""Clusters and standalone components: the only package that constructs components and connects them.
 
-settings     what was asked for
-stores       where the objects are kept: memory, a file, etcd
-cluster      the control plane
-components   what runs beside the API server
-parts        the scheduler and the controllers, which need nothing but a client
-beside       a second process for them, where the cluster is large
-beside_process   what that process does
-ways_in      how they reach it
-announcement   what the API server writes about itself: the Service `kubernetes`, its endpoints, its authority
-objects      creates objects of any served kind
-clone        clones a cluster from a dump, before the components start
+In reading order:
 
-scheduler_process   the scheduler alone, against an API server somewhere else
-scheduler_pages     what it shows on its secure port
-secure_port         a component's secure port, opened
+    settings             settings of a cluster
+    cluster              a cluster in this process: store, API server, and what runs with it
+    components           scheduler, controllers and nodes of a cluster
+    control_plane        the scheduler and the controllers, which need only a client
+    component_client     loopback clients of components
+    worker               the worker process, for the control plane of a large cluster
+    worker_messages      messages to the worker process
+    worker_process       its main module
+    nodes                nodes that run pods as processes of this machine
+    kubernetes_service   the Service `kubernetes` and the authority of client certificates
+    objects              creates objects of any served kind
+    clone                clones a cluster from a dump, before the components start
+
+    scheduler_process    a standalone scheduler
+    scheduler_pages      the pages of its secure port
+    secure_port          the secure port of a component
+    standalone           standalone controllers and nodes
 """

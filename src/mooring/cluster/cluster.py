@@ -1,6 +1,6 @@
 """Runs a control plane: store, API server, scheduler, controllers, nodes.
 
-Input: settings, a clock, entropy. Output: a running cluster. Its parts stop in order, the last started first.
+Input: settings, a clock, entropy. Output: a running cluster. Its components stop in order, the last started first.
 
  1. The cluster is up when the API server answers `/readyz` with 200: the store is read, roles and defaults exist.
  2. The scheduler and the other components use a `LoopbackClient`: they write like any client, without the network.
@@ -38,15 +38,16 @@ from mooring.apiserver.server import ApiServer
 from mooring.client.errors import AlreadyExistsError
 from mooring.client.http.tls import unverified_tls
 from mooring.client.interface import Client
-from mooring.cluster.announcement import ANNOUNCER, Advertised, advertised_address, announce, keep_announced
-from mooring.cluster.settings import COMPONENTS, ClusterSettings
-from mooring.cluster.stores import KEYS_FOLDER, open_store
-from mooring.cluster.ways_in import component_client
+from mooring.cluster.component_client import component_client, component_user
+from mooring.cluster.kubernetes_service import API_SERVER, AdvertisedServer, advertised_address, keep_published, publish
+from mooring.cluster.settings import COMPONENT_NAMES, COMPONENTS, KEYS_FOLDER, STORE_FOLDER, ClusterSettings
+from mooring.cluster.worker import WorkerAccess, new_tokens
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
 from mooring.serving.http.listener import PortTakenError
 from mooring.store.interface import Store, StoreError
+from mooring.store.memory import MemoryStore
 
 EVERY_ADDRESS = ("", "0.0.0.0", "::")
 
@@ -79,42 +80,66 @@ async def run_cluster(
 
     Raises `ClusterError`.
     """
-    with _in_words(), _keyring(settings, clock) as keys:
-        async with open_store(settings.data_directory, settings.store_url, clock) as store:
+    with _cluster_errors(), _keyring(settings, clock) as keys:
+        async with _open_store(settings.data_directory, settings.store_url, clock) as store:
             if fill is not None:
                 await _check_empty(store, settings)
+            worker_tokens = new_tokens(settings.control_plane_components()) if settings.processes > 1 else {}
+            users = {token: component_user(COMPONENT_NAMES[name]) for name, token in worker_tokens.items()}
             server_settings = Settings(
                 keys.token_key(),
-                settings.tokens(),
+                {**settings.tokens(), **users},
                 settings.is_anonymous_allowed,
                 make_kubelet_tls=lambda: _kubelet_tls(keys),
                 disabled_admission_plugins=settings.admission_plugins_off(),
             )
             authority_pem = keys.authority().certificate_pem.decode("ascii")
-            settings = replace(settings, parts=replace(settings.parts, root_ca_pem=authority_pem))
+            settings = replace(settings, control_plane=replace(settings.control_plane, root_ca_pem=authority_pem))
             async with open_api_server(store, clock, entropy.fork("apiserver"), server_settings) as api_server:
                 handler = RequestHandler(api_server, settings.limits)
                 address = advertised_address(settings.host)
                 bound = () if settings.host in EVERY_ADDRESS else (settings.host,)
                 tls = keys.server_tls([*bound, *((address,) if address else ())])
                 if settings.creates_default_accounts() and fill is None:  # a dump has its own
-                    await _make_default_accounts(component_client(api_server, ANNOUNCER))
+                    await _make_default_accounts(component_client(api_server, API_SERVER))
                 async with HttpServer(
                     handler, settings.limits, host=settings.host, port=settings.port, tls=tls
                 ) as server:
                     _write_kubeconfig(settings, keys, server.url)
                     async with TaskGroup("cluster") as group:
-                        client = component_client(api_server, ANNOUNCER)
-                        advertised = Advertised(address, server.port, authority_pem, not settings.store_url)
+                        client = component_client(api_server, API_SERVER)
+                        advertised = AdvertisedServer(address, server.port, authority_pem, not settings.store_url)
                         if fill is not None:
-                            await announce(client, advertised)
+                            await publish(client, advertised)
                             await fill(api_server)
-                        group.start_background(keep_announced(client, clock, advertised), name="announcement")
+                        group.start_background(keep_published(client, clock, advertised), name="Service kubernetes")
                         names = [name for name in COMPONENTS if settings.runs(name)]
-                        group.start_background(_run_components(settings, api_server, clock, entropy), name="components")
+                        worker = WorkerAccess(handler, settings.limits, worker_tokens) if worker_tokens else None
+                        group.start_background(
+                            _run_components(settings, api_server, clock, entropy, worker), name="components"
+                        )
                         yield RunningCluster(
                             server.url, settings.kubeconfig, api_server, handler, ("apiserver", *names)
                         )
+
+
+@asynccontextmanager
+async def _open_store(directory: Path | None, url: str, clock: Clock) -> AsyncIterator[Store]:
+    """An etcd, a file, or memory; open while the block lasts. Raises `StoreError`."""
+    if url:
+        from mooring.apiserver.storage.foreign_values import read_stored_value
+        from mooring.store.etcd.settings import EtcdLimits
+        from mooring.store.etcd.store import EtcdStore
+
+        async with await EtcdStore.open(url, clock, EtcdLimits(), read_stored_value) as etcd:
+            yield etcd
+    elif directory is not None:
+        from mooring.store.sqlite.store import SqliteStore
+
+        async with await SqliteStore.open(directory / STORE_FOLDER, clock) as file:
+            yield file
+    else:
+        yield MemoryStore()
 
 
 async def _check_empty(store: Store, settings: ClusterSettings) -> None:
@@ -141,14 +166,16 @@ async def _make_default_accounts(client: Client) -> None:
             await client.create(SERVICE_ACCOUNT, namespace, account)
 
 
-async def _run_components(settings: ClusterSettings, api_server: ApiServer, clock: Clock, entropy: Entropy) -> None:
-    # They import numpy and half of the package: in a thread, while the server already answers.
-    here = ("mooring.cluster.parts",) if settings.processes == 1 else ()
+async def _run_components(
+    settings: ClusterSettings, api_server: ApiServer, clock: Clock, entropy: Entropy, worker: WorkerAccess | None
+) -> None:
+    # The modules import numpy and half of the package: in a thread, while the server already answers.
+    here = ("mooring.cluster.control_plane",) if worker is None else ()
     for name in (*here, "mooring.cluster.components"):
         await asyncio.get_running_loop().run_in_executor(None, import_module, name)
     from mooring.cluster.components import run_components
 
-    await run_components(settings, api_server, clock, entropy)
+    await run_components(settings, api_server, clock, entropy, worker)
 
 
 @contextmanager
@@ -182,7 +209,7 @@ def _reachable(url: str) -> str:
 
 
 @contextmanager
-def _in_words() -> Iterator[None]:
+def _cluster_errors() -> Iterator[None]:
     try:
         yield
     except (PortTakenError, KeyringError, KubeconfigError, StoreError, UnknownPluginError) as error:

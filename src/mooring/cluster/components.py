@@ -1,20 +1,16 @@
-"""What runs beside the API server: the scheduler, the controllers, the nodes.
+"""The components of a cluster that run with its API server: scheduler, controllers, nodes.
 
-Comes in   what was asked for, and the api_server
-Goes out   nothing: they run until they are cancelled
-
- 1. Each has a way in of its own, with its own name: what it writes is told apart.
- 2. Where a second process was asked for, the scheduler and the controllers have it, and pipes lead there. The nodes
-    stay: the API server asks them for the logs of their pods.
+1. Each component has a client of its own, under the name that it has in Kubernetes.
+2. With a worker process, the scheduler and the controllers run there. The nodes stay in this process, because the API
+   server reads the logs of their pods.
 """
 
 from __future__ import annotations
 
 from mooring.apiserver.server import ApiServer
-from mooring.cluster.beside import run_beside
-from mooring.cluster.settings import PROCESS, ClusterSettings
-from mooring.cluster.stores import PODS_FOLDER
-from mooring.cluster.ways_in import component_client
+from mooring.cluster.component_client import component_client
+from mooring.cluster.settings import COMPONENT_NAMES, PODS_FOLDER, PROCESS, ClusterSettings
+from mooring.cluster.worker import WorkerAccess, run_worker
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
@@ -22,22 +18,22 @@ from mooring.kubelet.kubelets import Kubelets
 from mooring.kubelet.settings import KubeletSettings
 
 ZONES = ("zone-a", "zone-b", "zone-c")
-"""Where simulated nodes stand, in turn."""
-NAMES = {"scheduler": "kube-scheduler", "controllers": "kube-controller-manager"}
-"""What the parts are called in Kubernetes."""
+"""The zones of simulated nodes, in turn."""
 
 
-async def run_components(settings: ClusterSettings, api_server: ApiServer, clock: Clock, entropy: Entropy) -> None:
-    """Run everything that was not left out."""
-    clients = {part: component_client(api_server, name) for part, name in NAMES.items() if settings.runs(part)}
+async def run_components(
+    settings: ClusterSettings, api_server: ApiServer, clock: Clock, entropy: Entropy, worker: WorkerAccess | None = None
+) -> None:
+    """Run all enabled components until cancelled. With `worker`, the control plane runs in the worker process."""
     async with TaskGroup("components") as group:
-        if clients and settings.processes > 1:
-            group.start(run_beside(settings.parts, clients, clock, entropy), name="beside")
+        if worker is not None:
+            group.start(run_worker(settings.control_plane, worker, clock, entropy), name="worker process")
         else:
-            from mooring.cluster.parts import PARTS  # brings in what is not needed where they run elsewhere
+            from mooring.cluster.control_plane import CONTROL_PLANE  # numpy and half of the package
 
-            for part, client in clients.items():
-                group.start(PARTS[part](settings.parts, client, clock, entropy), name=part)
+            for component in settings.control_plane_components():
+                client = component_client(api_server, COMPONENT_NAMES[component])
+                group.start(CONTROL_PLANE[component](settings.control_plane, client, clock, entropy), name=component)
         if settings.runs("nodes"):
             kubelets = _kubelets(settings, api_server, clock, entropy)
             api_server.logs = kubelets
@@ -51,7 +47,7 @@ def _kubelets(settings: ClusterSettings, api_server: ApiServer, clock: Clock, en
             count=settings.nodes, zones=ZONES, lease_s=settings.node_lease_s, stages=settings.stages
         )
         return Kubelets(client, clock, entropy.fork("nodes"), simulated)
-    from mooring.cluster.nodes import process_kubelets  # brings in what simulated nodes have no use for
+    from mooring.cluster.nodes import process_kubelets  # simulated nodes do not need it
 
     directory = settings.data_directory / PODS_FOLDER if settings.data_directory is not None else None
     return process_kubelets(client, clock, entropy.fork("nodes"), directory, settings.nodes)

@@ -1,9 +1,9 @@
-"""Nodes that run pods for real: a fleet whose containers are commands of this machine.
+"""Nodes whose containers are processes of this machine.
 
-Comes in   a client, where to keep the pods, how many nodes this machine is to be
-Goes out   a `Fleet`; alone, one that also serves its logs to an API server somewhere else
+Input: a client, a directory for the pods, the number of nodes. Output: the kubelets of these nodes; for a cluster
+elsewhere, with a port on which its API server reads logs.
 
-It is imported only when it is asked for: simulated nodes need nothing of it.
+The module is imported on demand: simulated nodes do not need it.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ EVERYWHERE = "0.0.0.0"
 
 @dataclass(frozen=True, slots=True)
 class ProcessNodes:
-    """What was asked for."""
+    """Settings of the nodes."""
 
     count: int
     directory: Path | None
-    """Where the pods are kept; None: nowhere for long."""
+    """The directory of the pods; None: a temporary one."""
     port: int
-    """Where the API server finds the logs."""
+    """The port on which the API server reads logs."""
 
 
 def process_kubelets(client: Client, clock: Clock, entropy: Entropy, directory: Path | None, count: int) -> Kubelets:
@@ -59,7 +59,7 @@ async def run_process_nodes(
     started: list[Kubelets] = []
 
     async def logs(question: PageRequest) -> PageResponse:
-        # What the node says of its port has to be known before there is a fleet.
+        # What the node says of its port has to be known before the kubelets start.
         return await container_logs_page(question, client, started[0]) if started else not_found()
 
     async with open_secure_port(port, {PATH: logs}, clock, entropy.fork("port")) as number:

@@ -17,7 +17,7 @@ from mooring.api.document import Document
 from mooring.api.kinds import CUSTOM_RESOURCE_DEFINITION, DEPLOYMENT, NODE, SERVICE_ACCOUNT, Kind, kind_named
 from mooring.apiserver.loopback import LoopbackClient
 from mooring.apiserver.server import ApiServer
-from mooring.cluster.ways_in import component_client
+from mooring.cluster.component_client import component_client
 
 SERVER_FIELDS = ("creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid")
 """What the server sets in the metadata of every object."""

@@ -1,17 +1,16 @@
-"""What a scheduler shows on its secure port.
+"""The pages of a scheduler's secure port.
 
-Comes in   the scheduler, its elector, its configuration and flags
-Goes out   pages by path
+Input: the scheduler, its elector, its configuration and flags. Output: pages by path.
 
     /healthz /livez /readyz    and each check below them
-    /metrics                   numbers under kube-scheduler's names
-    /metrics/resources         what pods request, pod by pod; nothing while standing by
-    /configz /flagz /statusz   how it was started
-    /debug/queue               who waits where and why         ?pod=NAMESPACE/NAME, wherever it is
-    /debug/cache               what nodes are believed to hold ?node=NAME
-    /debug/decisions           what was decided lately         ?pod=NAMESPACE/NAME&limit=100
-    /debug/pprof/…             profiles, if they are wanted
-    /debug/flags/v             PUT a number: how much is logged
+    /metrics                   metrics under kube-scheduler's names
+    /metrics/resources         requests of each pod; empty on a standby
+    /configz /flagz /statusz   configuration, flags, version and uptime
+    /debug/queue               pods in the scheduling queue, with reasons     ?pod=NAMESPACE/NAME
+    /debug/cache               nodes and assumed pods in the cache            ?node=NAME
+    /debug/decisions           recent decisions                               ?pod=NAMESPACE/NAME&limit=100
+    /debug/pprof/…             profiles, with enableProfiling
+    /debug/flags/v             PUT a number: the log verbosity
 """
 
 from __future__ import annotations
@@ -42,8 +41,8 @@ LISTED = ("/configz", "/flagz", "/healthz", "/livez", "/metrics", "/readyz", "/s
 
 
 @dataclass(frozen=True, slots=True)
-class Insight:
-    """Everything that pages look at."""
+class PageSources:
+    """Everything that the pages read."""
 
     name: str
     scheduler: Scheduler
@@ -58,71 +57,71 @@ class Insight:
     set_verbosity: Callable[[int], None] | None = None
 
 
-def scheduler_pages(insight: Insight) -> dict[str, Page]:
+def scheduler_pages(sources: PageSources) -> dict[str, Page]:
     """Every page, by its path."""
-    started_wall_s, started_s = insight.clock.wall_s(), insight.clock.now_s()
-    _add_gauges(insight)
+    started_wall_s, started_s = sources.clock.wall_s(), sources.clock.now_s()
+    _add_gauges(sources)
 
     def statusz(question: PageRequest) -> PageResponse:
         return status_page(
-            insight.name,
+            sources.name,
             started_wall_s=started_wall_s,
-            up_s=insight.clock.now_s() - started_s,
+            up_s=sources.clock.now_s() - started_s,
             version=__version__,
             emulates=EMULATES,
             paths=LISTED,
         )
 
     pages: dict[str, Page] = {
-        **health_pages(_checks(insight)),
-        "/metrics": lambda question: PageResponse(_metrics(insight), content_type=METRICS_TYPE),
-        "/metrics/resources": lambda question: PageResponse(_resources(insight), content_type=METRICS_TYPE),
-        "/configz": lambda question: configuration_page(encode_configuration(insight.configuration)),
-        "/flagz": lambda question: flags_page(insight.name, insight.flags),
+        **health_pages(_checks(sources)),
+        "/metrics": lambda question: PageResponse(_metrics(sources), content_type=METRICS_TYPE),
+        "/metrics/resources": lambda question: PageResponse(_resources(sources), content_type=METRICS_TYPE),
+        "/configz": lambda question: configuration_page(encode_configuration(sources.configuration)),
+        "/flagz": lambda question: flags_page(sources.name, sources.flags),
         "/statusz": statusz,
-        "/debug/queue": lambda question: _queue(insight, _first(question, "pod")),
+        "/debug/queue": lambda question: _queue(sources, _first(question, "pod")),
         "/debug/cache": lambda question: as_json(
-            cache_page(insight.scheduler.engine.columns, insight.scheduler.assumed_pods, node=_first(question, "node"))
+            cache_page(sources.scheduler.engine.columns, sources.scheduler.assumed_pods, node=_first(question, "node"))
         ),
-        "/debug/decisions": lambda question: _decisions(insight, question),
+        "/debug/decisions": lambda question: _decisions(sources, question),
     }
-    if insight.configuration.enable_profiling:
-        pages |= Profiler(insight.clock).pages()
-        if insight.set_verbosity is not None:
-            pages["/debug/flags/v"] = _verbosity_page(insight.set_verbosity)
+    if sources.configuration.enable_profiling:
+        pages |= Profiler(sources.clock).pages()
+        if sources.set_verbosity is not None:
+            pages["/debug/flags/v"] = _verbosity_page(sources.set_verbosity)
     return pages
 
 
-def _checks(insight: Insight) -> dict[str, dict[str, Check]]:
+def _checks(sources: PageSources) -> dict[str, dict[str, Check]]:
     healthy: dict[str, Check] = {}
-    if insight.elector is not None:
-        healthy["leaderElection"] = insight.elector.ailment
+    if sources.elector is not None:
+        healthy["leaderElection"] = sources.elector.ailment
     ready: dict[str, Check] = {
         **healthy,
-        "shutdown": lambda: "process is shutting down" if insight.is_stopping() else "",
-        "sched-handler-sync": lambda: "" if insight.scheduler.has_synced else "handlers are not fully synchronized",
+        "shutdown": lambda: "process is shutting down" if sources.is_stopping() else "",
+        "sched-handler-sync": lambda: "" if sources.scheduler.has_synced else "handlers are not fully synchronized",
     }
     return {"healthz": healthy, "livez": {}, "readyz": ready}
 
 
-def _add_gauges(insight: Insight) -> None:
-    elector = insight.elector
+def _add_gauges(sources: PageSources) -> None:
+    elector = sources.elector
     if elector is not None:
         leads = Gauge(
             "leader_election_master_status",
             "Whether this process leads: 1, or 0.",
             ("name",),
-            registry=insight.metrics,
+            registry=sources.metrics,
         )
-        leads.labels(insight.name).set_function(lambda: float(elector.is_leading))
-    build = Gauge("mooring_build_info", "What runs here.", ("version", "emulates"), registry=insight.metrics)
+        leads.labels(sources.name).set_function(lambda: float(elector.is_leading))
+    build = Gauge("mooring_build_info", "What runs here.", ("version", "emulates"), registry=sources.metrics)
     build.labels(__version__, EMULATES).set(1)
 
 
-def _metrics(insight: Insight) -> bytes:
-    if not insight.hidden_metrics:
-        return generate_latest(insight.metrics)
-    return generate_latest(_Visible(insight.metrics, insight.hidden_metrics))
+def _metrics(sources: PageSources) -> bytes:
+    if not sources.hidden_metrics:
+        return generate_latest(sources.metrics)
+    return generate_latest(_Visible(sources.metrics, sources.hidden_metrics))
 
 
 class _Visible(CollectorRegistry):
@@ -139,31 +138,31 @@ class _Visible(CollectorRegistry):
                 yield metric
 
 
-def _queue(insight: Insight, pod: str) -> PageResponse:
-    scheduler = insight.scheduler
+def _queue(sources: PageSources, pod: str) -> PageResponse:
+    scheduler = sources.scheduler
     parts = scheduler.queue, scheduler.bindings.running, scheduler.waiting_pods
     if not pod:
-        return as_json(queue_page(*parts, insight.clock))
-    return _unreadable(pod) or as_json(pod_page(pod, *parts, scheduler.engine.columns, insight.clock))
+        return as_json(queue_page(*parts, sources.clock))
+    return _unreadable(pod) or as_json(pod_page(pod, *parts, scheduler.engine.columns, sources.clock))
 
 
-def _decisions(insight: Insight, question: PageRequest) -> PageResponse:
+def _decisions(sources: PageSources, question: PageRequest) -> PageResponse:
     pod, limit = _first(question, "pod"), _first(question, "limit") or "1000"
     if not limit.isdecimal():
         return text(f"limit: found {limit!r}, wanted a number\n", 400)
-    recent = insight.scheduler.reports.decisions.recent
+    recent = sources.scheduler.reports.decisions.recent
     return (_unreadable(pod) if pod else None) or as_json(recent(pod=pod, limit=int(limit)))
 
 
 def _unreadable(pod: str) -> PageResponse | None:
-    """A name without its namespace would find nobody, and look like an answer."""
+    """An error for a name without a namespace, which would find no pod."""
     return text(f"pod: found {pod!r}, wanted NAMESPACE/NAME\n", 400) if pod.count("/") != 1 else None
 
 
-def _resources(insight: Insight) -> bytes:
-    if not insight.may_lead():
+def _resources(sources: PageSources) -> bytes:
+    if not sources.may_lead():
         return b""
-    scheduler = insight.scheduler
+    scheduler = sources.scheduler
     placed: Mapping[str, PodInfo] = scheduler.engine.columns.pods
     pending = (entry.pod for entry in scheduler.queue.entries() if entry.pod.uid not in placed)
     return pod_resources_text(chain(placed.values(), pending))

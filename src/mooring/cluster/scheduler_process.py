@@ -1,29 +1,33 @@
-"""A scheduler as a process of its own: clients, a lease, a secure port, and the scheduler between them.
+"""A standalone scheduler: clients, a Lease, a secure port, and the scheduler.
 
-Comes in   what was asked for, time and chance, and an event that says when to stop
-Goes out   bound pods in a cluster somewhere else
+Input: settings, a clock, entropy. Output: bound pods in the cluster of an API server.
 
     election client ──> elector ── may begin ──> scheduler <── fence ── client
     events client ────────────────────────────────── ┘
     secure port ──> health, metrics, profiles of all of them
 
- 1. The lease is renewed over a client of its own, so that neither rate limits nor a thousand bindings hold it up.
-    Events have one, too: they do not take turns with bindings.
- 2. Whoever stands by knows the cluster already, unless the configuration wants otherwise (`delayCacheUntilActive`).
- 3. In order, when it is told to stop: not ready any more, nothing new is scheduled, bindings end, the lease is given
-    back, the port is closed.
- 4. When the lease is lost, nothing is written from that very moment on (`client.fence`), and `run` raises.
+1. The Lease is renewed with a separate client, which neither rate limits nor a thousand bindings delay. Events have a
+   client of their own as well, so that they do not delay bindings.
+2. A scheduler that waits for the Lease fills its cache already, except with `delayCacheUntilActive`.
+3. It stops in this order: it is not ready any more, schedules no more pods, finishes its bindings, releases the Lease,
+   closes the port.
+4. When the Lease is lost, nothing is written from then on (`client.election.fence`), and `run` raises.
 """
 
 from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import accumulate
+from urllib.parse import urlsplit
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 from mooring.api.kinds import LEASE
 from mooring.api.views.meta import ObjectReference
@@ -33,9 +37,9 @@ from mooring.client.events.formats import CoreFormat
 from mooring.client.events.writer import EventWriter
 from mooring.client.http.client import HttpClient, HttpLimits
 from mooring.client.http.connection import Connection
+from mooring.client.http.requests import DURATION_BOUNDS_S, Asked, Durations
 from mooring.client.interface import Client
-from mooring.cluster.request_metrics import RequestMetrics
-from mooring.cluster.scheduler_pages import Insight, scheduler_pages
+from mooring.cluster.scheduler_pages import PageSources, scheduler_pages
 from mooring.cluster.secure_port import SecurePort, open_secure_port
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
@@ -49,24 +53,24 @@ NAME = "kube-scheduler"
 
 @dataclass(frozen=True, slots=True)
 class SchedulerSettings:
-    """Everything about a scheduler that can be chosen."""
+    """Settings of a standalone scheduler."""
 
     configuration: SchedulerConfiguration
     connection: Connection = field(repr=False)
     registry: Registry | None = None
     port: SecurePort | None = None
-    """None: nothing is served."""
+    """None: no port is opened."""
     in_flight_max: int = 100
     limits: Limits = field(default_factory=Limits)
     flags: Mapping[str, str] = field(default_factory=dict)
-    """As text, to be shown."""
+    """The flags of the command line, for `/flagz`."""
     hidden_metrics: Sequence[str] = ()
     set_verbosity: Callable[[int], None] | None = None
-    """How much is logged, changed while it runs."""
+    """Changes the log verbosity at run time."""
 
 
 class SchedulerProcess:
-    """One scheduler, from its clients to its port."""
+    """A scheduler with its clients, its Lease and its port."""
 
     def __init__(self, settings: SchedulerSettings, clock: Clock, entropy: Entropy) -> None:
         self._settings = settings
@@ -82,7 +86,7 @@ class SchedulerProcess:
         self.port = 0
 
     def stop(self) -> None:
-        """End in order."""
+        """Stop in order."""
         self._stop.set()
 
     @property
@@ -90,7 +94,7 @@ class SchedulerProcess:
         return self._stop.is_set()
 
     async def run(self) -> None:
-        """Until it is stopped. Raises `LeadershipLostError` in a group, among others."""
+        """Run until stopped. Raises `LeadershipLostError` in a group, among others."""
         configuration = self._settings.configuration
         async with AsyncExitStack() as stack:
             client: Client = await self._client(stack, "client", "scheduler")
@@ -125,7 +129,7 @@ class SchedulerProcess:
                 try:
                     await has_ended.wait()
                 finally:
-                    # The lease is given back only when nothing is written any more.
+                    # Release the Lease when nothing is written any more.
                     scheduling.cancel()
                     await has_ended.wait()
 
@@ -133,7 +137,7 @@ class SchedulerProcess:
                 group.start_background(elector.run(lead), name="leader election")
             await self._stop.wait()
 
-    # ---------------------------------------------------------------------------------------------- the parts
+    # ---------------------------------------------------------------------------------------------- construction
 
     async def _client(self, stack: AsyncExitStack, stream: str, component: str) -> HttpClient:
         asked = self._settings.configuration.client_connection
@@ -154,7 +158,7 @@ class SchedulerProcess:
         election = ElectionSettings(
             asked.resource_namespace,
             asked.resource_name,
-            # Two processes on one host are still two.
+            # Processes of the same host have different identities.
             f"{socket.gethostname()}_{entropy.uuid()}",
             asked.lease_duration_s,
             asked.renew_deadline_s,
@@ -190,7 +194,7 @@ class SchedulerProcess:
         if self._settings.port is None:
             yield
             return
-        insight = Insight(
+        sources = PageSources(
             name=NAME,
             scheduler=scheduler,
             elector=elector,
@@ -203,6 +207,51 @@ class SchedulerProcess:
             clock=self._clock,
             set_verbosity=self._settings.set_verbosity,
         )
-        async with open_secure_port(self._settings.port, scheduler_pages(insight), self._clock, self._entropy) as port:
+        async with open_secure_port(self._settings.port, scheduler_pages(sources), self._clock, self._entropy) as port:
             self.port = port
             yield
+
+
+_BOUNDS = (*(f"{bound:g}" for bound in DURATION_BOUNDS_S), "+Inf")
+
+
+class RequestMetrics(Collector):
+    """Request metrics of the clients of one API server, under client-go's names. A watch counts as one request."""
+
+    def __init__(self, server: str) -> None:
+        self._host = urlsplit(server).netloc
+        self._asked: list[Asked] = []
+
+    def add(self, asked: Asked) -> None:
+        """Include the requests of another client."""
+        self._asked.append(asked)
+
+    def collect(self) -> Iterator[Metric]:
+        outcomes: Counter[tuple[str, int | str]] = Counter()
+        for asked in self._asked:
+            outcomes.update(asked.outcomes)
+        requests = CounterMetricFamily(
+            "rest_client_requests", "Requests to the API server.", labels=("code", "host", "method")
+        )
+        for (method, code), count in outcomes.items():
+            requests.add_metric((str(code), self._host, method), count)
+        yield requests
+        yield self._histogram(
+            "rest_client_request_duration_seconds",
+            "How long the API server took to answer.",
+            [asked.durations for asked in self._asked],
+        )
+        yield self._histogram(
+            "rest_client_rate_limiter_duration_seconds",
+            "How long requests to the API server waited for their turn.",
+            [asked.turns for asked in self._asked],
+        )
+
+    def _histogram(self, name: str, text: str, parts: Sequence[Mapping[str, Durations]]) -> Metric:
+        family = HistogramMetricFamily(name, text, labels=("host", "verb"))
+        for verb in dict.fromkeys(verb for part in parts for verb in part):
+            found = [part[verb] for part in parts if verb in part]
+            summed = [sum(counts) for counts in zip(*(each.counts for each in found), strict=True)]
+            buckets = list(zip(_BOUNDS, map(float, accumulate(summed)), strict=True))
+            family.add_metric((self._host, verb), buckets, sum(each.total_s for each in found))
+        return family

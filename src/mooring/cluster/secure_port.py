@@ -1,12 +1,12 @@
-"""The secure port of a component, opened: who may come in is asked of the API server.
+"""The secure port of a component. Users are authenticated and authorized by an API server.
 
-Comes in   addresses, files, connections to the API server that knows users; pages
-Goes out   a port that is served while the block lasts
+Input: an address, certificates, connections to the API server, pages. Output: a port that is served while the block
+lasts.
 
- 1. Without a connection for authentication every token is a stranger's; without one for authorization only what
-    everybody may see is shown, except to administrators.
- 2. If the cluster does not say whose certificates to trust, nobody is known by a certificate; the start fails only if
-    the operator wants that.
+1. Without a connection for authentication every token is rejected. Without one for authorization, only administrators
+   see more than the paths that are always allowed.
+2. If the cluster does not publish its authority of client certificates, no client certificate is accepted. The start
+   fails only if the operator wants that.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from mooring.serving.server import Page, SecureServer
 from mooring.serving.tls import ServingTls, serving_context, trust
 
 REVIEW_LIMITS = HttpLimits(requests_per_s=200.0, burst=400, request_s_max=10.0)
-EVERYBODY_SEES = ("/healthz", "/readyz", "/livez")
+ALLOWED_PATHS = ("/healthz", "/readyz", "/livez")
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class SecurePort:
-    """What was asked for."""
+    """Settings of a secure port."""
 
     host: str
     port: int
@@ -45,7 +45,7 @@ class SecurePort:
     authorization: Connection | None = field(default=None, repr=False)
     is_lookup_skipped: bool = False
     is_lookup_failure_tolerated: bool = True
-    allowed_paths: tuple[str, ...] = EVERYBODY_SEES
+    allowed_paths: tuple[str, ...] = ALLOWED_PATHS
     token_remembered_s: float = 10.0
     allowed_remembered_s: float = 10.0
     denied_remembered_s: float = 10.0
@@ -58,7 +58,7 @@ class SecurePort:
 async def open_secure_port(
     asked: SecurePort, pages: Mapping[str, Page], clock: Clock, entropy: Entropy
 ) -> AsyncIterator[int]:
-    """The number of the port that is listened on."""
+    """Yields the number of the port."""
     tls = serving_context(asked.tls, clock.wall_s())
     async with AsyncExitStack() as stack:
         authentication = await _client(stack, asked.authentication, clock, entropy.fork("authentication"))
@@ -108,4 +108,4 @@ async def _look_up(authorities: Authorities, asked: SecurePort) -> None:
     except AuthoritiesError as error:
         if not asked.is_lookup_failure_tolerated:
             raise
-        logger.warning("%s; going on without: nobody is known by a certificate", error)
+        logger.warning("%s; client certificates are not accepted", error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,13 +16,29 @@ SIMULATED, PROCESS = "simulated", "process"
 """What pods are on our nodes."""
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 """The log format of all processes of a cluster."""
+STORE_FOLDER, KEYS_FOLDER, PODS_FOLDER = "store", "keys", "pods"
+"""Folders of the data directory."""
 SERVICE_ACCOUNT_PLUGIN = "ServiceAccount"
 COMPONENTS = ("scheduler", "controllers", "nodes")
 """Components that run beside the API server unless `without` names them."""
 
 
+COMPONENT_NAMES = {"scheduler": "kube-scheduler", "controllers": "kube-controller-manager"}
+"""The names that components have in Kubernetes."""
+
+
+TWO_PROCESSES_NODES_MIN = 500
+"""Below this number of nodes a worker process costs more memory and time to start than it saves."""
+
+
+def processes_for(nodes: int) -> int:
+    """The number of processes that a cluster of this size should have on this machine."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return 2 if nodes >= TWO_PROCESSES_NODES_MIN and cores > 1 else 1
+
+
 @dataclass(frozen=True, slots=True)
-class PartSettings:
+class ControlPlaneSettings:
     """Settings of the scheduler and the controllers, in whichever process they run."""
 
     scheduler_configuration: object | None = None
@@ -58,7 +75,7 @@ class ClusterSettings:
     """Duration of the leases of nodes, which are renewed four times in that time."""
     stages: str = ""
     """What pods do on simulated nodes, in the language of `kubelet.lives_file`."""
-    parts: PartSettings = field(default_factory=PartSettings)
+    control_plane: ControlPlaneSettings = field(default_factory=ControlPlaneSettings)
     limits: RequestLimits = field(default_factory=RequestLimits)
     processes: int = 1
     """With 2, the scheduler and the controllers have a process of their own."""
@@ -67,6 +84,10 @@ class ClusterSettings:
         """Simulated kubelets always run: they adopt nodes that ask for it, also if none are added."""
         is_there = component != "nodes" or self.nodes > 0 or self.runtime == SIMULATED
         return is_there and component not in self.without
+
+    def control_plane_components(self) -> list[str]:
+        """The components that may run in a worker process."""
+        return [component for component in COMPONENT_NAMES if self.runs(component)]
 
     def admission_plugins_off(self) -> frozenset[str]:
         """Without controllers no service account is created, and ServiceAccount would reject every pod."""

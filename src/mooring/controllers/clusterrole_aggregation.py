@@ -23,6 +23,8 @@ Rule: TypeAlias = Mapping[str, tuple[str, ...]]
 
 
 class ClusterRoleAggregationController(Controller):
+    """Keys are names of aggregated roles."""
+
     name: ClassVar[str] = "clusterrole-aggregation-controller"
 
     def __init__(self, context: ControllerContext) -> None:

@@ -129,7 +129,7 @@ class WriteExpectations(Generic[AnyObject]):
         if error.is_outcome_unknown:
             self._unanswered.setdefault(key, {})[namespace, name] = None
 
-    async def are_written_seen(self, key: str) -> bool:
+    async def are_met(self, key: str) -> bool:
         """Whether the informer shows all writes. Raises `ClientError` if a dependent cannot be read."""
         unanswered = self._unanswered.get(key, {})
         for namespace, name in list(unanswered):

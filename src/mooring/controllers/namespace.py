@@ -116,6 +116,8 @@ class _ContentRemainsError(Exception):
 
 
 class NamespaceController(Controller):
+    """Keys are terminating namespaces."""
+
     name: ClassVar[str] = "namespace-controller"
 
     def __init__(self, context: ControllerContext) -> None:

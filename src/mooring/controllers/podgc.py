@@ -75,6 +75,8 @@ def _age(pod: Pod) -> tuple[bool, str, str]:
 
 
 class PodGarbageController(Controller):
+    """Works in periodic passes, without a queue."""
+
     name: ClassVar[str] = "pod-garbage-collector-controller"
 
     def __init__(self, context: ControllerContext) -> None:

@@ -10,7 +10,6 @@ Inputs: quotas and the objects that they limit, from informers. Outputs: the sta
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable
 from typing import ClassVar
 
@@ -44,14 +43,14 @@ from mooring.kit.tasks import TaskGroup
 INFORMER_WAIT_S = 0.1
 BATCH_S_PER_OBJECT = 20e-6
 
-logger = logging.getLogger(__name__)
-
 
 class _MetadataOnly(ApiObject):
     """The metadata of objects that are only counted."""
 
 
 class ResourceQuotaController(Controller):
+    """Keys are ResourceQuotas."""
+
     name: ClassVar[str] = "resourcequota-controller"
 
     def __init__(self, context: ControllerContext) -> None:

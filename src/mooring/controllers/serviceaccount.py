@@ -34,6 +34,8 @@ DESCRIPTION = (
 
 
 class ServiceAccountController(Controller):
+    """Keys are namespaces. Creates the ServiceAccount `default`."""
+
     name: ClassVar[str] = "serviceaccount-controller"
 
     def __init__(self, context: ControllerContext) -> None:
@@ -64,6 +66,8 @@ class ServiceAccountController(Controller):
 
 
 class RootCaConfigMap(KeptWhole):
+    """A view of the ConfigMap `kube-root-ca.crt`."""
+
     api_version: ClassVar[str] = "v1"
     kind: ClassVar[str] = "ConfigMap"
 
@@ -71,6 +75,8 @@ class RootCaConfigMap(KeptWhole):
 
 
 class RootCaCertificatePublisher(Controller):
+    """Keys are namespaces. Creates the ConfigMap `kube-root-ca.crt`."""
+
     name: ClassVar[str] = "root-ca-certificate-publisher-controller"
 
     def __init__(self, context: ControllerContext) -> None:

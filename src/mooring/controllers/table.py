@@ -71,7 +71,7 @@ _ALL: tuple[type[Controller], ...] = (
 
 CONTROLLERS: Mapping[str, ControllerFactory] = {controller.name: controller for controller in _ALL}
 
-EVERY = "*"
+ALL_CONTROLLERS = "*"
 OLD_NAMES: Mapping[str, str] = {
     "attachdetach": "persistentvolume-attach-detach-controller",
     "bootstrapsigner": "bootstrap-signer-controller",
@@ -148,7 +148,7 @@ def check_names(typed: Sequence[str], known: Sequence[str]) -> None:
     """Raises `SettingError` for a name that kube-controller-manager does not have."""
     for each in typed:
         name = _current_name(each).removeprefix("-")
-        if name not in known and name not in NOT_IMPLEMENTED and each != EVERY:
+        if name not in known and name not in NOT_IMPLEMENTED and each != ALL_CONTROLLERS:
             raise SettingError(f"there is no controller {name!r}; there are {', '.join(known)}")
 
 
@@ -165,7 +165,7 @@ def enabled_names(typed: Sequence[str], known: Sequence[str]) -> Sequence[str]:
 def _is_enabled(name: str, asked: Sequence[str]) -> bool:
     """The first mention of a controller decides, as in kube-controller-manager."""
     own = next((each for each in asked if each.removeprefix("-") == name), "")
-    return own == name if own else EVERY in asked
+    return own == name if own else ALL_CONTROLLERS in asked
 
 
 def _current_name(typed: str) -> str:

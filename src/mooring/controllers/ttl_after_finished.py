@@ -21,6 +21,8 @@ _FINISHED_TYPES = ("Complete", "Failed")
 
 
 class TtlAfterFinishedController(Controller):
+    """Keys are finished Jobs with a TTL."""
+
     name: ClassVar[str] = "ttl-after-finished-controller"
 
     def __init__(self, context: ControllerContext) -> None:

@@ -13,7 +13,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 LOCK_FILE = ".lock"
@@ -41,10 +41,24 @@ def remove_temporary_directories() -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
+def take_lock(path: Path, *, creates_file: bool = True) -> int | None:
+    """A descriptor that holds the lock until it is closed or the process ends; None if another process holds it.
+
+    Raises `OSError` if the file cannot be opened."""
+    flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | (os.O_CREAT if creates_file else 0)
+    descriptor = os.open(path, flags, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
 def _create(prefix: str) -> tuple[Path, int]:
     while True:
         path = Path(tempfile.mkdtemp(prefix=prefix))
-        lock = _take_lock(path / LOCK_FILE, os.O_RDWR | os.O_CREAT)
+        lock = take_lock(path / LOCK_FILE)
         if lock is not None:
             return path, lock
         # Another process took the lock before this one could. It removes the directory.
@@ -52,21 +66,8 @@ def _create(prefix: str) -> tuple[Path, int]:
 
 def _remove_abandoned(prefix: str) -> None:
     for path in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
-        lock = _take_lock(path / LOCK_FILE, os.O_RDWR)
-        if lock is not None:
-            shutil.rmtree(path, ignore_errors=True)
-            os.close(lock)
-
-
-def _take_lock(path: Path, flags: int) -> int | None:
-    """A descriptor that holds the lock until it is closed or the process ends; None if the lock is not available."""
-    try:
-        descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    except OSError:
-        return None  # no lock file yet, or the directory belongs to another user
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        return None
-    return descriptor
+        with suppress(OSError):  # no lock file yet, or a directory of another user
+            lock = take_lock(path / LOCK_FILE, creates_file=False)
+            if lock is not None:
+                shutil.rmtree(path, ignore_errors=True)
+                os.close(lock)

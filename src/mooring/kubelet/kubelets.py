@@ -38,8 +38,8 @@ from mooring.kubelet.node_status import (
     SIMULATED_ANNOTATION,
     Heartbeats,
     needs_correction,
-    node_amounts,
     node_document,
+    node_resources,
 )
 from mooring.kubelet.pod_worker import PodWorker, WorkerContext
 from mooring.kubelet.runtime import ContainerState, LogRequest, Runtime, RuntimeContext, RuntimeFactory
@@ -156,7 +156,7 @@ class Kubelets:
         self._registrations: WriteQueue[str] = WriteQueue(
             "registrations", self._register, clock, self._timers, in_flight_max=settings.node_writes_in_flight_max
         )
-        self._services = WorkerContext(
+        self._worker_context = WorkerContext(
             self._runtime, clock, self._timers, self._statuses.add, self._record_event, self._resources_released
         )
         for name in settings.node_names():
@@ -165,10 +165,11 @@ class Kubelets:
     def _new_runtime(self, make_runtime: RuntimeFactory | None) -> Runtime:
         clock, entropy, timers = self._clock, self._entropy, self._timers
         if make_runtime is None:
+            # The name "lives" selects the random stream: another name would change all recorded runs.
             return SimulatedRuntime(load_stage_sets(self._settings.stages), clock, entropy.fork("lives"), timers, self)
-        amounts = node_amounts(self._settings)
+        resources = node_resources(self._settings)
         return make_runtime(
-            RuntimeContext(self._client, clock, entropy.fork("runtime"), timers, self, self._record_event, amounts)
+            RuntimeContext(self._client, clock, entropy.fork("runtime"), timers, self, self._record_event, resources)
         )
 
     async def run(self) -> None:
@@ -252,7 +253,7 @@ class Kubelets:
             **self._heartbeats.statistics(),
         }
 
-    # ------------------------------------------------------------------------------------------------- nodes
+    # Nodes
 
     def node_changed(self, name: str, view: Node | None) -> None:
         """The Node object changed, or was deleted (None)."""
@@ -338,7 +339,7 @@ class Kubelets:
         for pod in list(node.pods_by_uid.values()):
             self._observe_pod(node, pod)
 
-    # -------------------------------------------------------------------------------------------------- pods
+    # Pods
 
     def pod_changed(self, pod: KubeletPod) -> None:
         """The Pod object changed."""
@@ -375,7 +376,7 @@ class Kubelets:
         if worker is not None:
             worker.update(pod)
             return
-        worker = self._workers[pod.metadata.uid] = PodWorker(pod, node, self._services)
+        worker = self._workers[pod.metadata.uid] = PodWorker(pod, node, self._worker_context)
         node.worker_uids[pod.metadata.uid] = None
         worker.begin()
 

@@ -20,10 +20,10 @@ from mooring.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_
 from mooring.api.resources import node_allocatable
 from mooring.api.tolerations import is_tolerated
 from mooring.api.views.node import Node
+from mooring.api.well_known import OS_LABEL
 from mooring.kubelet.views import KubeletPod
 
 OPERATING_SYSTEM = "linux"
-_OS_LABEL = "kubernetes.io/os"
 _ANY_ADDRESSES = ("", "0.0.0.0")
 
 HostPort: TypeAlias = tuple[str, int, str]
@@ -53,7 +53,7 @@ class NodeUsage(NamedTuple):
 
 def check_admission(pod: KubeletPod, requests: Mapping[str, int], node: Node, room: NodeUsage) -> Rejection | None:
     """Why the node cannot admit a pod with these requests; None if it can."""
-    if pod.metadata.labels.get(_OS_LABEL, OPERATING_SYSTEM) != node.metadata.labels.get(_OS_LABEL, OPERATING_SYSTEM):
+    if pod.metadata.labels.get(OS_LABEL, OPERATING_SYSTEM) != node.metadata.labels.get(OS_LABEL, OPERATING_SYSTEM):
         text = "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label"
         return Rejection("PodOSSelectorNodeLabelDoesNotMatch", text)
     if pod.spec.os is not None and pod.spec.os.name != OPERATING_SYSTEM:
@@ -191,7 +191,7 @@ class NodeState:
         if before is None or before.status.allocatable != view.status.allocatable:
             self.allocatable = node_allocatable(view)
 
-    # ---------------------------------------------------------------------------------------------- resources
+    # Resources
 
     def rejection(self, pod: KubeletPod, requests: Mapping[str, int]) -> Rejection | None:
         """Why a pod with these requests cannot be admitted."""
@@ -227,7 +227,7 @@ class NodeState:
             self.used[name] -= amount
         return True
 
-    # ---------------------------------------------------------------------------------------------- addresses
+    # Addresses
 
     def new_address(self) -> str:
         if self._addresses_free:

@@ -20,6 +20,7 @@ from heapq import heappop, heappush
 
 from mooring.api.document import Document
 from mooring.api.kinds import LEASE, NODE
+from mooring.api.well_known import ARCH_LABEL, HOSTNAME, NODE_LEASE_NAMESPACE, OS_LABEL, REGION, ZONE
 from mooring.client.errors import AlreadyExistsError, ClientError, NotFoundError
 from mooring.client.interface import Client, PatchForm
 from mooring.kit.clock import Clock, format_rfc3339, format_rfc3339_micro
@@ -29,7 +30,6 @@ from mooring.kubelet.settings import VERSION, HostFacts, KubeletSettings
 from mooring.kubelet.timers import Timers
 from mooring.kubelet.write_queue import WriteQueue
 
-LEASE_NAMESPACE = "kube-node-lease"
 SILENT_ANNOTATION = "mooring.dev/silent"
 """On a Node: "true" silences its kubelet until the annotation is removed."""
 SIMULATED_ANNOTATION = "mooring.dev/simulated"
@@ -73,26 +73,26 @@ def node_labels(node: NodeState, settings: KubeletSettings) -> dict[str, str]:
     labels = {
         "beta.kubernetes.io/arch": architecture,
         "beta.kubernetes.io/os": "linux",
-        "kubernetes.io/arch": architecture,
-        "kubernetes.io/hostname": node.name,
-        "kubernetes.io/os": "linux",
+        ARCH_LABEL: architecture,
+        HOSTNAME: node.name,
+        OS_LABEL: "linux",
         **settings.labels,
     }
     if settings.zones:
-        labels["topology.kubernetes.io/zone"] = settings.zones[node.index % len(settings.zones)]
+        labels[ZONE] = settings.zones[node.index % len(settings.zones)]
     if settings.region:
-        labels["topology.kubernetes.io/region"] = settings.region
+        labels[REGION] = settings.region
     return labels
 
 
 def node_status(node: NodeState, settings: KubeletSettings, wall_s: float) -> Document:
     """The complete status of a node."""
     now = format_rfc3339(wall_s)
-    amounts = node_amounts(settings)
+    resources = node_resources(settings)
     return {
         "addresses": [{"type": "InternalIP", "address": node.host_ip}, {"type": "Hostname", "address": node.name}],
-        "allocatable": amounts,
-        "capacity": amounts,
+        "allocatable": resources,
+        "capacity": resources,
         "conditions": [
             {
                 "type": type,
@@ -109,7 +109,7 @@ def node_status(node: NodeState, settings: KubeletSettings, wall_s: float) -> Do
     }
 
 
-def node_amounts(settings: KubeletSettings) -> dict[str, str]:
+def node_resources(settings: KubeletSettings) -> dict[str, str]:
     shape = settings.shape
     return {
         "cpu": shape.cpu,
@@ -150,7 +150,7 @@ def is_healthy(node: NodeState) -> bool:
 
 
 def lease_document(node: NodeState, settings: KubeletSettings, wall_s: float) -> Document:
-    metadata: Document = {"name": node.name, "namespace": LEASE_NAMESPACE}
+    metadata: Document = {"name": node.name, "namespace": NODE_LEASE_NAMESPACE}
     if node.view is not None:
         owner = {"apiVersion": "v1", "kind": "Node", "name": node.name, "uid": node.view.metadata.uid}
         metadata["ownerReferences"] = [owner]
@@ -295,7 +295,7 @@ class Heartbeats:
             return None
         patch = renewal_patch(self._clock.wall_s())
         try:
-            await self._client.patch(LEASE, LEASE_NAMESPACE, name, patch, form=PatchForm.MERGE)
+            await self._client.patch(LEASE, NODE_LEASE_NAMESPACE, name, patch, form=PatchForm.MERGE)
         except NotFoundError:
             return await self._create_lease(node)
         except ClientError as error:
@@ -305,7 +305,7 @@ class Heartbeats:
     async def _create_lease(self, node: NodeState) -> float | None:
         body = lease_document(node, self._settings, self._clock.wall_s())
         try:
-            await self._client.create(LEASE, LEASE_NAMESPACE, body, is_answer_wanted=False)
+            await self._client.create(LEASE, NODE_LEASE_NAMESPACE, body, is_answer_wanted=False)
         except AlreadyExistsError:
             return None
         except NotFoundError:

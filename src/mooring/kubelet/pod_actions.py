@@ -58,22 +58,22 @@ NOTHING = PodActions()
 def compute_pod_actions(pod: KubeletPod, records: Iterable[ContainerRecord], now_s: float) -> PodActions:
     """The actions for a pod that is not terminating."""
     spec, every = pod.spec, list(records)
-    plan = _common_case(every)
-    if plan is not None:
-        return plan
-    plan = PodActions()
+    actions = _common_case(every)
+    if actions is not None:
+        return actions
+    actions = PodActions()
     containers = [record for record in every if record.role is Role.CONTAINER]
     first = [record for record in every if record.role in (Role.INIT, Role.SIDECAR)]
     is_initialized = any(record.attempt >= 0 for record in containers)
-    if not _plan_init_containers(plan, pod, first, now_s, is_initialized):
-        return plan
+    if not _plan_init_containers(actions, pod, first, now_s, is_initialized):
+        return actions
     for record in containers:
-        _plan_container(plan, pod, record, now_s)
+        _plan_container(actions, pod, record, now_s)
     for record in every:
         if record.role is Role.EPHEMERAL and record.attempt < 0 and not record.is_starting:
-            plan.start.append(record)
-    plan.is_complete = all(_has_ended(spec, record) for record in containers)
-    return plan
+            actions.start.append(record)
+    actions.is_complete = all(_has_ended(spec, record) for record in containers)
+    return actions
 
 
 def should_restart(container: KubeletContainer, spec: KubeletPodSpec, code: int) -> bool:
@@ -107,9 +107,11 @@ def count_restart(record: ContainerRecord, now_s: float) -> None:
 def crash_loop_waiting(record: ContainerRecord, pod: KubeletPod) -> Waiting:
     """The waiting state CrashLoopBackOff."""
     metadata = pod.metadata
-    who = f"{metadata.name}_{metadata.namespace}({metadata.uid})"
+    pod_name = f"{metadata.name}_{metadata.namespace}({metadata.uid})"
     wait = format_duration(int(record.backoff_s))
-    return Waiting("CrashLoopBackOff", f"back-off {wait} restarting failed container={record.container.name} pod={who}")
+    return Waiting(
+        "CrashLoopBackOff", f"back-off {wait} restarting failed container={record.container.name} pod={pod_name}"
+    )
 
 
 def start_error_waiting(record: ContainerRecord, pod: KubeletPod) -> Waiting | None:
@@ -135,41 +137,41 @@ def _common_case(every: list[ContainerRecord]) -> PodActions | None:
 
 
 def _plan_init_containers(
-    plan: PodActions, pod: KubeletPod, first: Sequence[ContainerRecord], now_s: float, is_initialized: bool
+    actions: PodActions, pod: KubeletPod, first: Sequence[ContainerRecord], now_s: float, is_initialized: bool
 ) -> bool:
     """Init containers and sidecars, in order. Returns whether the containers may start."""
     for record in first:
         if record.role is Role.SIDECAR:
-            _plan_container(plan, pod, record, now_s)
+            _plan_container(actions, pod, record, now_s)
             if not is_initialized and not (isinstance(record.state, Running) and record.state.is_started):
                 return False
         elif not is_initialized:
             if isinstance(record.state, Exited) and record.state.code == 0:
                 continue
             if isinstance(record.state, Exited) and not should_restart(record.container, pod.spec, record.state.code):
-                plan.is_complete = True
+                actions.is_complete = True
             else:
-                _plan_container(plan, pod, record, now_s)
+                _plan_container(actions, pod, record, now_s)
             return False
     return True
 
 
-def _plan_container(plan: PodActions, pod: KubeletPod, record: ContainerRecord, now_s: float) -> None:
+def _plan_container(actions: PodActions, pod: KubeletPod, record: ContainerRecord, now_s: float) -> None:
     if record.is_active:
         return
     if not isinstance(record.state, Exited):
-        plan.start.append(record)
+        actions.start.append(record)
         return
     if _has_ended(pod.spec, record):
         return
     seen_s = record.state.finished_s + RESTART_S
     free_s = restart_allowed_s(record, now_s)
     if now_s < seen_s - ROUNDING_S:
-        plan.delayed.append(DelayedStart(record, seen_s))
+        actions.delayed.append(DelayedStart(record, seen_s))
     elif now_s < free_s - ROUNDING_S:
-        plan.delayed.append(DelayedStart(record, free_s, crash_loop_waiting(record, pod)))
+        actions.delayed.append(DelayedStart(record, free_s, crash_loop_waiting(record, pod)))
     else:
-        plan.start.append(record)
+        actions.start.append(record)
 
 
 def _has_ended(spec: KubeletPodSpec, record: ContainerRecord) -> bool:

@@ -22,14 +22,13 @@ from typing import NamedTuple
 
 from mooring.api.document import Document
 from mooring.api.views.pod import NO_RESOURCES, ResourceRequirements
+from mooring.api.well_known import FAILED, PENDING, RUNNING, SUCCEEDED, TERMINAL_PHASES
 from mooring.kit.clock import format_rfc3339
 from mooring.kubelet.container_record import ContainerRecord
 from mooring.kubelet.pod_actions import should_restart
 from mooring.kubelet.runtime import ContainerState, Exited, Role, Running, Waiting
 from mooring.kubelet.views import KubeletContainer, KubeletPod, KubeletPodSpec
 
-PENDING, RUNNING, SUCCEEDED, FAILED = "Pending", "Running", "Succeeded", "Failed"
-TERMINAL_PHASES = (SUCCEEDED, FAILED)
 SCHEME = "mooring://"
 """The prefix of container ids, as `containerd://` in Kubernetes."""
 OWN_TYPES = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
@@ -254,7 +253,7 @@ def _is_incomplete(record: ContainerRecord) -> bool:
 
 
 def _containers_ready(records: Sequence[ContainerRecord], phase: str) -> Document:
-    if phase in (SUCCEEDED, FAILED):
+    if phase in TERMINAL_PHASES:
         return {"status": "False", "reason": "PodCompleted" if phase == SUCCEEDED else "PodFailed"}
     unready = [
         record.container.name
@@ -327,7 +326,7 @@ def status_of(
 
 def rejected_status(pod: KubeletPod, reason: str, message: str, start_time: str) -> Document:
     """The status of a pod that was not admitted."""
-    status: Document = {"phase": "Failed", "startTime": start_time}
+    status: Document = {"phase": FAILED, "startTime": start_time}
     _set_reason(status, pod, reason, f"Pod was rejected: {message}")
     return status
 

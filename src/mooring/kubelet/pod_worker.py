@@ -21,13 +21,12 @@ from enum import Enum
 
 from mooring.api.document import Document
 from mooring.api.resources import fit_filter_requests
+from mooring.api.well_known import FAILED, PENDING, TERMINAL_PHASES
 from mooring.kit.clock import Clock, format_rfc3339, parse_rfc3339
 from mooring.kubelet.container_record import ContainerRecord, container_records, containers_of, restore_records
 from mooring.kubelet.node_state import NodeState
 from mooring.kubelet.pod_actions import compute_pod_actions, count_restart, start_error_waiting
 from mooring.kubelet.pod_status import (
-    FAILED,
-    TERMINAL_PHASES,
     PodFacts,
     phase_of,
     rejected_status,
@@ -75,7 +74,7 @@ class WorkerContext:
 class PodWorker:
     """One pod."""
 
-    def __init__(self, pod: KubeletPod, node: NodeState, services: WorkerContext) -> None:
+    def __init__(self, pod: KubeletPod, node: NodeState, context: WorkerContext) -> None:
         self.pod = pod
         self.node = node
         self.uid = pod.metadata.uid
@@ -86,12 +85,12 @@ class PodWorker:
         self.last_status_revision = 0
         self.is_deletion_sent = False
         """Whether the deletion was sent. Finalizers may keep the object."""
-        self._services = services
+        self._context = context
         self._records = container_records(pod.spec)
-        self._resizing = PodResize(services.runtime, services.record_event)
+        self._pod_resize = PodResize(context.runtime, context.record_event)
         self._address = ""
         self._start_time = ""
-        self._phase = pod.status.phase or "Pending"
+        self._phase = pod.status.phase or PENDING
         self._reason_and_message = ("", "")
         self._is_rejected = False
         self._stop_requested: frozenset[str] = frozenset()
@@ -107,7 +106,7 @@ class PodWorker:
 
     def begin(self) -> None:
         """Admit the pod, or continue what an earlier kubelet started."""
-        pod, now_s = self.pod, self._services.clock.wall_s()
+        pod, now_s = self.pod, self._context.clock.wall_s()
         self._start_time = pod.status.start_time or format_rfc3339(now_s)
         if pod.status.phase in TERMINAL_PHASES:
             self._reason_and_message = (pod.status.reason, pod.status.message)
@@ -120,19 +119,19 @@ class PodWorker:
             self._reject(rejection.reason, rejection.message)
             return
         self.node.reserve(pod, requests)
-        self._resizing.grant(pod)
+        self._pod_resize.grant(pod)
         self._address = self.node.host_ip if self._uses_host_network else pod.status.pod_ip or self.node.new_address()
         self._restore()
         if not self._check_termination(pod):
             self.sync()
             if pod.status.start_time:
                 # Another client may have changed the status in the meantime.
-                self._services.status_changed(self.uid)
+                self._context.status_changed(self.uid)
 
     @property
     def _uses_host_network(self) -> bool:
         """Whether the pod has the address of the node."""
-        return self.pod.spec.host_network or self._services.runtime.is_real
+        return self.pod.spec.host_network or self._context.runtime.is_real
 
     def update(self, pod: KubeletPod) -> None:
         """The Pod object changed."""
@@ -144,10 +143,10 @@ class PodWorker:
             return
         if pod.metadata.generation != before.metadata.generation:
             self._apply_spec()
-            self._services.status_changed(self.uid)
+            self._context.status_changed(self.uid)
             self.sync()
         elif self._is_status_overwritten():
-            self._services.status_changed(self.uid)
+            self._context.status_changed(self.uid)
 
     def _check_termination(self, pod: KubeletPod) -> bool:
         """Start the termination of a deleted or terminal pod. Returns whether it terminates."""
@@ -165,8 +164,8 @@ class PodWorker:
         """The Pod object was deleted."""
         self._release_node()
         self.state = WorkerState.TERMINATED
-        self._services.runtime.forget(self.uid)
-        self._services.timers.cancel(("worker", self.uid))
+        self._context.runtime.forget(self.uid)
+        self._context.timers.cancel(("worker", self.uid))
 
     def container_changed(self, name: str, attempt: int, state: ContainerState) -> None:
         """The runtime reports the state of a container."""
@@ -176,23 +175,23 @@ class PodWorker:
         if isinstance(record.state, Exited):
             record.last = record.state
         if record.is_starting and isinstance(state, Running):
-            self._services.record_event(self.pod, False, "Started", "Container started")
+            self._context.record_event(self.pod, False, "Started", "Container started")
         record.state, record.is_starting = state, False
         record.waiting = start_error_waiting(record, self.pod) if isinstance(state, Exited) else None
-        self._services.status_changed(self.uid)
-        if not self._is_what_is_wanted(record):
+        self._context.status_changed(self.uid)
+        if not self._needs_no_sync(record):
             self.sync()
 
-    def _is_what_is_wanted(self, record: ContainerRecord) -> bool:
+    def _needs_no_sync(self, record: ContainerRecord) -> bool:
         """Whether a container has started and no action depends on it."""
         is_up = record.role is Role.CONTAINER and record.is_running
         return is_up and self.state is WorkerState.RUNNING and self.pod.spec.active_deadline_seconds is None
 
     def consider_resize(self) -> None:
         """Resources of the node were released: retry a pending resize."""
-        if self._resizing.pending is not None and self.state is WorkerState.RUNNING:
+        if self._pod_resize.pending is not None and self.state is WorkerState.RUNNING:
             self._resize()
-            self._services.status_changed(self.uid)
+            self._context.status_changed(self.uid)
 
     # Sync
 
@@ -212,23 +211,23 @@ class PodWorker:
         self._is_syncing = False
 
     def _sync_running(self) -> None:
-        now_s = self._services.clock.wall_s()
+        now_s = self._context.clock.wall_s()
         deadline_s = self._deadline_s()
         if deadline_s is not None and now_s >= deadline_s:
             self._reason_and_message = (DEADLINE_REASON, DEADLINE_MESSAGE)
-            self._services.record_event(self.pod, False, DEADLINE_REASON, DEADLINE_MESSAGE)
+            self._context.record_event(self.pod, False, DEADLINE_REASON, DEADLINE_MESSAGE)
             self._terminate(self._grace_s())
             return
-        plan = compute_pod_actions(self.pod, self._records.values(), now_s)
-        for delayed in plan.delayed:
+        actions = compute_pod_actions(self.pod, self._records.values(), now_s)
+        for delayed in actions.delayed:
             self._delay_start(delayed.record, delayed.waiting)
-        due_s = min((delayed.until_s for delayed in plan.delayed), default=deadline_s)
+        due_s = min((delayed.until_s for delayed in actions.delayed), default=deadline_s)
         if due_s is not None:
             due_s = min(due_s, deadline_s) if deadline_s is not None else due_s
-            self._services.timers.set(("worker", self.uid), due_s - now_s, self.sync)
-        for record in plan.start:
+            self._context.timers.set(("worker", self.uid), due_s - now_s, self.sync)
+        for record in actions.start:
             self._start(record, now_s)
-        if plan.is_complete:
+        if actions.is_complete:
             self._terminate(self._grace_s())
 
     def _start(self, record: ContainerRecord, now_s: float) -> None:
@@ -238,18 +237,18 @@ class PodWorker:
         record.waiting = None
         record.is_starting, record.is_restart_wanted = True, False
         record.image = record.container.image
-        self._services.record_event(self.pod, False, "Created", "Container created")
-        self._services.runtime.start(self.pod, record.container, record.role, record.attempt)
+        self._context.record_event(self.pod, False, "Created", "Container created")
+        self._context.runtime.start(self.pod, record.container, record.role, record.attempt)
 
     def _delay_start(self, record: ContainerRecord, waiting: Waiting | None) -> None:
         if waiting is None or record.waiting == waiting:
             return
         record.waiting = waiting
         metadata = self.pod.metadata
-        who = f"{metadata.name}_{metadata.namespace}({metadata.uid})"
-        message = f"Back-off restarting failed container {record.container.name} in pod {who}"
-        self._services.record_event(self.pod, True, "BackOff", message)
-        self._services.status_changed(self.uid)
+        pod_name = f"{metadata.name}_{metadata.namespace}({metadata.uid})"
+        message = f"Back-off restarting failed container {record.container.name} in pod {pod_name}"
+        self._context.record_event(self.pod, True, "BackOff", message)
+        self._context.status_changed(self.uid)
 
     def _apply_spec(self) -> None:
         """The spec changed: new containers, other images, other resources."""
@@ -264,12 +263,12 @@ class PodWorker:
         self._resize()
 
     def _resize(self) -> None:
-        for record in self._resizing.consider(self.pod, self.node, self._records.values()):
+        for record in self._pod_resize.consider(self.pod, self.node, self._records.values()):
             self._start_again(record)
 
     def _start_again(self, record: ContainerRecord) -> None:
         record.is_restart_wanted = True
-        self._services.runtime.stop(self.uid, record.container.name, self._grace_s())
+        self._context.runtime.stop(self.uid, record.container.name, self._grace_s())
 
     def _restore(self) -> None:
         """Continue with containers that an earlier kubelet started."""
@@ -277,19 +276,19 @@ class PodWorker:
             return
         for record in self._records.values():
             if record.state is not None:
-                self._services.runtime.adopt(self.pod, record.container, record.role, record.attempt, record.state)
+                self._context.runtime.adopt(self.pod, record.container, record.role, record.attempt, record.state)
 
     # Termination
 
     def _terminate(self, grace_s: float) -> None:
-        now_s = self._services.clock.now_s()
+        now_s = self._context.clock.now_s()
         is_sooner = now_s + grace_s < self._kill_deadline_s
         if self.state is WorkerState.TERMINATING and not is_sooner:
             return
         self.state = WorkerState.TERMINATING
         self._kill_deadline_s = now_s + grace_s
         self._stop_requested = frozenset()
-        self._services.timers.cancel(("worker", self.uid))
+        self._context.timers.cancel(("worker", self.uid))
         self.sync()
 
     def _sync_terminating(self) -> None:
@@ -311,9 +310,9 @@ class PodWorker:
             return
         self._stop_requested |= {name}
         if record.is_running:
-            self._services.record_event(self.pod, False, "Killing", f"Stopping container {name}")
-        grace_s = max(0.0, self._kill_deadline_s - self._services.clock.now_s())
-        self._services.runtime.stop(self.uid, name, grace_s)
+            self._context.record_event(self.pod, False, "Killing", f"Stopping container {name}")
+        grace_s = max(0.0, self._kill_deadline_s - self._context.clock.now_s())
+        self._context.runtime.stop(self.uid, name, grace_s)
 
     def _end(self) -> None:
         self.state = WorkerState.TERMINATED
@@ -324,21 +323,21 @@ class PodWorker:
             if has_started and record.role is Role.CONTAINER and not isinstance(record.state, Exited):
                 record.state = UNKNOWN_END
         self._release_node()
-        self._services.status_changed(self.uid)
+        self._context.status_changed(self.uid)
 
     def _reject(self, reason: str, message: str) -> None:
         self._is_rejected = True
         self._reason_and_message = (reason, message)
         self.state = WorkerState.TERMINATED
-        self._services.record_event(self.pod, True, reason, message)
-        self._services.status_changed(self.uid)
+        self._context.record_event(self.pod, True, reason, message)
+        self._context.status_changed(self.uid)
 
     def _release_node(self) -> None:
-        self._services.timers.cancel(("worker", self.uid))
+        self._context.timers.cancel(("worker", self.uid))
         if self.node.release(self.uid):
             if self._address and not self._uses_host_network:
                 self.node.release_address(self._address)
-            self._services.resources_released(self.node)
+            self._context.resources_released(self.node)
 
     # Status
 
@@ -353,7 +352,7 @@ class PodWorker:
 
     def status(self) -> Document:
         """The status to write now."""
-        now = format_rfc3339(self._services.clock.wall_s())
+        now = format_rfc3339(self._context.clock.wall_s())
         if self._is_rejected:
             return rejected_status(self.pod, *self._reason_and_message, self._start_time)
         records = list(self._records.values())
@@ -363,8 +362,8 @@ class PodWorker:
         address = self._address if has_sandbox or self.pod.spec.host_network else ""
         has_sandbox = has_sandbox and self.state is not WorkerState.TERMINATED
         place = (self.node.host_ip, address, self._start_time)
-        facts = PodFacts(self._phase, *place, has_sandbox, *why, resize=self._resizing.conditions)
-        status = status_of(self.pod, records, facts, self._resizing.allocated)
+        facts = PodFacts(self._phase, *place, has_sandbox, *why, resize=self._pod_resize.conditions)
+        status = status_of(self.pod, records, facts, self._pod_resize.allocated)
         self._transitions = stamp_conditions(status, self._transitions, now)
         return status
 
@@ -400,7 +399,7 @@ class PodWorker:
 
     def _request_deletion(self) -> None:
         if self.needs_deletion:
-            self._services.status_changed(self.uid)
+            self._context.status_changed(self.uid)
 
     def _deadline_s(self) -> float | None:
         seconds = self.pod.spec.active_deadline_seconds

@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from mooring.api.views.meta import ApiObject
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
-from mooring.client.absent import AbsentClient
+from mooring.client.unavailable import UnavailableClient
 from mooring.kit.clock import SystemClock, VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.scheduler.cache.arrays import Int64s
@@ -72,7 +72,7 @@ class Engine:
         self.configuration = configuration
         all_services: dict[str, object] = {
             "columns": self.columns,
-            "client": AbsentClient(),
+            "client": UnavailableClient(),
             "clock": VirtualClock(),
             "evictions": _NoEvictions(),
             "waiting_pods": WaitingPods(),

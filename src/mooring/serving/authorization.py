@@ -17,12 +17,12 @@ from typing import Any, NamedTuple
 import msgspec
 
 from mooring.api.kinds import Kind
+from mooring.api.well_known import MASTERS_GROUP
 from mooring.client.errors import ClientError
 from mooring.client.interface import Client
 from mooring.kit.clock import Clock
 from mooring.serving.authentication import Caller, ExpiringCache
 
-MASTERS = "system:masters"
 _REVIEW = Kind("authorization.k8s.io/v1", "SubjectAccessReview", "subjectaccessreviews", is_namespaced=False)
 
 logger = logging.getLogger(__name__)
@@ -98,7 +98,7 @@ class Authorizer:
         self._attributes = attributes
 
     async def decide(self, caller: Caller, verb: str, path: str) -> AccessDecision:
-        if path in self._allowed or MASTERS in caller.groups:
+        if path in self._allowed or MASTERS_GROUP in caller.groups:
             return AccessDecision(True)
         if self._client is None:
             return AccessDecision(False)

@@ -17,7 +17,7 @@ from mooring.kit.tasks import TaskGroup
 from mooring.store.interface import Record, StoreBusy, StoreError
 from mooring.store.memory import MemoryStore
 from tests.apiserver.http.served import ADMIN_TOKEN, Served, served
-from tests.serving.http.listening import get
+from tests.serving.http.loopback import get
 from tests.waiting import LIMIT_S
 
 S_MAX = 60.0

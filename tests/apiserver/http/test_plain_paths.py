@@ -7,14 +7,14 @@ from functools import cache
 import msgspec
 import pytest
 
-from mooring.apiserver.discovery.documents import Discovery
+from mooring.apiserver.discovery import Discovery
 from mooring.apiserver.http.plain_paths import discovery_reply, openapi_reply
 from mooring.apiserver.http.reply import Reply
 from mooring.apiserver.http.request import Incoming, RequestLimits
 from mooring.apiserver.openapi.documents import OpenApi
 from mooring.apiserver.resources import ResourceTable, built_in_resources
 from mooring.client.errors import StatusError
-from tests.serving.http.heard import request
+from tests.serving.http.parsed_requests import request
 
 JSON = "application/json"
 ALL_AT_ONCE = f"{JSON};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mooring.api.kinds import STATUS, Kind
-from mooring.apiserver.discovery.documents import Discovery
+from mooring.apiserver.discovery import Discovery
 from mooring.apiserver.openapi.documents import OpenApi
 from mooring.apiserver.resources import Resource, ResourceTable, built_in_resources
 from mooring.apiserver.strategy import Strategy

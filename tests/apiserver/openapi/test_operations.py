@@ -3,15 +3,15 @@ from __future__ import annotations
 import pytest
 
 from mooring.api import kinds
-from mooring.apiserver.discovery.documents import BINDING
-from mooring.apiserver.openapi.operations import Operation, camel, resource_paths, tag, virtual_path
+from mooring.apiserver.discovery import BINDING
+from mooring.apiserver.openapi.operations import OpenApiOperation, camel, resource_paths, tag, virtual_path
 from mooring.apiserver.resources import built_in_resources
 
 RESOURCES = {resource.kind: resource for resource in built_in_resources()}
 PATHS = {path.path: path for resource in RESOURCES.values() for path in resource_paths(resource)}
 
 
-def operation(path: str, method: str) -> Operation:
+def operation(path: str, method: str) -> OpenApiOperation:
     return next(each for each in PATHS[path].operations if each.method == method)
 
 

@@ -11,8 +11,8 @@ from mooring.apiserver.wire.identity import (
     EXTENSIONS_GROUP,
     EXTENSIONS_SCHEME,
     LEGACY_SCHEME,
-    Identity,
     IdentityError,
+    TypeMeta,
     go_package,
     identity_of,
     is_registered,
@@ -37,12 +37,12 @@ PREFIX = "couldn't get version/kind; json parse error: json: cannot unmarshal"
     ],
 )
 def test_what_a_body_is(raw: Any, expected: tuple[str, str]) -> None:
-    assert identity_of(raw, "apps/v1", "Deployment", b"") == Identity(*expected)
+    assert identity_of(raw, "apps/v1", "Deployment", b"") == TypeMeta(*expected)
 
 
 def test_the_last_claim_counts() -> None:
     raw = parse_carefully(b'{"kind":"Pod","KIND":"Secret"}')
-    assert identity_of(raw, "v1", "Pod", b"") == Identity("v1", "Secret")
+    assert identity_of(raw, "v1", "Pod", b"") == TypeMeta("v1", "Secret")
 
 
 @pytest.mark.parametrize(
@@ -67,8 +67,8 @@ def test_only_objects_are_something() -> None:
 
 
 def test_group_and_version() -> None:
-    assert (Identity("apps/v1", "x").group, Identity("apps/v1", "x").version) == ("apps", "v1")
-    assert (Identity("v1", "x").group, Identity("v1", "x").version) == ("", "v1")
+    assert (TypeMeta("apps/v1", "x").group, TypeMeta("apps/v1", "x").version) == ("apps", "v1")
+    assert (TypeMeta("v1", "x").group, TypeMeta("v1", "x").version) == ("", "v1")
 
 
 @pytest.mark.parametrize(

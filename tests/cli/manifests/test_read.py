@@ -1,4 +1,4 @@
-"""Reading: every form that manifests come in, and what is said of those that are wrong."""
+"""Reading manifests in all formats, and the errors of invalid ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`mooring scheduler` on the command line: flags, their defaults, what is refused."""
+"""`mooring scheduler`: flags, defaults, errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What flags and files amount to."""
+"""The configuration from flags and files."""
 
 from __future__ import annotations
 

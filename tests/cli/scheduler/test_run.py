@@ -1,4 +1,4 @@
-"""How `mooring scheduler` ends when its surroundings are not as they should be: one line, exit code 1."""
+"""Log formats, and how `mooring scheduler` fails to start: one line, exit code 1."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from mooring.cli.main import main
 from mooring.cli.standalone import run as standalone
 from mooring.cli.standalone.command import SWITCHES, VALUES, controllers
-from mooring.cluster.alone import LeaseTerms
+from mooring.cluster.standalone import LeaseTerms
 from mooring.controllers.settings import ControllerSettings
 
 # What kube-controller-manager v1.36.4 lists in its help; those without a value are marked.

@@ -1,4 +1,4 @@
-"""`mooring up` as a process: how it comes up, how it ends, and what it says when it cannot."""
+"""`mooring up` as a process: start, end, errors."""
 
 from __future__ import annotations
 

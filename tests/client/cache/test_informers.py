@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 import pytest
 
@@ -13,6 +13,10 @@ from mooring.api.kinds import NODE, POD, Kind
 from mooring.api.views.meta import ApiObject
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
+from mooring.apiserver.access.users import User
+from mooring.apiserver.assembly import open_api_server
+from mooring.apiserver.loopback import LoopbackClient
+from mooring.apiserver.server import ApiServer
 from mooring.client.cache.informer import SharedInformers
 from mooring.client.errors import ClientError, ExpiredError, NoAnswerError, ServerError, TooManyRequestsError
 from mooring.client.interface import EVERYTHING, Listing, PatchForm, Selection, Watch, WatchEvent
@@ -21,38 +25,55 @@ from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
 from mooring.store.memory import MemoryStore
-from tests.fakes.raw_client import RawClient
+from tests.apiserver.servers import WITHOUT_CONTROLLERS
+from tests.client.objects import node, pod
 
 SEEDS = range(30)
 SECONDS_OF_TROUBLE = 120
 PODS = [f"pod-{number}" for number in range(12)]
 
 
-class World:
-    """A store, a client of it, and informers, on virtual time."""
+Result = TypeVar("Result")
 
-    def __init__(self, seed: int = 1) -> None:
-        self.clock = VirtualClock()
-        self.entropy = Entropy(seed)
-        self.client = RawClient(MemoryStore(), self.clock, self.entropy.fork("client"))
+
+class World:
+    """An API server, a client of it, and informers, on virtual time."""
+
+    def __init__(self, api_server: ApiServer, clock: VirtualClock, entropy: Entropy) -> None:
+        self.api_server = api_server
+        self.clock = clock
+        self.entropy = entropy
+        self.client = LoopbackClient(api_server, User("tester"), "tester")
 
     def informers(self) -> SharedInformers:
         return SharedInformers(self.client, self.clock, self.entropy.fork("informers"), page_size=5)
 
     async def create(self, name: str, *, app: str = "web") -> None:
-        await self.client.create(POD, "default", {"metadata": {"name": name, "labels": {"app": app}}, "spec": {}})
+        await self.client.create(POD, "default", pod(name, labels={"app": app}))
+
+
+def played(story: Callable[[World], Awaitable[Result]], seed: int = 1) -> Result:
+    clock, entropy = VirtualClock(), Entropy(seed)
+
+    async def play() -> Result:
+        store, apiserver = MemoryStore(), entropy.fork("apiserver")
+        async with open_api_server(store, clock, apiserver, WITHOUT_CONTROLLERS) as api_server:
+            return await story(World(api_server, clock, entropy))
+
+    return run(play(), clock)
 
 
 def test_whoever_asks_for_the_same_gets_the_same() -> None:
-    informers = World().informers()
-    assert informers.informer(Pod) is informers.informer(Pod)
-    assert informers.informer(Pod) is not informers.informer(Pod, Selection(namespace="default"))
+    async def story(world: World) -> None:
+        informers = world.informers()
+        assert informers.informer(Pod) is informers.informer(Pod)
+        assert informers.informer(Pod) is not informers.informer(Pod, Selection(namespace="default"))
+
+    played(story)
 
 
 def test_informers_start_once_and_follow_the_server() -> None:
-    world = World()
-
-    async def follow() -> tuple[list[str], list[str], dict[str, dict[str, int]]]:
+    async def follow(world: World) -> tuple[list[str], list[str], dict[str, dict[str, int]]]:
         informers = world.informers()
         pods, nodes = informers.informer(Pod), informers.informer(Node)
         await world.create("a")
@@ -63,20 +84,18 @@ def test_informers_start_once_and_follow_the_server() -> None:
             await informers.wait_all_synced()
             assert [*have_synced, informers.have_synced] == [False, True]
             await world.create("b")
-            await world.client.create(NODE, "", {"metadata": {"name": "n1"}})
+            await world.client.create(NODE, "", node("n1"))
             await world.clock.wait(1)
             return list(pods.lister.keys()), list(nodes.lister.keys()), informers.statistics()
 
-    pods, nodes, statistics = run(follow(), world.clock)
+    pods, nodes, statistics = played(follow)
     assert (pods, nodes) == (["default/a", "default/b"], ["n1"])
     assert statistics["pods as Pod"]["lists"] == 1
     assert statistics["nodes as Node"]["objects"] == 1
 
 
 def test_an_informer_that_is_asked_for_later_is_started_later() -> None:
-    world = World()
-
-    async def follow() -> list[str]:
+    async def follow(world: World) -> list[str]:
         informers = world.informers()
         informers.informer(Node)
         async with TaskGroup("informers") as group:
@@ -89,13 +108,11 @@ def test_an_informer_that_is_asked_for_later_is_started_later() -> None:
             await informers.wait_all_synced()
             return list(late.lister.keys())
 
-    assert run(follow(), world.clock) == ["default/a"]
+    assert played(follow) == ["default/a"]
 
 
 def test_a_selection_sees_objects_come_and_go() -> None:
-    world = World()
-
-    async def follow() -> list[str]:
+    async def follow(world: World) -> list[str]:
         informers = world.informers()
         informer = informers.informer(Pod, Selection(labels="app=db"))
         heard: list[str] = []
@@ -114,17 +131,17 @@ def test_a_selection_sees_objects_come_and_go() -> None:
                 await world.clock.wait(1)
             return heard
 
-    assert run(follow(), world.clock) == ["add default/a", "delete default/a"]
+    assert played(follow) == ["add default/a", "delete default/a"]
 
 
 # --- trouble -----------------------------------------------------------------------------------------------------
 
 
-class TroubledClient(RawClient):
+class TroubledClient(LoopbackClient):
     """Its lists fail, and its watches are cut, delayed, told twice or too old, for as long as `is_troubled`."""
 
     def __init__(self, world: World) -> None:
-        super().__init__(MemoryStore(), world.clock, world.entropy.fork("client"))
+        super().__init__(world.api_server, User("tester"), "tester")
         self._time = world.clock
         self._dice = world.entropy.fork("trouble")
         self._past: list[WatchEvent] = []
@@ -142,9 +159,7 @@ class TroubledClient(RawClient):
         await self.trouble()
         return await super().list(kind, selection, limit=limit, continue_token=continue_token, revision=revision)
 
-    def watch(  # type: ignore[override]
-        self, kind: Kind, selection: Selection = EVERYTHING, *, since: str, bookmarks: bool = True
-    ) -> Watch:
+    def watch(self, kind: Kind, selection: Selection = EVERYTHING, *, since: str, bookmarks: bool = True) -> Watch:
         return TroubledWatch(self, super().watch(kind, selection, since=since, bookmarks=bookmarks))
 
     async def trouble(self) -> None:
@@ -225,7 +240,7 @@ class Believer:
             self.faults.append(f"{old.key} was not as it is said to have been")
 
 
-async def live(client: RawClient, clock: VirtualClock, entropy: Entropy) -> None:
+async def live(client: LoopbackClient, clock: VirtualClock, entropy: Entropy) -> None:
     """Pods come, change and go, for a while."""
     while clock.now_s() < SECONDS_OF_TROUBLE:
         name = entropy.choose(PODS)
@@ -237,7 +252,7 @@ async def live(client: RawClient, clock: VirtualClock, entropy: Entropy) -> None
                     patch = {"metadata": {"labels": {"app": entropy.choose(["web", "db"])}}}
                     await client.patch(POD, "default", name, patch, form=PatchForm.MERGE)
                 case _:
-                    await client.create(POD, "default", {"metadata": {"name": name, "labels": {"app": "web"}}})
+                    await client.create(POD, "default", pod(name, labels={"app": "web"}))
         except ClientError:
             pass  # it is there already, or not there: as good as any other moment
         await clock.wait(entropy.choose([0, 0, 0.1, 1]))
@@ -246,10 +261,9 @@ async def live(client: RawClient, clock: VirtualClock, entropy: Entropy) -> None
 @pytest.mark.parametrize("selection", [EVERYTHING, Selection(labels="app=web")], ids=["all pods", "some pods"])
 def test_after_any_trouble_the_informer_knows_what_the_server_knows(selection: Selection) -> None:
     for seed in SEEDS:
-        world = World(seed)
-        client = TroubledClient(world)
 
-        async def suffer(world: World, client: TroubledClient) -> tuple[Believer, list[ApiObject], list[ApiObject]]:
+        async def suffer(world: World) -> tuple[Believer, list[ApiObject], list[ApiObject]]:
+            client = TroubledClient(world)
             informers = SharedInformers(client, world.clock, world.entropy.fork("informers"), page_size=5)
             informer = informers.informer(Pod, selection)
             believer = Believer()
@@ -265,7 +279,7 @@ def test_after_any_trouble_the_informer_knows_what_the_server_knows(selection: S
                 truth: list[ApiObject] = [decode_as(Pod, raw) for raw in listing.items]
                 return believer, list(informer.lister), truth
 
-        believer, copy, truth = run(suffer(world, client), world.clock)
+        believer, copy, truth = played(suffer, seed)
         assert believer.faults == [], f"seed {seed}"
         assert by_key(copy) == by_key(truth) == by_key(believer.believed.values()), f"seed {seed}"
 

@@ -1,6 +1,6 @@
 """Processes that fight for a lease on virtual time, and everything that can happen to a process.
 
-   play = ElectionPlay()
+   play = ElectionPlay(client, clock, entropy)
    first, second = play.process("a"), play.process("b", wall_skew_s=3_600)
    first.pause()          # as SIGSTOP: nothing of it goes on, and time does
    first.is_cut_off = True   # requests get no answer
@@ -21,12 +21,10 @@ from typing import TypeVar
 from mooring.api.kinds import Kind
 from mooring.client.election.elector import ElectionSettings, LeaderElector, LeadershipLostError
 from mooring.client.errors import NoAnswerError
-from mooring.client.interface import JsonObject
+from mooring.client.interface import Client, JsonObject
 from mooring.kit.clock import Clock, VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
-from mooring.store.memory import MemoryStore
-from tests.fakes.raw_client import RawClient
 
 Answer = TypeVar("Answer")
 ACT_EACH_S = 0.25
@@ -133,10 +131,10 @@ class Process:
 class ElectionPlay:
     """One lease, and those who want it."""
 
-    def __init__(self, clock: VirtualClock, seed: int = 1) -> None:
+    def __init__(self, client: Client, clock: VirtualClock, entropy: Entropy) -> None:
         self.clock = clock
-        self.entropy = Entropy(seed)
-        self.client = RawClient(MemoryStore(), clock, self.entropy.fork("client"))
+        self.entropy = entropy
+        self.client = client
         self.processes: dict[str, Process] = {}
         self.acts: list[tuple[str, float]] = []
 

@@ -9,9 +9,12 @@ import pytest
 from mooring.api.kinds import LEASE
 from mooring.client.election.elector import ElectionSettings, ElectionSettingsError
 from mooring.client.election.record import record_in
+from mooring.client.interface import PatchForm
 from mooring.kit.clock import VirtualClock
+from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
+from tests.apiserver.servers import open_loopback_client
 from tests.client.election.play import ElectionPlay, Process
 
 Scene = Callable[[ElectionPlay, Process, Process], Awaitable[None]]
@@ -26,9 +29,10 @@ def played(
     clock = VirtualClock()
 
     async def main() -> tuple[ElectionPlay, Process, Process]:
-        play = ElectionPlay(clock, seed)
-        first, second = play.process("a"), play.process("b", wall_skew_s=skew_s, rate=rate)
-        async with TaskGroup("play") as group:
+        entropy = Entropy(seed)
+        async with open_loopback_client(clock, entropy.fork("apiserver")) as client, TaskGroup("play") as group:
+            play = ElectionPlay(client, clock, entropy)
+            first, second = play.process("a"), play.process("b", wall_skew_s=skew_s, rate=rate)
             play.begin(group, first)
             await clock.wait(STEP_S)
             play.begin(group, second)
@@ -163,9 +167,8 @@ def test_how_it_ends_for_the_leader(scene: Scene, outcome: str) -> None:
 def test_a_leader_whose_lease_was_taken_by_force_stops_at_once() -> None:
     async def thief(play: ElectionPlay, first: Process, second: Process) -> None:
         await play.clock.wait(30)
-        spec = {"holderIdentity": "thief", "leaseDurationSeconds": 15}
-        lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "kube-scheduler"}}
-        await play.client.update(LEASE, "kube-system", "kube-scheduler", {**lease, "spec": spec})
+        stolen = {"spec": {"holderIdentity": "thief", "leaseDurationSeconds": 15}}
+        await play.client.patch(LEASE, "kube-system", "kube-scheduler", stolen, form=PatchForm.MERGE)
         await play.clock.wait(3)
         assert first.outcome == "lost: the lease is held by thief"
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -10,11 +11,9 @@ from mooring.api.kinds import CONFIG_MAP, NODE, POD
 from mooring.client.election.fence import FencedClient, OutsideFenceError
 from mooring.client.interface import Client, PatchForm
 from mooring.kit.clock import VirtualClock
-from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
-from mooring.store.memory import MemoryStore
+from tests.apiserver.servers import open_loopback_client
 from tests.client.objects import config_map, node, pod
-from tests.fakes.raw_client import RawClient
 
 Request = Callable[[Client], Awaitable[object]]
 
@@ -33,17 +32,18 @@ Request = Callable[[Client], Awaitable[object]]
 )
 def test_a_write(request_: Request) -> None:
     async def main() -> None:
-        inner, is_open = await filled(clock), [False]
-        fenced = FencedClient(inner, lambda: is_open[0])
-        before = await inner.list(CONFIG_MAP)
-        with pytest.raises(OutsideFenceError) as refusal:
+        is_open = False
+        async with filled(clock) as inner:
+            fenced = FencedClient(inner, lambda: is_open)
+            before = await inner.list(CONFIG_MAP)
+            with pytest.raises(OutsideFenceError) as refusal:
+                await request_(fenced)
+            assert not refusal.value.can_help_to_retry
+            assert not refusal.value.is_outcome_unknown
+            assert (await inner.list(CONFIG_MAP)).revision == before.revision
+            is_open = True
             await request_(fenced)
-        assert not refusal.value.can_help_to_retry
-        assert not refusal.value.is_outcome_unknown
-        assert (await inner.list(CONFIG_MAP)).revision == before.revision
-        is_open[0] = True
-        await request_(fenced)
-        assert (await inner.list(CONFIG_MAP)).revision != before.revision
+            assert (await inner.list(CONFIG_MAP)).revision != before.revision
 
     clock = VirtualClock()
     run(main(), clock)
@@ -51,22 +51,23 @@ def test_a_write(request_: Request) -> None:
 
 def test_reading_is_free() -> None:
     async def main() -> None:
-        inner = await filled(clock)
-        fenced = FencedClient(inner, lambda: False)
-        assert await fenced.get(POD, "default", "web") == await inner.get(POD, "default", "web")
-        listing = await fenced.list(POD)
-        assert len(listing.items) == 1
-        async with fenced.watch(POD, since=listing.revision) as watch:
-            await inner.bind("default", "web", "", "n1")
-            assert len(await watch.next_batch()) == 1
+        async with filled(clock) as inner:
+            fenced = FencedClient(inner, lambda: False)
+            assert await fenced.get(POD, "default", "web") == await inner.get(POD, "default", "web")
+            listing = await fenced.list(POD)
+            assert len(listing.items) == 1
+            async with fenced.watch(POD, since=listing.revision) as watch:
+                await inner.bind("default", "web", "", "n1")
+                assert len(await watch.next_batch()) == 1
 
     clock = VirtualClock()
     run(main(), clock)
 
 
-async def filled(clock: VirtualClock) -> RawClient:
-    client = RawClient(MemoryStore(), clock, Entropy(1))
-    await client.create(NODE, "", node("n1"))
-    await client.create(POD, "default", pod("web"))
-    await client.create(CONFIG_MAP, "default", config_map())
-    return client
+@asynccontextmanager
+async def filled(clock: VirtualClock) -> AsyncIterator[Client]:
+    async with open_loopback_client(clock) as client:
+        await client.create(NODE, "", node("n1"))
+        await client.create(POD, "default", pod("web"))
+        await client.create(CONFIG_MAP, "default", config_map())
+        yield client

@@ -11,13 +11,13 @@ from mooring.api.kinds import CORE_EVENT
 from mooring.api.views.meta import ObjectReference
 from mooring.client.events.formats import CoreFormat
 from mooring.client.events.writer import PENDING_MAX, RETRY_S, EventWriter
+from mooring.client.interface import Client
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
-from mooring.store.memory import MemoryStore
+from tests.apiserver.servers import open_loopback_client
 from tests.client.faulty import Fault, FaultyClient, Outcome, Script
-from tests.fakes.raw_client import RawClient
 
 
 def about(name: str) -> ObjectReference:
@@ -25,9 +25,9 @@ def about(name: str) -> ObjectReference:
 
 
 class Stage:
-    def __init__(self, clock: VirtualClock, *faults: Fault) -> None:
+    def __init__(self, client: Client, clock: VirtualClock, *faults: Fault) -> None:
         self.clock = clock
-        self.client = FaultyClient(RawClient(MemoryStore(), clock, Entropy(1)), clock, Script(*faults))
+        self.client = FaultyClient(client, clock, Script(*faults))
         self.writer = EventWriter(self.client, clock, Entropy(2), CoreFormat())
 
     async def written(self) -> list[tuple[str, int]]:
@@ -40,8 +40,8 @@ def play(story: Callable[[Stage], Awaitable[None]], *faults: Fault) -> None:
     clock = VirtualClock()
 
     async def main() -> None:
-        stage = Stage(clock, *faults)
-        async with TaskGroup("test") as group:
+        async with open_loopback_client(clock) as client, TaskGroup("test") as group:
+            stage = Stage(client, clock, *faults)
             stage.writer.start(group)
             await story(stage)
 

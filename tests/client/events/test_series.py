@@ -11,7 +11,7 @@ from typing import cast
 import pytest
 
 from mooring.api.decode import JsonBytes
-from mooring.api.kinds import EVENT
+from mooring.api.kinds import EVENT, NAMESPACE
 from mooring.api.views.meta import ObjectReference
 from mooring.client.errors import (
     AlreadyExistsError,
@@ -29,9 +29,8 @@ from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import DeadlockError, run
 from mooring.kit.tasks import TaskGroup
-from mooring.store.memory import MemoryStore
+from tests.apiserver.servers import open_loopback_client
 from tests.client.scripted import ScriptedClient
-from tests.fakes.raw_client import RawClient
 
 WEB = ObjectReference(api_version="v1", kind="Pod", namespace="shop", name="web", uid="u1")
 DB = ObjectReference(api_version="v1", kind="Pod", namespace="shop", name="db", uid="u2")
@@ -326,20 +325,21 @@ def test_a_writer_at_rest_sets_no_alarm() -> None:
         at_desk(scene)
 
 
-def test_on_a_real_store_a_series_is_one_object() -> None:
+def test_on_an_api_server_a_series_is_one_object() -> None:
     clock = VirtualClock()
-    client = RawClient(MemoryStore(), clock, Entropy(1))
 
     async def main() -> list[JsonBytes]:
-        writer = EventWriter(client, clock, Entropy(2), SeriesFormat())
-        recorder = writer.recorder("default-scheduler", "default-scheduler-host")
-        async with TaskGroup("desk") as group:
-            writer.start(group)
-            for _ in range(3):
-                recorder.event(WEB, type="Warning", reason="FailedScheduling", action="Scheduling", note="no room")
-                await clock.wait(1)
-            await clock.wait(1000)
-        return list((await client.list(EVENT)).items)
+        async with open_loopback_client(clock) as client:
+            await client.create(NAMESPACE, "", {"metadata": {"name": "shop"}})
+            writer = EventWriter(client, clock, Entropy(2), SeriesFormat())
+            recorder = writer.recorder("default-scheduler", "default-scheduler-host")
+            async with TaskGroup("desk") as group:
+                writer.start(group)
+                for _ in range(3):
+                    recorder.event(WEB, type="Warning", reason="FailedScheduling", action="Scheduling", note="no room")
+                    await clock.wait(1)
+                await clock.wait(1000)
+            return list((await client.list(EVENT)).items)
 
     (event,) = run(main(), clock)
     assert b'"series":{"count":3,"lastObservedTime":"2026-01-01T00:00:02.000000Z"}' in bytes(event)

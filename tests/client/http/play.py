@@ -6,14 +6,14 @@ import asyncio
 import ssl
 from collections.abc import Awaitable, Callable
 
+from mooring.apiserver.loopback import LoopbackClient
 from mooring.client.http.client import HttpClient, HttpLimits
 from mooring.client.http.connection import Connection, Credentials, FixedCredentials
 from mooring.kit.clock import SystemClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run_real
-from mooring.store.memory import MemoryStore
+from tests.apiserver.servers import open_loopback_client
 from tests.client.http.server import HttpServer
-from tests.fakes.raw_client import RawClient
 from tests.waiting import LIMIT_S
 
 UNLIMITED = HttpLimits(requests_per_s=0)
@@ -40,7 +40,7 @@ class StandingClock(HurriedClock):
 class Scene:
     """A server with what is behind it, and a client in front."""
 
-    def __init__(self, local: RawClient, server: HttpServer, client: HttpClient, clock: HurriedClock) -> None:
+    def __init__(self, local: LoopbackClient, server: HttpServer, client: HttpClient, clock: HurriedClock) -> None:
         self.local = local
         self.server = server
         self.client = client
@@ -59,8 +59,10 @@ def play_over_http(
 ) -> None:
     async def play() -> None:
         clock = make_clock()
-        local = RawClient(MemoryStore(), clock, Entropy(1))
-        async with HttpServer(local, security=security, can_watch_all=can_watch_all) as server:
+        async with (
+            open_loopback_client(clock) as local,
+            HttpServer(local, security=security, can_watch_all=can_watch_all) as server,
+        ):
             connection = Connection(
                 server.url, authority=authority, credentials=credentials or FixedCredentials(), proxy=""
             )

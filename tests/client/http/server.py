@@ -1,6 +1,6 @@
 """A small API server for tests: the HTTP of Kubernetes in front of a client, and mishaps on demand.
 
-    async with HttpServer(RawClient(...)) as server:
+    async with HttpServer(client) as server:
         server.mishaps = [Refuse(503), Reset(), CutWatch(after=2, how=Cut.HALF_A_LINE)]
         HttpClient(Connection(server.url), ...)
 

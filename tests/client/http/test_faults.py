@@ -8,6 +8,7 @@ import pytest
 
 from mooring.api.kinds import POD
 from mooring.api.views.pod import Pod
+from mooring.apiserver.loopback import LoopbackClient
 from mooring.client.cache.informer import Informer
 from mooring.client.cache.reflector import Reflector
 from mooring.client.interface import Change
@@ -17,7 +18,6 @@ from tests.client.contract_play import NS
 from tests.client.http.play import Scene, play_over_http
 from tests.client.http.server import Cut, CutWatch, Mishap, Refuse, Reset
 from tests.client.objects import pod, text_at
-from tests.fakes.raw_client import RawClient
 
 ROUNDS = 6
 
@@ -41,7 +41,7 @@ class Ledger:
         self.told.append((change.value, view.metadata.name, revision))
 
 
-async def live(local: RawClient, number: int) -> list[tuple[str, str, int]]:
+async def live(local: LoopbackClient, number: int) -> list[tuple[str, str, int]]:
     """The life of one pod: what a watch must tell of it."""
     name = f"pod-{number}"
     created = await local.create(POD, NS, pod(name))

@@ -18,7 +18,7 @@ CONTROLLERS = ["cronjob-controller"]
 FIRST_MINUTE = int(VIRTUAL_WALL_S) // 60 + 1
 
 
-def tell(story: Story) -> None:
+def run_story(story: Story) -> None:
     play(story, controllers=CONTROLLERS)
 
 
@@ -57,7 +57,7 @@ def test_concurrency(policy: str, expected: list[int]) -> None:
         assert await minutes(world) == expected
         assert len((await status_of(world))["active"]) == len(expected)
 
-    tell(story)
+    run_story(story)
 
 
 def test_what_has_ended_is_noted_and_cleaned_up() -> None:
@@ -78,7 +78,7 @@ def test_what_has_ended_is_noted_and_cleaned_up() -> None:
             ("tick", "SuccessfulDelete", f"Deleted job tick-{FIRST_MINUTE}")
         ]
 
-    tell(story)
+    run_story(story)
 
 
 def test_a_job_that_went_missing_is_forgotten() -> None:
@@ -93,7 +93,7 @@ def test_a_job_that_went_missing_is_forgotten() -> None:
         await world.settle(60)
         assert await minutes(world) == [2]
 
-    tell(story)
+    run_story(story)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_what_never_runs(spec: dict[str, Any], reason: str) -> None:
         assert await world.list(JOB) == []
         assert [event[1] for event in await world.events()] == ([reason] if reason else [])
 
-    tell(story)
+    run_story(story)
 
 
 def test_times_that_were_missed() -> None:
@@ -128,7 +128,7 @@ def test_times_that_were_missed() -> None:
         await world.settle()
         assert await minutes(world) == [10]
 
-    tell(story)
+    run_story(story)
 
 
 def test_a_new_schedule_counts_at_once() -> None:
@@ -139,7 +139,7 @@ def test_a_new_schedule_counts_at_once() -> None:
         await world.settle(240)
         assert await minutes(world) == [5]
 
-    tell(story)
+    run_story(story)
 
 
 @pytest.mark.parametrize("seed", range(6))

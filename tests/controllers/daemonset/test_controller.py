@@ -13,7 +13,7 @@ from tests.controllers.world import NAMESPACE, Story, World, play
 CONTROLLERS = ["daemonset-controller"]
 
 
-def tell(story: Story) -> None:
+def run_story(story: Story) -> None:
     play(story, controllers=CONTROLLERS)
 
 
@@ -54,7 +54,7 @@ def test_a_pod_on_each_node_that_fits() -> None:
         staying = [node_of(pod) for pod in await world.pods() if not pod["metadata"].get("deletionTimestamp")]
         assert sorted(staying) == ["n1", "n4"]
 
-    tell(story)
+    run_story(story)
 
 
 def test_an_update_goes_node_by_node() -> None:
@@ -70,7 +70,7 @@ def test_an_update_goes_node_by_node() -> None:
         assert {pod["spec"]["containers"][0]["image"] for pod in await world.pods()} == {"app:2"}
         assert sorted(each["revision"] for each in await world.list(CONTROLLER_REVISION)) == [1, 2]
 
-    tell(story)
+    run_story(story)
 
 
 def test_a_surging_update_waits_for_the_new_pod() -> None:
@@ -85,7 +85,7 @@ def test_a_surging_update_waits_for_the_new_pod() -> None:
         await world.run_pods(2)
         assert [pod["spec"]["containers"][0]["image"] for pod in await world.pods()] == ["app:2"]
 
-    tell(story)
+    run_story(story)
 
 
 def test_on_delete_nothing_happens_until_a_pod_is_deleted() -> None:
@@ -101,7 +101,7 @@ def test_on_delete_nothing_happens_until_a_pod_is_deleted() -> None:
         await world.settle(2)
         assert [pod["spec"]["containers"][0]["image"] for pod in await world.pods()] == ["app:2"]
 
-    tell(story)
+    run_story(story)
 
 
 def test_failed_pods_are_replaced_ever_more_slowly() -> None:
@@ -117,7 +117,7 @@ def test_failed_pods_are_replaced_ever_more_slowly() -> None:
         assert 5 <= len(made) <= 8
         assert await world.events("FailedDaemonPod")
 
-    tell(story)
+    run_story(story)
 
 
 def test_a_selector_of_everything_is_refused() -> None:
@@ -128,7 +128,7 @@ def test_a_selector_of_everything_is_refused() -> None:
         message = "This daemon set is selecting all pods. A non-empty selector is required."
         assert await world.events() == [("agent", "SelectingAll", message)]
 
-    tell(story)
+    run_story(story)
 
 
 @pytest.mark.parametrize("seed", range(8))

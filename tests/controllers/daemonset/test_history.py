@@ -13,7 +13,7 @@ from tests.controllers.world import Story, World, play
 HASH = "controller-revision-hash"
 
 
-def tell(story: Story) -> None:
+def run_story(story: Story) -> None:
     play(story, controllers=["daemonset-controller"])
 
 
@@ -38,7 +38,7 @@ def test_going_back_makes_the_old_revision_the_newest() -> None:
         await set_image(world, "app:1")
         assert await revisions(world) == {"app:1": 3, "app:2": 2}
 
-    tell(story)
+    run_story(story)
 
 
 def test_only_so_many_are_kept() -> None:
@@ -49,7 +49,7 @@ def test_only_so_many_are_kept() -> None:
             await set_image(world, f"app:{number}", revisionHistoryLimit=1)
         assert await revisions(world) == {"app:4": 4, "app:5": 5}
 
-    tell(story)
+    run_story(story)
 
 
 def test_a_name_that_is_taken_counts_as_a_collision() -> None:
@@ -69,7 +69,7 @@ def test_a_name_that_is_taken_counts_as_a_collision() -> None:
         (pod,) = await world.pods()
         assert pod["metadata"]["labels"][HASH] != hashed
 
-    tell(story)
+    run_story(story)
 
 
 def test_of_two_revisions_of_one_template_one_stays() -> None:
@@ -88,4 +88,4 @@ def test_of_two_revisions_of_one_template_one_stays() -> None:
         (pod,) = await world.pods()
         assert pod["metadata"]["labels"][HASH] == "double"
 
-    tell(story)
+    run_story(story)

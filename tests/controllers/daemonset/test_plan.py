@@ -12,9 +12,9 @@ from mooring.api.views.pod import Pod
 from mooring.controllers.daemonset.nodes import Fit, daemon_pod
 from mooring.controllers.daemonset.plan import (
     FORGOTTEN_AFTER_S,
+    DaemonSetPlan,
+    DaemonSetSync,
     FailedPodsBackoff,
-    Plan,
-    SyncState,
     count_status,
     is_same_status,
     plan_nodes,
@@ -39,11 +39,11 @@ def daemon(name: str, revision: str, *, ready: bool, **parts: Any) -> Pod:
     return pod_view(name, labels={"controller-revision-hash": revision}, ready_for_s=60 if ready else None, **parts)
 
 
-def state(fits: Mapping[str, Fit], **parts: Any) -> SyncState:
-    return SyncState(daemon_set_view(**parts), fits, "new", NOW_S)
+def state(fits: Mapping[str, Fit], **parts: Any) -> DaemonSetSync:
+    return DaemonSetSync(daemon_set_view(**parts), fits, "new", NOW_S)
 
 
-def events(plan: Plan) -> tuple[list[str], list[str]]:
+def events(plan: DaemonSetPlan) -> tuple[list[str], list[str]]:
     return plan.nodes, [pod.metadata.name for pod in plan.to_delete]
 
 

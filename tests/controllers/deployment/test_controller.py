@@ -113,7 +113,7 @@ def test_only_the_last_pod_matters_and_only_to_recreate() -> None:
     assert events.enqueued() == ["default/web"]
 
 
-def tell(story: Story) -> None:
+def run_story(story: Story) -> None:
     play(story, controllers=CONTROLLERS)
 
 
@@ -163,7 +163,7 @@ def test_a_deployment_gets_its_pods_and_says_so() -> None:
             ("web", "ScalingReplicaSet", f"Scaled up replica set {name} from 0 to 3")
         ]
 
-    tell(story)
+    run_story(story)
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_a_rolling_update(surge: int | str, unavailable: int | str, first_step: 
         assert await revision(world) == "2"
         assert (await world.conditions("web"))["Progressing"] == ("True", "NewReplicaSetAvailable")
 
-    tell(story)
+    run_story(story)
 
 
 def test_recreate_lets_all_old_pods_go_first() -> None:
@@ -203,7 +203,7 @@ def test_recreate_lets_all_old_pods_go_first() -> None:
         await world.settle()
         assert await world.sizes() == {"app:1": 0, "app:2": 2}
 
-    tell(story)
+    run_story(story)
 
 
 def test_what_is_paused_is_scaled_but_not_rolled_out() -> None:
@@ -219,7 +219,7 @@ def test_what_is_paused_is_scaled_but_not_rolled_out() -> None:
         await world.run_pods(6)
         assert await world.sizes() == {"app:1": 0, "app:2": 3}
 
-    tell(story)
+    run_story(story)
 
 
 def test_a_rollout_that_stands_still_is_told_and_taken_back() -> None:
@@ -237,7 +237,7 @@ def test_a_rollout_that_stands_still_is_told_and_taken_back() -> None:
         assert await revision(world) == "3"
         assert (await world.sets())["app:1"]["metadata"]["annotations"][f"{DEPLOYMENT_REVISION}-history"] == "1"
 
-    tell(story)
+    run_story(story)
 
 
 def test_going_back_by_annotation() -> None:
@@ -253,7 +253,7 @@ def test_going_back_by_annotation() -> None:
         ]
         assert DEPLOYMENT_ROLLBACK_TO not in (await world.get(DEPLOYMENT, "web"))["metadata"]["annotations"]
 
-    tell(story)
+    run_story(story)
 
 
 @pytest.mark.parametrize(("history", "left"), [(0, 1), (2, 3), (10, 5)])
@@ -266,7 +266,7 @@ def test_old_sets_are_kept_up_to_a_limit(history: int, left: int) -> None:
         images = sorted(await world.sets())
         assert images == [f"app:{number}" for number in range(6 - left, 6)]
 
-    tell(story)
+    run_story(story)
 
 
 def test_a_rollover_leaves_the_unfinished_rollout_behind() -> None:
@@ -278,7 +278,7 @@ def test_a_rollover_leaves_the_unfinished_rollout_behind() -> None:
         await world.run_pods(10)
         assert await world.sizes() == {"app:1": 0, "app:2": 0, "app:3": 4}
 
-    tell(story)
+    run_story(story)
 
 
 def test_a_name_that_is_taken_makes_another_hash() -> None:
@@ -296,7 +296,7 @@ def test_a_name_that_is_taken_makes_another_hash() -> None:
         assert len(names) == 2
         assert name in names
 
-    tell(story)
+    run_story(story)
 
 
 def test_annotations_and_the_time_to_be_ready_come_to_the_set() -> None:
@@ -309,7 +309,7 @@ def test_annotations_and_the_time_to_be_ready_come_to_the_set() -> None:
         assert found["metadata"]["annotations"]["team"] == "a"
         assert found["spec"]["minReadySeconds"] == 7
 
-    tell(story)
+    run_story(story)
 
 
 def test_who_selects_everything_is_refused() -> None:
@@ -320,7 +320,7 @@ def test_who_selects_everything_is_refused() -> None:
         assert [reason for _, reason, _ in await world.events()] == ["SelectingAll"]
         assert (await world.get(DEPLOYMENT, "web"))["status"] == {"observedGeneration": 1}
 
-    tell(story)
+    run_story(story)
 
 
 def test_an_orphaned_set_is_taken_back() -> None:
@@ -335,7 +335,7 @@ def test_an_orphaned_set_is_taken_back() -> None:
         assert found["metadata"]["uid"] == orphan["metadata"]["uid"]
         assert found["metadata"]["ownerReferences"][0]["name"] == "web"
 
-    tell(story)
+    run_story(story)
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -53,7 +53,7 @@ class Cluster:
         return scale.replicas if scale is not None else None
 
 
-def run_story(story: Callable[[Cluster], Awaitable[None]]) -> None:
+def run_with_cluster(story: Callable[[Cluster], Awaitable[None]]) -> None:
     clock = VirtualClock()
 
     async def main() -> None:
@@ -76,7 +76,7 @@ def test_a_built_in_owner_wants(api_version: str, kind: str, spec: Document, rep
         assert await cluster.replicas(api_version, kind, "x", "former") is None, "another one by now"
         assert await cluster.replicas(api_version, kind, "y", uid) is None, "not there"
 
-    run_story(story)
+    run_with_cluster(story)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_above_a_replica_set(above: Document, replicas: int | None) -> None:
         mine = await cluster.create(kind_named("apps/v1", "ReplicaSet"), "x", {"replicas": 3}, ownerReferences=[owner])
         assert await cluster.replicas("apps/v1", "ReplicaSet", "x", mine) == replicas
 
-    run_story(story)
+    run_with_cluster(story)
 
 
 async def define_widgets(cluster: Cluster, **subresources: Any) -> None:
@@ -128,7 +128,7 @@ def test_a_custom_owner_wants(spec: Document, replicas: int) -> None:
         assert await cluster.replicas("example.com/v1", "Widget", "x", "former") is None, "another one by now"
         assert await cluster.replicas("example.com/v1", "Widget", "y", uid) is None, "not there"
 
-    run_story(story)
+    run_with_cluster(story)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_a_kind_without_a_scale_is_refused_in_words(api_version: str, kind: str,
         with pytest.raises(ScaleError, match=message):
             await cluster.replicas(api_version, kind, "x", "u")
 
-    run_story(story)
+    run_with_cluster(story)
 
 
 def budget(name: str = "b", app: str = "web", **spec: Any) -> Document:
@@ -180,7 +180,7 @@ async def counts(world: World, name: str = "b") -> tuple[int, int, int, int]:
     return expected, desired, healthy, allowed
 
 
-def tell(story: Story, controllers: list[str] | None = None) -> None:
+def run_story(story: Story, controllers: list[str] | None = None) -> None:
     play(story, controllers=["disruption-controller", *(controllers or [])])
 
 
@@ -201,7 +201,7 @@ def test_a_budget_follows_its_pods() -> None:
         assert await counts(world) == (8, 4, 5, 1)
         assert (await world.conditions("b", POD_DISRUPTION_BUDGET))["DisruptionAllowed"] == ("True", "SufficientPods")
 
-    tell(story, OWNERS)
+    run_story(story, OWNERS)
 
 
 @pytest.mark.parametrize(
@@ -232,7 +232,7 @@ def test_an_owner_that_cannot_be_asked_makes_the_budget_fail_safe(reference: Doc
             ("b", "CalculateExpectedPodCountFailed", expected)
         ]
 
-    tell(story)
+    run_story(story)
 
 
 def test_a_custom_owner_is_asked_for_its_scale() -> None:
@@ -276,7 +276,7 @@ def test_a_custom_owner_is_asked_for_its_scale() -> None:
         await world.settle()
         assert await counts(world) == (6, 4, 0, 0)
 
-    tell(story)
+    run_story(story)
 
 
 def test_bare_pods_are_told_of() -> None:
@@ -289,7 +289,7 @@ def test_bare_pods_are_told_of() -> None:
         assert name == "b"
         assert "(selector: &LabelSelector{MatchLabels:map[string]string{app: web,}" in message
 
-    tell(story)
+    run_story(story)
 
 
 def test_a_pod_of_two_budgets_is_told_of_and_counts_in_both() -> None:
@@ -300,7 +300,7 @@ def test_a_pod_of_two_budgets_is_told_of_and_counts_in_both() -> None:
         expected = 'Pod "default"/"p" matches multiple PodDisruptionBudgets.  Chose "one" arbitrarily.'
         assert ("p", "MultiplePodDisruptionBudgets", expected) in await world.events()
 
-    tell(story)
+    run_story(story)
 
 
 def test_a_promised_eviction_counts_until_it_is_overdue() -> None:
@@ -318,7 +318,7 @@ def test_a_promised_eviction_counts_until_it_is_overdue() -> None:
         expected = "Pod was expected by PDB default/default to be deleted but it wasn't"
         assert await world.events("NotDeleted") == [("p", "NotDeleted", expected)]
 
-    tell(story)
+    run_story(story)
 
 
 def test_a_pod_that_was_not_disrupted_after_all_says_so() -> None:
@@ -334,4 +334,4 @@ def test_a_pod_that_was_not_disrupted_after_all_says_so() -> None:
         assert condition["status"] == "False"
         assert condition.get("reason") is None
 
-    tell(story)
+    run_story(story)

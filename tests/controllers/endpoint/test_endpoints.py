@@ -76,7 +76,7 @@ def test_order_and_versions_of_pods_do_not_count() -> None:
     assert not are_subsets_same([{"addresses": [one]}], [{"notReadyAddresses": [other]}])
 
 
-def tell(story: Story) -> None:
+def run_story(story: Story) -> None:
     play(story, controllers=["endpoints-controller"])
 
 
@@ -102,7 +102,7 @@ def test_endpoints_are_written_only_if_they_differ() -> None:
         again = (await world.get(ENDPOINTS, "web"))["metadata"]
         assert again["resourceVersion"] == written["resourceVersion"]
 
-    tell(story)
+    run_story(story)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_what_somebody_else_changed_is_put_right_with_the_next_look(patch: Docum
         assert after["metadata"]["labels"] == before["metadata"]["labels"]
         assert ENDPOINTS_OVER_CAPACITY not in after["metadata"].get("annotations", {})
 
-    tell(story)
+    run_story(story)
 
 
 def test_endpoints_that_somebody_deletes_come_back() -> None:
@@ -139,7 +139,7 @@ def test_endpoints_that_somebody_deletes_come_back() -> None:
         await world.settle()
         assert await stored_addresses(world) == ["10.1.0.1"]
 
-    tell(story)
+    run_story(story)
 
 
 def test_what_was_left_over_is_deleted_at_the_start_unless_leaders_are_elected_there() -> None:
@@ -151,4 +151,4 @@ def test_what_was_left_over_is_deleted_at_the_start_unless_leaders_are_elected_t
         await world.settle()
         assert [each["metadata"]["name"] for each in await world.list(ENDPOINTS)] == ["election"]
 
-    tell(story)
+    run_story(story)

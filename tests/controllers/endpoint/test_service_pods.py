@@ -138,7 +138,7 @@ class Watched:
     async def patch(self, kind: Kind, name: str, patch: Document, subresource: str = "") -> None:
         await self.client.patch(kind, "default", name, patch, form=PatchForm.MERGE, subresource=subresource)
 
-    async def woken(self, after_s: float = 0.01) -> bool:
+    async def enqueued(self, after_s: float = 0.01) -> bool:
         """Whether the service is due by then."""
         await self.clock.wait(after_s)
         key = self.queue.get_nowait()
@@ -153,7 +153,7 @@ class Watched:
         return sorted(pod.metadata.name for pod in self.service_pods.read(found)[0])
 
 
-def tell(story: Callable[[Watched], Awaitable[None]], batch_s: float = 0.0) -> None:
+def run_story(story: Callable[[Watched], Awaitable[None]], batch_s: float = 0.0) -> None:
     clock = VirtualClock()
 
     async def main() -> None:
@@ -186,50 +186,50 @@ NOTED: Document = {"metadata": {"annotations": {"a": "b"}}}
 def test_a_service_is_looked_at_again_for(pod: Document, patch: Document, subresource: str, is_woken: bool) -> None:
     async def story(watched: Watched) -> None:
         await watched.create(service(), pod)
-        assert await watched.woken()
+        assert await watched.enqueued()
         await watched.patch(POD, "a", patch, subresource)
-        assert await watched.woken() is is_woken
+        assert await watched.enqueued() is is_woken
 
-    tell(story)
+    run_story(story)
 
 
 def test_a_service_is_looked_at_when_it_changes_and_when_it_goes() -> None:
     async def story(watched: Watched) -> None:
         await watched.create(service(), backend("a"), backend("b", labels={"app": "db"}))
-        assert await watched.woken()
+        assert await watched.enqueued()
         assert watched.names() == ["a"]
         await watched.patch(SERVICE, "web", {"spec": {"selector": {"app": "db"}}})
-        assert await watched.woken()
+        assert await watched.enqueued()
         assert watched.names() == ["b"]
         await watched.client.delete(SERVICE, "default", "web")
-        assert await watched.woken()
+        assert await watched.enqueued()
         assert watched.service_pods.service(KEY) is None
 
-    tell(story)
+    run_story(story)
 
 
 def test_changes_are_gathered_as_long_as_the_settings_say() -> None:
     async def story(watched: Watched) -> None:
         await watched.create(service())
-        assert await watched.woken()
+        assert await watched.enqueued()
         await watched.create(backend("a"))
-        assert not await watched.woken(1.5)
-        assert await watched.woken(1.0)
+        assert not await watched.enqueued(1.5)
+        assert await watched.enqueued(1.0)
 
-    tell(story, batch_s=2.0)
+    run_story(story, batch_s=2.0)
 
 
 def test_a_large_service_is_looked_at_less_often_until_it_is_forgotten() -> None:
     async def story(watched: Watched) -> None:
         size = LARGE_SERVICE + 1
         await watched.create(service(), *(backend(f"p{number}") for number in range(size)))
-        assert await watched.woken()
+        assert await watched.enqueued()
         assert len(watched.names()) == size
         await watched.patch(POD, "p0", NOT_READY, "status")
-        assert not await watched.woken(size * BATCH_S_PER_POD / 2)
-        assert await watched.woken(size * BATCH_S_PER_POD)
+        assert not await watched.enqueued(size * BATCH_S_PER_POD / 2)
+        assert await watched.enqueued(size * BATCH_S_PER_POD)
         watched.service_pods.forget(KEY)
         await watched.patch(POD, "p1", NOT_READY, "status")
-        assert await watched.woken(size * BATCH_S_PER_POD / 2)
+        assert await watched.enqueued(size * BATCH_S_PER_POD / 2)
 
-    tell(story)
+    run_story(story)

@@ -11,7 +11,7 @@ from tests.controllers.world import Story, World, play
 CONTROLLERS = ["endpointslice-controller", "endpoints-controller"]
 
 
-def tell(story: Story) -> None:
+def run_story(story: Story) -> None:
     play(story, controllers=CONTROLLERS, settings=ControllerSettings(max_endpoints_per_slice=3))
 
 
@@ -54,7 +54,7 @@ def test_a_service_follows_its_pods() -> None:
         assert await in_slices(world) == [[]]
         assert await in_endpoints(world) == []
 
-    tell(story)
+    run_story(story)
 
 
 def test_many_pods_lie_in_several_slices_and_nothing_is_made_twice() -> None:
@@ -66,7 +66,7 @@ def test_many_pods_lie_in_several_slices_and_nothing_is_made_twice() -> None:
         assert sorted(map(len, await in_slices(world)))[-2:] == [3, 3]
         assert sorted(name for names in await in_slices(world) for name in names) == [f"p{n}" for n in range(8)]
 
-    tell(story)
+    run_story(story)
 
 
 def test_a_slice_that_somebody_deletes_comes_back() -> None:
@@ -78,7 +78,7 @@ def test_a_slice_that_somebody_deletes_comes_back() -> None:
         await world.settle(3)
         assert await in_slices(world) == [["a"]]
 
-    tell(story)
+    run_story(story)
 
 
 def test_endpoints_go_with_their_service() -> None:
@@ -89,7 +89,7 @@ def test_endpoints_go_with_their_service() -> None:
         await world.settle()
         assert await world.list(ENDPOINTS) == []
 
-    tell(story)
+    run_story(story)
 
 
 def test_a_service_without_a_selector_is_left_to_others() -> None:
@@ -99,4 +99,4 @@ def test_a_service_without_a_selector_is_left_to_others() -> None:
         assert await world.list(ENDPOINT_SLICE) == []
         assert await world.list(ENDPOINTS) == []
 
-    tell(story)
+    run_story(story)

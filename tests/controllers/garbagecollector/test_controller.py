@@ -104,7 +104,7 @@ def test_references_that_block_are_made_loose() -> None:
     play(story, controllers=[])
 
 
-def told(story: Story) -> None:
+def run_story(story: Story) -> None:
     play(story, controllers=CONTROLLERS)
 
 
@@ -137,7 +137,7 @@ def test_in_the_background_dependents_follow_their_owner() -> None:
         await delete(world, "own")
         assert await names(world) == ["stranger"]
 
-    told(story)
+    run_story(story)
 
 
 def test_in_the_foreground_the_owner_waits_for_those_that_block() -> None:
@@ -154,7 +154,7 @@ def test_in_the_foreground_the_owner_waits_for_those_that_block() -> None:
         await release(world, "loose")
         assert await names(world) == []
 
-    told(story)
+    run_story(story)
 
 
 def test_a_chain_goes_in_the_foreground_from_its_end() -> None:
@@ -168,7 +168,7 @@ def test_a_chain_goes_in_the_foreground_from_its_end() -> None:
         await release(world, "c")
         assert await names(world) == []
 
-    told(story)
+    run_story(story)
 
 
 def test_orphans_stay_and_lose_the_reference() -> None:
@@ -181,7 +181,7 @@ def test_orphans_stay_and_lose_the_reference() -> None:
         assert await names(world) == ["other", "x", "y"]
         assert (await owners(world, "x"), await owners(world, "y")) == ([], ["other"])
 
-    told(story)
+    run_story(story)
 
 
 def test_a_dependent_of_two_owners_goes_with_the_last() -> None:
@@ -194,7 +194,7 @@ def test_a_dependent_of_two_owners_goes_with_the_last() -> None:
         await delete(world, "b")
         assert await names(world) == []
 
-    told(story)
+    run_story(story)
 
 
 def test_an_owner_that_waits_gives_way_to_one_that_stays() -> None:
@@ -207,7 +207,7 @@ def test_an_owner_that_waits_gives_way_to_one_that_stays() -> None:
         assert await names(world) == ["b", "child"]
         assert await owners(world, "child") == ["b"]
 
-    told(story)
+    run_story(story)
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,7 @@ def test_owners_that_do_not_exist(reference: Document, stays: bool) -> None:
         await world.settle(3)
         assert await names(world) == (["real", "x"] if stays else ["real"])
 
-    told(story)
+    run_story(story)
 
 
 def test_what_was_there_before_the_collector_is_collected_too() -> None:
@@ -249,7 +249,7 @@ def test_an_owner_of_the_cluster_owns_in_every_namespace() -> None:
         await world.settle()
         assert await names(world) == []
 
-    told(story)
+    run_story(story)
 
 
 def test_an_owner_in_another_namespace_is_nobody() -> None:
@@ -263,7 +263,7 @@ def test_an_owner_in_another_namespace_is_nobody() -> None:
         assert await names(world) == ["own"]
         assert [event[:2] for event in await world.events()] == [("x", "OwnerRefInvalidNamespace")]
 
-    told(story)
+    run_story(story)
 
 
 WIDGET = Kind("example.com/v1", "Widget", "widgets", folder="example.com/widgets", has_generation=True)
@@ -300,4 +300,4 @@ def test_custom_kinds_own_and_are_owned() -> None:
         await world.delete(CUSTOM_RESOURCE_DEFINITION, "widgets.example.com")
         await world.settle()
 
-    told(story)
+    run_story(story)

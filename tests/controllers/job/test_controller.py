@@ -16,7 +16,7 @@ from tests.controllers.world import Story, World, play
 CONTROLLERS = ["job-controller"]
 
 
-def tell(story: Story) -> None:
+def run_story(story: Story) -> None:
     play(story, controllers=CONTROLLERS)
 
 
@@ -60,7 +60,7 @@ def test_a_job_runs_to_completion() -> None:
         assert len(await world.events("SuccessfulCreate")) == 5
         assert await world.events("Completed") == [("work", "Completed", "Job completed")]
 
-    tell(story)
+    run_story(story)
 
 
 def test_a_failed_pod_is_replaced_after_a_while() -> None:
@@ -77,7 +77,7 @@ def test_a_failed_pod_is_replaced_after_a_while() -> None:
         assert conditions["Failed"] == conditions["FailureTarget"] == ("True", "BackoffLimitExceeded")
         assert len(await world.events("BackoffLimitExceeded")) == 1
 
-    tell(story)
+    run_story(story)
 
 
 def test_the_deadline_ends_it() -> None:
@@ -91,7 +91,7 @@ def test_the_deadline_ends_it() -> None:
         assert (await status_of(world)).get("active", 0) == 0
         assert (await world.conditions("work", JOB))["FailureTarget"] == ("True", "DeadlineExceeded")
 
-    tell(story)
+    run_story(story)
 
 
 def test_suspended_and_resumed() -> None:
@@ -111,7 +111,7 @@ def test_suspended_and_resumed() -> None:
         assert all(pod["metadata"].get("deletionTimestamp") for pod in await world.pods())
         assert [event[1] for event in await world.events("Resumed")] == ["Resumed"]
 
-    tell(story)
+    run_story(story)
 
 
 def test_every_index_has_its_pod() -> None:
@@ -126,7 +126,7 @@ def test_every_index_has_its_pod() -> None:
         status = await status_of(world)
         assert (status["completedIndexes"], status["succeeded"], status["failed"], status["active"]) == ("0,1", 2, 1, 1)
 
-    tell(story)
+    run_story(story)
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_how_many_pods_are_made(spec: dict[str, Any], expected: int) -> None:
         await world.settle(3)
         assert len(await world.pods()) == expected
 
-    tell(story)
+    run_story(story)
 
 
 def test_pods_without_an_owner_are_adopted_and_tracked() -> None:
@@ -159,7 +159,7 @@ def test_pods_without_an_owner_are_adopted_and_tracked() -> None:
         assert pod["metadata"]["finalizers"] == [TRACKING]
         assert pod["metadata"]["ownerReferences"][0]["name"] == "work"
 
-    tell(story)
+    run_story(story)
 
 
 def test_nobody_is_made_while_the_watch_of_jobs_is_behind_the_own_counts() -> None:

@@ -1,4 +1,4 @@
-"""Whether a node has been heard of lately."""
+"""Whether a node had a heartbeat lately."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def lease(renewed_s: float) -> Lease:
     ("seen", "its_lease", "known", "now_s", "last_seen_s", "written"),
     [
         pytest.param(
-            node(ready()), None, None, 5000.0, 5000.0, [], id="a node seen for the first time is heard of now"
+            node(ready()), None, None, 5000.0, 5000.0, [], id="a node seen for the first time counts as seen now"
         ),
         pytest.param(node(), None, None, 1060.0, CREATED_S, [], id="a mute node has the start-up grace period"),
         pytest.param(

@@ -20,7 +20,7 @@ UNREACHABLE = ["node.kubernetes.io/unreachable:NoExecute", "node.kubernetes.io/u
 NOT_READY = ["node.kubernetes.io/not-ready:NoExecute", "node.kubernetes.io/not-ready:NoSchedule"]
 
 
-def told(story: Story, settings: ControllerSettings = SETTINGS) -> None:
+def run_story(story: Story, settings: ControllerSettings = SETTINGS) -> None:
     play(story, controllers=CONTROLLERS, settings=settings)
 
 
@@ -42,7 +42,7 @@ def test_a_silent_node_is_unreachable_and_its_pods_are_not_ready() -> None:
         await beat(world, "n1", "n2", for_s=2)
         assert await taints_of(world, "n1") == []
 
-    told(story)
+    run_story(story)
 
 
 def test_a_node_that_only_renews_its_lease_is_well_until_a_grace_period_after_the_last_time() -> None:
@@ -58,7 +58,7 @@ def test_a_node_that_only_renews_its_lease_is_well_until_a_grace_period_after_th
         await beat(world, "n2", for_s=2)
         assert await taints_of(world, "n1") == UNREACHABLE
 
-    told(story)
+    run_story(story)
 
 
 def test_a_node_that_falls_silent_after_a_heartbeat_is_counted_from_the_pass_after_it() -> None:
@@ -71,7 +71,7 @@ def test_a_node_that_falls_silent_after_a_heartbeat_is_counted_from_the_pass_aft
         await beat(world, "n2", for_s=3)
         assert await taints_of(world, "n1") == UNREACHABLE
 
-    told(story)
+    run_story(story)
 
 
 def test_a_node_that_never_reports_gets_conditions_after_the_start_up_period() -> None:
@@ -83,7 +83,7 @@ def test_a_node_that_never_reports_gets_conditions_after_the_start_up_period() -
         assert set((await world.conditions("mute", NODE)).values()) == {("Unknown", "NodeStatusNeverUpdated")}
         assert await taints_of(world, "mute") == UNREACHABLE
 
-    told(story)
+    run_story(story)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_taints_follow_what_the_node_says(first: str, then: str, taints: list[st
                 await world.settle(1)
         assert await taints_of(world, "n1") == taints
 
-    told(story)
+    run_story(story)
 
 
 def test_when_nobody_is_heard_of_nobody_is_evicted() -> None:
@@ -119,7 +119,7 @@ def test_when_nobody_is_heard_of_nobody_is_evicted() -> None:
         await beat(world, "n2", for_s=3)
         assert await taints_of(world, "n1") == UNREACHABLE
 
-    told(story)
+    run_story(story)
 
 
 def test_two_hundred_nodes_lost_at_once_are_tainted_at_the_rate() -> None:
@@ -134,7 +134,7 @@ def test_two_hundred_nodes_lost_at_once_are_tainted_at_the_rate() -> None:
         assert 10 <= len(tainted) <= 40
         assert {(await world.conditions(name, NODE))["Ready"][0] for name in lost} == {"Unknown"}
 
-    told(story)
+    run_story(story)
 
 
 def _has_no_execute(node: dict[str, object]) -> bool:
@@ -151,7 +151,7 @@ def test_a_deleted_node_is_told_and_forgotten() -> None:
         await world.settle(2)
         assert ("n1", "RemovingNode", "Node n1 event: Removing Node n1 from Controller") in await world.events()
 
-    told(story)
+    run_story(story)
 
 
 def test_a_pod_that_comes_to_a_silent_node_is_marked_too() -> None:
@@ -163,7 +163,7 @@ def test_a_pod_that_comes_to_a_silent_node_is_marked_too() -> None:
         await world.settle(1)
         assert (await world.conditions("late", POD))["Ready"][0] == "False"
 
-    told(story)
+    run_story(story)
 
 
 def test_conditions_cordons_and_labels_are_mirrored() -> None:
@@ -175,4 +175,4 @@ def test_conditions_cordons_and_labels_are_mirrored() -> None:
         assert await taints_of(world, "n1") == wanted
         assert (await world.get(NODE, "n1"))["metadata"]["labels"]["beta.kubernetes.io/os"] == "linux"
 
-    told(story)
+    run_story(story)

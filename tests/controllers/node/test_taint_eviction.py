@@ -74,7 +74,7 @@ def test_only_no_execute_taints_count() -> None:
     assert [taint.key for taint in no_execute_taints(tainted)] == ["b"]
 
 
-def told(story: Story, through: Through | None = None) -> None:
+def run_story(story: Story, through: Through | None = None) -> None:
     play(story, controllers=CONTROLLERS, through=through)
 
 
@@ -110,7 +110,7 @@ def test_pods_leave_at_once_later_or_never() -> None:
             ("later", "TaintManagerEviction", f"Marking for deletion Pod {NAMESPACE}/later"),
         ]
 
-    told(story)
+    run_story(story)
 
 
 def test_a_taint_that_goes_in_time_cancels_the_eviction() -> None:
@@ -124,7 +124,7 @@ def test_a_taint_that_goes_in_time_cancels_the_eviction() -> None:
         message = f"Cancelling deletion of Pod {NAMESPACE}/p"
         assert await world.events() == [("p", "TaintManagerEviction", message)]
 
-    told(story)
+    run_story(story)
 
 
 def test_another_taint_does_not_start_the_time_anew() -> None:
@@ -137,7 +137,7 @@ def test_another_taint_does_not_start_the_time_anew() -> None:
         await world.settle(3)
         assert await names(world) == []
 
-    told(story)
+    run_story(story)
 
 
 def test_a_pod_that_comes_to_a_tainted_node_leaves_too() -> None:
@@ -148,7 +148,7 @@ def test_a_pod_that_comes_to_a_tainted_node_leaves_too() -> None:
         await world.settle()
         assert await names(world) == []
 
-    told(story)
+    run_story(story)
 
 
 def test_an_evicted_pod_says_why_it_goes() -> None:
@@ -161,7 +161,7 @@ def test_an_evicted_pod_says_why_it_goes() -> None:
         assert (await world.conditions("p", POD))["DisruptionTarget"] == ("True", "DeletionByTaintManager")
         assert (await world.get(POD, "p"))["metadata"]["deletionTimestamp"]
 
-    told(story)
+    run_story(story)
 
 
 class _Weary:
@@ -188,4 +188,4 @@ def test_an_eviction_that_fails_is_tried_again_and_told_once() -> None:
         assert await names(world) == []
         assert len(await world.events()) == 1
 
-    told(story, through=lambda client, clock: _Weary(client))  # type: ignore[arg-type, return-value]
+    run_story(story, through=lambda client, clock: _Weary(client))  # type: ignore[arg-type, return-value]

@@ -29,7 +29,7 @@ def owner_of(pod: Document) -> str:
     return next((each["name"] for each in pod["metadata"].get("ownerReferences", []) if each.get("controller")), "")
 
 
-def tell(story: Story) -> None:
+def run_story(story: Story) -> None:
     play(story, controllers=CONTROLLERS)
 
 
@@ -60,7 +60,7 @@ def test_a_set_gets_its_pods_and_counts_them(kind: Kind, document: Document) -> 
             **terminating,
         }
 
-    tell(story)
+    run_story(story)
 
 
 def test_a_deleted_pod_comes_again() -> None:
@@ -74,7 +74,7 @@ def test_a_deleted_pod_comes_again() -> None:
         assert len(names) == 2
         assert gone not in names
 
-    tell(story)
+    run_story(story)
 
 
 def test_a_failed_pod_is_replaced_and_left_lying() -> None:
@@ -87,7 +87,7 @@ def test_a_failed_pod_is_replaced_and_left_lying() -> None:
         assert len(await world.pods()) == 3
         assert (await world.get(REPLICA_SET, "web"))["status"]["replicas"] == 2
 
-    tell(story)
+    run_story(story)
 
 
 def test_scaling_down_takes_the_pods_that_serve_nobody() -> None:
@@ -99,10 +99,10 @@ def test_scaling_down_takes_the_pods_that_serve_nobody() -> None:
         await world.patch(REPLICA_SET, "web", {"spec": {"replicas": 2}})
         await world.settle()
         assert sorted(pod["metadata"]["name"] for pod in await world.pods()) == sorted(ready)
-        told = await world.events("SuccessfulDelete")
-        assert len(told) == 2
+        recorded = await world.events("SuccessfulDelete")
+        assert len(recorded) == 2
 
-    tell(story)
+    run_story(story)
 
 
 def test_a_thousand_pods_come_in_bursts_and_go_again() -> None:
@@ -115,7 +115,7 @@ def test_a_thousand_pods_come_in_bursts_and_go_again() -> None:
         assert len(await world.pods()) == 0
         assert (await world.get(REPLICA_SET, "web"))["status"]["replicas"] == 0
 
-    tell(story)
+    run_story(story)
 
 
 def test_pods_that_match_are_adopted_and_those_beyond_the_size_go() -> None:
@@ -127,7 +127,7 @@ def test_pods_that_match_are_adopted_and_those_beyond_the_size_go() -> None:
         assert len(owners) == 4
         assert (owners["a"], owners["b"], owners["other"]) == ("web", "web", "")
 
-    tell(story)
+    run_story(story)
 
 
 def test_a_pod_that_loses_its_label_is_released_and_replaced() -> None:
@@ -141,7 +141,7 @@ def test_a_pod_that_loses_its_label_is_released_and_replaced() -> None:
         assert len(owners) == 3
         assert owners[name] == ""
 
-    tell(story)
+    run_story(story)
 
 
 def test_a_pod_is_available_after_it_was_ready_for_long_enough() -> None:
@@ -154,7 +154,7 @@ def test_a_pod_is_available_after_it_was_ready_for_long_enough() -> None:
         await world.settle(3)
         assert (await world.get(REPLICA_SET, "web"))["status"]["availableReplicas"] == 1
 
-    tell(story)
+    run_story(story)
 
 
 def test_what_cannot_be_created_is_said_and_tried_again() -> None:
@@ -187,7 +187,7 @@ def test_a_set_that_is_gone_gets_no_more_pods_although_its_watch_is_late() -> No
                 made.add(pod["metadata"]["name"])
                 await world.delete(POD, pod["metadata"]["name"])
             await world.settle(1)
-        assert len(made) <= 8, "those that were there, and those that were under way when it was told"
+        assert len(made) <= 8, "those that were there, and those that were under way when it was deleted"
         await world.settle(LATE_S * 3)
         assert await world.pods() == []
 

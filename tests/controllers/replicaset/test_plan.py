@@ -11,8 +11,8 @@ from mooring.api.labels import LabelMatcher
 from mooring.api.views.workloads import ReplicationController
 from mooring.controllers.pod_indexes import LabelsKey, StateCounts
 from mooring.controllers.replicaset.plan import (
-    CreatePods,
-    DeletePods,
+    CreateReplicas,
+    DeleteReplicas,
     PodCounts,
     count_from_index,
     count_pods,
@@ -38,10 +38,10 @@ def counts_by_labels(**counts: int) -> dict[LabelsKey, StateCounts]:
     ("wanted", "active", "action"),
     [
         pytest.param(3, 3, None, id="enough"),
-        pytest.param(3, 1, CreatePods(2), id="too few"),
-        pytest.param(3, 5, DeletePods(2), id="too many"),
-        pytest.param(10_000, 0, CreatePods(500), id="no more than five hundred come at once"),
-        pytest.param(0, 10_000, DeletePods(500), id="or go"),
+        pytest.param(3, 1, CreateReplicas(2), id="too few"),
+        pytest.param(3, 5, DeleteReplicas(2), id="too many"),
+        pytest.param(10_000, 0, CreateReplicas(500), id="no more than five hundred come at once"),
+        pytest.param(0, 10_000, DeleteReplicas(500), id="or go"),
     ],
 )
 def test_the_size(wanted: int, active: int, action: object) -> None:

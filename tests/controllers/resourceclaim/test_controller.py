@@ -32,7 +32,7 @@ def pod(name: str = "p", node_name: str = "", **use: str) -> Document:
     }
 
 
-def tell(story: Story) -> None:
+def run_story(story: Story) -> None:
     play(story, controllers=["resourceclaim-controller"])
 
 
@@ -57,7 +57,7 @@ def test_a_pod_gets_a_claim_of_its_template_which_goes_when_the_pod_ends() -> No
         await end(world, "p")
         assert await world.list(RESOURCE_CLAIM) == []
 
-    tell(story)
+    run_story(story)
 
 
 def test_a_pod_waits_for_its_template() -> None:
@@ -70,7 +70,7 @@ def test_a_pod_waits_for_its_template() -> None:
         await world.settle()
         assert len(await world.list(RESOURCE_CLAIM)) == 1
 
-    tell(story)
+    run_story(story)
 
 
 async def reserve(world: World, *pods: str) -> None:
@@ -110,7 +110,7 @@ def test_a_shared_claim_is_given_back_when_its_last_pod_is_done() -> None:
         await world.settle()
         assert await shared(world) == ([], False, False)
 
-    tell(story)
+    run_story(story)
 
 
 def test_a_pod_that_was_bound_by_hand_gets_its_claim_reserved() -> None:
@@ -120,7 +120,7 @@ def test_a_pod_that_was_bound_by_hand_gets_its_claim_reserved() -> None:
         await reserve(world, "one")
         assert await shared(world) == (["one", "two"], True, True)
 
-    tell(story)
+    run_story(story)
 
 
 @pytest.mark.parametrize(

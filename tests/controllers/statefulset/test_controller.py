@@ -13,7 +13,7 @@ from tests.controllers.world import Story, World, play
 CONTROLLERS = ["statefulset-controller"]
 
 
-def tell(story: Story) -> None:
+def run_story(story: Story) -> None:
     play(story, controllers=CONTROLLERS)
 
 
@@ -48,7 +48,7 @@ def test_members_come_in_order_and_go_in_reverse() -> None:
             "Delete Pod db-1 in StatefulSet db successful",
         ]
 
-    tell(story)
+    run_story(story)
 
 
 def test_parallel_members_come_at_once() -> None:
@@ -57,7 +57,7 @@ def test_parallel_members_come_at_once() -> None:
         await world.settle()
         assert len(await world.pods()) == 20
 
-    tell(story)
+    run_story(story)
 
 
 def test_an_update_waits_for_each_member() -> None:
@@ -78,7 +78,7 @@ def test_an_update_waits_for_each_member() -> None:
         status = await status_of(world)
         assert status["currentRevision"] == status["updateRevision"]
 
-    tell(story)
+    run_story(story)
 
 
 def test_claims_stay_when_members_go() -> None:
@@ -96,7 +96,7 @@ def test_claims_stay_when_members_go() -> None:
             "Create Claim data-db-0 Pod db-0 in StatefulSet db success",
         ) in await world.events()
 
-    tell(story)
+    run_story(story)
 
 
 def test_claims_go_with_their_owners_if_they_should() -> None:
@@ -113,7 +113,7 @@ def test_claims_go_with_their_owners_if_they_should() -> None:
         assert await owner_of(world, "data-db-0") == "StatefulSet/db"
         assert await owner_of(world, "data-db-1") == "Pod/db-1"
 
-    tell(story)
+    run_story(story)
 
 
 async def owner_of(world: World, claim: str) -> str:
@@ -130,7 +130,7 @@ def test_a_failed_member_is_made_anew() -> None:
         await world.settle(2)
         assert (await world.get(POD, "db-0"))["metadata"]["uid"] != before
 
-    tell(story)
+    run_story(story)
 
 
 @pytest.mark.parametrize("policy", ["OrderedReady", "Parallel"])

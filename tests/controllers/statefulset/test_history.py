@@ -7,7 +7,7 @@ from tests.controllers.batch_builders import stateful_set
 from tests.controllers.world import Story, World, play
 
 
-def tell(story: Story) -> None:
+def run_story(story: Story) -> None:
     play(story, controllers=["statefulset-controller"])
 
 
@@ -31,7 +31,7 @@ def test_going_back_makes_the_old_revision_the_newest() -> None:
         await set_image(world, "app:1", limit=10)
         assert await revisions(world) == {"app:1": 3, "app:2": 2}
 
-    tell(story)
+    run_story(story)
 
 
 def test_only_so_many_are_kept() -> None:
@@ -42,7 +42,7 @@ def test_only_so_many_are_kept() -> None:
             await set_image(world, f"app:{number}", limit=1)
         assert await revisions(world) == {"app:4": 4, "app:5": 5}
 
-    tell(story)
+    run_story(story)
 
 
 def test_revisions_without_an_owner_are_adopted() -> None:
@@ -57,4 +57,4 @@ def test_revisions_without_an_owner_are_adopted() -> None:
         (owner,) = (await world.get(CONTROLLER_REVISION, name))["metadata"]["ownerReferences"]
         assert owner["name"] == "db"
 
-    tell(story)
+    run_story(story)

@@ -15,7 +15,7 @@ from mooring.controllers.statefulset.plan import (
     CreateMember,
     DeleteMember,
     EnsureClaims,
-    Plan,
+    StatefulSetPlan,
     count_status,
     is_status_stale,
     is_update_complete,
@@ -28,7 +28,7 @@ from tests.controllers.builders import NOW_S
 PARALLEL: dict[str, Any] = {"podManagementPolicy": "Parallel"}
 
 
-def sentences(planned: Plan) -> list[str]:
+def sentences(planned: StatefulSetPlan) -> list[str]:
     """`+1` made, `-1` deleted, `~1` corrected, `?1` claims looked after, `u1` deleted for an update."""
     said = []
     for action in (action for actions in planned.members for action in actions):

@@ -1,4 +1,4 @@
-"""Members corrected, and what is told when something fails."""
+"""Members corrected, and what is recorded when something fails."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.controllers.world import Story, World, play
 CONTROLLERS = ["statefulset-controller"]
 
 
-def tell(story: Story, *faults: Fault) -> None:
+def run_story(story: Story, *faults: Fault) -> None:
     play(story, controllers=CONTROLLERS, through=lambda client, clock: FaultyClient(client, clock, Script(*faults)))
 
 
@@ -26,7 +26,7 @@ def test_a_member_gets_its_name_back() -> None:
             ("db", "SuccessfulUpdate", "Update Pod db-0 in StatefulSet db successful")
         ]
 
-    tell(story, Fault("update", Outcome.CONFLICT, kind=POD, times=2))
+    run_story(story, Fault("update", Outcome.CONFLICT, kind=POD, times=2))
 
 
 def test_failures_are_told() -> None:
@@ -46,7 +46,7 @@ def test_failures_are_told() -> None:
         assert failure[2].startswith("Delete Pod db-0 in StatefulSet db failed error:")
         assert await world.pods() == []
 
-    tell(
+    run_story(
         story,
         Fault("create", Outcome.BROKEN, kind=PERSISTENT_VOLUME_CLAIM),
         Fault("create", Outcome.BROKEN, kind=POD),
@@ -66,7 +66,7 @@ def test_a_claim_that_somebody_else_controls_is_given_up() -> None:
         assert claim["metadata"]["ownerReferences"] == [other]
         assert await world.events("ConflictingController")
 
-    tell(story)
+    run_story(story)
 
 
 def test_claims_of_a_waiting_member_are_made_again() -> None:
@@ -79,4 +79,4 @@ def test_claims_of_a_waiting_member_are_made_again() -> None:
         await world.settle(2)
         assert (await world.get(PERSISTENT_VOLUME_CLAIM, "data-db-0"))["metadata"]["labels"] == {"app": "db"}
 
-    tell(story)
+    run_story(story)

@@ -16,7 +16,7 @@ CONTROLLERS = ["persistentvolume-binder-controller"]
 SYNC_PERIOD_S = 15.0
 
 
-def record_event(story: Story) -> None:
+def run_story(story: Story) -> None:
     play(story, controllers=CONTROLLERS)
 
 
@@ -41,7 +41,7 @@ def test_a_claim_and_a_volume_find_each_other() -> None:
         taken = await world.get(PERSISTENT_VOLUME, "v")
         assert taken["spec"]["claimRef"]["uid"] == bound["metadata"]["uid"]
 
-    record_event(story)
+    run_story(story)
 
 
 def test_many_claims_at_once_never_take_the_same_volume() -> None:
@@ -53,7 +53,7 @@ def test_many_claims_at_once_never_take_the_same_volume() -> None:
         claims = await world.list(PERSISTENT_VOLUME_CLAIM)
         assert sorted(each["spec"]["volumeName"] for each in claims) == [f"v{number}" for number in range(10)]
 
-    record_event(story)
+    run_story(story)
 
 
 def test_a_claim_that_came_first_is_bound_with_the_next_look() -> None:
@@ -69,7 +69,7 @@ def test_a_claim_that_came_first_is_bound_with_the_next_look() -> None:
         await world.settle(SYNC_PERIOD_S)
         assert (await phases(world))["c"] == "Bound"
 
-    record_event(story)
+    run_story(story)
 
 
 @pytest.mark.parametrize(
@@ -89,9 +89,11 @@ def test_a_volume_whose_claim_goes_is(policy: str, source: Document | None, phas
         await world.delete(PERSISTENT_VOLUME_CLAIM, "c")
         await world.settle()
         assert (await phases(world)).get("v") == phase
-        assert [told for _, told, _ in await world.events() if told.startswith("VolumeFailed")] == [event] * bool(event)
+        assert [recorded for _, recorded, _ in await world.events() if recorded.startswith("VolumeFailed")] == [
+            event
+        ] * bool(event)
 
-    record_event(story)
+    run_story(story)
 
 
 def test_a_claim_whose_volume_vanishes_is_lost_and_says_so_once() -> None:
@@ -104,7 +106,7 @@ def test_a_claim_whose_volume_vanishes_is_lost_and_says_so_once() -> None:
         assert lost["status"] == {"phase": "Lost"}
         assert len(await world.events("ClaimLost")) == 1
 
-    record_event(story)
+    run_story(story)
 
 
 def test_the_demo_class_makes_a_volume_at_once_and_takes_it_away_again() -> None:
@@ -122,7 +124,7 @@ def test_the_demo_class_makes_a_volume_at_once_and_takes_it_away_again() -> None
         with pytest.raises(NotFoundError):
             await world.get(PERSISTENT_VOLUME, name)
 
-    record_event(story)
+    run_story(story)
 
 
 def test_a_demo_claim_that_waits_gets_a_volume_on_the_chosen_host() -> None:
@@ -140,7 +142,7 @@ def test_a_demo_claim_that_waits_gets_a_volume_on_the_chosen_host() -> None:
         assert term["matchExpressions"][0]["values"] == ["host-1"]
         assert (await phases(world))["c"] == "Bound"
 
-    record_event(story)
+    run_story(story)
 
 
 def test_an_external_provisioner_is_asked_and_waited_for() -> None:
@@ -154,7 +156,7 @@ def test_an_external_provisioner_is_asked_and_waited_for() -> None:
         }
         assert [reason for _, reason, _ in await world.events()] == ["ExternalProvisioning"]
 
-    record_event(story)
+    run_story(story)
 
 
 def test_a_claim_without_a_class_gets_the_default_one() -> None:
@@ -165,7 +167,7 @@ def test_a_claim_without_a_class_gets_the_default_one() -> None:
         await world.settle(SYNC_PERIOD_S)
         assert (await world.get(PERSISTENT_VOLUME_CLAIM, "c"))["spec"]["storageClassName"] == "standard"
 
-    record_event(story)
+    run_story(story)
 
 
 def test_a_volume_that_was_bound_to_a_claim_with_another_volume_is_free_again() -> None:
@@ -180,4 +182,4 @@ def test_a_volume_that_was_bound_to_a_claim_with_another_volume_is_free_again() 
         assert "claimRef" not in freed["spec"]
         assert freed["status"]["phase"] == "Available"
 
-    record_event(story)
+    run_story(story)

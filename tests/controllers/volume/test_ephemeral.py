@@ -23,7 +23,7 @@ def pod(name: str = "scratch", **source: Document) -> Document:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec, "status": {"phase": "Pending"}}
 
 
-def record_event(story: Story) -> None:
+def run_story(story: Story) -> None:
     play(story, controllers=["ephemeral-volume-controller", "garbage-collector-controller"])
 
 
@@ -55,7 +55,7 @@ def test_a_pod_gets_the_claim_of_its_template_which_goes_with_it() -> None:
         await world.settle()
         assert await names(world) == []
 
-    record_event(story)
+    run_story(story)
 
 
 def test_a_claim_that_is_taken_away_is_made_again() -> None:
@@ -66,7 +66,7 @@ def test_a_claim_that_is_taken_away_is_made_again() -> None:
         await world.settle()
         assert await names(world) == ["p-scratch"]
 
-    record_event(story)
+    run_story(story)
 
 
 def test_somebody_elses_claim_of_that_name_is_left_alone() -> None:
@@ -79,7 +79,7 @@ def test_somebody_elses_claim_of_that_name_is_left_alone() -> None:
         (claim,) = await world.list(PERSISTENT_VOLUME_CLAIM)
         assert "ownerReferences" not in claim["metadata"]
 
-    record_event(story)
+    run_story(story)
 
 
 def test_other_volumes_get_nothing() -> None:
@@ -88,7 +88,7 @@ def test_other_volumes_get_nothing() -> None:
         await world.settle()
         assert await names(world) == []
 
-    record_event(story)
+    run_story(story)
 
 
 class _Replacing:

@@ -24,7 +24,7 @@ from mooring.controllers.volume.provisioning import (
     provisioning_error,
 )
 from tests.controllers.storage_documents import claim_view, class_view, volume_view
-from tests.controllers.volume_bench import Bench, record_event
+from tests.controllers.volume_bench import Bench, run_story
 
 PROVISIONER = "volume.kubernetes.io/storage-provisioner"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
@@ -139,10 +139,10 @@ def test_a_volume_is_not_made(storage_class: StorageClass | None, parts: Documen
     async def story(bench: Bench) -> None:
         found = await bench.claim(**parts)
         await (await bench.start(storage_class)).provision(found)
-        assert bench.told == [("ProvisioningFailed", message)]
+        assert bench.recorded == [("ProvisioningFailed", message)]
         assert await bench.volumes() == []
 
-    record_event(story)
+    run_story(story)
 
 
 def test_others_are_asked_to_make_a_volume() -> None:
@@ -151,10 +151,10 @@ def test_others_are_asked_to_make_a_volume() -> None:
         await (await bench.start(class_view())).provision(found)
         annotations = (await bench.get(PERSISTENT_VOLUME_CLAIM, "c"))["metadata"]["annotations"]
         assert annotations[PROVISIONER] == "example.com/disk"
-        assert [reason for reason, _ in bench.told] == ["ExternalProvisioning"]
+        assert [reason for reason, _ in bench.recorded] == ["ExternalProvisioning"]
         assert await bench.volumes() == []
 
-    record_event(story)
+    run_story(story)
 
 
 def test_a_volume_is_made_once_on_the_node_that_was_chosen() -> None:
@@ -172,12 +172,12 @@ def test_a_volume_is_made_once_on_the_node_that_was_chosen() -> None:
         (term,) = made["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"]
         assert term["matchExpressions"][0]["values"] == ["host-1"]
         expected = f"Successfully provisioned volume {name} using {DEMO_PROVISIONER}"
-        assert bench.told == [("ProvisioningSucceeded", expected)]
+        assert bench.recorded == [("ProvisioningSucceeded", expected)]
         again = decode_as(PersistentVolumeClaim, await bench.client.get(PERSISTENT_VOLUME_CLAIM, "default", "c"))
         await provisioner.provision(again)
-        assert len(await bench.volumes()) == len(bench.told) == 1
+        assert len(await bench.volumes()) == len(bench.recorded) == 1
 
-    record_event(story)
+    run_story(story)
 
 
 # --- reclaiming -------------------------------------------------------------------------------------------------
@@ -186,7 +186,7 @@ BY_US: Document = {"annotations": {"pv.kubernetes.io/provisioned-by": DEMO_PROVI
 
 
 @pytest.mark.parametrize(
-    ("parts", "is_gone", "told"),
+    ("parts", "is_gone", "recorded"),
     [
         pytest.param({**BY_US, "policy": "Retain"}, False, "", id="it is kept"),
         pytest.param({**BY_US, "policy": "Delete"}, True, "", id="it is deleted"),
@@ -201,16 +201,16 @@ BY_US: Document = {"annotations": {"pv.kubernetes.io/provisioned-by": DEMO_PROVI
         ),
     ],
 )
-def test_a_released_volume(parts: Document, is_gone: bool, told: str) -> None:
+def test_a_released_volume(parts: Document, is_gone: bool, recorded: str) -> None:
     async def story(bench: Bench) -> None:
         found = await bench.volume(source={"hostPath": {"path": "/var/x"}} if "annotations" in parts else None, **parts)
         await (await bench.start()).reclaim(found)
         assert (await bench.volumes() == []) is is_gone
-        assert [reason for reason, _ in bench.told] == ([told] if told else [])
-        if told:
+        assert [reason for reason, _ in bench.recorded] == ([recorded] if recorded else [])
+        if recorded:
             assert (await bench.get(PERSISTENT_VOLUME, "v"))["status"]["phase"] == "Failed"
 
-    record_event(story)
+    run_story(story)
 
 
 def test_a_volume_that_is_claimed_again_is_not_deleted() -> None:
@@ -220,7 +220,7 @@ def test_a_volume_that_is_claimed_again_is_not_deleted() -> None:
         await (await bench.start()).reclaim(found)
         assert len(await bench.volumes()) == 1
 
-    record_event(story)
+    run_story(story)
 
 
 def test_our_finalizer_is_taken_off_before_a_volume_is_deleted() -> None:
@@ -233,7 +233,7 @@ def test_our_finalizer_is_taken_off_before_a_volume_is_deleted() -> None:
         assert left["finalizers"] == ["example.com/other"]
         assert "deletionTimestamp" in left
 
-    record_event(story)
+    run_story(story)
 
 
 def test_a_volume_that_is_gone_already_is_no_failure() -> None:
@@ -244,4 +244,4 @@ def test_a_volume_that_is_gone_already_is_no_failure() -> None:
         with pytest.raises(NotFoundError):
             await bench.get(PERSISTENT_VOLUME, "v")
 
-    record_event(story)
+    run_story(story)

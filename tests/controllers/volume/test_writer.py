@@ -29,7 +29,7 @@ from mooring.controllers.volume.writer import (
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run
 from tests.controllers.storage_documents import BOUND, claim_view, volume_view
-from tests.controllers.volume_bench import Bench, record_event
+from tests.controllers.volume_bench import Bench, run_story
 
 BY_CONTROLLER = {"pv.kubernetes.io/bound-by-controller": "yes"}
 STUCK = VolumeEvent("Warning", "VolumeFailedDelete", "it is stuck")
@@ -173,67 +173,67 @@ def at(revision: int, uid: str = "uid-v", phase: str = "") -> PersistentVolume:
     return replace(view, metadata=replace(view.metadata, resource_version=str(revision), uid=uid))
 
 
-def told(record_event: Callable[[Informer[PersistentVolume], AssumeCache[PersistentVolume]], None]) -> None:
+def with_cache(scenario: Callable[[Informer[PersistentVolume], AssumeCache[PersistentVolume]], None]) -> None:
     async def main() -> None:
         informer: Informer[PersistentVolume] = Informer("volumes")
-        latest = AssumeCache("test", informer)
+        cache = AssumeCache("test", informer)
         informer.replace([at(9)], "9")
-        record_event(informer, latest)
+        scenario(informer, cache)
 
     run(main(), VirtualClock())
 
 
 def test_our_own_write_is_believed_at_once() -> None:
-    def record_event(informer: Informer[PersistentVolume], latest: AssumeCache[PersistentVolume]) -> None:
-        latest.assume(at(10, phase="Bound"))
-        found = latest.get("v")
+    def scenario(informer: Informer[PersistentVolume], cache: AssumeCache[PersistentVolume]) -> None:
+        cache.assume(at(10, phase="Bound"))
+        found = cache.get("v")
         assert found is not None
         assert found.status.phase == "Bound"
-        assert latest.of(at(9)) is found
+        assert cache.of(at(9)) is found
 
-    told(record_event)
+    with_cache(scenario)
 
 
 def test_what_the_informer_shows_later_wins_by_number_not_by_text() -> None:
-    def record_event(informer: Informer[PersistentVolume], latest: AssumeCache[PersistentVolume]) -> None:
-        latest.assume(at(100))
+    def scenario(informer: Informer[PersistentVolume], cache: AssumeCache[PersistentVolume]) -> None:
+        cache.assume(at(100))
         informer.apply(Change.MODIFIED, at(99))
-        assert latest.of(at(99)).metadata.resource_version == "100"
+        assert cache.of(at(99)).metadata.resource_version == "100"
         informer.apply(Change.MODIFIED, at(101))
-        assert latest.of(at(101)).metadata.resource_version == "101"
+        assert cache.of(at(101)).metadata.resource_version == "101"
 
-    told(record_event)
+    with_cache(scenario)
 
 
 def test_an_answer_that_comes_late_is_old_news() -> None:
-    def record_event(informer: Informer[PersistentVolume], latest: AssumeCache[PersistentVolume]) -> None:
+    def scenario(informer: Informer[PersistentVolume], cache: AssumeCache[PersistentVolume]) -> None:
         informer.apply(Change.MODIFIED, at(20))
-        latest.assume(at(10))
-        found = latest.get("v")
+        cache.assume(at(10))
+        found = cache.get("v")
         assert found is not None
         assert found.metadata.resource_version == "20"
 
-    told(record_event)
+    with_cache(scenario)
 
 
 def test_what_is_deleted_is_forgotten_and_not_remembered_again() -> None:
-    def record_event(informer: Informer[PersistentVolume], latest: AssumeCache[PersistentVolume]) -> None:
-        latest.assume(at(10))
+    def scenario(informer: Informer[PersistentVolume], cache: AssumeCache[PersistentVolume]) -> None:
+        cache.assume(at(10))
         informer.apply(Change.DELETED, at(11))
-        latest.assume(at(10))
-        assert latest.get("v") is None
+        cache.assume(at(10))
+        assert cache.get("v") is None
 
-    told(record_event)
+    with_cache(scenario)
 
 
 def test_a_namesake_is_another_one() -> None:
-    def record_event(informer: Informer[PersistentVolume], latest: AssumeCache[PersistentVolume]) -> None:
-        latest.assume(at(10, uid="other"))
-        found = latest.get("v")
+    def scenario(informer: Informer[PersistentVolume], cache: AssumeCache[PersistentVolume]) -> None:
+        cache.assume(at(10, uid="other"))
+        found = cache.get("v")
         assert found is not None
         assert found.metadata.uid == "uid-v"
 
-    told(record_event)
+    with_cache(scenario)
 
 
 def test_a_binding_is_written_on_both_sides() -> None:
@@ -246,7 +246,7 @@ def test_a_binding_is_written_on_both_sides() -> None:
         assert (owner["spec"]["volumeName"], owner["status"]["phase"]) == ("v", "Bound")
         assert owner["status"]["capacity"] == {"storage": "1Gi"}
 
-    record_event(story)
+    run_story(story)
 
 
 def test_what_is_bound_already_is_not_written_again() -> None:
@@ -258,7 +258,7 @@ def test_what_is_bound_already_is_not_written_again() -> None:
             (await bench.get(kind, name))["metadata"]["resourceVersion"]
             for kind, name in ((PERSISTENT_VOLUME, "v"), (PERSISTENT_VOLUME_CLAIM, "c"))
         ]
-        seen_volume, seen_claim = bench.latest_volumes.get("v"), bench.latest_claims.get("default/c")
+        seen_volume, seen_claim = bench.volume_cache.get("v"), bench.claim_cache.get("default/c")
         assert seen_volume is not None
         assert seen_claim is not None
         assert [seen_volume.metadata.resource_version, seen_claim.metadata.resource_version] == versions, "believed"
@@ -266,7 +266,7 @@ def test_what_is_bound_already_is_not_written_again() -> None:
         assert (await bench.get(PERSISTENT_VOLUME, "v"))["metadata"]["resourceVersion"] == versions[0]
         assert (await bench.get(PERSISTENT_VOLUME_CLAIM, "c"))["metadata"]["resourceVersion"] == versions[1]
 
-    record_event(story)
+    run_story(story)
 
 
 def test_a_volume_that_is_unbound_is_available() -> None:
@@ -279,7 +279,7 @@ def test_a_volume_that_is_unbound_is_available() -> None:
         assert "claimRef" not in free["spec"]
         assert free["status"]["phase"] == "Available"
 
-    record_event(story)
+    run_story(story)
 
 
 def test_an_event_is_told_only_with_a_new_phase() -> None:
@@ -290,9 +290,9 @@ def test_an_event_is_told_only_with_a_new_phase() -> None:
         status = (await bench.get(PERSISTENT_VOLUME, "v"))["status"]
         assert (status["phase"], status["message"]) == ("Failed", "it is stuck")
         assert await bench.writer.set_volume_phase(volume, "Failed", STUCK) is volume
-        assert bench.told == [("VolumeFailedDelete", "it is stuck")]
+        assert bench.recorded == [("VolumeFailedDelete", "it is stuck")]
 
-    record_event(story)
+    run_story(story)
 
 
 def test_who_was_faster_wins() -> None:
@@ -302,6 +302,6 @@ def test_who_was_faster_wins() -> None:
         await bench.writer.set_volume_phase(volume, "Available")
         with pytest.raises(ConflictError):
             await bench.writer.set_volume_phase(volume, "Failed", STUCK)
-        assert bench.told == []
+        assert bench.recorded == []
 
-    record_event(story)
+    run_story(story)

@@ -1,4 +1,4 @@
-"""What a pod can be told of itself."""
+"""Values of the downward API."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mooring.kubelet.environment.downward_api import field_value, resource_value
 from mooring.kubelet.environment.references import ContainerConfigError, NodeFacts
 from mooring.kubelet.full_views import FieldSource, FullPod, ResourceSource
 from tests.kubelet.full_pods import PLACE, whole
-from tests.kubelet.play import container, pod
+from tests.kubelet.harness import container, pod
 
 POD = whole(
     pod(

@@ -1,4 +1,4 @@
-"""What a pod refers to, fetched."""
+"""Objects that a pod refers to are read through the client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""With which variables and which command a container is started."""
+"""Variables and command of a container: precedence, `$(VAR)` expansion, Services, errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mooring.kubelet.environment.variables import (
 )
 from mooring.kubelet.full_views import ConfigMap, Secret
 from tests.kubelet.full_pods import PLACE, container_with, pod_with, whole
-from tests.kubelet.play import pod
+from tests.kubelet.harness import pod
 
 VARIABLES = {"VAR_A": "A", "VAR_B": "B", "VAR_C": "C", "VAR_REF": "$(VAR_A)", "VAR_EMPTY": ""}
 MASTER = convert_as(

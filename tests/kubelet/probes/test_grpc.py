@@ -1,4 +1,4 @@
-"""gRPC's health check, with a server that speaks just enough of HTTP/2, on loopback."""
+"""The gRPC probe, against a minimal HTTP/2 server on loopback."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ def asked(said: bytes | None, *, service: str = "web", timeout_s: float = LIMIT_
             SETTINGS + TRAILERS,
             ProbeResult(
                 ProbeOutcome.FAILURE,
-                "error: health rpc probe failed: the server told no health (it may not know grpc.health.v1.Health, or "
-                "not this service)",
+                "error: health rpc probe failed: the response has no health (the server may lack "
+                "grpc.health.v1.Health, or the service)",
             ),
             id="it refuses the call",
         ),

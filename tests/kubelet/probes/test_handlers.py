@@ -1,4 +1,4 @@
-"""What a container answers to a GET. With a real server, on loopback."""
+"""exec, HTTP and TCP probes. HTTP and TCP against real servers on loopback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What follows from the answers of probes."""
+"""Thresholds: what follows from probe results."""
 
 from __future__ import annotations
 

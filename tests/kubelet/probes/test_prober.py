@@ -1,4 +1,4 @@
-"""When containers are asked, and who hears what came of it. On virtual time."""
+"""When probes run, and what the listener gets. On virtual time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Limits: which files get which values, where they can be set, and what is said where they cannot.
+"""Cgroups: values of limits, where they can be set, and the text where they cannot.
 
 The trees are directories that look like the kernel's; that the kernel does as they say is seen in tests/cluster, on
 machines that let us.

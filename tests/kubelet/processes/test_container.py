@@ -1,4 +1,4 @@
-"""One container over its runs: what is told of it, in which order, and how it is stopped. The processes are real."""
+"""One container over its runs: reported states, hooks, stopping. With real processes."""
 
 from __future__ import annotations
 

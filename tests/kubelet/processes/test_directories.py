@@ -1,4 +1,4 @@
-"""Where pods are on disk: one kubelet at a time, and nothing is left."""
+"""Directories of pods: one kubelet at a time, and nothing is left."""
 
 from __future__ import annotations
 

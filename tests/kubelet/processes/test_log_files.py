@@ -1,4 +1,4 @@
-"""Reading the logs of real containers: which lines, in which order, and what a follower sees."""
+"""Reading log files: selection, order, follow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a container needs before it can be started: found, made, or refused in words."""
+"""What a run needs: found, created, or an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pods as real processes, seen from the API: what their statuses say, what they leave, and how they end."""
+"""Pods of the process runtime, seen through the API: statuses, leftovers, termination."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 from mooring.api.kinds import CONFIG_MAP, CORE_EVENT, NODE
 from mooring.kubelet.processes.cgroups import Cgroups, CgroupTree
 from mooring.store.memory import MemoryStore
-from tests.kubelet.play import Body, container, pod
-from tests.kubelet.processes.real_play import HOST, RealPlay, played_for_real, shell_pod
+from tests.kubelet.harness import Body, container, pod
+from tests.kubelet.processes.process_harness import HOST, RealPlay, played_for_real, shell_pod
 from tests.waiting import LIMIT_S, wait_until
 
 FOREVER = "exec sleep 600"

@@ -1,4 +1,4 @@
-"""Processes of an earlier life: ours are killed, others are not."""
+"""Processes of an earlier kubelet are killed, others are not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The simulated runtime keeps the promise of `runtime`: it tells what became of what it was asked."""
+"""The simulated runtime: container states, logs, and the recorded statuses of the built-in stage sets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mooring.kubelet.runtime import ContainerState, Exited, Role, Running, Runti
 from mooring.kubelet.simulated.runtime import LOG_LINES_MAX, LogBuffer, LogReader, SimulatedRuntime
 from mooring.kubelet.simulated.stage_file import load_stage_sets
 from mooring.kubelet.timers import Timers
-from tests.kubelet.play import pod, view
+from tests.kubelet.harness import pod, view
 
 LIVES = """
 stageSets:

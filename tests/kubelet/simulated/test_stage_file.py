@@ -18,7 +18,7 @@ from mooring.kubelet.simulated.stages import (
     Transition,
     stage_duration_s,
 )
-from tests.kubelet.play import Body, Play, container, played, pod, view
+from tests.kubelet.harness import Body, Play, container, played, pod, view
 
 FILES = sorted((Path(__file__).parent / "golden").glob("*.yaml"))
 FLAKY = """

@@ -1,4 +1,4 @@
-"""How long a stage takes, and which way leads on."""
+"""Durations of stages, and transitions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mooring.kubelet.simulated.stages import (
     stage_delay_s,
     stage_duration_s,
 )
-from tests.kubelet.play import pod, view
+from tests.kubelet.harness import pod, view
 
 
 def stage(**fields: object) -> Stage:

@@ -1,4 +1,4 @@
-"""The program that shows a process its volumes and then becomes it. With real processes and real mounts."""
+"""The entrypoint program, with real processes and real mounts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The volumes of pods, made once."""
+"""Volumes of pods are created once; tokens are renewed."""
 
 from __future__ import annotations
 

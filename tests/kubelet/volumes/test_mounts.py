@@ -1,4 +1,4 @@
-"""What a container wants to see where."""
+"""Mounts of a container, the entrypoint command, and whether mounting is possible."""
 
 from __future__ import annotations
 

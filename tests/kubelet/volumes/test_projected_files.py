@@ -1,4 +1,4 @@
-"""What config maps, secrets, fields and tokens put into volumes."""
+"""Files of configMap, secret, downwardAPI and projected volumes."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ def test_a_pod_that_is_there_is_confirmed() -> None:
 
 
 @pytest.mark.parametrize("times", [1, 3])
-def test_as_long_as_nobody_can_say_the_assumption_stands(times: int) -> None:
+def test_while_the_lookup_fails_the_pod_stays_assumed(times: int) -> None:
     def is_the_pod(request: Request) -> bool:
         return request.name == "web"
 

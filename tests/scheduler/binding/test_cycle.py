@@ -253,7 +253,7 @@ def test_others_who_sleep_are_notified_of_the_resources_that_becomes_free(
 # --- 1. A waiting pod costs no place among the bindings ---------------------------------------------------------------
 
 
-def test_a_pod_that_waits_for_permit_keeps_nobody_from_being_bound() -> None:
+def test_a_pod_that_waits_for_permit_does_not_delay_other_bindings() -> None:
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=2), pod("web", cpu=1))
         await world.settle(0.1)
@@ -298,7 +298,7 @@ def test_the_pod_is_looked_up_before_its_resources_is_given_away(
     write_diary(story, Fault("bind", outcome), broken)
 
 
-def test_as_long_as_nobody_can_say_the_assumption_stands_and_not_for_ever() -> None:
+def test_while_the_lookup_fails_the_pod_stays_assumed_up_to_a_limit() -> None:
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=1), pod("web", cpu=1))
         await world.settle(5)

@@ -69,14 +69,14 @@ def test_rows_that_changed_since(rows: list[int], position: int, since: list[int
         pytest.param([5, 5], 0, [5], id="each row once"),
         pytest.param([5, 3, 5], 2, [5], id="the last change"),
         pytest.param([5, 3, 5], 3, [], id="nothing new"),
-        pytest.param([], -1, None, id="whoever was never here looks at everything"),
+        pytest.param([], -1, None, id="a new reader reads all rows"),
     ],
 )
 def test_few_rows_that_changed_since(rows: list[int], position: int, since: list[int] | None) -> None:
     assert log_of(*rows).few_since(position, 2) == since
 
 
-def test_whoever_was_never_here_looks_at_everything() -> None:
+def test_a_new_reader_reads_all_rows() -> None:
     assert log_of(1, 2).since(-1) is None
 
 

@@ -23,7 +23,7 @@ def test_an_empty_value_is_not_absence() -> None:
     assert column.code_for("") == column.codes[0]
 
 
-def test_a_value_that_nobody_carries_frees_its_code() -> None:
+def test_an_unused_value_frees_its_code() -> None:
     column = LabelColumn("host", 8)
     column.set(0, "a")
     column.set(1, "b")

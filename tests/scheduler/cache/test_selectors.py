@@ -67,7 +67,7 @@ CLUSTER = (
         pytest.param([part(selector(app="db")), part(selector(app="web"))], False, {}, id="which nobody does"),
     ],
 )
-def test_whom_a_counter_counts(parts: list[Part], terminating: bool, counted: dict[str, int]) -> None:
+def test_the_pods_that_a_counter_counts(parts: list[Part], terminating: bool, counted: dict[str, int]) -> None:
     asked_late = engine_of(*CLUSTER).columns
     assert rows(asked_late, count(asked_late, *parts, terminating=terminating)) == counted
     engine = engine_of()
@@ -101,7 +101,7 @@ def test_domains_follow_pods_and_nodes() -> None:
     assert zones(columns, counter) == {"new": 1, "b": 1}
 
 
-def test_whoever_asks_for_the_same_gets_the_same_counter() -> None:
+def test_equal_conditions_share_a_counter() -> None:
     columns = Columns()
     same = count(columns, part(selector("app In web"), "a", "b"))
     assert count(columns, part(selector(app="web"), "b", "a")) is same

@@ -40,7 +40,7 @@ def test_pods_that_are_alike_share_a_shape() -> None:
     assert len(columns.signatures) == 1
 
 
-def test_a_shape_that_nobody_uses_is_forgotten() -> None:
+def test_an_unused_signature_is_removed() -> None:
     columns = Columns()
     signature = columns.record(web("a", apart=[pods_like(HOSTNAME, app="web")])).signature
     swept(columns)

@@ -14,7 +14,7 @@ from mooring.scheduler.config.types import (
     ConfigurationError,
     DefaultPreemptionArgs,
     DynamicResourcesArgs,
-    Extender,
+    ExtenderConfiguration,
     ExtenderManagedResource,
     ExtenderTLSConfig,
     LeaderElectionConfiguration,
@@ -147,7 +147,7 @@ def test_every_field_is_read() -> None:
         burst=7,
     )
     assert loaded.extenders == (
-        Extender(
+        ExtenderConfiguration(
             url_prefix="https://extender",
             filter_verb="filter",
             preempt_verb="preempt",

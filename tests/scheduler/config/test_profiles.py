@@ -16,13 +16,13 @@ from mooring.scheduler.config.profiles import (
 )
 from mooring.scheduler.config.types import (
     ExtensionPoint,
+    KubeSchedulerProfile,
     NodeAffinityArgs,
     NodeResourcesFitArgs,
-    Plugin,
     PluginConfig,
+    PluginEntry,
     Plugins,
     PluginSet,
-    Profile,
 )
 from tests.scheduler.config.builders import (
     KUBERNETES,
@@ -37,13 +37,13 @@ from tests.scheduler.config.builders import (
 DEFAULTS = tuple(plugin.name for plugin in DEFAULT_PLUGINS)
 
 
-def listed(*names: str) -> tuple[Plugin, ...]:
+def listed(*names: str) -> tuple[PluginEntry, ...]:
     """Plugins by name, or by name and weight: "Gpu=5"."""
     parts = [name.partition("=") for name in names]
-    return tuple(Plugin(name=name, weight=int(weight or 0)) for name, _, weight in parts)
+    return tuple(PluginEntry(name=name, weight=int(weight or 0)) for name, _, weight in parts)
 
 
-def merged(enabled: tuple[Plugin, ...] = (), disabled: tuple[Plugin, ...] = ()) -> tuple[Plugin, ...]:
+def merged(enabled: tuple[PluginEntry, ...] = (), disabled: tuple[PluginEntry, ...] = ()) -> tuple[PluginEntry, ...]:
     wishes = Plugins(multi_point=PluginSet(enabled=enabled, disabled=disabled))
     return merged_with_defaults(wishes).multi_point.enabled
 
@@ -83,12 +83,12 @@ def test_a_new_plugin_comes_after_the_defaults() -> None:
 
 def test_a_default_enabled_again_keeps_its_place_and_takes_the_weight() -> None:
     found = merged(listed("Gpu", "NodeAffinity=7"))
-    assert found.index(Plugin(name="NodeAffinity", weight=7)) == DEFAULTS.index("NodeAffinity")
+    assert found.index(PluginEntry(name="NodeAffinity", weight=7)) == DEFAULTS.index("NodeAffinity")
     assert [plugin.name for plugin in found] == [*DEFAULTS, "Gpu"]
 
 
 def test_enabled_again_without_a_weight_it_loses_its_own() -> None:
-    assert Plugin(name="TaintToleration", weight=0) in merged(listed("TaintToleration"))
+    assert PluginEntry(name="TaintToleration", weight=0) in merged(listed("TaintToleration"))
 
 
 def test_a_disabled_plugin_drops_out() -> None:
@@ -103,7 +103,7 @@ def test_a_star_drops_them_all() -> None:
 
 @pytest.mark.parametrize("disabled", ["*", "NodeName"])
 def test_enabling_is_stronger_than_disabling_and_moves_to_the_end(disabled: str) -> None:
-    assert merged(listed("NodeName=4"), listed(disabled))[-1] == Plugin(name="NodeName", weight=4)
+    assert merged(listed("NodeName=4"), listed(disabled))[-1] == PluginEntry(name="NodeName", weight=4)
 
 
 def test_a_plugin_enabled_twice_stays_twice_for_expansion_to_reject() -> None:
@@ -118,7 +118,7 @@ def test_lists_of_single_points_stand_as_they_are() -> None:
 
 def test_enabled_plugins_that_take_arguments_get_the_defaults_after_what_was_written() -> None:
     written = PluginConfig(name="NodeAffinity", args=NodeAffinityArgs())
-    profile = with_defaults(Profile(plugin_config=(PluginConfig(name="Gpu"), written)))
+    profile = with_defaults(KubeSchedulerProfile(plugin_config=(PluginConfig(name="Gpu"), written)))
     assert [config.name for config in profile.plugin_config] == [
         "Gpu",
         "NodeAffinity",
@@ -134,7 +134,9 @@ def test_enabled_plugins_that_take_arguments_get_the_defaults_after_what_was_wri
 
 def test_a_plugin_that_is_off_gets_no_arguments() -> None:
     wishes = Plugins(multi_point=PluginSet(enabled=listed("VolumeBinding"), disabled=listed("*")))
-    assert [config.name for config in with_defaults(Profile(plugins=wishes)).plugin_config] == ["VolumeBinding"]
+    assert [config.name for config in with_defaults(KubeSchedulerProfile(plugins=wishes)).plugin_config] == [
+        "VolumeBinding"
+    ]
 
 
 def test_the_default_profile_answers_to_the_default_name() -> None:
@@ -326,7 +328,7 @@ def test_every_enabled_plugin_has_its_arguments() -> None:
             ["Binder"],
             {},
             ['only one queue sort plugin required for profile with scheduler name "default-scheduler", but got 0'],
-            id="nobody sorts",
+            id="no plugin sorts",
         ),
         pytest.param(
             ["All", "Sorter"],
@@ -338,7 +340,7 @@ def test_every_enabled_plugin_has_its_arguments() -> None:
             ["Sorter"],
             {},
             ['at least one bind plugin is needed for profile with scheduler name "default-scheduler"'],
-            id="nobody binds",
+            id="no plugin binds",
         ),
         pytest.param(
             ["All", "Zones", "Racks"],
@@ -361,7 +363,7 @@ def test_a_rejection_names_the_field() -> None:
 
 
 def test_arguments_given_twice_are_rejected() -> None:
-    profile = Profile(plugin_config=(PluginConfig(name="Gpu"), PluginConfig(name="Gpu")))
+    profile = KubeSchedulerProfile(plugin_config=(PluginConfig(name="Gpu"), PluginConfig(name="Gpu")))
     found = problems(lambda: expand_profile(profile, OURS))
     assert [problem.text for problem in found] == ["repeated config for plugin Gpu"]
 
@@ -374,8 +376,10 @@ def test_arguments_given_twice_are_rejected() -> None:
     ],
 )
 def test_weights_that_overflow_are_rejected(weights: dict[str, int]) -> None:
-    enabled = tuple(Plugin(name=name, weight=weight) for name, weight in weights.items())
-    found = problems(lambda: expand_profile(Profile(plugins=Plugins(multi_point=PluginSet(enabled=enabled))), OURS))
+    enabled = tuple(PluginEntry(name=name, weight=weight) for name, weight in weights.items())
+    found = problems(
+        lambda: expand_profile(KubeSchedulerProfile(plugins=Plugins(multi_point=PluginSet(enabled=enabled))), OURS)
+    )
     assert [problem.text for problem in found] == ["score plugins: total score of Score plugins could overflow"]
 
 

@@ -15,7 +15,7 @@ from mooring.scheduler.config.types import (
     NodeAffinityArgs,
     NodeResourcesBalancedAllocationArgs,
     NodeResourcesFitArgs,
-    Plugin,
+    PluginEntry,
     Plugins,
     PluginSet,
     PodTopologySpreadArgs,
@@ -36,7 +36,7 @@ from mooring.scheduler.config.types import (
 
 @pytest.mark.parametrize("point", list(ExtensionPoint), ids=lambda point: point.value)
 def test_every_point_has_its_list(point: ExtensionPoint) -> None:
-    here = PluginSet(enabled=(Plugin(name="Gpu"),))
+    here = PluginSet(enabled=(PluginEntry(name="Gpu"),))
     plugins = Plugins(**{point.attribute: here})
     assert plugins.at(point) == here
     assert [other for other in ExtensionPoint if plugins.at(other) == here] == [point]
@@ -44,8 +44,8 @@ def test_every_point_has_its_list(point: ExtensionPoint) -> None:
 
 def test_enabled_plugins_are_named_once_in_order() -> None:
     plugins = Plugins(
-        multi_point=PluginSet(enabled=(Plugin(name="Z"), Plugin(name="A"))),
-        score=PluginSet(enabled=(Plugin(name="M"), Plugin(name="A")), disabled=(Plugin(name="Gone"),)),
+        multi_point=PluginSet(enabled=(PluginEntry(name="Z"), PluginEntry(name="A"))),
+        score=PluginSet(enabled=(PluginEntry(name="M"), PluginEntry(name="A")), disabled=(PluginEntry(name="Gone"),)),
     )
     assert plugins.enabled_names() == ("A", "M", "Z")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mooring.api.views.pod import Pod
-from mooring.client.absent import AbsentClient
+from mooring.client.unavailable import UnavailableClient
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
@@ -39,7 +39,7 @@ def replace_after_a_failure(handler: PodEventHandler, views: list[Pod]) -> None:
 @pytest.mark.parametrize("tell", [replace, replace_in_pages, replace_after_a_failure])
 def test_pods_that_are_in_no_page_are_removed(tell: object) -> None:
     async def listed() -> None:
-        scheduler = Scheduler(AbsentClient(), load_configuration(None), clock=VirtualClock(), entropy=Entropy(1))
+        scheduler = Scheduler(UnavailableClient(), load_configuration(None), clock=VirtualClock(), entropy=Entropy(1))
         for name in ("n1", "n2"):
             scheduler.engine.put(node(name))
         handler = scheduler.pods
@@ -63,7 +63,7 @@ def test_pods_that_are_in_no_page_are_removed(tell: object) -> None:
 )
 def test_the_columns_count_the_latest_update_of_an_assigned_pod(updated: Pod, cpu_milli: int) -> None:
     async def story() -> None:
-        scheduler = Scheduler(AbsentClient(), load_configuration(None), clock=VirtualClock(), entropy=Entropy(1))
+        scheduler = Scheduler(UnavailableClient(), load_configuration(None), clock=VirtualClock(), entropy=Entropy(1))
         columns = scheduler.engine.columns
         for name in ("n1", "n2"):
             scheduler.engine.put(node(name))

@@ -123,14 +123,14 @@ def test_what_goes_wrong(reply: object, message: str) -> None:
     assert (decision.node_name, len(server.requests)) == ("n1", 1), "passed over, if its failures may be ignored"
 
 
-def test_nobody_there() -> None:
+def test_no_server_listens() -> None:
     nobody = {"urlPrefix": NOBODY, "filterVerb": "filter"}
     decision, _ = decided(replying(), nobody)
     assert (decision.message or "").startswith(f'Post "{NOBODY}/filter": ')
     assert decided(replying(), nobody | {"ignorable": True})[0].node_name == "n1"
 
 
-def test_scores_from_nobody_are_not_missed() -> None:
+def test_scores_of_an_extender_that_fails_are_ignored() -> None:
     scoring = {"prioritizeVerb": "score", "weight": 1, "nodeCacheCapable": True}
     decision, _ = decided(replying(score=[{"Host": "n2", "Score": 1}]), scoring | {"urlPrefix": NOBODY}, scoring)
     assert decision.node_name == "n2"
@@ -215,7 +215,7 @@ def test_an_extender_binds() -> None:
 @pytest.mark.parametrize(
     "extenders",
     [
-        pytest.param([{"filterVerb": "filter"}], id="nobody binds"),
+        pytest.param([{"filterVerb": "filter"}], id="no plugin binds"),
         pytest.param([{"bindVerb": "bind", "managedResources": [{"name": "example.com/gpu"}]}], id="of no interest"),
     ],
 )

@@ -153,7 +153,7 @@ def test_of_a_sample_extenders_see_the_sample() -> None:
             only(failed={"n1": "a", "n4": "b", "elsewhere": "c"}, for_good={"n1": "never"}),
             "0/4 nodes are available: 1 b, 1 c, 1 never.",
             {"NodeUnschedulable", "Extender"},
-            id="it may speak of whom it likes",
+            id="it may name any node",
         ),
     ],
 )
@@ -263,7 +263,7 @@ def test_all_are_asked_for_scores_at_once_about_what_is_left() -> None:
     assert decision.node_name == "n3", "10 + 40 are more than 40"
 
 
-def test_scores_that_nobody_gives_are_not_missed() -> None:
+def test_missing_scores_are_ignored() -> None:
     decision, _ = exchanged(engine_with(written(**SCORE)), pod(), answering(prioritize=BROKEN))
     assert (decision.node_name, decision.error) == ("n1", None)
 
@@ -406,12 +406,12 @@ def test_a_plugin_that_fails_ends_a_consultation_too() -> None:
         pytest.param(NODES, pod(claims=["lost"]), Code.UNSCHEDULABLE, id="a PreFilter rejects"),
     ],
 )
-def test_nobody_is_asked_where_there_is_nothing_to_ask(views: tuple[ApiObject, ...], view: Pod, code: Code) -> None:
+def test_no_extender_is_called_without_need(views: tuple[ApiObject, ...], view: Pod, code: Code) -> None:
     decision, rounds = exchanged(engine_with(written(**FILTER), views=views), view, answering())
     assert (decision.code, rounds) == (code, [])
 
 
-def test_a_decision_without_questions_asks_nobody() -> None:
+def test_a_decision_without_requests() -> None:
     engine = engine_with(written(**FILTER))
     assert engine.decide(engine.record(pod())).node_name == "n1"
 

@@ -104,7 +104,7 @@ BY_NAME, WHOLE = extender(filterVerb="f", nodeCacheCapable=True), extender(filte
             ExtenderFailure(
                 'extender "http://extender.test" claims a filtered node "n9" which is not found in the input node list'
             ),
-            id="a node that nobody asked about",
+            id="a node that was not in the request",
         ),
     ],
 )

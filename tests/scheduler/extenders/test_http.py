@@ -94,7 +94,7 @@ def test_an_extender_that_takes_too_long() -> None:
     )
 
 
-def test_nobody_there() -> None:
+def test_no_server_listens() -> None:
     with pytest.raises(ExtenderError, match=r'^Post "http://127\.0\.0\.1:1/filter": .*127\.0\.0\.1:1'):
         run_real(ask(extender("http://127.0.0.1:1", filterVerb="filter")))
 
@@ -141,7 +141,7 @@ def test_redirects_end() -> None:
         asked_of(lambda verb, question: web.Response(status=307, headers={"Location": "filter"}))
 
 
-def test_a_transport_that_nobody_used_closes() -> None:
+def test_an_unused_transport_closes() -> None:
     async def story() -> None:
         async with HttpTransport([]):
             pass

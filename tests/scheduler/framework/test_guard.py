@@ -141,7 +141,7 @@ def test_a_step_that_breaks_ends_the_cycle_and_names_the_plugin(
 
 
 @pytest.mark.parametrize("step", ["pre_score", "score", "normalize"])
-def test_where_there_is_no_choice_nobody_is_asked_for_a_score(step: str) -> None:
+def test_a_single_feasible_node_is_not_scored(step: str) -> None:
     engine = engine_with(Fragile)
     tied = pod(labels={"break": step}, node_labels={HOSTNAME: "n1"})
     assert engine.decide(engine.record(tied)).node_name == "n1"
@@ -177,7 +177,7 @@ def test_a_plugin_that_cannot_reserve_has_its_pod_taken_back() -> None:
     assert fragile.unreserved == ["a"]
 
 
-def test_a_plugin_that_cannot_let_go_keeps_nobody_else_from_it(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_plugin_that_fails_to_unreserve_does_not_stop_the_others(caplog: pytest.LogCaptureFixture) -> None:
     engine = engine_with(Fragile)
     decision = decide(engine, pod("a", labels={"break": "unreserve"}))
     assert engine.assume(decision) is None

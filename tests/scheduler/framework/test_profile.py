@@ -56,7 +56,7 @@ def test_rejections_are_kept_unless_they_read_the_cluster(
         (Scope.CLUSTER, True, False),
     ],
 )
-def test_scores_are_kept_where_nobody_else_decides_their_value(
+def test_scores_are_cached_if_they_depend_on_the_row_alone(
     reads: Scope, normalizes: bool, is_kept: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Plain, "score_scope", reads)

@@ -182,7 +182,7 @@ def test_all_of_our_own_plugins_are_let_in() -> None:
         assert served == [point for point, kind in POINTS.items() if issubclass(plugin, kind)] != [], plugin.name
 
 
-def test_nobody_serves_a_point_that_is_not_there() -> None:
+def test_no_plugin_serves_an_unknown_point() -> None:
     registry = default_registry()
     assert not registry.implements("NodeName", ExtensionPoint.SCORE)
     assert not registry.implements("NodeName", ExtensionPoint.PLACEMENT_SCORE)

@@ -48,7 +48,7 @@ def preempt(waiting: WaitingPod) -> None:
             preempt,
             0.0,
             Status(Code.ERROR, ("waiting on permit for pod: preempted",), "DefaultPreemption"),
-            id="somebody more important needs the node",
+            id="a pod of higher priority needs the node",
         ),
     ],
 )

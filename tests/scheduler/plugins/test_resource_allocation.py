@@ -16,7 +16,7 @@ from mooring.scheduler.devices.dra_manager import DRAManager
 from mooring.scheduler.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from mooring.scheduler.plugins.node_resources_fit import NodeResourcesFit
 from mooring.scheduler.plugins.resource_allocation import (
-    ResourceAmounts,
+    ResourceAllocation,
     average_score,
     balance_score,
     evenness,
@@ -51,14 +51,14 @@ def clusters(draw: st.DrawFn) -> tuple[list[list[Resource]], list[int]]:
     return [[(used, added[kind], allocatable) for kind, (used, allocatable) in enumerate(n)] for n in nodes], weights
 
 
-def resources(nodes: Sequence[Sequence[Resource]], weights: Sequence[int]) -> list[ResourceAmounts]:
+def resources(nodes: Sequence[Sequence[Resource]], weights: Sequence[int]) -> list[ResourceAllocation]:
     found = []
     for kind, weight in enumerate(weights):
         used = np.array([node[kind][0] for node in nodes], dtype=np.int64)
         allocatable = np.array([node[kind][2] for node in nodes], dtype=np.int64)
         bounds = (int(allocatable.min()), int(allocatable.max()))
         found.append(
-            ResourceAmounts(used, nodes[0][kind][1], allocatable, np.maximum(allocatable, 1.0), weight, *bounds)
+            ResourceAllocation(used, nodes[0][kind][1], allocatable, np.maximum(allocatable, 1.0), weight, *bounds)
         )
     return found
 

@@ -65,7 +65,7 @@ def compiled(view: Pod, action: str = HARD) -> list[str]:
         ),
     ],
 )
-def test_whom_a_constraint_speaks_of(constraint: TopologySpreadConstraint, said: str) -> None:
+def test_the_pods_that_a_constraint_selects(constraint: TopologySpreadConstraint, said: str) -> None:
     assert compiled(pod(labels=WEB, spread=[constraint])) == [said]
 
 

@@ -8,7 +8,7 @@ from mooring.api.yaml import load_document
 from mooring.scheduler.catalogue import default_registry
 from mooring.scheduler.config import SchedulerConfiguration, expand_profiles
 from mooring.scheduler.config.types import (
-    Extender,
+    ExtenderConfiguration,
     ExtenderManagedResource,
     ExtensionPoint,
     InterPodAffinityArgs,
@@ -130,7 +130,7 @@ def test_a_file_with_everything(text: str) -> None:
         "antiAffinityLabelsPreference": ["rack"],
     }
     assert load_configuration_or_policy(data).extenders == (
-        Extender(
+        ExtenderConfiguration(
             url_prefix="http://127.0.0.1:12346/scheduler",
             filter_verb="filter",
             bind_verb="bind",

@@ -7,7 +7,12 @@ from collections.abc import Iterable
 import pytest
 
 from mooring.scheduler.catalogue import default_registry
-from mooring.scheduler.config.types import Extender, ExtenderManagedResource, ExtenderTLSConfig, ExtensionPoint
+from mooring.scheduler.config.types import (
+    ExtenderConfiguration,
+    ExtenderManagedResource,
+    ExtenderTLSConfig,
+    ExtensionPoint,
+)
 from mooring.scheduler.policy import load_configuration_or_policy
 from mooring.scheduler.policy.types import (
     DEFAULT_PREDICATES,
@@ -29,27 +34,36 @@ def with_extender(**fields: object) -> Written:
 @pytest.mark.parametrize(
     ("fields", "extender"),
     [
-        pytest.param({"urlPrefix": "u"}, Extender(url_prefix="u"), id="as it is written today"),
+        pytest.param({"urlPrefix": "u"}, ExtenderConfiguration(url_prefix="u"), id="as it is written today"),
         pytest.param(
             {"URLPrefix": "u", "BindVerb": "b", "EnableHTTPS": True},
-            Extender(url_prefix="u", bind_verb="b", enable_https=True),
+            ExtenderConfiguration(url_prefix="u", bind_verb="b", enable_https=True),
             id="as it was written before 1.8",
         ),
-        pytest.param({"enableHttps": True}, Extender(enable_https=True), id="as it was written until 1.22"),
+        pytest.param(
+            {"enableHttps": True}, ExtenderConfiguration(enable_https=True), id="as it was written until 1.22"
+        ),
         pytest.param(
             {"tlsConfig": {"Insecure": True, "ServerName": "s", "CAFile": "a", "CertData": "Yw=="}},
-            Extender(tls_config=ExtenderTLSConfig(insecure=True, server_name="s", ca_file="a", cert_data=b"c")),
+            ExtenderConfiguration(
+                tls_config=ExtenderTLSConfig(insecure=True, server_name="s", ca_file="a", cert_data=b"c")
+            ),
             id="certificates",
         ),
         pytest.param(
             {"managedResources": [{"Name": "example.com/a", "IgnoredByScheduler": True}]},
-            Extender(managed_resources=(ExtenderManagedResource(name="example.com/a", ignored_by_scheduler=True),)),
+            ExtenderConfiguration(
+                managed_resources=(ExtenderManagedResource(name="example.com/a", ignored_by_scheduler=True),)
+            ),
             id="resources",
         ),
-        pytest.param({"nodeCacheCapable": True, "ignorable": True}, Extender(node_cache_capable=True, ignorable=True)),
+        pytest.param(
+            {"nodeCacheCapable": True, "ignorable": True},
+            ExtenderConfiguration(node_cache_capable=True, ignorable=True),
+        ),
     ],
 )
-def test_names_in_any_case(fields: Written, extender: Extender) -> None:
+def test_names_in_any_case(fields: Written, extender: ExtenderConfiguration) -> None:
     assert load_configuration_or_policy(with_extender(**fields)).extenders == (extender,)
 
 
@@ -291,7 +305,7 @@ def test_a_predicate_is_done_by_filters(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PRIORITIES)
-def test_a_priority_is_done_by_a_score_or_by_nobody(name: str) -> None:
+def test_a_priority_is_replaced_by_a_score_or_has_no_effect(name: str) -> None:
     plugin = PRIORITIES[name]
     assert plugin is None or IMPLEMENTS(plugin, ExtensionPoint.SCORE)
 

@@ -13,8 +13,8 @@ from prometheus_client import CollectorRegistry
 
 from mooring.api.views.meta import Condition, ObjectReference
 from mooring.api.views.pod import Pod
-from mooring.client.absent import AbsentClient
 from mooring.client.events.recorder import EventKey, EventRecorder
+from mooring.client.unavailable import UnavailableClient
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import WorkerPool
@@ -61,7 +61,7 @@ class Desk:
         self.clock = VirtualClock()
         self.registry = CollectorRegistry()
         self.events: list[tuple[EventKey, str]] = []
-        self.status = WrittenStatus(AbsentClient(), self.clock, WorkerPool("status", 1))
+        self.status = WrittenStatus(UnavailableClient(), self.clock, WorkerPool("status", 1))
         self.status.written = []
         recorders = {
             name: EventRecorder(lambda key, note: self.events.append((key, note)), name, f"{name}-0")
@@ -379,7 +379,7 @@ def test_before_a_binding_the_status_falls_silent() -> None:
             return None
 
     desk = Desk()
-    status = Silent(AbsentClient(), desk.clock, WorkerPool("status", 1))
+    status = Silent(UnavailableClient(), desk.clock, WorkerPool("status", 1))
     reports = Reports({}, status, Metrics(CollectorRegistry()), desk.clock, Entropy(1))
     assert reports.discard_writes(WEB) is None
     assert asked == ["web-uid"]

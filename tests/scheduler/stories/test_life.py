@@ -140,7 +140,7 @@ def test_what_other_schedulers_place_counts() -> None:
     play(story)
 
 
-def test_a_pod_that_somebody_else_binds_leaves_the_queue() -> None:
+def test_a_pod_that_another_scheduler_binds_leaves_the_queue() -> None:
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=1), pod("big", cpu=2))
         await world.settle()

@@ -260,7 +260,7 @@ def test_a_pod_that_is_preempted_while_it_waits_goes_back_and_is_not_deleted() -
     play(story, config=config, registry=registry)
 
 
-def test_a_pod_that_somebody_else_binds_while_it_waits_is_not_ours_to_bind() -> None:
+def test_a_waiting_pod_that_another_scheduler_binds_is_not_bound_again() -> None:
     config, registry = with_plugins(Hold)
 
     async def story(world: World) -> None:
@@ -279,7 +279,7 @@ def test_a_pod_that_somebody_else_binds_while_it_waits_is_not_ours_to_bind() -> 
     play(story, config=config, registry=registry)
 
 
-def test_somebody_else_binds_a_pod_that_waits_to_the_very_node() -> None:
+def test_another_scheduler_binds_a_waiting_pod_to_the_same_node() -> None:
     config, registry = with_plugins(Hold)
 
     async def story(world: World) -> None:

@@ -56,7 +56,7 @@ def test_a_binding_that_goes_wrong(fault: Fault, scheduled_at_s_max: float) -> N
     play(story, through=faulty(fault))
 
 
-def test_while_the_outcome_is_unknown_nobody_else_gets_the_resources() -> None:
+def test_while_the_outcome_is_unknown_no_other_pod_gets_the_resources() -> None:
     """The binding was carried out, but neither its answer nor the look-ups nor the watch come through for a while."""
     blind = Fault("next_batch", Outcome.DONE, kind=POD, delay_s=60, after=1, times=1)
     faults = (Fault("bind", Outcome.ANSWER_LOST), Fault("get", Outcome.REQUEST_LOST, times=5), blind)
@@ -267,7 +267,7 @@ def test_nothing_is_lost_or_bound_twice_in_a_storm(seed: int) -> None:
         assert {uid: record.node_name for uid, record in columns.pods.items()} == {
             found.metadata.uid: found.spec.node_name for found in pods.values() if found.spec.node_name
         }
-        for found in unbound:  # whoever waits does not fit anywhere
+        for found in unbound:  # a pending pod fits nowhere
             decision = scheduler.engine.decide(scheduler.engine.record(found))
             assert decision.node_name is None, f"{found.metadata.name} waits, but fits on {decision.node_name}"
         assert await bound_once(world, watch_since) == []

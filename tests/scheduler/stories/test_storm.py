@@ -269,7 +269,7 @@ async def _check_that_all_is_in_its_place(world: World) -> None:
     assert {uid: record.node_name for uid, record in scheduler.engine.columns.pods.items()} == {
         found.metadata.uid: found.spec.node_name for found in bound
     }
-    for found in unbound:  # whoever waits does not fit anywhere
+    for found in unbound:  # a pending pod fits nowhere
         decision = scheduler.engine.decide(scheduler.engine.record(found))
         assert decision.node_name is None, f"{found.metadata.name} waits, but fits on {decision.node_name}"
     for found in bound:

@@ -380,7 +380,7 @@ def test_post_bind_that_fails_changes_nothing(caplog: pytest.LogCaptureFixture) 
     play(story, config=config, registry=registry)
 
 
-def test_unreserve_that_fails_keeps_nobody_else_from_it() -> None:
+def test_a_failed_unreserve_does_not_stop_the_others() -> None:
     class Careless(Clumsy, Reserve, Permit):
         answers: ClassVar[list[object]] = [Status.unschedulable("not today")]
 

@@ -218,7 +218,7 @@ def test_a_pod_whose_volumes_are_not_bound_in_time_is_tried_again() -> None:
     play(story, config=config)
 
 
-def test_a_volume_that_somebody_else_took_meanwhile_is_looked_for_again() -> None:
+def test_a_volume_that_another_pod_took_meanwhile_is_replaced() -> None:
     slow = Fault("patch", kind=PERSISTENT_VOLUME, delay_s=5)
 
     async def story(world: World) -> None:

@@ -1,4 +1,4 @@
-"""What follows a head: taken in as far as somebody wants it."""
+"""Bodies of requests: limits, buffering, discarding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One client, its requests and their answers: bytes in, bytes out."""
+"""One connection: requests and responses as bytes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mooring.serving.http.listener import Listener
 from mooring.serving.http.parser import HttpLimits
 from mooring.serving.http.request import Request
 from mooring.serving.http.response import Response
-from tests.serving.http.listening import CLOCK, QUICK, Client, get, listening, play, post
+from tests.serving.http.loopback import CLOCK, QUICK, Client, get, listening, play, post
 from tests.waiting import until
 
 CHUNKS = get("/", "Transfer-Encoding: chunked", method="POST")

@@ -1,4 +1,4 @@
-"""All connections of a server, from the first to the last."""
+"""The listener: addresses, idle connections, stopping."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mooring.serving.http.request import Request
 from mooring.serving.http.response import Response, Stream
 from mooring.serving.tls import ServingTls, serving_context, trust
 from tests.serving.callers import Authority
-from tests.serving.http.listening import CLOCK, QUICK, Client, get, listening, play
+from tests.serving.http.loopback import CLOCK, QUICK, Client, get, listening, play
 from tests.waiting import LIMIT_S, until
 
 

@@ -1,4 +1,4 @@
-"""Bytes into requests, wherever they are cut; and what is refused."""
+"""Bytes to requests, split anywhere; invalid input."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from mooring.kit.loop import run_real
 from mooring.serving.http.body import BrokenBodyError
 from mooring.serving.http.parser import HttpLimits, ParseFailure, RequestParser
 from mooring.serving.http.request import Request
-from tests.serving.http.heard import read
-from tests.serving.http.listening import get, post
+from tests.serving.http.loopback import get, post
+from tests.serving.http.parsed_requests import read
 
 CHUNKED = (
     get("/c", "Transfer-Encoding: chunked", method="POST") + "3\r\nabc\r\n2;why=not\r\nde\r\n0\r\nTrailer: x\r\n\r\n"

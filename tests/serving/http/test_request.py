@@ -1,12 +1,12 @@
-"""What a head says."""
+"""Headers and query of a request."""
 
 from __future__ import annotations
 
 import pytest
 
 from mooring.kit.loop import run
-from tests.serving.http.heard import read, request
-from tests.serving.http.listening import get
+from tests.serving.http.loopback import get
+from tests.serving.http.parsed_requests import read, request
 
 
 @pytest.mark.parametrize(

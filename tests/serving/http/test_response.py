@@ -1,4 +1,4 @@
-"""Heads of answers, to the byte."""
+"""Heads of responses, byte for byte; streams."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mooring.serving.http.connection import Connection
 from mooring.serving.http.listener import Listener
 from mooring.serving.http.request import Request
 from mooring.serving.http.response import DateHeader, Headers, Response, Stream, closing_line, framed, http_date
-from tests.serving.http.listening import CLOCK, Client, get, listening, play
+from tests.serving.http.loopback import CLOCK, Client, get, listening, play
 from tests.waiting import until
 
 DATE = b"Date: D\r\n"

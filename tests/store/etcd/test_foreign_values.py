@@ -9,7 +9,7 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.apiserver.storage.foreign_values import read_stored_value
-from mooring.cluster.stores import open_store
+from mooring.cluster.cluster import _open_store
 from mooring.kit.clock import SystemClock
 from mooring.kit.loop import run_real
 from mooring.store.etcd.store import EtcdStore
@@ -52,7 +52,7 @@ def test_a_label_changes_nothing_but_the_label(etcd: Etcd, definition: Document,
 
     async def scenario() -> None:
         await _fill(etcd, values)
-        async with open_store(None, etcd.url, SystemClock()) as store, served(store=store) as server:
+        async with _open_store(None, etcd.url, SystemClock()) as store, served(store=store) as server:
             for url in (POD_URL, SECRET_URL, DEPLOYMENT_URL, CRD_URL, WIDGET_URL):
                 before = await _get(server, url)
                 await _label(server, url)
@@ -70,7 +70,7 @@ def test_a_store_with_a_value_that_cannot_be_read_is_not_opened(etcd: Etcd) -> N
     async def scenario() -> None:
         await _fill(etcd, {POD_KEY: b"k8s:enc:aescbc:v1:key:abc"})
         with pytest.raises(ValueUnreadable, match=POD_KEY):
-            async with open_store(None, etcd.url, SystemClock()):
+            async with _open_store(None, etcd.url, SystemClock()):
                 pass
         async with await EtcdStore.open(etcd.url, SystemClock(), QUICK) as store:
             found = await store.get(POD_KEY)

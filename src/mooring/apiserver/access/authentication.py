@@ -48,7 +48,7 @@ class TokenFileError(ValueError):
 
 
 class FixedTokens:
-    """Whose token is it? Whoever shows one has proved something, and is in `system:authenticated`."""
+    """The users of the tokens in a token file. They are in the group `system:authenticated`."""
 
     def __init__(self, users: Mapping[str, User]) -> None:
         self._users = {_digest(token): authenticated(user) for token, user in users.items()}

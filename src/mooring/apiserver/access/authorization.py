@@ -96,7 +96,7 @@ def require(authorizer: Authorizer, attributes: Attributes) -> None:
 
 
 def forbidden(attributes: Attributes, reason: str) -> ForbiddenError:
-    """The refusal of a request, in Kubernetes' words."""
+    """The 403 of a request, with kube-apiserver's message."""
     # The original lets nothing through that a browser would take for markup; the reason is its own text, and trusted.
     text = _what_they_cannot(attributes).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return forbidden_object(
@@ -105,7 +105,7 @@ def forbidden(attributes: Attributes, reason: str) -> ForbiddenError:
 
 
 def forbidden_object(api_group: str, resource: str, name: str, text: str) -> ForbiddenError:
-    """A refusal about an object, a resource or nothing in particular."""
+    """A 403 about an object, a resource, or neither."""
     qualified = f"{resource}.{api_group}" if api_group else resource
     if not resource:
         head = "forbidden"

@@ -1,18 +1,16 @@
-"""Certificates: our own authority, and what it signs.
+"""Certificates: the certificate authority, and the certificates that it signs.
 
-Comes in   names, groups and hosts; the time
-Goes out   pairs of a certificate and its key; whether one is still good
+Input: names, groups and hosts; the time. Output: pairs of a certificate and its key; whether one is still valid.
 
-    authority ── signs ──> the server's, with all names and addresses it can be reached by
-              └─ signs ──> clients': the common name is the user's, the organizations are the groups
+    authority ── signs ──> the server's, with all names and addresses of the server
+              └─ signs ──> clients': the common name is the user's name, the organizations are the groups
 
- 1. Keys are on P-256 and belong to exactly one certificate: with a new certificate comes a new key.
- 2. A certificate is renewed when less than a third of its life is left, so that a server that is started now and then
-    never serves with one that has run out.
- 3. Nothing outlives the authority that has signed it.
+1. Keys are on P-256 and belong to exactly one certificate: a new certificate has a new key.
+2. A certificate is renewed when less than a third of its lifetime is left.
+3. No certificate is valid longer than the authority that signed it.
 
-Keys and serial numbers come from the cryptography library, which draws from the system and not from our seed. They have
-to: whoever knew the seed would have the keys. No decision depends on them, so replays stay exact.
+Keys and serial numbers come from the cryptography library and the system's random source, not from the injected
+entropy: a known seed would reveal the keys. No decision depends on them, so that replays stay exact.
 """
 
 from __future__ import annotations
@@ -59,7 +57,7 @@ class CertificateError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Somebody to whom a client certificate is given."""
+    """The subject of a client certificate."""
 
     user: str
     groups: tuple[str, ...] = ()

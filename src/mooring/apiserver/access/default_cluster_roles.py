@@ -1,11 +1,10 @@
-"""The default cluster roles of Kubernetes 1.36: for everybody, for users by trust, and for the parts of a cluster.
+"""The default cluster roles of Kubernetes 1.36, for users and components.
 
-Goes out   the rules of each, by name
+Output: the rules of each, by name. `may("get list", "core apps", "pods deployments")` writes a rule as text.
 
- 1. `admin`, `edit` and `view` are not here: they have no rules of their own, and gather `system:aggregate-to-…`
-    (see `default_roles`).
- 2. A rule may name resources that we do not serve. Roles are compared with those of other clusters, and a rule that
-    covers nothing harms nobody.
+1. `admin`, `edit` and `view` are not here: they have no rules of their own, and aggregate `system:aggregate-to-…` (see
+   `default_roles`).
+2. A rule may name resources that this server does not serve, so that roles equal those of other clusters.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ def role_object(kind: str, name: str, rules: Rules, namespace: str = "") -> Docu
         "kind": kind,
         "apiVersion": RBAC_VERSION,
         "metadata": _metadata(name, namespace),
-        # Copied, because a document belongs to whoever gets it, and the tables belong to everybody.
+        # Copied, because callers change documents, and the tables are shared.
         "rules": [{field: list(values) for field, values in rule.items()} for rule in rules] or None,
     }
 

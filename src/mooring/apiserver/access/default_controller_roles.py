@@ -1,8 +1,8 @@
-"""The default cluster roles of Kubernetes' controllers: each may do what its work needs, and nothing else.
+"""The default cluster roles of Kubernetes' controllers.
 
-Goes out   the rules of each, by the name of the controller's service account in kube-system
+Output: the rules of each, by the name of the controller's service account in kube-system.
 
- 1. The cluster role is called `system:controller:NAME`, and so is its binding to that service account.
+1. The cluster role is called `system:controller:NAME`, and so is its binding to that service account.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""The guard of devices: who may look into devices that others use, who may give devices away, who may report on them.
+"""Authorization of changes to ResourceClaims: admin access, allocation and device status.
 
-Comes in   a claim of devices or a template of claims that somebody is about to write
-Goes out   nothing; what is wrong is left with the call, and told first of all errors
+Input: a ResourceClaim or ResourceClaimTemplate that a user writes. Output: field errors in the call, which come
+first.
 
- 1. Access as an administrator is for claims in namespaces that a label marks for it.
- 2. Who writes the status needs a further right for each part: the allocation and its users are the scheduler's
-    (`resourceclaims/binding`), and the reports are each driver's own (`resourceclaims/driver`, named after the driver,
-    with verbs that say whether the driver runs on the node of the allocation).
- 3. It is asked where mutating admission ends, because the rules of a kind wait for nobody.
+1. Admin access is for namespaces with the label for it.
+2. Each part of the status needs a permission: the allocation and reservations `resourceclaims/binding`, the status of
+   devices `resourceclaims/driver` with the name of the driver and a verb that says whether the driver runs on the
+   node of the allocation.
+3. The check runs at the end of mutating admission, because strategies do not await.
 """
 
 from __future__ import annotations

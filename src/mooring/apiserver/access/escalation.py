@@ -51,7 +51,7 @@ class Roles(Protocol):
 
 
 def check_role(request: Attributes, role: Document, old: Document | None, roles: Roles, authorizer: Authorizer) -> None:
-    """May whoever sends the request write this Role or ClusterRole? `old` is what they change, if anything."""
+    """Whether the user may write this Role or ClusterRole. `old` is the stored one on an update."""
     if MASTERS_GROUP in request.user.groups or _may_escalate(request, authorizer):
         return
     if old is not None and _changes_only_ownership(role, old):
@@ -67,7 +67,7 @@ def check_role(request: Attributes, role: Document, old: Document | None, roles:
 def check_binding(
     request: Attributes, binding: Document, old: Document | None, roles: Roles, authorizer: Authorizer
 ) -> None:
-    """May whoever sends the request write this RoleBinding or ClusterRoleBinding?"""
+    """Whether the user may write this RoleBinding or ClusterRoleBinding."""
     if MASTERS_GROUP in request.user.groups:
         return
     if old is not None and _changes_only_ownership(binding, old):
@@ -115,7 +115,7 @@ def _may_bind(request: Attributes, binding: Document, reference: RoleReference, 
 
 
 def _lack(request: Attributes, wanted: Iterable[Rule], roles: Roles) -> str:
-    """What somebody would give away without having it, in the words of the refusal; empty if there is nothing."""
+    """The rules that the user grants without holding them, as the 403 prints them; empty if there are none."""
     held = roles.rules_for(request.user, request.namespace)
     missing = uncovered(held.rules, wanted)
     if not missing:

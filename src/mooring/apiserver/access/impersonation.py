@@ -1,20 +1,20 @@
-"""Impersonation: somebody wants to act as somebody else.
+"""Impersonation: a user acts as another user.
 
-Comes in   the headers `Impersonate-User`, `-Uid`, `-Group` and `-Extra-KEY`, and what the request is for
-Goes out   the other user; or a first_error
+Input: the headers `Impersonate-User`, `-Uid`, `-Group` and `-Extra-KEY`, and the attributes of the request. Output: the
+other user; or `ForbiddenError`.
 
-There are five ways, asked in this order until one says yes:
+There are five modes, tried in this order until one allows:
 
     associated-node   a service account acts as the node that its own pod runs on
-    arbitrary-node    as some node
-    serviceaccount    as some service account
-    user-info         as anybody else, with groups and all
-    (legacy)          as anybody, whatever the request is for
+    arbitrary-node    as any node
+    serviceaccount    as any service account
+    user-info         as any other user, with groups and extra
+    (legacy)          as any user, whatever the request is for
 
- 1. Each of the first four needs two rights: `impersonate-on:WAY:VERB` on what the request is for, and `impersonate:WAY`
-    on each thing that is taken on. The legacy way needs `impersonate` on each thing.
- 2. A first_error is worded by the way that worked last for this user, else by the first that applied.
- 3. Nobody becomes a member of `system:masters` except by the legacy way.
+1. Each of the first four needs two permissions: `impersonate-on:MODE:VERB` on the resource of the request, and
+   `impersonate:MODE` on each impersonated attribute. The legacy mode needs `impersonate` on each attribute.
+2. The error is that of the mode that worked last for this user, otherwise that of the first mode that applies.
+3. Only the legacy mode can impersonate members of `system:masters`.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ class Impersonation:
 
 
 def wanted_user(headers: Iterable[tuple[str, str]]) -> User | None:
-    """The user that a request's headers name, as they name it; None if they name nobody. Raises `BadRequestError`."""
+    """The user that a request's headers name, as they name it; None without such headers. Raises `BadRequestError`."""
     found = [(name.lower(), value) for name, value in headers if name[: len(_PREFIX)].lower() == _PREFIX]
     if not found:
         return None

@@ -130,7 +130,7 @@ class Keyring:
         return context
 
     def show(self, identity: Identity, context: ssl.SSLContext) -> None:
-        """Have a client of ours show the certificate of somebody."""
+        """Use a client certificate for outgoing connections."""
         self.client(identity)
         context.load_cert_chain(self._directory / _client_file(identity))
 

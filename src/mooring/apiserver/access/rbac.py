@@ -1,17 +1,18 @@
-"""Role-based access: who holds which rules.
+"""RBAC: the rules that a user holds.
 
-Comes in   roles, cluster roles and their bindings, one by one, as the store's watch tells of them
-Goes out   decisions; the rules that a user holds in a namespace; the rules behind a role reference
+Input: roles, cluster roles and their bindings, as a watch delivers them. Output: decisions; the rules of a user in a
+namespace; the rules of a role reference.
 
-Per request: is there a binding of the user or of one of their groups, everywhere or in the request's namespace, to a
-role with a rule that allows it?
- 1. Bindings are found by subject, and what was found for a user in a namespace is remembered until something changes.
-    An ordinary decision is two dictionary look-ups.
- 2. A cluster role with an aggregation rule has the rules of those it selects, at the moment it is read. The original
-    has a controller write them into the object; whoever runs that controller here gets the same decisions.
- 3. A binding to a role that is missing grants nothing, and is named in the refusal's reason.
- 4. Bindings are looked through by name, so that the reason of a yes does not depend on the order of arrival. (In the
-    original it is left to chance.)
+A request is allowed if a binding of the user or of one of the user's groups, cluster-wide or in the request's
+namespace, refers to a role with a rule that allows it.
+
+1. Bindings are found by subject, and the rules of a user in a namespace are cached until something changes. A
+   decision is usually two dictionary lookups.
+2. A cluster role with an aggregation rule has the rules of the roles that it selects. In Kubernetes a controller
+   writes them into the object; with that controller the decisions are the same.
+3. A binding to a missing role grants nothing, and the reason of a 403 names it.
+4. Bindings are visited by name, so that the reason of an allowed request does not depend on the order of arrival. (In
+   kube-apiserver it is random.)
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""Selectors in access reviews: may they list the pods of this node?
+"""Selectors in access reviews: may this user list the pods of this node?
 
-Comes in   the `fieldSelector` and the `labelSelector` of a review's resource attributes
-Goes out   the fields that must equal something, for authorizers to look at; and what of it could not be understood
+Input: `fieldSelector` and `labelSelector` of a review's resource attributes. Output: the fields that must equal a
+value, for authorizers; and errors.
 
- 1. What cannot be understood is left out and said: the question gets broader, so nobody is allowed more by it.
- 2. Of labels only the errors count, because no authorizer here looks at them.
+1. A requirement that cannot be parsed is ignored and reported: the question gets broader, so that it never allows
+   more.
+2. Of label selectors only the errors count, because no authorizer here reads labels.
 """
 
 from __future__ import annotations

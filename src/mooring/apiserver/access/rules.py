@@ -98,7 +98,7 @@ class Rule:
         )
 
     def covers(self, part: Rule) -> bool:
-        """Whether whoever holds this rule holds the part, which has one verb and one resource or one path."""
+        """Whether this rule covers a part, which has one verb and one resource or one path."""
         return (
             (ALL in self._verbs or part._verbs <= self._verbs)
             and (ALL in self._api_groups or part._api_groups <= self._api_groups)
@@ -132,7 +132,7 @@ class Rule:
                 yield Rule((verb,), non_resource_urls=(url,))
 
     def __str__(self) -> str:
-        """As refusals print it: `{APIGroups:[""], Resources:["pods"], Verbs:["get" "list"]}`."""
+        """As 403 messages print it: `{APIGroups:[""], Resources:["pods"], Verbs:["get" "list"]}`."""
         lists = (
             ("APIGroups", self.api_groups),
             ("Resources", self.resources),
@@ -144,7 +144,7 @@ class Rule:
 
 
 def path_covers(own: str, path: str) -> bool:
-    """Whether whoever may use one path may use the other."""
+    """Whether permission for one path includes the other."""
     return own == path or (own.endswith(ALL) and path.startswith(own.rstrip(ALL)))
 
 

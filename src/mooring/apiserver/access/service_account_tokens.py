@@ -72,7 +72,7 @@ class TokenSigner:
         return f"{signed}.{_encoded(signature)}"
 
     def verified_claims(self, token: str) -> Document:
-        """The claims of a token that we have signed. Nobody may change them. Raises `BadSignatureError`."""
+        """The claims of a token that we have signed; do not change them. Raises `BadSignatureError`."""
         if not token.isascii():
             raise BadSignatureError("invalid signature")
         digest = sha256(token.encode()).digest()
@@ -115,7 +115,7 @@ class TokenSigner:
 
 
 def unverified_part(token: str, index: int) -> Document | None:
-    """The head (0) or the claims (1) of a token, for finding out whose it is. Nobody vouches for what they say."""
+    """The head (0) or the claims (1) of a token, to find its issuer. They are not verified."""
     parts = token.split(".")
     if len(parts) != 3:
         return None
@@ -149,7 +149,7 @@ Lookup = Callable[[str, str, str], Document | None]
 
 
 class InvalidTokenError(Exception):
-    """A token is ours to judge, and not accepted. The text is told in token reviews, and to nobody else."""
+    """A token of our issuer is invalid. Only token reviews report the text."""
 
 
 @dataclass(frozen=True, slots=True)

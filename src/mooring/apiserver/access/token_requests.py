@@ -1,11 +1,11 @@
-"""Token requests: a token for a service account, as `serviceaccounts/NAME/token` gives it.
+"""TokenRequests: a token for a service account (`serviceaccounts/NAME/token`).
 
-Comes in   a TokenRequest, the account, and a look at what it is bound to
-Goes out   the TokenRequest with its token; and a warning, if something was changed
+Input: a TokenRequest, the account, and a lookup of the bound object. Output: the TokenRequest with its token, and a
+warning if something was changed.
 
- 1. A token may be bound to a pod that runs as the account, to a node or to a secret, and ends with it.
- 2. A pod's ordinary token (3607 s, for us) lives for a year, with a mark after which its holder should have had a new
-    one: so it is in the original, and old client libraries live on it.
+1. A token may be bound to a pod of the account, to a node or to a secret, and ends with it.
+2. The usual token of a pod (3607 s, for the API server) is valid for a year, with a time after which its holder
+   should have a new one. kube-apiserver does the same for old client libraries.
 """
 
 from __future__ import annotations

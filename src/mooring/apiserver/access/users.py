@@ -1,10 +1,7 @@
-"""Users: somebody, as the rest of the server knows them.
+"""Users, and the names of service accounts and nodes.
 
-Comes in   what an authenticator found out
-Goes out   `User`; the names of service accounts and nodes, put together and taken apart
-
- 1. A user is a value. Nothing below this room knows how somebody proved who they are.
- 2. Whoever has proved something is in `system:authenticated`, whoever has not is `system:anonymous`: nobody is neither.
+1. A `User` is a value. No other package knows how a user was authenticated.
+2. A user is in the group `system:authenticated`, or is `system:anonymous`.
 """
 
 from __future__ import annotations
@@ -45,12 +42,12 @@ class User:
 
 
 def anonymous() -> User:
-    """Somebody who has proved nothing."""
+    """The anonymous user."""
     return User(ANONYMOUS, groups=(UNAUTHENTICATED_GROUP,))
 
 
 def authenticated(user: User) -> User:
-    """The user, with the group that everybody has who has proved something."""
+    """The user with the group `system:authenticated`."""
     if user.name == ANONYMOUS or AUTHENTICATED_GROUP in user.groups or UNAUTHENTICATED_GROUP in user.groups:
         return user
     return replace(user, groups=(*user.groups, AUTHENTICATED_GROUP))

@@ -1,10 +1,9 @@
-"""What is wrong with a document that somebody applies, before it is merged.
+"""Errors of an applied document, before it is merged.
 
-Comes in   a document as it was sent, and the grain that it should fit
-Goes out   errors in words, each with the path where it is
+Input: a document as the client sent it, and its grain. Output: messages, each with a path.
 
- 1. Unlike updates, applied documents may not have two items with the same keys.
- 2. A list stops at its first item without keys, a map at its first unknown field: nothing below can be said.
+1. Unlike in updates, two items of a list with the same keys are an error.
+2. Checking of a list stops at its first item without keys, of a map at its first unknown field.
 """
 
 from __future__ import annotations
@@ -84,7 +83,7 @@ def _below(element: str, found: Sequence[Misfit]) -> list[Misfit]:
 
 
 def _misfit(grain: Grain, value: Any) -> Sequence[Misfit]:
-    """A value of the wrong sort, told in the words for the first sort that it could be."""
+    """The error of a value of the wrong type, with the message for the first type that it could have."""
     text = _misfit_text(grain, value)
     return [Misfit("", text)] if text else NONE
 

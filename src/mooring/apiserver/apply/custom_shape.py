@@ -1,12 +1,11 @@
-"""The shapes of kinds that users define, from their structural schema.
+"""The shapes of custom kinds, from their structural schema.
 
-Comes in   the OpenAPI schema of a version of a CustomResourceDefinition, or none
-Goes out   its `Shape`
+Input: the OpenAPI schema of a version of a CustomResourceDefinition, or None. Output: its `Shape`.
 
- 1. `x-kubernetes-list-type`, `-list-map-keys`, `-map-type`, `-preserve-unknown-fields` and `-int-or-string` mean what
-    they mean to kube-apiserver. A list without a type is atomic.
- 2. A custom object has nothing that was there before its creator: he owns `spec` itself, too.
- 3. Without a schema the values decide: maps entry by entry, lists as a whole.
+1. `x-kubernetes-list-type`, `-list-map-keys`, `-map-type`, `-preserve-unknown-fields` and `-int-or-string` have the
+   meaning of kube-apiserver. A list without a type is atomic.
+2. The creator of a custom object owns `spec` itself, too, because Go writes no empty `spec` for it.
+3. Without a schema the values decide: maps are owned entry by entry, lists as a whole.
 """
 
 from __future__ import annotations

@@ -1,17 +1,14 @@
-"""Field sets: sets of paths, in the form in which FieldsV1 writes them.
-
-Comes in   sets
-Goes out   sets
+"""Sets of paths, in the form of FieldsV1.
 
     {"f:metadata": {"f:labels": {".": {}, "f:app": {}}}}      metadata.labels and metadata.labels.app
 
- 1. A set is the JSON of FieldsV1 itself, so that nothing is decoded when an object is read and nothing encoded when it
-    is written. `{}` below the root is a path that ends there; `.` one that ends there and has others below it. The
-    empty set is an empty root.
- 2. Sets are never changed, and share parts with each other, with the documents that they came from and go to.
- 3. Elements stand in their order (`path_elements`), because that is how they are written.
- 4. Set operations are about paths and nothing else: that a parent is in a set says nothing of its children. Only
-    `without_below` takes whole branches out.
+1. A set is the JSON of FieldsV1, so that reading and writing an object need no conversion. `{}` below the root is a
+   path that ends there; `.` is a path that ends there and has others below it. The empty set is an empty root.
+2. Sets are immutable. They share parts with each other and with documents.
+3. Elements are in the order of `path_elements`, because FieldsV1 is written in that order.
+4. Set operations treat each path on its own: a parent in a set says nothing about its children. Only `without_below`
+   removes whole branches.
+5. `Strategy.ignored_fields` are removed with everything below them, so that a write does not own them.
 """
 
 from __future__ import annotations
@@ -27,7 +24,7 @@ Path: TypeAlias = tuple[str, ...]
 """Path elements from the root."""
 
 LEAF: FieldSet = {}
-"""A path that ends here, with nothing below. It is shared: nobody writes into it."""
+"""A path that ends here, with nothing below. It is shared and must not be changed."""
 
 
 def set_of(paths: Iterable[Sequence[str]]) -> FieldSet:

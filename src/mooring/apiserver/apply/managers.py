@@ -1,12 +1,13 @@
 """The managers of an object: the entries of its managedFields.
 
-Comes in   managedFields, as stored or as a client sent them
-Goes out   entries by manager; and managedFields again, in order
+Input: managedFields, as stored or as a client sent them. Output: entries by manager; managedFields in order.
 
- 1. A manager is a name, an operation and a subresource; for updates also an apiVersion. One who applies keeps his entry
-    when he changes the version.
- 2. An entry that does not change is written as it was read: the same JSON, not a copy.
- 3. At most `UPDATERS_MAX` entries come from updates. The oldest ones are merged beyond that.
+1. A manager is a name, an operation and a subresource; for updates also an apiVersion. An applier keeps its entry
+   when it changes the version.
+2. An unchanged entry is written as it was read: the same JSON, not a copy.
+3. At most `UPDATERS_MAX` entries come from updates. Beyond that, the oldest entries are merged.
+4. In FieldsV1 of a client, elements of an unknown type are dropped, as by kube-apiserver. Everything else that is
+   invalid raises `ElementError`.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ _UNMANAGED = set_of(
         *([FIELD + "metadata", FIELD + name] for name in _SYSTEM_FIELDS),
     ]
 )
-"""What nobody owns: what makes an object this object, and what only the server writes."""
+"""Fields without an owner: the identity of an object, and fields of the server."""
 
 
 class ManagerId(NamedTuple):
@@ -112,7 +113,7 @@ Managers = dict[ManagerId, Entry]
 
 
 class EntryError(ValueError):
-    """An entry of managedFields that nobody could have written."""
+    """An invalid entry of managedFields."""
 
 
 def manager_id(name: str, operation: str, api_version: str, subresource: str) -> ManagerId:
@@ -192,7 +193,7 @@ def capped(managers: Managers) -> Managers:
 
 
 def manageable(fields: FieldSet) -> FieldSet:
-    """A set without what nobody owns."""
+    """A set without the fields that have no owner."""
     return difference(fields, _UNMANAGED)
 
 

@@ -1,11 +1,14 @@
-"""Merging: an applied document laid over a live one, as their grains say.
+"""Merge an applied document into a live one, remove fields, and prune fields that are no longer applied.
 
-Comes in   a live document and what somebody applied
-Goes out   a new document; both are left as they are, and it shares parts with them
+Input: documents, their grain, and the managers. Output: new documents, which share parts with the given ones.
 
- 1. Nothing is removed by merging: null for a map or a list of items keeps what is there.
- 2. Items that both have stand in the applied order; the others stay where they were among their neighbours.
- 3. Live lists may have items that cannot be told apart; they are kept, and replaced by the applied one if there is one.
+1. Merging removes nothing: null for a map or for a list with keys keeps the live value.
+2. Items that both lists have are in the applied order; the others keep their place among their neighbours. An applied
+   item replaces all live items with the same keys.
+3. `without` removes a path with everything below it. An atomic value is removed if any path below it is. A map or list
+   that loses everything becomes null, which is not written.
+4. Pruning first removes everything that the applier had applied, then adds back what any manager owns now, then what
+   the applier did not own. A named field counts as owned if something in it is owned, so that no empty struct stays.
 """
 
 from __future__ import annotations
@@ -105,7 +108,7 @@ def removed(grain: Grain, document: Document, fields: FieldSet) -> Document:
 
 
 def with_named_fields(grain: Grain | None, fields: FieldSet) -> FieldSet:
-    """A set with the paths of the named fields on the way to its paths, which belong to nobody otherwise."""
+    """A set with the paths of the named fields above its paths, which have no owner otherwise."""
     result: FieldSet = {}
     for element, branch in fields.items():
         if element == SELF or not branch:
@@ -170,7 +173,7 @@ def pruned(
     if last is None or not last.fields:
         return merged
     if last.api_version == api_version and not difference(last.fields, claimed):
-        return merged  # he let go of nothing
+        return merged  # the applier still applies all of its fields
     grain = shape.grain_at(api_version, last.api_version)
     if grain is None:
         return merged
@@ -182,7 +185,7 @@ def pruned(
 def _with_owned(
     shape: Shape, api_version: str, merged: Document, result: Document, managers: Managers, first: str
 ) -> Document:
-    """What is left, and what somebody owns."""
+    """The rest, and the fields that a manager owns."""
     owned: dict[str, FieldSet] = {}
     for entry in managers.values():
         owned[entry.api_version] = union(owned.get(entry.api_version, {}), entry.fields)

@@ -1,12 +1,11 @@
-"""Ownership: what the managers of an object still own after it has changed.
+"""What the managers of an object own after a change.
 
-Comes in   an object before and after, and its managers
-Goes out   who owns what; and what changed
+Input: an object before and after, and its managers. Output: the managers with their fields, and the changed fields.
 
- 1. Who changes a field takes it from everybody else. A field that is gone belongs to nobody.
- 2. A manager's entry is read in the version that he used. If nobody serves that version any more, the entry goes; that
-    of a custom kind is an error, because custom kinds have no conversions to ask.
- 3. Where a schema changed, a field that became atomic is owned by those who owned a part of it.
+1. The manager that changes a field takes it from all others. A removed field has no owner.
+2. An entry is read in its own version. An entry of a version that is no longer served is dropped; for a custom kind it
+   is an error, because custom kinds have no conversion.
+3. If the schema made a field atomic, all owners of a part of it own the field.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ class Changes:
         """In the version of the request."""
 
     def at(self, api_version: str) -> Change | None:
-        """None if nobody serves that version any more."""
+        """None if the version is not served."""
         if api_version == self._api_version:
             return self.own
         if api_version not in self._by_version:
@@ -69,7 +68,7 @@ def conflicts(managers: Managers, changes: Changes, writer: ManagerId) -> dict[M
 
 
 def give_up(managers: Managers, changes: Changes, writer: ManagerId | None) -> None:
-    """Take from everybody but the writer what has changed or is gone. Changes `managers`."""
+    """Remove changed and deleted fields from all managers but the writer. Changes `managers`."""
     for key, entry in list(managers.items()):
         if key != writer:
             change = changes.at(entry.api_version)

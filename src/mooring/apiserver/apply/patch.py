@@ -1,14 +1,17 @@
-"""Server-side apply: somebody says which fields he wants how, and the server sees to the rest.
+"""Server-side apply.
 
-Comes in   the object as it is, and the document that was applied, as it was sent
-Goes out   the object that is wanted, with its managedFields; or a `StatusError`
+Input: the live object, and the applied document as the client sent it. Output: the wanted object with its
+managedFields; or a `StatusError`.
 
- 1. What was applied is merged in; what the applier applied before and leaves out now is taken out, unless somebody else
-    owns it, too.
- 2. A field that others own may not be changed, unless the call is forced. Saying the same as they do is sharing.
- 3. What comes out is not canonical yet: values stand as they were written (`1000m`), and emptied fields may be null.
-    The caller makes it canonical, and fills in defaults.
- 4. If nothing changes but ownership, the time of the entry stays.
+1. The applied document is merged in. Fields that the applier applied before and does not apply now are removed,
+   unless another manager owns them.
+2. Changing a field of another manager is a conflict (409 with a cause for each field), unless the call is forced.
+   Applying the same value shares the field.
+3. The result is not canonical: values are as written (`1000m`), and emptied fields may be null. The caller decodes it
+   and sets defaults.
+4. If only ownership changes, the time of the entry stays.
+5. For the manager `kubectl`, fields of the annotation last-applied-configuration do not conflict, and the annotation
+   is kept up to date. This is the migration from client-side apply.
 """
 
 from __future__ import annotations
@@ -45,7 +48,7 @@ from mooring.client.errors import BadRequestError, Cause, ConflictError, ServerE
 
 
 def conflict_error(conflicts: Mapping[ManagerId, FieldSet]) -> ConflictError:
-    """The refusal of an apply that takes fields from others."""
+    """The 409 of an apply that changes fields of other managers."""
     managers = sorted(conflicts, key=lambda key: key.sort_text)
     listed: dict[ManagerId, list[Path]] = {key: list(paths(conflicts[key])) for key in managers}
     causes = [
@@ -76,7 +79,7 @@ ANNOTATIONS_BYTES_MAX = 256 * 1024
 
 
 def applied_by_client(shape: Shape, api_version: str, live: Document) -> FieldSet | None:
-    """The fields that the client applied and nobody changed since; None if it left no configuration."""
+    """The fields that the client applied and that are unchanged since; None without the annotation."""
     text = _annotation(live)
     if not text:
         return None
@@ -188,7 +191,7 @@ def shown_type(api_version: str, kind: str) -> str:
 
 
 def unreadable(applied: Document, api_version: str, kind: str, problem: str) -> ServerError:
-    """The refusal of an applied document that fits its shape but cannot be read into its type."""
+    """The error of an applied document that fits its shape but cannot be decoded into its type."""
     type_text = shown_type(api_version, kind)
     return ServerError(
         f"failed to convert new object ({_shown_object(applied)}) to proper version: "

@@ -1,14 +1,14 @@
 """Path elements: one step of a path through an object, as FieldsV1 writes it.
 
    f:name                       a field, or the entry of a map
-   k:{"name":"web"}             an item of a list, told apart by the values of its keys
+   k:{"name":"web"}             an item of a list, by the values of its keys
    v:"x"                        an item of a set
-   i:0                          an item by its place; only older clients write it
-   .                            not a step: "the thing itself is meant as well"
+   i:0                          an item by its index; only older clients write it
+   .                            the path itself, next to paths below it
 
-1. Two elements are the same exactly if their texts are. So keys stand in alphabetical order, and JSON is written as
-   Go writes it (`<`, `>` and `&` escaped).
-2. Elements have an order, which is not that of their texts: ports are numbers.
+1. Two elements are equal exactly if their texts are. So keys are in alphabetical order, and JSON is written as Go
+   writes it (`<`, `>` and `&` escaped).
+2. Elements are ordered by value, not by text: ports are compared as numbers.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
 """Shapes: how finely the fields of a kind are owned.
 
-Comes in   grains, from `struct_shape` (built-in kinds) or `custom_shape` (kinds that users define)
-Goes out   the same, to everybody who walks through a document
+Input: grains of `struct_shape` (built-in kinds) or `custom_shape` (custom kinds).
 
- 1. A grain says what a value may be: a scalar, a list, a map. Only values of unknown type may be several of these, and
-    then the value itself decides.
- 2. Grains refer to each other in circles (a JSON schema contains JSON schemas). They are made empty, filled, and never
-    changed afterwards.
- 3. What is atomic is owned as a whole, whatever it contains.
+1. A grain says what a value may be: a scalar, a list, a map. Only a value of unknown type may be several of these; then
+   the value decides.
+2. Grains refer to each other in cycles (a JSON schema contains JSON schemas). They are created empty, then filled, and
+   immutable afterwards.
+3. An atomic value is owned as a whole, whatever it contains.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ class ScalarKind(Enum):
 
 @dataclass(slots=True, eq=False)
 class ListGrain:
-    """How the items of a list are told apart."""
+    """How the items of a list are identified."""
 
     kind: ListKind
     item: Grain
@@ -120,7 +119,7 @@ class Shape:
 
     root: Grain
     empty: Document
-    """What a new object is compared with: the fields that Go writes even if nobody set them."""
+    """What a new object is compared with: the fields that Go always writes."""
     may_change: bool = False
     """Whether the kind's schema can change while objects exist: custom kinds."""
     other_versions: Mapping[str, Grain] = field(default_factory=dict)
@@ -138,7 +137,7 @@ class Shape:
         object.__setattr__(self, "is_blank_when_empty", _is_blank(rest))
 
     def grain_at(self, api_version: str, asked_version: str) -> Grain | None:
-        """How a version's entries are read; None if nobody serves it any more."""
+        """How entries of a version are read; None if the version is not served."""
         return self.root if asked_version == api_version else self.other_versions.get(asked_version)
 
 

@@ -1,12 +1,11 @@
 """The shapes of built-in kinds, from the schema.
 
-Comes in   a struct of `mooring.api.schema`
-Goes out   its `Shape`
+Input: a struct of `mooring.api.schema`. Output: its `Shape`.
 
- 1. A struct has one grain, or two if some field holds it as a whole although the struct itself is not atomic (or the
-    other way round); both share their fields.
- 2. The empty object has the fields that Go writes in any case: structs, and everything without omitempty. It decides
-    what a creator owns: `spec` is there before him, `metadata.labels` is not.
+1. A struct has one grain, or two if a field holds it atomically although the struct is granular, or the other way
+   round. Both share their fields.
+2. The empty object has the fields that Go always writes: structs, and everything without omitempty. It decides what a
+   creator owns: `spec` exists before the creator, `metadata.labels` does not.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ _ZEROS: dict[Basic, object] = {
     Basic.QUANTITY: "0",
     Basic.INT_OR_STRING: 0,
 }
-"""What Go writes for a value that nobody set; null for what is not here."""
+"""What Go writes for an unset value; null for types that are not here."""
 
 _GO_STRUCTS = frozenset(
     {

@@ -1,14 +1,13 @@
-"""From documents to field sets: what is there, what is claimed, and what changed.
+"""From documents to field sets: all fields, applied fields, changed fields.
 
-Comes in   grains, and values that they fit
-Goes out   field sets
+Input: grains, and values that fit them. Output: field sets.
 
- 1. `all_fields` is what somebody owns who put a value where nothing was: every level of it, too.
- 2. `claimed_fields` is what somebody owns who applied a value: its leaves, items and entries. The named fields on the
-    way there (`spec`, `labels`) belong to nobody.
- 3. An absent value is another thing than null or an empty one: only what was absent can be added.
- 4. Items of a list that say the same of their keys cannot be told apart: they are one path, owned as a whole.
- 5. Values are compared before they are walked through: most of an object does not change.
+1. `all_fields` is what the creator of a value owns: every level of it.
+2. `claimed_fields` is what the applier of a value owns: leaves, items and entries. Named fields on the way (`spec`,
+   `labels`) are not owned.
+3. An absent value differs from null and from an empty value: only an absent value can be added.
+4. Items of a list with the same keys are one path, owned as a whole.
+5. Values are compared before they are walked, because most of an object does not change.
 """
 
 from __future__ import annotations
@@ -137,7 +136,7 @@ def _joined_self(below: Part) -> FieldSet:
 
 
 def compare(grain: Grain, old: Document, new: Document, *, is_strict: bool = False) -> Comparison:
-    """What changed. `is_strict` tells 1 from true, which only values of unknown type need."""
+    """The changed fields. `is_strict` distinguishes 1 from true, which only values of unknown type need."""
     if old is new:
         return Comparison({}, {}, {})
     assert grain.map is not None, "an object is a map"
@@ -233,7 +232,7 @@ def _parts(added: FieldSet, modified: FieldSet, removed: FieldSet) -> _Parts:
 
 
 class Several(list[Any]):
-    """Items of a list that are not told apart."""
+    """Items of a list without keys."""
 
 
 def by_element(items: ListGrain, values: list[Any]) -> dict[str, Any]:
@@ -256,7 +255,7 @@ def by_element(items: ListGrain, values: list[Any]) -> dict[str, Any]:
 
 
 def element_at(index: int, items: ListGrain, value: Any) -> str:
-    """The path element of an item, whose place is told if it has none. Raises `GrainError`."""
+    """The path element of an item. Raises `GrainError` with its index if the item has none."""
     try:
         return element_of(items, value)
     except GrainError as error:

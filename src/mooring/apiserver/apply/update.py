@@ -1,14 +1,16 @@
-"""managedFields after a create, an update or a patch.
+"""managedFields after a create, an update, a patch, or a write of the Scale.
 
-Comes in   the object before, the object that is wanted, and the call
-Goes out   `metadata.managedFields` of the wanted object
+Input: the stored object, the wanted object, and the call. Output: `metadata.managedFields` of the wanted object.
 
- 1. The writer owns what he changed, with the time of the change. Who changes nothing owns nothing, and nobody's time
-    changes.
- 2. A client may send managedFields, and they count; if they cannot be read, or if he writes to a subresource, those of
-    the object do. An empty list, or one empty entry, clears them.
- 3. An object without managers stays without: only creating it or applying to it begins the record.
- 4. This never fails. An object that does not fit its shape loses its record and is refused later, by validation.
+1. The writer owns what it changed, with the time of the change. A write that changes nothing changes no entry.
+2. managedFields of the client count, unless they are invalid or the write is to a subresource. An empty list, or one
+   empty entry, clears them.
+3. An object without managers stays without: only create and apply add the first one.
+4. No errors: an object that does not fit its shape loses its managers and is rejected later, by validation.
+5. A creator owns all fields. Which fields exist depends on the names in an object, not on their values, so that the
+   field set is cached by this outline. Custom kinds, objects with managers and very large objects are not cached.
+6. The Scale of an object shows the managers of its replicas only, in the version of Scale. An updater that writes the
+   object again through its Scale gets a second entry without a time, as in kube-apiserver.
 """
 
 from __future__ import annotations
@@ -98,7 +100,7 @@ def _outline(grain: Grain | None, value: Any, outline: list[object]) -> None:
     elif sort in _SCALARS:
         outline.append(_WHOLE if value else value)
     else:
-        raise GrainError(f"a {sort.__name__} has no outline")  # what stands for labels that somebody left empty
+        raise GrainError(f"a {sort.__name__} has no outline")  # such as a value in place of labels
 
 
 def stamp_update(shape: Shape, live: Document | None, new: Document, call: Call, ignored: Ignored) -> None:
@@ -154,7 +156,7 @@ def managed_after_update(
 
 
 def unmanaged(document: Document | None) -> Document | None:
-    """An object without its managedFields, which are no fields that anybody owns."""
+    """An object without its managedFields, which have no owner."""
     if document is None or "managedFields" not in document["metadata"]:
         return document
     metadata = dict(document["metadata"])
@@ -174,7 +176,7 @@ def settle_times(new: Document, old: Document) -> None:
 
 
 def _is_stored(live: Document | None, given: list[Any]) -> bool:
-    """Whether a client sends back what he read, as most do."""
+    """Whether a client sends managedFields back unchanged, as most do."""
     return live is not None and bool(given) and bool(live["metadata"].get("managedFields") == given)
 
 

@@ -1,21 +1,15 @@
-"""Kinds that users define: CustomResourceDefinitions, and the objects of the kinds that they define.
+"""Custom kinds: CustomResourceDefinitions and the resources of the kinds that they define.
 
-Comes in   definitions, as they come and go in the store
-Goes out   resources like any other, in the `ResourceTable`
+Input: definitions in the store. Output: entries of the `ResourceTable`.
 
-    kinds        keeps the table of resources up to date   establishing  accepts names, cleans up after a deletion
-    serving      from a definition to its resources        naming, conditions   what the status of a definition says
-    version      all that a definition says of a version   deprecation   the warning of an old one
-    strategy     how objects of such a kind behave         finalizer_warnings   odd finalizers
-    bodies       from bytes to documents                   scaling       the Scale of such an object
-    schema       a structural schema, read once            field_paths   paths to fields of it
-    pruning      fields that a schema does not have        defaulting    what nobody said
-    value_rules, number_rules, formats    is a value what its schema says?
-    list_types   sets and maps that are lists              metadata      of resources inside of resources
-    rules        what CEL rules say of an object           correlation   which old value a new one stands for
-    rule_types, rule_values, rule_compiling    what CEL sees of an object, and its rules as programs
+    establishing   status of definitions, deletion, and the table of resources   naming   accepted names, conditions
+    serving        from a definition to its resources; decoding of bodies         version  one version of a definition
+    strategy       the strategy of custom resources                               scaling  the Scale subresource
+    schema         structural schemas, correlation of old and new values          metadata embedded resources
+    pruning        pruning and defaulting                                         field_paths   JSON paths of fields
+    value_rules, formats      validation by the OpenAPI schema
+    rules, rule_compiling     validation by CEL rules
 
- 1. Conversion between versions changes the apiVersion and nothing else. A definition may name a webhook; nobody calls
-    it.
- 2. `mooring.apiserver.kinds.custom_resource_definition` validates definitions.
+1. Conversion between versions changes the apiVersion only. Conversion webhooks are not called.
+2. `mooring.apiserver.kinds.custom_resource_definition` validates definitions.
 """

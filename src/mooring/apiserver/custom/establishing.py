@@ -1,14 +1,15 @@
-"""Establishing: what happens to a definition in the moments after it was written.
+"""The controllers of CustomResourceDefinitions: names, Established, deletion, and the served resources.
 
-Comes in   definitions, as they come, change and go (`followers`)
-Goes out   their status: names accepted, kind established; when they are deleted, their objects and they themselves
+Input: definitions, as a watch delivers them. Output: their status; their resources in the `ResourceTable`; after
+deletion of a definition, the deletion of its objects.
 
-    written      names are accepted, or not               accepted     the kind is established
-    deleted      its objects are deleted, one by one      empty        the finalizer is taken away, and the definition
+    written      accept the names, or not                 accepted     set Established
+    deleted      delete the objects, one by one           empty        remove the finalizer
 
- 1. One definition at a time, each step on what the last one left in the store: a write that meets another one is tried
-    again when the change is told.
- 2. When a definition gives names back, all others of its group are looked at again.
+1. Definitions are handled one at a time, each step on the stored state. A write conflict is retried when the watch
+   delivers the other change.
+2. When a definition releases names, all other definitions of its group are handled again.
+3. A change without effect on clients, such as the time of a condition, does not rebuild resources.
 """
 
 from __future__ import annotations
@@ -98,7 +99,7 @@ class Establisher:
                 try:
                     await self._tend(definition)
                 except WriteConflict:
-                    continue  # the change that was in the way will be told
+                    continue  # the watch delivers the conflicting change
                 except Exception:
                     log.exception("the definition %s cannot be tended", name)
 

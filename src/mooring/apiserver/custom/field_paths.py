@@ -1,9 +1,9 @@
 """Paths to fields, as selectable fields and rules write them: `.spec.color`, `.spec['a.b']`.
 
-Comes in   a path and the schema where it starts
-Goes out   the path as errors write it, and the schema where it ends; or a `FieldPathError`
+Input: a path and the schema where it starts. Output: the path as errors print it, and the schema at its end; or a
+`FieldPathError`.
 
- 1. Only fields and entries of maps can be named, no items of lists.
+1. Fields and entries of maps can be named, items of lists cannot.
 """
 
 from __future__ import annotations

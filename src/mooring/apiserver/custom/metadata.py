@@ -1,13 +1,14 @@
-"""Resources inside of resources: they have a kind, an apiVersion and metadata of their own.
+"""Embedded resources: values with a kind, an apiVersion and metadata (`x-kubernetes-embedded-resource`).
 
-Comes in   an object whose schema has `x-kubernetes-embedded-resource` somewhere
-Goes out   the same with canonical metadata there; errors; paths of fields that metadata does not have
+Input: a custom object and its schema. Output: the object with canonical metadata in embedded resources; field errors;
+paths of unknown metadata fields.
 
- 1. The root of a custom object is handled by everybody else: metadata is decoded before this room is entered.
+1. The metadata of the object itself is decoded earlier and is not handled here.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from mooring.api.document import Document
@@ -30,46 +31,41 @@ class EmbeddedResourceError(Exception):
 
 
 def coerce_embedded(value: Any, schema: Schema | None, path: str = "", *, is_resource: bool = False) -> list[str]:
-    """Make embedded metadata canonical; what it does not have is dropped and told. Raises `EmbeddedResourceError`."""
-    if schema is None or not (is_resource or schema.is_embedded or schema.has_embedded_below):
-        return []
+    """Make embedded metadata canonical. Returns unknown fields. Raises `EmbeddedResourceError`."""
     unknown: list[str] = []
-    if isinstance(value, dict):
-        if is_resource or schema.is_embedded:
-            unknown += _coerced(value, path)
-        for name, inner in value.items():
-            held = schema.properties.get(name)
-            below = f"{path}.{name}" if path else name
-            if held is not None:
-                unknown += coerce_embedded(inner, held, below)
-            elif schema.has_additional:
-                unknown += coerce_embedded(inner, schema.additional, f"{path}[{name}]")
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            unknown += coerce_embedded(item, schema.items, f"{path}[{index}]")
+    for resource, place in _embedded_resources(value, schema, path, is_resource=is_resource):
+        unknown += _coerced(resource, place)
     return unknown
 
 
 def validate_embedded(
     value: Any, schema: Schema | None, path: str = "", *, is_resource: bool = False
 ) -> list[FieldError]:
-    """What is wrong with resources inside of an object."""
-    if schema is None or not (is_resource or schema.is_embedded or schema.has_embedded_below):
-        return []
+    """Field errors of embedded resources."""
     errors: list[FieldError] = []
+    for resource, place in _embedded_resources(value, schema, path, is_resource=is_resource):
+        errors += _validate_resource(resource, place)
+    return errors
+
+
+def _embedded_resources(
+    value: Any, schema: Schema | None, path: str, *, is_resource: bool = False
+) -> Iterator[tuple[Document, str]]:
+    """The embedded resources in a value with their paths, outer ones first."""
+    if schema is None or not (is_resource or schema.is_embedded or schema.has_embedded_below):
+        return
     if isinstance(value, dict):
         if is_resource or schema.is_embedded:
-            errors += _validate_resource(value, path)
+            yield value, path
         for name, inner in value.items():
             held = schema.properties.get(name)
             if held is not None:
-                errors += validate_embedded(inner, held, f"{path}.{name}" if path else name)
+                yield from _embedded_resources(inner, held, f"{path}.{name}" if path else name)
             elif schema.has_additional:
-                errors += validate_embedded(inner, schema.additional, f"{path}[{name}]")
+                yield from _embedded_resources(inner, schema.additional, f"{path}[{name}]")
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            errors += validate_embedded(item, schema.items, f"{path}[{index}]")
-    return errors
+            yield from _embedded_resources(item, schema.items, f"{path}[{index}]")
 
 
 def _coerced(resource: Document, path: str) -> list[str]:

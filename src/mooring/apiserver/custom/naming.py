@@ -1,12 +1,11 @@
-"""Naming: which names a definition gets, and what its status says of them.
+"""The names of a definition: which are accepted, and the conditions of its status.
 
-Comes in   a definition, and the names that others in its group have
-Goes out   the status that it should have
+Input: a definition, and the names of the others in its group. Output: the status that it should have.
 
     NamesAccepted   no other kind of the group has one of these names
-    Established     the kind is served, and stays so even if its names are changed to some that are taken
+    Established     the kind is served, and stays so if its names are changed to names that are taken
 
- 1. A definition keeps what it was given while it asks for something that is taken.
+1. A definition keeps its accepted names while it asks for names that are taken.
 """
 
 from __future__ import annotations
@@ -178,7 +177,7 @@ def approval_of(annotations: Document) -> tuple[str, str]:
 
 
 def approval_status(definition: Document, now: str) -> Document | None:
-    """The status that tells how a definition in a protected group is approved; None if it says so already."""
+    """The status with the approval of a definition in a protected group; None if it has it already."""
     if not is_protected(definition["spec"]["group"]):
         return None
     state, why = approval_of(definition["metadata"].get("annotations") or {})

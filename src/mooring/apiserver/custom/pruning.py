@@ -1,11 +1,12 @@
-"""Pruning: fields that the schema of a kind does not have are dropped, and told.
+"""Pruning and defaulting of custom objects by their schema.
 
-Comes in   an object, or a part of one, and its schema
-Goes out   the same object with fewer fields; the paths of what was dropped, sorted
+Input: an object, or a part of one, and its schema. Output: the same object without unknown fields, and their sorted
+paths; the same object with defaults.
 
- 1. Nothing is dropped below `x-kubernetes-preserve-unknown-fields`, except inside of what has a schema again.
- 2. kind, apiVersion and metadata of a resource are nobody's business here, at the root and of resources inside.
- 3. A null that may be none and has no default is as good as absent.
+1. Nothing is pruned below `x-kubernetes-preserve-unknown-fields`, except in parts that have a schema again.
+2. kind, apiVersion and metadata of an object and of embedded resources are not pruned.
+3. A null that is not nullable is replaced by the default, or dropped if there is none.
+4. A default is set only if its parent exists: a default of `spec.a` creates no `spec`. Defaults are copied.
 """
 
 from __future__ import annotations

@@ -1,10 +1,13 @@
 """Compile the CEL validation rules of a CRD.
 
-Input: the rules of one node of a schema, and the type of its values. Output: a `CompiledRule` for each, in the same
-order.
+Input: the rules of one node of a schema. Output: a `CompiledRule` for each, in the same order; `Declared`: the CEL
+type of the node, and how large a value can be.
 
- 1. A rule or `messageExpression` that does not compile has an error text and no program.
- 2. Every program is metered, because the size of its values is not bounded.
+1. A rule or `messageExpression` that does not compile has an error text and no program.
+2. Every program is metered, because the size of its values is not bounded.
+3. CEL sees only what has a type in the schema: no unknown fields, nor lists and maps of them.
+4. A name that is no CEL identifier is escaped (`__dash__`); a name that cannot be escaped is not visible.
+5. Sizes are at most what one request can hold.
 """
 
 from __future__ import annotations

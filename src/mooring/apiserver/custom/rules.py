@@ -3,9 +3,10 @@
 Input: a schema with `x-kubernetes-validations`; an object, and its old version. Output: field errors, and warnings for
 unchanged parts that break a rule.
 
- 1. A rule that uses the old value runs only if there is one, unless the rule has `optionalOldSelf`.
- 2. All rules of one object together have a budget. When it is spent, no further rule runs, which is an error.
- 3. If `messageExpression` fails, the error has the static message, or the rule.
+1. A rule that uses the old value runs only if there is one, unless the rule has `optionalOldSelf`.
+2. All rules of one object share a budget. When it is spent, no further rule runs, which is an error.
+3. If `messageExpression` fails, the error has the static message, or the rule.
+4. Strings of some formats become bytes, durations and timestamps, numbers become doubles.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from mooring.apiserver.validation.fields import NO_VALUE, FieldError, FieldError
 
 
 def cel_value(value: Any, schema: Schema, *, is_root: bool = False) -> Value:
-    """A value of a schema. What does not fit is handed on as it is: other rules refuse it."""
+    """The CEL value of a JSON value. A value of a wrong type is unchanged: other rules reject it."""
     if is_root or schema.is_embedded:
         schema = with_object_meta(schema)
     match value:

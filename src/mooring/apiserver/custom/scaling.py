@@ -1,9 +1,9 @@
-"""The Scale of a custom object: its definition says where the replicas stand.
+"""The Scale of a custom object.
 
-Comes in   an object and the paths; a Scale that somebody wrote
-Goes out   the object's Scale; the object with the replicas of the Scale; what is wrong with its replicas
+Input: an object and the paths of its replicas; a Scale. Output: the object's Scale; the object with the replicas of the
+Scale; field errors of its replicas.
 
- 1. An object that does not say how many replicas it wants has no Scale to read, but it can be given one.
+1. An object without replicas has no Scale to read, but a Scale can be written.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mooring.client.errors import BadRequestError
 
 REPLICAS_MAX = 2**31 - 1
 _UNSAID = -(2**31)
-"""What a patch sees where nothing is said; nobody can mean it."""
+"""The replicas of an object without replicas, as a patch sees them: no valid value."""
 _SHARED = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 

@@ -1,11 +1,13 @@
-"""Structural schemas: what a custom kind looks like, read once from its definition.
+"""Structural schemas of custom kinds, and the correlation of old and new values.
 
-Comes in   `openAPIV3Schema` of a version
-Goes out   `Schema` nodes, for everybody who walks through an object
+Input: `openAPIV3Schema` of a version. Output: `Schema` nodes; pairs of new and old values.
 
- 1. A node knows where it makes sense to go on: whether anything below it has a default, a list type, a rule or a
-    resource inside. Most objects are looked through once and left.
- 2. `raw` is the schema as it was written. Only values are checked against it directly, by `value_rules`.
+1. A node knows whether anything below it has a default, a list type, a rule or an embedded resource, so that a walk
+   skips everything else.
+2. `raw` is the schema as written. Only `value_rules` reads it.
+3. Values are correlated by field name, items of a list only if its type is map, by their keys. Everything else has no
+   old value.
+4. Ratcheting: errors of a pair that did not change are ignored.
 """
 
 from __future__ import annotations
@@ -89,7 +91,7 @@ def noted(node: Schema) -> Schema:
 
 
 NO_SCHEMA = noted(Schema({}))
-"""Of a version that nobody defined: it has no fields at all."""
+"""The schema of an unknown version: no fields."""
 
 
 def schemas_in(raw: Document) -> Iterator[Document]:

@@ -1,11 +1,17 @@
-"""Serving: from a definition to the resources that it defines.
+"""From a definition to its resources, and the decoding of their bodies.
 
-Comes in   a CustomResourceDefinition
-Goes out   a `Resource` for each version that is served; none while its names are not accepted
+Input: a CustomResourceDefinition. Output: a `Resource` for each served version; none while its names are not
+accepted.
 
- 1. Objects are stored in one version and handed out in each. Versions differ in their apiVersion only.
- 2. What is stored was pruned and defaulted by the schema of its day. If the schema can have changed since, objects are
-    fitted again whenever they are read.
+    body: decode (`wire.custom_bodies`) · prune · canonical embedded metadata · report strict errors · default ·
+    check the version
+
+1. Objects are stored in one version and served in each. Versions differ in the apiVersion only.
+2. A stored object was pruned and defaulted by the schema of its time. If the schema may have changed since, objects
+   are pruned and defaulted again when they are read.
+3. A body of another version is pruned by the schema of that version, and rejected last. A body of another kind is not
+   changed: validation rejects it.
+4. Requests to a deprecated version get a warning.
 """
 
 from __future__ import annotations
@@ -23,7 +29,7 @@ from mooring.apiserver.custom.scaling import scale_rules
 from mooring.apiserver.custom.schema import Schema
 from mooring.apiserver.custom.strategy import CustomStrategy
 from mooring.apiserver.custom.version import CustomVersion, read_version
-from mooring.apiserver.discovery.documents import versions_in_order
+from mooring.apiserver.discovery import versions_in_order
 from mooring.apiserver.registry.refusals import internal
 from mooring.apiserver.resources import Reading, Resource
 from mooring.apiserver.tables.custom import custom_columns
@@ -82,7 +88,7 @@ class CustomBodies:
         return Reading(document, tuple(unknown))
 
     def fitted(self, document: Document) -> list[str]:
-        """Make a document fit the schema of its version; what is unknown is dropped and told."""
+        """Prune a document by the schema of its version. Returns the unknown fields."""
         api_version = document.get("apiVersion", "")
         if document.get("kind") != self._kind.kind or api_version.rpartition("/")[0] != self._kind.group:
             return []
@@ -108,7 +114,7 @@ def deprecation_warning(spec: Document, entry: Document) -> str:
 
 
 TERMINATING_VERBS = ("delete", "deletecollection", "get", "list", "watch")
-"""What discovery tells of a kind whose definition is being deleted. The others are answered all the same."""
+"""The verbs in discovery while the definition is being deleted. The other verbs still work."""
 
 
 def resources_of(definition: Document) -> list[Resource]:

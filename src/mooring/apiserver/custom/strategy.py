@@ -1,11 +1,13 @@
-"""How the objects of a custom kind behave.
+"""The strategy of custom resources.
 
-Comes in   documents that were pruned and defaulted; the old document on an update
-Goes out   the same documents, prepared; errors; warnings
+Input: pruned and defaulted documents; the old document on an update. Output: prepared documents, field errors,
+warnings.
 
- 1. `generation` counts the changes of everything but metadata, and but the status where that is a subresource.
- 2. CEL rules are asked only when everything else is as it should be; that they were not is an error of its own.
- 3. Nothing is created while the definition is being deleted.
+1. `generation` counts changes of everything but metadata, and but the status if that is a subresource.
+2. CEL rules run only if there are no other errors; otherwise one error says that they did not run.
+3. Nothing is created while the definition is being deleted.
+4. Lists of type set or map have no duplicates. The second occurrence of an item is an error, further ones are not.
+5. A new finalizer without a domain causes a warning.
 """
 
 from __future__ import annotations

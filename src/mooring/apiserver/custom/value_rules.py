@@ -3,11 +3,13 @@
 Input: a schema as written in the CRD; a value, its path, and the old value that it replaces. Output: findings with the
 texts of kube-apiserver, and a count of the checks that passed.
 
- 1. `ValueRules` reads a schema once and checks many values.
- 2. `anyOf` and `oneOf` report the findings of the alternative with the most passed checks.
- 3. Findings of an unchanged part are dropped, except inside `allOf`, `anyOf`, `oneOf` and `not`.
- 4. Findings with the same text are reported once.
- 5. All patterns together do a bounded amount of work for one object (`PatternBudget`).
+1. `ValueRules` reads a schema once and checks many values.
+2. `anyOf` and `oneOf` report the findings of the alternative with the most passed checks.
+3. Findings of an unchanged part are dropped, except inside `allOf`, `anyOf`, `oneOf` and `not`.
+4. Findings with the same text are reported once.
+5. All patterns together do a bounded amount of work for one object (`PatternBudget`).
+6. Integers are compared with truncated bounds, as in Go. A bound outside of the range of the type is an error of the
+   value.
 """
 
 from __future__ import annotations
@@ -376,7 +378,7 @@ class ValueRules:
 
 
 def _pair_below(pair: Pair | None, path: str, name: str) -> Pair | None:
-    # Old and new are read in the same version, so that nobody sees whether these changed.
+    # Old and new are read in the same version, so that these are always equal.
     if pair is None or (not path and name in ("kind", "apiVersion")):
         return None
     return pair.field(name)

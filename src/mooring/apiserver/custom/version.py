@@ -1,9 +1,6 @@
-"""A version of a custom kind: everything that its definition says of it, ready to be asked.
+"""One version of a custom kind: schema, value rules, CEL rules and subresources.
 
-Comes in   one entry of `spec.versions`
-Goes out   its schema, its value rules, its CEL rules, its subresources
-
- 1. It is made anew whenever the definition changes, and never changed itself.
+Input: one entry of `spec.versions`. A `Version` is immutable; a changed definition gets new ones.
 """
 
 from __future__ import annotations

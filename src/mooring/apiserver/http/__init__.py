@@ -1,9 +1,10 @@
-"""The handler: requests from the network, and answers to it.
+"""The HTTP interface of the API server.
 
-server       listening, limits, starting and stopping     address      what a path means
-handler         one request, from its bytes to its answer     query        what the parameters say
-objects      the verbs on objects                          streams      watches
-answers      documents and errors as bytes                 virtual      what is no object: reviews, discovery, health
-lasting      answers without an end, and their ends        metrics      what is counted
-warnings     what a client should know besides             limits       what may be asked for
+server         listen, start and stop                      address       path and method of a request
+handler        one request: 401, 403, 429, 404, response    request       headers and body; limits
+objects        verbs on objects and subresources            query         parameters
+watches        one watch                                    rendering     JSON, YAML, Table, metadata; Accept
+broadcasts     watches with the same query share events     reply         responses, errors, Warning headers
+long_running   watches and followed logs                    plain_paths   health, version, discovery, OpenAPI
+virtual        reviews and bindings                         metrics       counters
 """

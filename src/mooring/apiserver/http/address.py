@@ -1,15 +1,15 @@
 """Addresses: what the path and the method of a request mean.
 
-Comes in   a method, a path, whether it watches
-Goes out   an `Address`: an object, a collection, or no resource at all
+Input: a method, a path, whether it watches. Output: an `Address`: an object, a collection, or no resource.
 
     /api/v1/namespaces/default/pods/web/log       core, one object, a subresource
     /apis/apps/v1/deployments                     a group, a collection over all namespaces
-    /api/v1/watch/namespaces/default/pods         the old way to watch
+    /api/v1/watch/namespaces/default/pods         the deprecated path of watches
     /healthz                                      no resource
 
- 1. A path means the same to authorization, which comes first, and to those who answer: both read this.
- 2. Escapes are read before the path is taken apart: `%2F` is a slash like any other.
+1. Authorization and the handlers use the same `Address`, so that both mean the same resource.
+2. Escapes are decoded before the path is split: `%2F` is a slash.
+3. Paths of custom objects are rejected in other cases than those of built-in kinds, as in kube-apiserver.
 """
 
 from __future__ import annotations

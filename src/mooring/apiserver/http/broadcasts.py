@@ -1,20 +1,16 @@
-"""Broadcasts: a query that many watches ask, answered once for all of them.
+"""Broadcasts: watches with the same query share one watch of the store and its encoded events.
 
-Comes in   the changes that one watch of the store tells; listeners, which are answers that last
-Goes out   the same bytes for every listener that stands at the same place
+    watch of the store -> encoded lines -> log -> listeners
 
-    watch of the store -> lines, made once -> log -> listeners
+The position of a listener in the history is twice a revision for the change of that revision, plus one for a bookmark
+after it.
 
-A place is where a listener stands in the history: twice a revision for the change of that revision, one more for a
-bookmark behind it.
-
- 1. A listener hears everything behind its place, in order, once.
- 2. One of the listeners reads for all, in its own time: it leads. When it leaves, or when its client is full, another
-    one does. So a broadcast needs no task that would have to be looked after.
- 3. A client that takes nothing holds up nobody. Its listener is let go when the log is full, and has to go on alone.
- 4. A change is told at once. Those that follow it are gathered for a moment, the longer the more listeners there are:
-    a write of many lines costs what one of a single line does, and two hundred watchers of a busy kind would otherwise
-    leave the server no time for the changes themselves.
+1. A listener gets everything after its position, in order, once.
+2. One of the listeners reads the store for all: the leader. When it leaves, or its client is slow, another listener
+   leads. So a broadcast needs no task of its own.
+3. A slow client blocks no other. Its listener leaves when the log is full, and reads the store itself.
+4. A change is sent at once. Changes that follow are batched for a moment, longer with more listeners: a write of many
+   lines costs as much as a write of one, and 200 watchers of a busy kind would otherwise use all of the CPU.
 """
 
 from __future__ import annotations
@@ -72,7 +68,7 @@ class Listener:
         self.is_full = False
 
     async def wait_turn(self) -> None:
-        """Until somebody calls `wake`."""
+        """Wait until `wake` is called."""
         self._turn = asyncio.get_running_loop().create_future()
         try:
             await self._turn
@@ -98,7 +94,7 @@ class Broadcast:
         self._listeners: dict[Listener, None] = {}
         self._leader: Listener | None = None
         self.is_over = False
-        """Nobody can be told here any more."""
+        """Whether the broadcast sends nothing any more."""
         self.is_closed = False
 
     async def open(self) -> None:
@@ -202,7 +198,7 @@ class Broadcasts:
         self._broadcasts: dict[Hashable, Broadcast] = {}
 
     def takes(self, query: Hashable, place: int) -> bool:
-        """Whether somebody who stands at the place can be told by a broadcast."""
+        """Whether a broadcast can serve a listener from this position."""
         broadcast = self._broadcasts.get(query)
         return broadcast is None or broadcast.is_over or broadcast.reaches(place)
 
@@ -241,10 +237,10 @@ class Broadcasts:
 
 
 def place_of(event: WatchEvent) -> int:
-    """Where somebody stands who has heard of an event."""
+    """The position after an event."""
     return int(event.revision) * 2 + (event.change is Change.BOOKMARK)
 
 
 def place_after(revision: int) -> int:
-    """Where somebody stands who knows everything up to a revision."""
+    """The position after a revision."""
     return revision * 2 + 1

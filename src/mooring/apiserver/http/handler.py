@@ -1,10 +1,12 @@
-"""The handler: one request, from its first byte to its answer.
+"""The request handler: one request, from the parsed head to the response.
 
-   who is it (401) · may he (403) · is there room (429) · what is it about (404, 405) · do it · answer
+    authenticate (401) · authorize (403) · limit (429) · route (404, 405) · handle · respond
 
-1. Nobody learns anything, not even that something does not exist, before he is known and allowed.
-2. Every refusal is a Status with Kubernetes' words; an exception that nobody foresaw is a 500 without its text, which
-   goes to the log. `failures` counts them: each one is a bug.
+1. A request learns nothing, not even that something does not exist, before it is authenticated and authorized.
+2. Every error is a Status with kube-apiserver's message. An unexpected exception is a 500 without its text, which goes
+   to the log. `failures` counts them: each one is a bug.
+3. A request is cancelled after `request_s_max`. One timer checks all requests `LOOKS` times in that period, because a
+   timer for each request cost as much as reading its object.
 """
 
 from __future__ import annotations
@@ -56,7 +58,7 @@ LOOKS = 8
 
 
 class Deadlines:
-    """All requests of a server that somebody works on."""
+    """The deadlines of all requests in progress."""
 
     def __init__(self, seconds_max: float) -> None:
         self._pause_s = seconds_max / LOOKS
@@ -138,11 +140,11 @@ class RequestHandler:
         return response
 
     def end_long_running(self) -> None:
-        """The server stops: whoever watches is told that it is over."""
+        """End all watches and followed logs, because the server stops."""
         self._long_running.end()
 
     def on_failure(self) -> None:
-        """Something failed that nobody foresaw."""
+        """Count an unexpected exception."""
         self.failures += 1
 
     async def _answered_somehow(self, request: Request, incoming: Incoming) -> Response | Stream:
@@ -169,7 +171,7 @@ class RequestHandler:
     async def _answered(self, request: Request, incoming: Incoming) -> Response | Stream:
         incoming.check_headers()
         if incoming.path == "*":
-            return Response(200, b"", "")  # as every server in Go answers, before anybody is asked
+            return Response(200, b"", "")  # as every Go server answers, before authentication
         user = self._user(request, incoming)
         address = incoming.address = self._address(incoming)
         if not _is_long_running(address):
@@ -198,7 +200,7 @@ class RequestHandler:
         try:
             return self._api_server.authenticator.authenticate(request.certificate, authorization)
         except UnauthorizedError:
-            # Whether the server lives may be asked by everybody; roles say so too.
+            # Health and version are open to anonymous users, as in the default roles.
             if not authorization and incoming.path.split("/")[1] in _OPEN_TO_ALL:
                 return anonymous()
             raise
@@ -369,7 +371,7 @@ _LONG_RUNNING_SUBRESOURCES = ("attach", "exec", "log", "portforward", "proxy")
 
 
 def _is_long_running(address: Address) -> bool:
-    """Whether an answer may take as long as it wants: then nobody can say how long he waits for it."""
+    """Whether a request is long-running: then its timeout parameter is not checked."""
     return address.verb in ("watch", "proxy") or address.subresource in _LONG_RUNNING_SUBRESOURCES
 
 
@@ -388,7 +390,7 @@ def _with_cache_rule(headers: Sequence[tuple[str, str]]) -> Headers:
 
 
 def _takes_gzip(encodings: str) -> bool:
-    """As kube-apiserver reads it: who adds how much he likes it gets none."""
+    """As in kube-apiserver, `gzip;q=1` does not count."""
     return any(encoding.strip() == "gzip" for encoding in encodings.split(","))
 
 
@@ -404,7 +406,7 @@ def _attributes(user: User, address: Address, incoming: Incoming) -> Attributes:
         api_version=address.version,
         resource=address.resource,
         subresource=address.subresource,
-        # Whoever may read one object may list and watch it, by its name.
+        # A user with permission to get one object may list and watch it by its name.
         name=address.name or (_named_by_field(incoming) if is_collection else ""),
         path=address.path,
         fields_equal=_fields_equal(incoming) if is_collection else (),
@@ -415,7 +417,7 @@ def _fields_equal(incoming: Incoming) -> tuple[tuple[str, str], ...]:
     try:
         return parse_field_equalities(incoming.query.text("fieldSelector"))
     except FieldSelectorError:
-        return ()  # whoever lists will say what is wrong with it
+        return ()  # the list handler reports the error
 
 
 def _named_by_field(incoming: Incoming) -> str:

@@ -1,13 +1,11 @@
-"""LongRunningRequest answers: those that go on until somebody ends them, watches and followed logs.
+"""Long-running requests: watches and followed logs.
 
-Comes in   a request, how long its answer may last at most
-Goes out   a block that ends when the time is over, the client goes away, the client stops reading, or the server stops
+Input: a request, and its maximal duration. Output: a block that ends when the time is over, the client disconnects, the
+client stops reading, or the server stops.
 
- 1. A client that goes away ends its answer at once, even if there is nothing to tell him: an answer that waits for
-    something to happen would not notice.
- 2. A client that takes nothing for `stalled_s_max` is cut off, before twice that; who takes little goes on. Nobody
-    else waits for him meanwhile: what he should read is kept by the store as far as its limits allow.
- 3. When the server stops, long-running requests end in order, as if their time were over.
+1. A disconnected client ends its request at once, even if there is nothing to send.
+2. A client that reads nothing for `stalled_s_max` is disconnected before twice that time. A slow reader is not.
+3. When the server stops, long-running requests end as if their time were over.
 """
 
 from __future__ import annotations
@@ -57,7 +55,7 @@ class LongRunningRequest:
             self._limit.reschedule(asyncio.get_running_loop().time())
 
     def check_stalled(self) -> bool:
-        """Cut it off if nothing was taken of the same write since the last time somebody asked."""
+        """Disconnect the client if it read nothing of the same write since the last check."""
         present = (self.writes, self._request.connection.backlog_bytes)
         is_stalled = self.is_writing and present == self._seen
         self._seen = present

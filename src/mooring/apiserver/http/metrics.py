@@ -1,12 +1,12 @@
-"""Metrics: what the handler counts, under kube-apiserver's names.
+"""Metrics of requests, under the names of kube-apiserver.
 
-Comes in   each request when it is answered, each watch when it begins and ends
-Goes out   `/metrics`, in the text form of Prometheus
+Input: each request when it is answered, each watch when it begins and ends. Output: `/metrics` in the text
+format of Prometheus.
 
- 1. A series is made when it is first counted, and found by one look-up from then on.
- 2. Only what the server serves gets a series of its own. Paths and methods that somebody makes up share one, so that
-    nobody fills the memory with names.
- 3. What can be asked when it is wanted (requests open, the store, the process) costs nothing until a scrape.
+1. A series is created when it is first counted, and found by one lookup afterwards.
+2. Only served resources have a series of their own. All other paths and methods share one, so that clients cannot fill
+   the memory with names.
+3. Open requests, the store and the process are read at a scrape only.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class RequestMetrics:
     """Counts for one handler."""
 
     def __init__(self, is_served: Callable[[str, str, str], bool]) -> None:
-        """`is_served` tells whether there is such an API version, resource and subresource."""
+        """`is_served`: whether the server has an API version, resource and subresource."""
         self.registry = CollectorRegistry()
         self._is_served = is_served
         self._requests = Counter(
@@ -72,7 +72,7 @@ class RequestMetrics:
         ProcessCollector(registry=self.registry)
 
     def answered(self, address: Address | None, is_dry_run: bool, code: int, duration_s: float) -> None:
-        """One request is over. `address` is None if it was refused before anybody read it."""
+        """Count a request. `address` is None if the request was rejected before its path was parsed."""
         series = self._series(address, is_dry_run)
         requests = self._request_children.get((series, code))
         if requests is None:

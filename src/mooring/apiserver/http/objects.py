@@ -1,10 +1,11 @@
-"""The verbs on objects: from a request to a reply.
+"""Verbs on objects and their subresources: from a request to a reply.
 
-Comes in   a request whose sender is known and may do what he asks for
-Goes out   a `Reply`; watches go to `streams`
+Input: an authenticated and authorized request. Output: a `Reply`; `watches` serves watches.
 
- 1. Bodies are read by their kind (`wire`), then handed to the registry as documents.
- 2. What is handed out of the store is not taken apart, unless somebody wants it as a table, as metadata or as YAML.
+1. `wire` decodes bodies by their kind; the registry gets documents.
+2. Stored bytes are sent as they are, unless the client asks for a table, for metadata or for YAML.
+3. `exec`, `attach`, `portforward` and `proxy` need a connection to a container or node, which this server does not
+   make: they are rejected with a message.
 """
 
 from __future__ import annotations
@@ -34,11 +35,10 @@ from mooring.apiserver.registry.pod_log import open_log, read_log_options
 from mooring.apiserver.registry.refusals import no_such_thing
 from mooring.apiserver.registry.update import Changed
 from mooring.apiserver.resources import Resource
-from mooring.apiserver.server import ApiServer
+from mooring.apiserver.server import ApiServer, issue_token
 from mooring.apiserver.storage.errors import not_found
 from mooring.apiserver.storage.stored_form import decoded
 from mooring.apiserver.strategy import Strategy
-from mooring.apiserver.tokens import issue_token
 from mooring.apiserver.wire.decode import decode_options, read_patch
 from mooring.client.errors import BadRequestError, NotFoundError, StatusError
 from mooring.client.interface import Listing, PatchForm, Selection
@@ -164,7 +164,7 @@ class Objects:
 
 
 def with_write_options(call: Call, incoming: Incoming, options_kind: str, *, is_apply: bool = False) -> Call:
-    """The call with what its parameters say. Nobody else has seen it yet, so that it need not be another one."""
+    """The call with its parameters. It is changed in place, because nothing else refers to it yet."""
     options = incoming.query.write_options(options_kind, is_apply=is_apply)
     call.is_dry_run = options.is_dry_run
     call.field_manager = options.field_manager or incoming.manager

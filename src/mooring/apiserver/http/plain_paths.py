@@ -1,7 +1,13 @@
-"""Paths that are no resources: health, version, discovery, OpenAPI, metrics, the keys of tokens.
+"""Paths that are no resources: health, version, discovery, OpenAPI, metrics, keys of service account tokens.
 
-Comes in   an address without a resource behind it
-Goes out   its reply
+Input: an address without a resource. Output: its reply.
+
+1. /api and /apis serve aggregated discovery to clients that accept it, with an ETag.
+2. /apis and the path of a group answer every method, as in kube-apiserver; other paths GET only.
+3. An OpenAPI path with the current hash may be cached forever; one with an old hash is redirected. The index has the
+   content type text, as in kube-apiserver.
+4. `?verbose` lists every health check, `?exclude=NAME` skips one, `/readyz/NAME` runs one. The reason of a failed check
+   goes to the log, not to the client.
 """
 
 from __future__ import annotations
@@ -12,13 +18,13 @@ import msgspec
 
 from mooring import __version__
 from mooring.api.document import Document
-from mooring.apiserver.discovery.documents import AGGREGATED_KIND, AGGREGATED_VERSION, Discovery
+from mooring.apiserver.discovery import AGGREGATED_KIND, AGGREGATED_VERSION, Discovery
 from mooring.apiserver.http.address import Address
 from mooring.apiserver.http.metrics import CONTENT_TYPE, RequestMetrics
 from mooring.apiserver.http.query import Query
 from mooring.apiserver.http.reply import JSON, TEXT, YAML, Reply, error_reply, json_reply, page_not_found, text_reply
 from mooring.apiserver.http.request import Incoming
-from mooring.apiserver.openapi.documents import OpenApi, Written
+from mooring.apiserver.openapi.documents import EncodedDocument, OpenApi
 from mooring.apiserver.registry.refusals import method_not_allowed, no_such_thing
 from mooring.apiserver.server import ApiServer, Health
 from mooring.apiserver.wire.media import check_producible, is_pretty, negotiate, negotiate_discovery
@@ -141,7 +147,7 @@ def _only_protobuf(incoming: Incoming) -> bool:
     return PROTOBUF in clauses and not any(clause in _ACCEPTED for clause in clauses)
 
 
-def _at_its_hash(written: Written, path: str, incoming: Incoming) -> Reply:
+def _at_its_hash(written: EncodedDocument, path: str, incoming: Incoming) -> Reply:
     wanted = incoming.query.text("hash")
     if not wanted:
         return _document(written, incoming)
@@ -150,7 +156,7 @@ def _at_its_hash(written: Written, path: str, incoming: Incoming) -> Reply:
     return _document(written, incoming, [("Cache-Control", "public, immutable")])
 
 
-def _document(written: Written, incoming: Incoming, headers: list[tuple[str, str]] | None = None) -> Reply:
+def _document(written: EncodedDocument, incoming: Incoming, headers: list[tuple[str, str]] | None = None) -> Reply:
     clauses = (clause.partition(";")[0].strip() for clause in incoming.header(b"accept").split(","))
     if not any(clause in _ACCEPTED for clause in clauses):
         return Reply(406, b"", "", [("Vary", "Accept")])

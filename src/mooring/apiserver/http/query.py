@@ -1,11 +1,10 @@
-"""The parameters of a request: from texts to options, with Kubernetes' words for what is wrong with them.
+"""Parameters of a request: from strings to options.
 
-Comes in   the query of an address
-Goes out   list, write and delete options; or a `StatusError`
+Input: the query of a path. Output: list, write and delete options; or a `StatusError` with kube-apiserver's message.
 
- 1. A parameter that nobody knows is ignored.
- 2. A flag is false if it is absent, `false` in any letters (Python writes `False`) or `0`; every other text is true.
- 3. A watch from nowhere in particular begins with the state, as if it had asked for the initial events.
+1. Unknown parameters are ignored.
+2. A flag is false if it is absent, `false` in any case (Python writes `False`) or `0`; every other text is true.
+3. A watch without a resourceVersion begins with the state, as with `sendInitialEvents`.
 """
 
 from __future__ import annotations

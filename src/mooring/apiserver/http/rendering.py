@@ -1,11 +1,10 @@
-"""Forms: the same objects as JSON, as YAML, as a table, or as their metadata only.
+"""Representations of objects (JSON, YAML, Table, PartialObjectMetadata), and their negotiation.
 
-Comes in   stored bytes, documents, listings
-Goes out   replies in the form that the client asked for
+Input: stored bytes, documents, lists; the Accept header. Output: replies; or 406.
 
- 1. JSON is the form that costs nothing: the bytes of the store go out as they are, items of a list between commas.
- 2. Only the first row of a watched table says what its columns are.
- 3. The metadata of one object and of a list are asked for by different names, and never taken for each other.
+1. JSON costs nothing: stored bytes are sent as they are, items of a list joined with commas.
+2. Only the first row of a watched table has the columns.
+3. The metadata of one object and of a list have different kinds, which are not interchangeable.
 """
 
 from __future__ import annotations
@@ -264,7 +263,7 @@ def negotiated(
 
 
 def negotiated_error(incoming: Incoming, error: StatusError) -> Reply:
-    """A refusal, as the client wants to read it."""
+    """An error in the representation that the client accepts."""
     wanted = negotiate_error(incoming.header(b"accept"))
     reply = error_reply(error)
     if wanted.content_type == YAML:

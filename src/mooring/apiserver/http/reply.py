@@ -1,9 +1,8 @@
-"""Replies: what is sent back for a request, before it is sent.
+"""Replies: code, body, content type and headers of a response.
 
-Comes in   documents, bytes, errors
-Goes out   a `Reply`: a code, a body, its type, headers
-
- 1. JSON ends with a line end, so that a prompt stands below it; if it is indented it does not. Go writes both so.
+1. JSON ends with a newline, indented JSON does not, as in Go.
+2. Warnings are `Warning` headers of RFC 7234 with code 299. A text with control characters is left out. If all texts
+   together exceed `LETTERS_MAX`, each is cut to `LETTERS_CUT_TO`, and the rest is dropped at the limit.
 """
 
 from __future__ import annotations
@@ -89,7 +88,7 @@ def page_not_found() -> Reply:
 
 
 def error_reply(error: StatusError) -> Reply:
-    """A refusal as a Status."""
+    """An error as a Status."""
     reply = json_reply(error.code, status_document(error))
     if error.retry_after_s is not None:
         reply.headers.append(("Retry-After", str(int(error.retry_after_s))))
@@ -97,7 +96,7 @@ def error_reply(error: StatusError) -> Reply:
 
 
 def status_document(error: StatusError) -> Document:
-    """A refusal as clients read it."""
+    """An error as a JSON reply."""
     document: Document = {
         "kind": "Status",
         "apiVersion": "v1",

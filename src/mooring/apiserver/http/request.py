@@ -1,7 +1,8 @@
-"""An incoming request: what came over the network, read as far as everybody needs it.
+"""An incoming request, and the limits of requests.
 
-1. A body is read when somebody asks for it, whole, and never beyond the limit.
-2. Whoever writes without naming a field manager is called by the first part of his user agent.
+1. A body is read on demand, completely, and never beyond the limit.
+2. Without a field manager, the first part of the user agent is the manager.
+3. Each limit has a name, a default, and a defined response when it is reached.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class RequestLimits:
     watch_s_min: float = 1_800.0
     """How long a watch lasts at least if its client does not say; at most twice that. It just ends."""
     stalled_s_max: float = 60.0
-    """How long a client of a watch or a followed log may take nothing of what is sent. Beyond it he is cut off."""
+    """How long a client of a watch or a followed log may read nothing before it is disconnected."""
     gzip_bytes_min: int = 128 * 1024
     """Answers from this size on are compressed for clients who can read that."""
     retry_after_s: int = 1
@@ -53,7 +54,7 @@ class Incoming:
         self._limits = limits
         self.query = Query(request.query)
         self.address: Address | None = None
-        """What it is about; None until somebody has read that."""
+        """The parsed path; None before it is parsed."""
 
     @property
     def method(self) -> str:
@@ -78,7 +79,7 @@ class Incoming:
 
     @property
     def manager(self) -> str:
-        """Who writes, as far as the user agent tells."""
+        """The field manager by the user agent."""
         return _manager(self._request.header(b"user-agent"))
 
     def check_headers(self) -> None:

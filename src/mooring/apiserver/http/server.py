@@ -1,17 +1,18 @@
-"""The server: listening for requests, and ending in order.
+"""The HTTP server: listen, and stop in order.
 
-Comes in   a handler, an address to listen on, certificates
-Goes out   a running server; at its end every open request is answered or cut off, watches first
+Input: a handler, an address to listen on, certificates. Output: a running server. At its end every open request is
+answered or cancelled, watches first.
 
- 1. Loopback is listened on unless somebody says otherwise.
- 2. What is no request is refused in kube-apiserver's words.
- 3. Whoever has asked for a change and goes away has still asked for it: handlers are not cancelled with their clients.
-    Answers that last end with them (`lasting`).
+1. The server listens on loopback by default.
+2. A malformed request is rejected with kube-apiserver's message.
+3. A write completes after its client disconnects: handlers are not cancelled. Long-running requests end with their
+   client.
 """
 
 from __future__ import annotations
 
 import ssl
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -69,6 +70,18 @@ class HttpServer:
     ) -> None:
         self._handler.end_long_running()
         await self._listener.__aexit__(kind, error, trace)
+
+
+def unix_listener(handler: RequestHandler, limits: RequestLimits, path: Path) -> Listener:
+    """Listens for the same requests on a Unix socket, without TLS, while inside of an `async with`."""
+    return Listener(
+        handler.answer,
+        handler.clock,
+        unix_path=str(path),
+        limits=HttpLimits(field_bytes_max=limits.header_bytes_max),
+        error_response=_error_response,
+        on_failure=handler.on_failure,
+    )
 
 
 def _error_response(refusal: ParseFailure) -> Response:

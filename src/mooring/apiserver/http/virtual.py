@@ -1,9 +1,8 @@
-"""Resources that store nothing: reviews, which answer a question, and bindings, which change a pod.
+"""Resources that are not stored: reviews, and bindings.
 
-Comes in   a POST to such a resource
-Goes out   its answer
+Input: a POST to such a resource. Output: its reply.
 
- 1. A review is answered and forgotten. It still says who wrote which field of it, as everything does that is created.
+1. A review has managedFields, as every created object.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from mooring.apiserver.apply.managers import UPDATE, manager_id
 from mooring.apiserver.apply.struct_shape import struct_shape
 from mooring.apiserver.apply.update import stamp
 from mooring.apiserver.call import Call
-from mooring.apiserver.discovery.documents import REVIEWS
+from mooring.apiserver.discovery import REVIEWS
 from mooring.apiserver.http.address import Address
 from mooring.apiserver.http.objects import with_write_options
 from mooring.apiserver.http.reply import Reply, json_reply, success_status, with_warnings

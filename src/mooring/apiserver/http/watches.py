@@ -1,13 +1,13 @@
-"""Watches: a stream of changes, one JSON line each.
+"""Watches: a stream of events, one JSON line each.
 
-Comes in   a call, what it asks for, and a response that is written as changes come
-Goes out   the present state first where it is asked for, then every change, and bookmarks; until the time is over
+Input: a call, its options, and a response. Output: the state if requested, then every change, and bookmarks, until the
+time is over.
 
- 1. Without a resourceVersion, or from `0`, the present state comes first as ADDED.
- 2. With `sendInitialEvents` a bookmark marks where the present state ends.
- 3. A watch that cannot go on says so in its last line (ERROR) and ends. Its client lists again.
- 4. Watches with the same query share one broadcast, which encodes each change once (`broadcasts`). A watch reads the
-    store itself until it has caught up with the broadcast, and while it is behind it.
+1. Without a resourceVersion, or from `0`, the state comes first as ADDED events.
+2. With `sendInitialEvents` a bookmark marks the end of the state.
+3. A watch that cannot continue ends with an ERROR event. Its client lists again.
+4. Watches with the same query share one broadcast, which encodes each change once (`broadcasts`). A watch reads the
+   store itself until it has caught up with the broadcast, and while it is behind it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from mooring.serving.http.request import Request
 from mooring.serving.http.response import Stream
 
 LINES_CACHED_MAX = 1_024
-"""Lines with tables or metadata that are kept for the next watch that tells the same change in the same second."""
+"""Cached lines with tables or metadata, for other watches of the same change in the same second."""
 
 _encode = msgspec.json.Encoder().encode
 _NAMES = {change: change.value.encode() for change in Change}
@@ -199,7 +199,7 @@ class _Lines:
         self._line_cache = line_cache
 
     def of_event(self, event: WatchEvent) -> bytes:
-        """One event, for whoever has seen others before."""
+        """One event that is not the first of its watch."""
         if event.change is Change.BOOKMARK:
             return self.bookmark(int(event.revision))
         if self._rendering.form is Form.OBJECT:

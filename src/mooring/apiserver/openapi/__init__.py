@@ -1,1 +1,6 @@
-"""OpenAPI: the shapes of all kinds and the paths at which they are served, written for clients."""
+"""OpenAPI v2 and v3: schemas of all kinds, and the paths at which they are served.
+
+documents    cached documents            writing      one document: paths, schemas, custom kinds
+operations   paths and operations        schemas      schemas of built-in types
+special      schemas without a struct; the differences of v2 and v3
+"""

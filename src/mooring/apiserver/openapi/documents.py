@@ -1,11 +1,10 @@
-"""The documents: made when somebody asks, kept as bytes.
+"""OpenAPI documents, created on demand and cached as bytes.
 
-Comes in   the table of resources
-Goes out   the document of the second dialect; the index and the documents of the third
+Input: the table of resources. Output: the v2 document; the v3 index and its documents.
 
- 1. A document is made when it is first asked for, never at start; after a custom kind came or went, the documents that
-    speak of it are made anew.
- 2. The hash of a document is part of its address in the index: who keeps what he got there need not ask again.
+1. A document is created when it is first requested, never at start. When a custom kind is added or removed, the
+   documents that contain it are created again.
+2. The hash of a document is part of its path in the index, so that clients can cache it.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from dataclasses import dataclass
 import msgspec
 
 from mooring.api.document import Document
-from mooring.apiserver.discovery.documents import VIRTUAL_KINDS, Discovery
+from mooring.apiserver.discovery import VIRTUAL_KINDS, Discovery
 from mooring.apiserver.openapi.writing import ROOTS, second_document, third_document, third_plain_document
 from mooring.apiserver.resources import Resource, ResourceTable
 
@@ -25,7 +24,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class EncodedDocument:
     """A document as it is sent."""
 
     body: bytes
@@ -38,10 +37,10 @@ class OpenApi:
     def __init__(self, resources: ResourceTable, discovery: Discovery) -> None:
         self._resources = resources
         self._discovery = discovery
-        self._second: tuple[int, Written] | None = None
-        self._third: dict[str, tuple[tuple[Resource, ...], Written]] = {}
+        self._second: tuple[int, EncodedDocument] | None = None
+        self._third: dict[str, tuple[tuple[Resource, ...], EncodedDocument]] = {}
 
-    def second(self) -> Written:
+    def second(self) -> EncodedDocument:
         """Everything in one document."""
         generation = self._resources.generation
         if self._second is None or self._second[0] != generation:
@@ -49,12 +48,12 @@ class OpenApi:
             self._second = generation, written
         return self._second[1]
 
-    def third(self, name: str) -> Written | None:
+    def third(self, name: str) -> EncodedDocument | None:
         """The document with this name in the index: `api/v1`, `apis/apps/v1`, `version`."""
         if name not in self._names():
             return None
         resources, api_version = self._about(name)
-        # Whoever redefines a custom kind makes a new resource, so that the same ones mean the same document.
+        # A changed definition makes new resources, so that the same resources mean the same document.
         state = tuple(resources)
         known = self._third.get(name)
         if known is None or known[0] != state:
@@ -100,6 +99,6 @@ class OpenApi:
         return third_document(api_version, resources, virtual)
 
 
-def _written(document: Document) -> Written:
+def _written(document: Document) -> EncodedDocument:
     body = _encode(document)
-    return Written(body, hashlib.sha512(body).hexdigest().upper())
+    return EncodedDocument(body, hashlib.sha512(body).hexdigest().upper())

@@ -1,16 +1,16 @@
-"""Operations: what can be done at which path, before it is written in a dialect.
+"""Paths, operations and parameters, before they are written as v2 or v3.
 
-Comes in   the resources of an API version, and the kinds that are never stored
-Goes out   `Path`s with `Operation`s
+Input: the resources of an API version, and kinds that are not stored. Output: `Path`s with `Operation`s.
 
     /apis/apps/v1/deployments                                  list, over all namespaces
     /apis/apps/v1/namespaces/{namespace}/deployments           list, post, deletecollection
     /apis/apps/v1/namespaces/{namespace}/deployments/{name}    get, put, patch, delete
     …/{name}/status                                            get, put, patch
-    /apis/apps/v1/watch/…                                      the old way to watch
+    /apis/apps/v1/watch/…                                      deprecated watches
 
- 1. The name of an operation is made of its verb, its group and version, and its kind: generated clients call their
-    methods by it.
+1. The id of an operation consists of its verb, group, version and kind: generated clients name their methods by it.
+2. A parameter has the same meaning everywhere, except the path of a proxied request, which is part of the path or of
+   the query.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class OpenApiOperation:
     """One thing that can be done at a path."""
 
     method: str
@@ -140,7 +140,7 @@ class Path:
     """A path; its parameters are those of all its operations."""
 
     path: str
-    operations: tuple[Operation, ...]
+    operations: tuple[OpenApiOperation, ...]
     parameters: tuple[str, ...] = field(default=())
 
 
@@ -193,20 +193,22 @@ def _where(kind: Kind) -> str:
     return f"{camel(kind.api_version)}{'Namespaced' if kind.is_namespaced else ''}"
 
 
-def _list(resource: Resource, *, is_everywhere: bool = False) -> Operation:
+def _list(resource: Resource, *, is_everywhere: bool = False) -> OpenApiOperation:
     kind = resource.kind
     where = camel(kind.api_version) if is_everywhere else _where(kind)
     name = f"list{where}{kind.kind}{'ForAllNamespaces' if is_everywhere else ''}"
     shown, answer = Shown(kind.kind), Shown(resource.list_kind)
-    return Operation("get", "list", name, shown, answer, parameters=LISTING, is_streaming=resource.struct is not None)
+    return OpenApiOperation(
+        "get", "list", name, shown, answer, parameters=LISTING, is_streaming=resource.struct is not None
+    )
 
 
-def _of_collection(resource: Resource) -> tuple[Operation, ...]:
+def _of_collection(resource: Resource) -> tuple[OpenApiOperation, ...]:
     kind, where = resource.kind, _where(resource.kind)
     shown = Shown(kind.kind)
     found = [
         _list(resource),
-        Operation(
+        OpenApiOperation(
             "post", "post", f"create{where}{kind.kind}", shown, shown, ("200", "201", "202"), shown, parameters=WRITING
         ),
     ]
@@ -216,7 +218,7 @@ def _of_collection(resource: Resource) -> tuple[Operation, ...]:
         body = Shown(DELETE_OPTIONS) if resource.struct is not None else None
         parameters = DELETING_MANY if resource.struct is not None else LISTING
         found.append(
-            Operation(
+            OpenApiOperation(
                 "delete",
                 "deletecollection",
                 name,
@@ -230,13 +232,13 @@ def _of_collection(resource: Resource) -> tuple[Operation, ...]:
     return tuple(found)
 
 
-def _of_object(resource: Resource, where: str) -> Iterator[Operation]:
+def _of_object(resource: Resource, where: str) -> Iterator[OpenApiOperation]:
     kind = resource.kind
     shown = Shown(kind.kind)
     yield from _changing(resource, ("get", "update"), where, kind.kind, shown, shown)
     # A namespace is returned, too, but kube-apiserver does not tell.
     deleted = shown if resource.returns_deleted and kind is not NAMESPACE else Shown(STATUS)
-    yield Operation(
+    yield OpenApiOperation(
         "delete",
         "delete",
         f"delete{where}{kind.kind}",
@@ -252,7 +254,7 @@ def _of_object(resource: Resource, where: str) -> Iterator[Operation]:
 
 def _changing(
     resource: Resource, verbs: tuple[str, ...], where: str, name: str, about: Shown, shown: Shown
-) -> Iterator[Operation]:
+) -> Iterator[OpenApiOperation]:
     is_custom = resource.struct is None
     for verb in verbs:
         method = _METHODS[verb]
@@ -260,15 +262,19 @@ def _changing(
         match verb:
             case "get":
                 parameters = ("resourceVersion",) if is_custom else ()
-                yield Operation(method, "get", operation_name, about, shown, parameters=parameters)
+                yield OpenApiOperation(method, "get", operation_name, about, shown, parameters=parameters)
             case "patch":
                 codes: tuple[str, ...] = ("200",) if is_custom else ("200", "201")
-                yield Operation(method, "patch", operation_name, about, shown, codes, Shown(PATCH), parameters=PATCHING)
+                yield OpenApiOperation(
+                    method, "patch", operation_name, about, shown, codes, Shown(PATCH), parameters=PATCHING
+                )
             case "update":
-                yield Operation(method, "put", operation_name, about, shown, ("200", "201"), shown, parameters=WRITING)
+                yield OpenApiOperation(
+                    method, "put", operation_name, about, shown, ("200", "201"), shown, parameters=WRITING
+                )
             case _:
                 codes = ("200", "201", "202")
-                yield Operation(method, "post", operation_name, about, shown, codes, shown, parameters=WRITING)
+                yield OpenApiOperation(method, "post", operation_name, about, shown, codes, shown, parameters=WRITING)
 
 
 # --- what lies below an object ----------------------------------------------------------------------------------
@@ -282,7 +288,7 @@ def _subresource_paths(
     title = subresource.name[:1].upper() + subresource.name[1:]
     shown = Shown(subresource.kind or kind.kind, subresource.api_version)
     if subresource.name == "log":
-        read = Operation("get", "get", f"read{where}{kind.kind}Log", shown, Shown(TEXT), parameters=LOG)
+        read = OpenApiOperation("get", "get", f"read{where}{kind.kind}Log", shown, Shown(TEXT), parameters=LOG)
         yield Path(path, (read,), given)
     elif shown.kind in CONNECTED:
         plain = tuple(name for name in given if name != "pretty")
@@ -299,13 +305,13 @@ def _subresource_paths(
         yield Path(path, tuple(_changing(resource, verbs, where, name, about, shown)), given)
 
 
-def _connect(methods: tuple[str, ...], where: str, name: str, shown: Shown) -> Iterator[Operation]:
+def _connect(methods: tuple[str, ...], where: str, name: str, shown: Shown) -> Iterator[OpenApiOperation]:
     for method in methods:
         verb = method[:1].upper() + method[1:]
         operation_name = f"connect{where.removesuffix('Namespaced')}{verb}"
         operation_name += f"{'Namespaced' if where.endswith('Namespaced') else ''}{name}"
         parameters = CONNECTED[shown.kind]
-        yield Operation(method, "connect", operation_name, shown, Shown(TEXT), parameters=parameters)
+        yield OpenApiOperation(method, "connect", operation_name, shown, Shown(TEXT), parameters=parameters)
 
 
 # --- the old way to watch ---------------------------------------------------------------------------------------
@@ -326,8 +332,10 @@ def _watch_paths(resource: Resource, base: str) -> Iterator[Path]:
     yield Path(f"{below}/{kind.plural}/{{name}}", (one,), ("name", *given))
 
 
-def _watch(action: str, name: str, kind: Kind) -> Operation:
-    return Operation("get", action, name, Shown(kind.kind), Shown(WATCH_EVENT), parameters=LISTING, is_streaming=True)
+def _watch(action: str, name: str, kind: Kind) -> OpenApiOperation:
+    return OpenApiOperation(
+        "get", action, name, Shown(kind.kind), Shown(WATCH_EVENT), parameters=LISTING, is_streaming=True
+    )
 
 
 # --- kinds that are never stored --------------------------------------------------------------------------------
@@ -337,7 +345,7 @@ def virtual_path(kind: Kind) -> Path:
     """A kind that can only be created."""
     base, shown = base_path(kind.api_version), Shown(kind.kind)
     name = f"create{_where(kind)}{kind.kind}"
-    create = Operation("post", "post", name, shown, shown, ("200", "201", "202"), shown, parameters=WRITING)
+    create = OpenApiOperation("post", "post", name, shown, shown, ("200", "201", "202"), shown, parameters=WRITING)
     if kind.is_namespaced:
         return Path(f"{base}/namespaces/{{namespace}}/{kind.plural}", (create,), ("namespace", "pretty"))
     return Path(f"{base}/{kind.plural}", (create,), ("pretty",))

@@ -1,10 +1,9 @@
-"""Schemas of built-in types: from the types of `mooring.api.schema` to OpenAPI.
+"""Schemas of built-in types, from the types of `mooring.api.schema`.
 
-Comes in   a struct
-Goes out   its schema and those of everything that it refers to
+Input: a struct. Output: its schema and those of all types that it refers to.
 
- 1. A value that is always written has its zero as the default, a struct `{}`; one that may be absent has none.
- 2. There are no descriptions: they are somebody's sentences. `kubectl explain` says so in their place.
+1. A value that is always written has its zero value as default, a struct `{}`; an optional one has none.
+2. There are no descriptions, because they are Kubernetes' texts. `kubectl explain` prints a note instead.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""Schemas that no struct describes: values that are written in their own way, and the documents of discovery."""
+"""Schemas without a struct (scalars, discovery documents), and the differences of OpenAPI v2 and v3.
+
+1. v2 is one document for all; v3 has one for each API version.
+2. v3 has defaults and values of several types. Nothing may stand next to a `$ref`, so that a reference with a default
+   is wrapped in `allOf`.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +82,7 @@ def _of(name: str, *, has_default: bool = True) -> Document:
 
 
 def _object(kind: str, required: list[str], **properties: Document) -> Document:
-    """A document of discovery; every version of the API has them, and they are told as part of the core group."""
+    """A discovery document. All API versions have it; it is listed in the core group."""
     known: Document = {"apiVersion": _TEXT, "kind": _TEXT, **properties}
     return {
         "type": "object",

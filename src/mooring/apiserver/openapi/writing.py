@@ -1,10 +1,13 @@
-"""Writing documents: paths and schemas in one dialect.
+"""Write one OpenAPI document: paths and schemas in v2 or v3, custom kinds, and paths that are no resources.
 
-Comes in   the resources and virtual kinds that a document is about
-Goes out   the document
+Input: the resources and kinds of the document. Output: the document.
 
- 1. Only schemas that a path leads to are in a document.
- 2. Parameters of the second dialect stand once, at its end, because there they are referred to some thousand times.
+1. A document has only schemas that a path refers to.
+2. Parameters of v2 are written once, at the end, because they are referred to some thousand times.
+3. v2 can express less of a custom schema: what it cannot express is left open. kubectl, which reads v2, rejects
+   values of several types, and fields of a value that may have others.
+4. A few kinds belong to all API versions that kube-apiserver knows, served or not: options of deletions, and events
+   of watches.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from mooring.apiserver.openapi.operations import (
     STATUS,
     TEXT,
     WATCH_EVENT,
-    Operation,
+    OpenApiOperation,
     Path,
     Shown,
     base_path,
@@ -310,7 +313,7 @@ class _Writer:
 
     # -------------------------------------------------------------------------------------------- operations
 
-    def _operation(self, operation: Operation, api_version: str, resource: Resource | None) -> Document:
+    def _operation(self, operation: OpenApiOperation, api_version: str, resource: Resource | None) -> Document:
         is_custom = resource is not None and resource.struct is None
         answer = self._shown(operation.answer, api_version, resource)
         body = None if operation.body is None else self._shown(operation.body, api_version, resource)
@@ -370,7 +373,7 @@ def _second_parameter(name: str) -> Document:
     return {**made, "in": "path", "required": True} if name in IN_PATH else {**made, "in": "query"}
 
 
-def _produced(operation: Operation, is_custom: bool) -> tuple[str, ...]:
+def _produced(operation: OpenApiOperation, is_custom: bool) -> tuple[str, ...]:
     if operation.answer.kind == TEXT:
         return ("text/plain", *_PRODUCED) if operation.action == "get" else ("*/*",)
     if is_custom:
@@ -378,7 +381,7 @@ def _produced(operation: Operation, is_custom: bool) -> tuple[str, ...]:
     return _STREAMED if operation.is_streaming else _PRODUCED
 
 
-def _consumed(operation: Operation, is_custom: bool) -> tuple[str, ...]:
+def _consumed(operation: OpenApiOperation, is_custom: bool) -> tuple[str, ...]:
     if operation.method == "patch" and operation.action == "patch":
         return tuple(each for each in _PATCHES if not (is_custom and "strategic" in each))
     return _CUSTOM_TYPES if is_custom else ("*/*",)

@@ -30,7 +30,7 @@ class Stored(NamedTuple):
     """The form in which it is stored."""
 
 
-class Written(NamedTuple):
+class WriteResult(NamedTuple):
     """A revision; and what clients get, where that is what was stored."""
 
     revision: int
@@ -64,20 +64,20 @@ class Shelf:
         """Write a document, if the record still has that revision. Raises `WriteConflict`."""
         return (await self._write(kind, document, self.form(kind, document), if_revision)).revision
 
-    async def replace(self, kind: Kind, document: Document, *, if_revision: int) -> Written:
+    async def replace(self, kind: Kind, document: Document, *, if_revision: int) -> WriteResult:
         """The same, and what clients get."""
         return await self._write(kind, document, self.form(kind, document), if_revision)
 
-    async def create(self, kind: Kind, document: Document) -> Written:
+    async def create(self, kind: Kind, document: Document) -> WriteResult:
         """Write a new document. Raises `WriteConflict`."""
         return await self._write(kind, document, self.form(kind, document), MUST_NOT_EXIST)
 
-    async def _write(self, kind: Kind, document: Document, form: bytes, if_revision: int) -> Written:
+    async def _write(self, kind: Kind, document: Document, form: bytes, if_revision: int) -> WriteResult:
         metadata = document["metadata"]
         key = kind.key(metadata.get("namespace", ""), metadata["name"])
         revision = await self._store.put(key, form, if_revision=if_revision)
         is_same = stored_kind(kind) is kind and not is_stored_otherwise(kind)
-        return Written(revision, with_revision(form, revision) if is_same else None)
+        return WriteResult(revision, with_revision(form, revision) if is_same else None)
 
     async def delete(self, kind: Kind, namespace: str, name: str, *, if_revision: int) -> int:
         return await self._store.delete(kind.key(namespace, name), if_revision=if_revision)

@@ -1,7 +1,16 @@
-"""Tables of custom kinds, from `additionalPrinterColumns` of a version.
+"""Tables of custom kinds, from `additionalPrinterColumns` of a version, and JSONPath in the dialect of Kubernetes.
+
+    .field  ['field']  .*  [*]     a field, all fields
+    [0]  [-1]  [1:4]  [::2]        items of a list
+    [0,2]                          several items
+    ..                             everything below
+    [?(@.a == "b")]  [?(@.a)]      items that match
 
 1. A kind without columns has the column `Age`.
 2. A value that is absent, or not of the type of its column, is an empty cell.
+3. A path is parsed once into steps. A step maps values to values.
+4. An absent field has no values. An index out of bounds, or an index of a value that is no list, raises
+   `JsonPathError`.
 """
 
 from __future__ import annotations
@@ -36,7 +45,7 @@ class JsonPath:
     """A path that has been read."""
 
     def __init__(self, text: str) -> None:
-        self._steps = _Reader(text).steps()
+        self._steps = _JsonPathReader(text).steps()
 
     def find(self, value: object) -> list[Any]:
         """The values that the path leads to. Raises `JsonPathError`."""
@@ -52,7 +61,7 @@ def _walk(steps: Iterable[Step], values: list[Any]) -> list[Any]:
 # --- reading ----------------------------------------------------------------------------------------------------
 
 
-class _Reader:
+class _JsonPathReader:
     def __init__(self, text: str) -> None:
         self._text = text
         self._at = 0
@@ -129,10 +138,10 @@ class _Reader:
         self._at = end + 1
         parts = inside.split(",")
         if len(parts) > 1:
-            return _union([_Reader(f"[{part.strip(' ')}]").steps() for part in parts])
+            return _union([_JsonPathReader(f"[{part.strip(' ')}]").steps() for part in parts])
         key = _KEY.match(inside)
         if key is not None:
-            return _chain(_Reader(f".{key[1]}").steps())
+            return _chain(_JsonPathReader(f".{key[1]}").steps())
         return _slice(":" if inside == "*" else inside)
 
     def _filter(self) -> Step:
@@ -142,9 +151,9 @@ class _Reader:
         inside = self._text[start:end]
         comparison = _COMPARISON.match(inside)
         if comparison is None:
-            return _existing(_Reader(inside).steps())
+            return _existing(_JsonPathReader(inside).steps())
         left, operator, right = comparison.groups()
-        return _Comparison(_Reader(left).steps(), operator, _Reader(right).steps())
+        return _Comparison(_JsonPathReader(left).steps(), operator, _JsonPathReader(right).steps())
 
     def _end_of_filter(self) -> int:
         quote = ""

@@ -1,22 +1,23 @@
 """The canonical form: what Go makes of an object by decoding it into its type and encoding it again.
 
-Comes in   a value of JSON, and the `Struct` that it should be
-Goes out   a document, and whether something was left out; `Irregular` if the types do not match
+Input: a JSON value and its `Struct`. Output: a document, and whether something was dropped; `Irregular` if a type
+does not match.
 
-Everything behind the wire relies on this form:
- 1. Only fields that the type has. A field that Go leaves out when it is empty is never there empty.
- 2. A field that Go always writes is always there: a text is "", a number 0, a list or a map `null` when there is none,
-    a struct has its own fields of this sort. An empty list that somebody wrote stays until it is stored: `empty_lists`
-    takes it out then.
- 3. Null means absent. Absent and empty differ only for pointers.
- 4. Quantities, times and bytes are canonical texts.
- 5. Fields stand in the order of their type, which shows where a message quotes a value.
+All packages behind this one rely on the form:
 
-The value given is used up: parts of it may be found in the result. A part that is the very one of an object which is
-canonical already, as most parts of a patched object are, is taken over without a look.
+1. Only fields of the type. A field with omitempty is never present and empty.
+2. A field without omitempty is always present: "" for a string, 0 for a number, `null` for an absent list or map, a
+   struct with its own such fields. An empty list that a client wrote stays until the object is stored
+   (`empty_lists`).
+3. Null means absent. Absent and empty differ for pointers only.
+4. Quantities, times and bytes are canonical strings.
+5. Fields are in the order of their type, which shows where a message quotes a value.
 
-How it is fast: each struct becomes a table of rules once, and an object is walked with one look-up for each field of
-its type. No path is kept. When a value is of a wrong type the walk just stops, and `examine` finds the words.
+The given value is consumed: the result may contain parts of it. A part that is identical (`is`) with a part of a
+canonical object, as most parts of a patched object are, is taken over unread.
+
+Each struct becomes a table of rules once, and an object is walked with one lookup for each field of its type. No path
+is kept: when a type is wrong, the walk stops, and `examine` finds the message.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def canonical(struct: Struct, raw: object, dropped: Dropped, known: Mapping[str,
     document = struct_change(struct)({} if raw is None else raw, dropped, known)
     metadata = raw.get("metadata") if isinstance(raw, dict) else None
     if isinstance(metadata, dict) and metadata.get("managedFields") == []:
-        document["metadata"]["managedFields"] = []  # whoever sends it wants to have them forgotten: `apply.update`
+        document["metadata"]["managedFields"] = []  # an empty list clears managedFields, see `apply.update`
     return document
 
 

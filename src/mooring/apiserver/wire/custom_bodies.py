@@ -1,12 +1,12 @@
-"""Bodies of custom kinds: there is no type but their metadata's; the rest is kept as it is.
+"""Bodies of custom kinds: the metadata has a type, the rest is kept as it is.
 
-Comes in   the body, its content type, and the kind that the address wants
-Goes out   `CustomBody`: the document with canonical metadata, repeated fields, unknown fields of its metadata
+Input: the body, its content type, and the kind of the path. Output: `CustomBody`: the document with canonical
+metadata, repeated fields, unknown metadata fields.
 
- 1. Such a body must say its kind; what it says of its version is looked at by the caller, after it has been pruned.
- 2. A field that comes twice replaces the first one, it is not merged into it.
- 3. Numbers are as Go reads them: 1.0 is no whole number, and neither is what has more than 64 bits. It writes 1,
-    though: `go_numbers` gives them as they are written.
+1. The body must have a kind. The caller checks its version after pruning.
+2. A repeated field replaces the first one; they are not merged.
+3. Numbers are as in Go: 1.0 is no integer, nor is a number of more than 64 bits. `go_numbers` writes them as Go does
+   (1).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mooring.api.schema.tables import struct_named
 from mooring.apiserver.wire.canonical import canonical
 from mooring.apiserver.wire.decode import BodyKind, cannot_be_handled, summary, wrong_version
 from mooring.apiserver.wire.examine import DecodingError, examine, repeated_fields
-from mooring.apiserver.wire.identity import Identity, IdentityError, identity_of
+from mooring.apiserver.wire.identity import IdentityError, TypeMeta, identity_of
 from mooring.apiserver.wire.json_syntax import BodySyntaxError
 from mooring.apiserver.wire.json_text import Pairs, check_nesting, has_repeated_keys, parse_carefully, repeats_keys
 from mooring.apiserver.wire.media import BodyForm, UnsupportedMediaTypeError, body_form
@@ -37,9 +37,9 @@ class CustomBody:
     """What a body of a custom kind says."""
 
     document: Document
-    identity: Identity
+    identity: TypeMeta
     repeated: list[str]
-    """Strict errors: fields that come twice. They are told before unknown ones."""
+    """Strict errors of repeated fields. They are reported before unknown fields."""
     unknown_metadata: list[str]
     """Strict errors: fields that metadata does not have."""
 
@@ -130,7 +130,7 @@ def _read(data: bytes, form: BodyForm, kind: BodyKind) -> tuple[Any, list[str]]:
         _unrecognized(data, kind, text)
 
 
-def _identity(raw: Any, data: bytes, kind: BodyKind) -> Identity:
+def _identity(raw: Any, data: bytes, kind: BodyKind) -> TypeMeta:
     try:
         identity = identity_of(raw, "", "", data)
     except IdentityError as error:

@@ -1,13 +1,14 @@
-"""Bodies: from the bytes of a request to a canonical document.
+"""Request bodies: from bytes to a canonical document, or to a patch.
 
-Comes in   the body, its content type, and what the address wants
-Goes out   `Decoded`: the document, and the strict errors found on the way; a 400 or 415 in kube-apiserver's words
+Input: the body, its content type, and the kind of the path. Output: `Decoded`: the document and its strict errors; a
+`Patch`; or a 400 or 415 with kube-apiserver's message.
 
- 1. A body need not say what it is: kind and apiVersion are taken from the address where they are absent.
- 2. What it says it is decides how it is read: a Secret sent to /configmaps must be a well-formed Secret first, and is
-    refused afterwards.
- 3. The quick way is for bodies without errors. They are told apart by encoding what was decoded: if that gives the same
-    bytes there are no repeated keys in them. Everything else is read again, slowly.
+1. kind and apiVersion default to those of the path.
+2. The kind of the body decides how it is decoded: a Secret sent to /configmaps must be a valid Secret first, and is
+   rejected afterwards.
+3. The fast path is for bodies without errors: if the decoded value encodes to the same bytes, there are no repeated
+   keys. All other bodies are decoded again by the slow path.
+4. Repeated keys of a patch are strict errors, reported before those of its result.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ from mooring.apiserver.wire.identity import (
     OPTION_KINDS,
     OPTIONS_SCHEME,
     UNVERSIONED,
-    Identity,
     IdentityError,
+    TypeMeta,
     can_be_converted,
     identity_of,
     is_registered,
@@ -92,7 +93,7 @@ class Decoded:
 
     document: Document
     strict_errors: list[str] = field(default_factory=list)
-    """Unknown and repeated fields; the caller warns of them. Under Strict they were refused."""
+    """Unknown and repeated fields, for warnings. With Strict they are an error."""
 
 
 def decode_body(
@@ -141,7 +142,7 @@ def canonical_object(struct: Struct, raw: Any, kind: BodyKind, known: Mapping[st
     What is found in `known` needs no second look (`canonical`).
     Raises `DecodingError`; its text is the detail of a 422.
     """
-    wanted = Identity(kind.api_version, kind.kind)
+    wanted = TypeMeta(kind.api_version, kind.kind)
     try:
         identity = identity_of(raw, kind.api_version, kind.kind, b"")
     except IdentityError as error:
@@ -169,10 +170,10 @@ def patched_strategically(
     except (Irregular, ScalarError):
         found = examine_unstructured(struct, raw)
         document = plain(canonical(struct, _with_whole_numbers(raw), []))
-    return Decoded(_with_identity(document, Identity(kind.api_version, kind.kind)), found)
+    return Decoded(_with_identity(document, TypeMeta(kind.api_version, kind.kind)), found)
 
 
-def cannot_be_handled(identity: Identity, kind: BodyKind, error: str) -> str:
+def cannot_be_handled(identity: TypeMeta, kind: BodyKind, error: str) -> str:
     return f'{identity.kind} in version "{identity.version}" cannot be handled as a {kind.kind}: {error}'
 
 
@@ -193,7 +194,7 @@ class _Body:
     value: Any
     careful: Any
     """The same with repeated keys and numbers as written, or None if it has not been read that way."""
-    identity: Identity
+    identity: TypeMeta
     strict_errors: list[str]
     data: bytes = b""
 
@@ -282,7 +283,7 @@ def _with_numbers_as_written(body: _Body, struct: Struct) -> Document:
     try:
         document = canonical(struct, plain(_as_written(body), numbers_as_written=True), [])
     except (Irregular, ScalarError) as error:
-        raise DecodingError(str(error)) from error  # inside of a schema's schema, where nobody tells the path
+        raise DecodingError(str(error)) from error  # in a nested JSON schema, where errors have no path
     result: Document = plain(document)
     return result
 
@@ -304,7 +305,7 @@ def _as_written(body: _Body) -> Any:
     return body.careful if body.careful is not None else body.value
 
 
-def _with_identity(document: Document, identity: Identity) -> Document:
+def _with_identity(document: Document, identity: TypeMeta) -> Document:
     """Kind and apiVersion come first, as Go writes them."""
     document.pop("kind", None)
     document.pop("apiVersion", None)
@@ -347,7 +348,7 @@ def wrong_version(api_version: str, kind: BodyKind) -> str:
     return f"the API version in the data ({api_version}) does not match the expected API version ({kind.api_version})"
 
 
-def _not_the_options(identity: Identity, wanted: str) -> str:
+def _not_the_options(identity: TypeMeta, wanted: str) -> str:
     if identity.api_version == "v1" and (identity.kind in OPTION_KINDS or identity.kind in UNVERSIONED):
         return f"converting (v1.{identity.kind}) to (v1.{wanted}): unknown conversion"
     return not_registered(identity.api_version, identity.kind, OPTIONS_SCHEME)

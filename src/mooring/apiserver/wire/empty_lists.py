@@ -1,13 +1,12 @@
-"""Empty lists: what the trip to the store and back makes of them.
+"""Empty lists of an object that is about to be stored.
 
-Comes in   a canonical document that is about to be stored, and its type
-Goes out   the same, with `null` for empty lists that are always written
+Input: a canonical document and its type. Output: the same, with `null` for empty lists that are always written.
 
-Go tells an empty list from none while an object is on its way: whoever sends `rules: []` becomes the manager of the
-rules, and whoever sends no rules does not. In the store there is no difference, and what comes back from there is null.
+Go distinguishes an empty list from an absent one while a request is handled: a client that sends `rules: []` becomes
+the manager of the rules. In the store there is no difference: the stored value is null.
 
- 1. Lists that are left out when they are empty never get here: `canonical` does that.
- 2. A type without such lists costs nothing, and of the others only the branches that can hold one are walked.
+1. Lists with omitempty do not get here: `canonical` drops them.
+2. Only branches that can contain such a list are walked.
 """
 
 from __future__ import annotations

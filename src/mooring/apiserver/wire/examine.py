@@ -1,14 +1,16 @@
-"""What is wrong with an object's types and fields: told as Go's JSON decoder tells it.
+"""Errors of an object's types and fields, with the messages of Go's JSON decoder.
 
-Comes in   a value of JSON (best from `json_text`, which has repeated keys and numbers as written) and its `Struct`
-Goes out   the strict errors (`unknown field "spec.foo"`), in the order of the text; `DecodingError` for a wrong type
+Input: a JSON value (from `json_text`, with repeated keys and numbers as written) and its `Struct`. Output: strict
+errors (`unknown field "spec.foo"`) in the order of the text; `DecodingError` for a wrong type.
 
- 1. A value of a wrong type is remembered, the first one, and decoding goes on. A type with a decoder of its own
-    (quantities, times, int-or-string) ends it at once, and its complaint wins over a remembered one.
- 2. Two paths are kept. Strict errors have indices and keys of maps in them (`spec.containers[0].foo`); type errors
-    have neither, but the name of the struct around and the names of inlined structs (`Volume.spec.volumes.
-    VolumeSource.emptyDir`). That is what users see from kube-apiserver.
- 3. Strict errors are told once each, at most 100 of them.
+1. The first value of a wrong type is remembered, and decoding goes on. A type with a decoder of its own (quantities,
+   times, int-or-string) ends decoding at once, and its error wins.
+2. Strict errors have a path with indices and map keys (`spec.containers[0].foo`). The path of a type error has
+   neither, but the name of the enclosing struct and of inlined structs (`Volume.spec.volumes.VolumeSource.emptyDir`).
+3. Strict errors are reported once each, at most 100 of them. fieldValidation decides: Ignore drops them, Warn makes
+   each one a warning, Strict rejects the request with all of them.
+4. Messages have Go's names of types: `[]v1.Container`, `map[string]string`, `v1.ResourceList`. Names that the schema
+   does not have are in a table here.
 """
 
 from __future__ import annotations
@@ -76,7 +78,7 @@ def go_name_of_item(container: str, item: Type) -> str:
 
 
 def go_name(kind: Type) -> str:
-    """The Go type, as far as the schema tells."""
+    """The Go type by the schema."""
     match kind:
         case Scalar():
             return "interface {}" if kind.basic is Basic.ANY else kind.go_name
@@ -367,12 +369,12 @@ YAML_ERRORS = "yaml: unmarshal errors:"
 
 
 def strict_text(errors: Sequence[str]) -> str:
-    """All errors in one, as a refusal words them."""
+    """All errors in one message."""
     return f"strict decoding error: {', '.join(errors)}"
 
 
 def apply_field_validation(errors: Sequence[str], call: Call) -> str | None:
-    """Adds warnings to the call if it wants them; the text of the refusal if it wants that."""
+    """Add warnings to the call (Warn), or return the message of the error (Strict)."""
     if not errors:
         return None
     match call.field_validation:

@@ -1,10 +1,14 @@
-"""Identity: what a body says it is.
+"""apiVersion and kind of a body, and the kinds that kube-apiserver knows.
 
-Comes in   a decoded body, and what its address would take it for
-Goes out   its apiVersion and kind, or `IdentityError` in kube-apiserver's words
+Input: a decoded body, and the kind of its path. Output: apiVersion and kind; or `IdentityError` with kube-apiserver's
+message.
 
- 1. What is absent is taken from the address, kind and version each for itself.
- 2. Go reads these two fields, and only these, without regard to upper and lower case. The last one counts.
+1. Absent values default to those of the path, kind and version independently.
+2. Go ignores the case of these two field names. The last occurrence counts.
+3. A known, other kind: `converting (v1.Secret) to (core.ConfigMap): unknown conversion`. An unknown kind: `no kind
+   "Frob" is registered ...`. The same kind in another version can be converted, and is rejected later.
+4. Versions that are no longer served are known. Custom kinds, and the definitions themselves, belong to another
+   scheme.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ _NO_IDENTITY = "couldn't get version/kind; json parse error: json: cannot unmars
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class TypeMeta:
     """An apiVersion and a kind."""
 
     api_version: str
@@ -38,20 +42,20 @@ class Identity:
 class IdentityError(Exception):
     """A body that does not say properly what it is. `identity` is as much of it as could be read."""
 
-    def __init__(self, text: str, identity: Identity | None = None) -> None:
+    def __init__(self, text: str, identity: TypeMeta | None = None) -> None:
         super().__init__(text)
         self.identity = identity
 
 
-def identity_of(raw: Any, api_version: str, kind: str, data: bytes) -> Identity:
+def identity_of(raw: Any, api_version: str, kind: str, data: bytes) -> TypeMeta:
     """What a body is, `api_version` and `kind` being what it is if it does not say."""
     if raw is None:
-        return Identity(api_version, kind)
+        return TypeMeta(api_version, kind)
     if not isinstance(raw, dict):
         raise IdentityError(f"{_NO_IDENTITY}{_json_type(raw)} into Go value of type {_GO_TYPE}")
     found_version, found_kind = _claims(raw)
     if found_version == api_version and found_kind == kind:
-        return Identity(api_version, kind)
+        return TypeMeta(api_version, kind)
     return with_defaults(found_version, found_kind or kind, api_version, data)
 
 
@@ -75,10 +79,10 @@ def _claims(raw: dict[str, Any]) -> tuple[str, str]:
     return claims["apiversion"], claims["kind"]
 
 
-def with_defaults(claimed: str, kind: str, api_version: str, data: bytes) -> Identity:
+def with_defaults(claimed: str, kind: str, api_version: str, data: bytes) -> TypeMeta:
     """What a claimed apiVersion means where `api_version` is wanted."""
     if claimed in ("", "/"):
-        return Identity(api_version, kind)
+        return TypeMeta(api_version, kind)
     if claimed.count("/") > 1:
         raise IdentityError(f"unexpected GroupVersion string: {claimed}")
     group, slash, version = claimed.partition("/")
@@ -87,7 +91,7 @@ def with_defaults(claimed: str, kind: str, api_version: str, data: bytes) -> Ide
     default_group, _, default_version = api_version.rpartition("/")
     if not version and group == default_group:
         version = default_version
-    identity = Identity(f"{group}/{version}" if group else version, kind)
+    identity = TypeMeta(f"{group}/{version}" if group else version, kind)
     if not version:
         text = data.decode("utf-8", "replace")
         raise IdentityError(f"Object 'apiVersion' is missing in '{text}'", identity)

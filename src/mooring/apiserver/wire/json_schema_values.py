@@ -1,10 +1,10 @@
-"""Values in a custom kind's schema that may be a schema or something else: Go has decoders of their own for them.
+"""Fields of JSONSchemaProps that are a schema or something else: Go has decoders of its own for them.
 
-Comes in   the values of `items`, `additionalProperties`, `additionalItems` and `dependencies`
-Goes out   the same, with the schemas in them canonical
+Input: values of `items`, `additionalProperties`, `additionalItems` and `dependencies`. Output: the same with canonical
+schemas.
 
- 1. What is unknown inside of such a schema is dropped and not told: Go's inner decoder is not strict.
- 2. `items` and `dependencies` overlook what they do not understand; `additional…` refuse it.
+1. Unknown fields in such a schema are dropped without an error, because Go's inner decoder is not strict.
+2. `items` and `dependencies` ignore values of other types; `additional…` reject them.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Where JSON departs from its grammar, in the words of Go's scanner.
+"""Syntax errors of JSON, with the messages of Go's scanner.
 
-Comes in   a body that could not be decoded
-Goes out   `unexpected end of JSON input`, `invalid character 'x' after top-level value`, ..., or None
+Input: a body that cannot be decoded. Output: `unexpected end of JSON input`, `invalid character 'x' after top-level
+value`, ..., or None.
 
- 1. Go looks at bytes, not at characters: the first byte of `é` is an invalid character 'Ã'.
- 2. A text that ends inside of a literal is told as if a space had followed, unless a string or a value is still open.
+1. Go reads bytes, not characters: the first byte of `é` is an invalid character 'Ã'.
+2. A text that ends within a literal is reported as if a space followed, unless a string or a value is still open.
 """
 
 from __future__ import annotations

@@ -1,12 +1,14 @@
-"""JSON as Go reads it, where the quick way is not enough.
+"""JSON as Go reads it, for bodies that the fast path does not decode.
 
-Comes in   a body whose bytes are not plain JSON as we would write it, or which has errors
-Goes out   `Pairs` with every key in the order of the text, numbers as they were written, or a `BodySyntaxError`
+Input: a body with unusual bytes or errors. Output: `Pairs` with every key in the order of the text, numbers as
+written; or a `BodySyntaxError`.
 
- 1. A key may come twice: Go merges the second object into the first, and a strict server says so. Python keeps the
-    last one.
- 2. A number that does not fit is quoted as it was written: `NumberText` remembers.
- 3. Bytes that are no UTF-8, and halves of surrogate pairs, become U+FFFD, each one.
+1. Of a repeated key, Go merges the second object into the first, and reports it with strict validation. Python keeps
+   the last one.
+2. `NumberText` keeps the text of a number that does not fit its type, for messages.
+3. Invalid UTF-8 and unpaired surrogates become U+FFFD, each one.
+4. Go allows 10,000 levels of nesting. We allow fewer, because Python code recurses. A body with fewer brackets than
+   allowed levels is not walked.
 """
 
 from __future__ import annotations
@@ -150,7 +152,7 @@ def _without_half_pairs(found: re.Match[str]) -> str:
 
 
 def _integer(text: str) -> int | NumberText:
-    # Python refuses to read an integer of more digits, because that takes long. No field of ours holds one anyway.
+    # Python does not parse an integer of more digits, because that takes long. No field holds one.
     return int(text) if len(text) <= INTEGER_DIGITS_MAX else NumberText(text)
 
 

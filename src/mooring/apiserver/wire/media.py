@@ -1,15 +1,15 @@
-"""Media: what a body is written in, and what the client wants to get.
+"""Content types: of a request body, and of the response that the client accepts.
 
-Comes in   the headers Content-Type, Accept, Accept-Encoding and User-Agent, and the query
-Goes out   a `BodyForm`; a `Wanted`; a 406 or 415 in kube-apiserver's words
+Input: the headers Content-Type, Accept, Accept-Encoding and User-Agent, and the query. Output: a `BodyForm`; a
+`Wanted`; a 406 or 415 with kube-apiserver's message.
 
- 1. We answer in JSON and YAML. A client that would rather have protobuf gets JSON if it takes anything else: Go clients
-    add `*/*`, and decode by the content type that they get. One that takes nothing but protobuf is refused with 406.
- 2. The first clause of Accept that can be served wins, the ones with a higher q first.
- 3. There are two refusals. The router looks at bare types, before anything else is looked at (`check_producible`); the
-    handler looks at their parameters (`negotiate`).
- 4. People get indented JSON: `?pretty=true`, or without that parameter curl, Wget and browsers.
- 5. Bodies come in JSON, YAML and protobuf. CBOR is refused: it is switched off in kube-apiserver by default.
+1. Responses are JSON or YAML. A client that prefers protobuf gets JSON if it accepts anything else: Go clients add
+   `*/*`, and decode by the content type of the response. A client that accepts protobuf only gets 406.
+2. The first clause of Accept that can be served wins, those with a higher q first.
+3. There are two checks: the router checks bare types first (`check_producible`), the handler checks their parameters
+   (`negotiate`).
+4. `?pretty=true`, or without that parameter curl, Wget and browsers, get indented JSON.
+5. Bodies are JSON, YAML or protobuf. CBOR is rejected: kube-apiserver disables it by default.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ YAML = "application/yaml"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 
 SUPPORTED = (JSON, YAML, PROTOBUF)
-"""Of bodies and of answers, as refusals list them: protobuf answers are told of, although we give none."""
+"""Of bodies and of responses, as errors list them. Protobuf responses are listed, although we send none."""
 SUPPORTED_STREAMS = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
 PRODUCED_BY_LISTS = (*SUPPORTED, *SUPPORTED_STREAMS)
 PRODUCED_BY_LOGS = ("text/plain", *SUPPORTED)
@@ -82,7 +82,7 @@ _FORMS = {form.value: form for form in BodyForm}
 
 
 def body_form(content_type: str) -> BodyForm:
-    """What a body is written in, JSON if nobody says. Raises a 415."""
+    """The format of a body; JSON by default. Raises a 415."""
     if not content_type or content_type == JSON:
         return BodyForm.JSON
     name, _, parameters = content_type.partition(";")
@@ -128,7 +128,7 @@ def negotiate(accept: str, *, is_watch: bool = False, converts: bool = True) -> 
 
 
 def negotiate_discovery(accept: str) -> tuple[str, bool]:
-    """In which type the groups are told, and whether with everything in them. Raises a 406."""
+    """The media type of discovery, and whether it is aggregated. Raises a 406."""
     if not accept or accept == JSON:
         return JSON, False
     for clause in _ordered(list(_clauses(accept))):
@@ -142,7 +142,7 @@ def negotiate_discovery(accept: str) -> tuple[str, bool]:
 
 
 def negotiate_error(accept: str) -> Wanted:
-    """How a refusal is written: as wanted if possible, otherwise as JSON for people, but never hidden behind a 406."""
+    """The format of an error: as accepted if possible, otherwise indented JSON; never a 406."""
     try:
         return negotiate(accept, converts=False)
     except NotAcceptableError:

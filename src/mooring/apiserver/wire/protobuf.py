@@ -1,14 +1,14 @@
-"""Protobuf bodies, as kubectl and the clients in Go send them.
+"""Protobuf bodies of kubectl and Go clients.
 
-Comes in   the bytes: a magic number, an envelope that says what is in it, and the object
-Goes out   the object as JSON would have it, for `canonical`; `ProtobufError` in Go's words
+Input: the bytes: a magic number, an envelope with the kind, and the object. Output: the object as JSON would have it,
+for `canonical`; or `ProtobufError` with Go's message.
 
- 1. Fields are found by the numbers of the schema. What has no number there is skipped.
- 2. A map is a list of entries, each a message of a key and a value. A list of numbers may be packed or not.
- 3. A few types have a layout of their own (`_SPECIAL`): a text inside of a quantity, seconds and nanoseconds of a time,
-    JSON inside of bytes.
- 4. Nothing of this is strict: protobuf knows no field that comes twice, and unknown ones are no error. A caller that
-    must lose nothing passes `unknown`, which gets every number without a field.
+1. Fields are found by their numbers in the schema. Unknown numbers are skipped.
+2. A map is a list of entries, each a message of a key and a value. A list of numbers may be packed.
+3. Some types have a layout of their own (`_SPECIAL`): a quantity is a string, a time seconds and nanoseconds, JSON is
+   in bytes.
+4. There are no strict errors: unknown fields are no error, and repeated ones do not exist. A caller that must lose
+   nothing passes `unknown`, which gets every number without a field.
 """
 
 from __future__ import annotations

@@ -1,10 +1,13 @@
-"""Scalars with a form of their own: quantities, times, bytes, int-or-string.
+"""Scalars with a form of their own: quantities, times, durations, bytes, int-or-string.
 
-Comes in   a value as it stands in JSON
-Goes out   the value as Go writes it; `ScalarError` with Go's words, or `Irregular` if the JSON type is wrong
+Input: a JSON value. Output: the value as Go writes it; `ScalarError` with Go's message, or `Irregular` if the JSON
+type is wrong.
 
- 1. A quantity keeps its format and is canonical within it: 0.5 is 500m, 1024Mi is 1Gi, 1e3 stays.
- 2. `Irregular` carries no text: `examine` finds the words, because they need the path.
+1. A quantity keeps its format and is canonical within it: 0.5 is 500m, 1024Mi is 1Gi, 1e3 stays.
+2. `Irregular` has no text: `examine` finds the message, because it needs the path.
+3. A Time is written in seconds, a MicroTime in microseconds, both in UTC. A Time may have a fraction of any length,
+   which is dropped; a MicroTime needs exactly six digits.
+4. The zero time of Go (year 1) is written as null.
 """
 
 from __future__ import annotations
@@ -23,39 +26,50 @@ LAYOUT_MICRO_TIME = "2006-01-02T15:04:05.000000Z07:00"
 _DAYS_OF_MONTH = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
+TIMES_CACHED_MAX = 4_096
+"""Times to the second, which repeat: the conditions of an object are often of one second."""
+
+_times: Memory[str, str] = Memory(TIMES_CACHED_MAX)
+
+
 class TimeFormatError(Exception):
     """A text that is no time; the message is Go's."""
 
 
 def canonical_time(text: str) -> str | None:
     """To the second, in UTC; None for the zero time. Raises `TimeFormatError`."""
-    if _is_canonical(text, "seconds"):
-        return text
+    if len(text) == 20 and (known := _times.get(text)) is not None:
+        return known
     moment, _ = _parsed(text, LAYOUT_TIME, is_micro=False)
-    return None if moment is None else f"{moment.isoformat()}Z"
+    if moment is None:
+        return None
+    return _times.keep(text, f"{moment.isoformat()}Z")
 
 
 def canonical_micro_time(text: str) -> str | None:
     """To the microsecond, in UTC; None for the zero time. Raises `TimeFormatError`."""
-    if _is_canonical(text, "microseconds"):
+    if _is_canonical_micro_time(text):
         return text
     moment, micro = _parsed(text, LAYOUT_MICRO_TIME, is_micro=True)
     return None if moment is None else f"{moment.isoformat()}.{micro:06d}Z"
 
 
-def _is_canonical(text: str, precision: str) -> bool:
-    """Whether a text is a time as this module writes it, after the year 1: then no rule of Go changes it."""
+def _is_canonical_micro_time(text: str) -> bool:
+    """Whether a text is a time as this module writes it, after the year 1: then no rule of Go changes it.
+
+    A lease has a new time with each renewal, which a cache of texts would never hold.
+    """
     if not text.endswith("Z"):
         return False
     try:
         moment = datetime.fromisoformat(text[:-1])
     except ValueError:
         return False
-    return moment.year > 1 and moment.isoformat(timespec=precision) == text[:-1]
+    return moment.year > 1 and moment.isoformat(timespec="microseconds") == text[:-1]
 
 
 def _parsed(text: str, layout: str, *, is_micro: bool) -> tuple[datetime | None, int]:
-    reader = _Reader(text, layout)
+    reader = _TimeReader(text, layout)
     year = reader.number("2006", 4)
     reader.literal("-")
     month = reader.number("01", 2)
@@ -90,7 +104,7 @@ def _moment(
         moment = datetime(year, month, day, hour, minute, second)
         if offset:
             moment -= offset
-    except (ValueError, OverflowError):  # the year 0: Go knows it, and nobody means it
+    except (ValueError, OverflowError):  # the year 0, which Go has and Python has not
         return None
     return None if moment == datetime.min else moment
 
@@ -99,7 +113,7 @@ def _is_leap(year: int) -> bool:
     return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
 
 
-class _Reader:
+class _TimeReader:
     """Reads a text by a layout, and says where it departs from it."""
 
     def __init__(self, text: str, layout: str) -> None:

@@ -1,12 +1,12 @@
-"""The result of a strategic merge patch, which Go decodes another way: field by field, from maps.
+"""Decoding of the result of a strategic merge patch, which Go decodes field by field from maps.
 
-Comes in   a patched object as plain JSON, and its `Struct`
-Goes out   unknown fields, sorted; `DecodingError` with the words of this other decoder
+Input: a patched object as plain JSON, and its `Struct`. Output: unknown fields, sorted; or `DecodingError` with the
+message of this decoder.
 
- 1. The first value that does not fit ends it, and fields are visited in the order of the type, not of the text.
- 2. No path is told: `cannot restore map from string`.
- 3. Whole numbers with a fraction (`2.0`) are taken for integers here, and a number that is too large for 32 bits
-    overflows: it is changed in place, so that validation complains about what is left of it.
+1. The first value of a wrong type ends decoding. Fields are visited in the order of the type, not of the text.
+2. Messages have no path: `cannot restore map from string`.
+3. Numbers without a fractional part (`2.0`) are integers. A number that is too large for 32 bits overflows: it is
+   changed in place, so that validation reports the overflown value.
 """
 
 from __future__ import annotations

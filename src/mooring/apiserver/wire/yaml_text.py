@@ -1,11 +1,13 @@
-"""YAML bodies: read as kubectl reads manifests, then treated as JSON.
+"""YAML bodies and responses.
 
-Comes in   the bytes of a YAML body
-Goes out   the data of its first document, keys sorted; strict errors for keys that come twice; `BodySyntaxError`
+Input: the bytes of a YAML body; a document. Output: the data of its first document with sorted keys, and strict
+errors for repeated keys; or `BodySyntaxError`. The YAML of a document.
 
- 1. Go turns YAML into JSON first, which sorts the keys of every mapping. Errors are told in that order.
- 2. Of several documents only the first counts. No document at all is null.
- 3. A key that comes twice is a strict error of its own sort, with its line: the last one wins.
+1. Go converts YAML to JSON first, which sorts the keys of every mapping. Errors are in that order.
+2. Of several documents only the first counts. An empty body is null.
+3. A repeated key is a strict error with its line: the last value counts.
+4. Written YAML has no aliases. A string that would be read as something else (a number, a time, `yes`) is in double
+   quotes; a string of several lines is a block.
 """
 
 from __future__ import annotations
@@ -77,8 +79,8 @@ def _check_escapes(data: bytes) -> None:
         raise BodySyntaxError(_marked_message(error)) from error
 
 
-# Why another loader for a text with repeated keys? Ours refuses them, as it should for manifests. This is the rare case
-# of a rare format, and it is looked at before it is read: nobody may bring us down with a hundred thousand brackets.
+# A second loader, because ours rejects repeated keys, as it should for manifests. The nesting is checked first, so that
+# a body of a hundred thousand brackets does no harm.
 
 
 def _last_wins(data: bytes) -> tuple[object, list[tuple[int, str]]]:

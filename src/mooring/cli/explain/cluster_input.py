@@ -38,6 +38,7 @@ from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod, PodResourceClaimStatus
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim
 from mooring.api.views.workloads import Deployment, Namespace, PriorityClass
+from mooring.api.well_known import TERMINAL_PHASES
 from mooring.cli.errors import InputError, Problem
 from mooring.cli.manifests.kinds import WORKLOADS
 from mooring.cli.manifests.read import ManifestObject, PlainObject
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
 Identity = tuple[str, str]
 """Kind and `namespace/name`."""
 
-FINISHED = frozenset(("Succeeded", "Failed"))
 NAME_LABEL = "kubernetes.io/metadata.name"
 
 
@@ -186,7 +186,7 @@ class _Assembly:
         self._cluster.notes += self._notes()
 
     def _sort_in(self, pod: Pod) -> None:
-        if pod.status.phase in FINISHED:
+        if pod.status.phase in TERMINAL_PHASES:
             self._cluster.finished.append(pod)
         elif pod.spec.node_name:
             self._cluster.placed.append(pod)

@@ -94,7 +94,7 @@ def read_cluster(
     whole = frozenset(workloads)
     try:
         with ProgressBar(f"reading {connection.server}", 0, clock) as progress:
-            run_real(_Reader(cluster, connection, clock, entropy, progress, whole).read())
+            run_real(_ClusterReader(cluster, connection, clock, entropy, progress, whole).read())
     except (ClientError, DecodeError, TlsError) as error:
         raise _failed(cluster, error) from None
     except ExceptionGroup as group:  # one of several lists
@@ -117,7 +117,7 @@ def _failed(cluster: LiveCluster, error: Exception) -> InputError:
     return input_error(f"cannot read the cluster at {cluster.server}: {text}")
 
 
-class _Reader:
+class _ClusterReader:
     """Lists one kind after the other into a `LiveCluster`."""
 
     def __init__(

@@ -9,30 +9,28 @@ import difflib
 import io
 from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import BinaryIO
 
 from mooring.api.errors import ObjectError
 from mooring.api.views.meta import ApiObject
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Deployment, ReplicaSet
-from mooring.api.yaml import YamlDocument, YamlError, load_document
+from mooring.api.well_known import TERMINAL_PHASES
 from mooring.cli.errors import InputError, Problem, input_error
-from mooring.cli.explain.cluster_input import FINISHED, ClusterInput, complete, skipped_note
+from mooring.cli.explain.cluster_input import ClusterInput, complete, skipped_note
 from mooring.cli.explain.coverage import Coverage, Supplied, plural
 from mooring.cli.explain.decide import Explainer
 from mooring.cli.explain.live import LiveCluster, connect, read_cluster
 from mooring.cli.explain.report import Outcome, PodExplanation, Report
 from mooring.cli.manifests.kinds import WORKLOADS
 from mooring.cli.manifests.read import Manifests, Source, find_sources, read_manifests
+from mooring.cli.scheduler.configuration import plugin_registry, read_configuration
 from mooring.cli.terminal import ProgressBar
 from mooring.kit.clock import Clock, SystemClock, VirtualClock
 from mooring.kit.entropy import Entropy
-from mooring.scheduler.catalogue import default_registry
 from mooring.scheduler.config import ConfigurationError, SchedulerConfiguration
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.framework.loading import PluginFileError, enabled_if_unmentioned, installed_plugins, plugins_from
-from mooring.scheduler.framework.registry import BadPluginError, Registry
+from mooring.scheduler.framework.loading import enabled_if_unmentioned
 from mooring.scheduler.policy import load_configuration_or_policy
 
 MATCHES_SHOWN_MAX = 5
@@ -158,7 +156,7 @@ def _tell_incomplete(explained: Iterable[PodExplanation], note: Note) -> None:
 
 def _settled(pod: Pod) -> PodExplanation:
     """A pod that needs no decision: it has a node or has finished."""
-    is_finished = pod.status.phase in FINISHED
+    is_finished = pod.status.phase in TERMINAL_PHASES
     return PodExplanation(
         pod=pod.key,
         outcome=Outcome.FINISHED if is_finished else Outcome.RUNNING,
@@ -169,7 +167,7 @@ def _settled(pod: Pod) -> PodExplanation:
     )
 
 
-# --- finding the pod --------------------------------------------------------------------------------------------
+# Finding the pod
 
 
 def _chosen(wanted: str, cluster: ClusterInput, namespace: str) -> Pod:
@@ -207,13 +205,12 @@ def _pods(pods: list[Pod]) -> str:
     return f"there are {', '.join(keys[:MATCHES_SHOWN_MAX])}{f' and {left} more' if left > 0 else ''}"
 
 
-# --- the configuration ------------------------------------------------------------------------------------------
+# The configuration
 
 
 def _engine(request: ExplainRequest, now_s: float, note: Note) -> Engine:
-    document = _configuration_file(request.config) if request.config is not None else None
-    registry = default_registry()
-    added = _register(request.plugins, registry)
+    document = read_configuration(request.config) if request.config is not None else None
+    registry, added = plugin_registry(request.plugins)
     try:
         configuration = load_configuration_or_policy(document.data if document is not None else None)
         configuration = enabled_if_unmentioned(configuration, added)
@@ -230,35 +227,6 @@ def _engine(request: ExplainRequest, now_s: float, note: Note) -> Engine:
         raise input_error(str(error), request.config or "") from error
     _tell_unused(configuration, note)
     return engine
-
-
-def _register(sources: tuple[str, ...], registry: Registry) -> list[str]:
-    """Lets in what is installed, and the plugins of these sources. Returns the names of the latter."""
-    names = []
-    try:
-        for plugin in installed_plugins():
-            registry.register(plugin)
-    except (PluginFileError, BadPluginError) as error:
-        raise input_error(str(error)) from error
-    for source in dict.fromkeys(sources):
-        try:
-            for plugin in plugins_from(source):
-                registry.register(plugin)
-                names.append(plugin.name)
-        except PluginFileError as error:
-            raise input_error(str(error)) from error  # it says where
-        except BadPluginError as error:
-            raise input_error(str(error), source) from error
-    return names
-
-
-def _configuration_file(name: str) -> YamlDocument:
-    try:
-        return load_document(Path(name).read_bytes(), name)
-    except YamlError as error:
-        raise input_error(f"cannot be read as YAML or JSON: {error.text}", f"{name}:{error.line}") from error
-    except OSError as error:
-        raise input_error(f"cannot be read: {error.strerror or error}", name) from error
 
 
 def _tell_unused(configuration: SchedulerConfiguration, note: Note) -> None:

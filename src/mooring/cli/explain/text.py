@@ -181,7 +181,7 @@ def _heading(pod: PodExplanation, fate: str, colour: str, terminal: Terminal, no
     )
 
 
-# --- a pod that has a place -------------------------------------------------------------------------------------
+# A pod that has a place
 
 
 def _placed(pod: PodExplanation, report: Report, terminal: Terminal) -> Iterator[str]:
@@ -272,7 +272,7 @@ def heading_of(plugin: str) -> str:
     return HEADINGS.get(plugin) or cut_middle(plugin, HEADING_WIDTH_MAX)
 
 
-# --- a pod that has none ----------------------------------------------------------------------------------------
+# A pod that has none
 
 
 def _nowhere(pod: PodExplanation, terminal: Terminal) -> Iterator[str]:

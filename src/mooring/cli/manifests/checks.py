@@ -105,7 +105,7 @@ def _quantity_problem(raw: RawQuantity) -> str | None:
         amount_nano = quantity_nano(raw)
     except QuantityError as error:
         return str(error)
-    return f'"{raw}" is negative; wanted 0 or more' if amount_nano < 0 else None
+    return f'"{raw}" is less than nothing; wanted 0 or more' if amount_nano < 0 else None
 
 
 def _timestamps_of(view: ApiObject) -> Iterator[tuple[str, str | None]]:

@@ -10,7 +10,7 @@ Input: flags, and which of them were given. Output: a `SchedulerConfiguration` a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -49,8 +49,10 @@ _TOP_FLAGS = {"profiling": "enable_profiling", "contention-profiling": "enable_c
 def configuration_of(flags: Mapping[str, FlagValue], given: frozenset[str]) -> tuple[SchedulerConfiguration, Registry]:
     """Raises `InputError`."""
     file = str(flags["config"]) or str(flags["policy-config-file"])
-    document = _document(file) if file else None
-    registry, added = _registry(flags["plugin"])
+    document = read_configuration(file) if file else None
+    sources = flags["plugin"]
+    assert isinstance(sources, tuple), f"--plugin is {sources!r}"
+    registry, added = plugin_registry(sources)
     try:
         configuration = load_configuration_or_policy(document.data if document is not None else None)
         configuration = _with_flags(configuration, flags, given)
@@ -90,7 +92,8 @@ def _chosen(names: Mapping[str, str], flags: Mapping[str, FlagValue], given: fro
     return {field: flags[name] for name, field in names.items() if name in given}
 
 
-def _document(file: str) -> YamlDocument:
+def read_configuration(file: str) -> YamlDocument:
+    """A configuration file as YAML or JSON. Raises `InputError`."""
     try:
         return load_document(Path(file).read_bytes(), file)
     except YamlError as error:
@@ -103,16 +106,22 @@ def _where(file: str, document: YamlDocument | None, path: str) -> str:
     return f"{file}:{document.line_of(path)}" if document is not None else ""
 
 
-def _registry(sources: FlagValue) -> tuple[Registry, list[str]]:
-    assert isinstance(sources, tuple)
+def plugin_registry(sources: Iterable[str]) -> tuple[Registry, list[str]]:
+    """The default plugins, installed ones, and those of these sources; and the names of the latter. Raises
+    `InputError`."""
     registry, names = default_registry(), []
     try:
         for plugin in installed_plugins():
             registry.register(plugin)
-        for source in dict.fromkeys(sources):
+    except (PluginFileError, BadPluginError) as error:
+        raise input_error(str(error)) from error
+    for source in dict.fromkeys(sources):
+        try:
             for plugin in plugins_from(source):
                 registry.register(plugin)
                 names.append(plugin.name)
-    except (PluginFileError, BadPluginError) as error:
-        raise input_error(str(error)) from error
+        except PluginFileError as error:
+            raise input_error(str(error)) from error  # the text names the file
+        except BadPluginError as error:
+            raise input_error(str(error), source) from error
     return registry, names

@@ -154,7 +154,7 @@ async def _run(settings: SchedulerSettings) -> None:
     logger.info("stopped")
 
 
-# --- settings -----------------------------------------------------------------------------------------------------
+# Settings
 
 
 def _settings(
@@ -262,7 +262,7 @@ def _warn_of_idle_flags(flags: Flags, given: frozenset[str]) -> None:
             logger.warning("--%s=%s has no effect here", flag.name, shown(flag.flag_type, flags[flag.name]))
 
 
-# --- endings ------------------------------------------------------------------------------------------------------
+# Endings
 
 
 def _told_failures(group: BaseExceptionGroup[BaseException]) -> int:

@@ -16,11 +16,11 @@ import click
 from mooring.cli.flags import FlagType, ValueType
 from mooring.cli.up.command import (
     PROCESS,
-    SIMULATED,
     Command,
     controller_settings,
     with_controller_flags,
     with_lease_flag,
+    with_runtime_flag,
     with_stages_flag,
 )
 from mooring.controllers.settings import flag_names
@@ -231,7 +231,7 @@ def controllers(names: str, root_ca_file: Path | None, **flags: Any) -> None:
     They create the pods of Deployments and other workloads, detect lost nodes, and collect garbage.
     """
     with loading():
-        from mooring.cli.standalone import run  # imports the world: not for `mooring --help`
+        from mooring.cli.standalone import run  # imports the controllers and kubelets: not for `mooring --help`
 
         end_loading()
 
@@ -246,13 +246,7 @@ def controllers(names: str, root_ca_file: Path | None, **flags: Any) -> None:
 @click.command()
 @_with_common_options
 @click.option("--count", type=click.IntRange(1), help="How many nodes. [default: 10; 1 with --runtime process]")
-@click.option(
-    "--runtime",
-    default=SIMULATED,
-    show_default=True,
-    type=click.Choice((SIMULATED, PROCESS)),
-    help="Pods are simulated, or commands that run on this machine as your user.",
-)
+@with_runtime_flag
 @click.option(
     "--data-dir",
     type=click.Path(path_type=Path),
@@ -293,7 +287,7 @@ def nodes(
     The nodes are simulated, with the resources below; or they are this machine (--runtime process).
     """
     with loading():
-        from mooring.cli.standalone import run  # imports the world: not for `mooring --help`
+        from mooring.cli.standalone import run  # imports the controllers and kubelets: not for `mooring --help`
 
         end_loading()
 

@@ -24,8 +24,8 @@ from mooring.client.http.connection import Connection
 from mooring.client.interface import Client
 from mooring.client.kubeconfig.entries import KubeconfigError
 from mooring.client.kubeconfig.load import component_connection
-from mooring.cluster.alone import LeaseTerms, run_alone
 from mooring.cluster.settings import LOG_FORMAT
+from mooring.cluster.standalone import LeaseTerms, run_standalone
 from mooring.controllers.manager import ControllerManager
 from mooring.controllers.settings import ControllerSettings, SettingError
 from mooring.kit.clock import Clock, SystemClock
@@ -193,7 +193,7 @@ async def _until_stopped(
         loop.add_signal_handler(number, on_signal)
     click.echo(f"{component} against {connection.server}; Ctrl-C stops them", err=True)
     try:
-        await run_alone(
+        await run_standalone(
             connection,
             component,
             work,

@@ -53,6 +53,17 @@ def with_lease_flag(command: Command) -> Command:
     )(command)
 
 
+def with_runtime_flag(command: Command) -> Command:
+    """Adds `--runtime`."""
+    return click.option(
+        "--runtime",
+        default=SIMULATED,
+        show_default=True,
+        type=click.Choice((SIMULATED, PROCESS)),
+        help="Pods are simulated, or commands that run on this machine as your user.",
+    )(command)
+
+
 def with_stages_flag(command: Command) -> Command:
     """Adds `--stages`: what containers do on simulated nodes."""
     return click.option(
@@ -75,13 +86,7 @@ def with_stages_flag(command: Command) -> Command:
 )
 @click.option("--overwrite-kubeconfig", is_flag=True, help="Overwrite a kubeconfig that mooring did not write.")
 @click.option("--nodes", type=click.IntRange(0), help="How many nodes to add. [default: 0; 1 with --runtime process]")
-@click.option(
-    "--runtime",
-    default=SIMULATED,
-    show_default=True,
-    type=click.Choice((SIMULATED, PROCESS)),
-    help="Pods are simulated, or commands that run on this machine as your user.",
-)
+@with_runtime_flag
 @with_lease_flag
 @with_stages_flag
 @click.option("--without", default="", help="Components that do not run: scheduler,controllers,nodes.")

@@ -8,12 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mooring.api.yaml import YamlDocument, YamlError, load_document
 from mooring.apiserver.access.authentication import TokenFileError, parse_token_file
 from mooring.apiserver.access.users import User
 from mooring.cli.errors import InputError, Problem, input_error
-from mooring.cluster.beside import processes_for
-from mooring.cluster.settings import ClusterSettings, PartSettings
+from mooring.cluster.settings import ClusterSettings, ControlPlaneSettings, processes_for
 from mooring.controllers.settings import ControllerSettings, SettingError
 from mooring.kit.entropy import system_entropy
 
@@ -74,7 +72,7 @@ def cluster_settings(options: UpOptions, nodes_cloned: int) -> ClusterSettings:
         runtime=options.runtime,
         node_lease_s=options.node_lease_s,
         stages=_lives(options.stages),
-        parts=PartSettings(
+        control_plane=ControlPlaneSettings(
             _scheduler_configuration(options.scheduler_file), options.controllers, options.enabled_controllers
         ),
         processes=options.processes or processes_for(options.nodes + nodes_cloned),
@@ -116,11 +114,12 @@ def _users(path: Path | None) -> dict[str, User]:
 def _scheduler_configuration(path: Path | None) -> object | None:
     if path is None:
         return None
+    from mooring.cli.scheduler.configuration import read_configuration  # imports the scheduler
     from mooring.scheduler.config.types import ConfigurationError
     from mooring.scheduler.engine import Engine
     from mooring.scheduler.policy import load_configuration_or_policy
 
-    document = _document(path)
+    document = read_configuration(str(path))
     try:
         configuration = load_configuration_or_policy(document.data)
         Engine(configuration, entropy=system_entropy())  # finds plugins that do not exist
@@ -130,12 +129,3 @@ def _scheduler_configuration(path: Path | None) -> object | None:
     except ValueError as error:
         raise input_error(str(error), str(path)) from None
     return document.data
-
-
-def _document(path: Path) -> YamlDocument:
-    try:
-        return load_document(path.read_bytes(), str(path))
-    except YamlError as error:
-        raise input_error(str(error)) from None
-    except OSError as error:
-        raise input_error(f"cannot be read: {error.strerror or error}", str(path)) from None

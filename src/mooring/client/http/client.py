@@ -120,8 +120,10 @@ class HttpClient:
         *,
         limits: HttpLimits | None = None,
         component: str = "",
+        product: str = "mooring",
         environment: Mapping[str, str] | None = None,
     ) -> None:
+        """`product` is the first part of the user agent, which API servers use as field manager."""
         limits = limits if limits is not None else HttpLimits()
         bucket = None
         if limits.requests_per_s > 0:
@@ -133,6 +135,7 @@ class HttpClient:
             in_flight_max=limits.in_flight_max,
             request_s_max=limits.request_s_max,
             component=component,
+            product=product,
             environment=os.environ if environment is None else environment,
         )
         self._requests = HttpRequests(connection, self._transport, clock, bucket)

@@ -5,7 +5,7 @@ Inputs: a kubeconfig, the service account of a pod, or a test. Output: a `Connec
 1. A connection is a value. Tokens and certificates, which change with time, come from `Credentials`.
 2. Identities are compared with `is`: another object means another token or certificate.
 3. No `repr` contains a secret.
-4. Credentials are not used over plain HTTP.
+4. Credentials are not sent over plain HTTP, only over TLS and to a Unix socket.
 5. `FileCredentials` reads its files at the first request, again every `REREAD_S`, and when the server rejects the
    identity. If a file cannot be read again, the last identity stays in use: a renewal may be half done. The first read
    must succeed.
@@ -48,6 +48,7 @@ class Identity:
 
 
 ANONYMOUS = Identity()
+UNIX = "unix://"
 
 
 class Credentials(Protocol):
@@ -87,7 +88,7 @@ class Connection:
     """How to reach one API server."""
 
     server: str
-    """`https://host:port`, optionally with a path prefix."""
+    """`https://host:port`, optionally with a path prefix; or `unix:///path` of a Unix socket."""
     authority: bytes = b""
     """The certificate authorities (PEM) of the server; empty: those of the system."""
     is_server_unverified: bool = False
@@ -102,7 +103,18 @@ class Connection:
 
     @property
     def is_secure(self) -> bool:
+        """Whether the server is reached over TLS."""
         return self.server.startswith("https://")
+
+    @property
+    def unix_path(self) -> str:
+        """The path of the server's Unix socket; empty if it has none."""
+        return self.server.removeprefix(UNIX) if self.server.startswith(UNIX) else ""
+
+    @property
+    def is_private(self) -> bool:
+        """Whether credentials may be sent."""
+        return self.is_secure or self.server.startswith(UNIX)
 
 
 REREAD_S = 50.0

@@ -1,4 +1,4 @@
-"""New connections: name lookup, proxies, TLS.
+"""New connections: name lookup, Unix sockets, proxies, TLS.
 
 Inputs: a `Connection` with its proxy, or a host and a port. Output: a connected `Wire`; or a `DialError` or
 `ConnectError` with the reason.
@@ -49,23 +49,27 @@ class Dialler:
 
     def __init__(self, connection: Connection, proxy: str) -> None:
         self._server = urlsplit(connection.server)
-        self._proxy = urlsplit(proxy) if proxy else None
+        self._unix_path = connection.unix_path
+        self._proxy = urlsplit(proxy) if proxy and not self._unix_path else None
         self._is_secure = connection.is_secure
         self._server_name = connection.server_name or self._server.hostname or ""
         is_forwarding = self._proxy is not None and self._proxy.scheme not in SOCKS and not self._is_secure
-        self.target_start = f"{self._server.scheme}://{self.host}" * is_forwarding + self._server.path.rstrip("/")
+        prefix = "" if self._unix_path else self._server.path.rstrip("/")
+        self.target_start = f"{self._server.scheme}://{self.host}" * is_forwarding + prefix
         """The prefix of paths in the first line of a request."""
         self.proxy_authorization = _authorization(self._proxy) if is_forwarding and self._proxy else ""
 
     @property
     def host(self) -> str:
         """The value of the Host header."""
-        return self._server.netloc.rpartition("@")[2]
+        return "localhost" if self._unix_path else self._server.netloc.rpartition("@")[2]
 
     async def dial(self, security: ssl.SSLContext | None) -> Wire:
         """Raises `DialError`."""
         try:
             async with asyncio.timeout(CONNECT_S_MAX):
+                if self._unix_path:
+                    return await connect_unix(self._unix_path)
                 if self._proxy is None:
                     return await self._connect(self._server, security if self._is_secure else None, self._server_name)
                 if self._proxy.scheme in SOCKS:
@@ -154,6 +158,13 @@ async def connect(
             return wire
     except OSError as error:
         raise ConnectError(error, host, address) from error
+
+
+async def connect_unix(path: str) -> Wire:
+    """Connect to a Unix socket. Raises `OSError`."""
+    loop = asyncio.get_running_loop()
+    _, wire = await loop.create_unix_connection(lambda: Wire(loop), path)
+    return wire
 
 
 def address_text(host: str, port: int) -> str:

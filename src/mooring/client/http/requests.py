@@ -86,7 +86,7 @@ class HttpRequests:
         self, connection: Connection, transport: HttpTransport, clock: Clock, bucket: TokenBucket | None
     ) -> None:
         self._credentials = connection.credentials
-        self._is_secure = connection.is_secure
+        self._is_private = connection.is_private
         self._transport = transport
         self._clock = clock
         self._bucket = bucket
@@ -159,7 +159,7 @@ class HttpRequests:
 
     def _next_identity_nowait(self) -> Identity | None:
         """The same, if there is nothing to wait for."""
-        if self._bucket is not None or not self._is_secure:
+        if self._bucket is not None or not self._is_private:
             return None
         identity = self._credentials.identity_nowait()
         if identity is not None:
@@ -176,7 +176,7 @@ class HttpRequests:
             if delay_s > 0:
                 counts["throttled"] += 1
                 await self._clock.wait(delay_s)
-        if not self._is_secure:
+        if not self._is_private:
             return ANONYMOUS
         return self._credentials.identity_nowait() or await self._credentials.wait_identity()
 
@@ -184,7 +184,7 @@ class HttpRequests:
         self._counts[what] += 1
 
     def renew(self, identity: Identity) -> bool:
-        return self._is_secure and self._credentials.reject(identity)
+        return self._is_private and self._credentials.reject(identity)
 
     async def wait(self, delay_s: float) -> None:
         await self._clock.wait(delay_s)

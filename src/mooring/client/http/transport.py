@@ -257,11 +257,12 @@ class HttpTransport:
         in_flight_max: int,
         request_s_max: float,
         component: str,
+        product: str,
         environment: Mapping[str, str],
     ) -> None:
         self._connection = connection
         self._base = connection.server
-        self._user_agent = user_agent(component)
+        self._user_agent = user_agent(component, product)
         self._dialler = Dialler(connection, connection.proxy or proxy_for(connection.server, environment))
         self._pool = WirePool(self._dial, wires_max=in_flight_max or sys.maxsize, request_s_max=request_s_max)
         self._security: ssl.SSLContext | None = None
@@ -366,7 +367,7 @@ class HttpTransport:
         return kind(f"{what}: {str(error) or type(error).__name__}")
 
 
-def user_agent(component: str = "") -> str:
-    """`mooring/0.1.0 (linux/amd64) scheduler`. The part in front of the slash is the default field manager."""
+def user_agent(component: str = "", product: str = "mooring") -> str:
+    """`mooring/0.1.0 (linux/amd64) scheduler`. The product is the default field manager."""
     machine = platform.machine()
-    return f"mooring/{__version__} ({sys.platform}/{_ARCHITECTURES.get(machine, machine)}) {component}".rstrip()
+    return f"{product}/{__version__} ({sys.platform}/{_ARCHITECTURES.get(machine, machine)}) {component}".rstrip()

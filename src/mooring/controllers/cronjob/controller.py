@@ -9,7 +9,6 @@ Inputs: CronJobs and Jobs, from informers; the time. Outputs: Jobs created and d
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -45,15 +44,13 @@ BY_CRON_JOB = "cron job"
 
 _DOCS = "https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/"
 
-logger = logging.getLogger(__name__)
-
 
 class _SyncError(Exception):
     """The sync cannot go on. Changes of the status are written, and the sync is retried."""
 
 
 @dataclass(slots=True)
-class _SyncState:
+class _CronJobSync:
     """One sync of one CronJob."""
 
     cron_job: CronJob
@@ -72,6 +69,8 @@ class _SyncState:
 
 
 class CronJobController(Controller):
+    """Keys are CronJobs."""
+
     name = "cronjob-controller"
 
     def __init__(self, context: ControllerContext) -> None:
@@ -112,7 +111,7 @@ class CronJobController(Controller):
             return Failed(failure)
         return Later(later_s) if later_s is not None else DONE
 
-    async def _clean_up(self, state: _SyncState, jobs: Iterable[Job]) -> None:
+    async def _clean_up(self, state: _CronJobSync, jobs: Iterable[Job]) -> None:
         """Delete the finished Jobs beyond the history limits."""
         spec = state.cron_job.spec
         ended = [(job, finished_condition(job)) for job in jobs]
@@ -123,7 +122,7 @@ class CronJobController(Controller):
         for job in excess_jobs(failed, spec.failed_jobs_history_limit):
             await self._delete_job(state, job.metadata.name, job.metadata.uid)
 
-    async def _sync_jobs(self, state: _SyncState, jobs: Iterable[Job]) -> None:
+    async def _sync_jobs(self, state: _CronJobSync, jobs: Iterable[Job]) -> None:
         """Update the status for Jobs that finished, appeared or are gone."""
         seen = set()
         for job in jobs:
@@ -145,7 +144,7 @@ class CronJobController(Controller):
             if job_reference.get("uid") not in seen:
                 await self._check_missing_job(state, job_reference)
 
-    async def _is_active_in_newest(self, state: _SyncState, uid: str) -> bool:
+    async def _is_active_in_newest(self, state: _CronJobSync, uid: str) -> bool:
         """Whether the newest status lists the Job. If so, the sync goes on with that status."""
         metadata = state.cron_job.metadata
         fresh = decode_as(CronJob, await self.client.get(CRON_JOB, metadata.namespace, metadata.name))
@@ -156,7 +155,7 @@ class CronJobController(Controller):
         state.last_schedule, state.last_success = newest.last_schedule, newest.last_success
         return True
 
-    async def _check_missing_job(self, state: _SyncState, job: Document) -> None:
+    async def _check_missing_job(self, state: _CronJobSync, job: Document) -> None:
         try:
             await self.client.get(JOB, job.get("namespace", ""), job["name"])
         except NotFoundError:
@@ -166,7 +165,7 @@ class CronJobController(Controller):
 
     # --------------------------------------------------------------------------------------------- schedule
 
-    async def _run(self, state: _SyncState) -> float | None:
+    async def _run(self, state: _CronJobSync) -> float | None:
         """Create a Job if one is due. Returns when to sync again, or None if only a change of the CronJob helps."""
         cron_job, now_s = state.cron_job, state.now_s
         if cron_job.metadata.deletion_timestamp is not None:
@@ -212,7 +211,7 @@ class CronJobController(Controller):
             self._recorder.event(cron_job, "Warning", "UnparseableSchedule", message)
             return None
 
-    async def _start(self, state: _SyncState, scheduled_s: float) -> bool:
+    async def _start(self, state: _CronJobSync, scheduled_s: float) -> bool:
         """Create the Job of a time unless a policy forbids it. Returns whether to sync again at the next time."""
         cron_job = state.cron_job
         if is_too_late(cron_job, scheduled_s, state.now_s):
@@ -236,7 +235,7 @@ class CronJobController(Controller):
         state.is_changed = True
         return True
 
-    async def _stop_all(self, state: _SyncState) -> None:
+    async def _stop_all(self, state: _CronJobSync) -> None:
         for job in [*state.active]:
             namespace, name = job.get("namespace", ""), job["name"]
             try:
@@ -247,7 +246,7 @@ class CronJobController(Controller):
             if not await self._delete_job(state, name, job.get("uid", "")):
                 raise _SyncError(f"could not replace job {namespace}/{name}")
 
-    async def _create_job(self, state: _SyncState, scheduled_s: float) -> Job | None:
+    async def _create_job(self, state: _CronJobSync, scheduled_s: float) -> Job | None:
         """Create the Job of a time. None if another owner has a Job of that name, or the status lists it."""
         cron_job = state.cron_job
         namespace = cron_job.metadata.namespace
@@ -270,7 +269,7 @@ class CronJobController(Controller):
 
     # ---------------------------------------------------------------------------------------------- writing
 
-    async def _delete_job(self, state: _SyncState, name: str, uid: str) -> bool:
+    async def _delete_job(self, state: _CronJobSync, name: str, uid: str) -> bool:
         namespace = state.cron_job.metadata.namespace
         try:
             await self.client.delete(JOB, namespace, name, Deletion(propagation=Propagation.BACKGROUND))
@@ -281,7 +280,7 @@ class CronJobController(Controller):
         self._recorder.event(state.cron_job, "Normal", "SuccessfulDelete", f"Deleted job {name}")
         return True
 
-    async def _write_status(self, state: _SyncState) -> None:
+    async def _write_status(self, state: _CronJobSync) -> None:
         if not state.is_changed:
             return
         document = document_of(state.cron_job)
@@ -338,9 +337,9 @@ def _cron_job_of(view: ApiObject) -> Iterable[str]:
     return (f"{view.metadata.namespace}/{reference.name}",) if is_cron_jobs and reference is not None else ()
 
 
-def _new_sync(cron_job: CronJob, now_s: float) -> _SyncState:
+def _new_sync(cron_job: CronJob, now_s: float) -> _CronJobSync:
     status: Document = document_of(cron_job).get("status") or {}
-    return _SyncState(
+    return _CronJobSync(
         cron_job,
         now_s,
         active=[*(status.get("active") or [])],
@@ -349,13 +348,13 @@ def _new_sync(cron_job: CronJob, now_s: float) -> _SyncState:
     )
 
 
-def _with_last_schedule(state: _SyncState) -> CronJob:
+def _with_last_schedule(state: _CronJobSync) -> CronJob:
     """The CronJob with the schedule time of this sync."""
     status = msgspec.structs.replace(state.cron_job.status, last_schedule_time=state.last_schedule)
     return msgspec.structs.replace(state.cron_job, status=status)
 
 
-def _record_success(state: _SyncState, job: Job) -> None:
+def _record_success(state: _CronJobSync, job: Job) -> None:
     ended = job.status.completion_time
     if ended is None:
         return

@@ -44,6 +44,8 @@ class ImpossibleScheduleError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Recent:
+    """The most recent schedule time."""
+
     earliest_s: float
     """Earlier times do not count."""
     at_s: float | None
@@ -140,10 +142,6 @@ def excess_jobs(jobs: Sequence[Job], limit: int | None) -> list[Job]:
         jobs, key=lambda job: (job.status.start_time is None, job.status.start_time or "", job.metadata.name)
     )
     return by_age[: len(jobs) - limit]
-
-
-def _oldest_first(job: Job) -> tuple[bool, str, str]:
-    return job.status.start_time is None, job.status.start_time or "", job.metadata.name
 
 
 def _stamp(wall_s: float, zone: ZoneInfo) -> str:

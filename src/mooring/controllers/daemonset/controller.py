@@ -27,12 +27,12 @@ from mooring.api.views.selectors import LabelSelector
 from mooring.client.errors import ClientError
 from mooring.controllers.adoption import AdoptionError
 from mooring.controllers.context import DONE, ControllerContext, Failed, Outcome
-from mooring.controllers.daemonset.history import DaemonHistory, History, HistoryError
+from mooring.controllers.daemonset.history import DaemonSetHistory, DaemonSetRevisions, HistoryError
 from mooring.controllers.daemonset.nodes import FitCache, daemon_pod, pin_to_node, target_node
 from mooring.controllers.daemonset.plan import (
+    DaemonSetPlan,
+    DaemonSetSync,
     FailedPodsBackoff,
-    Plan,
-    SyncState,
     count_status,
     is_same_status,
     plan_nodes,
@@ -58,6 +58,8 @@ PodsByNode: TypeAlias = dict[str, list[Pod]]
 
 
 class DaemonSetController(PodOwnerController[DaemonSet]):
+    """Keys are DaemonSets."""
+
     name: ClassVar[str] = "daemonset-controller"
     view = DaemonSet
 
@@ -68,7 +70,7 @@ class DaemonSetController(PodOwnerController[DaemonSet]):
         self._fits = FitCache()
         self._nodes = context.informers.informer(Node)
         revisions = context.informers.informer(ControllerRevision)
-        self._history = DaemonHistory(context.client, revisions)
+        self._history = DaemonSetRevisions(context.client, revisions)
         add_node_index(self._pods)
         self._nodes.add_handler(
             self.name, on_add=self._on_node_added, on_update=self._on_node_updated, on_delete=self._on_node_deleted
@@ -126,7 +128,7 @@ class DaemonSetController(PodOwnerController[DaemonSet]):
             raise failure
 
     async def _update_pods(
-        self, state: SyncState, pods: Sequence[Pod], history: History, selector: LabelMatcher
+        self, state: DaemonSetSync, pods: Sequence[Pod], history: DaemonSetHistory, selector: LabelMatcher
     ) -> bool:
         """Create and delete pods, then do the next step of an update, then trim the history.
 
@@ -151,11 +153,11 @@ class DaemonSetController(PodOwnerController[DaemonSet]):
         await self._history.clean_up(daemon_set, history.old, pods)
         return is_changed
 
-    def _new_state(self, daemon_set: DaemonSet, hashed: str) -> SyncState:
+    def _new_state(self, daemon_set: DaemonSet, hashed: str) -> DaemonSetSync:
         fits = {node.metadata.name: self._fits.fit(daemon_set, node) for node in self._nodes.lister}
-        return SyncState(daemon_set, fits, hashed, self.clock.wall_s())
+        return DaemonSetSync(daemon_set, fits, hashed, self.clock.wall_s())
 
-    async def _execute(self, state: SyncState, plan: Plan) -> bool:
+    async def _execute(self, state: DaemonSetSync, plan: DaemonSetPlan) -> bool:
         """Create and delete the pods of a plan. Returns whether there were any. Raises the first error at the end."""
         daemon_set, nodes, to_delete = state.daemon_set, plan.nodes[:BURST_MAX], plan.to_delete[:BURST_MAX]
         self._expectations.expect(daemon_set.key, len(nodes), [pod.key for pod in to_delete])
@@ -172,7 +174,7 @@ class DaemonSetController(PodOwnerController[DaemonSet]):
             raise errors[0]
         return bool(nodes or to_delete)
 
-    async def _write_status(self, state: SyncState, by_node: PodsByNode, *, is_observed: bool) -> None:
+    async def _write_status(self, state: DaemonSetSync, by_node: PodsByNode, *, is_observed: bool) -> None:
         """Write the status if it differs. `is_observed`: the pods of the present generation were handled."""
         daemon_set, counts = state.daemon_set, count_status(state, by_node)
         min_ready_s = daemon_set.spec.min_ready_seconds

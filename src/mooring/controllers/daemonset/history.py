@@ -46,13 +46,15 @@ class HistoryError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class DaemonSetHistory:
+    """The revisions of one DaemonSet."""
+
     hashed: str
     """Hash of the present template, as in the labels of pods."""
     old: Sequence[ControllerRevision]
 
 
-class DaemonHistory:
+class DaemonSetRevisions:
     """The revisions of all DaemonSets."""
 
     def __init__(self, client: Client, revisions: Informer[ControllerRevision]) -> None:
@@ -60,7 +62,7 @@ class DaemonHistory:
         self._revisions = revisions
         revisions.add_index(BY_CONTROLLER, controller_index)
 
-    async def construct(self, daemon_set: DaemonSet, selector: LabelMatcher, find_pods: FindPods) -> History:
+    async def construct(self, daemon_set: DaemonSet, selector: LabelMatcher, find_pods: FindPods) -> DaemonSetHistory:
         """Find or create the revision of the present template. Raises `ClientError`, `AdoptionError` and
         `HistoryError`."""
         namespace = daemon_set.metadata.namespace
@@ -84,7 +86,7 @@ class DaemonHistory:
             current = await self._single_out(present, find_pods)
             if current.revision < number:
                 await renumber_revision(self._client, current, number)
-        return History(current.metadata.labels.get(CONTROLLER_REVISION_HASH_LABEL, ""), old)
+        return DaemonSetHistory(current.metadata.labels.get(CONTROLLER_REVISION_HASH_LABEL, ""), old)
 
     async def clean_up(self, daemon_set: DaemonSet, old: Sequence[ControllerRevision], pods: Iterable[Pod]) -> None:
         """Delete the revisions beyond the limit. Raises `ClientError`."""

@@ -49,6 +49,8 @@ _TOLERATED_ON_HOST_NETWORK = Toleration(key=TAINT_NETWORK_UNAVAILABLE, operator=
 
 
 class Fit(NamedTuple):
+    """Whether a DaemonSet runs on a node."""
+
     should_run: bool
     """Whether the node needs a pod."""
     may_stay: bool

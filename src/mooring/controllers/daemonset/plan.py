@@ -1,7 +1,7 @@
 """Pods to create and delete for a DaemonSet, and its status. No I/O.
 
 Inputs: a DaemonSet, the fits of nodes, its pods by node, the hash of the newest revision, the time. Outputs: a
-`Plan`; the counts of the status.
+`DaemonSetPlan`; the counts of the status.
 
 1. A node has one pod, or two while a surging update waits for the new one to be available.
 2. A failed pod is deleted and replaced. The first one of a node is deleted at once, the next after 1 s, 2 s, … up
@@ -33,7 +33,9 @@ FORGOTTEN_AFTER_S = 2 * FAILED_BACKOFF.max_s
 
 
 @dataclass(slots=True)
-class Plan:
+class DaemonSetPlan:
+    """Pods to create and delete in one sync."""
+
     nodes: list[str] = field(default_factory=list)
     """Nodes that get a pod."""
     to_delete: list[Pod] = field(default_factory=list)
@@ -46,7 +48,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class SyncState:
+class DaemonSetSync:
     """Inputs of one sync."""
 
     daemon_set: DaemonSet
@@ -66,9 +68,11 @@ class SyncState:
         return is_available(pod, self.daemon_set.spec.min_ready_seconds, self.now_s)
 
 
-def plan_nodes(state: SyncState, by_node: Mapping[str, Sequence[Pod]], backoff_s: Callable[[str], float]) -> Plan:
+def plan_nodes(
+    state: DaemonSetSync, by_node: Mapping[str, Sequence[Pod]], backoff_s: Callable[[str], float]
+) -> DaemonSetPlan:
     """One pod on each node that needs one. `backoff_s` gives how long the failed pod of a node has to wait."""
-    plan = Plan()
+    plan = DaemonSetPlan()
     does_surge = surge_count(state.daemon_set, 1) > 0
     for name, fit in state.fits.items():
         pods = by_node.get(name)
@@ -89,7 +93,7 @@ def plan_nodes(state: SyncState, by_node: Mapping[str, Sequence[Pod]], backoff_s
     return plan
 
 
-def plan_update(state: SyncState, by_node: Mapping[str, Sequence[Pod]]) -> Plan:
+def plan_update(state: DaemonSetSync, by_node: Mapping[str, Sequence[Pod]]) -> DaemonSetPlan:
     """The next step of a rolling update."""
     desired = [name for name, fit in state.fits.items() if fit.should_run]
     everywhere = {**by_node, **{name: by_node.get(name, ()) for name in desired}}
@@ -102,7 +106,7 @@ def plan_update(state: SyncState, by_node: Mapping[str, Sequence[Pod]]) -> Plan:
     return _plan_replacing(state, everywhere, unavailable_max)
 
 
-def count_status(state: SyncState, by_node: Mapping[str, Sequence[Pod]]) -> DaemonSetStatus:
+def count_status(state: DaemonSetSync, by_node: Mapping[str, Sequence[Pod]]) -> DaemonSetStatus:
     """The counts of the status."""
     desired = current = misscheduled = ready = updated = available = 0
     for name, fit in state.fits.items():
@@ -147,7 +151,9 @@ def unavailable_count(daemon_set: DaemonSet, desired: int) -> int:
 # --- one node ------------------------------------------------------------------------------------------------
 
 
-def _delete_finished(plan: Plan, node_name: str, pods: Sequence[Pod], backoff_s: Callable[[str], float]) -> list[Pod]:
+def _delete_finished(
+    plan: DaemonSetPlan, node_name: str, pods: Sequence[Pod], backoff_s: Callable[[str], float]
+) -> list[Pod]:
     """Plan the deletion of finished pods. Returns the running ones."""
     running = []
     for pod in pods:
@@ -170,7 +176,7 @@ def _delete_finished(plan: Plan, node_name: str, pods: Sequence[Pod], backoff_s:
     return running
 
 
-def _delete_surplus_surge_pods(plan: Plan, state: SyncState, node_name: str, running: list[Pod]) -> None:
+def _delete_surplus_surge_pods(plan: DaemonSetPlan, state: DaemonSetSync, node_name: str, running: list[Pod]) -> None:
     """A node may have two pods: an old one that is ready, and a new one that is not available yet."""
     if not running and state.fits[node_name].should_run:
         plan.nodes.append(node_name)
@@ -198,7 +204,9 @@ def _oldest_first(pod: Pod) -> tuple[bool, str, str]:
 # --- updating ------------------------------------------------------------------------------------------------
 
 
-def _plan_replacing(state: SyncState, everywhere: Mapping[str, Sequence[Pod]], unavailable_max: int) -> Plan:
+def _plan_replacing(
+    state: DaemonSetSync, everywhere: Mapping[str, Sequence[Pod]], unavailable_max: int
+) -> DaemonSetPlan:
     unavailable = 0
     unavailable_old: list[Pod] = []
     candidates: list[Pod] = []
@@ -219,10 +227,12 @@ def _plan_replacing(state: SyncState, everywhere: Mapping[str, Sequence[Pod]], u
         elif unavailable < unavailable_max:
             candidates.append(old)
     allowed = max(0, unavailable_max - unavailable)
-    return Plan(to_delete=[*unavailable_old, *candidates[:allowed]])
+    return DaemonSetPlan(to_delete=[*unavailable_old, *candidates[:allowed]])
 
 
-def _plan_surging(state: SyncState, everywhere: Mapping[str, Sequence[Pod]], surge_max: int, desired: int) -> Plan:
+def _plan_surging(
+    state: DaemonSetSync, everywhere: Mapping[str, Sequence[Pod]], surge_max: int, desired: int
+) -> DaemonSetPlan:
     surging = available = 0
     to_delete: list[Pod] = []
     out_of_place: list[Pod] = []
@@ -256,10 +266,10 @@ def _plan_surging(state: SyncState, everywhere: Mapping[str, Sequence[Pod]], sur
             candidates.append(name)
     to_delete += out_of_place[: max(0, available - desired)]
     allowed = max(0, surge_max - surging)
-    return Plan(nodes=[*unavailable_old, *candidates[:allowed]], to_delete=to_delete)
+    return DaemonSetPlan(nodes=[*unavailable_old, *candidates[:allowed]], to_delete=to_delete)
 
 
-def _new_and_old(state: SyncState, pods: Sequence[Pod]) -> tuple[Pod | None, Pod | None] | None:
+def _new_and_old(state: DaemonSetSync, pods: Sequence[Pod]) -> tuple[Pod | None, Pod | None] | None:
     """The pod of the newest template and the pod of an older one. None if there are two of either."""
     new: Pod | None = None
     old: Pod | None = None
@@ -278,6 +288,8 @@ def _new_and_old(state: SyncState, pods: Sequence[Pod]) -> tuple[Pod | None, Pod
 
 
 class FailedPodsBackoff:
+    """Backoff of failed pods, by DaemonSet, generation and node."""
+
     def __init__(self) -> None:
         self._by_key: dict[str, tuple[int, float]] = {}  # number of failures and time of the last one, oldest first
 

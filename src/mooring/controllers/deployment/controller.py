@@ -86,7 +86,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class _SyncState:
+class _DeploymentSync:
     """One sync of one Deployment."""
 
     stored: Deployment
@@ -108,6 +108,8 @@ class _SyncState:
 
 
 class DeploymentController(OwnerController[Deployment]):
+    """Keys are Deployments."""
+
     name: ClassVar[str] = "deployment-controller"
     view = Deployment
 
@@ -136,7 +138,7 @@ class DeploymentController(OwnerController[Deployment]):
             self._write_expectations.forget(key)
             return DONE
         try:
-            return await self._sync(stored) if await self._write_expectations.are_written_seen(key) else Later(RESYNC_S)
+            return await self._sync(stored) if await self._write_expectations.are_met(key) else Later(RESYNC_S)
         except ConflictError as error:
             # Normal while others write: the next sync reads the newer version. Conflicts do not count as failures.
             return Failed(str(error), logging.DEBUG)
@@ -153,7 +155,7 @@ class DeploymentController(OwnerController[Deployment]):
         if selector is not None and not selector.match_labels and not selector.match_expressions:
             return await self._reject_empty_selector(stored)
         new, old = generations(stored, await self._own_sets(stored))
-        state = _SyncState(stored, stored, new, old, stored.metadata.annotations.get(DEPLOYMENT_REVISION, ""))
+        state = _DeploymentSync(stored, stored, new, old, stored.metadata.annotations.get(DEPLOYMENT_REVISION, ""))
         if stored.metadata.deletion_timestamp is not None:
             await self._sync_revision(state)
             return await self._write_status(state, self._counted_status(state))
@@ -174,13 +176,13 @@ class DeploymentController(OwnerController[Deployment]):
 
     # ------------------------------------------------------------------------------------------- strategies
 
-    async def _scale(self, state: _SyncState, *, may_clean_up: bool) -> Outcome:
+    async def _scale(self, state: _DeploymentSync, *, may_clean_up: bool) -> Outcome:
         await self._resize(state, plan_scaling(state.stored, state.new, state.old))
         if may_clean_up:
             await self._clean_up(state)
         return await self._write_status(state, self._counted_status(state))
 
-    async def _roll_out(self, state: _SyncState) -> Outcome:
+    async def _roll_out(self, state: _DeploymentSync) -> Outcome:
         new = state.new if state.new is not None else await self._create_new_set(state)
         resizes = rolling_up(state.stored, new, state.sets) or rolling_down(state.stored, new, state.old)
         await self._resize(state, resizes)
@@ -188,7 +190,7 @@ class DeploymentController(OwnerController[Deployment]):
             await self._clean_up(state)
         return await self._write_rollout_status(state)
 
-    async def _recreate(self, state: _SyncState) -> Outcome:
+    async def _recreate(self, state: _DeploymentSync) -> Outcome:
         """Delete all old pods before the first new one is created."""
         down = [Resize(each, 0) for each in state.old if replicas_of(each) > 0]
         await self._resize(state, down)
@@ -202,13 +204,13 @@ class DeploymentController(OwnerController[Deployment]):
             await self._clean_up(state)
         return await self._write_rollout_status(state)
 
-    def _has_old_pods(self, state: _SyncState) -> bool:
+    def _has_old_pods(self, state: _DeploymentSync) -> bool:
         if any(each.status.replicas > 0 for each in state.old):
             return True
         tallies = [counts for each in state.old for counts in self._pod_counts.of(each.metadata.uid).values()]
         return any(counts.active or counts.terminating for counts in tallies)
 
-    async def _roll_back(self, state: _SyncState, rollback_to: int) -> Outcome:
+    async def _roll_back(self, state: _DeploymentSync, rollback_to: int) -> Outcome:
         """Roll back to the template of an old revision, which an annotation of the former API names."""
         await self._sync_revision(state)
         if state.new is None:
@@ -250,7 +252,7 @@ class DeploymentController(OwnerController[Deployment]):
             self.client, stored, [*own, *orphans], lambda each: selector.matches(each.metadata.labels)
         )
 
-    async def _sync_revision(self, state: _SyncState) -> None:
+    async def _sync_revision(self, state: _DeploymentSync) -> None:
         """Copy the Deployment's annotations to the new ReplicaSet, and its revision to the Deployment."""
         new, stored = state.new, state.stored
         if new is None:
@@ -267,7 +269,7 @@ class DeploymentController(OwnerController[Deployment]):
             message = f'Found new replica set "{new.metadata.name}"'
             state.note(self._condition("True", "FoundNewReplicaSet", message))
 
-    async def _create_new_set(self, state: _SyncState) -> ReplicaSet:
+    async def _create_new_set(self, state: _DeploymentSync) -> ReplicaSet:
         stored = state.stored
         replicas, revision = new_set_size(stored, state.old, 0), next_revision(state.old)
         document = new_set_document(stored, stored.status.collision_count, revision, replicas)
@@ -290,7 +292,7 @@ class DeploymentController(OwnerController[Deployment]):
         state.revision = str(revision)
         return state.new
 
-    async def _existing_set(self, state: _SyncState, name: str) -> ReplicaSet:
+    async def _existing_set(self, state: _DeploymentSync, name: str) -> ReplicaSet:
         """The ReplicaSet that has the name, if the Deployment controls it. Otherwise count a collision and raise."""
         stored = state.stored
         found = self._sets.lister.get(stored.metadata.namespace, name)
@@ -304,7 +306,7 @@ class DeploymentController(OwnerController[Deployment]):
         await self._write_draft(state)
         raise AlreadyExistsError(f'replicasets.apps "{name}" already exists')
 
-    async def _record_failed_creation(self, state: _SyncState, name: str, error: ClientError) -> None:
+    async def _record_failed_creation(self, state: _DeploymentSync, name: str, error: ClientError) -> None:
         if is_namespace_terminating(error):
             return
         message = f'Failed to create new replica set "{name}": {error}'
@@ -316,7 +318,7 @@ class DeploymentController(OwnerController[Deployment]):
                 logger.info("failed to write the condition of deployment %s: %s", state.stored.key, second)
         self._recorder.event(state.stored, "Warning", "ReplicaSetCreateError", message)
 
-    async def _resize(self, state: _SyncState, resizes: Sequence[Resize]) -> None:
+    async def _resize(self, state: _DeploymentSync, resizes: Sequence[Resize]) -> None:
         annotations = size_annotations(state.stored)
         for resize in resizes:
             target = state.resized.get(resize.target.metadata.uid, resize.target)
@@ -333,7 +335,7 @@ class DeploymentController(OwnerController[Deployment]):
                 message = f"Scaled {how} replica set {target.metadata.name} from {before} to {after}"
                 self._recorder.event(state.stored, "Normal", "ScalingReplicaSet", message)
 
-    async def _clean_up(self, state: _SyncState) -> None:
+    async def _clean_up(self, state: _DeploymentSync) -> None:
         """Delete old ReplicaSets without pods beyond the history limit, the oldest revisions first."""
         limit = state.stored.spec.revision_history_limit
         if limit is None or limit == _NO_LIMIT:
@@ -358,22 +360,22 @@ class DeploymentController(OwnerController[Deployment]):
 
     # ----------------------------------------------------------------------------------------------- status
 
-    def _counted_status(self, state: _SyncState) -> DeploymentStatus:
+    def _counted_status(self, state: _DeploymentSync) -> DeploymentStatus:
         return counted_status(state.draft, state.new, state.sets, self.clock.wall_s())
 
-    async def _write_rollout_status(self, state: _SyncState) -> Outcome:
+    async def _write_rollout_status(self, state: _DeploymentSync) -> Outcome:
         now_s = self.clock.wall_s()
         status = rollout_status(state.draft, state.new, state.sets, now_s)
         again_s = check_again_in_s(state.stored, status, now_s) if status == state.stored.status else None
         await self._write_status(state, status)
         return Later(again_s) if again_s is not None else DONE
 
-    async def _write_status(self, state: _SyncState, status: DeploymentStatus) -> Outcome:
+    async def _write_status(self, state: _DeploymentSync, status: DeploymentStatus) -> Outcome:
         state.draft = replace(state.draft, status=status)
         await self._write_draft(state)
         return DONE
 
-    async def _write_draft(self, state: _SyncState) -> None:
+    async def _write_draft(self, state: _DeploymentSync) -> None:
         """Write status and annotations if they changed."""
         stored = state.stored
         is_revision_new = bool(state.revision) and state.revision != stored.metadata.annotations.get(

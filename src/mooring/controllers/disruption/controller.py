@@ -147,6 +147,8 @@ def _number_at(found: object, path: str) -> int:
 
 
 class DisruptionController(Controller):
+    """Keys are PodDisruptionBudgets. A second queue has pods with a stale DisruptionTarget."""
+
     name: ClassVar[str] = "disruption-controller"
 
     def __init__(self, context: ControllerContext) -> None:

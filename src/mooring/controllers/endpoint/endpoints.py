@@ -177,6 +177,8 @@ def _comparable(subset: Document) -> str:
 
 
 class EndpointsController(Controller):
+    """Keys are services."""
+
     name: ClassVar[str] = "endpoints-controller"
 
     def __init__(self, context: ControllerContext) -> None:

@@ -43,6 +43,8 @@ class _Written:
 
 
 class EndpointSliceController(Controller):
+    """Keys are services."""
+
     name: ClassVar[str] = "endpointslice-controller"
 
     def __init__(self, context: ControllerContext) -> None:

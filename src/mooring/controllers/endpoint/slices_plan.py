@@ -61,6 +61,8 @@ class Draft:
 
 @dataclass(slots=True)
 class SliceChanges:
+    """The writes of one IP family of a service."""
+
     to_create: list[Draft] = field(default_factory=list)
     to_update: list[Draft] = field(default_factory=list)
     to_delete: list[EndpointSlice] = field(default_factory=list)

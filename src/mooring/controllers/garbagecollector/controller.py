@@ -165,6 +165,8 @@ class GarbageClient:
 
 
 class GarbageCollectorController(Controller):
+    """Two queues of graph nodes: to delete and to orphan."""
+
     name: ClassVar[str] = "garbage-collector-controller"
 
     def __init__(self, context: ControllerContext) -> None:
@@ -198,9 +200,6 @@ class GarbageCollectorController(Controller):
 
     async def sync(self, key: str) -> Outcome:
         return DONE  # the queues contain graph nodes instead of keys
-
-    def statistics(self) -> dict[str, float]:
-        return {"graph_size": len(self._graph), "custom_kinds": len(self._custom_watches)}
 
     # -------------------------------------------------------------------------------------------- informers
 

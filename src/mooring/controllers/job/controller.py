@@ -12,7 +12,6 @@ Inputs: Jobs and pods, from informers. Outputs: pods created, deleted, adopted a
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -58,11 +57,9 @@ API_BACKOFF = Backoff(initial_s=1.0, max_s=60.0)
 
 _decode = msgspec.json.Decoder(dict[str, object]).decode
 
-logger = logging.getLogger(__name__)
-
 
 @dataclass(slots=True)
-class _SyncState:
+class _JobSync:
     """One sync of one Job."""
 
     summary: PodSummary
@@ -75,6 +72,8 @@ class _SyncState:
 
 
 class JobController(PodOwnerController[Job]):
+    """Keys are Jobs."""
+
     name: ClassVar[str] = "job-controller"
     view = Job
 
@@ -123,7 +122,7 @@ class JobController(PodOwnerController[Job]):
             self._recorder.event(job, "Warning", "UnknownCompletionMode", message)
             return DONE
         try:
-            if not await self._write_expectations.are_written_seen(key):
+            if not await self._write_expectations.are_met(key):
                 return Later(BATCH_S)
             failure = await self._sync_job(key, job)
         except (AdoptionError, ClientError, LabelSelectorError) as error:
@@ -160,7 +159,7 @@ class JobController(PodOwnerController[Job]):
         pods = await self.claim_pods(job, self.selector(job), finalizers=(JOB_TRACKING_FINALIZER,))
         return [pod if controller_of(pod.metadata) is not None else _tracked(pod) for pod in pods]
 
-    def _new_sync(self, key: str, job: Job, pods: list[Pod]) -> _SyncState:
+    def _new_sync(self, key: str, job: Job, pods: list[Pod]) -> _JobSync:
         now_s = self.clock.wall_s()
         summary = summarize_pods(job, pods, frozenset(self._releasing.get(key, ())))
         progress = progress_of(job.status)
@@ -168,14 +167,14 @@ class JobController(PodOwnerController[Job]):
         if progress.start_time is None and not job.spec.suspend:
             progress.start_time = now
         record = next_record(self._failure_records.get(key, NO_FAILURES), summary.new_succeeded, summary.new_failed)
-        return _SyncState(summary, progress, document_of(job), record, now, now_s)
+        return _JobSync(summary, progress, document_of(job), record, now, now_s)
 
-    def _enqueue_at_deadline(self, key: str, job: Job, state: _SyncState) -> None:
+    def _enqueue_at_deadline(self, key: str, job: Job, state: _JobSync) -> None:
         left_s = deadline_in_s(job, state.progress.start_time, state.now_s)
         if left_s is not None:
             self.queue.add_after(key, left_s)
 
-    async def _manage(self, key: str, state: _SyncState) -> Exception | None:
+    async def _manage(self, key: str, state: _JobSync) -> Exception | None:
         """Create or delete pods. Returns the first error."""
         summary = state.summary
         match plan_pods(summary, state.record, state.now_s):
@@ -191,7 +190,7 @@ class JobController(PodOwnerController[Job]):
                 self.queue.add_after(key, max(after_s, BATCH_S))
         return None
 
-    def _set_suspended_condition(self, job: Job, state: _SyncState) -> None:
+    def _set_suspended_condition(self, job: Job, state: _JobSync) -> None:
         progress = state.progress
         if job.spec.suspend:
             if progress.set_condition("Suspended", "True", "JobSuspended", "Job suspended", state.now):
@@ -203,14 +202,14 @@ class JobController(PodOwnerController[Job]):
             self._recorder.event(job, "Normal", "Resumed", "Job resumed")
             progress.start_time = state.now  # the deadline excludes the time in which the Job was suspended
 
-    def _set_counts(self, state: _SyncState) -> None:
+    def _set_counts(self, state: _JobSync) -> None:
         summary, progress = state.summary, state.progress
         counts = (summary.active, summary.ready, summary.terminating)
         if counts != (progress.active, progress.ready, progress.terminating):
             state.is_changed = True
         progress.active, progress.ready, progress.terminating = counts
 
-    async def _count(self, key: str, state: _SyncState, end: JobCondition | None) -> None:
+    async def _count(self, key: str, state: _JobSync, end: JobCondition | None) -> None:
         """List the pods to be counted in the status, remove their finalizers, then count them."""
         summary, progress = state.summary, state.progress
         tracking = track(summary, end, progress)
@@ -237,7 +236,7 @@ class JobController(PodOwnerController[Job]):
         if final is not None:
             self._record_end(summary.job, progress, final)
 
-    async def _write(self, state: _SyncState) -> None:
+    async def _write(self, state: _JobSync) -> None:
         job, metadata = state.summary.job, state.summary.job.metadata
         state.document["status"] = progress_document(state.progress)
         answer = await self.client.update(JOB, metadata.namespace, metadata.name, state.document, subresource="status")

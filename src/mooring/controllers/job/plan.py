@@ -63,11 +63,15 @@ class CreatePods:
 
 @dataclass(frozen=True, slots=True)
 class RemovePods:
+    """Delete pods."""
+
     pods: Sequence[Pod]
 
 
 @dataclass(frozen=True, slots=True)
 class WaitForBackoff:
+    """Create pods later."""
+
     after_s: float
 
 

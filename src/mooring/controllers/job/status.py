@@ -147,6 +147,8 @@ def _condition_document(condition: JobCondition) -> Document:
 
 @dataclass(slots=True)
 class Tracking:
+    """The pods to release in one sync."""
+
     to_release: list[Pod]
     uids_with_finalizer: set[str]
     is_changed: bool = False

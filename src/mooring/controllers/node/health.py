@@ -29,6 +29,8 @@ MONITORED_CONDITIONS = (READY, "MemoryPressure", "DiskPressure", "PIDPressure")
 
 @dataclass(frozen=True, slots=True)
 class GracePeriods:
+    """How long a node may be without a heartbeat."""
+
     monitor_s: float
     startup_s: float
 

@@ -67,6 +67,8 @@ logger = logging.getLogger(__name__)
 
 
 class NodeLifecycleController(Controller):
+    """Keys are nodes whose taints or labels have to change. A monitor checks the health."""
+
     name: ClassVar[str] = "node-lifecycle-controller"
 
     def __init__(self, context: ControllerContext) -> None:

@@ -96,6 +96,8 @@ class _Eviction:
 
 
 class TaintEvictionController(Controller):
+    """Keys are pods with a scheduled eviction."""
+
     name: ClassVar[str] = "taint-eviction-controller"
 
     def __init__(self, context: ControllerContext) -> None:

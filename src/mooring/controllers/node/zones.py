@@ -34,6 +34,8 @@ BURST = 1
 
 
 class ZoneState(Enum):
+    """How much of a zone is not ready."""
+
     INITIAL = "Initial"
     NORMAL = "Normal"
     PARTIAL_DISRUPTION = "PartialDisruption"
@@ -50,6 +52,8 @@ class ClusterTransition(Enum):
 
 @dataclass(frozen=True, slots=True)
 class EvictionRates:
+    """Rates and thresholds, from flags."""
+
     normal_per_s: float
     secondary_per_s: float
     large_zone: int
@@ -59,6 +63,8 @@ class EvictionRates:
 
 @dataclass(slots=True)
 class ZoneCounts:
+    """Nodes of a zone."""
+
     ready: int = 0
     not_ready: int = 0
 

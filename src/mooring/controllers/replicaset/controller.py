@@ -42,8 +42,8 @@ from mooring.controllers.pods import (
 )
 from mooring.controllers.replicaset.plan import (
     AnySet,
-    CreatePods,
-    DeletePods,
+    CreateReplicas,
+    DeleteReplicas,
     PodCounts,
     count_from_index,
     count_pods,
@@ -138,9 +138,9 @@ class _SetController(PodOwnerController[AnySet]):
     async def _resize(self, owner: AnySet, counts: PodCounts, active: Sequence[Pod] | None) -> Exception | None:
         """Create or delete pods. Returns the first error."""
         match plan_size(owner, counts.active):
-            case CreatePods(count):
+            case CreateReplicas(count):
                 return await self._create(owner, count)
-            case DeletePods(count):
+            case DeleteReplicas(count):
                 if active is None:
                     own = self._pods.lister.by_index(BY_CONTROLLER, owner.metadata.uid)
                     active = [pod for pod in own if is_active(pod)]
@@ -231,6 +231,8 @@ class _SetController(PodOwnerController[AnySet]):
 
 
 class ReplicaSetController(_SetController):
+    """Keys are ReplicaSets."""
+
     name: ClassVar[str] = "replicaset-controller"
     view = ReplicaSet
 
@@ -240,6 +242,8 @@ class ReplicaSetController(_SetController):
 
 
 class ReplicationControllerController(_SetController):
+    """Keys are ReplicationControllers."""
+
     name: ClassVar[str] = "replicationcontroller-controller"
     view = ReplicationController
     component: ClassVar[str] = "replication-controller"

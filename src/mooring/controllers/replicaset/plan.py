@@ -1,6 +1,6 @@
 """What a ReplicaSet needs next: more pods, fewer pods, another status. No I/O.
 
-Inputs: a ReplicaSet, the counts of its pods, the time. Outputs: `CreatePods`, `DeletePods` or None; the status.
+Inputs: a ReplicaSet, the counts of its pods, the time. Outputs: `CreateReplicas`, `DeleteReplicas` or None; the status.
 
 A ReplicationController works the same way, but does not count terminating pods.
 
@@ -31,12 +31,14 @@ AnySet: TypeAlias = ReplicaSet | ReplicationController
 
 
 @dataclass(frozen=True, slots=True)
-class CreatePods:
+class CreateReplicas:
+    """Create pods."""
+
     count: int
 
 
 @dataclass(frozen=True, slots=True)
-class DeletePods:
+class DeleteReplicas:
     """`pods_to_delete` chooses them."""
 
     count: int
@@ -60,13 +62,13 @@ def selector_of(wanted: AnySet) -> LabelMatcher:
     return compile_selector(wanted.spec.selector)
 
 
-def plan_size(wanted: AnySet, active: int) -> CreatePods | DeletePods | None:
+def plan_size(wanted: AnySet, active: int) -> CreateReplicas | DeleteReplicas | None:
     """The pods to create or delete."""
     missing = replicas_of(wanted) - active
     if missing > 0:
-        return CreatePods(min(missing, BURST_MAX))
+        return CreateReplicas(min(missing, BURST_MAX))
     if missing < 0:
-        return DeletePods(min(-missing, BURST_MAX))
+        return DeleteReplicas(min(-missing, BURST_MAX))
     return None
 
 

@@ -52,6 +52,8 @@ class ResourceClaimError(Exception):
 
 
 class ResourceClaimController(Controller):
+    """Keys are pods and claims, with a prefix."""
+
     name: ClassVar[str] = "resourceclaim-controller"
 
     def __init__(self, context: ControllerContext) -> None:

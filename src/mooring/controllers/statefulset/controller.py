@@ -29,7 +29,7 @@ from mooring.controllers.adoption import AdoptionError
 from mooring.controllers.context import DONE, ControllerContext, Failed, Outcome
 from mooring.controllers.owner_controller import PodOwnerController
 from mooring.controllers.pod_control import PodControlError
-from mooring.controllers.statefulset.history import History, StatefulHistory
+from mooring.controllers.statefulset.history import StatefulSetHistory, StatefulSetRevisions
 from mooring.controllers.statefulset.members import is_made_of_current, is_member, member_document, member_of
 from mooring.controllers.statefulset.plan import (
     Action,
@@ -38,7 +38,7 @@ from mooring.controllers.statefulset.plan import (
     CreateMember,
     DeleteMember,
     EnsureClaims,
-    Plan,
+    StatefulSetPlan,
     count_status,
     is_parallel,
     is_status_stale,
@@ -57,6 +57,8 @@ logger = logging.getLogger(__name__)
 
 
 class StatefulSetController(PodOwnerController[StatefulSet]):
+    """Keys are StatefulSets."""
+
     name: ClassVar[str] = "statefulset-controller"
     view = StatefulSet
 
@@ -64,7 +66,7 @@ class StatefulSetController(PodOwnerController[StatefulSet]):
         super().__init__(context)
         self.workers = context.settings.concurrent_statefulset_syncs
         claims = context.informers.informer(PersistentVolumeClaim)
-        self._history = StatefulHistory(context.client, context.informers.informer(ControllerRevision))
+        self._history = StatefulSetRevisions(context.client, context.informers.informer(ControllerRevision))
         self._stateful_pods = StatefulPods(context.client, self._recorder, claims.lister)
 
     def selector(self, owner: StatefulSet) -> LabelMatcher:
@@ -114,7 +116,9 @@ class StatefulSetController(PodOwnerController[StatefulSet]):
 
     # -------------------------------------------------------------------------------------------- executing
 
-    async def _execute(self, stateful_set: StatefulSet, planned: Plan, history: History) -> Exception | None:
+    async def _execute(
+        self, stateful_set: StatefulSet, planned: StatefulSetPlan, history: StatefulSetHistory
+    ) -> Exception | None:
         """Execute the phases of a plan. The first error ends the sync and is returned."""
         updates: list[Action] = [planned.update] if planned.update is not None else []
         phases: list[list[list[Action]]] = [
@@ -130,7 +134,7 @@ class StatefulSetController(PodOwnerController[StatefulSet]):
         return None
 
     async def _run_phase(
-        self, stateful_set: StatefulSet, phase: list[list[Action]], history: History
+        self, stateful_set: StatefulSet, phase: list[list[Action]], history: StatefulSetHistory
     ) -> Exception | None:
         if not is_parallel(stateful_set):
             for actions in phase:
@@ -149,11 +153,11 @@ class StatefulSetController(PodOwnerController[StatefulSet]):
         _, first = await self._pod_control.slow_start_batch(len(phase), act_on)
         return first
 
-    async def _act_all(self, stateful_set: StatefulSet, actions: Sequence[Action], history: History) -> None:
+    async def _act_all(self, stateful_set: StatefulSet, actions: Sequence[Action], history: StatefulSetHistory) -> None:
         for action in actions:
             await self._act(stateful_set, action, history)
 
-    async def _act(self, stateful_set: StatefulSet, action: Action, history: History) -> None:
+    async def _act(self, stateful_set: StatefulSet, action: Action, history: StatefulSetHistory) -> None:
         match action:
             case CreateMember(ordinal):
                 if is_made_of_current(stateful_set, ordinal):

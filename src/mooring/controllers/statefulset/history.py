@@ -1,7 +1,7 @@
 """The revisions of a StatefulSet: the current and the updated template.
 
-Inputs: a StatefulSet and its ControllerRevisions, from an informer. Outputs: a `History`, with a revision created
-for a new template; old revisions deleted.
+Inputs: a StatefulSet and its ControllerRevisions, from an informer. Outputs: a `StatefulSetHistory`, with a
+revision created for a new template; old revisions deleted.
 
 1. The current revision is that of the status until an update is complete. Without one it is the newest.
 2. A rollback to an old template gives its revision the next number.
@@ -41,7 +41,9 @@ from mooring.controllers.statefulset.members import revision_of
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class StatefulSetHistory:
+    """The revisions of one StatefulSet."""
+
     current: ControllerRevision
     update: ControllerRevision
     collision_count: int
@@ -63,7 +65,7 @@ class History:
         return template_of(data_of(self.update))
 
 
-class StatefulHistory:
+class StatefulSetRevisions:
     """The revisions of all StatefulSets."""
 
     def __init__(self, client: Client, revisions: Informer[ControllerRevision]) -> None:
@@ -77,7 +79,7 @@ class StatefulHistory:
         if orphans:
             await claim_objects(self._client, stateful_set, orphans, lambda each: True)
 
-    async def construct(self, stateful_set: StatefulSet, selector: LabelMatcher) -> History:
+    async def construct(self, stateful_set: StatefulSet, selector: LabelMatcher) -> StatefulSetHistory:
         """Find or create the revision of the present template. Raises `ClientError`."""
         revisions = in_order(self._list(stateful_set, selector))
         document = document_of(stateful_set)
@@ -92,9 +94,9 @@ class StatefulHistory:
         else:
             update, collision_count = await self._create(stateful_set, document, data, number, collision_count)
         named = (each for each in revisions if each.metadata.name == stateful_set.status.current_revision)
-        return History(next(named, update), update, collision_count, revisions)
+        return StatefulSetHistory(next(named, update), update, collision_count, revisions)
 
-    async def truncate(self, stateful_set: StatefulSet, history: History, pods: Iterable[Pod]) -> None:
+    async def truncate(self, stateful_set: StatefulSet, history: StatefulSetHistory, pods: Iterable[Pod]) -> None:
         """Delete the revisions beyond the limit. Raises `ClientError`."""
         limit = stateful_set.spec.revision_history_limit
         limit = limit if limit is not None else 10

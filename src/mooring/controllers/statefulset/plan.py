@@ -1,7 +1,7 @@
 """What a StatefulSet needs next: members created, corrected, deleted, in the order of their ordinals. No I/O.
 
-Inputs: a StatefulSet, its pods, the names of its revisions, its claims, the time. Outputs: a `Plan` of ordered
-actions; the status.
+Inputs: a StatefulSet, its pods, the names of its revisions, its claims, the time. Outputs: a `StatefulSetPlan` of
+ordered actions; the status.
 
 1. OrderedReady: a member is created, deleted or updated only when all before it are running and available. A sync
    does one step.
@@ -48,6 +48,8 @@ class CreateMember:
 
 @dataclass(frozen=True, slots=True)
 class DeleteMember:
+    """Delete a pod."""
+
     pod: Pod
 
 
@@ -60,11 +62,15 @@ class EnsureClaims:
 
 @dataclass(frozen=True, slots=True)
 class CorrectMember:
+    """Restore identity, storage and claims of a pod."""
+
     pod: Pod
 
 
 @dataclass(frozen=True, slots=True)
 class CorrectClaims:
+    """Set the owners of a pod's claims."""
+
     pod: Pod
 
 
@@ -72,7 +78,7 @@ Action: TypeAlias = CreateMember | DeleteMember | EnsureClaims | CorrectMember |
 
 
 @dataclass(slots=True)
-class Plan:
+class StatefulSetPlan:
     """Phases of actions. A failure ends the sync."""
 
     members: list[list[Action]] = field(default_factory=list)
@@ -86,9 +92,11 @@ def is_parallel(stateful_set: StatefulSet) -> bool:
     return stateful_set.spec.pod_management_policy == "Parallel"
 
 
-def plan(stateful_set: StatefulSet, pods: Sequence[Pod], update: str, find_claim: FindClaim, now_s: float) -> Plan:
+def plan(
+    stateful_set: StatefulSet, pods: Sequence[Pod], update: str, find_claim: FindClaim, now_s: float
+) -> StatefulSetPlan:
     """Plan a sync. `update` is the name of the newest revision."""
-    planned = Plan()
+    planned = StatefulSetPlan()
     if stateful_set.metadata.deletion_timestamp is not None:
         return planned
     start = start_of(stateful_set)
@@ -184,7 +192,11 @@ def status_document(status: StatefulSetStatus) -> Document:
 
 
 def _plan_members(
-    planned: Plan, stateful_set: StatefulSet, replicas: Sequence[Pod | None], find_claim: FindClaim, now_s: float
+    planned: StatefulSetPlan,
+    stateful_set: StatefulSet,
+    replicas: Sequence[Pod | None],
+    find_claim: FindClaim,
+    now_s: float,
 ) -> bool:
     """Plan the ordinals in range. Returns whether the sync ends here."""
     is_ordered = not is_parallel(stateful_set)
@@ -224,7 +236,7 @@ def _plan_present(
 
 
 def _plan_condemned(
-    planned: Plan,
+    planned: StatefulSetPlan,
     stateful_set: StatefulSet,
     replicas: Sequence[Pod | None],
     condemned: Sequence[Pod],

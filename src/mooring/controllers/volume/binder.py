@@ -55,6 +55,8 @@ RELEASED_PHASES = ("Released", "Failed")
 
 
 class VolumeBinderController(Controller):
+    """Keys are claims and volumes."""
+
     name: ClassVar[str] = "persistentvolume-binder-controller"
 
     def __init__(self, context: ControllerContext) -> None:

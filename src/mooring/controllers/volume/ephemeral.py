@@ -28,6 +28,8 @@ class EphemeralVolumeError(Exception):
 
 
 class EphemeralVolumeController(Controller):
+    """Keys are pods with ephemeral volumes."""
+
     name: ClassVar[str] = "ephemeral-volume-controller"
 
     def __init__(self, context: ControllerContext) -> None:

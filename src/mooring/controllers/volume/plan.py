@@ -181,6 +181,8 @@ ClaimAction: TypeAlias = Bind | MarkPending | MarkLost | AssignClass | Provision
 
 @dataclass(frozen=True, slots=True)
 class SetPhase:
+    """Set the phase of the volume."""
+
     phase: str
 
 

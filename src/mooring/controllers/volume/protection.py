@@ -27,6 +27,8 @@ from mooring.controllers.pods import BY_CLAIM, add_claim_index, claim_keys, is_f
 
 
 class ClaimProtectionController(Controller):
+    """Keys are claims."""
+
     name: ClassVar[str] = "persistentvolumeclaim-protection-controller"
 
     def __init__(self, context: ControllerContext) -> None:
@@ -82,6 +84,8 @@ class ClaimProtectionController(Controller):
 
 
 class VolumeProtectionController(Controller):
+    """Keys are volumes."""
+
     name: ClassVar[str] = "persistentvolume-protection-controller"
 
     def __init__(self, context: ControllerContext) -> None:

@@ -15,13 +15,14 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+
+from mooring.kit.temporary_directory import take_lock
 
 LOCK = "lock"
 _TEMPORARY = "pods-"
@@ -45,7 +46,7 @@ class PodDirectories:
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
         # Resolved, because names of cgroups and markers of processes are derived from it.
         root = root.resolve()
-        lock = _locked(root / LOCK)
+        lock = take_lock(root / LOCK)
         if lock is None:
             raise DirectoryTakenError(
                 f"{root} is in use by another mooring process: stop it, or choose another directory"
@@ -55,7 +56,7 @@ class PodDirectories:
     @classmethod
     def temporary(cls) -> PodDirectories:
         root = Path(tempfile.mkdtemp(prefix=_TEMPORARY, dir=_temporary_parent())).resolve()
-        lock = _locked(root / LOCK)
+        lock = take_lock(root / LOCK)
         assert lock is not None, f"{root} was created just now and is locked"
         return cls(root, lock, is_temporary=True)
 
@@ -110,7 +111,7 @@ def abandoned_directories() -> Sequence[PodDirectories]:
     """Temporary directories of killed kubelets, locked by this process. The caller clears and closes them."""
     found = []
     for root in sorted(_temporary_parent().glob(f"{_TEMPORARY}*")):
-        lock = _locked(root / LOCK) if (root / LOCK).exists() else None
+        lock = take_lock(root / LOCK) if (root / LOCK).exists() else None
         if lock is not None:
             found.append(PodDirectories(root.resolve(), lock, is_temporary=True))
     return found
@@ -121,14 +122,3 @@ def _temporary_parent() -> Path:
     with suppress(FileExistsError):
         parent.mkdir(mode=0o700)
     return parent
-
-
-def _locked(path: Path) -> int | None:
-    """A descriptor that holds the lock until it is closed or the process ends; None if another process holds it."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        return None
-    return descriptor

@@ -16,14 +16,14 @@ from mooring.scheduler.config.profiles import (
     expand_profile,
     expand_profiles,
 )
-from mooring.scheduler.config.types import ConfigurationError, Problem, Profile, SchedulerConfiguration
+from mooring.scheduler.config.types import ConfigurationError, KubeSchedulerProfile, Problem, SchedulerConfiguration
 
 __all__ = [
     "ConfigurationError",
     "Implements",
+    "KubeSchedulerProfile",
     "PluginUse",
     "Problem",
-    "Profile",
     "ProfilePlan",
     "SchedulerConfiguration",
     "default_profile",

@@ -39,14 +39,14 @@ from mooring.scheduler.config.types import (
     INT32,
     KIND,
     ClientConnectionConfiguration,
-    Extender,
+    ExtenderConfiguration,
     ExtenderManagedResource,
     ExtenderTLSConfig,
     IntegerRange,
     LeaderElectionConfiguration,
     Meaning,
-    Plugin,
     PluginConfig,
+    PluginEntry,
     Problem,
     SchedulerConfiguration,
     Settings,
@@ -246,8 +246,8 @@ def _described(found: object) -> str:
             return f"a {type(found).__name__}"
 
 
-_SHOWN_WHOLE = (LeaderElectionConfiguration, ClientConnectionConfiguration, Plugin)
-_WITHOUT_ZEROES = (Extender, ExtenderManagedResource, ExtenderTLSConfig)
+_SHOWN_WHOLE = (LeaderElectionConfiguration, ClientConnectionConfiguration, PluginEntry)
+_WITHOUT_ZEROES = (ExtenderConfiguration, ExtenderManagedResource, ExtenderTLSConfig)
 _WITHOUT_FALSE = ("delayCacheUntilActive",)
 
 

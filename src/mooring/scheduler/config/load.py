@@ -22,9 +22,9 @@ from mooring.scheduler.config.types import (
     ARGUMENTS,
     KIND,
     ConfigurationError,
+    KubeSchedulerProfile,
     PluginConfig,
     Problem,
-    Profile,
     SchedulerConfiguration,
     child,
 )
@@ -57,7 +57,7 @@ def _decoded(data: object) -> SchedulerConfiguration:
 def _completed(configuration: SchedulerConfiguration, data: object) -> SchedulerConfiguration:
     """Fill in the defaults that depend on more than one field. All others are in the types."""
     written = data if isinstance(data, Mapping) else {}
-    profiles = configuration.profiles or (Profile(),)
+    profiles = configuration.profiles or (KubeSchedulerProfile(),)
     if len(profiles) > 1:
         # Only a single profile may omit its name. With several, validation reports the ones without a name.
         given = [_named(profile) for profile in written["profiles"]]

@@ -42,48 +42,48 @@ from mooring.scheduler.config.types import (
     ARGUMENTS,
     ConfigurationError,
     ExtensionPoint,
+    KubeSchedulerProfile,
     NodeResourcesFitArgs,
-    Plugin,
     PluginArguments,
     PluginConfig,
+    PluginEntry,
     Plugins,
     PluginSet,
     Problem,
-    Profile,
     SchedulerConfiguration,
 )
 
-DEFAULT_PLUGINS: tuple[Plugin, ...] = (
-    Plugin(name="SchedulingGates"),
-    Plugin(name="PrioritySort"),
-    Plugin(name="NodeUnschedulable"),
-    Plugin(name="NodeName"),
-    Plugin(name="TaintToleration", weight=3),
-    Plugin(name="NodeAffinity", weight=2),
-    Plugin(name="NodePorts"),
-    Plugin(name="NodeResourcesFit", weight=1),
-    Plugin(name="VolumeRestrictions"),
-    Plugin(name="NodeVolumeLimits"),
-    Plugin(name="VolumeBinding"),
-    Plugin(name="VolumeZone"),
-    Plugin(name="PodTopologySpread", weight=2),
-    Plugin(name="InterPodAffinity", weight=2),
+DEFAULT_PLUGINS: tuple[PluginEntry, ...] = (
+    PluginEntry(name="SchedulingGates"),
+    PluginEntry(name="PrioritySort"),
+    PluginEntry(name="NodeUnschedulable"),
+    PluginEntry(name="NodeName"),
+    PluginEntry(name="TaintToleration", weight=3),
+    PluginEntry(name="NodeAffinity", weight=2),
+    PluginEntry(name="NodePorts"),
+    PluginEntry(name="NodeResourcesFit", weight=1),
+    PluginEntry(name="VolumeRestrictions"),
+    PluginEntry(name="NodeVolumeLimits"),
+    PluginEntry(name="VolumeBinding"),
+    PluginEntry(name="VolumeZone"),
+    PluginEntry(name="PodTopologySpread", weight=2),
+    PluginEntry(name="InterPodAffinity", weight=2),
     # Before preemption: deallocating an idle claim is preferable to evicting a pod.
-    Plugin(name="DynamicResources", weight=2),
-    Plugin(name="DefaultPreemption"),
-    Plugin(name="NodeResourcesBalancedAllocation", weight=1),
-    Plugin(name="ImageLocality", weight=1),
-    Plugin(name="DefaultBinder"),
-    Plugin(name="NodeDeclaredFeatures"),
+    PluginEntry(name="DynamicResources", weight=2),
+    PluginEntry(name="DefaultPreemption"),
+    PluginEntry(name="NodeResourcesBalancedAllocation", weight=1),
+    PluginEntry(name="ImageLocality", weight=1),
+    PluginEntry(name="DefaultBinder"),
+    PluginEntry(name="NodeDeclaredFeatures"),
 )
 
 
-def default_profile() -> Profile:
+def default_profile() -> KubeSchedulerProfile:
     """The profile of a scheduler without a configuration file, with the default scheduler name."""
-    return with_defaults(Profile())
+    return with_defaults(KubeSchedulerProfile())
 
 
-def with_defaults(profile: Profile) -> Profile:
+def with_defaults(profile: KubeSchedulerProfile) -> KubeSchedulerProfile:
     plugins = merged_with_defaults(profile.plugins)
     return msgspec.structs.replace(
         profile, plugins=plugins, plugin_config=_completed(profile.plugin_config, plugins.enabled_names())
@@ -95,7 +95,7 @@ def merged_with_defaults(plugins: Plugins) -> Plugins:
     disabled = {plugin.name for plugin in wanted.disabled}
     # If a plugin is enabled twice, the last entry replaces the default; `expand_profile` rejects the first.
     replacement = {plugin.name: index for index, plugin in enumerate(wanted.enabled)}
-    enabled: list[Plugin] = []
+    enabled: list[PluginEntry] = []
     taken: set[int] = set()
     for default in DEFAULT_PLUGINS:
         if default.name in disabled or ALL_PLUGINS in disabled:
@@ -111,8 +111,8 @@ def merged_with_defaults(plugins: Plugins) -> Plugins:
     )
 
 
-def _unweighted(plugins: tuple[Plugin, ...]) -> list[Plugin]:
-    return [Plugin(name=plugin.name) for plugin in plugins]
+def _unweighted(plugins: tuple[PluginEntry, ...]) -> list[PluginEntry]:
+    return [PluginEntry(name=plugin.name) for plugin in plugins]
 
 
 def _completed(written: tuple[PluginConfig, ...], enabled: tuple[str, ...]) -> tuple[PluginConfig, ...]:
@@ -189,7 +189,7 @@ def expand_profiles(configuration: SchedulerConfiguration, implements: Implement
     return plans
 
 
-def _ignoring_managed_resources(configuration: SchedulerConfiguration) -> tuple[Profile, ...]:
+def _ignoring_managed_resources(configuration: SchedulerConfiguration) -> tuple[KubeSchedulerProfile, ...]:
     """The profiles, in which NodeResourcesFit ignores the resources that extenders manage instead of the scheduler."""
     managed = (resource for extender in configuration.extenders for resource in extender.managed_resources)
     ignored = tuple(resource.name for resource in managed if resource.ignored_by_scheduler)
@@ -198,7 +198,7 @@ def _ignoring_managed_resources(configuration: SchedulerConfiguration) -> tuple[
     )
 
 
-def _ignoring(profile: Profile, resources: tuple[str, ...]) -> Profile:
+def _ignoring(profile: KubeSchedulerProfile, resources: tuple[str, ...]) -> KubeSchedulerProfile:
     changed = tuple(
         msgspec.structs.replace(each, args=msgspec.structs.replace(each.args, ignored_resources=resources))
         if isinstance(each.args, NodeResourcesFitArgs)
@@ -208,7 +208,7 @@ def _ignoring(profile: Profile, resources: tuple[str, ...]) -> Profile:
     return msgspec.structs.replace(profile, plugin_config=changed)
 
 
-def expand_profile(profile: Profile, implements: Implements) -> ProfilePlan:
+def expand_profile(profile: KubeSchedulerProfile, implements: Implements) -> ProfilePlan:
     problems = [*_repeated_arguments(profile), *_misplaced_plugins(profile, implements)]
     if problems:
         raise ConfigurationError(problems)
@@ -225,7 +225,7 @@ def expand_profile(profile: Profile, implements: Implements) -> ProfilePlan:
     )
 
 
-def _uses(profile: Profile, point: ExtensionPoint, implements: Implements) -> tuple[PluginUse, ...]:
+def _uses(profile: KubeSchedulerProfile, point: ExtensionPoint, implements: Implements) -> tuple[PluginUse, ...]:
     own = [plugin.name for plugin in profile.plugins.at(point).enabled]
     everywhere = _from_multi_point(profile, point, implements)
     taken_over = [name for name in own if name in everywhere]
@@ -238,7 +238,7 @@ def _uses(profile: Profile, point: ExtensionPoint, implements: Implements) -> tu
     return tuple(PluginUse(name, weights.get(name, 0)) for name in names)
 
 
-def _from_multi_point(profile: Profile, point: ExtensionPoint, implements: Implements) -> list[str]:
+def _from_multi_point(profile: KubeSchedulerProfile, point: ExtensionPoint, implements: Implements) -> list[str]:
     disabled = {plugin.name for plugin in profile.plugins.at(point).disabled}
     if ALL_PLUGINS in disabled:
         return []
@@ -249,7 +249,7 @@ def _from_multi_point(profile: Profile, point: ExtensionPoint, implements: Imple
     ]
 
 
-def _weights(profile: Profile, point: ExtensionPoint, implements: Implements) -> dict[str, int]:
+def _weights(profile: KubeSchedulerProfile, point: ExtensionPoint, implements: Implements) -> dict[str, int]:
     weights: dict[str, int] = {}
     for plugin in _weighed(profile, point):
         if implements(plugin.name, point):
@@ -257,11 +257,11 @@ def _weights(profile: Profile, point: ExtensionPoint, implements: Implements) ->
     return weights
 
 
-def _weighed(profile: Profile, point: ExtensionPoint) -> tuple[Plugin, ...]:
+def _weighed(profile: KubeSchedulerProfile, point: ExtensionPoint) -> tuple[PluginEntry, ...]:
     return (*profile.plugins.at(point).enabled, *profile.plugins.multi_point.enabled)
 
 
-def _repeated_arguments(profile: Profile) -> Iterator[Problem]:
+def _repeated_arguments(profile: KubeSchedulerProfile) -> Iterator[Problem]:
     seen: set[str] = set()
     for index, config in enumerate(profile.plugin_config):
         if config.name in seen:
@@ -269,7 +269,7 @@ def _repeated_arguments(profile: Profile) -> Iterator[Problem]:
         seen.add(config.name)
 
 
-def _misplaced_plugins(profile: Profile, implements: Implements) -> Iterator[Problem]:
+def _misplaced_plugins(profile: KubeSchedulerProfile, implements: Implements) -> Iterator[Problem]:
     """Plugins that do not exist, that cannot do what is asked of them, or that are enabled twice."""
     for point in _EXAMINED:
         seen: set[str] = set()
@@ -285,7 +285,7 @@ def _misplaced_plugins(profile: Profile, implements: Implements) -> Iterator[Pro
     yield from _misplaced_everywhere(profile, implements)
 
 
-def _misplaced_everywhere(profile: Profile, implements: Implements) -> Iterator[Problem]:
+def _misplaced_everywhere(profile: KubeSchedulerProfile, implements: Implements) -> Iterator[Problem]:
     path = "plugins.multiPoint.enabled"
     names = [plugin.name for plugin in profile.plugins.multi_point.enabled]
     for name in dict.fromkeys(names):
@@ -299,7 +299,7 @@ def _misplaced_everywhere(profile: Profile, implements: Implements) -> Iterator[
                 yield _registered_twice(path, name, twice)
 
 
-def _doubled(profile: Profile, point: ExtensionPoint, implements: Implements, name: str) -> bool:
+def _doubled(profile: KubeSchedulerProfile, point: ExtensionPoint, implements: Implements, name: str) -> bool:
     if any(plugin.name == name for plugin in profile.plugins.at(point).enabled):
         return False
     return _from_multi_point(profile, point, implements).count(name) > 1
@@ -313,11 +313,13 @@ def _exists(name: str, implements: Implements) -> bool:
     return any(implements(name, point) for point in ExtensionPoint)
 
 
-def _is_closed(profile: Profile, point: ExtensionPoint) -> bool:
+def _is_closed(profile: KubeSchedulerProfile, point: ExtensionPoint) -> bool:
     return any(plugin.name == ALL_PLUGINS for plugin in profile.plugins.at(point).disabled)
 
 
-def _unfit_counts(profile: Profile, at: Mapping[ExtensionPoint, tuple[PluginUse, ...]]) -> Iterator[Problem]:
+def _unfit_counts(
+    profile: KubeSchedulerProfile, at: Mapping[ExtensionPoint, tuple[PluginUse, ...]]
+) -> Iterator[Problem]:
     whose = f"for profile with scheduler name {quoted(profile.scheduler_name)}"
     sorters = len(at[ExtensionPoint.QUEUE_SORT])
     if sorters != 1:
@@ -328,7 +330,7 @@ def _unfit_counts(profile: Profile, at: Mapping[ExtensionPoint, tuple[PluginUse,
         yield Problem("plugins.placementGenerate", f"at most one placement generate plugin is allowed {whose}")
 
 
-def _overflows(profile: Profile, implements: Implements) -> Iterator[Problem]:
+def _overflows(profile: KubeSchedulerProfile, implements: Implements) -> Iterator[Problem]:
     named = {ExtensionPoint.SCORE: "score plugins", ExtensionPoint.PLACEMENT_SCORE: "placement score plugins"}
     for point, name in named.items():
         # kube-scheduler adds up the weights before it removes disabled plugins, so those count as well.
@@ -347,7 +349,9 @@ def _is_too_much(weights: Iterable[int]) -> bool:
     return False
 
 
-def _queue_disagreements(profiles: tuple[Profile, ...], plans: Mapping[str, ProfilePlan]) -> Iterator[Problem]:
+def _queue_disagreements(
+    profiles: tuple[KubeSchedulerProfile, ...], plans: Mapping[str, ProfilePlan]
+) -> Iterator[Problem]:
     first: tuple[str, PluginArguments | None] | None = None
     for index, profile in enumerate(profiles):
         plan = plans.get(profile.scheduler_name)

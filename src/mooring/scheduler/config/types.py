@@ -235,7 +235,7 @@ class ClientConnectionConfiguration(Settings):
     burst: OrDefault[Int32] = 100
 
 
-class Plugin(Settings):
+class PluginEntry(Settings):
     """A plugin in a list. The weight applies at weighted points; 0 means that none was given."""
 
     name: str
@@ -243,8 +243,8 @@ class Plugin(Settings):
 
 
 class PluginSet(Settings):
-    enabled: tuple[Plugin, ...] = ()
-    disabled: tuple[Plugin, ...] = ()
+    enabled: tuple[PluginEntry, ...] = ()
+    disabled: tuple[PluginEntry, ...] = ()
 
 
 NO_PLUGINS = PluginSet()
@@ -283,7 +283,7 @@ class PluginConfig(Settings):
     args: PluginArguments | None = None
 
 
-class Profile(Settings):
+class KubeSchedulerProfile(Settings):
     scheduler_name: str = DEFAULT_SCHEDULER_NAME
     percentage_of_nodes_to_score: Int32 | None = None
     plugins: Plugins = Plugins()
@@ -306,7 +306,7 @@ class ExtenderTLSConfig(Settings):
     ca_data: bytes = b""
 
 
-class Extender(Settings):
+class ExtenderConfiguration(Settings):
     url_prefix: str = ""
     filter_verb: str = ""
     preempt_verb: str = ""
@@ -330,8 +330,8 @@ class SchedulerConfiguration(Settings):
     percentage_of_nodes_to_score: Int32 | None = None
     pod_initial_backoff_seconds: Int64 = 1
     pod_max_backoff_seconds: Int64 = 10
-    profiles: tuple[Profile, ...] = ()
-    extenders: tuple[Extender, ...] = ()
+    profiles: tuple[KubeSchedulerProfile, ...] = ()
+    extenders: tuple[ExtenderConfiguration, ...] = ()
     delay_cache_until_active: bool = False
 
 

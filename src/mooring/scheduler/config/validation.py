@@ -29,9 +29,10 @@ from mooring.scheduler.config.types import (
     ClientConnectionConfiguration,
     DefaultPreemptionArgs,
     DynamicResourcesArgs,
-    Extender,
+    ExtenderConfiguration,
     ExtensionPoint,
     InterPodAffinityArgs,
+    KubeSchedulerProfile,
     LeaderElectionConfiguration,
     NodeAffinityArgs,
     NodeResourcesBalancedAllocationArgs,
@@ -41,7 +42,6 @@ from mooring.scheduler.config.types import (
     PluginSet,
     PodTopologySpreadArgs,
     Problem,
-    Profile,
     SchedulerConfiguration,
     ScoringStrategy,
     UtilizationShapePoint,
@@ -112,7 +112,7 @@ def _percentage_problems(path: str, percentage: int | None) -> Iterator[Problem]
         yield invalid(path, percentage, "not in valid range [0-100]")
 
 
-def _profiles_problems(path: str, profiles: tuple[Profile, ...]) -> Iterator[Problem]:
+def _profiles_problems(path: str, profiles: tuple[KubeSchedulerProfile, ...]) -> Iterator[Problem]:
     if not profiles:
         yield required(path)
         return
@@ -132,14 +132,14 @@ def _profiles_problems(path: str, profiles: tuple[Profile, ...]) -> Iterator[Pro
     yield from _queue_sort_problems(path, profiles)
 
 
-def _removed_plugin_problems(path: str, profile: Profile) -> Iterator[Problem]:
+def _removed_plugin_problems(path: str, profile: KubeSchedulerProfile) -> Iterator[Problem]:
     for point in _POINTS_OF_ONE_POD:
         for index, plugin in enumerate(profile.plugins.at(point).enabled):
             if plugin.name in REMOVED_PLUGINS:
                 yield invalid(f"{path}.plugins.{point.config_field}.enabled[{index}]", plugin.name, _REMOVED)
 
 
-def _plugin_config_problems(path: str, profile: Profile) -> Iterator[Problem]:
+def _plugin_config_problems(path: str, profile: KubeSchedulerProfile) -> Iterator[Problem]:
     seen: set[str] = set()
     for index, config in enumerate(profile.plugin_config):
         where = f"{path}.pluginConfig[{index}]"
@@ -155,12 +155,12 @@ def _plugin_config_problems(path: str, profile: Profile) -> Iterator[Problem]:
             yield from argument_problems(child(where, "args"), config.args)
 
 
-def _is_examined(config: PluginConfig, profile: Profile) -> bool:
+def _is_examined(config: PluginConfig, profile: KubeSchedulerProfile) -> bool:
     # kube-scheduler validates these arguments when it creates the plugin, so not while the plugin is disabled.
     return not isinstance(config.args, NodeResourcesFitArgs) or config.name in profile.plugins.enabled_names()
 
 
-def _queue_sort_problems(path: str, profiles: tuple[Profile, ...]) -> Iterator[Problem]:
+def _queue_sort_problems(path: str, profiles: tuple[KubeSchedulerProfile, ...]) -> Iterator[Problem]:
     """All profiles share one queue and must use the same queue sort plugin."""
     first = profiles[0].plugins.queue_sort
     if len(first.enabled) > 1:
@@ -188,7 +188,7 @@ def _shown_plugins(plugins: PluginSet) -> dict[str, list[dict[str, object]] | No
     }
 
 
-def _extenders_problems(path: str, extenders: tuple[Extender, ...]) -> Iterator[Problem]:
+def _extenders_problems(path: str, extenders: tuple[ExtenderConfiguration, ...]) -> Iterator[Problem]:
     managed: set[str] = set()
     for index, extender in enumerate(extenders):
         where = f"{path}[{index}]"

@@ -205,7 +205,7 @@ class FilteredNodes(NamedTuple):
 class Extender:
     """The settings of one extender, and the meaning of its responses."""
 
-    def __init__(self, settings: config.Extender) -> None:
+    def __init__(self, settings: config.ExtenderConfiguration) -> None:
         self.settings = settings
         self._managed = frozenset(resource.name for resource in settings.managed_resources)
 

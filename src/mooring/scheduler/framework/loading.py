@@ -32,12 +32,12 @@ import msgspec
 from mooring.scheduler.config.types import (
     DEFAULT_SCHEDULER_NAME,
     ExtensionPoint,
+    KubeSchedulerProfile,
+    PluginEntry,
     Plugins,
     PluginSet,
-    Profile,
     SchedulerConfiguration,
 )
-from mooring.scheduler.config.types import Plugin as PluginEntry
 from mooring.scheduler.framework.plugin import Plugin
 
 ENTRY_POINT_GROUP = "mooring.plugins"
@@ -185,7 +185,7 @@ def _entries(plugins: Plugins) -> Iterable[PluginEntry]:
         yield from listed.disabled
 
 
-def _with_enabled(profile: Profile, added: tuple[PluginEntry, ...]) -> Profile:
+def _with_enabled(profile: KubeSchedulerProfile, added: tuple[PluginEntry, ...]) -> KubeSchedulerProfile:
     everywhere = profile.plugins.multi_point
     extended = PluginSet(enabled=everywhere.enabled + added, disabled=everywhere.disabled)
     return msgspec.structs.replace(profile, plugins=msgspec.structs.replace(profile.plugins, multi_point=extended))

@@ -20,7 +20,7 @@ from mooring.scheduler.config.types import NodeResourcesBalancedAllocationArgs
 from mooring.scheduler.framework.plugin import SKIP, PreScore, Scope, Score, Skip
 from mooring.scheduler.plugins.resource_allocation import (
     DeviceBackedResources,
-    ResourceAmounts,
+    ResourceAllocation,
     balance_score,
     evenness,
     one_balance_score,
@@ -119,10 +119,10 @@ class NodeResourcesBalancedAllocation(PreScore[BalancedAllocationState], Score[B
 
     def _resource_amounts(
         self, resources: Sequence[tuple[int, int]], rows: Rows, device_backed: frozenset[int] = frozenset()
-    ) -> list[ResourceAmounts]:
+    ) -> list[ResourceAllocation]:
         allocatable, used, live_rows = self._resources.allocatable, self._resources.used, self._columns.live_rows
         return [
-            ResourceAmounts(
+            ResourceAllocation(
                 used[slot][rows],
                 added,
                 allocatable[slot][rows],

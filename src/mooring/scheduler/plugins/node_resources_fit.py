@@ -70,7 +70,7 @@ from mooring.scheduler.framework.plugin import SCORE_MAX, Filter, PreFilter, Pre
 from mooring.scheduler.framework.status import REASONS_MAX, Code, Reason, Status
 from mooring.scheduler.plugins.resource_allocation import (
     DeviceBackedResources,
-    ResourceAmounts,
+    ResourceAllocation,
     average_score,
     free_share_score,
     ratio_score,
@@ -234,7 +234,7 @@ class NodeResourcesFit(
             return np.zeros(length_of(rows), dtype=np.int64)
         allocatable, used = self._resources.allocatable, self._resources.used
         resources = [
-            ResourceAmounts(
+            ResourceAllocation(
                 used[slot][rows],
                 added,
                 allocatable[slot][rows],

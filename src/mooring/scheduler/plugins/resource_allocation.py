@@ -25,7 +25,7 @@ from mooring.scheduler.framework.plugin import SCORE_MAX
 _FLOAT_SAFE_MAX = 2**46
 
 
-class ResourceAmounts(NamedTuple):
+class ResourceAllocation(NamedTuple):
     """One resource on many nodes: used, added by the pod, allocatable, and the weight."""
 
     used: Int64s
@@ -39,23 +39,23 @@ class ResourceAmounts(NamedTuple):
     most: int
 
 
-ResourceScore = Callable[[ResourceAmounts], Int64s]
+ResourceScore = Callable[[ResourceAllocation], Int64s]
 """From one resource to scores from 0 to 100."""
 
 
-def free_share_score(resource: ResourceAmounts) -> Int64s:
+def free_share_score(resource: ResourceAllocation) -> Int64s:
     """Per node: (allocatable - requested) * 100 // allocatable, or 0 if it does not fit."""
     free = resource.allocatable - resource.used
     free -= resource.added
     return _percent(np.maximum(free, 0, out=free), resource)
 
 
-def used_share_score(resource: ResourceAmounts) -> Int64s:
+def used_share_score(resource: ResourceAllocation) -> Int64s:
     """Per node: requested * 100 // allocatable, or 100 if it does not fit."""
     return _percent(np.minimum(resource.used + resource.added, resource.allocatable), resource)
 
 
-def average_score(resources: Sequence[ResourceAmounts], resource_score: ResourceScore) -> Int64s:
+def average_score(resources: Sequence[ResourceAllocation], resource_score: ResourceScore) -> Int64s:
     """Per node: the weighted average over the resources that the node offers, or 0 if it offers none."""
     length = len(resources[0].allocatable)
     if all(resource.least > 0 for resource in resources):
@@ -76,7 +76,7 @@ def average_score(resources: Sequence[ResourceAmounts], resource_score: Resource
     return np.where(weight_sum > 0, total // np.maximum(weight_sum, 1), 0)
 
 
-def ratio_score(resources: Sequence[ResourceAmounts], points_by_percent: Int64s) -> Int64s:
+def ratio_score(resources: Sequence[ResourceAllocation], points_by_percent: Int64s) -> Int64s:
     """Per node: the rounded weighted average of `points_by_percent[utilization]`, leaving out resources that get 0."""
     total = np.zeros(len(resources[0].allocatable), dtype=np.int64)
     weight_sum = np.zeros(len(resources[0].allocatable), dtype=np.int64)
@@ -98,7 +98,7 @@ def shape_points(shape: Sequence[tuple[int, int]]) -> Int64s:
     return np.array([_on_line(shape, percent) for percent in range(101)], dtype=np.int64)
 
 
-def balance_score(resources: Sequence[ResourceAmounts], without_pod: Int64s) -> Int64s:
+def balance_score(resources: Sequence[ResourceAllocation], without_pod: Int64s) -> Int64s:
     """Per node: 50 + (50 + evenness with the pod - evenness without it) // 2."""
     half = SCORE_MAX // 2
     # The difference is between -50 and 50, so the shifted number is never negative.
@@ -128,7 +128,7 @@ def one_evenness(offered: Sequence[tuple[int, int]]) -> int:
     return _even(*offered[0], *offered[1])
 
 
-def evenness(resources: Sequence[ResourceAmounts], *, with_pod: bool) -> Int64s:
+def evenness(resources: Sequence[ResourceAllocation], *, with_pod: bool) -> Int64s:
     """Per node: 100 * (1 - standard deviation of the used shares), truncated."""
     shares = [_share(resource, resource.added if with_pod else 0) for resource in resources]
     if len(resources) == 2 and all(resource.least > 0 for resource in resources):
@@ -141,7 +141,7 @@ def evenness(resources: Sequence[ResourceAmounts], *, with_pod: bool) -> Int64s:
     return deviation.astype(np.int64)
 
 
-def _share(resource: ResourceAmounts, added: int) -> Float64s:
+def _share(resource: ResourceAllocation, added: int) -> Float64s:
     share = (resource.used + added if added else resource.used) / resource.divisor
     return np.minimum(share, 1.0, out=share)
 
@@ -168,7 +168,7 @@ def _deviation(shares: Sequence[Float64s], offered: Sequence[Bools]) -> Float64s
     return np.where(count == 2, of_two, np.where(count > 2, of_many, 0.0))
 
 
-def _percent(part: Int64s, resource: ResourceAmounts) -> Int64s:
+def _percent(part: Int64s, resource: ResourceAllocation) -> Int64s:
     """Per node: part * 100 // allocatable, for 0 <= part <= allocatable, or 0 if nothing is allocatable.
 
     Float division is many times faster than integer division, and exact here: the quotient is at most 100, so its float
@@ -216,7 +216,7 @@ class DeviceBackedResources:
         """The slots of scored resources with a DeviceClass."""
         return frozenset(self._columns.resources.slot(name) for name in self._scored if self.has_device_class(name))
 
-    def resource(self, slot: int, added: int, rows: Rows, weight: int) -> ResourceAmounts:
+    def resource(self, slot: int, added: int, rows: Rows, weight: int) -> ResourceAllocation:
         """One resource on many rows: devices on rows that report none as allocatable."""
         resources = self._columns.resources
         offered, used = resources.allocatable[slot, rows], resources.used[slot, rows]
@@ -227,4 +227,4 @@ class DeviceBackedResources:
         offered = np.where(are_devices, totals.devices[rows], offered)
         used = np.where(are_devices, totals.in_use[rows], used)
         divisor = np.maximum(offered, 1).astype(np.float64)
-        return ResourceAmounts(used, added, offered, divisor, weight, 0, int(offered.max(initial=0)))
+        return ResourceAllocation(used, added, offered, divisor, weight, 0, int(offered.max(initial=0)))

@@ -32,15 +32,15 @@ from mooring.scheduler.config.types import (
     REQUESTED_TO_CAPACITY_RATIO,
     ConfigurationError,
     InterPodAffinityArgs,
+    KubeSchedulerProfile,
     NodeResourcesFitArgs,
-    Plugin,
     PluginArguments,
     PluginConfig,
+    PluginEntry,
     Plugins,
     PluginSet,
     PodTopologySpreadArgs,
     Problem,
-    Profile,
     SchedulerConfiguration,
     ScoringStrategy,
     UtilizationShapePoint,
@@ -238,17 +238,19 @@ def _ignored_resources(policy: Policy) -> tuple[str, ...]:
 # --- the profile ------------------------------------------------------------------------------------------------
 
 
-def _profile(predicates: set[str], weights: Mapping[str, int], arguments: Mapping[str, PluginArguments]) -> Profile:
+def _profile(
+    predicates: set[str], weights: Mapping[str, int], arguments: Mapping[str, PluginArguments]
+) -> KubeSchedulerProfile:
     filtering = list(dict.fromkeys(p for name, plugins in PREDICATES.items() if name in predicates for p in plugins))
     only_scoring = sorted(plugin for plugin in weights if plugin not in filtering)
     only_filtering = [plugin for plugin in (*filtering, *ALWAYS) if plugin not in weights]
     names = (*_BEFORE, *filtering, *ALWAYS, *only_scoring, *_AFTER)
     without_scores, without_filters = _disabled(only_filtering), _disabled(only_scoring)
-    return Profile(
+    return KubeSchedulerProfile(
         plugins=Plugins(
             multi_point=PluginSet(
-                enabled=tuple(Plugin(name=name, weight=weights.get(name, 0)) for name in names),
-                disabled=(Plugin(name=ALL_PLUGINS),),
+                enabled=tuple(PluginEntry(name=name, weight=weights.get(name, 0)) for name in names),
+                disabled=(PluginEntry(name=ALL_PLUGINS),),
             ),
             pre_filter=without_filters,
             filter=without_filters,
@@ -260,4 +262,4 @@ def _profile(predicates: set[str], weights: Mapping[str, int], arguments: Mappin
 
 
 def _disabled(names: Iterable[str]) -> PluginSet:
-    return PluginSet(disabled=tuple(Plugin(name=name) for name in names))
+    return PluginSet(disabled=tuple(PluginEntry(name=name) for name in names))

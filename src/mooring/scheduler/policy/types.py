@@ -39,7 +39,7 @@ from mooring.scheduler.config.types import (
     LEAST_ALLOCATED,
     MOST_ALLOCATED,
     REQUESTED_TO_CAPACITY_RATIO,
-    Extender,
+    ExtenderConfiguration,
     ExtenderManagedResource,
     ExtenderTLSConfig,
     Int32,
@@ -226,7 +226,7 @@ class PriorityPolicy(Settings):
 class Policy(Settings):
     predicates: tuple[PredicatePolicy, ...] | None = None
     priorities: tuple[PriorityPolicy, ...] | None = None
-    extenders: tuple[Extender, ...] = ()
+    extenders: tuple[ExtenderConfiguration, ...] = ()
     hard_pod_affinity_symmetric_weight: Int32 = 0
     """0: not given."""
     always_check_all_predicates: bool = False
@@ -237,7 +237,7 @@ def policy_decoder() -> StrictDecoder:
     """A decoder with case-insensitive extender fields."""
     return StrictDecoder(
         custom={
-            Extender: partial(_in_any_case, Extender),
+            ExtenderConfiguration: partial(_in_any_case, ExtenderConfiguration),
             ExtenderManagedResource: partial(_in_any_case, ExtenderManagedResource),
             ExtenderTLSConfig: partial(_in_any_case, ExtenderTLSConfig),
         }
@@ -250,7 +250,7 @@ def _in_any_case(kind: type[S], decoder: StrictDecoder, data: object, path: str)
     names = {field.encode_name.lower(): field.encode_name for field in msgspec.structs.fields(kind)}
     written = {names.get(str(key).lower(), str(key)): value for key, value in data.items()}
     timeout = written.get("httpTimeout")
-    if kind is Extender and isinstance(timeout, int) and not isinstance(timeout, bool):
+    if kind is ExtenderConfiguration and isinstance(timeout, int) and not isinstance(timeout, bool):
         written["httpTimeout"] = f"{timeout}ns"
     return decoder.struct(kind, written, path)
 

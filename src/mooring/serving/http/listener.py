@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Coroutine
@@ -26,6 +27,7 @@ from mooring.serving.http.response import DateHeader, Response, Stream
 
 BACKLOG = 1_024
 EVERYWHERE = ("", "0.0.0.0", "::")
+OWNER_ONLY = 0o600
 
 Handler = Callable[[Request], Awaitable[Response | Stream]]
 
@@ -55,9 +57,10 @@ class Listener:
         handler: Handler,
         clock: Clock,
         *,
-        host: str,
-        port: int,
-        tls: ssl.SSLContext | None,
+        host: str = "",
+        port: int = 0,
+        unix_path: str = "",
+        tls: ssl.SSLContext | None = None,
         limits: HttpLimits | None = None,
         error_response: Callable[[ParseFailure], Response] = plain_error_response,
         on_failure: Callable[[], None] = lambda: None,
@@ -65,7 +68,10 @@ class Listener:
         shares_address: bool | None = None,
         shares_port: bool | None = None,
     ) -> None:
-        """`ends_with_client`: a handler is cancelled when its client disconnects."""
+        """Listen on a host and a port, or on a Unix socket that only its owner may use.
+
+        `ends_with_client`: a handler is cancelled when its client disconnects.
+        """
         self.handler = handler
         self.limits = limits or HttpLimits()
         self.error_response = error_response
@@ -79,6 +85,7 @@ class Listener:
         self.port = 0
         self._host = host
         self._asked_port = port
+        self._unix_path = unix_path
         self._tls = tls
         self._shares_address = shares_address
         self._shares_port = shares_port
@@ -95,13 +102,19 @@ class Listener:
             self._server = await self._listen()
         except OSError as error:
             why = (error.strerror or str(error)).lower()
-            raise PortTakenError(f"cannot listen on {self._host}:{self._asked_port}: {why}") from None
-        self.port = self._server.sockets[0].getsockname()[1]
+            where = self._unix_path or f"{self._host}:{self._asked_port}"
+            raise PortTakenError(f"cannot listen on {where}: {why}") from None
+        if not self._unix_path:
+            self.port = self._server.sockets[0].getsockname()[1]
         await self._group.__aenter__()
         return self
 
     async def _listen(self) -> asyncio.Server:
         loop = asyncio.get_running_loop()
+        if self._unix_path:
+            server = await loop.create_unix_server(lambda: Connection(self), self._unix_path, backlog=BACKLOG)
+            os.chmod(self._unix_path, OWNER_ONLY)
+            return server
         if self._host in EVERYWHERE:
             everywhere = _socket_everywhere(self._asked_port, shares_port=bool(self._shares_port))
             return await loop.create_server(lambda: Connection(self), sock=everywhere, ssl=self._tls, backlog=BACKLOG)

@@ -1,4 +1,4 @@
-"""Talking to a shim: what is said is forgotten, what is heard comes in order, and who is let go of is gone."""
+"""The shim client: messages do not wait, reports come in order, and `close` kills the container."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes, as the shim finds them."""
+"""Processes of the shim."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The log of a container: lines in the form of kubelets, files of a limited size."""
+"""Log files: CRI format, rotation."""
 
 from __future__ import annotations
 

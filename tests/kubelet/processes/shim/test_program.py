@@ -1,4 +1,4 @@
-"""The shim, as a program: what it reports, what it writes down, and that nobody outlives it."""
+"""The shim program: its reports and records, and that no process outlives it."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from mooring.api.storage import BIND_COMPLETED, bound_to
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim
-from mooring.client.absent import AbsentClient
+from mooring.client.unavailable import UnavailableClient
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run
 from mooring.scheduler.cache.columns import Columns
@@ -28,7 +28,7 @@ class Setting:
         self.claims = columns.objects.of(PersistentVolumeClaim)
         self.why_impossible: str | None = None
         self.clock = VirtualClock()
-        self.binder = VolumeBinder(AbsentClient(), self.volumes, self.claims, lambda volume, node_name: selectors)
+        self.binder = VolumeBinder(UnavailableClient(), self.volumes, self.claims, lambda volume, node_name: selectors)
 
     def wait(self, meanwhile: Callable[[], None], *, timeout_s: float = 600.0) -> float:
         """Waits for a volume on order; something happens after 3.5 s. When it was over."""

@@ -280,7 +280,7 @@ def _keep_condition_generations(conditions: Sequence[Document], old: Sequence[Do
 
 
 def _resized(containers: Sequence[Document], old: Sequence[Document]) -> Sequence[Document]:
-    """The old containers with new resources; the new ones as they are if they are others, for validation to refuse."""
+    """The old containers with new resources. Other containers stay as they are: validation rejects them."""
     if any(container.get("name") != was.get("name") for container, was in zip(containers, old, strict=True)):
         return containers
     resized = []

@@ -208,7 +208,7 @@ class ServiceAllocator:
             self.ports.release(port)
 
     def _learn(self, service: Document) -> None:
-        # A number that is refused here is one that two services have, or that lies outside: from before this server.
+        # A number that is rejected here is used by two services, or is out of range.
         for ip in _held_addresses(service["spec"]):
             with suppress(AllocationError):
                 self.addresses.take(ip, may_take_first=True)
@@ -254,7 +254,7 @@ class ServiceReservation:
         spec = self._spec
         if spec.get("type") == "ExternalName" or is_headless(spec):
             return
-        # One family, one address: `settle_families` has refused everything else.
+        # One family, one address: `settle_families` has rejected everything else.
         asked = (spec.get("clusterIPs") or [""])[0]
         spec["clusterIPs"] = [self._take_address(asked)]
         spec["clusterIP"] = spec["clusterIPs"][0]

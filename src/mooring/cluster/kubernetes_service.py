@@ -1,15 +1,15 @@
-"""What an API server writes about itself into its own cluster.
+"""The Service `kubernetes` and the ConfigMap `extension-apiserver-authentication`, which an API server writes itself.
 
-Input: the address and port at which clients reach the server, and the authority that signs its clients. Output: the
-Service `default/kubernetes` with its Endpoints and EndpointSlice, and the ConfigMap that names the authority.
+Input: the address and port at which clients reach the server, and the authority of client certificates. Output: the
+Service `default/kubernetes` with its Endpoints and EndpointSlice, and the ConfigMap with the authority.
 
- 1. The server writes what is missing or wrong when it starts, and looks again every `RECONCILE_S`, as kube-apiserver.
- 2. The endpoints of a server that has the store to itself are its own address. Where several servers share a store
-    (etcd), each adds its address and its authority.
- 3. A loopback address is never an endpoint: the API does not allow it. As in kube-apiserver, a server that listens on
-    loopback or on every address advertises the address of the host. On a host without a network there are no endpoints.
- 4. Ports are corrected when a server starts. Later they are left alone: a second server may listen on another one.
- 5. A cluster works without all of this: no component waits for it, and a write that fails is a line in the log.
+1. The server writes what is missing or wrong when it starts and every `RECONCILE_S`, as kube-apiserver.
+2. A server with a store of its own is the only endpoint. Where several servers share a store (etcd), each adds its
+   address and its authority.
+3. The API does not allow a loopback address as endpoint. As in kube-apiserver, a server that listens on loopback or on
+   every address advertises the address of the host. On a host without a network there are no endpoints.
+4. Ports are corrected when a server starts. Later they are left alone: a second server may listen on another one.
+5. No component waits for these objects. A write that fails is logged.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ from mooring.client.interface import Client
 from mooring.kit.clock import Clock
 from mooring.kit.host_address import host_address
 
-AUTHORITIES = ("kube-system", "extension-apiserver-authentication")
+AUTHENTICATION = ("kube-system", "extension-apiserver-authentication")
 AUTHORITY_KEY = "client-ca-file"
-ANNOUNCER = "kube-apiserver"
+API_SERVER = "kube-apiserver"
 SERVICE_NAME = ("default", "kubernetes")
 RECONCILE_S = 10.0
 
 Wanted = Callable[[Document | None], Document]
-"""What an object should be, given what it is."""
+"""Returns the desired object for the existing one."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Advertised:
-    """How others reach an API server."""
+class AdvertisedServer:
+    """An API server as its clients see it."""
 
     address: str
-    """Empty: there is none that an endpoint may name."""
+    """Empty if no address of the server may be an endpoint."""
     port: int
     authority_pem: str
     is_alone: bool = True
@@ -53,7 +53,7 @@ class Advertised:
 
 
 def advertised_address(host: str) -> str:
-    """The IPv4 address of a server that listens on `host`; empty if there is none that an endpoint may name."""
+    """The IPv4 address of a server that listens on `host`; empty if none may be an endpoint."""
     for address in (host, host_address()):
         try:
             ip = ipaddress.IPv4Address(address)
@@ -64,8 +64,8 @@ def advertised_address(host: str) -> str:
     return ""
 
 
-async def announce(client: Client, server: Advertised, *, is_start: bool = True) -> None:
-    """Write what is missing or wrong."""
+async def publish(client: Client, server: AdvertisedServer, *, is_start: bool = True) -> None:
+    """Write the objects that are missing or wrong."""
     try:
         await _write(client, SERVICE, SERVICE_NAME, lambda found: api_service(server, found, is_start=is_start))
         if server.address:
@@ -73,21 +73,21 @@ async def announce(client: Client, server: Advertised, *, is_start: bool = True)
             await _write(
                 client, ENDPOINT_SLICE, SERVICE_NAME, lambda found: api_endpoint_slice(server, found, is_start=is_start)
             )
-        await _write(client, CONFIG_MAP, AUTHORITIES, lambda found: authorities(server, found))
+        await _write(client, CONFIG_MAP, AUTHENTICATION, lambda found: authorities(server, found))
     except ClientError as error:
-        log.warning("the API server could not announce itself: %s", error)
+        log.warning("the Service kubernetes could not be written: %s", error)
 
 
-async def keep_announced(client: Client, clock: Clock, server: Advertised) -> None:
-    """Announce the server now and every `RECONCILE_S`, until cancelled."""
-    await announce(client, server)
+async def keep_published(client: Client, clock: Clock, server: AdvertisedServer) -> None:
+    """Write the objects now and every `RECONCILE_S`, until cancelled."""
+    await publish(client, server)
     while True:
         await clock.wait(RECONCILE_S)
-        await announce(client, server, is_start=False)
+        await publish(client, server, is_start=False)
 
 
 async def _write(client: Client, kind: Kind, key: tuple[str, str], wanted: Wanted) -> None:
-    """Write an object, unless it is as wanted. If another server writes it meanwhile, look once more."""
+    """Write an object, unless it is as wanted. After a conflict with another server, try once more."""
     try:
         await _write_once(client, kind, key, wanted)
     except (AlreadyExistsError, ConflictError):
@@ -108,8 +108,8 @@ async def _write_once(client: Client, kind: Kind, key: tuple[str, str], wanted: 
 # --- the objects ------------------------------------------------------------------------------------------------------
 
 
-def api_service(server: Advertised, found: Document | None, *, is_start: bool) -> Document:
-    """The Service of the API server; it has the first address of all."""
+def api_service(server: AdvertisedServer, found: Document | None, *, is_start: bool) -> Document:
+    """The Service of the API server, with the first address of the range."""
     namespace, name = SERVICE_NAME
     ports = [{"name": "https", "protocol": "TCP", "port": 443, "targetPort": server.port}]
     if found is not None:
@@ -132,7 +132,7 @@ def api_service(server: Advertised, found: Document | None, *, is_start: bool) -
     }
 
 
-def api_endpoints(server: Advertised, found: Document | None, *, is_start: bool) -> Document:
+def api_endpoints(server: AdvertisedServer, found: Document | None, *, is_start: bool) -> Document:
     subsets = (found or {}).get("subsets") or []
     before = subsets[0] if len(subsets) == 1 else {}
     addresses = _addresses(server, [one["ip"] for one in before.get("addresses") or ()])
@@ -145,7 +145,7 @@ def api_endpoints(server: Advertised, found: Document | None, *, is_start: bool)
     return _changed(ENDPOINTS, found, labels, {"subsets": [subset]})
 
 
-def api_endpoint_slice(server: Advertised, found: Document | None, *, is_start: bool) -> Document:
+def api_endpoint_slice(server: AdvertisedServer, found: Document | None, *, is_start: bool) -> Document:
     before = found or {}
     addresses = _addresses(server, [each for one in before.get("endpoints") or () for each in one["addresses"]])
     ports = before.get("ports")
@@ -159,7 +159,7 @@ def api_endpoint_slice(server: Advertised, found: Document | None, *, is_start: 
     return _changed(ENDPOINT_SLICE, found, {"kubernetes.io/service-name": SERVICE_NAME[1]}, fields)
 
 
-def _addresses(server: Advertised, before: Sequence[str]) -> list[str]:
+def _addresses(server: AdvertisedServer, before: Sequence[str]) -> list[str]:
     return [server.address] if server.is_alone else sorted({*before, server.address})
 
 
@@ -170,9 +170,9 @@ def _changed(kind: Kind, found: Document | None, labels: Document, fields: Docum
     return {**head, "metadata": {**metadata, "labels": labels}, **fields}
 
 
-def authorities(server: Advertised, found: Document | None) -> Document:
-    """The ConfigMap from which other components learn which client certificates to trust."""
-    namespace, name = AUTHORITIES
+def authorities(server: AdvertisedServer, found: Document | None) -> Document:
+    """The ConfigMap with the authorities of client certificates, for other components."""
+    namespace, name = AUTHENTICATION
     if found is None:
         found = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}}
     data = found.get("data") or {}

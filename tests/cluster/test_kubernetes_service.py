@@ -12,13 +12,13 @@ from mooring.api.kinds import CONFIG_MAP, ENDPOINT_SLICE, ENDPOINTS, SERVICE, Ki
 from mooring.apiserver.loopback import LoopbackClient
 from mooring.apiserver.server import ApiServer
 from mooring.client.errors import NoAnswerError, NotFoundError
-from mooring.cluster.announcement import Advertised, advertised_address, announce, keep_announced
+from mooring.cluster.kubernetes_service import AdvertisedServer, advertised_address, keep_published, publish
 from mooring.kit.tasks import TaskGroup
 from tests.apiserver.servers import with_api_server
 
 OURS = "-----BEGIN CERTIFICATE-----\nours\n-----END CERTIFICATE-----\n"
 THEIRS = "-----BEGIN CERTIFICATE-----\ntheirs\n-----END CERTIFICATE-----\n"
-SERVER = Advertised("192.0.2.7", 6443, OURS)
+SERVER = AdvertisedServer("192.0.2.7", 6443, OURS)
 
 
 async def read(client: LoopbackClient, kind: Kind) -> Document:
@@ -33,7 +33,7 @@ def endpoints_of(endpoint_slice: Document) -> tuple[list[str], list[int]]:
 
 def test_the_service_has_the_first_address_and_the_port_of_the_server() -> None:
     async def play(api_server: ApiServer, client: LoopbackClient) -> None:
-        await announce(client, SERVER)
+        await publish(client, SERVER)
         spec = msgspec.json.decode(await client.get(SERVICE, "default", "kubernetes"))["spec"]
         assert spec["clusterIP"] == "10.96.0.1"
         assert spec["ports"] == [{"name": "https", "protocol": "TCP", "port": 443, "targetPort": 6443}]
@@ -42,19 +42,19 @@ def test_the_service_has_the_first_address_and_the_port_of_the_server() -> None:
 
 
 @pytest.mark.parametrize(
-    ("announced", "told"),
+    ("authorities", "published"),
     [
         pytest.param([OURS], OURS, id="one server tells its authority"),
         pytest.param([OURS, OURS], OURS, id="a server that starts again tells nothing new"),
         pytest.param([THEIRS, OURS], THEIRS + OURS, id="two servers on one store tell both"),
     ],
 )
-def test_who_signs_clients_is_told_once(announced: list[str], told: str) -> None:
+def test_each_authority_is_published_once(authorities: list[str], published: str) -> None:
     async def play(api_server: ApiServer, client: LoopbackClient) -> None:
-        for authority_pem in announced:
-            await announce(client, replace(SERVER, authority_pem=authority_pem))
+        for authority_pem in authorities:
+            await publish(client, replace(SERVER, authority_pem=authority_pem))
         found = await client.get(CONFIG_MAP, "kube-system", "extension-apiserver-authentication")
-        assert msgspec.json.decode(found)["data"] == {"client-ca-file": told}
+        assert msgspec.json.decode(found)["data"] == {"client-ca-file": published}
 
     with_api_server(play)
 
@@ -67,10 +67,10 @@ def test_a_write_that_fails_is_a_line_in_the_log(
 
     async def play(api_server: ApiServer, client: LoopbackClient) -> None:
         monkeypatch.setattr(LoopbackClient, "create", fails)
-        await announce(client, SERVER)
+        await publish(client, SERVER)
 
     with_api_server(play)
-    assert "the API server could not announce itself: the store is away" in caplog.text
+    assert "the Service kubernetes could not be written: the store is away" in caplog.text
 
 
 # --- endpoints --------------------------------------------------------------------------------------------------------
@@ -78,7 +78,7 @@ def test_a_write_that_fails_is_a_line_in_the_log(
 
 def test_the_endpoints_are_the_server() -> None:
     async def play(api_server: ApiServer, client: LoopbackClient) -> None:
-        await announce(client, SERVER)
+        await publish(client, SERVER)
         endpoint_slice, endpoints = await read(client, ENDPOINT_SLICE), await read(client, ENDPOINTS)
         assert endpoint_slice["addressType"] == "IPv4"
         assert endpoint_slice["metadata"]["labels"] == {"kubernetes.io/service-name": "kubernetes"}
@@ -92,12 +92,12 @@ def test_the_endpoints_are_the_server() -> None:
     with_api_server(play)
 
 
-def test_a_second_announcement_writes_nothing() -> None:
+def test_an_unchanged_server_writes_nothing() -> None:
     async def play(api_server: ApiServer, client: LoopbackClient) -> None:
-        await announce(client, SERVER)
+        await publish(client, SERVER)
         revision = await api_server.store.revision()
-        await announce(client, SERVER)
-        await announce(client, SERVER, is_start=False)
+        await publish(client, SERVER)
+        await publish(client, SERVER, is_start=False)
         assert await api_server.store.revision() == revision
 
     with_api_server(play)
@@ -105,8 +105,8 @@ def test_a_second_announcement_writes_nothing() -> None:
 
 def test_a_server_that_moved_is_found_at_its_new_address_and_port() -> None:
     async def play(api_server: ApiServer, client: LoopbackClient) -> None:
-        await announce(client, SERVER)
-        await announce(client, replace(SERVER, address="192.0.2.8", port=7443))
+        await publish(client, SERVER)
+        await publish(client, replace(SERVER, address="192.0.2.8", port=7443))
         assert endpoints_of(await read(client, ENDPOINT_SLICE)) == (["192.0.2.8"], [7443])
         assert (await read(client, ENDPOINTS))["subsets"][0]["addresses"] == [{"ip": "192.0.2.8"}]
         assert (await read(client, SERVICE))["spec"]["ports"][0]["targetPort"] == 7443
@@ -117,9 +117,9 @@ def test_a_server_that_moved_is_found_at_its_new_address_and_port() -> None:
 def test_servers_that_share_a_store_are_all_endpoints() -> None:
     async def play(api_server: ApiServer, client: LoopbackClient) -> None:
         one = replace(SERVER, is_alone=False)
-        await announce(client, one)
-        await announce(client, replace(one, address="192.0.2.6"))
-        await announce(client, one, is_start=False)
+        await publish(client, one)
+        await publish(client, replace(one, address="192.0.2.6"))
+        await publish(client, one, is_start=False)
         assert endpoints_of(await read(client, ENDPOINT_SLICE)) == (["192.0.2.6", "192.0.2.7"], [6443])
 
     with_api_server(play)
@@ -128,8 +128,8 @@ def test_servers_that_share_a_store_are_all_endpoints() -> None:
 @pytest.mark.parametrize("kind", [SERVICE, ENDPOINTS, ENDPOINT_SLICE], ids=lambda kind: kind.plural)
 def test_what_is_deleted_comes_back(kind: Kind) -> None:
     async def play(api_server: ApiServer, client: LoopbackClient) -> None:
-        async with TaskGroup("announcement") as group:
-            group.start_background(keep_announced(client, api_server.clock, SERVER), name="announcement")
+        async with TaskGroup("reconciler") as group:
+            group.start_background(keep_published(client, api_server.clock, SERVER), name="reconciler")
             await api_server.clock.wait(1.0)
             await client.delete(kind, "default", "kubernetes")
             await api_server.clock.wait(10.0)
@@ -151,13 +151,13 @@ def test_what_is_deleted_comes_back(kind: Kind) -> None:
 def test_which_address_is_advertised(
     host: str, of_machine: str, advertised: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mooring.cluster.announcement.host_address", lambda: of_machine)
+    monkeypatch.setattr("mooring.cluster.kubernetes_service.host_address", lambda: of_machine)
     assert advertised_address(host) == advertised
 
 
 def test_a_host_without_a_network_has_no_endpoints() -> None:
     async def play(api_server: ApiServer, client: LoopbackClient) -> None:
-        await announce(client, replace(SERVER, address=""))
+        await publish(client, replace(SERVER, address=""))
         assert (await read(client, SERVICE))["spec"]["clusterIP"] == "10.96.0.1"
         with pytest.raises(NotFoundError):
             await read(client, ENDPOINT_SLICE)

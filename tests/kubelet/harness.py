@@ -1,4 +1,4 @@
-"""A small cluster to play in: a store, a raw client, a fleet; all on virtual time and from one seed.
+"""A small cluster for tests: a store, a raw client and kubelets, on virtual time with one seed.
 
 async def story(play: Play) -> None:
     await play.create(pod("web", on="node-0"))

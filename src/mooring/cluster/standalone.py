@@ -1,10 +1,10 @@
-"""A part of Mooring alone, against an API server somewhere else: the controllers, or simulated nodes.
+"""Runs controllers or nodes against any API server.
 
-Comes in   a connection, what to run, time and chance
-Goes out   its work in that cluster, for as long as it leads
+Input: a connection, a function that works with a client, a clock, entropy. Output: the function runs while this process
+holds its Lease.
 
- 1. Of several that are started, one works: it holds a Lease. Whoever loses it writes nothing more from that moment on.
- 2. The lease is renewed over a client of its own, so that no rate limit holds it up.
+1. Of several processes with the same Lease, one works. A process that loses its Lease writes nothing from then on.
+2. The Lease is renewed with a separate client, which no rate limit delays.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Work = Callable[[Client], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class LeaseTerms:
-    """Which lease to hold while working, and its times. The defaults are Kubernetes'."""
+    """The Lease and its times. The defaults are Kubernetes'."""
 
     name: str
     namespace: str = "kube-system"
@@ -37,11 +37,11 @@ class LeaseTerms:
     retry_s: float = 2.0
 
     def settings(self, identity: str) -> ElectionSettings:
-        """As the elector wants them. Raises `ElectionSettingsError` if the times contradict each other."""
+        """Settings of the elector. Raises `ElectionSettingsError` if the times contradict each other."""
         return ElectionSettings(self.namespace, self.name, identity, self.lease_s, self.renew_deadline_s, self.retry_s)
 
 
-async def run_alone(
+async def run_standalone(
     connection: Connection,
     component: str,
     work: Work,
@@ -52,7 +52,7 @@ async def run_alone(
     requests_per_s: float = 0.0,
     burst: int = 0,
 ) -> None:
-    """Work while we lead; at once, if there is no lease to hold. Raises `LeadershipLostError`, among others."""
+    """Call `work` as leader, or at once without a lease. Raises `LeadershipLostError`, among others."""
     limits = HttpLimits(requests_per_s, burst=burst or max(1, int(requests_per_s)), in_flight_max=IN_FLIGHT_MAX)
     async with HttpClient(connection, clock, entropy.fork("client"), limits=limits, component=component) as client:
         if lease is None:

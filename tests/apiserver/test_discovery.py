@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mooring.api.kinds import SCALE, STATUS, Kind
-from mooring.apiserver.discovery.documents import Discovery, groups_in_order, versions_in_order
+from mooring.apiserver.discovery import Discovery, groups_in_order, versions_in_order
 from mooring.apiserver.resources import Resource, ResourceTable, built_in_resources
 from mooring.apiserver.strategy import Strategy
 

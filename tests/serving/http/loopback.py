@@ -1,4 +1,4 @@
-"""A listener for tests, on loopback, and clients that say exactly what they are told to."""
+"""A listener on loopback for tests, and clients that send given bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests for tests: as the reader makes them of bytes."""
+"""Requests for tests, parsed from bytes."""
 
 from __future__ import annotations
 

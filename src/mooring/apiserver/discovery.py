@@ -1,12 +1,15 @@
-"""Discovery documents: the groups, their versions, and the resources of each.
+"""Discovery documents: groups, versions and resources, their order, and kinds that are not stored.
 
-Comes in   the table of resources, and the kinds that are never stored
-Goes out   APIVersions, APIGroupList, APIGroup, APIResourceList, and all at once as APIGroupDiscoveryList
+Input: the table of resources. Output: APIVersions, APIGroupList, APIGroup, APIResourceList, APIGroupDiscoveryList.
 
- 1. A document is made when it is first asked for, and again after a resource came or went.
- 2. A built-in kind is told by its name alone, a custom one with its group and version: so does kube-apiserver.
- 3. The hash of a storage version says in what form objects lie in the store: whoever sees it change knows that there is
-    something to migrate. Events lie there in the form of the core group.
+1. A document is created on demand, and again after a resource was added or removed.
+2. A built-in kind is listed by name only, a custom kind with group and version, as in kube-apiserver.
+3. The storage version hash changes when the stored form of a kind changes. Events are stored in the form of the
+   core group.
+4. The first group or version is the one that a client without a preference uses. Built-in groups have the order of
+   kube-apiserver; custom groups follow by name. Versions are ordered by maturity and number (v10, v2, v1, v2beta1,
+   v1alpha1); other names follow alphabetically.
+5. Reviews and bindings can be created only. They have no registry, but discovery and OpenAPI list them.
 """
 
 from __future__ import annotations
@@ -112,7 +115,7 @@ class _Made:
 
 
 class Discovery:
-    """Tells what the server serves."""
+    """The discovery documents of a server."""
 
     def __init__(self, resources: ResourceTable) -> None:
         self._resources = resources

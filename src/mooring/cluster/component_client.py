@@ -7,6 +7,10 @@ from mooring.apiserver.loopback import LoopbackClient
 from mooring.apiserver.server import ApiServer
 
 
+def component_user(name: str) -> User:
+    """The user of a component, under the name that it has in Kubernetes."""
+    return User(f"system:{name}", groups=("system:authenticated", "system:masters"))
+
+
 def component_client(api_server: ApiServer, name: str) -> LoopbackClient:
-    """The client of a component, under the name that it has in Kubernetes."""
-    return LoopbackClient(api_server, User(f"system:{name}", groups=("system:authenticated", "system:masters")), name)
+    return LoopbackClient(api_server, component_user(name), name)

@@ -1,4 +1,4 @@
-"""A small cluster whose pods are real processes: a store, a raw client, a fleet; on real time.
+"""A small cluster whose pods are real processes: a store, a raw client and kubelets, on real time.
 
 async def story(play: RealPlay) -> None:
     await play.create(shell_pod("web", "echo hello; exec sleep 600"))
@@ -26,7 +26,7 @@ from mooring.kubelet.processes.runtime import ProcessRuntime, ProcessSettings
 from mooring.kubelet.settings import HostFacts, host_settings
 from mooring.store.memory import MemoryStore
 from tests.fakes.raw_client import RawClient
-from tests.kubelet.play import Body, Play, container, pod
+from tests.kubelet.harness import Body, Play, container, pod
 from tests.kubelet.simulated.test_runtime import Asked
 from tests.waiting import LIMIT_S
 

@@ -1,6 +1,6 @@
-"""A client where there is no API server: for engines that only decide.
+"""A client without an API server, for scheduling engines that only decide.
 
-Every request fails, and says why. A decision needs none; only a plugin that writes would ask.
+Every request fails with the reason. Decisions need no requests; a plugin that writes would make one.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from mooring.client.errors import NoAnswerError
 from mooring.client.interface import EVERYTHING, Deletion, JsonObject, Listing, PatchForm, Selection, Watch
 
 
-class AbsentClient:
-    """Implements `Client` by refusing every request."""
+class UnavailableClient:
+    """Implements `Client` by rejecting every request."""
 
     async def get(self, kind: Kind, namespace: str, name: str) -> bytes:
-        _refuse(f"get {kind.plural} {namespace}/{name}")
+        _reject(f"get {kind.plural} {namespace}/{name}")
 
     async def list(
         self,
@@ -27,28 +27,28 @@ class AbsentClient:
         continue_token: str = "",
         revision: str = "",
     ) -> Listing:
-        _refuse(f"list {kind.plural}")
+        _reject(f"list {kind.plural}")
 
     def watch(self, kind: Kind, selection: Selection = EVERYTHING, *, since: str, bookmarks: bool = True) -> Watch:
-        _refuse(f"watch {kind.plural}")
+        _reject(f"watch {kind.plural}")
 
     async def create(self, kind: Kind, namespace: str, body: JsonObject, *, is_answer_wanted: bool = True) -> bytes:
-        _refuse(f"create {kind.plural} in {namespace}")
+        _reject(f"create {kind.plural} in {namespace}")
 
     async def update(self, kind: Kind, namespace: str, name: str, body: JsonObject, *, subresource: str = "") -> bytes:
-        _refuse(f"update {kind.plural} {namespace}/{name}")
+        _reject(f"update {kind.plural} {namespace}/{name}")
 
     async def patch(
         self, kind: Kind, namespace: str, name: str, patch: object, *, form: PatchForm, subresource: str = ""
     ) -> bytes:
-        _refuse(f"patch {kind.plural} {namespace}/{name}")
+        _reject(f"patch {kind.plural} {namespace}/{name}")
 
     async def delete(self, kind: Kind, namespace: str, name: str, deletion: Deletion | None = None) -> None:
-        _refuse(f"delete {kind.plural} {namespace}/{name}")
+        _reject(f"delete {kind.plural} {namespace}/{name}")
 
     async def bind(self, namespace: str, name: str, uid: str, node_name: str) -> None:
-        _refuse(f"bind {namespace}/{name} to {node_name}")
+        _reject(f"bind {namespace}/{name} to {node_name}")
 
 
-def _refuse(what: str) -> NoReturn:
+def _reject(what: str) -> NoReturn:
     raise NoAnswerError(f"cannot {what}: there is no API server here")
