@@ -128,10 +128,11 @@ async def run_cluster(
 async def _open_store(directory: Path | None, url: str, clock: Clock) -> AsyncIterator[Store]:
     """An etcd, a file, or memory; open while the block lasts. Raises `StoreError`."""
     if url:
+        from mooring.apiserver.storage.foreign_values import read_stored_value
         from mooring.store.etcd.settings import EtcdLimits
         from mooring.store.etcd.store import EtcdStore
 
-        async with await EtcdStore.open(url, clock, EtcdLimits()) as etcd:
+        async with await EtcdStore.open(url, clock, EtcdLimits(), read_stored_value) as etcd:
             yield etcd
     elif directory is not None:
         from mooring.store.sqlite.store import SqliteStore

@@ -12,7 +12,8 @@ Inputs: conditional writes, reads at a revision, watches from a revision. Output
    │   ├── StoreBusy       too many writes are pending: try again later
    │   └── StoreClosed     the store is closed
    ├── OutcomeUnknown    the connection broke during a write, which may have happened: read again
-   └── StoreUnreachable  no answer, and nothing was done: try again later
+   ├── StoreUnreachable  no answer, and nothing was done: try again later
+   └── ValueUnreadable   a stored value has a form that cannot be read; names the key
 
 1. Every write has its own revision, one higher than the last. The revision of an empty store is 1, and the first record
    has a higher one, so that 0 can mean "none".
@@ -95,6 +96,14 @@ class OutcomeUnknown(StoreError):
 
 class StoreUnreachable(StoreError):
     """A remote store does not answer."""
+
+
+class ValueUnreadable(StoreError):
+    """A stored value has a form that cannot be read."""
+
+    def __init__(self, key: str, why: str) -> None:
+        super().__init__(f"the value of {key} cannot be read: {why}")
+        self.key = key
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):

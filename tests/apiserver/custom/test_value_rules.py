@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mooring.api.document import Document
-from mooring.apiserver.custom.schema import Pair, read_schema
+from mooring.apiserver.custom.schema import Pair, json_identity, read_schema, same_json
 from mooring.apiserver.custom.value_rules import NumberRules, ValueRules, is_whole, number_text, validate_value
 from tests.apiserver.custom.definitions import fields
 
@@ -280,3 +280,27 @@ def test_the_patterns_of_an_object_do_a_bounded_amount_of_work() -> None:
         "[0] in body should match 'a.{900}c'",
         "[999] in body is too long to be matched against 'a.{900}c'",
     ]
+
+
+@pytest.mark.parametrize("one", [1, 1.0, True, "1", None, [1], [True], {"a": 1}, {"a": 1.0}, {"a": [{}]}, [], {}])
+@pytest.mark.parametrize("other", [1, 1.0, True, "1", None, [1], [True], {"a": 1}, {"a": 1.0}, {"a": [{}]}, [], {}])
+def test_the_identity_of_a_value_is_equal_where_the_values_are(one: Any, other: Any) -> None:
+    assert (json_identity(one) == json_identity(other)) is same_json(one, other)
+
+
+def test_unique_items_are_found_in_linear_time() -> None:
+    comparisons = 0
+
+    class Counted(str):
+        def __eq__(self, other: object) -> bool:
+            nonlocal comparisons
+            comparisons += 1
+            return str.__eq__(self, other) is True
+
+        __hash__ = str.__hash__
+
+    items = [Counted(number) for number in range(1_000)]
+    rules = ValueRules({"type": "array", "uniqueItems": True})
+    assert validate_value(rules, items, "spec") == []
+    assert [error.detail for error in validate_value(rules, [*items, Counted(7)], "spec")]
+    assert comparisons <= 2 * len(items)

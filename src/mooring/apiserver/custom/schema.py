@@ -12,7 +12,7 @@ Input: `openAPIV3Schema` of a version. Output: `Schema` nodes; pairs of new and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -178,6 +178,15 @@ def key_of(schema: Schema, item: Any) -> object:
             return None
         key.append((type(value), value))
     return tuple(key)
+
+
+def json_identity(value: Any) -> Hashable:
+    """Equal for two values exactly if `same_json` holds for them, so that a set finds duplicates in linear time."""
+    if isinstance(value, dict):
+        return dict, frozenset((name, json_identity(item)) for name, item in value.items())
+    if isinstance(value, list):
+        return list, tuple(map(json_identity, value))
+    return type(value), value
 
 
 def same_json(one: Any, other: Any) -> bool:

@@ -23,7 +23,7 @@ from mooring.api.cel.patterns import PatternBudget, PatternWorkExceeded, compile
 from mooring.api.document import Document
 from mooring.api.field_errors import NO_PATH, quoted
 from mooring.apiserver.custom.formats import check_of, known_format
-from mooring.apiserver.custom.schema import Pair, same_json
+from mooring.apiserver.custom.schema import Pair, json_identity, same_json
 from mooring.apiserver.validation.fields import (
     FieldError,
     Verbatim,
@@ -295,7 +295,7 @@ class ValueRules:
             count_max: int = self._count_max
             message = f"{path} in body should have at most {count_max} items"
             _add(findings, Finding(message, path, lambda field: too_many(field, count, count_max)))
-        if self._is_unique and any(same_json(one, other) for i, one in enumerate(items) for other in items[:i]):
+        if self._is_unique and len({json_identity(item) for item in items}) < count:
             _add(findings, _plain(f"{path} in body shouldn't contain duplicates", path, ""))
         return matches
 

@@ -7,7 +7,8 @@ for `canonical`; or `ProtobufError` with Go's message.
 2. A map is a list of entries, each a message of a key and a value. A list of numbers may be packed.
 3. Some types have a layout of their own (`_SPECIAL`): a quantity is a string, a time seconds and nanoseconds, JSON is
    in bytes.
-4. There are no strict errors: unknown fields are no error, and repeated ones do not exist.
+4. There are no strict errors: unknown fields are no error, and repeated ones do not exist. A caller that must lose
+   nothing passes `unknown`, which gets every number without a field.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ _UNEXPECTED_END = "unexpected EOF"
 
 Wire = int | bytes
 """A field's value as it is on the wire: a number, or bytes."""
+_Unknown = list[str] | None
 
 
 class ProtobufError(Exception):
@@ -57,59 +59,60 @@ def open_envelope(data: bytes) -> tuple[str, str, bytes]:
     return api_version, kind, raw
 
 
-def message(struct: Struct, data: bytes) -> Document:
+def message(struct: Struct, data: bytes, unknown: list[str] | None = None) -> Document:
     """The object in the bytes, with fields named as in JSON."""
     document: Document = {}
     for number, value in _fields(data):
         part = struct.messages.get(number)
         if part is None:
-            continue
-        if isinstance(part, Struct):
-            document.update(message(part, _as_bytes(value)))
+            if unknown is not None:
+                unknown.append(f"{struct.name}.{number}")
+        elif isinstance(part, Struct):
+            document.update(message(part, _as_bytes(value), unknown))
         else:
-            _put(document, struct, part, value)
+            _put(document, struct, part, value, unknown)
     return document
 
 
-def _put(document: Document, struct: Struct, field: Field, value: Wire) -> None:
+def _put(document: Document, struct: Struct, field: Field, value: Wire, unknown: _Unknown) -> None:
     match field.type:
         case MapOf():
-            key, item = _entry(field.type.value, _as_bytes(value))
+            key, item = _entry(field.type.value, _as_bytes(value), unknown)
             document.setdefault(field.name, {})[key] = item
         case ListOf():
-            document.setdefault(field.name, []).extend(_items(field.type.item, value))
+            document.setdefault(field.name, []).extend(_items(field.type.item, value, unknown))
         case _ if struct.name == "JSONSchemaProps" and field.name in _SCHEMA_VALUES:
-            document[field.name] = _SCHEMA_VALUES[field.name](struct, _as_bytes(value))
+            document[field.name] = _SCHEMA_VALUES[field.name](struct, _as_bytes(value), unknown)
         case _:
-            document[field.name] = _value(field.type, value)
+            document[field.name] = _value(field.type, value, unknown)
 
 
-def _items(item: Type, value: Wire) -> list[Any]:
+def _items(item: Type, value: Wire, unknown: _Unknown) -> list[Any]:
     if isinstance(item, Scalar) and item.basic in _INTEGERS and isinstance(value, bytes):
         return [_SPECIAL[item.basic](number) for number in _packed(value)]
-    return [_value(item, value)]
+    return [_value(item, value, unknown)]
 
 
-def _entry(item: Type, data: bytes) -> tuple[str, Any]:
+def _entry(item: Type, data: bytes, unknown: _Unknown) -> tuple[str, Any]:
     key, value = "", None
     for number, part in _fields(data):
         if number == 1:
             key = _text(part)
         elif number == 2:
-            value = _value(item, part)
+            value = _value(item, part, unknown)
     return key, value
 
 
-def _value(kind: Type, value: Wire) -> Any:
+def _value(kind: Type, value: Wire, unknown: _Unknown) -> Any:
     match kind:
         case Struct():
-            return message(kind, _as_bytes(value))
+            return message(kind, _as_bytes(value), unknown)
         case Scalar():
             return _SPECIAL[kind.basic](value)
         case ListOf():  # a list inside of a map is a message of its own, with the items as field 1
-            return [item for _, part in _fields(_as_bytes(value)) for item in _items(kind.item, part)]
+            return [item for _, part in _fields(_as_bytes(value)) for item in _items(kind.item, part, unknown)]
         case MapOf():
-            return dict(_entry(kind.value, _as_bytes(part)) for _, part in _fields(_as_bytes(value)))
+            return dict(_entry(kind.value, _as_bytes(part), unknown) for _, part in _fields(_as_bytes(value)))
 
 
 # --- single values ----------------------------------------------------------------------------------------------
@@ -204,18 +207,18 @@ _SPECIAL: dict[Basic, Callable[[Wire], Any]] = {
 }
 
 
-def _schema_or_array(struct: Struct, data: bytes) -> Any:
+def _schema_or_array(struct: Struct, data: bytes, unknown: _Unknown) -> Any:
     parts = list(_fields(data))
-    schemas = [message(struct, _as_bytes(part)) for number, part in parts if number == 2]
-    return schemas or next((message(struct, _as_bytes(part)) for number, part in parts if number == 1), None)
+    schemas = [message(struct, _as_bytes(part), unknown) for number, part in parts if number == 2]
+    return schemas or next((message(struct, _as_bytes(part), unknown) for number, part in parts if number == 1), None)
 
 
-def _schema_or_bool(struct: Struct, data: bytes) -> Any:
+def _schema_or_bool(struct: Struct, data: bytes, unknown: _Unknown) -> Any:
     parts = dict(_fields(data))
-    return message(struct, _as_bytes(parts[2])) if 2 in parts else bool(parts.get(1, 0))
+    return message(struct, _as_bytes(parts[2]), unknown) if 2 in parts else bool(parts.get(1, 0))
 
 
-_SCHEMA_VALUES: dict[str, Callable[[Struct, bytes], Any]] = {
+_SCHEMA_VALUES: dict[str, Callable[[Struct, bytes, _Unknown], Any]] = {
     "items": _schema_or_array,
     "additionalProperties": _schema_or_bool,
     "additionalItems": _schema_or_bool,

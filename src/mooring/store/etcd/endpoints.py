@@ -16,7 +16,7 @@ from mooring.kit.backoff import Backoff
 from mooring.kit.clock import Clock
 from mooring.store.etcd.errors import EtcdUnreachable
 from mooring.store.etcd.settings import EtcdAddress, EtcdLimits
-from mooring.store.etcd.wire import Wire
+from mooring.store.etcd.wire import ValueReader, Wire, as_it_is
 from mooring.store.interface import OutcomeUnknown, StoreClosed
 
 Answer = TypeVar("Answer")
@@ -27,11 +27,13 @@ logger = logging.getLogger(__name__)
 class Endpoints:
     """The endpoints of one etcd."""
 
-    def __init__(self, address: EtcdAddress, clock: Clock, limits: EtcdLimits) -> None:
+    def __init__(
+        self, address: EtcdAddress, clock: Clock, limits: EtcdLimits, read_value: ValueReader = as_it_is
+    ) -> None:
         self._clock = clock
         self._limits = limits
         self._backoff = Backoff(limits.retry_s, limits.retry_s_max)
-        self._wires = [Wire(endpoint, address, limits.request_s_max) for endpoint in address.endpoints]
+        self._wires = [Wire(endpoint, address, limits.request_s_max, read_value) for endpoint in address.endpoints]
         self._current = 0
         self._is_closed = False
         self._moves = 0

@@ -33,7 +33,15 @@ from mooring.store.etcd.endpoints import Endpoints
 from mooring.store.etcd.errors import EtcdCompacted, EtcdReplaced, EtcdUnreachable, again
 from mooring.store.etcd.settings import EtcdLimits
 from mooring.store.etcd.wire import EventStream, Wire
-from mooring.store.interface import Record, RevisionAhead, RevisionGone, StoreChange, StoreClosed, StoreError
+from mooring.store.interface import (
+    Record,
+    RevisionAhead,
+    RevisionGone,
+    StoreChange,
+    StoreClosed,
+    StoreError,
+    ValueUnreadable,
+)
 from mooring.store.memory import MemoryStore
 
 _COMPACTION_KEY = "compact_rev_key"
@@ -195,8 +203,13 @@ class Follower:
                 self._must_load = True
             except StoreClosed:
                 return
-            except StoreError as error:
+            except ValueUnreadable as error:
+                # The stream would deliver the same value again: only a load finds its replacement.
                 await self._wait_after(error)
+                self._must_load = True
+            except StoreError as error:
+                if not self._must_load:
+                    await self._wait_after(error)
 
     def reload(self) -> None:
         """Load everything again: the mirror differs from etcd."""
@@ -227,8 +240,6 @@ class Follower:
         return wire.stream(self._mirror.current_revision() + 1)
 
     async def _wait_after(self, error: StoreError) -> None:
-        if self._must_load:
-            return
         self._failures += 1
         self._reconnections += 1
         if self._failures == 1:  # once, not for every attempt

@@ -1,4 +1,4 @@
-"""The store on an etcd that others may use too. Keys and values are in etcd as they are given.
+"""The store on an etcd that others may use too. Keys and values are written to etcd as they are given.
 
     async with await EtcdStore.open("etcd://127.0.0.1:2379", SystemClock()) as store:
         revision = await store.put("/registry/minions/n1", b"{}")
@@ -12,16 +12,19 @@
    from etcd. It reads all keys, so that the event at the mirror's revision shows the end, and at most
    `missed_changes_max` changes: beyond that a list is cheaper (`RevisionGone`).
 
+6. Every value that is read passes through `read_value`, which converts what another API server wrote. If a value cannot
+   be read, the store does not open; while it is open, the mirror stands still until the value is replaced.
+
 Compaction: all API servers on an etcd take turns, kube-apiserver included. The key `compact_rev_key` has the revision
 of the last compaction, and its version counts the turns. Every interval a server tries to take the next turn:
 
    not taken ──▶ it is ours: compact up to the revision of etcd at our last turn
    taken     ──▶ remember it, and try the next one after the interval
 
-6. etcd is compacted once in an interval, by any number of servers. When the active one stops, another takes over within
+7. etcd is compacted once in an interval, by any number of servers. When the active one stops, another takes over within
    two intervals.
-7. A compacted revision is at least one interval old, so that slow watches and lists can continue.
-8. The first turn compacts nothing: the revision of an interval ago is unknown.
+8. A compacted revision is at least one interval old, so that slow watches and lists can continue.
+9. The first turn compacts nothing: the revision of an interval ago is unknown.
 """
 
 from __future__ import annotations
@@ -39,7 +42,7 @@ from mooring.store.etcd.endpoints import Endpoints
 from mooring.store.etcd.errors import EtcdCompacted, EtcdUnreachable
 from mooring.store.etcd.mirror import EtcdMirror, Follower, Freshness
 from mooring.store.etcd.settings import EtcdAddress, EtcdLimits, parse_address
-from mooring.store.etcd.wire import Wire, decimal, encoded_key
+from mooring.store.etcd.wire import ValueReader, Wire, as_it_is, decimal, encoded_key
 from mooring.store.interface import (
     Page,
     Record,
@@ -188,12 +191,19 @@ class EtcdStore:
         self._is_closed = False
 
     @classmethod
-    async def open(cls, address: str | EtcdAddress, clock: Clock, limits: EtcdLimits = _DEFAULT_LIMITS) -> Self:
+    async def open(
+        cls,
+        address: str | EtcdAddress,
+        clock: Clock,
+        limits: EtcdLimits = _DEFAULT_LIMITS,
+        read_value: ValueReader = as_it_is,
+    ) -> Self:
         """Connect, and load all records. Raises an error of `errors`.
 
         The background tasks belong to the calling task, which should also close the store.
         """
-        endpoints = Endpoints(parse_address(address) if isinstance(address, str) else address, clock, limits)
+        parsed = parse_address(address) if isinstance(address, str) else address
+        endpoints = Endpoints(parsed, clock, limits, read_value)
         store = cls(endpoints, clock, limits)
         try:
             await store._follower.load()

@@ -7,7 +7,8 @@
 3. When the connection is closed, calls in progress fail; they are not cancelled.
 4. A stream delivers all keys, in whole revisions: etcd splits no transaction. So the last event shows how far the
    stream is, and etcd's progress notifications are not needed. (Before etcd 3.4.25 they may overtake events.)
-5. A stream that etcd ends raises `EtcdCompacted` if the revision is compacted, or `EtcdUnreachable` if another stream
+5. Every value that is read passes through the `ValueReader` of the store, which may convert it or raise a `StoreError`.
+6. A stream that etcd ends raises `EtcdCompacted` if the revision is compacted, or `EtcdUnreachable` if another stream
    may work.
 
 Why aetcd's generated stubs instead of its client: the client has no TLS, calls back for each event, and does not return
@@ -19,7 +20,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
 from types import TracebackType
@@ -28,6 +29,9 @@ from typing import Any, NamedTuple, Self
 from mooring.store.etcd.errors import EtcdCompacted, EtcdNotInstalled, EtcdTokenExpired, EtcdUnreachable, in_words
 from mooring.store.etcd.settings import EtcdAddress
 from mooring.store.interface import Record, StoreChange, StoreClosed, WriteConflict
+
+ValueReader = Callable[[str, bytes], bytes]
+"""Converts the value of a key as etcd has it. Raises a `StoreError` if the value cannot be read."""
 
 _ALL_KEYS = b"\0"
 # With this, etcd ends the stream when its member is partitioned from the others.
@@ -46,11 +50,13 @@ class EventStream:
         metadata: tuple[tuple[str, str], ...],
         first_revision: int,
         has_previous: bool,
+        read_value: ValueReader,
     ) -> None:
         self._rpc = rpc
         self._endpoint = endpoint
         self._first_revision = first_revision
         self._has_previous = has_previous
+        self._read_value = read_value
         self._call: Any = rpc.WatchStub(channel).Watch(metadata=(*metadata, _HAS_LEADER))
 
     async def __aenter__(self) -> Self:
@@ -95,17 +101,20 @@ class EventStream:
 
     def _change_of(self, event: Any) -> StoreChange:
         kv = event.kv
-        previous = record_of(event.prev_kv) if self._has_previous and event.HasField("prev_kv") else None
-        return StoreChange(
-            kv.key.decode(errors="surrogateescape"),
-            kv.mod_revision,
-            None if event.type == _DELETE else kv.value,
-            previous,
-        )
+        read = self._read_value
+        previous = record_of(event.prev_kv, read) if self._has_previous and event.HasField("prev_kv") else None
+        key = kv.key.decode(errors="surrogateescape")
+        return StoreChange(key, kv.mod_revision, None if event.type == _DELETE else read(key, kv.value), previous)
 
 
-def record_of(kv: Any) -> Record:
-    return Record(kv.key.decode(errors="surrogateescape"), kv.value, kv.mod_revision)
+def record_of(kv: Any, read_value: ValueReader) -> Record:
+    key = kv.key.decode(errors="surrogateescape")
+    return Record(key, read_value(key, kv.value), kv.mod_revision)
+
+
+def as_it_is(key: str, value: bytes) -> bytes:
+    """The `ValueReader` that converts nothing."""
+    return value
 
 
 def encoded_key(key: str) -> bytes:
@@ -150,10 +159,13 @@ class Turn(NamedTuple):
 class Wire:
     """One endpoint."""
 
-    def __init__(self, endpoint: str, address: EtcdAddress, request_s_max: float) -> None:
+    def __init__(
+        self, endpoint: str, address: EtcdAddress, request_s_max: float, read_value: ValueReader = as_it_is
+    ) -> None:
         self.endpoint = endpoint
         self._address = address
         self._request_s_max = request_s_max
+        self._read_value = read_value
         self._rpc = _library()
         self._usage_error: type[Exception] = importlib.import_module("grpc.aio").UsageError
         self._channel = _channel(endpoint, address)
@@ -186,7 +198,7 @@ class Wire:
         """The records from `first` up to, but not including, `end`; only `first` without an end."""
         request = self._rpc.RangeRequest(key=first, range_end=end, limit=limit, revision=at)
         answer = await self._call(self._keys.Range, request)
-        return Extract([record_of(each) for each in answer.kvs], answer.count, answer.header.revision)
+        return Extract([record_of(each, self._read_value) for each in answer.kvs], answer.count, answer.header.revision)
 
     async def read_compacted(self) -> int:
         """The last announced compaction; 0: none."""
@@ -195,7 +207,9 @@ class Wire:
 
     def stream(self, first_revision: int, *, has_previous: bool = False) -> EventStream:
         """The events of all keys from a revision on."""
-        return EventStream(self._rpc, self._channel, self.endpoint, self._metadata, first_revision, has_previous)
+        return EventStream(
+            self._rpc, self._channel, self.endpoint, self._metadata, first_revision, has_previous, self._read_value
+        )
 
     # ------------------------------------------------------------------------------------------------ writing
 
@@ -230,7 +244,7 @@ class Wire:
         answer = await self._call(self._keys.Txn, request)
         if not answer.succeeded:
             found = answer.responses[0].response_range.kvs
-            raise WriteConflict(key, record_of(found[0]) if found else None)
+            raise WriteConflict(key, record_of(found[0], self._read_value) if found else None)
         return answer
 
     # --------------------------------------------------------------------------------------------- compacting

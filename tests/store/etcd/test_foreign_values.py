@@ -1,0 +1,125 @@
+"""The store on an etcd that kube-apiserver wrote: objects are read without loss, or the store does not open."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+
+from mooring.api.document import Document
+from mooring.apiserver.storage.foreign_values import read_stored_value
+from mooring.cluster.cluster import _open_store
+from mooring.kit.clock import SystemClock
+from mooring.kit.loop import run_real
+from mooring.store.etcd.store import EtcdStore
+from mooring.store.interface import ValueUnreadable
+from tests.apiserver.http.served import Served, served
+from tests.apiserver.storage import kube_objects as kube
+from tests.apiserver.storage.protobuf_values import protobuf_value
+from tests.store.etcd.builders import QUICK, Etcd
+from tests.waiting import until
+
+POD_KEY = "/registry/pods/default/web"
+CRD_KEY = "/registry/apiextensions.k8s.io/customresourcedefinitions/widgets.example.com"
+WIDGET_KEY = "/registry/example.com/widgets/default/small"
+POD_URL = "/api/v1/namespaces/default/pods/web"
+SECRET_URL = "/api/v1/namespaces/default/secrets/key"
+DEPLOYMENT_URL = "/apis/apps/v1/namespaces/default/deployments/web"
+CRD_URL = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.example.com"
+WIDGET_URL = "/apis/example.com/v1/namespaces/default/widgets/small"
+
+
+def go_json(document: Document) -> bytes:
+    return json.dumps(document, separators=(",", ":")).encode() + b"\n"
+
+
+@pytest.mark.parametrize(
+    ("definition", "widget"),
+    [
+        pytest.param(kube.ONE_VERSION, kube.WIDGET, id="with a schema"),
+        pytest.param(kube.OLDEST, kube.WIDGET_WITHOUT_SCHEMA, id="without a schema"),
+    ],
+)
+def test_a_label_changes_nothing_but_the_label(etcd: Etcd, definition: Document, widget: Document) -> None:
+    values = {
+        POD_KEY: protobuf_value(kube.POD),
+        "/registry/secrets/default/key": protobuf_value(kube.SECRET),
+        "/registry/deployments/default/web": protobuf_value(kube.DEPLOYMENT),
+        CRD_KEY: go_json(definition),
+        WIDGET_KEY: go_json(widget),
+    }
+
+    async def scenario() -> None:
+        await _fill(etcd, values)
+        async with _open_store(None, etcd.url, SystemClock()) as store, served(store=store) as server:
+            for url in (POD_URL, SECRET_URL, DEPLOYMENT_URL, CRD_URL, WIDGET_URL):
+                before = await _get(server, url)
+                await _label(server, url)
+                after = await _get(server, url)
+                assert after["metadata"]["labels"]["new"] == "label"
+                assert _without_changes(after) == _without_changes(before), url
+            found = await _get(server, WIDGET_URL)
+            for name in widget.keys() - {"metadata"}:
+                assert found[name] == widget[name]
+
+    run_real(scenario())
+
+
+def test_a_store_with_a_value_that_cannot_be_read_is_not_opened(etcd: Etcd) -> None:
+    async def scenario() -> None:
+        await _fill(etcd, {POD_KEY: b"k8s:enc:aescbc:v1:key:abc"})
+        with pytest.raises(ValueUnreadable, match=POD_KEY):
+            async with _open_store(None, etcd.url, SystemClock()):
+                pass
+        async with await EtcdStore.open(etcd.url, SystemClock(), QUICK) as store:
+            found = await store.get(POD_KEY)
+            assert found is not None
+            assert found.value == b"k8s:enc:aescbc:v1:key:abc"
+
+    run_real(scenario())
+
+
+def test_the_mirror_goes_on_when_the_value_is_replaced(etcd: Etcd) -> None:
+    async def scenario() -> None:
+        async with (
+            await EtcdStore.open(etcd.url, SystemClock(), QUICK, read_stored_value) as store,
+            await EtcdStore.open(etcd.url, SystemClock(), QUICK) as other,
+        ):
+            await other.put(POD_KEY, b"unreadable")
+            await until(lambda: store.statistics()["reconnections"])
+            assert store.peek(POD_KEY) is None
+            await other.put(POD_KEY, protobuf_value(kube.POD))
+            found = await store.get(POD_KEY)
+            assert found is not None
+            assert msgspec.json.decode(found.value)["spec"]["priority"] == -5
+
+    run_real(scenario())
+
+
+async def _fill(etcd: Etcd, values: dict[str, bytes]) -> None:
+    async with await EtcdStore.open(etcd.url, SystemClock(), QUICK) as store:
+        for key, value in values.items():
+            await store.put(key, value)
+
+
+async def _get(server: Served, url: str) -> Document:
+    async with server.session.get(server.url(url)) as response:
+        assert response.status == 200, await response.text()
+        document: Document = await response.json()
+        return document
+
+
+async def _label(server: Served, url: str) -> None:
+    body = json.dumps({"metadata": {"labels": {"new": "label"}}})
+    headers = {"Content-Type": "application/merge-patch+json"}
+    async with server.session.patch(server.url(url), data=body, headers=headers) as response:
+        assert response.status == 200, await response.text()
+
+
+def _without_changes(document: Document) -> Document:
+    metadata = {**document["metadata"], "labels": {**document["metadata"].get("labels", {})}}
+    metadata["labels"].pop("new", None)
+    for name in ("resourceVersion", "managedFields"):
+        metadata.pop(name, None)
+    return {**document, "metadata": metadata}
