@@ -151,9 +151,7 @@ class HangingTransport:
 def test_a_scheduler_whose_loop_has_ended_or_stands_still_is_not_alive() -> None:
     clock = VirtualClock()
 
-    async def main() -> None:
-        extender = {"urlPrefix": "http://extender", "filterVerb": "filter"}
-        play = Play(clock, extenders=[extender], transport=HangingTransport())
+    async def hang(play: Play) -> None:
         await play.client.create(NODE, "", A_NODE)
         async with TaskGroup("play") as group:
             running = group.start(play.scheduler.run(), name="scheduler")
@@ -169,6 +167,11 @@ def test_a_scheduler_whose_loop_has_ended_or_stands_still_is_not_alive() -> None
             assert "has worked on one pod for 181 s" in play.says("/livez/scheduling-loop")
             running.cancel()
         assert play.says("/livez/scheduling-loop") == "internal server error: the scheduling loop has ended\n"
+
+    async def main() -> None:
+        extender = {"urlPrefix": "http://extender", "filterVerb": "filter"}
+        async with open_loopback_client(clock) as client:
+            await hang(Play(clock, client, extenders=[extender], transport=HangingTransport()))
 
     run(main(), clock)
 

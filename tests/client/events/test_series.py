@@ -321,7 +321,7 @@ def test_a_writer_at_rest_sets_no_alarm() -> None:
         assert desk.writer.statistics()["remembered"] == 0
         await asyncio.Event().wait()
 
-    with pytest.raises(DeadlockError, match="no alarm is set"):
+    with pytest.raises(DeadlockError, match="no timer is set"):
         at_desk(scene)
 
 
