@@ -314,7 +314,7 @@ def test_closing_writes_what_was_recorded_and_takes_no_more() -> None:
     assert at_desk(scene).asked == ["create events shop"]
 
 
-def test_a_writer_at_rest_sets_no_alarm() -> None:
+def test_an_idle_writer_sets_no_timer() -> None:
     async def scene(desk: Desk) -> None:
         desk.say()
         await desk.clock.wait(10_000)
