@@ -28,7 +28,7 @@ from mooring.apiserver.access.users import User as Identity
 from mooring.apiserver.assembly import open_api_server
 from mooring.apiserver.bootstrap import bootstrap
 from mooring.apiserver.loopback import LoopbackClient
-from mooring.apiserver.registry.shelf import Shelf
+from mooring.apiserver.registry.object_storage import ObjectStorage
 from mooring.apiserver.storage.stored_form import decoded
 from mooring.client.interface import Client
 from mooring.controllers.served_kinds import ServedKinds
@@ -246,17 +246,17 @@ def furniture() -> Sequence[Record]:
 
     async def make() -> Sequence[Record]:
         store = MemoryStore()
-        await bootstrap(Shelf(store), VirtualClock(), Entropy(0, "furniture"))
+        await bootstrap(ObjectStorage(store), VirtualClock(), Entropy(0, "furniture"))
         return (await store.list("/")).records
 
     return run(make())
 
 
-async def furnish(shelf: Shelf, clock: Clock, entropy: Entropy) -> None:
+async def furnish(object_storage: ObjectStorage, clock: Clock, entropy: Entropy) -> None:
     """In the place of `bootstrap`."""
     for record in furniture():
         document = decoded(record.value)
-        await shelf.create(kind_named(str(document["apiVersion"]), str(document["kind"])), document)
+        await object_storage.create(kind_named(str(document["apiVersion"]), str(document["kind"])), document)
 
 
 @contextmanager

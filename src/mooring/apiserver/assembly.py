@@ -43,10 +43,10 @@ from mooring.apiserver.event_expiry import EventExpiry
 from mooring.apiserver.kinds.service.allocation import ServiceAllocator
 from mooring.apiserver.kubelet_logs import KubeletLogs
 from mooring.apiserver.registry.lookup import StoreLookup
+from mooring.apiserver.registry.object_storage import ObjectStorage, document_of
 from mooring.apiserver.registry.own_status import OwnStatus
 from mooring.apiserver.registry.parts import NOTHING_RESERVED, Parts, Reservation
 from mooring.apiserver.registry.reading import Reader
-from mooring.apiserver.registry.shelf import Shelf, document_of
 from mooring.apiserver.resources import Resource, ResourceTable, built_in_resources
 from mooring.apiserver.server import ApiServer
 from mooring.apiserver.storage.storage import Storage
@@ -129,9 +129,9 @@ class Settings:
 @asynccontextmanager
 async def open_api_server(store: Store, clock: Clock, entropy: Entropy, settings: Settings) -> AsyncIterator[ApiServer]:
     """An API server that runs while the block runs. Raises `UnknownPluginError`."""
-    shelf, lookup = Shelf(store), StoreLookup(store)
+    object_storage, lookup = ObjectStorage(store), StoreLookup(store)
     is_new = await store.revision() == EMPTY_REVISION
-    await bootstrap(shelf, clock, entropy.fork("bootstrap"))
+    await bootstrap(object_storage, clock, entropy.fork("bootstrap"))
     if is_new:
         # No client has seen the revisions before this one: a client that names one has seen another cluster.
         await store.compact(await store.revision())
@@ -146,13 +146,13 @@ async def open_api_server(store: Store, clock: Clock, entropy: Entropy, settings
     )
     node_graph = NodeGraph()
     authorizer = AuthorizerChain(NodeAuthorizer(node_rules(), node_graph.is_related), roles)
-    services = _Services(ServiceAllocator(await lookup.list(kinds.SERVICE), entropy.fork("services")), shelf)
+    services = _Services(ServiceAllocator(await lookup.list(kinds.SERVICE), entropy.fork("services")), object_storage)
     shapes = Shapes()
-    ledger = OwnStatus(shelf, resources, shapes.of)
+    ledger = OwnStatus(object_storage, resources, shapes.of)
     plugins = admission_plugins(ledger, clock, entropy.fork("admission"), settings.disabled_admission_plugins)
     guards = (RoleGuard(roles, authorizer), DeviceGuard(authorizer))
     parts = Parts(
-        shelf=shelf,
+        object_storage=object_storage,
         resources=resources,
         lookup=lookup,
         admission=Chain([*plugins.mutating, *guards], plugins.validating, lookup),
@@ -258,9 +258,9 @@ class _Peek:
 class _Services:
     """Gives services their addresses and ports, and takes their endpoints away with them; other kinds have neither."""
 
-    def __init__(self, allocator: ServiceAllocator, shelf: Shelf) -> None:
+    def __init__(self, allocator: ServiceAllocator, object_storage: ObjectStorage) -> None:
         self._allocator = allocator
-        self._shelf = shelf
+        self._object_storage = object_storage
 
     async def reserve(self, resource: Resource, call: Call, obj: Document, old: Document | None) -> Reservation:
         if resource.kind is not kinds.SERVICE or call.subresource:
@@ -272,7 +272,7 @@ class _Services:
             return
         self._allocator.release(obj)
         namespace, name = obj["metadata"]["namespace"], obj["metadata"]["name"]
-        endpoints = await self._shelf.find(kinds.ENDPOINTS, namespace, name)
+        endpoints = await self._object_storage.find(kinds.ENDPOINTS, namespace, name)
         if endpoints is not None:
             with suppress(WriteConflict):
-                await self._shelf.delete(kinds.ENDPOINTS, namespace, name, if_revision=endpoints.revision)
+                await self._object_storage.delete(kinds.ENDPOINTS, namespace, name, if_revision=endpoints.revision)

@@ -14,8 +14,8 @@ from mooring.apiserver.access.default_roles import default_objects, reconciled
 from mooring.apiserver.apply.managers import UPDATE, manager_id
 from mooring.apiserver.apply.struct_shape import struct_shape
 from mooring.apiserver.apply.update import stamp
+from mooring.apiserver.registry.object_storage import ObjectStorage
 from mooring.apiserver.registry.own_status import OWN_MANAGER
-from mooring.apiserver.registry.shelf import Shelf
 from mooring.kit.clock import Clock, format_rfc3339
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import run_bounded
@@ -37,9 +37,9 @@ _PRIORITY_CLASSES = (
 )
 
 
-async def bootstrap(shelf: Shelf, clock: Clock, entropy: Entropy) -> None:
+async def bootstrap(object_storage: ObjectStorage, clock: Clock, entropy: Entropy) -> None:
     """Creates the missing objects in the store."""
-    maker = _Maker(shelf, clock, entropy)
+    maker = _Maker(object_storage, clock, entropy)
     for name in NAMESPACES:
         await maker.ensure(kinds.NAMESPACE, _namespace(name))
     for priority_class in system_priority_classes():
@@ -55,15 +55,15 @@ def system_priority_classes() -> list[Document]:
 
 
 class _Maker:
-    def __init__(self, shelf: Shelf, clock: Clock, entropy: Entropy) -> None:
-        self._shelf = shelf
+    def __init__(self, object_storage: ObjectStorage, clock: Clock, entropy: Entropy) -> None:
+        self._object_storage = object_storage
         self._now = format_rfc3339(int(clock.wall_s()))
         self._entropy = entropy
 
     async def ensure(self, kind: Kind, document: Document) -> None:
         metadata = document["metadata"]
         namespace = metadata.get("namespace", "")
-        if await self._shelf.find(kind, namespace, metadata["name"]) is not None:
+        if await self._object_storage.find(kind, namespace, metadata["name"]) is not None:
             return
         metadata["uid"], metadata["creationTimestamp"] = self._entropy.uuid(), self._now
         struct = struct_of_kind(kind.api_version, kind.kind)
@@ -73,14 +73,14 @@ class _Maker:
         ignored = (("spec",), ("status",)) if kind is kinds.NAMESPACE else ()
         stamp(struct_shape(struct, kind.api_version, kind.kind), None, document, writer, self._now, ignored)
         try:
-            await self._shelf.create(kind, document)
+            await self._object_storage.create(kind, document)
         except WriteConflict:
             return  # another server on the same store created it first
 
     async def ensure_role(self, wanted: Document) -> None:
         kind = kinds.kind_named(wanted["apiVersion"], wanted["kind"])
         metadata = wanted["metadata"]
-        found = await self._shelf.find(kind, metadata.get("namespace", ""), metadata["name"])
+        found = await self._object_storage.find(kind, metadata.get("namespace", ""), metadata["name"])
         if found is None:
             await self.ensure(kind, wanted)
             return
@@ -89,10 +89,12 @@ class _Maker:
             return
         try:
             if "uid" in changed["metadata"]:
-                await self._shelf.put(kind, changed, if_revision=found.revision)
+                await self._object_storage.put(kind, changed, if_revision=found.revision)
                 return
             # A binding to another role: roleRef is immutable, so the binding is deleted and created again.
-            await self._shelf.delete(kind, metadata.get("namespace", ""), metadata["name"], if_revision=found.revision)
+            await self._object_storage.delete(
+                kind, metadata.get("namespace", ""), metadata["name"], if_revision=found.revision
+            )
             await self.ensure(kind, changed)
         except WriteConflict:
             return

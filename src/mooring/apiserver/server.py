@@ -20,7 +20,7 @@ from mooring.apiserver.access.node_graph import NodeGraph
 from mooring.apiserver.access.service_account_tokens import Lookup as Peek
 from mooring.apiserver.access.service_account_tokens import ServiceAccountTokens
 from mooring.apiserver.access.token_requests import IssuedToken, requested_token
-from mooring.apiserver.admission.promise import Attempt, Lookup
+from mooring.apiserver.admission.interface import Attempt, Lookup
 from mooring.apiserver.call import Call, Operation
 from mooring.apiserver.discovery import Discovery
 from mooring.apiserver.openapi.documents import OpenApi

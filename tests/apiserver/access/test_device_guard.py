@@ -13,7 +13,7 @@ from mooring.apiserver.access.authorization import Decision, HeldRules
 from mooring.apiserver.access.device_guard import DeviceGuard
 from mooring.apiserver.access.rules import Attributes
 from mooring.apiserver.access.users import NODE_NAME_KEY, User
-from mooring.apiserver.admission.promise import Attempt
+from mooring.apiserver.admission.interface import Attempt
 from mooring.apiserver.call import Call, Operation
 from tests.apiserver.admission.builders import wait
 from tests.apiserver.field_errors import messages

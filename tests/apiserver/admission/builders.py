@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from mooring.api.document import Document
 from mooring.api.kinds import NAMESPACE, Kind
 from mooring.apiserver.access.users import User
-from mooring.apiserver.admission.promise import Admission, Attempt
+from mooring.apiserver.admission.interface import Admission, Attempt
 from mooring.apiserver.call import Call, Operation
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run

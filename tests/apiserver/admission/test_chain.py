@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mooring.api.kinds import CONFIG_MAP, POD, Kind
 from mooring.apiserver.admission.chain import Chain
-from mooring.apiserver.admission.promise import Admission, Attempt, Lookup
+from mooring.apiserver.admission.interface import Admission, Attempt, Lookup
 from mooring.apiserver.call import Operation
 from tests.apiserver.admission.builders import Known, attempt, pod, wait
 

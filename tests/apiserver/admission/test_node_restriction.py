@@ -22,8 +22,8 @@ from mooring.api.kinds import (
     Kind,
 )
 from mooring.apiserver.access.users import User
+from mooring.apiserver.admission.interface import Attempt
 from mooring.apiserver.admission.node_restriction import NodeRestriction
-from mooring.apiserver.admission.promise import Attempt
 from mooring.apiserver.call import Operation
 from mooring.client.errors import ClientError
 from tests.apiserver.admission.builders import Known, attempt, container, named, pod, wait

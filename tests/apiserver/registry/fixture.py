@@ -9,13 +9,13 @@ from mooring.api.document import Document
 from mooring.api.kinds import POD, Kind
 from mooring.apiserver.access.users import User
 from mooring.apiserver.admission.chain import Chain
-from mooring.apiserver.admission.promise import Admission
+from mooring.apiserver.admission.interface import Admission
 from mooring.apiserver.apply.shape import Shape
 from mooring.apiserver.apply.struct_shape import struct_shape
 from mooring.apiserver.call import Call
 from mooring.apiserver.registry.lookup import StoreLookup
+from mooring.apiserver.registry.object_storage import ObjectStorage
 from mooring.apiserver.registry.parts import NOTHING_RESERVED, Parts, Reservation
-from mooring.apiserver.registry.shelf import Shelf
 from mooring.apiserver.resources import Resource, ResourceTable, built_in_resources
 from mooring.kit.entropy import Entropy
 from mooring.store.memory import MemoryStore
@@ -32,7 +32,7 @@ class RegistryFixture:
         self.store = MemoryStore()
         lookup = StoreLookup(self.store)
         self.parts = Parts(
-            shelf=Shelf(self.store),
+            object_storage=ObjectStorage(self.store),
             resources=ResourceTable(built_in_resources()),
             lookup=lookup,
             admission=Chain(mutating, (), lookup),
@@ -47,15 +47,15 @@ class RegistryFixture:
         whole = {"name": name, "uid": f"uid-{name}", "creationTimestamp": NOW, **(metadata or {})}
         if kind.is_namespaced:
             whole["namespace"] = NS
-        return (await self.parts.shelf.create(kind, {"metadata": whole, **parts})).revision
+        return (await self.parts.object_storage.create(kind, {"metadata": whole, **parts})).revision
 
     async def get(self, kind: Kind, name: str) -> Document:
-        found = await self.parts.shelf.find(kind, NS if kind.is_namespaced else "", name)
+        found = await self.parts.object_storage.find(kind, NS if kind.is_namespaced else "", name)
         assert found is not None, f"{kind} {name} is gone"
         return found.document
 
     async def is_gone(self, name: str) -> bool:
-        return await self.parts.shelf.find(POD, NS, name) is None
+        return await self.parts.object_storage.find(POD, NS, name) is None
 
 
 def call(kind: Kind, name: str, subresource: str = "", *, is_dry_run: bool = False) -> Call:

@@ -10,7 +10,7 @@ import pytest
 from mooring.api.document import Document
 from mooring.api.kinds import CONFIG_MAP, CORE_EVENT, POD, REPLICATION_CONTROLLER, SERVICE, Kind
 from mooring.apiserver.admission.chain import Chain
-from mooring.apiserver.admission.promise import Attempt
+from mooring.apiserver.admission.interface import Attempt
 from mooring.apiserver.registry.delete import Deleted, DeleteOptions, delete
 from mooring.client.errors import ConflictError, NotFoundError, StatusError
 from mooring.kit.clock import format_rfc3339
@@ -43,7 +43,7 @@ def deleted(
         await api_server.put(kind, "o", metadata, **parts)
         asked = call(kind, "o", is_dry_run=is_dry_run)
         answer = await delete(api_server.parts, api_server.parts.resources.of_kind(kind), asked, options)
-        found = await api_server.parts.shelf.find(kind, NS, "o")
+        found = await api_server.parts.object_storage.find(kind, NS, "o")
         return After(answer, found.document if found is not None else None, asked.warnings)
 
     return run(play())

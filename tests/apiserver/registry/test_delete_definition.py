@@ -9,7 +9,7 @@ from mooring.api.kinds import CUSTOM_RESOURCE_DEFINITION
 from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call
 from mooring.apiserver.registry.delete_definition import CLEANUP_FINALIZER, definition_terminating
-from mooring.apiserver.registry.shelf import Stored
+from mooring.apiserver.registry.object_storage import Stored
 from mooring.kit.loop import run
 from tests.apiserver.custom.definitions import definition
 from tests.apiserver.registry.fixture import NOW, RegistryFixture
@@ -18,11 +18,14 @@ from tests.apiserver.registry.fixture import NOW, RegistryFixture
 def test_the_first_deletion_does_nothing_but_mark_it() -> None:
     async def play(*, is_dry_run: bool) -> tuple[Document, Any]:
         api_server = RegistryFixture()
-        shelf, resource = api_server.parts.shelf, api_server.parts.resources.of_kind(CUSTOM_RESOURCE_DEFINITION)
-        revision = (await shelf.create(CUSTOM_RESOURCE_DEFINITION, definition())).revision
+        object_storage, resource = (
+            api_server.parts.object_storage,
+            api_server.parts.resources.of_kind(CUSTOM_RESOURCE_DEFINITION),
+        )
+        revision = (await object_storage.create(CUSTOM_RESOURCE_DEFINITION, definition())).revision
         call = Call("delete", CUSTOM_RESOURCE_DEFINITION, User("u"), 0.0, NOW, is_dry_run=is_dry_run)
         marked = await definition_terminating(api_server.parts, resource, call, Stored(definition(), revision, b""))
-        found = await shelf.find(CUSTOM_RESOURCE_DEFINITION, "", "widgets.example.com")
+        found = await object_storage.find(CUSTOM_RESOURCE_DEFINITION, "", "widgets.example.com")
         return marked, found
 
     marked, found = run(play(is_dry_run=False))

@@ -22,11 +22,11 @@ def test_an_answer_sees_every_write_before_it() -> None:
         assert first is not None
         assert (first["data"], first["metadata"]["resourceVersion"]) == ({"a": "1"}, str(revision))
         changed: Document = {**first, "data": {"a": "2"}}
-        revision = await api_server.parts.shelf.put(CONFIG_MAP, changed, if_revision=revision)
+        revision = await api_server.parts.object_storage.put(CONFIG_MAP, changed, if_revision=revision)
         second = await lookup.get(CONFIG_MAP, NS, "o")
         assert second is not None
         assert second["data"] == {"a": "2"}
-        await api_server.parts.shelf.delete(CONFIG_MAP, NS, "o", if_revision=revision)
+        await api_server.parts.object_storage.delete(CONFIG_MAP, NS, "o", if_revision=revision)
         assert await lookup.get(CONFIG_MAP, NS, "o") is None
 
     run(play())

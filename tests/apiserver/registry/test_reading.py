@@ -34,7 +34,7 @@ class Room:
     async def fill(self) -> None:
         for name in "abc":
             self.revisions[name] = await self.api_server.put(CONFIG_MAP, name)
-        self.revisions["gone"] = await self.api_server.parts.shelf.delete(
+        self.revisions["gone"] = await self.api_server.parts.object_storage.delete(
             CONFIG_MAP, NS, "b", if_revision=self.revisions["b"]
         )
 

@@ -20,7 +20,7 @@ from mooring.api.kinds import Kind
 from mooring.apiserver.access.authorization import Authorizer, forbidden
 from mooring.apiserver.access.rules import Attributes
 from mooring.apiserver.access.users import NODE_NAME_KEY, User, service_account_of
-from mooring.apiserver.admission.promise import Admission, Attempt, Lookup
+from mooring.apiserver.admission.interface import Admission, Attempt, Lookup
 from mooring.apiserver.call import Call, Operation
 from mooring.apiserver.kinds.resource_claim import device_key, drop_reports_on_lost_devices
 from mooring.apiserver.validation.fields import FieldError

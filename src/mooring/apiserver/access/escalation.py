@@ -30,7 +30,7 @@ from mooring.apiserver.access.rbac import (
 )
 from mooring.apiserver.access.rules import Attributes, Rule, compacted, listed, rules_of, uncovered
 from mooring.apiserver.access.users import MASTERS_GROUP, User
-from mooring.apiserver.admission.promise import Admission, Attempt, Lookup
+from mooring.apiserver.admission.interface import Admission, Attempt, Lookup
 from mooring.apiserver.call import Operation
 from mooring.client.errors import ForbiddenError, NotFoundError, ServerError
 

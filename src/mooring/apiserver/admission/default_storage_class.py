@@ -7,8 +7,8 @@ Goes out   the same, with the name of the default class, if there is one
 from __future__ import annotations
 
 from mooring.api.kinds import PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS, Kind
+from mooring.apiserver.admission.interface import Admission, Attempt, Lookup
 from mooring.apiserver.admission.owning import own_part
-from mooring.apiserver.admission.promise import Admission, Attempt, Lookup
 from mooring.apiserver.admission.storage_classes import class_of_claim, default_class
 from mooring.apiserver.call import Operation
 

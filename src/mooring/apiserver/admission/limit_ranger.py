@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from mooring.api.kinds import LIMIT_RANGE, PERSISTENT_VOLUME_CLAIM, POD, Kind
 from mooring.apiserver.admission.forbidding import refused
+from mooring.apiserver.admission.interface import Admission, Attempt, Lookup
 from mooring.apiserver.admission.limit_range_rules import claim_faults, fill_defaults, pod_faults
-from mooring.apiserver.admission.promise import Admission, Attempt, Lookup
 from mooring.apiserver.call import Operation
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from mooring.api.kinds import NAMESPACE, Kind
 from mooring.apiserver.admission.forbidding import refused
-from mooring.apiserver.admission.promise import Admission, Attempt, Lookup
+from mooring.apiserver.admission.interface import Admission, Attempt, Lookup
 from mooring.apiserver.call import Operation
 from mooring.apiserver.storage.errors import not_found
 from mooring.client.errors import Cause

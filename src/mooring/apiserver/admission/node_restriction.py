@@ -32,7 +32,7 @@ from mooring.api.well_known import KUBELET_LABEL_DOMAINS, KUBELET_LABELS, MIRROR
 from mooring.apiserver.access.node_rules import NODE_LEASE_NAMESPACE
 from mooring.apiserver.access.users import NODE_NAME_PREFIX, NODES_GROUP
 from mooring.apiserver.admission.forbidding import name_of, refused
-from mooring.apiserver.admission.promise import Admission, Attempt, Lookup
+from mooring.apiserver.admission.interface import Admission, Attempt, Lookup
 from mooring.apiserver.call import Operation
 from mooring.apiserver.storage.errors import not_found
 

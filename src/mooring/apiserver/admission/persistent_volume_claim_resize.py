@@ -10,7 +10,7 @@ from mooring.api.document import Document
 from mooring.api.kinds import PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS, Kind
 from mooring.api.quantity import quantity_nano
 from mooring.apiserver.admission.forbidding import refused
-from mooring.apiserver.admission.promise import Admission, Attempt, Lookup
+from mooring.apiserver.admission.interface import Admission, Attempt, Lookup
 from mooring.apiserver.admission.storage_classes import class_of_claim
 from mooring.apiserver.call import Operation
 

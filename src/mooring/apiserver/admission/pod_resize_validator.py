@@ -15,7 +15,7 @@ from mooring.api.quantity import ZERO
 from mooring.api.resource_names import CPU, MEMORY
 from mooring.api.views.pod import Pod
 from mooring.apiserver.admission.forbidding import refused
-from mooring.apiserver.admission.promise import Admission, Attempt, Lookup
+from mooring.apiserver.admission.interface import Admission, Attempt, Lookup
 from mooring.apiserver.call import Operation
 from mooring.client.errors import Cause
 

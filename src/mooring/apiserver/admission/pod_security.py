@@ -19,6 +19,7 @@ from mooring.api.document import Document
 from mooring.api.field_errors import quoted
 from mooring.api.kinds import NAMESPACE, POD, Kind
 from mooring.apiserver.admission.forbidding import name_of, refused
+from mooring.apiserver.admission.interface import Admission, Attempt, Lookup
 from mooring.apiserver.admission.pod_security_levels import (
     LATEST,
     LEVELS,
@@ -28,7 +29,6 @@ from mooring.apiserver.admission.pod_security_levels import (
     text_of,
     violations_of,
 )
-from mooring.apiserver.admission.promise import Admission, Attempt, Lookup
 from mooring.apiserver.call import Operation
 from mooring.apiserver.registry.refusals import internal, invalid_kind
 from mooring.apiserver.validation.fields import FieldError, invalid

@@ -33,7 +33,7 @@ from mooring.api.views.pod import Pod
 from mooring.api.views.quotas import ScopeRequirement
 from mooring.api.views.storage import PersistentVolumeClaim
 from mooring.api.views.workloads import Service
-from mooring.apiserver.admission.promise import Attempt, Lookup
+from mooring.apiserver.admission.interface import Attempt, Lookup
 from mooring.apiserver.call import Operation
 
 

@@ -18,7 +18,7 @@ from mooring.api.quota.pods import container_usage, has_deadline, is_pod_in_scop
 from mooring.api.resource_names import CPU, MEMORY, QUOTA_PREFIX, is_pod_level_resource
 from mooring.api.views.pod import Pod
 from mooring.api.views.quotas import ScopeRequirement
-from mooring.apiserver.admission.promise import Attempt, Lookup
+from mooring.apiserver.admission.interface import Attempt, Lookup
 from mooring.apiserver.admission.quota_measures import Measure
 from mooring.apiserver.call import Operation
 

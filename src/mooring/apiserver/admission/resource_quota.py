@@ -26,7 +26,7 @@ from mooring.api.quantity import ZERO
 from mooring.api.quota.counting import Amounts, scopes_of
 from mooring.api.views.quotas import ResourceQuotaSpec
 from mooring.apiserver.admission.forbidding import refused
-from mooring.apiserver.admission.promise import Admission, Attempt, Lookup, QuotaLedger
+from mooring.apiserver.admission.interface import Admission, Attempt, Lookup, QuotaLedger
 from mooring.apiserver.admission.quota_measures import (
     DeviceClaimMeasure,
     Measure,

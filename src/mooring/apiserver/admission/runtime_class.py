@@ -16,8 +16,8 @@ from mooring.api.field_errors import quoted
 from mooring.api.kinds import POD, RUNTIME_CLASS, Kind
 from mooring.api.quantity import quantity_nano
 from mooring.apiserver.admission.forbidding import refused
+from mooring.apiserver.admission.interface import Admission, Attempt, Lookup
 from mooring.apiserver.admission.owning import own_part
-from mooring.apiserver.admission.promise import Admission, Attempt, Lookup
 from mooring.apiserver.call import Operation
 from mooring.apiserver.registry.refusals import plain_error
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from mooring.apiserver.admission.default_storage_class import DefaultStorageClass
 from mooring.apiserver.admission.default_toleration_seconds import DefaultTolerationSeconds
+from mooring.apiserver.admission.interface import Admission, QuotaLedger
 from mooring.apiserver.admission.limit_ranger import LimitRanger
 from mooring.apiserver.admission.namespace_lifecycle import NamespaceLifecycle
 from mooring.apiserver.admission.node_declared_features import NodeDeclaredFeatureValidator
@@ -21,7 +22,6 @@ from mooring.apiserver.admission.pod_resize_validator import PodResizeValidator
 from mooring.apiserver.admission.pod_security import PodSecurity
 from mooring.apiserver.admission.pod_topology_labels import PodTopologyLabels
 from mooring.apiserver.admission.priority import Priority
-from mooring.apiserver.admission.promise import Admission, QuotaLedger
 from mooring.apiserver.admission.resource_quota import ResourceQuota
 from mooring.apiserver.admission.runtime_class import RuntimeClass
 from mooring.apiserver.admission.service_account import ServiceAccount

@@ -140,9 +140,9 @@ class Establisher:
                 self._look_again_later(name)
                 return
         finalizers = [each for each in definition["metadata"]["finalizers"] if each != CLEANUP_FINALIZER]
-        shelf, revision = self._parts.shelf, int(definition["metadata"]["resourceVersion"])
+        object_storage, revision = self._parts.object_storage, int(definition["metadata"]["resourceVersion"])
         if not finalizers:
-            await shelf.delete(CUSTOM_RESOURCE_DEFINITION, "", name, if_revision=revision)
+            await object_storage.delete(CUSTOM_RESOURCE_DEFINITION, "", name, if_revision=revision)
             return
         done = condition(
             "Terminating", is_met=False, reason="InstanceDeletionCompleted", message="removed all instances"
@@ -152,7 +152,7 @@ class Establisher:
             "metadata": {**definition["metadata"], "finalizers": finalizers},
             "status": with_condition(definition["status"], done, self._now()),
         }
-        await shelf.put(CUSTOM_RESOURCE_DEFINITION, changed, if_revision=revision)
+        await object_storage.put(CUSTOM_RESOURCE_DEFINITION, changed, if_revision=revision)
 
     async def _tell_progress(self, definition: Document) -> None:
         text = "CustomResource deletion is in progress"

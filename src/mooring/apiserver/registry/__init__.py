@@ -1,14 +1,19 @@
 """The registry: the verbs of the API, carried out on the store.
 
-   registry      all verbs together, for the handler          shelf      documents in the store
-   create        a new object                              lookup     other objects, for admission
-   update        an object replaced or patched             refusals   what can go wrong, in Kubernetes' words
-   patches       from a patch to the object it means       reading    get, list and watch
-   delete        an object ended, at once or in time       metadata   what the server itself writes into metadata
-   scale         replicas only        binding   a node for a pod        eviction   a deletion that budgets allow
+    create, put, update, patches   write an object: decode, default, admit, validate, store
+    spec_cache                     decoded, defaulted and validated specs by their exact bytes
+    delete                         delete an object, at once or with a grace period (delete_options, delete_namespace,
+                                   delete_definition)
+    binding, eviction, budget      bind a pod; delete a pod if disruption budgets allow it
+    scale, pod_log, own_status     subresources, and statuses that the server writes itself
+    reading                        get, list and watch
+    object_storage, lookup         documents in the store; reads of admission plugins
+    metadata, refusals             metadata that the server sets; errors in Kubernetes' words
+    store_trouble                  errors of the store as HTTP errors
+    parts                          the dependencies of all verbs
 
-1. A write is one put under the condition that nobody else wrote since the read; if somebody did, the whole request is
-   played again on what he left, unless the request names the state that it is meant for.
-2. What would change nothing writes nothing.
-3. A dry run walks the same way and stops before the store.
+1. A write is one conditional put. If another write came first, the request is repeated on the new state, unless it
+   names a resourceVersion.
+2. A write without a change stores nothing.
+3. A dry run takes the same path and ends before the store.
 """

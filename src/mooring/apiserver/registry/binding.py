@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from mooring.api.document import Document
 from mooring.api.kinds import POD, REGISTRY, Kind
-from mooring.apiserver.admission.promise import Attempt
+from mooring.apiserver.admission.interface import Attempt
 from mooring.apiserver.call import Call, Operation
 from mooring.apiserver.kinds.pod.prepare import FIELDS_READ_BY_BINDING, binding_error, bound_pod, validate_binding
 from mooring.apiserver.registry.metadata import ensure_namespace
@@ -51,7 +51,7 @@ async def bind(parts: Parts, call: Call, body: Document) -> None:
 
 async def _write(parts: Parts, call: Call, name: str, body: Document) -> None:
     for _ in range(WRITE_TRIES_MAX):
-        found = await parts.shelf.find_partly(POD, call.namespace, name, FIELDS_READ_BY_BINDING)
+        found = await parts.object_storage.find_partly(POD, call.namespace, name, FIELDS_READ_BY_BINDING)
         if found is None:
             raise not_found(POD, name)
         pod, metadata = found.document, body["metadata"]
@@ -62,7 +62,7 @@ async def _write(parts: Parts, call: Call, name: str, body: Document) -> None:
         if call.is_dry_run:
             return
         try:
-            await parts.shelf.put(POD, bound_pod(pod, body, call.now), if_revision=found.revision)
+            await parts.object_storage.put(POD, bound_pod(pod, body, call.now), if_revision=found.revision)
             return
         except WriteConflict:
             continue

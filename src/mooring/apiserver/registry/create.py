@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from mooring.api.document import Document
-from mooring.apiserver.admission.promise import Attempt
+from mooring.apiserver.admission.interface import Attempt
 from mooring.apiserver.call import Call, Operation
 from mooring.apiserver.registry.metadata import (
     drop_duplicate_owners,
@@ -110,16 +110,16 @@ async def _store(parts: Parts, resource: Resource, call: Call, obj: Document) ->
     name = metadata["name"]
     existing = None
     if call.is_dry_run:  # what is not stored is not asked for which state it was meant
-        existing = await parts.shelf.find(kind, call.namespace, name)
+        existing = await parts.object_storage.find(kind, call.namespace, name)
     else:
         if metadata.pop("resourceVersion", "") not in ("", "0") and call.verb == "create":
             raise plain_error("resourceVersion should not be set on objects to be created")
         try:
-            written = await parts.shelf.create(kind, obj)
+            written = await parts.object_storage.create(kind, obj)
             metadata["resourceVersion"] = str(written.revision)
             return written.answer
         except WriteConflict:
-            existing = await parts.shelf.find(kind, call.namespace, name)
+            existing = await parts.object_storage.find(kind, call.namespace, name)
             if existing is None:
                 raise already_exists(kind, name) from None
     if existing is not None:

@@ -18,12 +18,12 @@ from typing import NamedTuple
 
 from mooring.api.document import Document
 from mooring.api.kinds import CUSTOM_RESOURCE_DEFINITION, NAMESPACE
-from mooring.apiserver.admission.promise import Attempt
+from mooring.apiserver.admission.interface import Attempt
 from mooring.apiserver.call import Call, Operation
 from mooring.apiserver.registry.delete_definition import definition_terminating
 from mooring.apiserver.registry.delete_namespace import check_preconditions, terminating
+from mooring.apiserver.registry.object_storage import Stored
 from mooring.apiserver.registry.parts import Parts
-from mooring.apiserver.registry.shelf import Stored
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.storage.errors import (
     conflict,
@@ -66,7 +66,7 @@ async def delete(parts: Parts, resource: Resource, call: Call, options: DeleteOp
     for text in resource.strategy.warnings_on_delete(is_propagation_said=is_propagation_said):
         call.warn(text)
     for _ in range(WRITE_TRIES_MAX):
-        found = await parts.shelf.find(kind, call.namespace, call.name)
+        found = await parts.object_storage.find(kind, call.namespace, call.name)
         if found is None:
             raise not_found(kind, call.name)
         try:
@@ -115,13 +115,13 @@ async def _deleted(parts: Parts, resource: Resource, call: Call, found: Stored, 
     revision = found.revision
     if stays or (is_graceful and changed != obj):
         if not call.is_dry_run and changed != obj:
-            revision = await parts.shelf.put(kind, changed, if_revision=revision)
+            revision = await parts.object_storage.put(kind, changed, if_revision=revision)
             changed["metadata"]["resourceVersion"] = str(revision)
         if stays:
             return Deleted(changed, False)
     if call.is_dry_run:
         return _answer(resource, changed if is_graceful else obj, is_gone=True)
-    gone_at = await parts.shelf.delete(kind, call.namespace, call.name, if_revision=revision)
+    gone_at = await parts.object_storage.delete(kind, call.namespace, call.name, if_revision=revision)
     answered = changed if is_graceful else obj
     if is_graceful or resource.returns_deleted:
         answered["metadata"]["resourceVersion"] = str(gone_at)

@@ -9,11 +9,11 @@ Goes out   the definition, terminating
 from __future__ import annotations
 
 from mooring.api.document import Document
-from mooring.apiserver.admission.promise import Attempt
+from mooring.apiserver.admission.interface import Attempt
 from mooring.apiserver.call import Call, Operation
 from mooring.apiserver.custom.naming import condition, with_condition
+from mooring.apiserver.registry.object_storage import Stored
 from mooring.apiserver.registry.parts import Parts
-from mooring.apiserver.registry.shelf import Stored
 from mooring.apiserver.resources import Resource
 
 CLEANUP_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
@@ -34,6 +34,6 @@ async def definition_terminating(parts: Parts, resource: Resource, call: Call, f
         "status": with_condition(definition.get("status") or {}, pending, call.now),
     }
     if not call.is_dry_run:
-        written = await parts.shelf.put(resource.kind, changed, if_revision=found.revision)
+        written = await parts.object_storage.put(resource.kind, changed, if_revision=found.revision)
         changed["metadata"]["resourceVersion"] = str(written)
     return changed

@@ -10,10 +10,10 @@ Goes out   the namespace, terminating; or nothing special: the ordinary deletion
 from __future__ import annotations
 
 from mooring.api.document import Document
-from mooring.apiserver.admission.promise import Attempt
+from mooring.apiserver.admission.interface import Attempt
 from mooring.apiserver.call import Call, Operation
+from mooring.apiserver.registry.object_storage import Stored
 from mooring.apiserver.registry.parts import Parts
-from mooring.apiserver.registry.shelf import Stored
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.storage.errors import conflict
 from mooring.apiserver.validation.metadata import FOREGROUND_FINALIZER, ORPHAN_FINALIZER
@@ -47,7 +47,7 @@ async def terminating(
     else:
         changed["metadata"].pop("finalizers", None)
     if not call.is_dry_run:
-        written = await parts.shelf.put(resource.kind, changed, if_revision=found.revision)
+        written = await parts.object_storage.put(resource.kind, changed, if_revision=found.revision)
         changed["metadata"]["resourceVersion"] = str(written)
     return changed
 

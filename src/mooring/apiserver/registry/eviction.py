@@ -26,17 +26,17 @@ from mooring.api.errors import LabelSelectorError
 from mooring.api.kinds import POD, POD_DISRUPTION_BUDGET
 from mooring.api.labels import compile_selector
 from mooring.api.views.selectors import LabelSelector
-from mooring.apiserver.admission.promise import Attempt
+from mooring.apiserver.admission.interface import Attempt
 from mooring.apiserver.call import Call, Operation
 from mooring.apiserver.kinds.pod.prepare import with_condition
 from mooring.apiserver.registry.budget import spent, still_processing
 from mooring.apiserver.registry.delete import DeleteOptions, delete
 from mooring.apiserver.registry.delete_options import check_delete_options, delete_options
 from mooring.apiserver.registry.metadata import ensure_namespace
+from mooring.apiserver.registry.object_storage import Stored
 from mooring.apiserver.registry.own_status import OwnStatus
 from mooring.apiserver.registry.parts import Parts
 from mooring.apiserver.registry.refusals import invalid_object, plain_error
-from mooring.apiserver.registry.shelf import Stored
 from mooring.apiserver.storage.errors import (
     conflict,
     not_found,
@@ -134,7 +134,7 @@ async def _delete_unready(
 async def _spend(parts: Parts, call: Call, budget: Document) -> None:
     """Take one disruption from a budget. Raises `StatusError` if there is none left."""
     name = budget["metadata"]["name"]
-    writer = OwnStatus(parts.shelf, parts.resources, parts.shape_of)
+    writer = OwnStatus(parts.object_storage, parts.resources, parts.shape_of)
     for _ in range(WRITE_TRIES_MAX):
         status = spent(budget, call.name, call.now)
         if call.is_dry_run:
@@ -153,7 +153,7 @@ async def _spend(parts: Parts, call: Call, budget: Document) -> None:
 
 
 async def _pod(parts: Parts, call: Call) -> Stored:
-    found = await parts.shelf.find(POD, call.namespace, call.name)
+    found = await parts.object_storage.find(POD, call.namespace, call.name)
     if found is None:
         raise not_found(POD, call.name)
     return found
@@ -181,7 +181,7 @@ async def _mark(parts: Parts, call: Call, options: DeleteOptions) -> int:
         if not _set_disrupted(pod, call.now):
             return found.revision
         try:
-            return await parts.shelf.put(POD, pod, if_revision=found.revision)
+            return await parts.object_storage.put(POD, pod, if_revision=found.revision)
         except WriteConflict:
             continue
     raise conflict(POD, call.name)

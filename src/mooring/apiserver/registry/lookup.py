@@ -13,14 +13,14 @@ from collections.abc import Sequence
 
 from mooring.api.document import Document
 from mooring.api.kinds import Kind
-from mooring.apiserver.registry.shelf import document_of
+from mooring.apiserver.registry.object_storage import document_of
 from mooring.store.interface import Record, Store
 
 DOCUMENTS_KEPT_MAX = 4_096
 
 
 class StoreLookup:
-    """Keeps the promise of `admission.promise.Lookup` on a store."""
+    """Keeps the promise of `admission.interface.Lookup` on a store."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -1,10 +1,10 @@
-"""The server writes a status itself: what is used of a quota, what is left of a disruption budget.
+"""Statuses that the server writes itself: the usage of a quota, the disruptions that a budget still allows.
 
-Comes in   an object as it was read, and its new status
-Goes out   the object in the store, with `kube-apiserver` as the manager of what changed; or `WriteConflict`
+Input: an object as it was read, and its new status. Output: the stored object, with `kube-apiserver` as the manager of
+the changed fields; or `WriteConflict`.
 
- 1. kube-apiserver makes such writes through its own front door. Here they go straight to the shelf, under the condition
-    that nobody wrote since.
+1. kube-apiserver sends itself a request. Here the status is stored directly, on the condition that no other write came
+   first.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mooring.api.kinds import RESOURCE_QUOTA, Kind
 from mooring.apiserver.apply.managers import UPDATE, manager_id
 from mooring.apiserver.apply.shape import Shape
 from mooring.apiserver.apply.update import stamp
-from mooring.apiserver.registry.shelf import Shelf
+from mooring.apiserver.registry.object_storage import ObjectStorage
 from mooring.apiserver.resources import Resource, ResourceTable
 from mooring.store.interface import WriteConflict
 
@@ -24,10 +24,12 @@ OWN_MANAGER = "kube-apiserver"
 
 
 class OwnStatus:
-    """Writes statuses for the server. Keeps the promise of `admission.promise.QuotaLedger`."""
+    """Writes statuses for the server. Implements `QuotaLedger`."""
 
-    def __init__(self, shelf: Shelf, resources: ResourceTable, shape_of: Callable[[Resource], Shape]) -> None:
-        self._shelf = shelf
+    def __init__(
+        self, object_storage: ObjectStorage, resources: ResourceTable, shape_of: Callable[[Resource], Shape]
+    ) -> None:
+        self._object_storage = object_storage
         self._resources = resources
         self._shape_of = shape_of
 
@@ -37,7 +39,7 @@ class OwnStatus:
         new: Document = {**live, "metadata": dict(live["metadata"]), "status": status}
         writer = manager_id(OWN_MANAGER, UPDATE, kind.api_version, "status")
         stamp(self._shape_of(resource), live, new, writer, now, resource.strategies["status"].ignored_fields)
-        await self._shelf.put(kind, new, if_revision=int(live["metadata"]["resourceVersion"]))
+        await self._object_storage.put(kind, new, if_revision=int(live["metadata"]["resourceVersion"]))
 
     async def write_used(self, quota: Document, used: Mapping[str, str], now: str) -> bool:
         try:

@@ -1,4 +1,4 @@
-"""What the verbs need: the shelf, admission, time and chance, and what is reserved while a write is under way."""
+"""The dependencies of the verbs: storage, admission, entropy, and what is reserved during a write."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Protocol
 
 from mooring.api.document import Document
 from mooring.apiserver.admission.chain import Chain
-from mooring.apiserver.admission.promise import Lookup
+from mooring.apiserver.admission.interface import Lookup
 from mooring.apiserver.apply.shape import Shape
 from mooring.apiserver.apply.update import stamp_update
 from mooring.apiserver.call import Call
-from mooring.apiserver.registry.shelf import Shelf
+from mooring.apiserver.registry.object_storage import ObjectStorage
 from mooring.apiserver.resources import Resource, ResourceTable
 from mooring.apiserver.strategy import Strategy
 from mooring.kit.entropy import Entropy
@@ -51,7 +51,7 @@ class Reserve(Protocol):
 class Parts:
     """Shared by all verbs."""
 
-    shelf: Shelf
+    object_storage: ObjectStorage
     resources: ResourceTable
     """For verbs that write to other kinds than they were asked for: evictions spend budgets."""
     lookup: Lookup

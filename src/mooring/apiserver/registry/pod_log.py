@@ -15,7 +15,7 @@ from typing import Protocol
 
 from mooring.api.document import Document
 from mooring.api.kinds import NODE, POD
-from mooring.apiserver.admission.promise import Lookup
+from mooring.apiserver.admission.interface import Lookup
 from mooring.apiserver.call import Call
 from mooring.apiserver.registry.refusals import invalid_object
 from mooring.apiserver.storage.errors import not_found

@@ -22,7 +22,7 @@ ReadBody = Callable[[], Document]
 async def put(parts: Parts, resource: Resource, call: Call, read_body: ReadBody) -> Changed:
     """Replace an object, in whole or through a subresource."""
     strategy = resource.strategies[call.subresource] if call.subresource else resource.strategy
-    found = await parts.shelf.find(resource.kind, call.namespace, call.name)
+    found = await parts.object_storage.find(resource.kind, call.namespace, call.name)
     first: Document | None = read_body()
     assert first is not None
     uid = first["metadata"].get("uid", "")

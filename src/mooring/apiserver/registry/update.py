@@ -16,7 +16,7 @@ from typing import NamedTuple
 from mooring.api.document import Document
 from mooring.api.field_errors import quoted
 from mooring.api.kinds import REGISTRY
-from mooring.apiserver.admission.promise import Attempt
+from mooring.apiserver.admission.interface import Attempt
 from mooring.apiserver.apply.typed import is_same
 from mooring.apiserver.apply.update import settle_times
 from mooring.apiserver.call import Call, Operation
@@ -26,9 +26,9 @@ from mooring.apiserver.registry.metadata import (
     ensure_namespace,
     keep_system_fields,
 )
+from mooring.apiserver.registry.object_storage import Stored
 from mooring.apiserver.registry.parts import Parts
 from mooring.apiserver.registry.refusals import invalid_kind, plain_error, revision_required
-from mooring.apiserver.registry.shelf import Stored
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.storage.errors import conflict, not_found, other_uid
 from mooring.apiserver.strategy import Strategy
@@ -74,7 +74,7 @@ async def change(
     strategy = resource.strategies[call.subresource] if call.subresource else resource.strategy
     may_create = may_create or strategy.allows_create_on_update
     for _ in range(WRITE_TRIES_MAX):
-        found = found or await parts.shelf.find(kind, call.namespace, call.name)
+        found = found or await parts.object_storage.find(kind, call.namespace, call.name)
         if found is None and not may_create:
             raise not_found(kind, call.name)
         have = found.document["metadata"]["uid"] if found is not None else ""
@@ -166,14 +166,14 @@ async def _written(parts: Parts, resource: Resource, call: Call, found: Stored, 
     kind, old, metadata = resource.kind, found.document, obj["metadata"]
     if _is_finished(old["metadata"], metadata) and not resource.strategy.is_held(obj):
         if not call.is_dry_run:
-            await parts.shelf.delete(kind, call.namespace, call.name, if_revision=found.revision)
+            await parts.object_storage.delete(kind, call.namespace, call.name, if_revision=found.revision)
         return Changed(obj)
     metadata["resourceVersion"] = str(found.revision)
     if obj == old and is_same(obj, old):  # to Python alone true would be 1
         return Changed(old)
     if call.is_dry_run:
         return Changed(obj)
-    written = await parts.shelf.replace(kind, obj, if_revision=found.revision)
+    written = await parts.object_storage.replace(kind, obj, if_revision=found.revision)
     metadata["resourceVersion"] = str(written.revision)
     return Changed(obj, answer=written.answer)
 

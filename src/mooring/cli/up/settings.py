@@ -73,7 +73,7 @@ def cluster_settings(options: UpOptions, nodes_cloned: int) -> ClusterSettings:
         nodes=options.nodes,
         runtime=options.runtime,
         node_lease_s=options.node_lease_s,
-        stages=_lives(options.stages),
+        stages=_stage_sets(options.stages),
         control_plane=ControlPlaneSettings(
             _scheduler_configuration(options.scheduler_file), options.controllers, options.enabled_controllers
         ),
@@ -92,7 +92,7 @@ def _check_controllers(names: tuple[str, ...]) -> None:
         raise input_error(f"--controllers: {error}") from None
 
 
-def _lives(file: Path | None) -> str:
+def _stage_sets(file: Path | None) -> str:
     if file is None:
         return ""
     from mooring.cli.standalone.run import checked_stages  # imports the kubelet

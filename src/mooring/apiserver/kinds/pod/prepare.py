@@ -26,7 +26,7 @@ FIELDS_READ_BY_BINDING = {
     "spec": ("nodeName", "schedulingGates"),
     "status": ("conditions",),
 }
-"""The fields that `binding_error`, `bound_pod` and the shelf read, by section. A binding decodes no other field."""
+"""The fields that `binding_error`, `bound_pod` and the storage read, by section. A binding decodes no other field."""
 
 _GATED: Document = {
     "type": "PodScheduled",

@@ -1,12 +1,11 @@
-"""The shelf: documents in the store.
+"""Reads and writes documents in the store.
 
-Comes in   kinds, names, documents
-Goes out   documents with their resourceVersion; writes under a condition
+Input: kinds, names, documents. Output: documents with their resourceVersion; conditional writes.
 
- 1. A document that is handed out belongs to the caller, who may change it.
- 2. In the store an object has no resourceVersion: its record has a revision. Here it has one, because strategies and
-    patches look at it.
- 3. The events of both event APIs are stored in one form and handed out in the form of the kind that is asked for.
+1. The caller owns a returned document and may change it.
+2. The store keeps an object without resourceVersion, because its record has a revision. Returned documents have one:
+   strategies and patches read it.
+3. Events of both event APIs are stored in one form and returned in the form of the requested kind.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ class WriteResult(NamedTuple):
     answer: bytes | None
 
 
-class Shelf:
+class ObjectStorage:
     """Reads and writes whole objects."""
 
     def __init__(self, store: Store) -> None:

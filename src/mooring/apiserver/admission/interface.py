@@ -1,11 +1,11 @@
-"""What an admission plugin is, and what it may look up.
+"""The interface of admission plugins.
 
-Comes in   an `Attempt`: an operation on an object, before it is carried out
-Goes out   the object changed in place (`admit`), nothing (`check`), or a `StatusError`
+Input: an `Attempt`, an operation on an object that is not yet carried out. Output: the object changed in place
+(`admit`), nothing (`check`), or a `StatusError`.
 
- 1. All `admit`s run, in the order of the table, before the object is validated; all `check`s after it.
- 2. `admit` may change `obj`; `check` changes nothing. `old` is never changed.
- 3. Look-ups see every write that was acknowledged before the call came in.
+1. All `admit` methods run before validation, in the order of the table; all `check` methods after it.
+2. `admit` may change `obj`; `check` changes nothing. Neither changes `old`.
+3. A lookup sees every write that was acknowledged before the request arrived.
 """
 
 from __future__ import annotations
