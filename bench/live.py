@@ -6,8 +6,8 @@ Input: a workload with `through: scheduler`, a size. Output: a `SchedulerResult`
         -> memory is settled -> CLOCK: pods are created, decided, bound -> quiet -> check, from the store
 
 1. The clock runs from the first create to the last measured pod that is bound in the store (or is rejected, where that
-   is expected). The registry of the API server, watches, decisions, bindings, conditions, events and metrics share one
-   process and one thread.
+   is expected). Watches, decisions, bindings, conditions, events and metrics share one process and one thread; the
+   scheduler's requests are those of the loopback client, with validation and admission.
 2. Pods are dictionaries before the clock starts: the work of their owners is not measured.
 3. With waiting pods the same is measured without them too, in turns in the same process. The fastest round of each
    counts, because other load of the machine only makes a round slower.

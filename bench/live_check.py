@@ -19,7 +19,7 @@ from typing import NamedTuple
 import msgspec
 
 from bench.expectations import Evidence, Expectation, problems
-from bench.live_cluster import ROOM_OF, ComingPod, LiveCluster
+from bench.live_cluster import STATE_OF, ComingPod, LiveCluster
 from mooring.api.decode import decode_as
 from mooring.api.kinds import EVENT, NODE, POD, kind_of_view
 from mooring.api.quantity import NANO, quantity_nano
@@ -178,9 +178,9 @@ def _scheduler_problems(
         yield f"the scheduler counts {len(scheduler.engine.columns.pods)} placed pods, not {len(fresh.columns.pods)}"
     scheduler.queue.check()
     waiting = {
-        stored.pods[pod.key].metadata.uid: ROOM_OF[pod.outcome]
+        stored.pods[pod.key].metadata.uid: STATE_OF[pod.outcome]
         for pod in pods
-        if ROOM_OF[pod.outcome] is not None and pod.key in stored.pods
+        if STATE_OF[pod.outcome] is not None and pod.key in stored.pods
     }
     queued = {entry.pod.uid: entry.state for entry in scheduler.queue.entries()}
     lost = [uid for uid, room in waiting.items() if queued.get(uid) is not room]
