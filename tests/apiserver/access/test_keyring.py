@@ -47,6 +47,34 @@ def test_everything_is_used_again(tmp_path: Path) -> None:
     assert first.token_key().private_numbers() == second.token_key().private_numbers()
 
 
+PRIVATE_FILES = ("ca.pem", "server.pem", "clients/admin.pem", "tokens.key")
+
+
+def use_all(keyring: Keyring) -> None:
+    keyring.server()
+    keyring.client(ADMIN)
+    keyring.token_key()
+
+
+@pytest.mark.parametrize("name", PRIVATE_FILES)
+def test_a_key_that_others_can_write_is_not_used(tmp_path: Path, name: str) -> None:
+    use_all(_keyring(tmp_path))
+    (tmp_path / name).chmod(0o620)
+    with pytest.raises(KeyringError, match=f"{name} cannot be used .other users can write it: mode 620"):
+        use_all(_keyring(tmp_path))
+
+
+@pytest.mark.parametrize("name", PRIVATE_FILES)
+def test_a_key_that_others_can_read_is_used_with_a_warning(
+    tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    use_all(_keyring(tmp_path))
+    assert caplog.text == ""
+    (tmp_path / name).chmod(0o644)
+    use_all(_keyring(tmp_path))
+    assert f"other users can read the private key {tmp_path / name}; run chmod 600" in caplog.text
+
+
 def test_old_certificates_are_renewed_and_the_authority_is_not(tmp_path: Path) -> None:
     young, old = _keyring(tmp_path), _keyring(tmp_path, age_s=LIFETIME_S * 0.7)
     authority, server, admin = young.authority(), young.server(), young.client(ADMIN)

@@ -15,12 +15,14 @@ kubeconfig file.
    overwritten, because it may be the only copy of a key.
 3. A certificate is renewed when less than a third of its lifetime is left, and when the authority, the hosts, the user
    or the groups have changed.
-4. A kubeconfig file is replaced only if all its clusters have our name, unless the caller insists.
+4. A key that other users can write is an error. One that they can read is used, with a warning.
+5. A kubeconfig file is replaced only if all its clusters have our name, unless the caller insists.
 """
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import re
 import ssl
@@ -56,7 +58,11 @@ from mooring.kit.clock import Clock
 from mooring.kit.temporary_directory import temporary_directory
 
 OWNER_ONLY = 0o600
+_OTHERS_READ = 0o044
+_OTHERS_WRITE = 0o022
 _DIRECTORY_OWNER_ONLY = 0o700
+log = logging.getLogger(__name__)
+
 _is_file_name = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]*").fullmatch
 
 
@@ -109,7 +115,7 @@ class Keyring:
         """The key of service account tokens. It is never renewed: tokens that are out would end with it."""
         path = self._directory / "tokens.key"
         try:
-            return parse_key(path.read_bytes())
+            return parse_key(_read_private(path))
         except FileNotFoundError:
             key = new_key()
             write_privately(path, key_pem(key))
@@ -137,7 +143,7 @@ class Keyring:
     def _usable(self, name: str, is_right: Callable[[x509.Certificate], bool]) -> Certified | None:
         path = self._directory / name
         try:
-            found = parse_certified(path.read_bytes())
+            found = parse_certified(_read_private(path))
         except FileNotFoundError:
             return None
         except (CertificateError, OSError) as error:
@@ -186,6 +192,17 @@ def _client_file(identity: Identity) -> str:
     if not _is_file_name(name):
         raise KeyringError(f"the user name {identity.user!r} cannot be the name of a file; give it a plainer one")
     return f"clients/{name}.pem"
+
+
+def _read_private(path: Path) -> bytes:
+    """Read a file with a private key. Raises `CertificateError` if other users can write it."""
+    with path.open("rb") as file:
+        mode = os.fstat(file.fileno()).st_mode
+        if mode & _OTHERS_WRITE:
+            raise CertificateError(f"other users can write it: mode {mode & 0o777:o}")
+        if mode & _OTHERS_READ:
+            log.warning("other users can read the private key %s; run chmod 600 on it, or have a new one made", path)
+        return file.read()
 
 
 def _unusable(path: Path, error: Exception) -> KeyringError:

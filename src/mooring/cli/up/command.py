@@ -91,7 +91,14 @@ def with_stages_flag(command: Command) -> Command:
 @with_lease_flag
 @with_stages_flag
 @click.option("--without", default="", help="Components that do not run: scheduler,controllers,nodes.")
-@click.option("--token", default="", help="A fixed token for the administrator, for scripts.")
+@click.option(
+    "--token",
+    default="",
+    envvar="MOORING_TOKEN",
+    show_envvar=True,
+    help="A fixed token of the administrator, for scripts. The process list shows it: --token-file does not.",
+)
+@click.option("--token-file", type=_FILE, help="A file with the token of the administrator.")
 @click.option("--token-auth-file", type=_FILE, help="More users: CSV of token,user,uid,groups.")
 @click.option("--anonymous-auth", is_flag=True, help="Allow anonymous requests, as system:anonymous.")
 @click.option(
@@ -148,6 +155,7 @@ def up(
     stages: Path | None,
     without: str,
     token: str,
+    token_file: Path | None,
     token_auth_file: Path | None,
     anonymous_auth: bool,
     disable_admission_plugins: str | None,
@@ -191,7 +199,7 @@ def up(
                 node_lease_s=node_lease_s,
                 stages=stages,
                 without=_components(without),
-                token=token,
+                token=_token(token, token_file),
                 token_file=token_auth_file,
                 is_anonymous_allowed=anonymous_auth,
                 disabled_admission_plugins=(
@@ -226,6 +234,20 @@ def _check_options(data_dir: Path | None, ephemeral: bool, store_url: str) -> No
         raise InputError([Problem("", "--ephemeral and --data-dir contradict each other: leave one out")])
     if ephemeral and store_url:
         raise InputError([Problem("", "--ephemeral and --store contradict each other: leave one out")])
+
+
+def _token(token: str, file: Path | None) -> str:
+    if file is None:
+        return token
+    if token:
+        raise InputError([Problem("", "--token (or $MOORING_TOKEN) and --token-file contradict each other")])
+    try:
+        found = file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError([Problem(str(file), f"cannot be read as the token of the administrator: {error}")]) from None
+    if not found or not found.isprintable() or " " in found:
+        raise InputError([Problem(str(file), "holds no token; wanted one line without spaces")])
+    return found
 
 
 def _event_ttl(ttl_s: float) -> float:
