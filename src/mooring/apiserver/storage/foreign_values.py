@@ -14,7 +14,6 @@ of `stored_form`; or `ValueUnreadable`, which names the key.
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final
 
 import msgspec
@@ -32,7 +31,7 @@ from mooring.store.interface import ValueUnreadable
 OLD_DEFINITIONS: Final = "apiextensions.k8s.io/v1beta1"
 _MIGRATE: Final = "write the object again with a kube-apiserver that stores another form, and start again"
 
-_stored_beginning = re.compile(rb'\{"kind":"([^"\\]*)","apiVersion":"([^"\\]*)","metadata":\{')
+_FIRST_FIELDS: Final = ("kind", "apiVersion", "metadata")
 _decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _decode_text = msgspec.json.Decoder(str).decode
 _kinds: Final[dict[str, Kind]] = {row.key_prefix: stored_kind(row) for row in all_kinds()}
@@ -58,17 +57,14 @@ def _kind_of_key(key: str) -> Kind | None:
 
 
 def _from_json(key: str, value: bytes, kind: Kind | None) -> bytes:
-    beginning = _stored_beginning.match(value)
-    if beginning is not None:
-        name, api_version = beginning[1].decode(), beginning[2].decode()
-    elif not key.startswith(REGISTRY):
+    if not key.startswith(REGISTRY):
         return value
-    else:
-        fields = _fields_in_order(key, value, kind)
-        if fields is None:
-            return value
-        value = encoded(fields)
-        name, api_version = _decode_text(fields["kind"]), _decode_text(fields["apiVersion"])
+    fields = _fields(key, value, kind)
+    if fields is None:
+        return value
+    if tuple(fields)[: len(_FIRST_FIELDS)] != _FIRST_FIELDS:
+        value = encoded({name: fields[name] for name in _FIRST_FIELDS} | fields)
+    name, api_version = _decode_text(fields["kind"]), _decode_text(fields["apiVersion"])
     if kind is not None and (name, api_version) != (kind.kind, kind.api_version):
         if kind is not CUSTOM_RESOURCE_DEFINITION or (name, api_version) != (kind.kind, OLD_DEFINITIONS):
             raise ValueUnreadable(key, f"it is a {name} of {api_version}, but {kind.api_version} is served; {_MIGRATE}")
@@ -76,17 +72,16 @@ def _from_json(key: str, value: bytes, kind: Kind | None) -> bytes:
     return value[:-1] if value.endswith(b"\n") else value
 
 
-def _fields_in_order(key: str, value: bytes, kind: Kind | None) -> dict[str, msgspec.Raw] | None:
-    """The fields with kind, apiVersion and metadata first; None: it is no object, and no kind is stored there."""
+def _fields(key: str, value: bytes, kind: Kind | None) -> dict[str, msgspec.Raw] | None:
+    """The fields of an object, not decoded; None: it is no object, and no kind is stored there."""
     try:
         fields = _decode_fields(value)
-        first = {name: fields.pop(name) for name in ("kind", "apiVersion", "metadata")}
-        _decode_text(first["kind"]), _decode_text(first["apiVersion"])
+        _decode_text(fields["kind"]), _decode_text(fields["apiVersion"]), fields["metadata"]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError) as error:
         if kind is None:
             return None
         raise ValueUnreadable(key, f"it is no object: {error}") from None
-    return first | fields
+    return fields
 
 
 def _from_protobuf(key: str, value: bytes, kind: Kind) -> bytes:
