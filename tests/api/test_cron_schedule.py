@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.api.cron_schedule import ScheduleError, parse_schedule, zone_fault
+from mooring.api.cron_schedule import ScheduleError, parse_schedule, zone_error
 from mooring.kit.clock import format_rfc3339, parse_rfc3339
 
 
@@ -67,7 +67,7 @@ def test_what_cannot_be_read(text: str, fault: str) -> None:
     ],
 )
 def test_time_zones(name: str, fault: str) -> None:
-    assert zone_fault(name) == fault
+    assert zone_error(name) == fault
 
 
 @pytest.mark.parametrize(

@@ -142,13 +142,13 @@ def test_a_pod_demands_both_its_labels_and_its_affinity(
     demands = required_node_affinity(pod(node_selector=labels_wanted, required=affinity_wanted))
     assert demands.matches(LABELS, "n1") is matches
     assert demands.matches_everything is (not labels_wanted and affinity_wanted is None)
-    assert demands.fault_for(LABELS) == ""
+    assert demands.error_for(LABELS) == ""
 
 
 def test_faults_of_an_affinity_concern_only_nodes_whose_labels_matched() -> None:
     demands = required_node_affinity(pod(node_selector={"zone": "a"}, required=node_selector(term("zone Bogus"))))
-    assert demands.fault_for({"zone": "a"}) == BOGUS_FAULT
-    assert demands.fault_for({"zone": "b"}) == ""
+    assert demands.error_for({"zone": "a"}) == BOGUS_FAULT
+    assert demands.error_for({"zone": "b"}) == ""
 
 
 def test_pods_that_say_the_same_share_what_was_compiled() -> None:

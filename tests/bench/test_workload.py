@@ -72,10 +72,10 @@ def test_beside_10000_waiting_pods_nobody_is_slowed_down_by_more_than_a_tenth(na
 
 
 @pytest.mark.parametrize("name", [name for name in workload_names() if name.startswith("loop-")])
-def test_10000_pods_through_the_scheduler_take_200_megabytes_with_the_api_server(name: str) -> None:
+def test_10000_pods_through_the_scheduler_take_150_megabytes(name: str) -> None:
     workload = read_workload(name)
     assert (workload.through, workload.size.pods) == ("scheduler", 10_000)
-    assert workload.growth_bytes_max == (None if name == "loop-mixed" else 200_000_000)
+    assert workload.growth_bytes_max == (None if name == "loop-mixed" else 150_000_000)
 
 
 @pytest.mark.parametrize(

@@ -265,23 +265,23 @@ def scraped(world: World) -> list[str]:
 
 @pytest.mark.parametrize(("depth", "is_compiled"), [(120, True), (200, False)])
 def test_nesting_is_refused_earlier(depth: int, is_compiled: bool) -> None:
-    told = fault_of("(" * depth + "true" + ")" * depth)
+    told = error_of("(" * depth + "true" + ")" * depth)
     assert (told == "") is is_compiled
     assert is_compiled or "expression recursion limit exceeded: 250" in told
 
 
 def test_literals_of_structs_are_refused() -> None:
-    assert "undeclared reference to 'Box'" in fault_of("Box{size: 1} == 1")
+    assert "undeclared reference to 'Box'" in error_of("Box{size: 1} == 1")
 
 
 def test_after_a_syntax_error_no_other_is_reported() -> None:
-    assert "undeclared reference to 'nobody'" in fault_of("nobody == 1")
-    told = fault_of("nobody == 1 +")
+    assert "undeclared reference to 'nobody'" in error_of("nobody == 1")
+    told = error_of("nobody == 1 +")
     assert "Syntax error" in told
     assert "undeclared" not in told
 
 
-def fault_of(expression: str) -> str:
+def error_of(expression: str) -> str:
     try:
         compile_device_selector(expression)
     except DeviceSelectorError as error:

@@ -171,7 +171,7 @@ def zone_of(name: str) -> ZoneInfo:
     return _UTC if name in ("", "UTC", "Local") else ZoneInfo(name)
 
 
-def zone_fault(name: str) -> str:
+def zone_error(name: str) -> str:
     """Why there is no such time zone; empty if there is one."""
     if name in ("", "UTC", "Local"):
         return ""
@@ -239,7 +239,7 @@ def _zone_and_rest(text: str) -> tuple[ZoneInfo, str]:
     zone = before.partition("=")[2]
     if ".." in zone or zone[:1] in ("/", "\\"):
         raise ScheduleError(f"provided bad location {zone}: time: invalid location name")
-    fault = zone_fault(zone)
+    fault = zone_error(zone)
     if fault:
         raise ScheduleError(f"provided bad location {zone}: {fault}")
     return zone_of(zone), after.strip()

@@ -47,7 +47,7 @@ def label_key_errors(key: str) -> list[str]:
     prefix, slash, name = key.rpartition("/")
     if "/" in prefix:
         return [_TOO_MANY_PARTS]
-    faults = _prefix_faults(prefix) if slash else []
+    faults = _prefix_errors(prefix) if slash else []
     if not name:
         faults.append("name part must be non-empty")
     elif _byte_count(name) > NAME_BYTES_MAX:
@@ -67,7 +67,7 @@ def label_value_errors(value: str) -> list[str]:
     return faults
 
 
-def _prefix_faults(prefix: str) -> list[str]:
+def _prefix_errors(prefix: str) -> list[str]:
     if not prefix:
         return ["prefix part must be non-empty"]
     faults = []

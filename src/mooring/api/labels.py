@@ -205,14 +205,14 @@ def requirements_with(matcher: LabelMatcher, pairs: Mapping[str, str]) -> LabelM
 def checked_requirement(key: str, operator: Operator, values: Sequence[str]) -> Requirement:
     """A requirement that breaks no rule. Raises `LabelSelectorError`."""
     if not is_sound(key, operator, values):
-        raise LabelSelectorError(aggregated(requirement_faults(key, operator, values)))
+        raise LabelSelectorError(aggregated(requirement_errors(key, operator, values)))
     return Requirement(key, operator, tuple(sorted(set(values))))
 
 
 def is_sound(key: str, operator: Operator, values: Sequence[str]) -> bool:
     """Whether a requirement breaks no rule: the same keys and values come again and again, so they are remembered."""
     if operator is Operator.GREATER_THAN or operator is Operator.LESS_THAN:
-        return not requirement_faults(key, operator, values)
+        return not requirement_errors(key, operator, values)
     if bool(values) is not (operator is Operator.IN or operator is Operator.NOT_IN):
         return False
     return _is_sound_key(key) and all(_is_sound_value(value) for value in values)
@@ -228,13 +228,13 @@ def _is_sound_value(value: str) -> bool:
     return known if known is not None else _sound_values.keep(value, not label_value_errors(value))
 
 
-def requirement_faults(key: str, operator: Operator, values: Sequence[str], path: str = "") -> list[str]:
+def requirement_errors(key: str, operator: Operator, values: Sequence[str], path: str = "") -> list[str]:
     """What is wrong with a requirement that stands at `path`, in Kubernetes' words and order."""
     parent = f"{path}." if path else ""
-    faults = _joined_faults(f"{parent}key", key, label_key_errors(key))
-    faults += _count_faults(f"{parent}values", operator, values)
+    faults = _joined_errors(f"{parent}key", key, label_key_errors(key))
+    faults += _count_errors(f"{parent}values", operator, values)
     for index, value in enumerate(values):
-        faults += _joined_faults(f"{parent}values[{index}][{key}]", value, label_value_errors(value))
+        faults += _joined_errors(f"{parent}values[{index}][{key}]", value, label_value_errors(value))
     return faults
 
 
@@ -249,11 +249,11 @@ def parse_int64(text: str) -> int | None:
 _INTEGER = re.compile(r"[+-]?[0-9]{1,63}")
 
 
-def _joined_faults(path: str, value: str, faults: Sequence[str]) -> list[str]:
+def _joined_errors(path: str, value: str, faults: Sequence[str]) -> list[str]:
     return [invalid_value(path, value, "; ".join(faults))] if faults else []
 
 
-def _count_faults(path: str, operator: Operator, values: Sequence[str]) -> list[str]:
+def _count_errors(path: str, operator: Operator, values: Sequence[str]) -> list[str]:
     match operator:
         case Operator.IN | Operator.NOT_IN:
             rule, is_kept = "for 'in', 'notin' operators, values set can't be empty", len(values) > 0

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from mooring.api.errors import NodeSelectorError
 from mooring.api.field_errors import aggregated, invalid_value, unsupported_value
-from mooring.api.labels import LabelMatcher, Operator, Requirement, is_sound, matcher_of_pairs, requirement_faults
+from mooring.api.labels import LabelMatcher, Operator, Requirement, is_sound, matcher_of_pairs, requirement_errors
 from mooring.api.memory import Memory
 from mooring.api.views.pod import Pod
 from mooring.api.views.selectors import (
@@ -110,7 +110,7 @@ class RequiredNodeAffinity:
     def matches(self, labels: Mapping[str, str], name: str) -> bool:
         return self.labels.matches(labels) and (self.affinity is None or self.affinity.matches(labels, name))
 
-    def fault_for(self, labels: Mapping[str, str]) -> str:
+    def error_for(self, labels: Mapping[str, str]) -> str:
         """Why a node that did not match could not be judged: "" unless its affinity was asked and is faulty."""
         return self.affinity.fault if self.affinity is not None and self.labels.matches(labels) else ""
 
@@ -202,7 +202,7 @@ def _compile_term(term: NodeSelectorTerm, path: str) -> Term:
         if operator is not None and is_sound(expression.key, operator, expression.values):
             labels.append(Requirement(expression.key, operator, tuple(sorted(set(expression.values)))))
         else:
-            faults += _label_faults(expression, operator, f"{path}.matchExpressions[{index}]")
+            faults += _label_errors(expression, operator, f"{path}.matchExpressions[{index}]")
     fields = [
         _field_requirement(expression, f"{path}.matchFields[{index}]", faults)
         for index, expression in enumerate(term.match_fields)
@@ -212,10 +212,10 @@ def _compile_term(term: NodeSelectorTerm, path: str) -> Term:
     return Term(tuple(labels), tuple(requirement for requirement in fields if requirement is not None))
 
 
-def _label_faults(expression: NodeSelectorRequirement, operator: Operator | None, path: str) -> list[str]:
+def _label_errors(expression: NodeSelectorRequirement, operator: Operator | None, path: str) -> list[str]:
     if operator is None:
         return [unsupported_value(f"{path}.operator", expression.operator, _LABEL_OPERATORS)]
-    return requirement_faults(expression.key, operator, expression.values, path)
+    return requirement_errors(expression.key, operator, expression.values, path)
 
 
 def _field_requirement(expression: NodeSelectorRequirement, path: str, faults: list[str]) -> FieldRequirement | None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mooring.api.document import Document
-from mooring.apiserver.admission.limit_range_rules import ANNOTATION, claim_faults, fill_defaults, pod_faults
+from mooring.apiserver.admission.limit_range_rules import ANNOTATION, claim_errors, fill_defaults, pod_errors
 from tests.apiserver.admission.builders import container, named, pod
 
 
@@ -119,13 +119,13 @@ def test_a_pod_that_says_everything_gets_no_annotation() -> None:
 )
 def test_bounds_of_containers(limit: Any, requests: Any, limits: Any, expected: list[str]) -> None:
     made = pod(containers=[container("a", requests, limits)])
-    assert pod_faults(limit_range({"type": "Container", **limit}), made) == expected
+    assert pod_errors(limit_range({"type": "Container", **limit}), made) == expected
 
 
 def test_bounds_of_pods_are_about_the_sum_and_each_fault_is_told_once() -> None:
     two = [container(name, {"cpu": "2"}, {"cpu": "2"}) for name in ("a", "b")]
     bounds = limit_range({"type": "Container", "max": {"cpu": "1"}}, {"type": "Pod", "max": {"cpu": "3"}})
-    assert pod_faults(bounds, pod(containers=two)) == [
+    assert pod_errors(bounds, pod(containers=two)) == [
         "maximum cpu usage per Container is 1, but limit is 2",
         "maximum cpu usage per Pod is 3, but limit is 4",
     ]
@@ -142,4 +142,4 @@ def test_bounds_of_pods_are_about_the_sum_and_each_fault_is_told_once() -> None:
 def test_bounds_of_claims(storage: str, expected: list[str]) -> None:
     bounds = limit_range({"type": "PersistentVolumeClaim", "min": {"storage": "1Gi"}, "max": {"storage": "5Gi"}})
     claim = named("c", spec={"resources": {"requests": {"storage": storage}}})
-    assert claim_faults(bounds, claim) == expected
+    assert claim_errors(bounds, claim) == expected

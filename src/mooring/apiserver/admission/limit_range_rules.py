@@ -65,7 +65,7 @@ def _filled(resources: Document, which: str, defaults: Mapping[str, str]) -> lis
 # --- bounds -----------------------------------------------------------------------------------------------------
 
 
-def pod_faults(limit_range: Document, pod: Document) -> list[str]:
+def pod_errors(limit_range: Document, pod: Document) -> list[str]:
     """How a pod breaks the bounds, each way once."""
     faults: list[str] = []
     spec = pod["spec"]
@@ -80,7 +80,7 @@ def pod_faults(limit_range: Document, pod: Document) -> list[str]:
     return list(dict.fromkeys(faults))
 
 
-def claim_faults(limit_range: Document, claim: Document) -> list[str]:
+def claim_errors(limit_range: Document, claim: Document) -> list[str]:
     """How a claim breaks the bounds. What it says of limits is not looked at."""
     faults: list[str] = []
     requests = amounts((claim["spec"].get("resources") or {}).get("requests"))
@@ -107,9 +107,9 @@ def _limits_of(limit_range: Document, kind: str) -> Iterator[Document]:
     return (limit for limit in limit_range["spec"].get("limits") or [] if limit.get("type") == kind)
 
 
-def _broken(limit: Document, field: str, fault_of: Callable[[str, Quantity], str]) -> Iterator[str]:
+def _broken(limit: Document, field: str, error_of: Callable[[str, Quantity], str]) -> Iterator[str]:
     for name, raw in sorted((limit.get(field) or {}).items()):
-        fault = fault_of(name, parse_quantity(raw))
+        fault = error_of(name, parse_quantity(raw))
         if fault:
             yield fault
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from mooring.api.kinds import LIMIT_RANGE, PERSISTENT_VOLUME_CLAIM, POD, Kind
 from mooring.apiserver.admission.forbidding import refused
 from mooring.apiserver.admission.interface import Admission, Attempt, Lookup
-from mooring.apiserver.admission.limit_range_rules import claim_faults, fill_defaults, pod_faults
+from mooring.apiserver.admission.limit_range_rules import claim_errors, fill_defaults, pod_errors
 from mooring.apiserver.call import Operation
 
 
@@ -37,9 +37,9 @@ class LimitRanger(Admission):
         assert attempt.obj is not None
         if _is_going(attempt):
             return
-        faults_of = pod_faults if attempt.call.kind is POD else claim_faults
+        errors_of = pod_errors if attempt.call.kind is POD else claim_errors
         for limit_range in await lookup.list(LIMIT_RANGE, attempt.call.namespace):
-            faults = faults_of(limit_range, attempt.obj)
+            faults = errors_of(limit_range, attempt.obj)
             if faults:
                 raise refused(attempt, faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]")
 

@@ -197,20 +197,20 @@ async def _check_namespace(attempt: Attempt, namespace: Document, lookup: Lookup
 
 def _warnings_about(pods: Sequence[Document], namespace: str, level: Level) -> list[str]:
     """Which pods would not be let in any more; those with the same faults in one line."""
-    by_faults: dict[str, list[str]] = {}
+    by_errors: dict[str, list[str]] = {}
     for pod in _one_of_each_owner_first(pods)[:PODS_CHECKED_MAX]:
         violations = violations_of(level, pod["metadata"], pod["spec"])
         if violations:
-            by_faults.setdefault(", ".join(each.reason for each in violations), []).append(pod["metadata"]["name"])
+            by_errors.setdefault(", ".join(each.reason for each in violations), []).append(pod["metadata"]["name"])
     warnings = []
     if len(pods) > PODS_CHECKED_MAX:
         checked = f"the first {PODS_CHECKED_MAX} of {len(pods)} existing pods"
         warnings.append(f"new PodSecurity enforce level only checked against {checked}")
-    if by_faults:
+    if by_errors:
         warnings.append(
             f'existing pods in namespace {quoted(namespace)} violate the new PodSecurity enforce level "{level}"'
         )
-    return warnings + sorted(f"{_called(names)}: {faults}" for faults, names in by_faults.items())
+    return warnings + sorted(f"{_called(names)}: {faults}" for faults, names in by_errors.items())
 
 
 def _called(names: Sequence[str]) -> str:

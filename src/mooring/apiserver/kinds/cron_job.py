@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from mooring.api.cron_schedule import ScheduleError, parse_schedule, zone_fault
+from mooring.api.cron_schedule import ScheduleError, parse_schedule, zone_error
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.job.spec import validate_job_spec
@@ -111,7 +111,7 @@ def _validate_zone(zone: str, path: str) -> list[FieldError]:
     if zone.lower() == "local":
         detail = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
         errors.append(invalid(path, zone, detail))
-    if field_error := zone_fault(zone):
+    if field_error := zone_error(zone):
         errors.append(invalid(path, zone, field_error))
     return errors
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from mooring.api.cron_schedule import Schedule, ScheduleError, parse_schedule, zone_fault
+from mooring.api.cron_schedule import Schedule, ScheduleError, parse_schedule, zone_error
 from mooring.api.decode import decode_as
 from mooring.api.document import Document
 from mooring.api.kinds import CRON_JOB, JOB
@@ -193,7 +193,7 @@ class CronJobController(Controller):
         """The schedule. None, after an event, if it is suspended or invalid."""
         spec = cron_job.spec
         if spec.time_zone is not None:
-            fault = zone_fault(spec.time_zone)
+            fault = zone_error(spec.time_zone)
             if fault:
                 message = f'invalid timeZone: "{spec.time_zone}": {fault}'
                 self._recorder.event(cron_job, "Warning", "UnknownTimeZone", message)
@@ -300,7 +300,7 @@ class CronJobController(Controller):
             self.queue.add(new.key)
             return
         try:
-            has_zone = new.spec.time_zone is None or not zone_fault(new.spec.time_zone)
+            has_zone = new.spec.time_zone is None or not zone_error(new.spec.time_zone)
             schedule = parse_schedule(schedule_text(new) if has_zone else new.spec.schedule)
         except ScheduleError:
             message = f"unparseable schedule for cronjob: {new.spec.schedule}"

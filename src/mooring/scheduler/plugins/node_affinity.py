@@ -142,7 +142,7 @@ class NodeAffinity(
             return QueueingHint.SKIP
         required = _required_affinity(pod.signature)
         if not _matches(required, new):
-            return queue_if(required.fault_for(new.metadata.labels) != "")  # an invalid selector may match
+            return queue_if(required.error_for(new.metadata.labels) != "")  # an invalid selector may match
         return queue_if(old is None or not _matches(required, old))
 
 
