@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 
 from mooring.apiserver.access.authorization import ALLOWED, NO_OPINION, Decision, HeldRules
 from mooring.apiserver.access.rules import Attributes, Rule
-from mooring.apiserver.access.users import NODE_NAME_PREFIX, NODES_GROUP, User
+from mooring.apiserver.access.users import User, node_name_of
 
 NODE_LEASE_NAMESPACE = "kube-node-lease"
 
@@ -32,9 +32,9 @@ class NodeAuthorizer:
 
     def authorize(self, attributes: Attributes) -> Decision:
         user = attributes.user
-        if NODES_GROUP not in user.groups or not user.name.startswith(NODE_NAME_PREFIX):
+        node = node_name_of(user)
+        if node is None:
             return NO_OPINION
-        node = user.name[len(NODE_NAME_PREFIX) :]
         if not node:
             return Decision(False, f'unknown node for user "{user.name}"')
         authorize_kind = (
@@ -45,7 +45,7 @@ class NodeAuthorizer:
         return ALLOWED if any(rule.allows(attributes) for rule in self._rules) else NO_OPINION
 
     def rules_for(self, user: User, namespace: str) -> HeldRules:
-        if NODES_GROUP not in user.groups or not user.name.startswith(NODE_NAME_PREFIX):
+        if node_name_of(user) is None:
             return HeldRules(())
         return HeldRules((), ("node authorizer does not support user rule resolution",), is_incomplete=True)
 

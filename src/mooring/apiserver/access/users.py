@@ -58,6 +58,13 @@ def with_group(user: User, group: str) -> User:
     return user if group in user.groups else replace(user, groups=(*user.groups, group))
 
 
+def node_name_of(user: User) -> str | None:
+    """The node whose kubelet the user is; empty if the user name lacks it, None for other users."""
+    if NODES_GROUP not in user.groups or not user.name.startswith(NODE_NAME_PREFIX):
+        return None
+    return user.name[len(NODE_NAME_PREFIX) :]
+
+
 def service_account_username(namespace: str, name: str) -> str:
     return f"{SERVICE_ACCOUNT_NAME_PREFIX}{namespace}:{name}"
 

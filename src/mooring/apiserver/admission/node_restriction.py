@@ -30,7 +30,7 @@ from mooring.api.kinds import (
 from mooring.api.pod_references import config_map_names, secret_names, volume_claim_names
 from mooring.api.well_known import KUBELET_LABEL_DOMAINS, KUBELET_LABELS, MIRROR_POD_ANNOTATION
 from mooring.apiserver.access.node_rules import NODE_LEASE_NAMESPACE
-from mooring.apiserver.access.users import NODE_NAME_PREFIX, NODES_GROUP
+from mooring.apiserver.access.users import node_name_of
 from mooring.apiserver.admission.forbidding import name_of, refused
 from mooring.apiserver.admission.interface import Admission, Attempt, Lookup
 from mooring.apiserver.call import Operation
@@ -51,9 +51,9 @@ class NodeRestriction(Admission):
 
     async def admit(self, attempt: Attempt, lookup: Lookup) -> None:
         user = attempt.call.user
-        if NODES_GROUP not in user.groups or not user.name.startswith(NODE_NAME_PREFIX):
+        node = node_name_of(user)
+        if node is None:
             return
-        node = user.name[len(NODE_NAME_PREFIX) :]
         if not node:
             raise refused(attempt, f"could not determine node from user {quoted(user.name)}")
         await _CHECKS[attempt.call.kind](node, attempt, lookup)

@@ -76,7 +76,10 @@ def _fields(key: str, value: bytes, kind: Kind | None) -> dict[str, msgspec.Raw]
     """The fields of an object, not decoded; None: it is no object, and no kind is stored there."""
     try:
         fields = _decode_fields(value)
-        _decode_text(fields["kind"]), _decode_text(fields["apiVersion"]), fields["metadata"]
+        _decode_text(fields["kind"])
+        _decode_text(fields["apiVersion"])
+        if "metadata" not in fields:
+            raise KeyError("metadata")
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError) as error:
         if kind is None:
             return None
