@@ -1,7 +1,7 @@
 """Settings of every test run.
 
 1. Some tests need a real etcd, or kubectl: a run reports which of them it found.
-2. One test mostly waits, for minutes. It runs first, so that the other process runs the rest meanwhile. (Processes
+2. One test mostly waits, for more than a minute. It runs first, so that the other process runs the rest. (Processes
    take tests from each other: `--dist worksteal`.)
 3. A run in the background of a script ignores SIGINT, and so would the programs that tests start and interrupt.
 """
