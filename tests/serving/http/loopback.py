@@ -10,7 +10,8 @@ from typing import Any, Self
 
 from mooring.kit.clock import SystemClock
 from mooring.kit.loop import run_real
-from mooring.serving.http.listener import Handler, Listener
+from mooring.serving.http.connection import Handler
+from mooring.serving.http.listener import Listener
 from mooring.serving.http.parser import HttpLimits
 from tests.waiting import LIMIT_S
 

@@ -19,12 +19,8 @@ import logging
 import socket
 import ssl
 from functools import partial
-from typing import TYPE_CHECKING
 
-from mooring.serving.http.connection import Connection
-
-if TYPE_CHECKING:
-    from mooring.serving.http.listener import Listener
+from mooring.serving.http.connection import Connection, ConnectionOwner
 
 PAUSE_S = 1.0
 
@@ -34,7 +30,7 @@ log = logging.getLogger(__name__)
 class Acceptor:
     """Accepts the connections of a listener."""
 
-    def __init__(self, listener: Listener, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, listener: ConnectionOwner, tls: ssl.SSLContext | None) -> None:
         self._listener = listener
         self._tls = tls
         self._handshakes: dict[asyncio.Task[None], None] = {}  # the oldest first

@@ -20,21 +20,42 @@ import asyncio
 import logging
 import socket
 import ssl
-from collections.abc import Callable
-from typing import TYPE_CHECKING, cast
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Protocol, cast
 
+from mooring.kit.clock import Clock
 from mooring.serving.http.body import BrokenBodyError
-from mooring.serving.http.parser import ParseFailure, RequestParser
+from mooring.serving.http.parser import HttpLimits, ParseFailure, RequestParser
 from mooring.serving.http.request import Request
-from mooring.serving.http.response import Headers, Response, Stream, closing_line, head_beginning
-
-if TYPE_CHECKING:
-    from mooring.serving.http.listener import Listener
+from mooring.serving.http.response import DateHeader, Headers, Response, Stream, closing_line, head_beginning
 
 JOINED_BYTES_MAX = 64 * 1024
 """Up to this size head and body are joined: a copy is cheaper than a second write."""
 
+Handler = Callable[[Request], Awaitable[Response | Stream]]
+
 log = logging.getLogger(__name__)
+
+
+class ConnectionOwner(Protocol):
+    """The listener, as its connections use it."""
+
+    handler: Handler
+    limits: HttpLimits
+    clock: Clock
+    dates: DateHeader
+    error_response: Callable[[ParseFailure], Response]
+    on_failure: Callable[[], None]
+    ends_with_client: bool
+    idle_looks: int
+    linger_looks: int
+    is_stopping: bool
+
+    def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]: ...
+
+    def add(self, connection: Connection) -> bool: ...
+
+    def remove(self, connection: Connection) -> None: ...
 
 
 class Connection(asyncio.Protocol):
@@ -58,7 +79,7 @@ class Connection(asyncio.Protocol):
         "on_lost",
     )
 
-    def __init__(self, listener: Listener) -> None:
+    def __init__(self, listener: ConnectionOwner) -> None:
         self._listener = listener
         self._reader = RequestParser(listener.limits, self._take)
         self._transport: asyncio.Transport | None = None

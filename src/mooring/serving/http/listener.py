@@ -14,7 +14,7 @@ import logging
 import os
 import socket
 import ssl
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from math import ceil
 from types import TracebackType
 from typing import Any, Self
@@ -22,16 +22,13 @@ from typing import Any, Self
 from mooring.kit.clock import Clock
 from mooring.kit.tasks import TaskGroup
 from mooring.serving.http.acceptor import Acceptor
-from mooring.serving.http.connection import Connection
+from mooring.serving.http.connection import Connection, Handler
 from mooring.serving.http.parser import HttpLimits, ParseFailure
-from mooring.serving.http.request import Request
-from mooring.serving.http.response import DateHeader, Response, Stream
+from mooring.serving.http.response import DateHeader, Response
 
 BACKLOG = 1_024
 EVERYWHERE = ("", "0.0.0.0", "::")
 OWNER_ONLY = 0o600
-
-Handler = Callable[[Request], Awaitable[Response | Stream]]
 
 log = logging.getLogger(__name__)
 

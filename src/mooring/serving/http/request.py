@@ -9,21 +9,42 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import Protocol
 from urllib.parse import parse_qsl
 
 from mooring.serving.http.body import Body
-
-if TYPE_CHECKING:
-    from mooring.serving.http.connection import Connection
-    from mooring.serving.http.response import Stream
+from mooring.serving.http.response import Headers, Stream
 
 QUERIES_KEPT_MAX = 256
 _UNREADABLE = re.compile(r";|%(?![0-9A-Fa-f]{2})")
 
 Fields = list[tuple[bytes, bytes]]
+
+
+class RequestConnection(Protocol):
+    """The connection of a request, as its handler uses it."""
+
+    on_lost: Callable[[], None] | None
+    """Called when the client disconnects."""
+
+    @property
+    def is_open(self) -> bool: ...
+
+    @property
+    def backlog_bytes(self) -> int: ...
+
+    @property
+    def certificate(self) -> bytes | None: ...
+
+    def stream(self, request: Request, code: int, content_type: str, headers: Headers) -> Stream: ...
+
+    def wants_body(self, request: Request) -> None: ...
+
+    def has_body(self) -> None: ...
+
+    def abort(self) -> None: ...
 
 
 class Request:
@@ -43,7 +64,7 @@ class Request:
         "path",
     )
 
-    connection: Connection
+    connection: RequestConnection
     """Set by the connection."""
 
     def __init__(

@@ -12,12 +12,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from functools import lru_cache
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from mooring.kit.clock import Clock
-
-if TYPE_CHECKING:
-    from mooring.serving.http.connection import Connection
 
 HEADS_KEPT_MAX = 512
 TEXT = "text/plain; charset=utf-8"
@@ -99,12 +96,26 @@ def _one_line(text: str) -> str:
     return text.replace("\r", " ").replace("\n", " ")
 
 
+class Writer(Protocol):
+    """The connection of a streamed response."""
+
+    @property
+    def is_open(self) -> bool: ...
+
+    @property
+    def must_wait(self) -> bool: ...
+
+    def write(self, data: bytes) -> None: ...
+
+    async def wait_drained(self) -> None: ...
+
+
 class Stream:
     """One streamed response."""
 
     __slots__ = ("_connection", "_is_chunked", "_is_head_only", "code")
 
-    def __init__(self, connection: Connection, code: int, *, is_chunked: bool, is_head_only: bool = False) -> None:
+    def __init__(self, connection: Writer, code: int, *, is_chunked: bool, is_head_only: bool = False) -> None:
         self._connection = connection
         self._is_chunked = is_chunked
         self._is_head_only = is_head_only
