@@ -95,17 +95,17 @@ def _named(names: tuple[str, ...], wish: Wish, quiet: bool) -> list[AnyResult]:
     for name in names:
         read_workload(name)  # a name that is none is an error before anything runs
     start: Starter = here if len(names) == 1 or wish.quick else in_a_process_of_its_own
-    return [_told(result, quiet) for result in runs(names, wish, start)]
+    return [_print(result, quiet) for result in runs(names, wish, start)]
 
 
 def _everything(wish: Wish, output: Path | None, quiet: bool) -> list[AnyResult]:
     start: Starter = here if wish.quick else in_a_process_of_its_own
     name, has_changes = commit()
     date = datetime.now(UTC).isoformat(timespec="seconds")
-    decided = [_told(result, quiet) for result in best_runs(suite_names("engine"), wish, start)]
-    bound = [_told(result, quiet) for result in best_runs(suite_names("scheduler"), wish, start)]
-    over_nodes = [_told(result, quiet) for result in nodes_sweep(wish, start)]
-    over_placed = [_told(placed_sweep(wish, start), quiet)]
+    decided = [_print(result, quiet) for result in best_runs(suite_names("engine"), wish, start)]
+    bound = [_print(result, quiet) for result in best_runs(suite_names("scheduler"), wish, start)]
+    over_nodes = [_print(result, quiet) for result in nodes_sweep(wish, start)]
+    over_placed = [_print(placed_sweep(wish, start), quiet)]
     report = Report(
         date=date,
         commit=name,
@@ -131,10 +131,10 @@ def _profiled(name: str, wish: Wish) -> AnyResult:
     profile = Profile()
     result = here(name, wish, profile)
     pstats.Stats(profile).sort_stats("tottime").print_stats(PROFILE_LINES)
-    return _told(result, quiet=False)
+    return _print(result, quiet=False)
 
 
-def _told(result: AnyResult, quiet: bool) -> AnyResult:
+def _print(result: AnyResult, quiet: bool) -> AnyResult:
     if not quiet:
         for line in _engine_lines(result) if isinstance(result, Result) else _scheduler_lines(result):
             click.echo(line)

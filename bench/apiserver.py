@@ -30,8 +30,8 @@ from bench.figure import Figure
 from bench.machine import resident_bytes_of
 
 TOKEN = "bench"
-ALONE = ("--without", "scheduler,controllers,nodes")
-"""Nobody but the API server. How long the start takes is measured with everybody, as people start it."""
+API_SERVER_ONLY = ("--without", "scheduler,controllers,nodes")
+"""Options for a cluster of the API server only. The time of a start is measured with all components."""
 CONNECTIONS = 64
 CREATED = 201
 OK = 200
@@ -266,7 +266,7 @@ def measure(quick: bool) -> Iterator[Figure]:
         with tempfile.TemporaryDirectory() as directory, serving(Path(directory)) as server:
             ready.append(server.ready_s)
     yield Figure("ready after the start of the process", min(ready), "s", at_most=1.5)
-    with tempfile.TemporaryDirectory() as directory, serving(Path(directory), *ALONE) as server:
+    with tempfile.TemporaryDirectory() as directory, serving(Path(directory), *API_SERVER_ONLY) as server:
         yield asyncio.run(gets(server, 15_000 // scale))
         count = 7_500 // scale
         yield asyncio.run(creates(server, "configmaps", count, "configmaps", lambda number: _config_map()))
@@ -275,7 +275,7 @@ def measure(quick: bool) -> Iterator[Figure]:
         yield asyncio.run(creates(server, "pods of which none is like another", count, "pods", _odd_pod, per_s=None))
         yield from asyncio.run(watchers(server, 200 // scale, 1_000, 1 if quick else 5))
         yield asyncio.run(list_nodes(server, 5_000 // scale))
-    with tempfile.TemporaryDirectory() as directory, serving(Path(directory), *ALONE) as server:
+    with tempfile.TemporaryDirectory() as directory, serving(Path(directory), *API_SERVER_ONLY) as server:
         yield asyncio.run(memory(server, 50_000 // scale))
 
 

@@ -64,14 +64,14 @@ def run_live(
     profile: Profile | None = None,
 ) -> SchedulerResult:
     """One workload through the scheduler."""
-    beside: list[_Round] = []
-    alone: list[_Round] = []
+    loaded: list[_Round] = []
+    unloaded: list[_Round] = []
     for _ in range(rounds if workload.waiting else 1):
-        beside.append(_one_round(Scenario(workload, size), seconds_max, profile))
+        loaded.append(_one_round(Scenario(workload, size), seconds_max, profile))
         if workload.waiting and profile is None:
             without = msgspec.structs.replace(size, waiting=0)
-            alone.append(_one_round(Scenario(workload, without), seconds_max, None))
-    return _result(workload, size, beside, alone)
+            unloaded.append(_one_round(Scenario(workload, without), seconds_max, None))
+    return _result(workload, size, loaded, unloaded)
 
 
 def _one_round(scenario: Scenario, seconds_max: float, profile: Profile | None) -> _Round:
@@ -145,9 +145,9 @@ async def _measure(
     return _Round(ended - started, cpu_ns, quiet_ns, waits_ns, resident_before, resident_bytes(), peak_bytes(), found)
 
 
-def _result(workload: Workload, size: Size, beside: Sequence[_Round], alone: Sequence[_Round]) -> SchedulerResult:
-    first, fastest = beside[0], min(beside, key=lambda one: one.spent_ns)
-    found = [problem for one in (*beside, *alone) for problem in one.problems]
+def _result(workload: Workload, size: Size, loaded: Sequence[_Round], unloaded: Sequence[_Round]) -> SchedulerResult:
+    first, fastest = loaded[0], min(loaded, key=lambda one: one.spent_ns)
+    found = [problem for one in (*loaded, *unloaded) for problem in one.problems]
     growth = first.resident_after - first.resident_before
     if workload.growth_bytes_max is not None and growth > workload.growth_bytes_max:
         found.append(f"the pods took {growth / 1e6:.0f} MB, allowed are {workload.growth_bytes_max / 1e6:.0f}")
@@ -168,8 +168,8 @@ def _result(workload: Workload, size: Size, beside: Sequence[_Round], alone: Seq
         resident_before_bytes=first.resident_before,
         resident_after_bytes=first.resident_after,
         resident_peak_bytes=first.resident_peak,
-        seconds_alone=min(one.spent_ns for one in alone) / 1e9 if alone else None,
-        cpu_slowdown=min(one.cpu_ns for one in beside) / min(one.cpu_ns for one in alone) if alone else None,
+        seconds_alone=min(one.spent_ns for one in unloaded) / 1e9 if unloaded else None,
+        cpu_slowdown=min(one.cpu_ns for one in loaded) / min(one.cpu_ns for one in unloaded) if unloaded else None,
         slowdown_max=workload.slowdown_max,
         problems=tuple(dict.fromkeys(found)),
         target_pods_per_second=workload.target_pods_per_second,

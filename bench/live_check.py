@@ -55,7 +55,7 @@ class StoredState(NamedTuple):
     pods: Mapping[str, Pod]
     """By their keys."""
     nodes: Sequence[Node]
-    told: frozenset[tuple[str, str]]
+    events: frozenset[tuple[str, str]]
     """Which events there are: the uid of the pod and the reason."""
 
 
@@ -77,7 +77,7 @@ async def _read(client: Client) -> StoredState:
     return StoredState(
         pods={POD.key(view.metadata.namespace, view.metadata.name): view for view in views},
         nodes=[decode_as(Node, raw) for raw in (await client.list(NODE)).items],
-        told=frozenset((event.regarding.uid, event.reason) for event in events),
+        events=frozenset((event.regarding.uid, event.reason) for event in events),
     )
 
 
@@ -96,17 +96,17 @@ async def _engine_of_the_store(client: Client) -> Engine:
 
 def _pod_problems(stored: StoredState, pods: Sequence[ComingPod], bindings: Mapping[str, int]) -> Iterable[str]:
     """Whether each pod that came is in the state that its group names, and whether its user was told."""
-    faults: dict[str, list[str]] = defaultdict(list)
+    problems: dict[str, list[str]] = defaultdict(list)
     for pod in pods:
         view = stored.pods.get(pod.key)
-        fault = "are gone" if view is None else _fault(view, pod, bindings.get(pod.key, 0), stored.told)
-        if fault is not None:
-            faults[fault].append(pod.key)
-    for fault, keys in faults.items():
-        yield f"{len(keys)} pods {fault}, such as {keys[0]}"
+        problem = "are gone" if view is None else _problem(view, pod, bindings.get(pod.key, 0), stored.events)
+        if problem is not None:
+            problems[problem].append(pod.key)
+    for problem, keys in problems.items():
+        yield f"{len(keys)} pods {problem}, such as {keys[0]}"
 
 
-def _fault(view: Pod, pod: ComingPod, binding_count: int, told: frozenset[tuple[str, str]]) -> str | None:
+def _problem(view: Pod, pod: ComingPod, binding_count: int, events: frozenset[tuple[str, str]]) -> str | None:
     uid = view.metadata.uid
     conditions = {(condition.type, condition.status, condition.reason) for condition in view.status.conditions}
     if pod.outcome == "placed":
@@ -116,14 +116,14 @@ def _fault(view: Pod, pod: ComingPod, binding_count: int, told: frozenset[tuple[
             return f"were bound {binding_count} times"
         if ("PodScheduled", "True", "") not in conditions:
             return "have a node and no condition PodScheduled that says so"
-        return None if (uid, "Scheduled") in told else "have a node and no event Scheduled"
+        return None if (uid, "Scheduled") in events else "have a node and no event Scheduled"
     if view.spec.node_name:
         return f"have a node and should be {pod.outcome}"
     if pod.outcome == "refused":
         if ("PodScheduled", "False", "Unschedulable") not in conditions:
             return "were refused and have no condition that says so"
-        return None if (uid, "FailedScheduling") in told else "were refused and have no event FailedScheduling"
-    return "are gated and were tried" if (uid, "FailedScheduling") in told else None
+        return None if (uid, "FailedScheduling") in events else "were refused and have no event FailedScheduling"
+    return "are gated and were tried" if (uid, "FailedScheduling") in events else None
 
 
 def _room_problems(stored: StoredState) -> Iterable[str]:
@@ -183,9 +183,9 @@ def _scheduler_problems(
         if STATE_OF[pod.outcome] is not None and pod.key in stored.pods
     }
     queued = {entry.pod.uid: entry.state for entry in scheduler.queue.entries()}
-    lost = [uid for uid, room in waiting.items() if queued.get(uid) is not room]
+    lost = [uid for uid, section in waiting.items() if queued.get(uid) is not section]
     if lost:
-        yield f"{len(lost)} pods wait in another room of the queue than they should, or in none, such as {lost[0]}"
+        yield f"{len(lost)} pods wait in another section of the queue than expected, or in none, such as {lost[0]}"
     strangers = [uid for uid in queued if uid not in waiting]
     if strangers:
         yield f"{len(strangers)} pods are left in the queue, such as {strangers[0]}"

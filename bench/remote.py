@@ -38,14 +38,14 @@ PATIENCE_S = 60.0
 WARM_UP = 200
 
 
-class Told(msgspec.Struct):
+class RemoteResult(msgspec.Struct):
     """What the server says became of the pods."""
 
     bound: int
     events: int
-    faults: list[str]
+    errors: list[str]
     bound_s: float
-    told_s: float
+    events_s: float
 
 
 class SchedulerProcess:
@@ -124,30 +124,30 @@ def measure(workload: str, nodes: int, placed: int, pods: int) -> Iterator[Figur
         asyncio.run(_bind_all(port, WARM_UP))
         yield Figure(f"resident with {placed:,} pods", scheduler.resident_mb, "MB", at_most=RESIDENT_MB)
         cpu_before_s = scheduler.cpu_s
-        told = asyncio.run(_bind_all(port, pods))
+        result = asyncio.run(_bind_all(port, pods))
         cpu_ms = (scheduler.cpu_s - cpu_before_s) * 1e3 / pods
-        yield Figure(f"{workload} pods bound over HTTP and TLS", pods / told.bound_s, "/s", at_least=PODS_PER_S)
-        yield Figure("… until the last event was written", pods / told.told_s, "/s", at_least=PODS_PER_S)
+        yield Figure(f"{workload} pods bound over HTTP and TLS", pods / result.bound_s, "/s", at_least=PODS_PER_S)
+        yield Figure("… until the last event was written", pods / result.events_s, "/s", at_least=PODS_PER_S)
         yield Figure("CPU of the scheduler for a pod", cpu_ms, "ms", at_most=CPU_MS)
         yield Figure("resident at the end", scheduler.resident_mb, "MB", at_most=RESIDENT_MB)
 
 
-async def _bind_all(port: int, count: int) -> Told:
+async def _bind_all(port: int, count: int) -> RemoteResult:
     (connection,) = await connect("127.0.0.1", port, 1)
     await connection.ask(request("", "POST", f"/bench/create?{count}"))
     deadline_s = perf_counter() + PATIENCE_S
-    told = await _told(connection)
-    while (told.bound < count or told.events < count) and perf_counter() < deadline_s:
+    result = await _remote_result(connection)
+    while (result.bound < count or result.events < count) and perf_counter() < deadline_s:
         await asyncio.sleep(0.05)
-        told = await _told(connection)
+        result = await _remote_result(connection)
     await _hang_up(connection)
-    assert (told.bound, told.events, told.faults) == (count, count, []), f"of {count} pods: {told}"
-    return told
+    assert (result.bound, result.events, result.errors) == (count, count, []), f"of {count} pods: {result}"
+    return result
 
 
-async def _told(connection: Connection) -> Told:
-    answer = await connection.ask(request("", "GET", "/bench/told"))
-    return msgspec.json.decode(answer.body, type=Told)
+async def _remote_result(connection: Connection) -> RemoteResult:
+    answer = await connection.ask(request("", "GET", "/bench/result"))
+    return msgspec.json.decode(answer.body, type=RemoteResult)
 
 
 async def _hang_up(connection: Connection) -> None:

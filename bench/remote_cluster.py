@@ -78,10 +78,10 @@ class Cluster:
         self._to_come.reverse()
         self.pods: dict[str, Pod] = {}
         self.revision = FIRST_REVISION
-        self.faults: list[str] = []
+        self.errors: list[str] = []
         self.bound = 0
         self.events = 0
-        self.began_s = self.bound_s = self.told_s = 0.0
+        self.began_s = self.bound_s = self.events_s = 0.0
         self.tell: Callable[[bytes], None] = lambda line: None
         self._bindings = msgspec.json.Decoder(Binding)
         self._events = msgspec.json.Decoder(Event)
@@ -112,8 +112,8 @@ class Cluster:
         binding = self._bindings.decode(body)
         pod = self.pods.get(name)
         if pod is None or pod.node or binding.metadata.uid != pod.uid or binding.target.name not in self.node_names:
-            self.faults.append(f"{name} cannot be bound to {binding.target.name}: it is on {pod and pod.node!r}")
-            return self.faults[-1]
+            self.errors.append(f"{name} cannot be bound to {binding.target.name}: it is on {pod and pod.node!r}")
+            return self.errors[-1]
         pod.node = binding.target.name
         self._change("MODIFIED", pod)
         self.bound += 1
@@ -127,16 +127,16 @@ class Cluster:
         if pod is not None and event.reason == "Scheduled":
             pod.events += 1
             self.events += 1
-            self.told_s = perf_counter()
+            self.events_s = perf_counter()
 
-    def told(self) -> dict[str, object]:
+    def result(self) -> dict[str, object]:
         """What became of everybody."""
         return {
             "bound": self.bound,
             "events": self.events,
-            "faults": self.faults[:10] + list(self._wrong())[:10] if self.bound == self.events else self.faults[:10],
+            "errors": self.errors[:10] + list(self._wrong())[:10] if self.bound == self.events else self.errors[:10],
             "bound_s": self.bound_s - self.began_s,
-            "told_s": self.told_s - self.began_s,
+            "events_s": self.events_s - self.began_s,
         }
 
     def _wrong(self) -> Iterator[str]:

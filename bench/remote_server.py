@@ -6,7 +6,7 @@ Goes out   answers in the form and with the headers of kube-apiserver v1.36; chu
     python -m bench.remote_server --nodes 5000 --placed 50000 --pods 10000
 
 It prints `{"port": …}` when it listens, and ends when its standard input does. `POST /bench/create?N` lets N pods
-appear, `GET /bench/told` says what became of them.
+appear, `GET /bench/result` says what became of them.
 
 Not a model of anything: nothing is stored, validated or permitted. `mooring up` is the server for that.
 """
@@ -41,7 +41,7 @@ BOUND = b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success","c
 PLURALS = {kind.plural: kind for kind in all_kinds()}
 
 
-class Door(asyncio.Protocol):
+class Connection(asyncio.Protocol):
     """One connection."""
 
     def __init__(self, cluster: Cluster, watchers: set[asyncio.Transport], leases: dict[str, bytes]) -> None:
@@ -75,8 +75,8 @@ class Door(asyncio.Protocol):
     def _serve(self, method: bytes, path: str, query: str, body: bytes) -> None:
         steps = path.split("/")
         if method == b"POST" and path.endswith("/binding"):
-            refusal = self._cluster.bind(f"{steps[4]}/{steps[6]}", body)
-            self._answer(409 if refusal else 201, _status(409, refusal) if refusal else BOUND)
+            conflict = self._cluster.bind(f"{steps[4]}/{steps[6]}", body)
+            self._answer(409 if conflict else 201, _status(409, conflict) if conflict else BOUND)
         elif method == b"POST" and path.endswith("/events"):
             self._cluster.note(body)
             self._answer(201, body)
@@ -87,8 +87,8 @@ class Door(asyncio.Protocol):
         elif path == "/bench/create":
             self._cluster.create(int(query))
             self._answer(200, b"{}")
-        elif path == "/bench/told":
-            self._answer(200, msgspec.json.encode(self._cluster.told()))
+        elif path == "/bench/result":
+            self._answer(200, msgspec.json.encode(self._cluster.result()))
         elif method == b"PATCH":
             self._answer(200, b'{"kind":"%b"}' % (b"Event" if "events" in steps else b"Pod"))
         else:
@@ -159,7 +159,7 @@ async def _serve(cluster: Cluster, security: ssl.SSLContext) -> None:
             transport.write(chunked(line))
 
     cluster.tell = tell
-    server = await loop.create_server(lambda: Door(cluster, watchers, leases), "127.0.0.1", 0, ssl=security)
+    server = await loop.create_server(lambda: Connection(cluster, watchers, leases), "127.0.0.1", 0, ssl=security)
     over = asyncio.Event()
     loop.add_reader(sys.stdin.fileno(), lambda: over.set() if not os.read(sys.stdin.fileno(), 1) else None)
     sys.stdout.write(msgspec.json.encode({"port": server.sockets[0].getsockname()[1]}).decode() + "\n")

@@ -69,7 +69,7 @@ def refused(decision: Decision) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("spare_watts", "draws_watts", "reserve_watts", "chosen", "refusals"),
+    ("spare_watts", "draws_watts", "reserve_watts", "chosen", "rejections"),
     [
         pytest.param({"a1": "100", "b1": "500"}, "90", 0, "b1", {}, id="most power to spare"),
         pytest.param(
@@ -90,10 +90,10 @@ def test_a_pod_finds(
     draws_watts: str | None,
     reserve_watts: int,
     chosen: str | None,
-    refusals: dict[str, str],
+    rejections: dict[str, str],
 ) -> None:
     decision = decide(engine_with("rack_power.py", spare_watts, {"reserveWatts": reserve_watts}), draws_watts)
-    assert (decision.node_name, refused(decision)) == (chosen, refusals)
+    assert (decision.node_name, refused(decision)) == (chosen, rejections)
 
 
 @pytest.mark.parametrize(

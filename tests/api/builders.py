@@ -53,11 +53,11 @@ def amounts(cpu: RawQuantity | None = None, memory: RawQuantity | None = None) -
 
 
 def resized(
-    actual: Mapping[str, RawQuantity], promised: Mapping[str, RawQuantity] | None = None, name: str = "main"
+    actual: Mapping[str, RawQuantity], allocated: Mapping[str, RawQuantity] | None = None, name: str = "main"
 ) -> ContainerStatus:
     """What the kubelet says of a container: what it has, and what it was promised."""
     return ContainerStatus(
-        name=name, resources=ResourceRequirements(requests=actual), allocated_resources=promised or {}
+        name=name, resources=ResourceRequirements(requests=actual), allocated_resources=allocated or {}
     )
 
 

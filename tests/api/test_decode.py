@@ -22,7 +22,7 @@ from mooring.api.decode import (
     view_of,
 )
 from mooring.api.errors import DecodeError, UnknownKindError
-from mooring.api.views.meta import ApiObject, KeptWhole
+from mooring.api.views.meta import ApiObject, ObjectWithRaw
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.api.views.selectors import LabelSelector
@@ -61,7 +61,7 @@ def test_every_kind_of_the_table_can_be_read_by_its_name(view: type[ApiObject]) 
     assert type(decode(as_json(bare))) is view
     decoded = decode(as_json(bare))
     assert decoded.key == "x"
-    if isinstance(decoded, KeptWhole):
+    if isinstance(decoded, ObjectWithRaw):
         assert decoded.raw == as_json(bare)
         decoded = replace(decoded, raw=b"")
     assert convert(bare) == decoded
@@ -88,13 +88,13 @@ def test_a_part_of_an_object_can_be_read_too() -> None:
 def test_an_unknown_kind_is_refused(api_version: str, kind: str, text: str) -> None:
     unknown = {"apiVersion": api_version, "kind": kind}
     for read in (convert, convert_all):
-        with pytest.raises(UnknownKindError) as refusal:
+        with pytest.raises(UnknownKindError) as raised:
             read(unknown)
-        assert str(refusal.value) == text
+        assert str(raised.value) == text
     for read_bytes in (decode, decode_all):
-        with pytest.raises(UnknownKindError) as refusal:
+        with pytest.raises(UnknownKindError) as raised:
             read_bytes(as_json(unknown))
-        assert str(refusal.value) == text
+        assert str(raised.value) == text
 
 
 @pytest.mark.parametrize(
@@ -138,17 +138,17 @@ def test_an_unknown_kind_is_refused(api_version: str, kind: str, text: str) -> N
     ],
 )
 def test_what_cannot_be_read_is_named_with_what_was_expected(faulty: dict[str, object], text: str) -> None:
-    with pytest.raises(DecodeError) as refusal_of_bytes:
+    with pytest.raises(DecodeError) as error_of_bytes:
         decode(as_json(faulty))
-    with pytest.raises(DecodeError) as refusal_of_dictionary:
+    with pytest.raises(DecodeError) as error_of_dictionary:
         convert(faulty)
-    assert str(refusal_of_bytes.value) == str(refusal_of_dictionary.value) == text
+    assert str(error_of_bytes.value) == str(error_of_dictionary.value) == text
 
 
 def test_a_decode_error_can_be_taken_apart() -> None:
-    with pytest.raises(DecodeError) as refusal:
+    with pytest.raises(DecodeError) as raised:
         convert(pod_with(nodeName=3))
-    error = refusal.value
+    error = raised.value
     assert (error.kind, error.name, error.path) == ("Pod", "default/p", "spec.nodeName")
     assert error.problem == "expected a string, found 3"
 
@@ -177,9 +177,9 @@ def test_a_key_that_is_no_text_is_told() -> None:
 )
 def test_what_is_no_object_is_refused(raw: bytes, text: str) -> None:
     for read in (decode, decode_all):
-        with pytest.raises(DecodeError) as refusal:
+        with pytest.raises(DecodeError) as raised:
             read(raw)
-        assert str(refusal.value) == text
+        assert str(raised.value) == text
 
 
 def test_bytes_that_are_no_text_are_refused() -> None:
@@ -248,6 +248,6 @@ def test_lists_are_flattened(document: dict[str, object], kinds: list[type[ApiOb
     ],
 )
 def test_faulty_lists_are_refused(document: dict[str, object], text: str) -> None:
-    with pytest.raises(DecodeError) as refusal:
+    with pytest.raises(DecodeError) as raised:
         convert_all(document)
-    assert str(refusal.value) == text
+    assert str(raised.value) == text

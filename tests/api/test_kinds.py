@@ -73,9 +73,9 @@ def test_a_kind_is_found_by_its_view_and_by_its_name(view: type[ApiObject]) -> N
 
 
 def test_a_kind_that_is_not_in_the_table_is_unknown() -> None:
-    with pytest.raises(UnknownKindError) as refusal:
+    with pytest.raises(UnknownKindError) as raised:
         kind_named("v2", "Pod")
-    assert "v1" in str(refusal.value)
+    assert "v1" in str(raised.value)
 
 
 def test_a_row_is_like_no_other() -> None:

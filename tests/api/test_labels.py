@@ -157,9 +157,9 @@ def test_nothing_stays_nothing_and_no_pairs_change_nothing() -> None:
     ],
 )
 def test_faulty_selectors_are_refused_in_the_words_of_kubernetes(faulty: LabelSelector, text: str) -> None:
-    with pytest.raises(LabelSelectorError) as refusal:
+    with pytest.raises(LabelSelectorError) as raised:
         compile_selector(faulty)
-    assert str(refusal.value) == text
+    assert str(raised.value) == text
 
 
 @pytest.mark.parametrize(
@@ -184,9 +184,9 @@ def test_faulty_selectors_are_refused_in_the_words_of_kubernetes(faulty: LabelSe
     ids=["key", "value", "too few", "no integer", "two faults"],
 )
 def test_faults_of_requirements(key: str, operator: Operator, values: tuple[str, ...], beginnings: list[str]) -> None:
-    with pytest.raises(LabelSelectorError) as refusal:
+    with pytest.raises(LabelSelectorError) as raised:
         checked_requirement(key, operator, values)
-    text = str(refusal.value)
+    text = str(raised.value)
     assert text.startswith(beginnings[0])
     assert all(f", {more}" in text for more in beginnings[1:])
 

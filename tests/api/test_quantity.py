@@ -133,10 +133,10 @@ def test_a_quantity_without_digits_is_zero_as_in_kubernetes(letters: str) -> Non
     ],
 )
 def test_what_is_no_quantity_is_refused_in_words(raw: str, complaint: str) -> None:
-    with pytest.raises(QuantityError) as refusal:
+    with pytest.raises(QuantityError) as raised:
         parse_quantity(raw)
-    assert complaint in str(refusal.value)
-    assert raw[:20] in str(refusal.value)
+    assert complaint in str(raised.value)
+    assert raw[:20] in str(raised.value)
 
 
 @pytest.mark.parametrize(

@@ -73,9 +73,9 @@ def test_nothing_typed_selects_everything() -> None:
     ],
 )
 def test_what_is_not_understood_is_told_with_what_was_expected(typed: str, text: str) -> None:
-    with pytest.raises(LabelSelectorError) as refusal:
+    with pytest.raises(LabelSelectorError) as raised:
         parse_selector(typed)
-    assert str(refusal.value) == text
+    assert str(raised.value) == text
 
 
 def test_a_faulty_key_is_told() -> None:

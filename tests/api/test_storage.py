@@ -90,17 +90,17 @@ def test_a_claim_is_bound_when_somebody_confirmed_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("promised", "expected"),
+    ("found", "expected"),
     [
         pytest.param(volume("v"), False, id="a free volume"),
-        pytest.param(volume("v", promised_to="c"), True, id="waits for a claim of this name"),
-        pytest.param(volume("v", promised_to="c", promised_uid="u"), True, id="waits for this very claim"),
-        pytest.param(volume("v", promised_to="c", promised_uid="old"), False, id="waits for one that is gone"),
-        pytest.param(volume("v", promised_to="d"), False, id="waits for another"),
+        pytest.param(volume("v", claimed_by="c"), True, id="waits for a claim of this name"),
+        pytest.param(volume("v", claimed_by="c", claimed_uid="u"), True, id="waits for this very claim"),
+        pytest.param(volume("v", claimed_by="c", claimed_uid="old"), False, id="waits for one that is gone"),
+        pytest.param(volume("v", claimed_by="d"), False, id="waits for another"),
     ],
 )
-def test_whether_a_volume_waits_for_a_claim(promised: PersistentVolume, expected: bool) -> None:
-    assert is_bound_to(promised, waiting("c", uid="u")) is expected
+def test_whether_a_volume_waits_for_a_claim(found: PersistentVolume, expected: bool) -> None:
+    assert is_bound_to(found, waiting("c", uid="u")) is expected
 
 
 def test_a_free_volume_is_bound_with_a_reference_and_a_mark() -> None:
@@ -121,7 +121,7 @@ def test_a_free_volume_is_bound_with_a_reference_and_a_mark() -> None:
 
 
 def test_a_volume_promised_by_a_user_only_learns_the_uid() -> None:
-    after = bound_to(volume("v", promised_to="c"), waiting("c", uid="u"))
+    after = bound_to(volume("v", claimed_by="c"), waiting("c", uid="u"))
     assert after.spec.claim_ref is not None
     assert after.spec.claim_ref.uid == "u"
     assert BOUND_BY_CONTROLLER not in after.metadata.annotations

@@ -107,7 +107,7 @@ def test_a_good_run_has_no_problems() -> None:
         pytest.param(expect_otherwise, "1 pods have a node and should be refused", id="placed against all odds"),
         pytest.param(forget_a_placed_pod, "columns differ from the store on 1 nodes", id="wrong columns"),
         pytest.param(forget_a_placed_pod, "counts 10 placed pods, not 11", id="a pod that the columns forgot"),
-        pytest.param(lose_a_waiting_pod, "1 pods wait in another room of the queue", id="lost by the queue"),
+        pytest.param(lose_a_waiting_pod, "1 pods wait in another section of the queue", id="lost by the queue"),
         pytest.param(leave_a_stranger, "1 pods are left in the queue", id="left in the queue"),
     ],
 )

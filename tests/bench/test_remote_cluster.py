@@ -51,8 +51,8 @@ def test_a_pod_appears_and_is_bound() -> None:
     assert (bound.spec.node_name, bound.metadata.uid) == ("node-1", added.metadata.uid)
     assert int(bound.metadata.resource_version) > int(added.metadata.resource_version)
     cluster.note(event_about(added))
-    told = cluster.told()
-    assert (told["bound"], told["events"], told["faults"]) == (1, 1, [])
+    result = cluster.result()
+    assert (result["bound"], result["events"], result["errors"]) == (1, 1, [])
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_a_wrong_binding_is_a_fault(node: str, uid: str, is_bound_before: bool) 
     if is_bound_before:
         cluster.bind(pod.key, binding(pod, "node-1"))
     assert "cannot be bound" in cluster.bind(pod.key, binding(pod, node, uid))
-    assert cluster.faults
+    assert cluster.errors
 
 
 def test_a_pod_without_its_event_is_a_fault() -> None:
@@ -83,4 +83,4 @@ def test_a_pod_without_its_event_is_a_fault() -> None:
                 {"reason": "Scheduled", "regarding": {"namespace": "shop", "name": pods[0].metadata.name}}
             )
         )
-    assert cluster.told()["faults"] == [f"{pods[0].key} has 2 events", f"{pods[1].key} has 0 events"]
+    assert cluster.result()["errors"] == [f"{pods[0].key} has 2 events", f"{pods[1].key} has 0 events"]

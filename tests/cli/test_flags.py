@@ -46,9 +46,9 @@ def test_what_is_read(flag_type: FlagType, text: str, value: FlagValue) -> None:
     ],
 )
 def test_what_is_refused(flag_type: FlagType, text: str, complaint: str) -> None:
-    with pytest.raises(ValueError) as refusal:
+    with pytest.raises(ValueError) as raised:
         parse_value(flag_type, text)
-    assert str(refusal.value) == complaint
+    assert str(raised.value) == complaint
 
 
 @pytest.mark.parametrize(

@@ -114,10 +114,10 @@ class ChangingContract(PlayedContract):
             assert (at(scaled, "status.replicas"), at(scaled, "spec.replicas")) == (1, 5)
             assert at(scaled, "metadata.generation") == 2
 
-            wrong_door = read(scaled)
-            wrong_door["spec"] = replica_set(replicas=7)["spec"]
-            wrong_door["status"] = {"replicas": 5}
-            reported = await client.update(REPLICA_SET, NS, "web", wrong_door, subresource="status")
+            wrong_call = read(scaled)
+            wrong_call["spec"] = replica_set(replicas=7)["spec"]
+            wrong_call["status"] = {"replicas": 5}
+            reported = await client.update(REPLICA_SET, NS, "web", wrong_call, subresource="status")
             assert (at(reported, "status.replicas"), at(reported, "spec.replicas")) == (5, 5)
             assert at(reported, "metadata.generation") == 2
 

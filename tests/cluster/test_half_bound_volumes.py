@@ -75,7 +75,7 @@ def test_what_was_half_bound_is_bound_by_the_next_scheduler(tmp_path: Path) -> N
                 assert "Traceback" not in scheduler.log
             at_home = dict.fromkeys(("filler", *HALF_BOUND), "home")
             assert await server.nodes_of("") == at_home | dict.fromkeys(GOES_AWAY, "away")
-            assert await _promises(server) == ENDS_WITH
+            assert await _reservations(server) == ENDS_WITH
 
     run_real(main())
 
@@ -90,7 +90,7 @@ async def _a_scheduler_dies_half_way(server: ApiServer) -> None:
 
             async def is_half_done() -> bool:
                 is_ordered = [await _node_of_claim(server, each) for each in MADE] == ["home", "", "home"]
-                return is_ordered and await _promises(server) == written and proxy.has_kept_back == KEPT_BACK
+                return is_ordered and await _reservations(server) == written and proxy.has_kept_back == KEPT_BACK
 
             await server.wait_until(is_half_done, "the first scheduler has written what it can")
             scheduler.signal(signal.SIGKILL)
@@ -125,7 +125,7 @@ async def _is_where_it_was(server: ApiServer) -> None:
     written = {name: of for name, of in ENDS_WITH.items() if not name.endswith("-made")}
 
     async def has_gone_on() -> bool:
-        is_written = await _promises(server) == written and await _node_of_claim(server, "made") == "home"
+        is_written = await _reservations(server) == written and await _node_of_claim(server, "made") == "home"
         return is_written and await _nominations(server) == waiting
 
     await server.wait_until(has_gone_on, "the second scheduler goes on where the first one was")
@@ -169,7 +169,7 @@ async def _bind(server: ApiServer, claim_name: str, volume_name: str) -> None:
     await server.client.patch(PERSISTENT_VOLUME_CLAIM, "default", claim_name, patch, form=PatchForm.MERGE)
 
 
-async def _promises(server: ApiServer) -> dict[str, str]:
+async def _reservations(server: ApiServer) -> dict[str, str]:
     """The claim that each volume names, if it does."""
     volumes = [msgspec.json.decode(raw) for raw in (await server.client.list(PERSISTENT_VOLUME)).items]
     return {

@@ -116,7 +116,7 @@ def test_a_server_that_moved_is_found_at_its_new_address_and_port() -> None:
 
 def test_servers_that_share_a_store_are_all_endpoints() -> None:
     async def play(api_server: ApiServer, client: LoopbackClient) -> None:
-        one = replace(SERVER, is_alone=False)
+        one = replace(SERVER, is_only=False)
         await publish(client, one)
         await publish(client, replace(one, address="192.0.2.6"))
         await publish(client, one, is_start=False)

@@ -43,7 +43,7 @@ def matches(pod: Pod) -> bool:
 def test_who_is_whose(owner: str, app: str, parts: dict[str, Any], outcome: str) -> None:
     pod = pod_view("p", labels={"app": app}, owner=owner, **parts)
     claim = plan_claim(replica_set_view("web"), [pod], matches)
-    lists = {"kept": claim.kept, "adopted": claim.to_adopt, "released": claim.to_release}
+    lists = {"kept": claim.owned, "adopted": claim.to_adopt, "released": claim.to_release}
     assert [name for name, found in lists.items() if found] == ([outcome] if outcome != "left" else [])
 
 
@@ -53,7 +53,7 @@ def test_an_owner_that_is_going_adopts_and_releases_nothing() -> None:
     owner = decode_as(ReplicaSet, msgspec.json.encode(document))
     pods = [pod_view("a", labels={"app": "web"}), pod_view("b", labels={"app": "x"}, owner=OWN)]
     claim = plan_claim(owner, pods, matches)
-    assert (claim.kept, claim.to_adopt, claim.to_release) == ([], [], [])
+    assert (claim.owned, claim.to_adopt, claim.to_release) == ([], [], [])
 
 
 class AdoptionFixture:

@@ -47,9 +47,9 @@ def test_jitter_separates_those_who_reached_the_limit_together() -> None:
     ],
 )
 def test_a_rule_that_makes_no_sense_is_refused(initial_s: float, max_s: float, jitter: float, words: str) -> None:
-    with pytest.raises(ValueError) as refusal:
+    with pytest.raises(ValueError) as raised:
         Backoff(initial_s, max_s, jitter)
-    assert words in str(refusal.value)
+    assert words in str(raised.value)
 
 
 def test_each_key_counts_its_own_failures_until_it_is_forgotten() -> None:

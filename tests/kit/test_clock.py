@@ -62,9 +62,9 @@ def test_a_timestamp_is_read(text: str, wall_s: float) -> None:
     ],
 )
 def test_what_is_no_timestamp_is_refused_with_the_text_found(text: str) -> None:
-    with pytest.raises(TimestampError) as refusal:
+    with pytest.raises(TimestampError) as raised:
         parse_rfc3339(text)
-    assert repr(text) in str(refusal.value)
+    assert repr(text) in str(raised.value)
 
 
 @pytest.mark.parametrize(

@@ -93,10 +93,10 @@ def _container_word(status: Body) -> str:
 class Play:
     """What a story can do and see."""
 
-    def __init__(self, client: Client, clock: Clock, fleet: Kubelets) -> None:
+    def __init__(self, client: Client, clock: Clock, kubelets: Kubelets) -> None:
         self.client = client
         self.clock = clock
-        self.fleet = fleet
+        self.kubelets = kubelets
 
     async def wait(self, delay_s: float) -> None:
         await self.clock.wait(delay_s)
@@ -162,13 +162,13 @@ def played(
     async def main() -> None:
         client = RawClient(MemoryStore(), clock, Entropy(seed))
         fleets_client = through(client, clock) if through is not None else client
-        fleet = Kubelets(
+        kubelets = Kubelets(
             fleets_client, clock, Entropy(seed), settings if settings is not None else KubeletSettings(count=2)
         )
         async with TaskGroup("play") as group:
-            running = group.start(fleet.run(), name="fleet")
+            running = group.start(kubelets.run(), name="kubelets")
             await clock.wait(REGISTERED_S)
-            await story(Play(client, clock, fleet))
+            await story(Play(client, clock, kubelets))
             running.cancel()
 
     run(main(), clock)

@@ -133,7 +133,7 @@ def test_all_nodes_register_and_have_a_lease() -> None:
         nodes = await play.client.list(NODE, EVERYTHING)
         leases = await play.client.list(LEASE, EVERYTHING)
         assert (len(nodes.items), len(leases.items)) == (7, 7)
-        assert play.fleet.node_names == tuple(f"sim-{number}" for number in range(7))
+        assert play.kubelets.node_names == tuple(f"sim-{number}" for number in range(7))
         assert ready_of(await play.node("sim-3")) == "True"
 
     played(story, KubeletSettings(count=7, name_prefix="sim-"))
@@ -147,7 +147,7 @@ def test_a_node_that_is_there_already_is_taken_over() -> None:
         body = {"metadata": {"name": "node-0", "labels": {"mine": "yes"}}}
         await client.create(NODE, "", body)
         async with TaskGroup("test") as group:
-            task = group.start(Kubelets(client, clock, Entropy(1), KubeletSettings(count=1)).run(), name="fleet")
+            task = group.start(Kubelets(client, clock, Entropy(1), KubeletSettings(count=1)).run(), name="kubelets")
             await clock.wait(5.0)
             task.cancel()
         node: Body = msgspec.json.decode(await client.get(NODE, "", "node-0"))
@@ -163,7 +163,7 @@ def test_a_silent_node_says_nothing_and_its_pods_go_on() -> None:
         await play.create(pod("web", on="node-0"))
         await play.create(pod("boom", on="node-0", stage_set="crash-loop"))
         await play.wait(0.5)
-        play.fleet.silence("node-0")
+        play.kubelets.silence("node-0")
         before = await renewed(play, "node-0"), await play.line("boom")
         await play.create(pod("late", on="node-0"))
         await play.delete("web")
@@ -176,7 +176,7 @@ def test_a_silent_node_says_nothing_and_its_pods_go_on() -> None:
         await play.wait(10.0)
         assert ready_of(await play.node("node-0")) == "Unknown"
 
-        play.fleet.wake("node-0")
+        play.kubelets.resume("node-0")
         await play.wait(3.0)
         assert ready_of(await play.node("node-0")) == "True"
         assert (await renewed(play, "node-0")) > before[0]
@@ -191,13 +191,13 @@ def test_a_pod_that_went_while_its_node_was_silent_is_forgotten() -> None:
     async def story(play: Play) -> None:
         await play.create(pod("web", on="node-0"))
         await play.wait(1.0)
-        play.fleet.silence("node-0")
+        play.kubelets.silence("node-0")
         await play.delete("web", 0)
         await play.wait(1.0)
-        assert play.fleet.statistics()["pods"] == 1
-        play.fleet.wake("node-0")
+        assert play.kubelets.statistics()["pods"] == 1
+        play.kubelets.resume("node-0")
         await play.wait(1.0)
-        assert play.fleet.statistics()["pods"] == 0
+        assert play.kubelets.statistics()["pods"] == 0
 
     played(story)
 
@@ -247,12 +247,12 @@ def test_a_node_that_is_deleted_stays_away_until_somebody_makes_it_again() -> No
 
 def test_a_node_can_join_later() -> None:
     async def story(play: Play) -> None:
-        play.fleet.add("late")
+        play.kubelets.add("late")
         await play.create(pod("web", on="late"))
         await play.wait(1.0)
         assert await play.line("web") == "Running ready main=running"
         with pytest.raises(KeyError, match="node 'nobody' does not belong to this process"):
-            play.fleet.silence("nobody")
+            play.kubelets.silence("nobody")
 
     played(story)
 
@@ -265,7 +265,7 @@ def test_a_fleet_that_starts_anew_goes_on_where_the_other_stopped() -> None:
         client = RawClient(MemoryStore(), clock, Entropy(1))
         play = Play(client, clock, Kubelets(client, clock, Entropy(1), settings))
         async with TaskGroup("first") as group:
-            task = group.start(play.fleet.run(), name="fleet")
+            task = group.start(play.kubelets.run(), name="kubelets")
             await clock.wait(1.0)
             await play.create(pod("web"))
             await play.create(pod("boom", stage_set="crash-loop"))
@@ -276,9 +276,9 @@ def test_a_fleet_that_starts_anew_goes_on_where_the_other_stopped() -> None:
         assert await play.line("boom") == "Running main=waiting:CrashLoopBackOff*2"
         await play.create(pod("new"))
         await play.delete("web")
-        play.fleet = Kubelets(client, clock, Entropy(2), settings)
+        play.kubelets = Kubelets(client, clock, Entropy(2), settings)
         async with TaskGroup("second") as group:
-            task = group.start(play.fleet.run(), name="fleet")
+            task = group.start(play.kubelets.run(), name="kubelets")
             await clock.wait(0.05)
             assert (await play.status("web"))["containerStatuses"] == web["containerStatuses"]
             await clock.wait(3.0)
@@ -301,7 +301,7 @@ def test_a_fleet_that_starts_anew_contradicts_who_says_that_its_pods_are_not_rea
         for seed in (1, 2):
             play = Play(client, clock, Kubelets(client, clock, Entropy(seed), KubeletSettings(count=1)))
             async with TaskGroup("fleet") as group:
-                task = group.start(play.fleet.run(), name="fleet")
+                task = group.start(play.kubelets.run(), name="kubelets")
                 await clock.wait(2.0)
                 if seed == 1:
                     await play.create(pod("web"))
@@ -344,7 +344,7 @@ def test_and_what_went_well_if_that_is_wanted() -> None:
 
 def test_logs_are_read_of_this_run_and_of_the_one_before() -> None:
     async def read(play: Play, name: str, asked: Asked) -> str:
-        parts = await play.fleet.logs(await play.pod(name), "main", asked)
+        parts = await play.kubelets.logs(await play.pod(name), "main", asked)
         return b"".join([part async for part in parts]).decode()
 
     async def story(play: Play) -> None:

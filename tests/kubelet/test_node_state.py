@@ -52,7 +52,7 @@ PORT_80 = pod(containers=[container(ports=[{"containerPort": 80, "hostPort": 80}
 
 
 @pytest.mark.parametrize(
-    ("body", "one", "used", "pods", "ports", "refusal"),
+    ("body", "one", "used", "pods", "ports", "expected"),
     [
         pytest.param(pod(), node(), {}, 0, (), None, id="an ordinary pod"),
         pytest.param(wants(cpu="2"), node(), {}, 0, (), None, id="all there is"),
@@ -103,10 +103,10 @@ PORT_80 = pod(containers=[container(ports=[{"containerPort": 80, "hostPort": 80}
     ],
 )
 def test_who_is_turned_away(
-    body: Body, one: Node, used: dict[str, int], pods: int, ports: list[HostPort], refusal: Rejection | None
+    body: Body, one: Node, used: dict[str, int], pods: int, ports: list[HostPort], expected: Rejection | None
 ) -> None:
     room = NodeUsage(node_allocatable(one), used, pods, ports)
-    assert check_admission(view(body), fit_filter_requests(view(body)), one, room) == refusal
+    assert check_admission(view(body), fit_filter_requests(view(body)), one, room) == expected
 
 
 def test_the_host_ports_of_a_pod_are_those_of_who_stays() -> None:
@@ -158,9 +158,9 @@ def test_a_port_is_taken_until_its_pod_leaves() -> None:
     node.reserve(view(pod(), uid="a"), {})
     assert node.rejection(view(serving, uid="b"), {}) is None
     node.reserve(view(serving, uid="b"), {})
-    refusal = node.rejection(view(serving, uid="c"), {})
-    assert refusal is not None
-    assert refusal.reason == "NodePorts"
+    expected = node.rejection(view(serving, uid="c"), {})
+    assert expected is not None
+    assert expected.reason == "NodePorts"
     node.release("b")
     assert node.rejection(view(serving, uid="c"), {}) is None
 

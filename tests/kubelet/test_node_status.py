@@ -182,7 +182,7 @@ def test_a_status_is_told_each_five_minutes() -> None:
     async def story(play: Play) -> None:
         await play.wait(300.0)
         stamps: Counter[str] = Counter()
-        for name in play.fleet.node_names:
+        for name in play.kubelets.node_names:
             node = await play.node(name)
             stamps[node["status"]["conditions"][3]["lastHeartbeatTime"]] += 1
         assert len(stamps) == 10
@@ -216,7 +216,7 @@ def test_what_fails_is_tried_again() -> None:
         nodes = await play.client.list(NODE, EVERYTHING)
         leases = await play.client.list(LEASE, EVERYTHING)
         assert (len(nodes.items), len(leases.items)) == (2, 2)
-        statistics = play.fleet.statistics()["leases"]
+        statistics = play.kubelets.statistics()["leases"]
         assert isinstance(statistics, dict)
         assert statistics["failed"] >= 2
 

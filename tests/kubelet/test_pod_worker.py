@@ -73,7 +73,7 @@ def test_a_deletion(body: Body, grace_s: int | None, timeline: list[str]) -> Non
         await play.wait(4.0)
         await play.delete("web", grace_s)
         assert await play.timeline("web", 20.0) == timeline
-        assert play.fleet.statistics()["pods"] == 0
+        assert play.kubelets.statistics()["pods"] == 0
 
     played(story, SETTINGS)
 

@@ -20,20 +20,20 @@ from tests.kubelet.harness import Body, container, pod, view
 class Amounts:
     """A runtime that only takes amounts, or refuses them."""
 
-    def __init__(self, refusal: str = "") -> None:
+    def __init__(self, error: str = "") -> None:
         self.given: list[tuple[str, str, int]] = []
-        self._refusal = refusal
+        self._error = error
 
     def resize(self, pod_uid: str, container: KubeletContainer, attempt: int) -> str:
         self.given.append((container.name, str(container.resources.requests["cpu"]), attempt))
-        return self._refusal
+        return self._error
 
 
 class Told:
     """A resize, its runtime and what it told."""
 
-    def __init__(self, refusal: str = "") -> None:
-        self.runtime = Amounts(refusal)
+    def __init__(self, error: str = "") -> None:
+        self.runtime = Amounts(error)
         self.events: list[tuple[bool, str, str]] = []
         self.resizing = PodResize(cast(Runtime, self.runtime), lambda pod, *event: self.events.append(event))
         self.resizing.grant(asking("1"))
@@ -95,7 +95,7 @@ def test_events_tell_all_amounts() -> None:
 
 
 def test_what_the_runtime_cannot_give_is_told_until_a_later_resize_can() -> None:
-    told, node = Told(refusal="memory.max cannot be 1: device or resource busy"), node_of_four()
+    told, node = Told(error="memory.max cannot be 1: device or resource busy"), node_of_four()
     told.consider(asking("2", generation=2), node)
     (condition,) = told.resizing.conditions
     assert (condition["type"], condition["reason"]) == ("PodResizeInProgress", "Error")
@@ -104,7 +104,7 @@ def test_what_the_runtime_cannot_give_is_told_until_a_later_resize_can() -> None
         (False, "ResizeStarted"),
         (True, "ResizeError"),
     ]
-    told.runtime._refusal = ""
+    told.runtime._error = ""
     told.consider(asking("1500m", generation=3), node)
     assert told.resizing.conditions == []
 

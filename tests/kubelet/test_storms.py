@@ -34,7 +34,7 @@ def test_everything_converges_after_a_storm(seed: int) -> None:
         for number in range(PODS):
             wanted = "Running ready main=running" if number % 2 else "gone"
             assert await play.line(f"web-{number}") == wanted
-        assert play.fleet.statistics()["pods"] == PODS // 2
+        assert play.kubelets.statistics()["pods"] == PODS // 2
         addresses = [(await play.status(f"web-{number}"))["podIP"] for number in range(1, PODS, 2)]
         assert len({*addresses}) == PODS // 2
         assert len((await play.client.list(POD)).items) == PODS // 2

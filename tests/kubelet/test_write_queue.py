@@ -19,10 +19,10 @@ Use = Callable[[WriteQueue[str]], Awaitable[None]]
 
 def sent(clock: VirtualClock, send: Send, use: Use, in_flight_max: int = 2) -> None:
     async def main() -> None:
-        outbox: WriteQueue[str] = WriteQueue("letters", send, clock, Timers(clock), in_flight_max=in_flight_max)
+        queue: WriteQueue[str] = WriteQueue("letters", send, clock, Timers(clock), in_flight_max=in_flight_max)
         async with TaskGroup("post") as group:
-            outbox.start(group)
-            await use(outbox)
+            queue.start(group)
+            await use(queue)
 
     run(main(), clock)
 
@@ -33,11 +33,11 @@ def test_a_key_that_waits_is_sent_once_however_often_it_changes() -> None:
     async def send(key: str) -> None:
         letters.append(key)
 
-    async def use(outbox: WriteQueue[str]) -> None:
+    async def use(queue: WriteQueue[str]) -> None:
         for key in ("a", "b", "a", "a"):
-            outbox.add(key)
-        await outbox.wait_empty()
-        assert outbox.statistics() == {"waiting": 0, "in_flight": 0, "put": 2, "sent": 2, "failed": 0}
+            queue.add(key)
+        await queue.wait_empty()
+        assert queue.statistics() == {"waiting": 0, "in_flight": 0, "put": 2, "sent": 2, "failed": 0}
 
     sent(clock, send, use)
     assert letters == ["a", "b"]
@@ -50,12 +50,12 @@ def test_a_key_that_changes_on_its_way_is_sent_again_after_that() -> None:
         letters.append((clock.now_s(), key))
         await clock.wait(1)
 
-    async def use(outbox: WriteQueue[str]) -> None:
-        outbox.add("a")
+    async def use(queue: WriteQueue[str]) -> None:
+        queue.add("a")
         await clock.wait(0.5)
-        outbox.add("a")
-        outbox.add("a")
-        await outbox.wait_empty()
+        queue.add("a")
+        queue.add("a")
+        await queue.wait_empty()
 
     sent(clock, send, use)
     assert letters == [(0.0, "a"), (1.0, "a")]
@@ -73,10 +73,10 @@ def test_no_more_are_on_their_way_than_allowed() -> None:
         await clock.wait(1)
         running -= 1
 
-    async def use(outbox: WriteQueue[str]) -> None:
+    async def use(queue: WriteQueue[str]) -> None:
         for number in range(10):
-            outbox.add(str(number))
-        await outbox.wait_empty()
+            queue.add(str(number))
+        await queue.wait_empty()
 
     sent(clock, send, use, in_flight_max=3)
     assert max(on_their_way) == 3
@@ -90,8 +90,8 @@ def test_what_did_not_work_is_tried_again_after_the_time_that_it_says() -> None:
         tries.append(clock.now_s())
         return 2.0 if len(tries) < 3 else None
 
-    async def use(outbox: WriteQueue[str]) -> None:
-        outbox.add("a")
+    async def use(queue: WriteQueue[str]) -> None:
+        queue.add("a")
         await clock.wait(100)
 
     sent(clock, send, use)
@@ -106,8 +106,8 @@ def test_an_unexpected_error_is_logged_and_tried_again(caplog: pytest.LogCapture
         if len(tries) == 1:
             raise RuntimeError("torn paper")
 
-    async def use(outbox: WriteQueue[str]) -> None:
-        outbox.add("a")
+    async def use(queue: WriteQueue[str]) -> None:
+        queue.add("a")
         await clock.wait(100)
 
     with caplog.at_level(logging.ERROR):

@@ -157,16 +157,16 @@ class History:
         record = world.choose(self.pending)
         decision = self.engine.decide(record)
         if decision.preemption is not None:
-            self._promise(decision, decision.preemption.node_name)
+            self._nominate(decision, decision.preemption.node_name)
         elif decision.node_name is not None:
-            self._promise_nothing(record)
+            self._nominate_nothing(record)
             assert self.engine.assume(decision) is None, f"{record} could not reserve"
             self.pending.remove(record)
             self.assumed.append(record)
             if self._reserved(record) is not None:
                 self.confirm(world)  # an engine built anew could not know which volumes were meant
         elif decision.clears_nomination:
-            self._promise_nothing(record)
+            self._nominate_nothing(record)
             self.engine.columns.withdraw(record)
             record.nominated_node = ""
 
@@ -205,15 +205,15 @@ class History:
         self.objects[type(item), item.key] = item
         self.engine.put(item)
 
-    def _promise(self, decision: Decision, node_name: str) -> None:
+    def _nominate(self, decision: Decision, node_name: str) -> None:
         for outranked in self.engine.nominate(decision):
-            self._promise_nothing(outranked)
+            self._nominate_nothing(outranked)
         view = decision.pod.view
         assert view is not None
         self.nominated.pop(decision.pod.uid, None)
         self.nominated[decision.pod.uid] = replace(view, status=replace(view.status, nominated_node_name=node_name))
 
-    def _promise_nothing(self, record: PodInfo) -> None:
+    def _nominate_nothing(self, record: PodInfo) -> None:
         self.nominated.pop(record.uid, None)
 
     def _bind(self, record: PodInfo, world: World) -> None:

@@ -9,7 +9,15 @@ import pytest
 from mooring.client.interface import Client
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run
-from mooring.serving.authentication import ANONYMOUS, KEPT_MAX, Authenticator, Caller, ExpiringCache, ProxyRules, Trust
+from mooring.serving.authentication import (
+    ANONYMOUS,
+    CACHED_MAX,
+    Authenticator,
+    Caller,
+    ExpiringCache,
+    ProxyRules,
+    Trust,
+)
 from tests.serving.callers import Authority, Reviewer
 
 CLIENTS, PROXIES, STRANGERS = Authority("clients"), Authority("proxies"), Authority("strangers")
@@ -38,7 +46,7 @@ def test_an_answer_is_good_for_its_time_and_no_longer() -> None:
 
 def test_the_oldest_makes_room() -> None:
     remembered: ExpiringCache[int, int] = ExpiringCache(VirtualClock())
-    for number in range(KEPT_MAX + 1):
+    for number in range(CACHED_MAX + 1):
         remembered.keep(number, number, 1.0)
     assert remembered.get(0) == (False, None)
     assert remembered.get(1) == (True, 1)

@@ -152,20 +152,20 @@ def test_how_long_it_looks(page: str, query: dict[str, str], took_s: float) -> N
 
 
 @pytest.mark.parametrize(
-    ("page", "refusal"),
+    ("page", "expected"),
     [
         ("profile", b"Could not enable CPU profiling: cpu profiling already in use\n"),
         ("heap", b"Could not enable memory profiling: it is already in use\n"),
     ],
     ids=["CPU", "memory"],
 )
-def test_one_of_a_kind_at_a_time(page: str, refusal: bytes) -> None:
+def test_one_of_a_kind_at_a_time(page: str, expected: bytes) -> None:
     async def story(room: Room) -> None:
         async with TaskGroup("askers") as group:
             first = group.start(room.ask(page, seconds="5"), name="first")
             await room.clock.wait(1)
             second = await room.ask(page, seconds="5")
-            assert (second.code, second.body) == (500, refusal)
+            assert (second.code, second.body) == (500, expected)
             assert room.clock.now_s() == 1, "it is refused at once"
             other = await room.ask("heap" if page == "profile" else "profile", seconds="1")
             assert other.code == 200, "one of another kind is none of its business"

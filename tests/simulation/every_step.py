@@ -19,7 +19,7 @@ from mooring.kit.tasks import TaskGroup
 from tests.fakes.raw_client import RawClient
 from tests.simulation.faults import Death, Weather
 from tests.simulation.plane import Plane
-from tests.simulation.simulate import CPU_OF_NODE, converge, fleet_of, play
+from tests.simulation.simulate import CPU_OF_NODE, converge, kubelets_of, play
 from tests.simulation.user import User
 from tests.simulation.wishes import CASTS, IMAGES, NAMESPACE, Wish, container, document
 from tests.simulation.witness import Witness, WitnessedStore
@@ -58,7 +58,7 @@ async def _rehearse(component: str, death: Death | None, clock: VirtualClock) ->
             clock,
             entropy.fork("plane"),
             weather,
-            fleet_of(NODES),
+            kubelets_of(NODES),
             (),
             fate,
         )

@@ -61,7 +61,7 @@ class Death(NamedTuple):
     is_carried_out: bool
 
 
-class Life:
+class Lifetime:
     """A plan of faults for one life of a component; and its end, if there is one."""
 
     def __init__(self, weather: Weather, entropy: Entropy, death: Death | None) -> None:
@@ -93,20 +93,20 @@ class Life:
 class MortalClient(FaultyClient):
     """The way to the API for one life of a component."""
 
-    life: Life = field(kw_only=True)
+    lifetime: Lifetime = field(kw_only=True)
 
     def watch(self, kind: Kind, selection: Selection = EVERYTHING, *, since: str, bookmarks: bool = True) -> Watch:
-        return _StammeringWatch(super().watch(kind, selection, since=since, bookmarks=bookmarks), self.life)
+        return _StammeringWatch(super().watch(kind, selection, since=since, bookmarks=bookmarks), self.lifetime)
 
     async def _answer(self, request: Request, carry_out: Callable[[], Awaitable[Answer]]) -> Answer:
-        if self.life.is_last(request):
-            self.life.died.set()
-            if self.life.is_last_carried_out() and request.verb != "next_batch":
+        if self.lifetime.is_last(request):
+            self.lifetime.died.set()
+            if self.lifetime.is_last_carried_out() and request.verb != "next_batch":
                 with suppress(ClientError):
                     await carry_out()
         if request.verb in WRITES:
             await self.clock.wait(WRITE_S)
-        fault = self.life(request)
+        fault = self.lifetime(request)
         if fault is None:
             await self._hang_if_dead()
             return await carry_out()
@@ -122,18 +122,18 @@ class MortalClient(FaultyClient):
         return carried_out
 
     async def _hang_if_dead(self) -> None:
-        if self.life.died.is_set():
+        if self.lifetime.died.is_set():
             await asyncio.get_running_loop().create_future()
 
 
-def mortal_client(inner: Client, clock: Clock, life: Life) -> MortalClient:
-    return MortalClient(inner, clock, life, life=life)
+def mortal_client(inner: Client, clock: Clock, lifetime: Lifetime) -> MortalClient:
+    return MortalClient(inner, clock, lifetime, lifetime=lifetime)
 
 
 class _StammeringWatch:
-    def __init__(self, inner: Watch, life: Life) -> None:
+    def __init__(self, inner: Watch, lifetime: Lifetime) -> None:
         self._inner = inner
-        self._life = life
+        self._lifetime = lifetime
 
     async def __aenter__(self) -> Self:
         await self._inner.__aenter__()
@@ -146,6 +146,6 @@ class _StammeringWatch:
 
     async def next_batch(self) -> Sequence[WatchEvent]:
         batch = await self._inner.next_batch()
-        if not self._life.is_told_twice():
+        if not self._lifetime.is_told_twice():
             return batch
         return [told for event in batch for told in (event, event)]

@@ -29,7 +29,7 @@ from mooring.kubelet.settings import KubeletSettings
 from mooring.scheduler.config.load import load_configuration
 from mooring.scheduler.scheduler import Scheduler
 from tests.client.faulty import Outcome, Request
-from tests.simulation.faults import Death, Life, MortalClient, Weather, mortal_client
+from tests.simulation.faults import Death, Lifetime, MortalClient, Weather, mortal_client
 
 CONTROLLERS = (
     "deployment-controller",
@@ -64,12 +64,12 @@ Fate: TypeAlias = Callable[[str, int, Entropy], Death | None]
 """Of a component, in which of its lives, by which chance: how it ends."""
 
 
-def fate_by_chance(life_requests_max: int) -> Fate:
+def fate_by_chance(lifetime_requests_max: int) -> Fate:
     """Each life ends at any request; but seldom while it starts, or most lives would be spent on that."""
 
     def fate(name: str, number: int, chance: Entropy) -> Death:
         is_early = chance.uniform() < DIES_EARLY_SHARE
-        at_request = chance.integer_below(life_requests_max) + (0 if is_early else STARTING_REQUESTS[name])
+        at_request = chance.integer_below(lifetime_requests_max) + (0 if is_early else STARTING_REQUESTS[name])
         return Death(at_request, is_carried_out=chance.uniform() < 0.5)
 
     return fate
@@ -83,15 +83,15 @@ class Plane:
     clock: VirtualClock
     entropy: Entropy
     weather: Weather
-    fleet_settings: KubeletSettings
+    kubelet_settings: KubeletSettings
     other_controllers: tuple[str, ...]
     fate: Fate
     deaths: int = 0
     silenced: dict[str, None] = field(default_factory=dict)
-    fleet: Kubelets | None = None
+    kubelets: Kubelets | None = None
     clients: dict[str, list[MortalClient]] = field(default_factory=lambda: {name: [] for name in COMPONENTS})
     """Of each component, one for each of its lives."""
-    _lives: dict[str, Life] = field(default_factory=dict)
+    _lifetimes: dict[str, Lifetime] = field(default_factory=dict)
 
     def start(self, group: TaskGroup) -> None:
         runs: dict[str, Run] = {
@@ -104,19 +104,19 @@ class Plane:
 
     def kill(self, name: str) -> None:
         """Here and now, in the middle of whatever it does."""
-        life = self._lives.get(name)
-        if life is not None:
-            life.died.set()
+        lifetime = self._lifetimes.get(name)
+        if lifetime is not None:
+            lifetime.died.set()
 
     def silence(self, node: str) -> None:
         self.silenced[node] = None
-        if self.fleet is not None:
-            self.fleet.silence(node)
+        if self.kubelets is not None:
+            self.kubelets.silence(node)
 
-    def wake(self, node: str) -> None:
+    def resume(self, node: str) -> None:
         self.silenced.pop(node, None)
-        if self.fleet is not None:
-            self.fleet.wake(node)
+        if self.kubelets is not None:
+            self.kubelets.resume(node)
 
     def lost_pod_answers(self, owner_uid: str) -> int:
         """Requests for pods of an owner of which the controllers do not know that they were carried out."""
@@ -133,17 +133,19 @@ class Plane:
         inner = self.client_for(name, entropy.fork("client"))
         for number in range(1_000_000):
             chance = entropy.fork(f"life {number}")
-            life = self._lives[name] = Life(self.weather, chance.fork("faults"), self.fate(name, number, chance))
-            client = mortal_client(inner, self.clock, life)
+            lifetime = self._lifetimes[name] = Lifetime(
+                self.weather, chance.fork("faults"), self.fate(name, number, chance)
+            )
+            client = mortal_client(inner, self.clock, lifetime)
             self.clients[name].append(client)
-            await self._live(life, run(client, chance.fork("work")))
+            await self._live(lifetime, run(client, chance.fork("work")))
             self.deaths += 1
             await self.clock.wait(chance.uniform(0.0, DEAD_S_MAX))
 
-    async def _live(self, life: Life, work: Coroutine[Any, Any, None]) -> None:
+    async def _live(self, lifetime: Lifetime, work: Coroutine[Any, Any, None]) -> None:
         async with TaskGroup("life") as group:
             task = group.start(work, name="work")
-            group.start_background(_end(life, task), name="death")
+            group.start_background(_end(lifetime, task), name="death")
             with suppress(asyncio.CancelledError):
                 await task
             current = asyncio.current_task()
@@ -159,17 +161,17 @@ class Plane:
         await ControllerManager(client, self.clock, entropy, CONTROLLER_SETTINGS, enabled).run()
 
     async def _run_kubelets(self, client: Client, entropy: Entropy) -> None:
-        self.fleet = Kubelets(client, self.clock, entropy, self.fleet_settings)
+        self.kubelets = Kubelets(client, self.clock, entropy, self.kubelet_settings)
         for node in self.silenced:
-            self.fleet.silence(node)
+            self.kubelets.silence(node)
         try:
-            await self.fleet.run()
+            await self.kubelets.run()
         finally:
-            self.fleet = None
+            self.kubelets = None
 
 
-async def _end(life: Life, task: asyncio.Task[None]) -> None:
-    await life.died.wait()
+async def _end(lifetime: Lifetime, task: asyncio.Task[None]) -> None:
+    await lifetime.died.wait()
     task.cancel()
 
 

@@ -150,9 +150,9 @@ async def _play(seed: int, cast: Cast, clock: VirtualClock) -> Outcome:
     store = WitnessedStore(witness)
     weather = Weather(likelihood=chance.uniform(0.0, 0.15))
     async with _ways_in(seed, store, clock, entropy) as client_for, TaskGroup("simulation") as group:
-        fleet = fleet_of(nodes)
-        fate = fate_by_chance(life_requests_max=60 + chance.integer_below(300))
-        plane = Plane(client_for, clock, entropy.fork("plane"), weather, fleet, cast.controllers, fate)
+        kubelets = kubelets_of(nodes)
+        fate = fate_by_chance(lifetime_requests_max=60 + chance.integer_below(300))
+        plane = Plane(client_for, clock, entropy.fork("plane"), weather, kubelets, cast.controllers, fate)
         planes.append(plane)
         client = client_for("user", entropy.fork("user client"))
         user = User(client, entropy.fork("user"), witness, cast, nodes, nodes * CPU_OF_NODE - 2)
@@ -169,7 +169,7 @@ async def _play(seed: int, cast: Cast, clock: VirtualClock) -> Outcome:
         return outcome
 
 
-def fleet_of(nodes: int) -> KubeletSettings:
+def kubelets_of(nodes: int) -> KubeletSettings:
     return KubeletSettings(
         count=nodes,
         shape=NodeCapacity(cpu=f"{CPU_OF_NODE}500m"),
@@ -194,7 +194,7 @@ async def _ways_in(seed: int, store: WitnessedStore, clock: VirtualClock, entrop
 
 async def _storm(plane: Plane, user: User, chance: Entropy) -> None:
     """Wishes, deaths and silence, one after the other, in bad weather."""
-    nodes = [f"node-{number}" for number in range(plane.fleet_settings.count)]
+    nodes = [f"node-{number}" for number in range(plane.kubelet_settings.count)]
     while plane.clock.now_s() < STORM_S:
         match chance.integer_below(10):
             case 0:
@@ -202,13 +202,13 @@ async def _storm(plane: Plane, user: User, chance: Entropy) -> None:
             case 1:
                 plane.silence(chance.choose(nodes))
             case 2:
-                plane.wake(chance.choose(nodes))
+                plane.resume(chance.choose(nodes))
             case _:
                 await user.act()
         await plane.clock.wait(chance.uniform(0.0, STEP_S_MAX))
     plane.weather.is_calm = True
     for node in nodes:
-        plane.wake(node)
+        plane.resume(node)
     await user.resume_all()
 
 

@@ -109,8 +109,8 @@ async def _play(outcome: Play, clock: VirtualClock, entropy: Entropy, is_checked
         await user.create(NODE, "", plain(node(f"n{number}", cpu=str(CPU_OF_NODE), others={"pods": "110"})))
 
     async def live(name: str, chance: Entropy, stalling: StallingClock) -> None:
-        for life in range(1_000):
-            await _live(outcome, stalling, user, chance.fork(f"life {life}"), f"{name}-{life}", is_checked)
+        for lifetime in range(1_000):
+            await _live(outcome, stalling, user, chance.fork(f"life {lifetime}"), f"{name}-{lifetime}", is_checked)
 
     async with TaskGroup("leadership") as group:
         clocks = {name: StallingClock(clock) for name in ("a", "b")}

@@ -23,7 +23,7 @@ import msgspec
 from mooring.api.errors import DecodeError, UnknownKindError
 from mooring.api.kinds import all_kinds
 from mooring.api.views.base import View
-from mooring.api.views.meta import ApiObject, KeptWhole
+from mooring.api.views.meta import ApiObject, ObjectWithRaw
 
 KINDS: tuple[type[ApiObject], ...] = tuple(kind.view for kind in all_kinds() if kind.view is not None)
 """The kinds that somebody reads through a view."""
@@ -51,7 +51,7 @@ def decode_as(view: type[AnyView], raw: JsonBytes) -> AnyView:
     try:
         return cast(AnyView, decoder.decode(raw))
     except (msgspec.ValidationError, UnicodeDecodeError):
-        return _kept_whole(convert_as(view, _plain_object(raw, view.__name__)), raw)
+        return _with_raw(convert_as(view, _plain_object(raw, view.__name__)), raw)
     except msgspec.DecodeError as error:
         raise DecodeError(view.__name__, "", "", f"expected JSON: {error}") from None
 
@@ -91,7 +91,7 @@ def decode_items(view: type[AnyView], raw: JsonBytes) -> list[AnyView] | None:
     decoder = _decoders.get(view)
     if decoder is not None and not isinstance(decoder, msgspec.json.Decoder):
         return None
-    if issubclass(view, KeptWhole):
+    if issubclass(view, ObjectWithRaw):
         return None
     items_decoder = _items_decoders.get(view)
     if items_decoder is None:
@@ -120,22 +120,22 @@ def view_of(api_version: str, kind: str) -> type[ApiObject]:
 # --- the tables -------------------------------------------------------------------------------------------------
 
 
-class _KeepingDecoder:
+class _RawDecoder:
     """For views of objects that are written back."""
 
-    def __init__(self, view: type[KeptWhole]) -> None:
+    def __init__(self, view: type[ObjectWithRaw]) -> None:
         self._decoder = msgspec.json.Decoder(view)
 
     def decode(self, buf: JsonBytes, /) -> View:
-        return _kept_whole(self._decoder.decode(buf), buf)
+        return _with_raw(self._decoder.decode(buf), buf)
 
 
 def _decoder_of(view: type[View]) -> ViewDecoder:
-    return _KeepingDecoder(view) if issubclass(view, KeptWhole) else msgspec.json.Decoder(view)
+    return _RawDecoder(view) if issubclass(view, ObjectWithRaw) else msgspec.json.Decoder(view)
 
 
-def _kept_whole(view: AnyView, raw: JsonBytes) -> AnyView:
-    if isinstance(view, KeptWhole):
+def _with_raw(view: AnyView, raw: JsonBytes) -> AnyView:
+    if isinstance(view, ObjectWithRaw):
         msgspec.structs.force_setattr(view, "raw", bytes(raw))  # nobody else has seen it yet
     return view
 

@@ -231,11 +231,11 @@ def _is_sound_value(value: str) -> bool:
 def requirement_errors(key: str, operator: Operator, values: Sequence[str], path: str = "") -> list[str]:
     """What is wrong with a requirement that stands at `path`, in Kubernetes' words and order."""
     parent = f"{path}." if path else ""
-    faults = _joined_errors(f"{parent}key", key, label_key_errors(key))
-    faults += _count_errors(f"{parent}values", operator, values)
+    errors = _joined_errors(f"{parent}key", key, label_key_errors(key))
+    errors += _count_errors(f"{parent}values", operator, values)
     for index, value in enumerate(values):
-        faults += _joined_errors(f"{parent}values[{index}][{key}]", value, label_value_errors(value))
-    return faults
+        errors += _joined_errors(f"{parent}values[{index}][{key}]", value, label_value_errors(value))
+    return errors
 
 
 def parse_int64(text: str) -> int | None:
@@ -249,27 +249,27 @@ def parse_int64(text: str) -> int | None:
 _INTEGER = re.compile(r"[+-]?[0-9]{1,63}")
 
 
-def _joined_errors(path: str, value: str, faults: Sequence[str]) -> list[str]:
-    return [invalid_value(path, value, "; ".join(faults))] if faults else []
+def _joined_errors(path: str, value: str, errors: Sequence[str]) -> list[str]:
+    return [invalid_value(path, value, "; ".join(errors))] if errors else []
 
 
 def _count_errors(path: str, operator: Operator, values: Sequence[str]) -> list[str]:
     match operator:
         case Operator.IN | Operator.NOT_IN:
-            rule, is_kept = "for 'in', 'notin' operators, values set can't be empty", len(values) > 0
+            rule, is_valid = "for 'in', 'notin' operators, values set can't be empty", len(values) > 0
         case Operator.EXISTS | Operator.DOES_NOT_EXIST:
-            rule, is_kept = "values set must be empty for exists and does not exist", len(values) == 0
+            rule, is_valid = "values set must be empty for exists and does not exist", len(values) == 0
         case Operator.GREATER_THAN | Operator.LESS_THAN:
-            rule, is_kept = "for 'Gt', 'Lt' operators, exactly one value is required", len(values) == 1
+            rule, is_valid = "for 'Gt', 'Lt' operators, exactly one value is required", len(values) == 1
         case never:
             assert_never(never)
-    faults = [] if is_kept else [invalid_value(path, values, rule)]
+    errors = [] if is_valid else [invalid_value(path, values, rule)]
     if operator in (Operator.GREATER_THAN, Operator.LESS_THAN):
         integer_rule = "for 'Gt', 'Lt' operators, the value must be an integer"
         for index, value in enumerate(values):
             if parse_int64(value) is None:
-                faults.append(invalid_value(f"{path}[{index}]", value, integer_rule))
-    return faults
+                errors.append(invalid_value(f"{path}[{index}]", value, integer_rule))
+    return errors
 
 
 def _is_less(left: str, right: str) -> bool:

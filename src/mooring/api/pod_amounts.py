@@ -75,8 +75,8 @@ def _limits(resources: ResourceRequirements) -> ResourceList:
 def _without_overhead(pod: Pod, which: _Which, counting: Counting) -> Amounts:
     total = _sum_of_containers(pod, which, counting)
     if pod.spec.resources is not None:
-        said = amounts(which(pod.spec.resources))
-        total.update({name: amount for name, amount in said.items() if counting.is_pod_level(name)})
+        pod_amounts = amounts(which(pod.spec.resources))
+        total.update({name: amount for name, amount in pod_amounts.items() if counting.is_pod_level(name)})
     return total
 
 

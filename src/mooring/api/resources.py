@@ -79,16 +79,16 @@ _balanced_score_requests: Memory[tuple[object, ...], Mapping[str, int]] = Memory
 
 def node_accounting_requests(pod: Pod) -> PodUse:
     """What a pod on a node is believed to take from it."""
-    question = (*_said_by_spec(pod), *_said_by_status(pod))
+    question = (*_spec_key(pod), *_status_key(pod))
     use = _uses.get(question)
     return use if use is not None else _uses.keep(question, _pod_use(pod))
 
 
 def fit_filter_requests(pod: Pod) -> Mapping[str, int]:
     """What NodeResourcesFit wants a node to have free for a pending pod."""
-    if not _said_by_status(pod):
+    if not _status_key(pod):
         return node_accounting_requests(pod).requests
-    question = _said_by_spec(pod)
+    question = _spec_key(pod)
     requests = _filter_requests.get(question)
     if requests is None:
         requests = _filter_requests.keep(question, _counted(pod_requests_nano(pod, _FILTER)))
@@ -97,7 +97,7 @@ def fit_filter_requests(pod: Pod) -> Mapping[str, int]:
 
 def fit_score_requests(pod: Pod) -> Mapping[str, int]:
     """What NodeResourcesFit scores a pending pod with. Its scorer never hears of pod-level requests."""
-    question = _said_by_spec(pod)
+    question = _spec_key(pod)
     requests = _fit_score_requests.get(question)
     if requests is None:
         requests = _fit_score_requests.keep(question, _rounded(pod_requests_nano(pod, _FIT_SCORE)))
@@ -106,7 +106,7 @@ def fit_score_requests(pod: Pod) -> Mapping[str, int]:
 
 def balanced_score_requests(pod: Pod) -> Mapping[str, int]:
     """What NodeResourcesBalancedAllocation scores a pending pod with."""
-    question = (*_said_by_spec(pod), *_said_by_status(pod))
+    question = (*_spec_key(pod), *_status_key(pod))
     requests = _balanced_score_requests.get(question)
     if requests is None:
         requests = _balanced_score_requests.keep(question, _rounded(pod_requests_nano(pod, _BALANCED_SCORE)))
@@ -214,10 +214,10 @@ def _pod_level_requests(pod: Pod, rules: RequestRules) -> Nanos:
     return {name: effective.get(name, 0) for name in requests}
 
 
-def _while_resizing(pod: Pod, wanted: Nanos, actual: ResourceList, promised: ResourceList) -> Nanos:
+def _while_resizing(pod: Pod, wanted: Nanos, actual: ResourceList, allocated: ResourceList) -> Nanos:
     effective = {} if is_resize_infeasible(pod) else dict(wanted)
     _raise_to(effective, _nanos(actual))
-    _raise_to(effective, _nanos(promised))
+    _raise_to(effective, _nanos(allocated))
     return effective
 
 
@@ -245,7 +245,7 @@ def _may_be_silent(pod: Pod, names: Iterable[str]) -> bool:
 # --- what an answer depends on ----------------------------------------------------------------------------------
 
 
-def _said_by_spec(pod: Pod) -> tuple[object, ...]:
+def _spec_key(pod: Pod) -> tuple[object, ...]:
     """Everything in the spec that decides the requests: pods that say the same share the answer."""
     spec = pod.spec
     return (
@@ -258,7 +258,7 @@ def _said_by_spec(pod: Pod) -> tuple[object, ...]:
     )
 
 
-def _said_by_status(pod: Pod) -> tuple[object, ...]:
+def _status_key(pod: Pod) -> tuple[object, ...]:
     """The same for the status. Names matter too then: they tell which status belongs to which container."""
     status = pod.status
     if not status.container_statuses and not status.init_container_statuses and status.resources is None:
@@ -267,14 +267,14 @@ def _said_by_status(pod: Pod) -> tuple[object, ...]:
     return (
         is_resize_infeasible(pod),
         tuple([container.name for container in (*spec.containers, *spec.init_containers)]),
-        tuple([_said_by_container_status(each) for each in status.container_statuses]),
-        tuple([_said_by_container_status(each) for each in status.init_container_statuses]),
+        tuple([_container_status_key(each) for each in status.container_statuses]),
+        tuple([_container_status_key(each) for each in status.init_container_statuses]),
         tuple(status.resources.requests.items()) if status.resources is not None else None,
         tuple(status.allocated_resources.items()),
     )
 
 
-def _said_by_container_status(status: ContainerStatus) -> tuple[object, ...]:
+def _container_status_key(status: ContainerStatus) -> tuple[object, ...]:
     if status.resources is None:
         return (status.name,)
     return status.name, tuple(status.resources.requests.items()), tuple(status.allocated_resources.items())

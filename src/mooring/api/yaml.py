@@ -104,7 +104,7 @@ def _as_text(text: str | bytes, file: str) -> str:
 
 
 def _json_documents(source: str, file: str) -> list[YamlDocument] | None:
-    decoder = json.JSONDecoder(object_pairs_hook=_unique_pairs, parse_constant=_refuse_constant)
+    decoder = json.JSONDecoder(object_pairs_hook=_unique_pairs, parse_constant=_reject_constant)
     documents: list[YamlDocument] = []
     offset = _skip_blank(source, 0)
     while offset < len(source):
@@ -131,7 +131,7 @@ def _unique_pairs(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return mapping
 
 
-def _refuse_constant(name: str) -> NoReturn:
+def _reject_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
@@ -219,7 +219,7 @@ class _Builder:
         try:
             value = resolve_scalar(event.value, event.tag, is_plain=event.implicit[0])
         except ValueError as error:
-            self._refuse(line, str(error))
+            self._reject(line, str(error))
         self._nodes += 1
         if event.anchor is not None:
             self._anchors[event.anchor] = _Anchored(value, 1, 0)
@@ -231,9 +231,9 @@ class _Builder:
 
     def _start(self, event: yaml.MappingStartEvent | yaml.SequenceStartEvent, line: int) -> None:
         if self._open and self._open[-1].key_awaited:
-            self._refuse(line, "invalid map key: expected text, found a mapping or a list")
+            self._reject(line, "invalid map key: expected text, found a mapping or a list")
         if len(self._open) >= NESTING_MAX:
-            self._refuse(line, f"nested deeper than {NESTING_MAX} levels")
+            self._reject(line, f"nested deeper than {NESTING_MAX} levels")
         self._nodes += 1
         if event.anchor is not None:
             self._anchors[event.anchor] = None
@@ -248,18 +248,18 @@ class _Builder:
 
     def _alias(self, anchor: str, line: int) -> None:
         if anchor not in self._anchors:
-            self._refuse(line, f"unknown anchor '{anchor}' referenced")
+            self._reject(line, f"unknown anchor '{anchor}' referenced")
         anchored = self._anchors[anchor]
         if anchored is None:
-            self._refuse(line, f"anchor '{anchor}' value contains itself")
+            self._reject(line, f"anchor '{anchor}' value contains itself")
         if len(self._open) + anchored.height > NESTING_MAX:
-            self._refuse(line, f"nested deeper than {NESTING_MAX} levels")
+            self._reject(line, f"nested deeper than {NESTING_MAX} levels")
         self._nodes += anchored.size
         self._nodes_from_aliases += anchored.size
         if self._nodes_from_aliases > _ALIASES_HARMLESS:
             share = self._nodes_from_aliases / self._nodes
             if self._nodes > 10 * _ALIASES_HARMLESS and share > _alias_share_allowed(self._nodes):
-                self._refuse(line, "document contains excessive aliasing")
+                self._reject(line, "document contains excessive aliasing")
         self._place(_copied(anchored.value), line, anchored.size, anchored.height)
 
     def _place(self, value: object, line: int, size: int, height: int) -> None:
@@ -286,9 +286,9 @@ class _Builder:
         try:
             key = as_key(value)
         except ValueError as error:
-            self._refuse(line, str(error))
+            self._reject(line, str(error))
         if key in mapping:
-            self._refuse(line, f"key {json.dumps(key, ensure_ascii=False)} already set in map")
+            self._reject(line, f"key {json.dumps(key, ensure_ascii=False)} already set in map")
         mapping[key] = None  # taken from now on, so that the order of keys is the order of the text
         return key
 
@@ -296,10 +296,10 @@ class _Builder:
         candidates = value if isinstance(value, list) else [value]
         mappings = [candidate for candidate in candidates if isinstance(candidate, dict)]
         if len(mappings) != len(candidates):
-            self._refuse(line, "map merge requires map or sequence of maps as the value")
+            self._reject(line, "map merge requires map or sequence of maps as the value")
         return mappings
 
-    def _refuse(self, line: int, text: str) -> NoReturn:
+    def _reject(self, line: int, text: str) -> NoReturn:
         raise YamlError(self._file, line, text)
 
 

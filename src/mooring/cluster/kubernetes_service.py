@@ -48,7 +48,7 @@ class AdvertisedServer:
     """Empty if no address of the server may be an endpoint."""
     port: int
     authority_pem: str
-    is_alone: bool = True
+    is_only: bool = True
     """Whether no other server uses the store."""
 
 
@@ -160,7 +160,7 @@ def api_endpoint_slice(server: AdvertisedServer, found: Document | None, *, is_s
 
 
 def _addresses(server: AdvertisedServer, before: Sequence[str]) -> list[str]:
-    return [server.address] if server.is_alone else sorted({*before, server.address})
+    return [server.address] if server.is_only else sorted({*before, server.address})
 
 
 def _changed(kind: Kind, found: Document | None, labels: Document, fields: Document) -> Document:

@@ -42,7 +42,7 @@ class AdoptionError(Exception):
 class Claim(Generic[AnyObject]):
     """The objects to keep, to adopt and to release."""
 
-    kept: list[AnyObject] = field(default_factory=list)
+    owned: list[AnyObject] = field(default_factory=list)
     to_adopt: list[AnyObject] = field(default_factory=list)
     to_release: list[AnyObject] = field(default_factory=list)
 
@@ -59,7 +59,7 @@ def plan_claim(
             if reference.uid != uid:
                 continue
             if is_match(each):
-                claim.kept.append(each)
+                claim.owned.append(each)
             elif not is_owner_going:
                 claim.to_release.append(each)
         elif not is_owner_going and each.metadata.deletion_timestamp is None and is_match(each):
@@ -77,21 +77,21 @@ async def claim_objects(
     """The objects of an owner, after adopting and releasing. Raises `AdoptionError`."""
     claim = plan_claim(owner, objects, is_match)
     if not claim.to_adopt and not claim.to_release:
-        return claim.kept
+        return claim.owned
     errors: list[str] = []
     for each in claim.to_release:
         await _release(client, owner, each, finalizers, errors)
-    refusal = await _why_not_adopt(client, owner) if claim.to_adopt else ""
+    reason = await _why_not_adopt(client, owner) if claim.to_adopt else ""
     for each in claim.to_adopt:
-        if refusal:
+        if reason:
             metadata = each.metadata
             name = f"{metadata.namespace}/{metadata.name} ({metadata.uid})"
-            errors.append(f"can't adopt {each.kind} {name}: {refusal}")
+            errors.append(f"can't adopt {each.kind} {name}: {reason}")
         elif await _adopt(client, owner, each, finalizers, errors):
-            claim.kept.append(each)
+            claim.owned.append(each)
     if errors:
         raise AdoptionError(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
-    return claim.kept
+    return claim.owned
 
 
 async def _adopt(

@@ -10,7 +10,7 @@ import msgspec
 
 from mooring.api.document import Document
 from mooring.api.kinds import kind_of_view
-from mooring.api.views.meta import ApiObject, KeptWhole, ObjectMeta
+from mooring.api.views.meta import ApiObject, ObjectMeta, ObjectWithRaw
 from mooring.client.errors import StatusError
 from mooring.client.interface import Client
 
@@ -19,7 +19,7 @@ NAMESPACE_TERMINATING = "NamespaceTerminating"
 _decode = msgspec.json.Decoder(dict[str, object]).decode
 
 
-def document_of(view: KeptWhole) -> Document:
+def document_of(view: ObjectWithRaw) -> Document:
     """The whole object as a new dictionary."""
     assert view.raw, f"{view.kind} {view.key} was not read from JSON, so there is nothing to write back"
     return _decode(view.raw)

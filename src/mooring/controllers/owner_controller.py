@@ -18,7 +18,7 @@ from mooring.api.errors import LabelSelectorError
 from mooring.api.kinds import kind_of_view
 from mooring.api.labels import LabelMatcher
 from mooring.api.ownership import controller_of
-from mooring.api.views.meta import ApiObject, KeptWhole, ObjectMeta, OwnerReference
+from mooring.api.views.meta import ApiObject, ObjectMeta, ObjectWithRaw, OwnerReference
 from mooring.api.views.pod import Pod
 from mooring.client.cache.informer import Informer
 from mooring.client.cache.lister import BY_NAMESPACE, namespace_of
@@ -36,13 +36,13 @@ from mooring.controllers.pods import (
     next_availability_s,
 )
 
-AnyOwner = TypeVar("AnyOwner", bound=KeptWhole)
+AnyOwner = TypeVar("AnyOwner", bound=ObjectWithRaw)
 
 
 class OwnerController(Controller, Generic[AnyOwner]):
     """A controller of one kind of owner."""
 
-    view: ClassVar[type[KeptWhole]]
+    view: ClassVar[type[ObjectWithRaw]]
     """The owners."""
 
     def __init__(self, context: ControllerContext) -> None:

@@ -21,7 +21,7 @@ from mooring.api.decode import decode_as
 from mooring.api.document import Document
 from mooring.api.kinds import CONTROLLER_REVISION
 from mooring.api.views.daemon_sets import ControllerRevision
-from mooring.api.views.meta import KeptWhole
+from mooring.api.views.meta import ObjectWithRaw
 from mooring.client.errors import AlreadyExistsError
 from mooring.client.interface import Client
 from mooring.controllers.documents import document_of, owner_reference
@@ -72,7 +72,7 @@ def revision_name(owner_name: str, hashed: str) -> str:
 
 
 def new_revision(
-    owner: KeptWhole, data: Document, revision: int, name: str, labels: Mapping[str, str], annotations: Document
+    owner: ObjectWithRaw, data: Document, revision: int, name: str, labels: Mapping[str, str], annotations: Document
 ) -> Document:
     metadata: Document = {"name": name, "labels": dict(labels), "ownerReferences": [owner_reference(owner)]}
     if annotations:

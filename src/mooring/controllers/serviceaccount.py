@@ -16,7 +16,7 @@ from msgspec import field
 
 from mooring.api.kinds import CONFIG_MAP, SERVICE_ACCOUNT
 from mooring.api.views.accounts import ServiceAccount
-from mooring.api.views.meta import KeptWhole
+from mooring.api.views.meta import ObjectWithRaw
 from mooring.api.views.workloads import Namespace
 from mooring.api.well_known import DESCRIPTION_ANNOTATION, ROOT_CA_CONFIG_MAP
 from mooring.client.errors import AlreadyExistsError, ClientError, NotFoundError
@@ -65,7 +65,7 @@ class ServiceAccountController(Controller):
         return DONE
 
 
-class RootCaConfigMap(KeptWhole):
+class RootCaConfigMap(ObjectWithRaw):
     """A view of the ConfigMap `kube-root-ca.crt`."""
 
     api_version: ClassVar[str] = "v1"

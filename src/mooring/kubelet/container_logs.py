@@ -58,8 +58,8 @@ def log_attempt(pod: Document, container: str, *, is_previous: bool) -> int:
     """
     reported = _container_status_of(pod, container) or {}
     state, attempt = reported.get("state") or {}, int(reported.get("restartCount", 0))
-    is_told_of = state.get("running") is not None or state.get("terminated") is not None
-    return attempt - 1 if is_previous and is_told_of else attempt
+    has_run = state.get("running") is not None or state.get("terminated") is not None
+    return attempt - 1 if is_previous and has_run else attempt
 
 
 def _container_status_of(pod: Document, container: str) -> Document | None:

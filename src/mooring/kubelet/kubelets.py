@@ -209,13 +209,13 @@ class Kubelets:
     # Callers
 
     def silence(self, name: str) -> None:
-        """The node stops sending heartbeats and statuses and ignores changes until `wake`. Its containers keep
+        """The node stops sending heartbeats and statuses and ignores changes until `resume`. Its containers keep
         running."""
         node = self._node(name)
         self._silenced[name] = None
         self._update_silence(node)
 
-    def wake(self, name: str) -> None:
+    def resume(self, name: str) -> None:
         """The node sends heartbeats again and catches up with changes."""
         node = self._node(name)
         self._silenced.pop(name, None)
@@ -324,7 +324,7 @@ class Kubelets:
         is_silent = node.name in self._silenced or annotations.get(SILENT_ANNOTATION) == "true"
         was_silenced, node.is_silent = node.is_silent, is_silent
         if was_silenced and not is_silent:
-            self._heartbeats.wake(node)
+            self._heartbeats.resume(node)
             self._catch_up(node)
 
     def _catch_up(self, node: NodeState) -> None:

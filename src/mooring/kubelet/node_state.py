@@ -51,7 +51,7 @@ class NodeUsage(NamedTuple):
     ports: Sequence[HostPort] = ()
 
 
-def check_admission(pod: KubeletPod, requests: Mapping[str, int], node: Node, room: NodeUsage) -> Rejection | None:
+def check_admission(pod: KubeletPod, requests: Mapping[str, int], node: Node, usage: NodeUsage) -> Rejection | None:
     """Why the node cannot admit a pod with these requests; None if it can."""
     if pod.metadata.labels.get(OS_LABEL, OPERATING_SYSTEM) != node.metadata.labels.get(OS_LABEL, OPERATING_SYSTEM):
         text = "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label"
@@ -59,20 +59,20 @@ def check_admission(pod: KubeletPod, requests: Mapping[str, int], node: Node, ro
     if pod.spec.os is not None and pod.spec.os.name != OPERATING_SYSTEM:
         return Rejection("PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS")
     return (
-        insufficient_resource(requests, room)
+        insufficient_resource(requests, usage)
         or _wrong_node(pod, node)
-        or _taken_port(pod, room.ports)
+        or _taken_port(pod, usage.ports)
         or _evicting_taint(pod, node)
     )
 
 
-def insufficient_resource(requests: Mapping[str, int], room: NodeUsage) -> Rejection | None:
+def insufficient_resource(requests: Mapping[str, int], usage: NodeUsage) -> Rejection | None:
     """The first resource that is insufficient."""
-    allocatable, used = room.allocatable, room.used
+    allocatable, used = usage.allocatable, usage.used
     capacity = allocatable.get(PODS, 0)
-    if room.pods + 1 > capacity:
-        return _out_of(PODS, 1, room.pods, capacity)
-    insufficient = [name for name, wanted in requests.items() if wanted and _is_lacking(name, wanted, room)]
+    if usage.pods + 1 > capacity:
+        return _out_of(PODS, 1, usage.pods, capacity)
+    insufficient = [name for name, wanted in requests.items() if wanted and _is_lacking(name, wanted, usage)]
     if not insufficient:
         return None
     name = next((name for name in (CPU, MEMORY, EPHEMERAL_STORAGE) if name in insufficient), insufficient[0])
@@ -90,11 +90,11 @@ def host_ports_of(pod: KubeletPod) -> tuple[HostPort, ...]:
     )
 
 
-def _is_lacking(name: str, wanted: int, room: NodeUsage) -> bool:
-    capacity = room.allocatable.get(name)
+def _is_lacking(name: str, wanted: int, usage: NodeUsage) -> bool:
+    capacity = usage.allocatable.get(name)
     if capacity is None and is_extended_resource(name):
         return False
-    return wanted > (capacity or 0) - room.used.get(name, 0)
+    return wanted > (capacity or 0) - usage.used.get(name, 0)
 
 
 def _out_of(name: str, requested: int, used: int, capacity: int) -> Rejection:

@@ -252,7 +252,7 @@ class Heartbeats:
         if node.name in self._nodes:
             self._statuses.add_after(node.name, CORRECTION_S)
 
-    def wake(self, node: NodeState) -> None:
+    def resume(self, node: NodeState) -> None:
         """The node is not silent any more: write lease and status now."""
         self._leases.add(node.name)
         self._statuses.add(node.name)

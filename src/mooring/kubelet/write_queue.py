@@ -70,7 +70,7 @@ class WriteQueue(Generic[Key]):
             self._states[key] = _State.WAITING
             self._waiting.append(key)
             if self._idle:
-                self._wake()
+                self._notify_worker()
         elif state is not _State.WAITING:
             self._states[key] = _State.CHANGED
 
@@ -132,7 +132,7 @@ class WriteQueue(Generic[Key]):
         if not self._states and self._drained is not None and not self._drained.done():
             self._drained.set_result(None)
 
-    def _wake(self) -> None:
+    def _notify_worker(self) -> None:
         while self._idle:
             waiter = self._idle.popleft()
             if not waiter.done():

@@ -31,10 +31,10 @@ from mooring.client.errors import ClientError
 from mooring.client.interface import Client
 from mooring.kit.clock import Clock
 
-KEPT_MAX = 4_096
+CACHED_MAX = 4_096
 
 Key = TypeVar("Key", bound=Hashable)
-Kept = TypeVar("Kept")
+Value = TypeVar("Value")
 AUTHENTICATED = "system:authenticated"
 UNAUTHENTICATED = "system:unauthenticated"
 
@@ -43,23 +43,23 @@ _TOKEN_REVIEW = Kind("authentication.k8s.io/v1", "TokenReview", "tokenreviews", 
 logger = logging.getLogger(__name__)
 
 
-class ExpiringCache(Generic[Key, Kept]):
-    """Values by key, each for a limited time. At most `KEPT_MAX`; the oldest is dropped first."""
+class ExpiringCache(Generic[Key, Value]):
+    """Values by key, each for a limited time. At most `CACHED_MAX`; the oldest is dropped first."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._answers: dict[Key, tuple[float, Kept]] = {}
+        self._answers: dict[Key, tuple[float, Value]] = {}
 
-    def get(self, key: Key) -> tuple[bool, Kept | None]:
+    def get(self, key: Key) -> tuple[bool, Value | None]:
         """Whether there is a value, and the value."""
         found = self._answers.get(key)
         if found is None or found[0] <= self._clock.now_s():
             return False, None
         return True, found[1]
 
-    def keep(self, key: Key, response: Kept, for_s: float) -> None:
+    def keep(self, key: Key, response: Value, for_s: float) -> None:
         self._answers.pop(key, None)
-        if len(self._answers) >= KEPT_MAX:
+        if len(self._answers) >= CACHED_MAX:
             del self._answers[next(iter(self._answers))]
         self._answers[key] = (self._clock.now_s() + for_s, response)
 

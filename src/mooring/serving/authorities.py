@@ -63,7 +63,7 @@ class Authorities:
         self._client = client
         self._clock = clock
         self._trust_in_tls = trust_in_tls
-        self._told: set[bytes] = set()
+        self._logged: set[bytes] = set()
         if files.clients:
             self.trust.client_authorities = self._take(_content(files.clients), files.clients)
         if files.proxies:
@@ -113,8 +113,8 @@ class Authorities:
             certificates = tuple(x509.load_pem_x509_certificates(pem))
         except ValueError as error:
             raise AuthoritiesError(f"{where}: has no valid certificates: {error}") from None
-        if pem not in self._told:
-            self._told.add(pem)
+        if pem not in self._logged:
+            self._logged.add(pem)
             self._trust_in_tls(pem)
         return certificates
 

@@ -59,7 +59,7 @@ def self_signed(name: str, hosts: Iterable[str], wall_s: float) -> tuple[bytes, 
     return certificate.public_bytes(Encoding.PEM), key_pem
 
 
-def kept_self_signed(directory: Path, name: str, hosts: Iterable[str], wall_s: float) -> tuple[Path, Path]:
+def stored_self_signed(directory: Path, name: str, hosts: Iterable[str], wall_s: float) -> tuple[Path, Path]:
     """The files of a certificate and its key in a directory; created if they do not exist."""
     certificate_file, key_file = directory / f"{name}.crt", directory / f"{name}.key"
     if certificate_file.exists() and key_file.exists():
@@ -132,7 +132,7 @@ def _show(context: ssl.SSLContext, asked: ServingTls, wall_s: float) -> None:
     if asked.certificate_file:
         _load(context, asked.certificate_file, asked.key_file)
     elif asked.directory:
-        certificate_file, key_file = kept_self_signed(Path(asked.directory), asked.name, asked.hosts, wall_s)
+        certificate_file, key_file = stored_self_signed(Path(asked.directory), asked.name, asked.hosts, wall_s)
         _load(context, str(certificate_file), str(key_file))
     else:
         certificate, key = self_signed(asked.name, asked.hosts, wall_s)

@@ -9,7 +9,7 @@ from mooring.api.decode import decode
 from mooring.api.document import Document
 from mooring.api.views.accounts import ClusterRole
 from mooring.api.views.endpoints import EndpointSlice
-from mooring.api.views.meta import KeptWhole
+from mooring.api.views.meta import ObjectWithRaw
 from mooring.api.views.quotas import ResourceQuota
 
 SLICE: Document = {
@@ -31,7 +31,7 @@ QUOTA: Document = {
 @pytest.mark.parametrize("document", [pytest.param(SLICE, id="a slice"), pytest.param(QUOTA, id="a quota")])
 def test_what_is_written_back_is_kept_whole(document: Document) -> None:
     view = decode(msgspec.json.encode(document))
-    assert isinstance(view, KeptWhole)
+    assert isinstance(view, ObjectWithRaw)
     assert msgspec.json.decode(view.raw) == document
 
 

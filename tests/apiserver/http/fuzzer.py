@@ -106,7 +106,7 @@ class Fuzzer:
                     self._send_batch()
         self._send_batch()
         while self._waiting:
-            self._hear(*self._waiting.popleft())
+            self._read(*self._waiting.popleft())
         return self.findings
 
     def read_everything(self) -> Findings:
@@ -158,13 +158,13 @@ class Fuzzer:
         connection = Connection(self._port, self._tls)
         connection.socket.sendall(data)
         if not request.may_wait:
-            self._hear(connection, request, data)
+            self._read(connection, request, data)
             return
         self._waiting.append((connection, request, data))
         if len(self._waiting) > WAITING_MAX:
-            self._hear(*self._waiting.popleft())
+            self._read(*self._waiting.popleft())
 
-    def _hear(self, connection: Connection, request: Request, data: bytes) -> None:
+    def _read(self, connection: Connection, request: Request, data: bytes) -> None:
         try:
             answer = connection.answer(request.method, may_stream=True)
         except (OSError, AssertionError, ValueError) as error:

@@ -7,7 +7,7 @@ import pytest
 from mooring.api.decode import decode_as
 from mooring.api.kinds import POD
 from mooring.api.views.base import View
-from mooring.api.views.meta import ApiObject, KeptWhole
+from mooring.api.views.meta import ApiObject, ObjectWithRaw
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.apiserver.storage.watch import BookmarkEvent, StoreEvent
@@ -21,7 +21,7 @@ from tests.client.objects import pod
 from tests.fakes.raw_client import RawClient
 
 
-class WholePod(KeptWhole):
+class WholePod(ObjectWithRaw):
     """A pod that somebody writes back."""
 
 

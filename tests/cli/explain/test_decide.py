@@ -160,9 +160,9 @@ def test_what_holds_everywhere_is_told_once() -> None:
 )
 def test_budgets_that_victims_break(allowed: int, broken: list[tuple[str, ...]]) -> None:
     victims = [pod(f"v{n}", cpu=2, on="n1", labels={"app": "x"}, started_s=100.0 * n) for n in (1, 2)]
-    promise = budget("b", selector(app="x"), allowed=allowed)
+    nomination = budget("b", selector(app="x"), allowed=allowed)
     other = budget("other", selector(app="y"), allowed=0)
-    (fate,) = explained(node("n1", cpu=4), promise, other, *victims, pod("urgent", cpu=4, priority=9))
+    (fate,) = explained(node("n1", cpu=4), nomination, other, *victims, pod("urgent", cpu=4, priority=9))
     assert fate.preemption is not None
     assert [victim.budgets_broken for victim in fate.preemption.victims] == broken
     assert [victim.started for victim in fate.preemption.victims] == ["1970-01-01T00:01:40Z", "1970-01-01T00:03:20Z"]

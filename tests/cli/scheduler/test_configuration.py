@@ -89,9 +89,9 @@ def test_a_configuration_wins_over_a_policy(file: str, tmp_path: Path) -> None:
 def test_what_is_wrong_is_told_with_its_line(content: str, complaint: str, tmp_path: Path) -> None:
     path = tmp_path / "bad.yaml"
     path.write_text(content)
-    with pytest.raises(InputError) as refusal:
+    with pytest.raises(InputError) as raised:
         configuration_of(*flags(config=str(path)))
-    assert complaint in str(refusal.value)
+    assert complaint in str(raised.value)
 
 
 def test_a_plugin_from_a_file_is_enabled(tmp_path: Path) -> None:

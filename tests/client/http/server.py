@@ -82,7 +82,7 @@ class CutWatch:
     method: str = "WATCH"
 
 
-Mishap: TypeAlias = Refuse | Reset | Stall | CutWatch
+ServerFault: TypeAlias = Refuse | Reset | Stall | CutWatch
 
 
 class HttpServer:
@@ -100,7 +100,7 @@ class HttpServer:
         self.headers: Mapping[str, str] = {}
         self.tokens: set[str] = set()
         """If there are any, a request must bear one of them."""
-        self.mishaps: list[Mishap] = []
+        self.faults: list[ServerFault] = []
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -140,12 +140,12 @@ class HttpServer:
         self.headers = request.headers
         if request.transport is not None:
             self._peers.add(request.transport.get_extra_info("peername"))
-        mishap = self._next_mishap(self.asked[-1])
-        match mishap:
+        fault = self._next_fault(self.asked[-1])
+        match fault:
             case Refuse():
-                body = mishap.body if mishap.body is not None else _status(StatusError("planned", code=mishap.code))
+                body = fault.body if fault.body is not None else _status(StatusError("planned", code=fault.code))
                 return web.Response(
-                    status=mishap.code, body=body, content_type=mishap.content_type, headers=mishap.headers
+                    status=fault.code, body=body, content_type=fault.content_type, headers=fault.headers
                 )
             case Stall():
                 await self._over.wait()
@@ -156,14 +156,14 @@ class HttpServer:
         if self.tokens and request.headers.get("Authorization", "").removeprefix("Bearer ") not in self.tokens:
             return _refusal(StatusError("Unauthorized", code=401, reason="Unauthorized"))
         if is_watch:
-            return await self._watch(request, mishap if isinstance(mishap, CutWatch) else None)
+            return await self._watch(request, fault if isinstance(fault, CutWatch) else None)
         return await self._answered(request)
 
-    def _next_mishap(self, asked: str) -> Mishap | None:
-        for index, mishap in enumerate(self.mishaps):
-            containing = mishap.containing if isinstance(mishap, Refuse) else ""
-            if asked.startswith(mishap.method) and containing in asked:
-                return self.mishaps.pop(index)
+    def _next_fault(self, asked: str) -> ServerFault | None:
+        for index, fault in enumerate(self.faults):
+            containing = fault.containing if isinstance(fault, Refuse) else ""
+            if asked.startswith(fault.method) and containing in asked:
+                return self.faults.pop(index)
         return None
 
     async def _answered(self, request: web.Request) -> web.Response:

@@ -68,7 +68,7 @@ def test_pages_that_become_too_old_are_forgotten_and_everything_is_asked_for_at_
     async def scenario(scene: Scene) -> None:
         for number in range(PAGE_SIZE + 1):
             await scene.local.create(CONFIG_MAP, NS, config_map(f"c{number:04d}"), is_answer_wanted=False)
-        scene.server.mishaps = [Refuse(410, containing="continue=")]
+        scene.server.faults = [Refuse(410, containing="continue=")]
         listing = await scene.client.list(CONFIG_MAP, Selection(NS), revision="3")
         assert len(listing.items) == PAGE_SIZE + 1
         first, second, third = scene.server.asked
@@ -100,7 +100,7 @@ def test_pages_that_become_too_old_are_forgotten_and_everything_is_asked_for_at_
 )
 def test_what_is_asked_of_the_server(request_of: Callable[[HttpClient], Awaitable[object]], asked: str) -> None:
     async def scenario(scene: Scene) -> None:
-        scene.server.mishaps = [Refuse(400)]
+        scene.server.faults = [Refuse(400)]
         with pytest.raises(BadRequestError):
             await request_of(scene.client)
         assert scene.server.asked == [asked]
@@ -150,7 +150,7 @@ def test_a_deletion_says_what_it_means() -> None:
 
 
 @pytest.mark.parametrize(
-    "mishap",
+    "fault",
     [
         pytest.param(Reset(is_carried_out=True), id="the answer is lost"),
         pytest.param(Reset(), id="the request is lost"),
@@ -159,10 +159,10 @@ def test_a_deletion_says_what_it_means() -> None:
         pytest.param(Refuse(504, body=b"<html>", content_type="text/html"), id="something in between gives up"),
     ],
 )
-def test_a_binding_whose_outcome_is_unknown_is_not_sent_again(mishap: Refuse | Reset) -> None:
+def test_a_binding_whose_outcome_is_unknown_is_not_sent_again(fault: Refuse | Reset) -> None:
     async def scenario(scene: Scene) -> None:
         raw = await scene.local.create(POD, NS, pod("web"))
-        scene.server.mishaps = [mishap]
+        scene.server.faults = [fault]
         with pytest.raises(NoAnswerError) as failure:
             await scene.client.bind(NS, "web", text_at(raw, "metadata.uid"), "n1")
         assert failure.value.is_outcome_unknown
@@ -174,7 +174,7 @@ def test_a_binding_whose_outcome_is_unknown_is_not_sent_again(mishap: Refuse | R
 def test_a_binding_that_the_server_did_not_look_at_is_sent_again() -> None:
     async def scenario(scene: Scene) -> None:
         raw = await scene.local.create(POD, NS, pod("web"))
-        scene.server.mishaps = [Refuse(429, {"Retry-After": "2"}), Refuse(429, {"Retry-After": "3"})]
+        scene.server.faults = [Refuse(429, {"Retry-After": "2"}), Refuse(429, {"Retry-After": "3"})]
         await scene.client.bind(NS, "web", text_at(raw, "metadata.uid"), "n1")
         assert scene.clock.waited_s == [2.0, 3.0]
         assert at(await scene.local.get(POD, NS, "web"), "spec.nodeName") == "n1"
@@ -185,7 +185,7 @@ def test_a_binding_that_the_server_did_not_look_at_is_sent_again() -> None:
 def test_an_answer_that_is_no_object_is_an_error() -> None:
     async def scenario(scene: Scene) -> None:
         page = Refuse(200, body=b"<html>please log in</html>", content_type="text/html")
-        scene.server.mishaps = [page, page]
+        scene.server.faults = [page, page]
         with pytest.raises(ServerError, match="wanted an object of kind Pod, got text/html"):
             await scene.client.get(POD, NS, "web")
         with pytest.raises(ServerError, match="wanted an object of kind PodList, got text/html"):

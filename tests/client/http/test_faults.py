@@ -16,7 +16,7 @@ from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
 from tests.client.contract_play import NS
 from tests.client.http.play import Scene, play_over_http
-from tests.client.http.server import Cut, CutWatch, Mishap, Refuse, Reset
+from tests.client.http.server import Cut, CutWatch, Refuse, Reset, ServerFault
 from tests.client.objects import pod, text_at
 
 ROUNDS = 6
@@ -52,7 +52,7 @@ async def live(local: LoopbackClient, number: int) -> list[tuple[str, str, int]]
 
 
 @pytest.mark.parametrize(
-    "mishaps",
+    "faults",
     [
         pytest.param([CutWatch(3, Cut.ORDERLY)], id="the server ends the watch"),
         pytest.param([CutWatch(3, Cut.RESET)], id="the connection is reset"),
@@ -70,12 +70,12 @@ async def live(local: LoopbackClient, number: int) -> list[tuple[str, str, int]]
         ),
     ],
 )
-def test_nothing_is_lost_or_repeated(mishaps: list[Mishap]) -> None:
+def test_nothing_is_lost_or_repeated(faults: list[ServerFault]) -> None:
     ledger = Ledger()
 
     async def scenario(scene: Scene) -> None:
         await scene.local.create(POD, NS, pod("first"))
-        scene.server.mishaps = list(mishaps)
+        scene.server.faults = list(faults)
         reflector = Reflector(scene.client, POD, Pod, ledger, clock=scene.clock, entropy=Entropy(1))
         expected: list[tuple[str, str, int]] = []
         async with TaskGroup("faults") as group:
@@ -84,7 +84,7 @@ def test_nothing_is_lost_or_repeated(mishaps: list[Mishap]) -> None:
             for number in itertools.count():
                 expected += await live(scene.local, number)
                 await scene.clock.wait(2.0)
-                if number >= ROUNDS and not scene.server.mishaps:
+                if number >= ROUNDS and not scene.server.faults:
                     break
             while len(ledger.told) < len(expected):
                 await scene.clock.wait(1.0)
@@ -96,7 +96,7 @@ def test_nothing_is_lost_or_repeated(mishaps: list[Mishap]) -> None:
 
 
 @pytest.mark.parametrize(
-    "mishaps",
+    "faults",
     [
         pytest.param([CutWatch(3, Cut.EXPIRED_EVENT)], id="as an event"),
         pytest.param([CutWatch(3, Cut.RESET), Refuse(410, method="WATCH")], id="as a status"),
@@ -106,12 +106,12 @@ def test_nothing_is_lost_or_repeated(mishaps: list[Mishap]) -> None:
         ),
     ],
 )
-def test_when_the_history_is_gone_handlers_hear_only_the_differences(mishaps: list[Mishap]) -> None:
+def test_when_the_history_is_gone_handlers_hear_only_the_differences(faults: list[ServerFault]) -> None:
     heard: list[str] = []
 
     async def scenario(scene: Scene) -> None:
         await scene.local.create(POD, NS, pod("first"))
-        scene.server.mishaps = [mishap for mishap in mishaps if mishap.method == "WATCH"]
+        scene.server.faults = [fault for fault in faults if fault.method == "WATCH"]
         informer: Informer[Pod] = Informer("pods")
         informer.add_handler(
             "ear",
@@ -122,7 +122,7 @@ def test_when_the_history_is_gone_handlers_hear_only_the_differences(mishaps: li
         async with TaskGroup("faults") as group:
             group.start_background(reflector.run(), name="reflector")
             await reflector.wait_synced()
-            scene.server.mishaps += [mishap for mishap in mishaps if mishap.method != "WATCH"]
+            scene.server.faults += [fault for fault in faults if fault.method != "WATCH"]
             for number in range(ROUNDS):
                 await live(scene.local, number)
                 await scene.clock.wait(2.0)
@@ -166,7 +166,7 @@ def test_a_server_that_comes_back_is_followed_again() -> None:
 
 
 @pytest.mark.parametrize(
-    ("can_watch_all", "mishaps", "asked"),
+    ("can_watch_all", "faults", "asked"),
     [
         pytest.param(True, [], ["WATCH all"], id="if it can, it is not listed"),
         pytest.param(False, [], ["WATCH all", "GET", "WATCH"], id="if it cannot, it is listed"),
@@ -185,10 +185,10 @@ def test_a_server_that_comes_back_is_followed_again() -> None:
         ),
     ],
 )
-def test_a_watch_may_begin_with_everything(can_watch_all: bool, mishaps: list[Mishap], asked: list[str]) -> None:
+def test_a_watch_may_begin_with_everything(can_watch_all: bool, faults: list[ServerFault], asked: list[str]) -> None:
     async def scenario(scene: Scene) -> None:
         await scene.local.create(POD, NS, pod("first"))
-        scene.server.mishaps = list(mishaps)
+        scene.server.faults = list(faults)
         informer: Informer[Pod] = Informer("pods")
         reflector = Reflector(
             scene.client,
@@ -205,7 +205,7 @@ def test_a_watch_may_begin_with_everything(can_watch_all: bool, mishaps: list[Mi
             assert "default/first" in {view.key for view in informer.lister.list()}
             for number in range(3):
                 await live(scene.local, number)
-            while len(informer.lister.list()) < 4 or scene.server.mishaps or len(scene.server.asked) < len(asked):
+            while len(informer.lister.list()) < 4 or scene.server.faults or len(scene.server.asked) < len(asked):
                 await scene.clock.wait(1.0)
         kinds = [each.partition(" ")[0] + " all" * ("sendInitialEvents" in each) for each in scene.server.asked]
         assert kinds == asked

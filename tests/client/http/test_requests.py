@@ -13,7 +13,7 @@ from mooring.client.http.requests import NO_ANSWER, TRIES_MAX
 from mooring.client.interface import PatchForm
 from tests.client.contract_play import NS
 from tests.client.http.play import Scene, StandingClock, play_over_http
-from tests.client.http.server import Mishap, Refuse, Reset, Stall
+from tests.client.http.server import Refuse, Reset, ServerFault, Stall
 from tests.client.objects import config_map
 
 LATER = {"Retry-After": "3"}
@@ -32,7 +32,7 @@ async def delete(client: HttpClient) -> None:
 
 
 @pytest.mark.parametrize(
-    ("mishaps", "request_of", "waited_s"),
+    ("faults", "request_of", "waited_s"),
     [
         pytest.param([Refuse(429, LATER)], update, [3.0], id="429 with a Retry-After"),
         pytest.param([Refuse(503, LATER), Refuse(500, LATER)], update, [3.0, 3.0], id="5xx with a Retry-After"),
@@ -42,20 +42,20 @@ async def delete(client: HttpClient) -> None:
     ],
 )
 def test_it_is_tried_again_after(
-    mishaps: list[Mishap], request_of: Callable[[HttpClient], Awaitable[object]], waited_s: list[float]
+    faults: list[ServerFault], request_of: Callable[[HttpClient], Awaitable[object]], waited_s: list[float]
 ) -> None:
     async def scenario(scene: Scene) -> None:
         await scene.local.create(CONFIG_MAP, NS, config_map())
-        scene.server.mishaps = list(mishaps)
+        scene.server.faults = list(faults)
         await request_of(scene.client)
         assert scene.clock.waited_s == waited_s
-        assert scene.client.statistics()["retries"] == len(mishaps)
+        assert scene.client.statistics()["retries"] == len(faults)
 
     play_over_http(scenario)
 
 
 @pytest.mark.parametrize(
-    ("mishaps", "request_of", "error"),
+    ("faults", "request_of", "error"),
     [
         pytest.param([Refuse(429)], get, TooManyRequestsError, id="429 without a Retry-After"),
         pytest.param([Refuse(500)], get, ServerError, id="500 without one"),
@@ -66,13 +66,13 @@ def test_it_is_tried_again_after(
     ],
 )
 def test_it_is_not_tried_again_after(
-    mishaps: list[Mishap], request_of: Callable[[HttpClient], Awaitable[object]], error: type[ClientError]
+    faults: list[ServerFault], request_of: Callable[[HttpClient], Awaitable[object]], error: type[ClientError]
 ) -> None:
     async def scenario(scene: Scene) -> None:
         await scene.local.create(CONFIG_MAP, NS, config_map())
         await get(scene.client)  # so that the connection is an old one, which some clients try again by themselves
         scene.server.asked.clear()
-        scene.server.mishaps = list(mishaps)
+        scene.server.faults = list(faults)
         with pytest.raises(error):
             await request_of(scene.client)
         assert len(scene.server.asked) == 1
@@ -82,7 +82,7 @@ def test_it_is_not_tried_again_after(
 
 def test_the_server_is_not_asked_for_ever() -> None:
     async def scenario(scene: Scene) -> None:
-        scene.server.mishaps = [Refuse(429, LATER)] * 20
+        scene.server.faults = [Refuse(429, LATER)] * 20
         with pytest.raises(TooManyRequestsError) as refusal:
             await get(scene.client)
         assert refusal.value.retry_after_s == 3.0
@@ -106,7 +106,7 @@ def test_nobody_answers_at_all() -> None:
 
 def test_a_server_that_stalls_is_given_up() -> None:
     async def scenario(scene: Scene) -> None:
-        scene.server.mishaps = [Stall()]
+        scene.server.faults = [Stall()]
         with pytest.raises(NoAnswerError, match="no answer in time"):
             await get(scene.client)
 
@@ -128,7 +128,7 @@ def test_requests_take_their_turn_in_one_bucket() -> None:
 def test_a_watch_that_is_refused_is_tried_again_as_a_request_is() -> None:
     async def scenario(scene: Scene) -> None:
         await scene.local.create(CONFIG_MAP, NS, config_map())
-        scene.server.mishaps = [Refuse(429, LATER), Reset(), Refuse(500)]
+        scene.server.faults = [Refuse(429, LATER), Reset(), Refuse(500)]
         with pytest.raises(ServerError):
             async with scene.client.watch(CONFIG_MAP, since="1"):
                 pass
@@ -140,7 +140,7 @@ def test_a_watch_that_is_refused_is_tried_again_as_a_request_is() -> None:
 def test_what_was_asked_is_counted() -> None:
     async def scenario(scene: Scene) -> None:
         await scene.local.create(CONFIG_MAP, NS, config_map())
-        scene.server.mishaps = [Reset(), Refuse(429, LATER)]
+        scene.server.faults = [Reset(), Refuse(429, LATER)]
         await get(scene.client)
         await update(scene.client)
         asked = scene.client.asked
@@ -183,7 +183,7 @@ def test_a_success_that_is_not_the_apis_leaves_the_outcome_of_a_write_unknown(
     request_: Callable[[HttpClient], Awaitable[object]], body: bytes, content_type: str
 ) -> None:
     async def scenario(scene: Scene) -> None:
-        scene.server.mishaps = [Refuse(200, body=body, content_type=content_type)]
+        scene.server.faults = [Refuse(200, body=body, content_type=content_type)]
         with pytest.raises(NoAnswerError, match="the answer is not of an API server") as error:
             await request_(scene.client)
         assert error.value.is_outcome_unknown
@@ -198,7 +198,7 @@ def test_a_success_that_is_not_the_apis_is_an_error_of_a_read(
     request_: Callable[[HttpClient], Awaitable[object]], body: bytes, content_type: str
 ) -> None:
     async def scenario(scene: Scene) -> None:
-        scene.server.mishaps = [Refuse(200, body=body, content_type=content_type)]
+        scene.server.faults = [Refuse(200, body=body, content_type=content_type)]
         with pytest.raises(ServerError, match="the answer is not of an API server") as error:
             await request_(scene.client)
         assert error.value.can_help_to_retry
@@ -209,7 +209,7 @@ def test_a_success_that_is_not_the_apis_is_an_error_of_a_read(
 def test_a_page_in_the_place_of_a_watch_is_an_error() -> None:
     async def scenario(scene: Scene) -> None:
         await scene.local.create(CONFIG_MAP, NS, config_map())
-        scene.server.mishaps = [Refuse(200, body=PAGE + b"\n", content_type="text/html", method="WATCH")]
+        scene.server.faults = [Refuse(200, body=PAGE + b"\n", content_type="text/html", method="WATCH")]
         async with scene.client.watch(CONFIG_MAP, since="1") as watch:
             with pytest.raises(ServerError):
                 await watch.next_batch()

@@ -129,7 +129,7 @@ def test_a_write_that_is_repeated_is_checked_again() -> None:
     async def scenario(scene: Scene, leader: Leader, client: HttpClient) -> None:
         assert isinstance(scene.clock, LosingClock)
         leader.is_leading, scene.clock.leader = True, leader
-        scene.server.mishaps = [Refuse(429, {"Retry-After": "1"})]
+        scene.server.faults = [Refuse(429, {"Retry-After": "1"})]
         with pytest.raises(NotLeadingError):
             await create(client)
         assert len(scene.server.asked) == 1
@@ -140,7 +140,7 @@ def test_a_write_that_is_repeated_is_checked_again() -> None:
 def test_a_write_that_waited_for_a_connection_is_checked_after_the_wait() -> None:
     async def scenario(scene: Scene, leader: Leader, client: HttpClient) -> None:
         leader.is_leading = True
-        scene.server.mishaps = [Stall(method="GET")]
+        scene.server.faults = [Stall(method="GET")]
         results: list[object] = []
 
         async def write() -> None:

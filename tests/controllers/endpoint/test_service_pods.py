@@ -172,7 +172,7 @@ NOTED: Document = {"metadata": {"annotations": {"a": "b"}}}
 
 
 @pytest.mark.parametrize(
-    ("pod", "patch", "subresource", "is_woken"),
+    ("pod", "patch", "subresource", "is_queued"),
     [
         pytest.param(backend("a"), NOT_READY, "status", True, id="a pod that is not ready any more"),
         pytest.param(backend("a"), OTHER, "", True, id="a pod that leaves"),
@@ -183,12 +183,12 @@ NOTED: Document = {"metadata": {"annotations": {"a": "b"}}}
         pytest.param(backend("a", labels={"app": "other"}), NOT_READY, "status", False, id="a pod of others"),
     ],
 )
-def test_a_service_is_looked_at_again_for(pod: Document, patch: Document, subresource: str, is_woken: bool) -> None:
+def test_a_service_is_looked_at_again_for(pod: Document, patch: Document, subresource: str, is_queued: bool) -> None:
     async def story(watched: Watched) -> None:
         await watched.create(service(), pod)
         assert await watched.enqueued()
         await watched.patch(POD, "a", patch, subresource)
-        assert await watched.enqueued() is is_woken
+        assert await watched.enqueued() is is_queued
 
     run_story(story)
 

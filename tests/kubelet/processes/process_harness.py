@@ -45,7 +45,7 @@ class RealPlay(Play):
             await self.wait(LOOK_S)
 
     async def log(self, name: str, **asked: Any) -> str:
-        parts = await self.fleet.logs(await self.pod(name), "main", Asked(**asked))
+        parts = await self.kubelets.logs(await self.pod(name), "main", Asked(**asked))
         return b"".join([part async for part in parts]).decode()
 
     async def wait_log(self, name: str, wanted: str) -> None:
@@ -71,12 +71,12 @@ def played_for_real(story: RealStory, directory: Path, store: MemoryStore | None
     async def main() -> None:
         client = RawClient(store if store is not None else MemoryStore(), clock, Entropy(1))
         settings = ProcessSettings(directory, HOST)
-        fleet = Kubelets(
+        kubelets = Kubelets(
             client, clock, Entropy(1), host_settings(HOST, 1), lambda needs: ProcessRuntime(settings, needs)
         )
         async with TaskGroup("play") as group, asyncio.timeout(2 * LIMIT_S):
-            running = group.start(fleet.run(), name="fleet")
-            await story(RealPlay(client, clock, fleet))
+            running = group.start(kubelets.run(), name="kubelets")
+            await story(RealPlay(client, clock, kubelets))
             running.cancel()
 
     run_real(main())

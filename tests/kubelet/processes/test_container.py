@@ -135,7 +135,7 @@ class Prepares(Preparation):
         command = entered("/bin/sh", "-c", self._script)
         return Prepared(ShimConfig(command, {"PATH": "/usr/bin:/bin"}, str(log), str(record)), "/")
 
-    def beside(self, argv: tuple[str, ...], directory: str, pid: int) -> list[str]:
+    def entry_argv(self, argv: tuple[str, ...], directory: str, pid: int) -> list[str]:
         return entered(*argv)
 
 
@@ -401,7 +401,7 @@ def test_whoever_waits_for_a_command_of_a_container_that_ends_is_not_left_waitin
         await stage.start()
         begun = tmp_path / "begun"
         async with TaskGroup("askers") as group:
-            asked = group.start(_refusal(stage, f"echo 1 > {begun}; exec sleep 600"), name="asked")
+            asked = group.start(_hook_error(stage, f"echo 1 > {begun}; exec sleep 600"), name="asked")
             await wait_written(begun)
             stage.container.kill()
             assert await asked in ("137", "the container has ended")
@@ -409,7 +409,7 @@ def test_whoever_waits_for_a_command_of_a_container_that_ends_is_not_left_waitin
     play(tmp_path, story)
 
 
-async def _refusal(stage: Stage, script: str) -> str:
+async def _hook_error(stage: Stage, script: str) -> str:
     try:
         return str((await stage.container.run_command(("/bin/sh", "-c", script), 600)).code)
     except CommandError as error:

@@ -17,7 +17,7 @@ from mooring.kubelet.simulated.stage_file import load_stage_sets
 from mooring.kubelet.timers import Timers
 from tests.kubelet.harness import pod, view
 
-LIVES = """
+STAGES = """
 stageSets:
   - name: plain
     match: {}
@@ -149,7 +149,7 @@ def heard(
 
     async def main() -> list[tuple[float, int, ContainerState]]:
         hearer = Hearer(clock)
-        runtime = SimulatedRuntime(load_stage_sets(LIVES), clock, Entropy(1), Timers(clock), hearer)
+        runtime = SimulatedRuntime(load_stage_sets(STAGES), clock, Entropy(1), Timers(clock), hearer)
         runtime.start(ONE, MAIN, Role.CONTAINER, 0)
         await clock.wait(at_s)
         do(runtime, clock, at_s)
@@ -191,7 +191,7 @@ def test_one_that_an_earlier_kubelet_started_goes_on_where_it_may_have_been() ->
 
     async def main() -> list[tuple[float, int, ContainerState]]:
         hearer = Hearer(clock)
-        runtime = SimulatedRuntime(load_stage_sets(LIVES), clock, Entropy(1), Timers(clock), hearer)
+        runtime = SimulatedRuntime(load_stage_sets(STAGES), clock, Entropy(1), Timers(clock), hearer)
         started = Running(clock.wall_s() - 100.0, is_ready=False, is_started=False)
         runtime.adopt(ONE, MAIN, Role.CONTAINER, 4, started)
         await clock.wait(60.0)

@@ -42,8 +42,8 @@ def ran(
 
 
 def shell(script: str, *mounts: Mount, directory: str = "/") -> str:
-    code, output, refusal = ran(["sh", "-c", script], mounts=mounts, directory=directory)
-    assert (code, refusal) == (0, ""), output
+    code, output, error = ran(["sh", "-c", script], mounts=mounts, directory=directory)
+    assert (code, error) == (0, ""), output
     return output
 
 
@@ -121,12 +121,12 @@ def abilities() -> list[MountAbility]:
 @pytest.mark.parametrize("ability", abilities(), ids=lambda ability: ability.value)
 def test_a_volume_is_seen_where_nothing_was(volume: Path, target: str, ability: MountAbility) -> None:
     argv = ["sh", "-c", f"cat {target}/file && echo new > {target}/new && ls -d /usr /etc/passwd /dev/null"]
-    code, output, refusal = ran(argv, mounts=[Mount("v", str(volume), target)], ability=ability)
+    code, output, error = ran(argv, mounts=[Mount("v", str(volume), target)], ability=ability)
 
     if ability is MountAbility.NONE:
         assert code != 0
         return
-    assert (code, output, refusal) == (0, "hello\n/dev/null\n/etc/passwd\n/usr\n", "")
+    assert (code, output, error) == (0, "hello\n/dev/null\n/etc/passwd\n/usr\n", "")
     assert (volume / "new").read_text() == "new\n"
     assert not Path(target).exists(), "it is seen by others"
 
@@ -154,9 +154,9 @@ if ABILITY is not MountAbility.NONE:
         assert shell("cat /etc/.mooring/one.txt; ls /etc/.mooring", mount) == "hello\none.txt\n"
 
     def test_a_file_does_not_fit_over_a_directory(volume: Path) -> None:
-        code, _, refusal = ran(["true"], mounts=[Mount("v", str(volume / "file"), "/etc")])
+        code, _, error = ran(["true"], mounts=[Mount("v", str(volume / "file"), "/etc")])
 
-        assert (code, refusal) == (128, "/etc is a directory here, and a file cannot be mounted over it\n")
+        assert (code, error) == (128, "/etc is a directory here, and a file cannot be mounted over it\n")
 
     def test_a_directory_that_is_not_there_is_made_where_only_the_command_sees_it() -> None:
         assert shell("pwd", directory="/.mooring-work/here") == "/.mooring-work/here\n"

@@ -77,7 +77,7 @@ RUNNING = pod(containers=[container(cpu=1)], init=[sidecar(cpu=1)])
         pytest.param({"container_statuses": (resized({"cpu": 2}),)}, id="a container"),
         pytest.param({"init_container_statuses": (resized({"cpu": 2}, name="sidecar"),)}, id="a sidecar"),
         pytest.param(
-            {"container_statuses": (resized({"cpu": 1}, promised={"cpu": 3}),)}, id="what a container was promised"
+            {"container_statuses": (resized({"cpu": 1}, allocated={"cpu": 3}),)}, id="what a container was promised"
         ),
     ],
 )
@@ -93,7 +93,7 @@ def test_pods_that_were_granted_different_things_count_for_different_things(stat
     "status",
     [
         pytest.param({"container_statuses": (resized({"cpu": 1}),)}, id="a container"),
-        pytest.param({"container_statuses": (resized({"cpu": 1}, promised={"cpu": 1}),)}, id="and was promised it"),
+        pytest.param({"container_statuses": (resized({"cpu": 1}, allocated={"cpu": 1}),)}, id="and was promised it"),
         pytest.param(
             {
                 "container_statuses": (resized({"cpu": 1}),),

@@ -39,7 +39,7 @@ def preemption_text(engine: Engine, view: Pod) -> str:
     return message.partition("preemption: ")[2]
 
 
-PROMISED = pod("urgent", cpu=2, priority=100, nominated="n1")
+RESERVED = pod("urgent", cpu=2, priority=100, nominated="n1")
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ PROMISED = pod("urgent", cpu=2, priority=100, nominated="n1")
         ),
         pytest.param(
             [node("n1", cpu=2), pod("victim", cpu=2, on="n1", preempted=True)],
-            PROMISED,
+            RESERVED,
             "not eligible due to a terminating pod on the nominated node.",
             id="its victim is leaving already",
         ),
@@ -85,8 +85,8 @@ def test_who_may_not_preempt(cluster: list[ApiObject], view: Pod, text: str) -> 
     ],
 )
 def test_a_pod_is_leaving_the_nominated_node(cluster: list[ApiObject]) -> None:
-    engine = engine_of(*cluster, *full("n2"), PROMISED)
-    assert nominated(engine, PROMISED) is not None
+    engine = engine_of(*cluster, *full("n2"), RESERVED)
+    assert nominated(engine, RESERVED) is not None
 
 
 def test_nodes_that_reject_for_good_are_not_examined() -> None:
@@ -200,8 +200,8 @@ def test_of_candidates_that_violate_a_budget_only_as_many_are_kept_as_were_wante
 )
 def test_a_promise_that_was_of_no_use(plugins: dict[str, Any], clears: bool) -> None:
     engine = engine_of(node("n1", cpu=1), config=with_profile(plugins=plugins))
-    assert decide(engine, PROMISED).clears_nomination is clears
+    assert decide(engine, RESERVED).clears_nomination is clears
 
 
 def test_without_nodes_a_promise_is_void() -> None:
-    assert decide(engine_of(), PROMISED).clears_nomination
+    assert decide(engine_of(), RESERVED).clears_nomination

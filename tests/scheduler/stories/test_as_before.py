@@ -124,7 +124,7 @@ async def before_and_after(world: World, subject: str) -> None:
     """A cluster in which others are; the subject comes, fails, and is deleted before it can try again."""
     await world.create(storage_class("local"), waiting("data", version=""))
     await world.create(
-        volume("disk-1", of_class="local", reached=from_nodes(ZONE, "a", "b"), promised_to="data", version="")
+        volume("disk-1", of_class="local", reached=from_nodes(ZONE, "a", "b"), claimed_by="data", version="")
     )
     await world.create(
         *(node(f"n{n}", cpu=4, zone=zone, others={"example.com/gpu": 2}) for n, zone in enumerate("aabb"))

@@ -150,10 +150,10 @@ def test_an_extender_whose_failures_may_be_ignored_is_passed_over() -> None:
     playing(reported, {**FILTERS, "ignorable": True}, {"filter": ExtenderError("away")})
 
 
-@pytest.mark.parametrize("mishap", [RuntimeError("a bug of ours"), KeyError("x")], ids=["RuntimeError", "KeyError"])
+@pytest.mark.parametrize("failure", [RuntimeError("a bug of ours"), KeyError("x")], ids=["RuntimeError", "KeyError"])
 @pytest.mark.parametrize("verb", ["filter", "bind"])
-def test_whatever_the_way_to_an_extender_raises_does_not_stop_the_scheduler(verb: str, mishap: Exception) -> None:
-    answers: list[object] = [mishap]
+def test_whatever_the_way_to_an_extender_raises_does_not_stop_the_scheduler(verb: str, failure: Exception) -> None:
+    answers: list[object] = [failure]
 
     def once(question: dict[str, Any]) -> object:
         return answers.pop() if answers else ({} if verb == "bind" else everybody(question))

@@ -114,7 +114,7 @@ def test_the_unschedulable_timeout_can_be_configured() -> None:
 def test_a_plugin_activates_a_pod() -> None:
     opened: list[bool] = []
 
-    class Door(PreEnqueue):
+    class Gate(PreEnqueue):
         """Rejects every pod until it is opened."""
 
         name = "Door"
@@ -128,16 +128,16 @@ def test_a_plugin_activates_a_pod() -> None:
         def pre_enqueue(self, pod: PodInfo) -> Status | None:
             return None if opened else Status.unresolvable("closed")
 
-    config, registry = with_plugins(Door)
+    config, registry = with_plugins(Gate)
 
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=1), pod("web", cpu=1))
         await world.settle(1000)
         assert world.scheduler.queue.statistics().gated == 1
         opened.append(True)
-        door = world.scheduler.engine.cycles["default-scheduler"].profile.plugins["Door"]
-        door.activate((await world.pod("web")).metadata.uid)  # type: ignore[attr-defined]
-        door.activate("unknown uid")  # type: ignore[attr-defined]
+        gate = world.scheduler.engine.cycles["default-scheduler"].profile.plugins["Door"]
+        gate.activate((await world.pod("web")).metadata.uid)  # type: ignore[attr-defined]
+        gate.activate("unknown uid")  # type: ignore[attr-defined]
         await world.settle()
         assert await world.node_of("web") == "n1"
 

@@ -231,7 +231,7 @@ async def _run_controllers(world: World, entropy: Entropy) -> None:
                 reached = from_nodes(HOSTNAME, claim["metadata"]["annotations"][SELECTED_NODE])
                 uid = claim["metadata"]["uid"]
                 new = volume(
-                    f"made-{made}", of_class="made", reached=reached, promised_to=name, promised_uid=uid, version=""
+                    f"made-{made}", of_class="made", reached=reached, claimed_by=name, claimed_uid=uid, version=""
                 )
                 await complete(world, name, f"made-{made}")
                 await world.settle(entropy.uniform(0.0, 2.0))

@@ -60,7 +60,7 @@ class Clumsy(Plugin):
 # --- what is reported, and that it goes on ----------------------------------------------------------------------------
 
 
-async def one_mishap(world: World, reason: str, message: str | None) -> None:
+async def one_failure(world: World, reason: str, message: str | None) -> None:
     """`web` meets the mishap, is notified of it with the plugin's name, and is bound when it is tried again."""
     await world.create(node("n1", cpu=1), pod("web", cpu=1))
     await world.settle(0.5)
@@ -130,7 +130,7 @@ def test_reserve(answer: object, reason: str, message: str | None) -> None:
             unreserved.append(f"{pod.name} on {node_name}")
 
     async def story(world: World) -> None:
-        await one_mishap(world, reason, message)
+        await one_failure(world, reason, message)
         assert unreserved == ["web on n1"]
         notes = [note for name, _, note in await world.events("FailedScheduling") if name == "web"]
         assert notes[0].count("running Reserve plugin") <= 1
@@ -158,7 +158,7 @@ def test_pre_bind(answer: object, reason: str, message: str | None) -> None:
             return said(self.answers) if pod.name == "web" else None  # type: ignore[return-value]
 
     async def story(world: World) -> None:
-        await one_mishap(world, reason, message)
+        await one_failure(world, reason, message)
 
     config, registry = with_plugins(Careless)
     play(story, config=config, registry=registry)
@@ -175,7 +175,7 @@ def test_whether_pre_bind_has_work_cannot_be_said() -> None:
             return None
 
     async def story(world: World) -> None:
-        await one_mishap(world, "SchedulerError", "running PreBindPreFlight plugin \"Clumsy\": KeyError: 'x'")
+        await one_failure(world, "SchedulerError", "running PreBindPreFlight plugin \"Clumsy\": KeyError: 'x'")
 
     config, registry = with_plugins(Careless)
     play(story, config=config, registry=registry)
@@ -201,7 +201,7 @@ def test_bind(answer: object, reason: str, message: str | None) -> None:
             return SKIP if found is None else found  # type: ignore[return-value]
 
     async def story(world: World) -> None:
-        await one_mishap(world, reason, message)
+        await one_failure(world, reason, message)
 
     config, registry = with_plugins(Careless)
     config["profiles"][0]["plugins"]["bind"] = {"enabled": [{"name": "Clumsy"}, {"name": "DefaultBinder"}]}
@@ -212,7 +212,7 @@ def test_bind(answer: object, reason: str, message: str | None) -> None:
 def test_the_cycle(point: str) -> None:
     class Careless(Clumsy, PreFilter[None], Filter[None], Score[None]):
         filter_reasons = (Reason("never said"),)
-        mishaps: ClassVar[list[str]] = [point]
+        failures: ClassVar[list[str]] = [point]
 
         def pre_filter(self, pod: PodInfo) -> Skip:
             self.stumble("pre_filter", pod.name)
@@ -229,8 +229,8 @@ def test_the_cycle(point: str) -> None:
             raise AssertionError("it was skipped")
 
         def stumble(self, where: str, name: str) -> None:
-            if name == "web" and where in self.mishaps:
-                self.mishaps.remove(where)
+            if name == "web" and where in self.failures:
+                self.failures.remove(where)
                 raise ZeroDivisionError("oops")
 
     async def story(world: World) -> None:
@@ -394,7 +394,7 @@ def test_a_failed_unreserve_does_not_stop_the_others() -> None:
             return said(self.answers) if pod.name == "web" else None  # type: ignore[return-value]
 
     async def story(world: World) -> None:
-        await one_mishap(world, "Unschedulable", "0/1 nodes are available: 1 not today.")
+        await one_failure(world, "Unschedulable", "0/1 nodes are available: 1 not today.")
 
     config, registry = with_plugins(Careless)
     play(story, config=config, registry=registry)

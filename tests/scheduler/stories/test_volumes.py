@@ -54,7 +54,7 @@ async def make_volume(world: World, name: str = "made-1", *, on: str = "") -> No
     where = on or await selected_node(world, "data")
     uid = str((await claim_of(world, "data"))["metadata"]["uid"])
     reached = from_nodes(HOSTNAME, where)
-    await world.create(volume(name, of_class="made", reached=reached, promised_to="data", promised_uid=uid, version=""))
+    await world.create(volume(name, of_class="made", reached=reached, claimed_by="data", claimed_uid=uid, version=""))
 
 
 def faulty(*faults: Fault) -> Through:
@@ -261,11 +261,11 @@ def test_a_write_that_goes_wrong_is_made_again(kind: object, outcome: Outcome) -
     play(story, through=faulty(fault))
 
 
-Mishap = Callable[[World], object]
+VolumeFailure = Callable[[World], object]
 
 
 @pytest.mark.parametrize(
-    ("mishap", "text"),
+    ("failure", "text"),
     [
         pytest.param(
             lambda world: world.delete("data", kind=PERSISTENT_VOLUME_CLAIM),
@@ -294,10 +294,10 @@ Mishap = Callable[[World], object]
         ),
     ],
 )
-def test_what_makes_waiting_for_a_volume_pointless(mishap: Mishap, text: str) -> None:
+def test_what_makes_waiting_for_a_volume_pointless(failure: VolumeFailure, text: str) -> None:
     async def story(world: World) -> None:
         await with_a_local_volume(world)
-        await mishap(world)  # type: ignore[misc]
+        await failure(world)  # type: ignore[misc]
         await world.settle(1.5)
         message = f'running PreBind plugin "VolumeBinding": binding volumes: {text}'
         assert ("db", "FailedScheduling", message) in await world.events()

@@ -52,11 +52,11 @@ class Client:
     def say(self, text: str | bytes) -> None:
         self.writer.write(text.encode("latin-1") if isinstance(text, str) else text)
 
-    async def hear(self, end: str) -> str:
+    async def read(self, end: str) -> str:
         """Everything up to a text."""
         return (await self.reader.readuntil(end.encode())).decode("latin-1")
 
-    async def hear_all(self) -> str:
+    async def read_all(self) -> str:
         """Everything until the other side closes the connection."""
         parts: list[bytes] = []
         try:

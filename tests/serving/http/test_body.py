@@ -62,13 +62,13 @@ def test_a_reader_waits_for_the_end() -> None:
 
 
 @pytest.mark.parametrize(
-    ("happening", "error"),
+    ("event", "error"),
     [
         pytest.param(lambda body: body.feed(b"llo!"), BodyTooLargeError, id="it grows too long"),
         pytest.param(lambda body: body.fail(BrokenBodyError("no chunk")), BrokenBodyError, id="it breaks"),
     ],
 )
-def test_a_reader_does_not_wait_in_vain(happening: object, error: type[Exception]) -> None:
+def test_a_reader_does_not_wait_in_vain(event: object, error: type[Exception]) -> None:
     async def heard(body: Body) -> type[Exception] | None:
         try:
             await read(body, 5)
@@ -80,8 +80,8 @@ def test_a_reader_does_not_wait_in_vain(happening: object, error: type[Exception
         body = filled(b"he", is_complete=False)
         async with TaskGroup("test") as group:
             reading = group.start(heard(body), name="reader")
-            assert callable(happening)
-            happening(body)
+            assert callable(event)
+            event(body)
         assert reading.result() is error
 
     run(story())

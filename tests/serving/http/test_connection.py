@@ -66,7 +66,7 @@ def test_answers_come_in_order_and_the_connection_stays(sent: str, answers: list
     async def story() -> None:
         async with listening(echo) as listener, Client(listener) as client:
             client.say(sent + get("/end"))
-            assert told(await client.hear("GET /end ")) == [*answers, "200 GET /end "]
+            assert told(await client.read("GET /end ")) == [*answers, "200 GET /end "]
 
     play(story)
 
@@ -88,7 +88,7 @@ def test_answers_after_which_the_connection_closes(sent: str, answers: list[str]
     async def story() -> None:
         async with listening(echo) as listener, Client(listener) as client:
             client.say(sent)
-            heard = await client.hear_all()
+            heard = await client.read_all()
             assert told(heard) == answers
             assert heard.startswith("HTTP/1.0") or "Connection: close" in heard or "not read" in heard
 
@@ -110,9 +110,9 @@ def test_whether_a_body_should_be_sent_is_answered_first(sent: str, answer: str)
             assert (await client.reader.readexactly(len(answer))).decode() == answer
             if "100" in answer:
                 client.say("xx")
-                assert told(await client.hear("POST / xx")) == ["200 POST / xx"]
+                assert told(await client.read("POST / xx")) == ["200 POST / xx"]
             else:
-                assert "Connection: close" in await client.hear_all()
+                assert "Connection: close" in await client.read_all()
 
     play(story)
 
@@ -128,7 +128,7 @@ def test_nothing_follows_a_body_that_was_not_asked_for(body: str) -> None:
     async def story() -> None:
         async with listening(echo, QUICK) as listener, Client(listener) as client:
             client.say(post(body, path, "Expect: 100-continue")[: -len(body)])
-            heard = await client.hear_all()
+            heard = await client.read_all()
             assert heard.count("HTTP/1.1") == heard.count("Connection: close") == 1
 
     play(story)
@@ -158,7 +158,7 @@ def test_who_sends_many_requests_ahead_has_no_more_turns_than_others() -> None:
             await until(lambda: len(listener.connections) == 2)
             greedy.say("".join(get(f"/{number}") for number in range(1_000)))
             other.say(get("/other"))
-            await other.hear("/other")
+            await other.read("/other")
         assert asked.index("/other") < 500
 
     play(story)
@@ -171,7 +171,7 @@ def test_an_error_of_somebody_elses_connection_is_a_failure_like_others() -> Non
     async def story() -> None:
         async with listening(refused) as listener, Client(listener) as client:
             client.say(get("/", "Connection: close"))
-            assert told(await client.hear_all()) == ["500 500 Internal Server Error"]
+            assert told(await client.read_all()) == ["500 500 Internal Server Error"]
 
     play(story)
 
@@ -190,9 +190,9 @@ def test_an_answer_that_cannot_be_sent_is_one_clients_trouble() -> None:
             Client(listener) as client,
         ):
             client.say(get("/broken"))
-            assert await client.hear_all() == ""
+            assert await client.read_all() == ""
             other.say(get())
-            assert told(await other.hear("hello")) == ["200 hello"]
+            assert told(await other.read("hello")) == ["200 hello"]
 
     play(story)
     assert failures == ["one"]
@@ -204,7 +204,7 @@ def test_a_handler_that_fails_is_counted() -> None:
     async def story() -> None:
         async with listening(echo, on_failure=lambda: failures.append("one")) as listener, Client(listener) as client:
             client.say(get("/fails", "Connection: close"))
-            await client.hear_all()
+            await client.read_all()
 
     play(story)
     assert failures == ["one"]
@@ -229,7 +229,7 @@ def test_a_connection_is_read_no_further_than_somebody_works_it_off() -> None:
             (connection,) = listener.connections
             await until(lambda: connection.is_held)
             gate.set()
-            assert len(told(await client.hear("/19"))) == 20
+            assert len(told(await client.read("/19"))) == 20
             assert not connection.is_held
 
     play(story)
@@ -247,7 +247,7 @@ def test_a_body_is_read_no_further_than_somebody_wants_it() -> None:
             client.say(post("x" * 5_000_000))
             await until(lambda: any(connection.is_held for connection in listener.connections))
             gate.set()
-            assert told(await client.hear("5000000")) == ["200 5000000"]
+            assert told(await client.read("5000000")) == ["200 5000000"]
 
     play(story)
 
@@ -266,7 +266,7 @@ def test_who_is_idle_for_too_long_is_closed(sent: str, heard: list[str]) -> None
     async def story() -> None:
         async with listening(echo, QUICK) as listener, Client(listener) as client:
             client.say(sent)
-            assert told(await client.hear_all()) == heard
+            assert told(await client.read_all()) == heard
             await until(lambda: not listener.connections)
 
     play(story)
@@ -302,7 +302,7 @@ def test_who_is_worked_for_is_not_idle() -> None:
             for _ in range(3 * listener.idle_looks):
                 connection.look()
             gate.set()
-            assert told(await client.hear("at last")) == ["200 at last"]
+            assert told(await client.read("at last")) == ["200 at last"]
 
     play(story)
 
@@ -314,7 +314,7 @@ def test_who_does_not_take_his_answer_is_cut_off() -> None:
     async def story() -> None:
         async with listening(large, QUICK) as listener, Client(listener) as client:
             client.say(get())
-            await client.hear("\r\n\r\n")
+            await client.read("\r\n\r\n")
             await until(lambda: not listener.connections)
 
     play(story)

@@ -73,8 +73,8 @@ def test_idle_connections_are_closed_at_the_end() -> None:
             await silent.__aenter__()
             await used.__aenter__()
             used.say(get())
-            await used.hear("hello")
-        assert await silent.hear_all() == await used.hear_all() == ""
+            await used.read("hello")
+        assert await silent.read_all() == await used.read_all() == ""
 
     play(story)
 
@@ -94,7 +94,7 @@ def test_a_request_in_progress_is_answered_at_the_end() -> None:
             client.say(get() + get())
             await until(lambda: any(not connection.is_idle for connection in listener.connections))
             group.start(_soon(gate), name="opener")
-        answer = await client.hear_all()
+        answer = await client.read_all()
         assert answer.count("at last") == 1
         assert "Connection: close" in answer
 
@@ -117,8 +117,8 @@ def test_a_request_that_takes_too_long_is_cut_off_at_the_end() -> None:
             client = Client(listener)
             await client.__aenter__()
             client.say(get())
-            await client.hear("\r\n\r\n")
-        assert await client.hear_all() == ""
+            await client.read("\r\n\r\n")
+        assert await client.read_all() == ""
 
     play(story)
 
@@ -135,7 +135,7 @@ def test_nothing_is_left_of_a_connection() -> None:
                 for _ in range(5):
                     async with Client(listener) as client:
                         client.say(get())
-                        await client.hear("hello")
+                        await client.read("hello")
                 await until(lambda: not listener.connections)
                 await until(lambda: not left())
         finally:

@@ -110,7 +110,7 @@ LONG = "a" * 70_000
 
 
 @pytest.mark.parametrize(
-    ("sent", "refusal"),
+    ("sent", "expected"),
     [
         pytest.param("\x00\x01\r\n\r\n", ParseFailure.UNREADABLE, id="garbage"),
         pytest.param(get().replace("\r", ""), ParseFailure.UNREADABLE, id="half of a line's end"),
@@ -160,10 +160,10 @@ LONG = "a" * 70_000
         pytest.param(get(method="get"), ParseFailure.UNKNOWN_METHOD, id="a method in lower case"),
     ],
 )
-def test_what_is_no_request_is_refused_once_and_not_what_came_before(sent: str, refusal: ParseFailure) -> None:
+def test_what_is_no_request_is_refused_once_and_not_what_came_before(sent: str, expected: ParseFailure) -> None:
     first, *others = read((get("/before") + sent).encode("latin-1"), b"and more\r\n\r\n")
     assert isinstance(first, Request)
-    assert others == [refusal]
+    assert others == [expected]
 
 
 def test_a_field_that_never_ends_is_refused_however_slowly_it_comes() -> None:

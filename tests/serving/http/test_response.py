@@ -109,7 +109,7 @@ def test_pieces_are_chunks_and_the_connection_stays() -> None:
         async with listening(three_pieces) as listener, Client(listener) as client:
             for _ in range(2):
                 client.say(get())
-                answer = await client.hear("0\r\n\r\n")
+                answer = await client.read("0\r\n\r\n")
                 assert answer.startswith(HEAD)
                 assert answer.endswith("\r\n\r\n3\r\none\r\n3\r\ntwo\r\n0\r\n\r\n")
 
@@ -123,7 +123,7 @@ def test_to_an_old_client_the_answer_ends_with_the_connection(kept: tuple[str, .
     async def story() -> None:
         async with listening(three_pieces) as listener, Client(listener) as client:
             client.say(get("/", *kept, version="1.0"))
-            head, _, body = (await client.hear_all()).partition("\r\n\r\n")
+            head, _, body = (await client.read_all()).partition("\r\n\r\n")
             assert head.startswith("HTTP/1.0 200 OK\r\n")
             assert "chunked" not in head
             assert "keep-alive" not in head
@@ -136,7 +136,7 @@ def test_who_asks_for_the_head_only_gets_nothing_else() -> None:
     async def story() -> None:
         async with listening(three_pieces) as listener, Client(listener) as client:
             client.say(get(method="HEAD") + get("/", "Connection: close", method="HEAD"))
-            first, second, rest = (await client.hear_all()).split("\r\n\r\n")
+            first, second, rest = (await client.read_all()).split("\r\n\r\n")
             assert first.startswith(HEAD)
             assert second.startswith(HEAD)
             assert rest == ""
@@ -156,7 +156,7 @@ def test_a_client_that_takes_nothing_is_waited_for() -> None:
     async def story() -> None:
         async with listening(endless) as listener, Client(listener) as client:
             client.say(get())
-            await client.hear("\r\n\r\n")
+            await client.read("\r\n\r\n")
             before = -1
             while before != len(written):
                 before = len(written)
@@ -219,7 +219,7 @@ def test_a_stream_to_nobody_is_an_error_and_a_chunk_to_nobody_is_not_sent() -> N
         async with listening(late) as listener:
             async with Client(listener) as client:
                 client.say(get())
-                await client.hear("\r\n\r\n")
+                await client.read("\r\n\r\n")
             await until(lambda: len(heard) == 3)
         assert heard == [False, ConnectionResetError, ConnectionResetError]
 
@@ -237,7 +237,7 @@ def test_an_answer_that_is_not_finished_is_cut_off() -> None:
     async def story() -> None:
         async with listening(fails, on_failure=lambda: failures.append("one")) as listener, Client(listener) as client:
             client.say(get())
-            answer = await client.hear_all()
+            answer = await client.read_all()
             assert answer.endswith("4\r\nhalf\r\n")
         assert failures == ["one"]
 

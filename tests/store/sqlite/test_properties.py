@@ -32,7 +32,7 @@ class SqliteMachine(RuleBasedStateMachine):
     def begin(self, changes_max: int, obsolete_rows_max: int) -> None:
         self.root = Path(tempfile.mkdtemp())
         self.directory = self.root / "0"
-        self.lives = 0
+        self.runs = 0
         self.clock = VirtualClock()
         self.loop = VirtualLoop(self.clock)
         self.limits = SqliteLimits(
@@ -82,8 +82,8 @@ class SqliteMachine(RuleBasedStateMachine):
 
     @rule()
     def kill_and_open(self) -> None:
-        self.lives += 1
-        after = crash_image(self.directory, self.root / str(self.lives))
+        self.runs += 1
+        after = crash_image(self.directory, self.root / str(self.runs))
         self.do(self.store.close())
         self.directory = after
         self.store = self.do(SqliteStore.open(self.directory, self.clock, self.limits))

@@ -121,7 +121,7 @@ def _merged_items(original: list[JsonDict], patch: list[JsonDict], field: MergeF
     original, patch = _after_special_items(original, patch, merge_key)
     merged = list(original)
     places = places_of(merged, merge_key)
-    is_order_kept = len(places) == len(merged)
+    is_order_unchanged = len(places) == len(merged)
     place_max = -1
     for item in patch:
         name = required_identity(item, merge_key)
@@ -131,11 +131,11 @@ def _merged_items(original: list[JsonDict], patch: list[JsonDict], field: MergeF
         else:
             place = places[name] = len(merged)
             merged.append(cast(JsonDict, _as_it_is(item)))
-            is_order_kept = False
-        is_order_kept = is_order_kept and place > place_max
+            is_order_unchanged = False
+        is_order_unchanged = is_order_unchanged and place > place_max
         place_max = place
     # Most patches change what is there, in the order in which it stands: then everything stays where it is.
-    if is_order_kept:
+    if is_order_unchanged:
         return cast(list[object], merged)
     return in_order(cast(list[object], merged), cast(list[object], patch), cast(list[object], original), merge_key)
 
@@ -290,13 +290,13 @@ def _without_directives(value: object) -> object:
             return _NOTHING
         taken: JsonDict = {}
         for name, inner in value.items():
-            if _is_kept(name, inner):
-                kept = _without_directives(inner) if isinstance(inner, (dict, list)) else inner
-                if kept is not _NOTHING:
-                    taken[name] = kept
+            if _is_value(name, inner):
+                plain = _without_directives(inner) if isinstance(inner, (dict, list)) else inner
+                if plain is not _NOTHING:
+                    taken[name] = plain
         return taken
     if isinstance(value, list):
-        return [kept for item in value if (kept := _without_directives(item)) is not _NOTHING]
+        return [plain for item in value if (plain := _without_directives(item)) is not _NOTHING]
     return value
 
 
@@ -306,14 +306,14 @@ def _as_it_is(value: object) -> object:
         return {
             name: _as_it_is(inner) if isinstance(inner, (dict, list)) else inner
             for name, inner in value.items()
-            if _is_kept(name, inner)
+            if _is_value(name, inner)
         }
     if isinstance(value, list):
         return [_as_it_is(item) for item in value]
     return value
 
 
-def _is_kept(name: str, value: object) -> bool:
+def _is_value(name: str, value: object) -> bool:
     return value is not None and not (name.startswith("$") and name.partition("/")[0] in _DIRECTIVES)
 
 

@@ -60,7 +60,7 @@ def is_extended_name(name: str) -> bool:
 def pod_usage(pod: Pod, now_s: float) -> Amounts:
     if not is_alive(pod, now_s):
         return {_COUNT: ONE}
-    question = _said(pod)
+    question = _pod_key(pod)
     known = _known.get(question)
     return known if known is not None else _known.keep(question, _alive_usage(pod))
 
@@ -123,7 +123,7 @@ def _under_quota_names(requests: Amounts, limits: Amounts) -> Amounts:
     return used
 
 
-def _said(pod: Pod) -> tuple[object, ...]:
+def _pod_key(pod: Pod) -> tuple[object, ...]:
     """Everything that decides what it uses."""
     spec, status = pod.spec, pod.status
     statuses = (*status.container_statuses, *status.init_container_statuses)
@@ -155,8 +155,8 @@ def _is_best_effort(pod: Pod) -> bool:
 
 
 def _asks_for_something(resources: ResourceRequirements) -> bool:
-    said = [each.get(name) for each in (resources.requests, resources.limits) for name in (CPU, MEMORY)]
-    return any(quantity_nano(raw) > 0 for raw in said if raw is not None)
+    raw_amounts = [each.get(name) for each in (resources.requests, resources.limits) for name in (CPU, MEMORY)]
+    return any(quantity_nano(raw) > 0 for raw in raw_amounts if raw is not None)
 
 
 def _looks_into_other_namespaces(affinity: Affinity | None) -> bool:

@@ -9,7 +9,7 @@ Goes out   one view for each; of pod templates only what the controllers ask bef
 from typing import ClassVar
 
 from mooring.api.views.base import Int32, Int64, Timestamp, View
-from mooring.api.views.meta import NO_METADATA, KeptWhole, ObjectMeta, ObjectReference
+from mooring.api.views.meta import NO_METADATA, ObjectMeta, ObjectReference, ObjectWithRaw
 from mooring.api.views.selectors import LabelSelector
 
 
@@ -100,7 +100,7 @@ class JobStatus(View):
     ready: Int32 | None = None
 
 
-class Job(KeptWhole):
+class Job(ObjectWithRaw):
     api_version: ClassVar[str] = "batch/v1"
     kind: ClassVar[str] = "Job"
 
@@ -124,7 +124,7 @@ class CronJobStatus(View):
     last_successful_time: Timestamp | None = None
 
 
-class CronJob(KeptWhole):
+class CronJob(ObjectWithRaw):
     api_version: ClassVar[str] = "batch/v1"
     kind: ClassVar[str] = "CronJob"
 

@@ -10,7 +10,7 @@ Goes out   one view for each
 from typing import ClassVar
 
 from mooring.api.views.base import Int32, Int64, IntOrString, View
-from mooring.api.views.meta import NO_METADATA, Condition, KeptWhole, ObjectMeta
+from mooring.api.views.meta import NO_METADATA, Condition, ObjectMeta, ObjectWithRaw
 from mooring.api.views.pod import PodSpec
 from mooring.api.views.selectors import LabelSelector
 
@@ -51,7 +51,7 @@ class DaemonSetStatus(View):
     conditions: tuple[Condition, ...] = ()
 
 
-class DaemonSet(KeptWhole):
+class DaemonSet(ObjectWithRaw):
     api_version: ClassVar[str] = "apps/v1"
     kind: ClassVar[str] = "DaemonSet"
 
@@ -59,7 +59,7 @@ class DaemonSet(KeptWhole):
     status: DaemonSetStatus = DaemonSetStatus()
 
 
-class ControllerRevision(KeptWhole):
+class ControllerRevision(ObjectWithRaw):
     api_version: ClassVar[str] = "apps/v1"
     kind: ClassVar[str] = "ControllerRevision"
 

@@ -13,7 +13,7 @@ from typing import ClassVar
 from msgspec import field
 
 from mooring.api.views.base import Int64, RawQuantity, Timestamp, View
-from mooring.api.views.meta import NO_METADATA, ApiObject, Condition, KeptWhole, ObjectMeta
+from mooring.api.views.meta import NO_METADATA, ApiObject, Condition, ObjectMeta, ObjectWithRaw
 from mooring.api.views.selectors import NodeSelector
 
 # --- what drivers publish ---------------------------------------------------------------------------------------
@@ -187,7 +187,7 @@ class ResourceClaimTemplateSpec(View):
     spec: ResourceClaimSpec = ResourceClaimSpec()
 
 
-class ResourceClaimTemplate(KeptWhole):
+class ResourceClaimTemplate(ObjectWithRaw):
     api_version: ClassVar[str] = "resource.k8s.io/v1"
     kind: ClassVar[str] = "ResourceClaimTemplate"
 
@@ -265,7 +265,7 @@ class ResourceClaimStatus(View):
     devices: tuple[AllocatedDeviceStatus, ...] = ()
 
 
-class ResourceClaim(KeptWhole):
+class ResourceClaim(ObjectWithRaw):
     api_version: ClassVar[str] = "resource.k8s.io/v1"
     kind: ClassVar[str] = "ResourceClaim"
 

@@ -9,7 +9,7 @@ Goes out   one view for each kind
 from typing import ClassVar
 
 from mooring.api.views.base import Int32, View
-from mooring.api.views.meta import KeptWhole, ObjectReference
+from mooring.api.views.meta import ObjectReference, ObjectWithRaw
 
 
 class EndpointConditions(View):
@@ -48,7 +48,7 @@ class EndpointPort(View):
     app_protocol: str | None = None
 
 
-class EndpointSlice(KeptWhole):
+class EndpointSlice(ObjectWithRaw):
     api_version: ClassVar[str] = "discovery.k8s.io/v1"
     kind: ClassVar[str] = "EndpointSlice"
 
@@ -57,6 +57,6 @@ class EndpointSlice(KeptWhole):
     ports: tuple[EndpointPort, ...] = ()
 
 
-class Endpoints(KeptWhole):
+class Endpoints(ObjectWithRaw):
     api_version: ClassVar[str] = "v1"
     kind: ClassVar[str] = "Endpoints"

@@ -59,8 +59,8 @@ class ApiObject(View):
         return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
 
 
-class KeptWhole(ApiObject):
-    """An object that somebody writes back: beside what is read of it, all of it, as the bytes that came."""
+class ObjectWithRaw(ApiObject):
+    """An object that a controller writes back: the view, and the JSON that it was decoded from."""
 
     raw: bytes = field(default=b"", name="$raw")
     """Set by `mooring.api.decode`; empty if the object did not come as JSON. No API object has a field of that name."""

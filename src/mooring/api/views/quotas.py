@@ -9,7 +9,7 @@ from typing import ClassVar
 from msgspec import field
 
 from mooring.api.views.base import ResourceList, View
-from mooring.api.views.meta import KeptWhole
+from mooring.api.views.meta import ObjectWithRaw
 
 
 class ScopeRequirement(View):
@@ -33,7 +33,7 @@ class ResourceQuotaStatus(View):
     used: ResourceList = field(default_factory=dict)
 
 
-class ResourceQuota(KeptWhole):
+class ResourceQuota(ObjectWithRaw):
     api_version: ClassVar[str] = "v1"
     kind: ClassVar[str] = "ResourceQuota"
 

@@ -13,7 +13,7 @@ from typing import ClassVar
 from msgspec import field
 
 from mooring.api.views.base import Int32, RawQuantity, ResourceList, View
-from mooring.api.views.meta import ApiObject, Condition, KeptWhole, ObjectReference
+from mooring.api.views.meta import ApiObject, Condition, ObjectReference, ObjectWithRaw
 from mooring.api.views.selectors import LabelSelector, NodeSelector, TopologySelectorTerm
 from mooring.api.views.volumes import (
     AWSElasticBlockStoreVolumeSource,
@@ -66,7 +66,7 @@ class PersistentVolumeStatus(View):
     phase: str = ""
 
 
-class PersistentVolume(KeptWhole):
+class PersistentVolume(ObjectWithRaw):
     api_version: ClassVar[str] = "v1"
     kind: ClassVar[str] = "PersistentVolume"
 
@@ -88,7 +88,7 @@ class PersistentVolumeClaimStatus(View):
     modify_volume_status: ModifyVolumeStatus | None = None
 
 
-class PersistentVolumeClaim(KeptWhole):
+class PersistentVolumeClaim(ObjectWithRaw):
     api_version: ClassVar[str] = "v1"
     kind: ClassVar[str] = "PersistentVolumeClaim"
 

@@ -13,7 +13,7 @@ from typing import ClassVar
 from msgspec import field
 
 from mooring.api.views.base import Int32, Int64, IntOrString, Timestamp, View
-from mooring.api.views.meta import NO_METADATA, ApiObject, Condition, KeptWhole, ObjectMeta
+from mooring.api.views.meta import NO_METADATA, ApiObject, Condition, ObjectMeta, ObjectWithRaw
 from mooring.api.views.selectors import LabelSelector
 
 
@@ -80,7 +80,7 @@ class ReplicationControllerSpec(View):
     template: TemplateHead = TemplateHead()
 
 
-class ReplicationController(KeptWhole):
+class ReplicationController(ObjectWithRaw):
     api_version: ClassVar[str] = "v1"
     kind: ClassVar[str] = "ReplicationController"
 
@@ -95,7 +95,7 @@ class ReplicaSetSpec(View):
     template: TemplateHead = TemplateHead()
 
 
-class ReplicaSet(KeptWhole):
+class ReplicaSet(ObjectWithRaw):
     api_version: ClassVar[str] = "apps/v1"
     kind: ClassVar[str] = "ReplicaSet"
 
@@ -136,7 +136,7 @@ class DeploymentStatus(View):
     conditions: tuple[Condition, ...] = ()
 
 
-class Deployment(KeptWhole):
+class Deployment(ObjectWithRaw):
     api_version: ClassVar[str] = "apps/v1"
     kind: ClassVar[str] = "Deployment"
 
@@ -192,7 +192,7 @@ class StatefulSetStatus(View):
     available_replicas: Int32 = 0
 
 
-class StatefulSet(KeptWhole):
+class StatefulSet(ObjectWithRaw):
     api_version: ClassVar[str] = "apps/v1"
     kind: ClassVar[str] = "StatefulSet"
 
@@ -217,7 +217,7 @@ class PodDisruptionBudgetStatus(View):
     conditions: tuple[Condition, ...] = ()
 
 
-class PodDisruptionBudget(KeptWhole):
+class PodDisruptionBudget(ObjectWithRaw):
     api_version: ClassVar[str] = "policy/v1"
     kind: ClassVar[str] = "PodDisruptionBudget"
 

@@ -19,7 +19,7 @@ from msgspec.structs import force_setattr
 from mooring.api.decode import decode_as
 from mooring.api.kinds import Kind
 from mooring.api.views.base import View
-from mooring.api.views.meta import ApiObject, KeptWhole
+from mooring.api.views.meta import ApiObject, ObjectWithRaw
 from mooring.apiserver.storage.errors import ahead, watch_gone
 from mooring.apiserver.storage.kind_forms import is_stored_otherwise, translated
 from mooring.apiserver.storage.selection import ObjectMatcher
@@ -51,7 +51,7 @@ class StoreEvent:
         return self._view
 
     def _decoded(self, kind: type[AnyView]) -> AnyView:
-        if not issubclass(kind, ApiObject) or issubclass(kind, KeptWhole):
+        if not issubclass(kind, ApiObject) or issubclass(kind, ObjectWithRaw):
             return decode_as(kind, self.raw)
         # Setting the resourceVersion on the view is cheaper than a copy of the bytes with the resourceVersion in them.
         view = decode_as(kind, self._value)

@@ -19,7 +19,7 @@ from mooring.api.decode import decode_as
 from mooring.api.errors import DecodeError
 from mooring.api.kinds import NODE, kind_of_view
 from mooring.api.views.devices import ResourceClaimTemplate
-from mooring.api.views.meta import ApiObject, KeptWhole
+from mooring.api.views.meta import ApiObject, ObjectWithRaw
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import PriorityClass
@@ -179,7 +179,7 @@ class _ClusterReader:
         for part in parts:
             for item in part:
                 view = decode_as(kind, item) if isinstance(item, bytes) else item
-                if isinstance(view, KeptWhole) and kind not in self._whole:
+                if isinstance(view, ObjectWithRaw) and kind not in self._whole:
                     force_setattr(view, "raw", b"")  # the bytes are several times as large as the view
                 views.append(view)
         return views

@@ -35,7 +35,7 @@ from mooring.api.errors import DecodeError, LabelSelectorError
 from mooring.api.ownership import controller_of
 from mooring.api.views.batch import CronJob, Job
 from mooring.api.views.daemon_sets import DaemonSet
-from mooring.api.views.meta import ApiObject, KeptWhole, ObjectMeta
+from mooring.api.views.meta import ApiObject, ObjectMeta, ObjectWithRaw
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod, PodSpec
 from mooring.api.views.storage import PersistentVolumeClaim
@@ -334,11 +334,11 @@ class _Expander:
         self._left_out += max(count, 0) - allowed
         return allowed
 
-    def _created(self, pod: Document, wanted: KeptWhole) -> NewPod:
+    def _created(self, pod: Document, wanted: ObjectWithRaw) -> NewPod:
         """The pod as the API server would store it. Raises `StatusError`."""
         return self._server.created_pod(pod, ObjectMeta(namespace=wanted.metadata.namespace))
 
-    def _add(self, pods: list[NewPod], wanted: KeptWhole) -> None:
+    def _add(self, pods: list[NewPod], wanted: ObjectWithRaw) -> None:
         """Adds pods under generated names."""
         names = self._entropy.fork(f"pods of {wanted.kind} {wanted.key}")
         for new in pods:

@@ -24,7 +24,7 @@ from mooring.api.decode import convert_as, decode_as, view_of
 from mooring.api.document import Document
 from mooring.api.errors import DecodeError, UnknownKindError
 from mooring.api.views.base import View
-from mooring.api.views.meta import ApiObject, KeptWhole
+from mooring.api.views.meta import ApiObject, ObjectWithRaw
 from mooring.api.yaml import YamlError, load_documents
 from mooring.cli.errors import InputError, Problem
 from mooring.cli.manifests.checks import problems_of
@@ -390,7 +390,7 @@ class CustomResource(ApiObject):
 
 def _view_of_plain(view: type[ApiObject], plain: Mapping[str, object]) -> ApiObject:
     """The view of an object from YAML. Views that keep the bytes of the object are decoded from JSON."""
-    if issubclass(view, KeptWhole):
+    if issubclass(view, ObjectWithRaw):
         return decode_as(view, msgspec.json.encode(plain))
     return convert_as(view, plain)
 

@@ -193,16 +193,16 @@ class CronJobController(Controller):
         """The schedule. None, after an event, if it is suspended or invalid."""
         spec = cron_job.spec
         if spec.time_zone is not None:
-            fault = zone_error(spec.time_zone)
-            if fault:
-                message = f'invalid timeZone: "{spec.time_zone}": {fault}'
+            error = zone_error(spec.time_zone)
+            if error:
+                message = f'invalid timeZone: "{spec.time_zone}": {error}'
                 self._recorder.event(cron_job, "Warning", "UnknownTimeZone", message)
                 return None
         if spec.suspend:
             return None
         if "TZ" in spec.schedule:
-            said = f'CRON_TZ or TZ used in schedule "{spec.schedule}" is not officially supported'
-            message = f"{said}, see {_DOCS} for more details"
+            detail = f'CRON_TZ or TZ used in schedule "{spec.schedule}" is not officially supported'
+            message = f"{detail}, see {_DOCS} for more details"
             self._recorder.event(cron_job, "Warning", "UnsupportedSchedule", message)
         try:
             return parse_schedule(schedule_text(cron_job))

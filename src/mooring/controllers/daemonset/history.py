@@ -133,18 +133,18 @@ class DaemonSetRevisions:
     async def _single_out(self, present: list[ControllerRevision], find_pods: FindPods) -> ControllerRevision:
         if len(present) == 1:
             return present[0]
-        kept = max(present, key=lambda each: each.revision)
-        hashed = kept.metadata.labels.get(CONTROLLER_REVISION_HASH_LABEL, "")
+        newest = max(present, key=lambda each: each.revision)
+        hashed = newest.metadata.labels.get(CONTROLLER_REVISION_HASH_LABEL, "")
         patch = {"metadata": {"labels": {CONTROLLER_REVISION_HASH_LABEL: hashed}}}
         for pod in await find_pods():
             if pod.metadata.labels.get(CONTROLLER_REVISION_HASH_LABEL) != hashed:
                 metadata = pod.metadata
                 await self._client.patch(POD, metadata.namespace, metadata.name, patch, form=PatchForm.MERGE)
         for revision in present:
-            if revision is not kept:
+            if revision is not newest:
                 metadata = revision.metadata
                 await self._client.delete(CONTROLLER_REVISION, metadata.namespace, metadata.name)
-        return kept
+        return newest
 
     async def _label(self, revision: ControllerRevision) -> ControllerRevision:
         """Label a revision that an old version of Kubernetes created."""

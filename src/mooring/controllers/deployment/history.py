@@ -24,7 +24,7 @@ import msgspec
 from mooring.api.document import Document
 from mooring.api.memory import Memory
 from mooring.api.views.base import View
-from mooring.api.views.meta import KeptWhole
+from mooring.api.views.meta import ObjectWithRaw
 from mooring.api.views.workloads import Deployment, ReplicaSet
 from mooring.api.well_known import (
     DEPLOYMENT_DESIRED_REPLICAS,
@@ -39,7 +39,7 @@ from mooring.controllers.deployment.sizes import by_age, size_annotations
 from mooring.controllers.documents import document_of, owner_reference
 from mooring.kit.entropy import SUFFIX_ALPHABET
 
-KEPT_ANNOTATIONS = (
+OWN_ANNOTATIONS = (
     LAST_APPLIED,
     DEPLOYMENT_REVISION,
     DEPLOYMENT_REVISION_HISTORY,
@@ -68,7 +68,7 @@ _canonical: Memory[bytes, bytes] = Memory(TEMPLATES_REMEMBERED_MAX)
 # --- templates -----------------------------------------------------------------------------------------------
 
 
-def template_of(owner: KeptWhole) -> bytes:
+def template_of(owner: ObjectWithRaw) -> bytes:
     """A template as canonical bytes, without the hash label. Equal for templates that mean the same."""
     raw = bytes(_read_template(owner.raw).spec.template)
     known = _canonical.get(raw)
@@ -149,7 +149,7 @@ def by_revision(sets: Sequence[ReplicaSet]) -> list[ReplicaSet]:
 def new_set_annotations(deployment: Deployment, present: Mapping[str, str], revision: int) -> dict[str, str]:
     """The annotations of the new ReplicaSet, given its present ones."""
     wanted = dict(present)
-    wanted |= {key: value for key, value in deployment.metadata.annotations.items() if key not in KEPT_ANNOTATIONS}
+    wanted |= {key: value for key, value in deployment.metadata.annotations.items() if key not in OWN_ANNOTATIONS}
     before_text = present.get(DEPLOYMENT_REVISION)
     before = _int64(before_text) if before_text else 0
     if before is None or before >= revision:
@@ -224,9 +224,9 @@ def rolled_back(deployment: Deployment, target: ReplicaSet | None) -> Document:
         labels = {**(template.get("metadata", {}).get("labels") or {})}
         labels.pop(POD_TEMPLATE_HASH, None)
         document["spec"]["template"] = {**template, "metadata": {**(template.get("metadata") or {}), "labels": labels}}
-        annotations = {key: value for key, value in annotations.items() if key in KEPT_ANNOTATIONS}
+        annotations = {key: value for key, value in annotations.items() if key in OWN_ANNOTATIONS}
         target_annotations = target.metadata.annotations
-        annotations |= {key: value for key, value in target_annotations.items() if key not in KEPT_ANNOTATIONS}
+        annotations |= {key: value for key, value in target_annotations.items() if key not in OWN_ANNOTATIONS}
     annotations.pop(DEPLOYMENT_ROLLBACK_TO, None)
     metadata["annotations"] = annotations
     return document

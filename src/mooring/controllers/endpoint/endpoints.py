@@ -124,19 +124,19 @@ def truncated(subsets: list[Document]) -> list[Document] | None:
         return None
     cuts_ready = ready > ENDPOINTS_MAX
     field = "addresses" if cuts_ready else "notReadyAddresses"
-    room, total = (ENDPOINTS_MAX, ready) if cuts_ready else (ENDPOINTS_MAX - ready, unready)
-    left = room
+    capacity, total = (ENDPOINTS_MAX, ready) if cuts_ready else (ENDPOINTS_MAX - ready, unready)
+    left = capacity
     cut: list[Document] = []
     for subset in subsets:
-        kept = {name: value for name, value in subset.items() if name != field}
+        remaining = {name: value for name, value in subset.items() if name != field}
         if cuts_ready:
-            kept.pop("notReadyAddresses", None)
+            remaining.pop("notReadyAddresses", None)
         found = subset.get(field, [])
-        share = min(left, -(-len(found) * room // total))
+        share = min(left, -(-len(found) * capacity // total))
         if found[:share]:
-            kept[field] = found[:share]
+            remaining[field] = found[:share]
         left -= len(found[:share])
-        cut.append(kept)
+        cut.append(remaining)
     return cut
 
 

@@ -168,11 +168,11 @@ def _plan_ports(
     to_update: list[Draft] = []
     unchanged: list[EndpointSlice] = []
     for each in slices:
-        kept, is_changed = _kept_endpoints(each, wanted)
-        if is_changed and not kept:
+        remaining, is_changed = _remaining_endpoints(each, wanted)
+        if is_changed and not remaining:
             changes.to_delete.append(each)
         elif is_changed or not _has_labels_of(each, service):
-            to_update.append(Draft(each.ports, kept, each))
+            to_update.append(Draft(each.ports, remaining, each))
         else:
             unchanged.append(each)
     left = [*wanted.values()]
@@ -191,24 +191,24 @@ def _plan_ports(
     changes.to_update += to_update
 
 
-def _kept_endpoints(each: EndpointSlice, wanted: dict[EndpointKey, Endpoint]) -> tuple[list[Endpoint], bool]:
+def _remaining_endpoints(each: EndpointSlice, wanted: dict[EndpointKey, Endpoint]) -> tuple[list[Endpoint], bool]:
     """The endpoints that stay in a slice, and whether the slice changes. Removes them from `wanted`."""
-    kept: list[Endpoint] = []
+    remaining: list[Endpoint] = []
     is_changed = False
     for endpoint in each.endpoints:
         now = wanted.pop(_endpoint_key(endpoint), None)
         if now is None:
             is_changed = True
             continue
-        kept.append(now)
+        remaining.append(now)
         is_changed = is_changed or not _is_same(now, endpoint)
-    return kept, is_changed
+    return remaining, is_changed
 
 
 def _fill(draft: Draft, left: list[Endpoint], limit: int) -> None:
-    room = max(0, limit - len(draft.endpoints))
-    draft.endpoints += left[:room]
-    del left[:room]
+    capacity = max(0, limit - len(draft.endpoints))
+    draft.endpoints += left[:capacity]
+    del left[:capacity]
 
 
 def _slice_with_room(slices: Sequence[EndpointSlice], count: int, limit: int) -> EndpointSlice | None:

@@ -128,8 +128,8 @@ class GarbageClient:
                 metadata = await self.metadata(identity)
                 if finalizer not in metadata.finalizers:
                     return
-                kept = [each for each in metadata.finalizers if each != finalizer]
-                patch = {"metadata": {"resourceVersion": metadata.resource_version, "finalizers": kept or None}}
+                remaining = [each for each in metadata.finalizers if each != finalizer]
+                patch = {"metadata": {"resourceVersion": metadata.resource_version, "finalizers": remaining or None}}
                 await self._client.patch(*locate, patch, form=PatchForm.MERGE)
                 return
             except NotFoundError:

@@ -182,12 +182,12 @@ def plan_pods(
 def pods_to_remove(job: Job, active: Sequence[Pod], at_least: int) -> list[Pod]:
     """The active pods to delete: those without a valid index, then those that have progressed least."""
     to_remove: list[Pod] = []
-    kept = [*active]
+    remaining = [*active]
     if is_indexed(job):
-        to_remove, kept = _split_duplicates(active, job.spec.completions or 0)
+        to_remove, remaining = _split_duplicates(active, job.spec.completions or 0)
     if len(to_remove) < at_least:
-        kept.sort(key=_deletion_rank)
-        to_remove += kept[: at_least - len(to_remove)]
+        remaining.sort(key=_deletion_rank)
+        to_remove += remaining[: at_least - len(to_remove)]
     return to_remove
 
 
@@ -337,15 +337,15 @@ def _split_duplicates(active: Sequence[Pod], completions: int) -> tuple[list[Pod
     for pod in active:
         by_index.setdefault(completion_index(pod), []).append(pod)
     to_remove: list[Pod] = []
-    kept: list[Pod] = []
+    remaining: list[Pod] = []
     for index, pods in sorted(by_index.items()):
         if index == UNKNOWN or index >= completions:
             to_remove += pods
         else:
             pods.sort(key=_deletion_rank)
             to_remove += pods[:-1]
-            kept.append(pods[-1])
-    return to_remove, kept
+            remaining.append(pods[-1])
+    return to_remove, remaining
 
 
 def _deletion_rank(pod: Pod) -> tuple[float, ...]:

@@ -113,9 +113,9 @@ def released_document(claim: ResourceClaim, gone_uids: Iterable[str]) -> Documen
         return None
     document = document_of(claim)
     status: Document = document["status"]
-    kept: Sequence[Document] = [each for each in status["reservedFor"] if each.get("uid") not in gone]
-    if kept:
-        status["reservedFor"] = kept
+    consumers: Sequence[Document] = [each for each in status["reservedFor"] if each.get("uid") not in gone]
+    if consumers:
+        status["reservedFor"] = consumers
         return document
     del status["reservedFor"]
     if RESOURCE_CLAIM_FINALIZER in claim.metadata.finalizers:

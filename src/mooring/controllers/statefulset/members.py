@@ -245,13 +245,13 @@ def right_owners(claim: PersistentVolumeClaim, owners: Iterable[Document], membe
 def claim_document(stateful_set: StatefulSet, template: Document, name: str) -> Document:
     """A claim of a volumeClaimTemplate."""
     metadata: Document = template.get("metadata") or {}
-    kept = {part: metadata[part] for part in ("annotations", "finalizers") if metadata.get(part)}
+    copied = {part: metadata[part] for part in ("annotations", "finalizers") if metadata.get(part)}
     selector = stateful_set.spec.selector
     labels = {**(metadata.get("labels") or {}), **(selector.match_labels if selector is not None else {})}
     return {
         "apiVersion": PersistentVolumeClaim.api_version,
         "kind": PersistentVolumeClaim.kind,
-        "metadata": {**kept, "name": name, "namespace": stateful_set.metadata.namespace, "labels": labels},
+        "metadata": {**copied, "name": name, "namespace": stateful_set.metadata.namespace, "labels": labels},
         "spec": template.get("spec") or {},
     }
 

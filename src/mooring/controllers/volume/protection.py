@@ -15,7 +15,7 @@ from typing import ClassVar
 from mooring.api.decode import decode_as
 from mooring.api.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, Kind
 from mooring.api.storage import claim_named_by, is_controlled_by_pod, is_ephemeral
-from mooring.api.views.meta import KeptWhole
+from mooring.api.views.meta import ObjectWithRaw
 from mooring.api.views.pod import Pod
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim
 from mooring.api.well_known import PV_PROTECTION_FINALIZER, PVC_PROTECTION_FINALIZER
@@ -115,7 +115,7 @@ class VolumeProtectionController(Controller):
             self.queue.add(volume.key)
 
 
-def needs_sync(either: KeptWhole, finalizer: str) -> bool:
+def needs_sync(either: ObjectWithRaw, finalizer: str) -> bool:
     """Whether the finalizer has to be added, or to be removed when unused."""
     is_being_deleted = either.metadata.deletion_timestamp is not None
     return (finalizer in either.metadata.finalizers) == is_being_deleted
@@ -137,17 +137,17 @@ def uses(pod: Pod, claim: PersistentVolumeClaim) -> bool:
     return False
 
 
-async def add_finalizer(client: Client, kind: Kind, either: KeptWhole, finalizer: str) -> None:
+async def add_finalizer(client: Client, kind: Kind, either: ObjectWithRaw, finalizer: str) -> None:
     """Add a finalizer. Raises `ClientError`."""
     await _write(client, kind, either, [*either.metadata.finalizers, finalizer])
 
 
-async def remove_finalizer(client: Client, kind: Kind, either: KeptWhole, finalizer: str) -> None:
+async def remove_finalizer(client: Client, kind: Kind, either: ObjectWithRaw, finalizer: str) -> None:
     """Remove a finalizer. Raises `ClientError`."""
     await _write(client, kind, either, [each for each in either.metadata.finalizers if each != finalizer])
 
 
-async def _write(client: Client, kind: Kind, either: KeptWhole, finalizers: list[str]) -> None:
+async def _write(client: Client, kind: Kind, either: ObjectWithRaw, finalizers: list[str]) -> None:
     document = document_of(either)
     document["metadata"]["finalizers"] = finalizers
     await client.update(kind, either.metadata.namespace, either.metadata.name, document)

@@ -266,8 +266,8 @@ class VolumeProvisioner:
                     return
                 if PV_CONTROLLER_FINALIZER in volume.metadata.finalizers:
                     document = document_of(volume)
-                    kept = [each for each in volume.metadata.finalizers if each != PV_CONTROLLER_FINALIZER]
-                    document["metadata"]["finalizers"] = kept
+                    remaining = [each for each in volume.metadata.finalizers if each != PV_CONTROLLER_FINALIZER]
+                    document["metadata"]["finalizers"] = remaining
                     volume = await self._writer.write_volume(volume, document)
                 if volume.metadata.deletion_timestamp is not None:
                     return

@@ -89,7 +89,7 @@ def _call(address: str, service: str) -> bytes:
 
 async def _health(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> int:
     """Read until the stream ends. Raises `_NoHealthError`, `EOFError` and `OSError`."""
-    said = b""
+    received = b""
     while True:
         length, kind, flags, stream = await _frame_head(reader)
         body = await reader.readexactly(length)
@@ -100,9 +100,9 @@ async def _health(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
         elif kind in (_RST_STREAM, _GOAWAY):
             raise _NoHealthError("the server aborted the call")
         elif kind == _DATA and stream == _STREAM:
-            said += body
+            received += body
         if kind in (_DATA, _HEADERS) and stream == _STREAM and flags & _END_STREAM:
-            return _health_in(said)
+            return _health_in(received)
 
 
 async def _frame_head(reader: asyncio.StreamReader) -> tuple[int, int, int, int]:
@@ -113,11 +113,11 @@ async def _frame_head(reader: asyncio.StreamReader) -> tuple[int, int, int, int]
     return length, head[3], head[4], int.from_bytes(head[5:], "big") & 0x7FFFFFFF
 
 
-def _health_in(said: bytes) -> int:
+def _health_in(received: bytes) -> int:
     """The first field of the message; 0 if the message is empty."""
-    if len(said) < 5:
+    if len(received) < 5:
         raise _NoHealthError("the response has no health (the server may lack grpc.health.v1.Health, or the service)")
-    message = said[5:]
+    message = received[5:]
     return message[1] if len(message) >= 2 and message[0] == 0x08 else 0
 
 

@@ -196,11 +196,11 @@ async def _follow(first: HttpUrl, headers: Sequence[tuple[str, str]]) -> ProbeRe
             url = url.join(location)
             if url.host == first.host:
                 continue
-        return _judged(stream.code, body)
+        return _http_result(stream.code, body)
     return failure(f'Get "{url.text}": stopped after {REDIRECTS_MAX} redirects')
 
 
-def _judged(status: int, body: str) -> ProbeResult:
+def _http_result(status: int, body: str) -> ProbeResult:
     if 200 <= status < 300:
         return ProbeResult(ProbeOutcome.SUCCESS, body)
     if 300 <= status < 400:

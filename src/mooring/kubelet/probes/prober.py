@@ -195,8 +195,8 @@ class Prober:
     async def _probe(self, run: _Run, kind: ProbeKind, probe: FullProbe) -> None:
         try:
             answer = await self._probe_with_retries(run, probe)
-        except ProbeError as fault:
-            self._tell(run, "Unhealthy", f"{kind.value} probe errored and resulted in unknown state: {fault}")
+        except ProbeError as error:
+            self._tell(run, "Unhealthy", f"{kind.value} probe errored and resulted in unknown state: {error}")
             return
         if run.is_over:
             return

@@ -63,7 +63,7 @@ class Cgroups:
         self.name = _OURS + blake2b(str(pods_directory).encode(), digest_size=6).hexdigest()
         limitations = dict.fromkeys(CONTROLLERS, "the kernel shows none here")
         for tree in trees:
-            error = _make_room(tree, self.name)
+            error = _make_parent(tree, self.name)
             for controller in tree.controllers:
                 limitations[controller] = error
             if not error:
@@ -169,7 +169,7 @@ def _settings(tree: CgroupTree, resources: ResourceRequirements) -> Iterator[tup
         yield ("cpu.max", f"{quota_us} {CPU_PERIOD_US}") if tree.is_v2 else ("cpu.cfs_quota_us", str(quota_us))
 
 
-def _make_room(tree: CgroupTree, name: str) -> str:
+def _make_parent(tree: CgroupTree, name: str) -> str:
     """Create the parent group of all runs. Returns why that failed."""
     try:
         if tree.is_v2 and tree.controllers:

@@ -86,8 +86,8 @@ def _log_tail(log: Path) -> bytes:
     # The first line may be cut, and the last one is empty.
     whole = lines[1 if size > _TAIL_BYTES else 0 : -1][-LOG_LINES_MAX:]
     texts = [line.split(b" ", 3) for line in whole]
-    said = b"".join(parts[3] + (b"\n" if parts[2] == b"F" else b"") for parts in texts if len(parts) == 4)
-    return said[-LOG_BYTES_MAX:]
+    output = b"".join(parts[3] + (b"\n" if parts[2] == b"F" else b"") for parts in texts if len(parts) == 4)
+    return output[-LOG_BYTES_MAX:]
 
 
 class HookError(Exception):
@@ -117,8 +117,8 @@ async def run_hook(
 async def _get(action: HTTPGetAction, container: FullContainer, address: str, s_max: float) -> None:
     try:
         answer = await probe_http(action, action.host or address, port_number(action.port, container), s_max)
-    except ProbeError as fault:
-        raise HookError(str(fault)) from None
+    except ProbeError as error:
+        raise HookError(str(error)) from None
     if answer.outcome is ProbeOutcome.FAILURE:
         raise HookError(answer.text)
 
@@ -131,8 +131,8 @@ async def _run(command: tuple[str, ...], run_command: RunCommand, s_max: float) 
     except CommandError as error:
         raise HookError(str(error)) from None
     if result.code:
-        said = result.output.decode(errors="replace")
-        raise HookError(f"command terminated with exit code {result.code}: {said}")
+        output = result.output.decode(errors="replace")
+        raise HookError(f"command terminated with exit code {result.code}: {output}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +218,7 @@ class ProcessContainer:
             raise CommandError("the container does not run")
         number = self._commands_begun = self._commands_begun + 1
         future = self._commands[number] = asyncio.get_running_loop().create_future()
-        self._shim.run(number, self._context.preparation.beside(argv, self._directory, self._pid), timeout_s)
+        self._shim.run(number, self._context.preparation.entry_argv(argv, self._directory, self._pid), timeout_s)
         try:
             report = await future
         finally:

@@ -97,9 +97,9 @@ class PodDirectories:
     def make_container(self, uid: str, name: str, attempt: int) -> None:
         """Prepare for a run. Removes logs of runs before the previous one."""
         self.work(uid, name).mkdir(parents=True, exist_ok=True)
-        kept = {str(attempt), str(attempt - 1)}
+        current = {str(attempt), str(attempt - 1)}
         for path in self.container(uid, name).glob("*.log*"):
-            if path.name.partition(".")[0] not in kept and path != self.termination_log(uid, name):
+            if path.name.partition(".")[0] not in current and path != self.termination_log(uid, name):
                 path.unlink(missing_ok=True)
         self.termination_log(uid, name).write_bytes(b"")
 

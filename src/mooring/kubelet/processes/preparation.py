@@ -142,7 +142,7 @@ class Preparation:
             return (Mount("", file, container.termination_message_path or DEFAULT_TERMINATION_PATH),)
         return ()
 
-    def beside(self, argv: tuple[str, ...], directory: str, pid: int) -> list[str]:
+    def entry_argv(self, argv: tuple[str, ...], directory: str, pid: int) -> list[str]:
         """A command in the namespaces of process `pid`: a probe or a hook."""
         return entry_command(argv, ability=self._ability, directory=directory, error_fd=ERROR_DESCRIPTOR, joins_pid=pid)
 

@@ -73,7 +73,7 @@ class LogBuffer:
         self._written.append((wall_s, texts, fill))
         if len(self._written) > LOG_LINES_MAX:
             self._left_out += len(self._written.pop(0)[1])
-        self._wake()
+        self._notify_followers()
 
     @property
     def lines(self) -> list[LogLine]:
@@ -87,7 +87,7 @@ class LogBuffer:
     def close(self) -> None:
         """The run has ended."""
         self.is_closed = True
-        self._wake()
+        self._notify_followers()
 
     async def wait_changed(self) -> None:
         """Wait for another line, or for the end of the run."""
@@ -95,7 +95,7 @@ class LogBuffer:
         self._followers = [*(self._followers or ()), follower]
         await follower
 
-    def _wake(self) -> None:
+    def _notify_followers(self) -> None:
         if not self._followers:
             return
         followers, self._followers = self._followers, None
@@ -114,12 +114,12 @@ class LogReader:
         self._seen = 0
 
     async def read(self) -> AsyncIterator[bytes]:
-        kept = self._log.lines
-        lines = [line for line in kept if not self._selection.is_too_old(line.wall_s)]
+        all_lines = self._log.lines
+        lines = [line for line in all_lines if not self._selection.is_too_old(line.wall_s)]
         tail = self._request.tail_lines
         if tail is not None:
             lines = lines[-tail:] if tail else []
-        self._seen = kept[-1].number if kept else 0
+        self._seen = all_lines[-1].number if all_lines else 0
         while True:
             for line in lines:
                 written = self._written(line)

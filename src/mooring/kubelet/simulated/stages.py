@@ -173,7 +173,7 @@ def stage_duration_s(text: str) -> float:
 
 def stage_delay_s(stage: Stage, pod: KubeletPod, visits: int, entropy: Entropy) -> float | None:
     """The duration of a stage, at its visit of that number (from 0); None: without end."""
-    for_s = _said_by_annotation_s(stage, pod)
+    for_s = _annotated_s(stage, pod)
     if for_s is None:
         for_s = stage.for_s
     if for_s is None:
@@ -202,7 +202,7 @@ def next_stage(stage: Stage, entropy: Entropy) -> str:
     return transitions[-1].stage
 
 
-def _said_by_annotation_s(stage: Stage, pod: KubeletPod) -> float | None:
+def _annotated_s(stage: Stage, pod: KubeletPod) -> float | None:
     text = pod.metadata.annotations.get(stage.for_annotation, "") if stage.for_annotation else ""
     if not text:
         return None

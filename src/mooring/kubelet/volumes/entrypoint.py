@@ -33,7 +33,7 @@ NONE, ROOT, USER_NAMESPACE = "none", "root", "user namespace"
 _CLONE_NEWNS, _CLONE_NEWUSER = 0x00020000, 0x10000000
 _MS_RDONLY, _MS_REMOUNT, _MS_BIND, _MS_MOVE, _MS_REC = 1, 32, 4096, 8192, 16384
 _MS_UNBINDABLE, _MS_PRIVATE = 1 << 17, 1 << 18
-_MS_KEPT = 2 | 4 | 8 | 1024 | 2048
+_MS_INHERITED = 2 | 4 | 8 | 1024 | 2048
 """Mount flags that a user namespace must keep: nosuid, nodev, noexec, noatime, nodiratime."""
 _RELATIME_SEEN, _RELATIME = 4096, 1 << 21
 _PR_SET_PDEATHSIG, _PR_GET_PDEATHSIG = 1, 2
@@ -121,7 +121,7 @@ class MountNamespace:
             point = self.mount_point(target, is_directory=is_directory)
             _mount(f"/proc/self/fd/{source}", point, None, _MS_BIND | _MS_REC)
             if is_read_only:
-                _mount(None, point, None, _MS_BIND | _MS_REMOUNT | _MS_RDONLY | _kept_flags(point))
+                _mount(None, point, None, _MS_BIND | _MS_REMOUNT | _MS_RDONLY | _inherited_flags(point))
             self._volumes.append(point)
 
     def mount_point(self, target: str, *, is_directory: bool) -> str:
@@ -214,9 +214,9 @@ def _mount(source: str | None, target: str, kind: str | None, flags: int, data: 
     _check(_libc.mount(*texts, ctypes.c_ulong(flags), options), f"mount {target}")
 
 
-def _kept_flags(point: str) -> int:
+def _inherited_flags(point: str) -> int:
     seen = os.statvfs(point).f_flag
-    return (seen & _MS_KEPT) | (_RELATIME if seen & _RELATIME_SEEN else 0)
+    return (seen & _MS_INHERITED) | (_RELATIME if seen & _RELATIME_SEEN else 0)
 
 
 def _death_signal() -> int:

@@ -72,10 +72,10 @@ def write_files(directory: Path, files: Mapping[str, File]) -> None:
             raise OSError(f"{path} leads out of the volume")
         place = directory / inside
         place.parent.mkdir(parents=True, exist_ok=True)
-        beside = place.with_name(f".{place.name}.new")
-        beside.write_bytes(file.data)
-        beside.chmod(file.mode)
-        beside.replace(place)
+        temporary = place.with_name(f".{place.name}.new")
+        temporary.write_bytes(file.data)
+        temporary.chmod(file.mode)
+        temporary.replace(place)
 
 
 def make_empty(directory: Path) -> None:

@@ -277,15 +277,15 @@ def _node_affinity(path: str, arguments: NodeAffinityArgs) -> Iterator[Problem]:
     preferred_path = child(path, "preferredDuringSchedulingIgnoredDuringExecution")
     for index, preferred in enumerate(affinity.preferred_during_scheduling_ignored_during_execution):
         if preferred.weight:
-            alone = NodeSelector(node_selector_terms=(preferred.preference,))
-            yield from _selector(f"{preferred_path}[{index}]", alone, without="nodeSelectorTerms[0]")
+            selector = NodeSelector(node_selector_terms=(preferred.preference,))
+            yield from _selector(f"{preferred_path}[{index}]", selector, without="nodeSelectorTerms[0]")
 
 
 def _selector(path: str, selector: NodeSelector, without: str = "") -> Iterator[Problem]:
     """The errors of a selector, each with the path of a field in it. `without` is removed from that path."""
     for term in compile_lenient(selector).terms:
-        for fault in term.faults:
-            text = path + fault.removeprefix(without)
+        for error in term.errors:
+            text = path + error.removeprefix(without)
             yield Problem(text.partition(": ")[0], text)
 
 

@@ -45,17 +45,17 @@ class Acceptor:
 
     async def accept_all(self, listening: socket.socket) -> None:
         """Accept connections until cancelled."""
-        loop, is_refused = asyncio.get_running_loop(), False
+        loop, is_failing = asyncio.get_running_loop(), False
         while True:
             try:
                 accepted, _ = await loop.sock_accept(listening)
             except OSError as error:
-                if not is_refused:
+                if not is_failing:
                     log.error("connections cannot be accepted: %s", error)
-                is_refused = True
+                is_failing = True
                 await self._listener.clock.wait(PAUSE_S)
                 continue
-            is_refused = False
+            is_failing = False
             self._begin(accepted)
 
     def close(self) -> None:

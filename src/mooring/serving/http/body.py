@@ -54,22 +54,22 @@ class Body:
             self._data += piece  # not a list of pieces: a piece may be a single byte
         if self._is_too_large():
             self.drop()
-            self._wake()
+            self._notify_reader()
 
     def end(self) -> None:
         self.is_complete = True
-        self._wake()
+        self._notify_reader()
 
     def fail(self, error: ConnectionError) -> None:
         """The body will never be complete."""
         if not self.is_complete:
             self._broken = error
-        self._wake()
+        self._notify_reader()
 
     def _is_too_large(self) -> bool:
         return self._limit is not None and max(self.length or 0, self._size) > self._limit
 
-    def _wake(self) -> None:
+    def _notify_reader(self) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 

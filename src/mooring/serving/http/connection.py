@@ -122,14 +122,14 @@ class Connection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self.is_full = False
-        _wake(self._drained)
+        _resolve(self._drained)
 
     def connection_lost(self, error: Exception | None) -> None:
         self.is_open = False
         self._listener.remove(self)
         self._reader.close()
-        _wake(self._next)
-        _wake(self._drained)
+        _resolve(self._next)
+        _resolve(self._drained)
         if self.on_lost is not None:
             self.on_lost()
         if self._listener.ends_with_client and self._current is not None and self._task is not None:
@@ -143,7 +143,7 @@ class Connection(asyncio.Protocol):
         if self._task is None:
             self._task = self._listener.start(self._serve())
         else:
-            _wake(self._next)
+            _resolve(self._next)
 
     async def _serve(self) -> None:
         try:
@@ -280,7 +280,7 @@ class Connection(asyncio.Protocol):
         self._release()
         self._looks_left = self._listener.idle_looks
         if request.holds_body_back:
-            request.is_told_to_send = True
+            request.is_continue_sent = True
             self.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def has_body(self) -> None:
@@ -346,7 +346,7 @@ class Connection(asyncio.Protocol):
         self._reader.close()
         if self._transport is not None:
             self._transport.close()
-        _wake(self._next)
+        _resolve(self._next)
 
     def abort(self) -> None:
         """Close at once."""
@@ -354,9 +354,9 @@ class Connection(asyncio.Protocol):
         self._reader.close()
         if self._transport is not None:
             self._transport.abort()
-        _wake(self._next)
+        _resolve(self._next)
 
 
-def _wake(waiter: asyncio.Future[None] | None) -> None:
+def _resolve(waiter: asyncio.Future[None] | None) -> None:
     if waiter is not None and not waiter.done():
         waiter.set_result(None)

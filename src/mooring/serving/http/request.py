@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl
 from mooring.serving.http.body import Body
 from mooring.serving.http.response import Headers, Stream
 
-QUERIES_KEPT_MAX = 256
+QUERIES_CACHED_MAX = 256
 _UNREADABLE = re.compile(r";|%(?![0-9A-Fa-f]{2})")
 
 Fields = list[tuple[bytes, bytes]]
@@ -57,9 +57,9 @@ class Request:
         "body",
         "connection",
         "has_begun",
+        "is_continue_sent",
         "is_kept_alive",
         "is_old",
-        "is_told_to_send",
         "method",
         "path",
     )
@@ -79,7 +79,7 @@ class Request:
         self.body: Body | None = None
         self.has_begun = False
         """Whether a part of the response was sent."""
-        self.is_told_to_send = False
+        self.is_continue_sent = False
         """Whether `100 Continue` was sent."""
         self._query = query
         self._fields = fields
@@ -116,7 +116,7 @@ class Request:
     @property
     def holds_body_back(self) -> bool:
         """Whether the client waits for `100 Continue`."""
-        if self.body is None or self.body.is_complete or self.is_told_to_send or self.is_old:
+        if self.body is None or self.body.is_complete or self.is_continue_sent or self.is_old:
             return False
         return self.header(b"expect").lower() == "100-continue"
 
@@ -147,7 +147,7 @@ class Request:
 _NO_QUERY: Mapping[str, Sequence[str]] = {}
 
 
-@lru_cache(maxsize=QUERIES_KEPT_MAX)
+@lru_cache(maxsize=QUERIES_CACHED_MAX)
 def _parsed(query: str) -> Mapping[str, Sequence[str]]:
     """Cached: clients repeat the same queries with other paths."""
     parameters: dict[str, list[str]] = {}

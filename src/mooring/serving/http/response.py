@@ -16,7 +16,7 @@ from typing import Protocol
 
 from mooring.kit.clock import Clock
 
-HEADS_KEPT_MAX = 512
+HEADS_CACHED_MAX = 512
 TEXT = "text/plain; charset=utf-8"
 
 _BODILESS = (204, 304)
@@ -75,7 +75,7 @@ def closing_line(*, is_kept_alive: bool, is_old: bool) -> bytes:
     return b"" if is_old else b"Connection: close\r\n"
 
 
-@lru_cache(maxsize=HEADS_KEPT_MAX)
+@lru_cache(maxsize=HEADS_CACHED_MAX)
 def head_beginning(code: int, content_type: str, headers: Headers, *, is_old: bool) -> bytes:
     """The status line and the headers that are the same for similar responses."""
     lines = [f"HTTP/1.{0 if is_old else 1} {code} {_phrase(code)}"]

@@ -61,7 +61,7 @@ def texts(view: Pod, *views: ApiObject) -> list[str]:
             id="a volume with other labels",
         ),
         pytest.param(
-            [DATA, volume("v", of_class="local", promised_to="data", reached=from_nodes(HOSTNAME, "n2"))],
+            [DATA, volume("v", of_class="local", claimed_by="data", reached=from_nodes(HOSTNAME, "n2"))],
             f"{NEEDS}volume v is reserved for it and cannot be used from here",
             id="a volume that names the claim, on another node",
         ),

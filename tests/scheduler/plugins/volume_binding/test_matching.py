@@ -74,39 +74,39 @@ def local(name: str, **facts: object) -> PersistentVolume:
             "w w w w",
             id="labels that match",
         ),
-        pytest.param([local("v", promised_to="other")], waiting("c"), "- - - -", id="promised to somebody else"),
+        pytest.param([local("v", claimed_by="other")], waiting("c"), "- - - -", id="promised to somebody else"),
         pytest.param(
-            [local("free", size="6Gi"), local("mine", promised_to="c", phase="Bound")],
+            [local("free", size="6Gi"), local("mine", claimed_by="c", phase="Bound")],
             waiting("c"),
             "mine mine mine mine",
             id="the volume that names the claim, whatever its phase",
         ),
         pytest.param(
-            [local("free"), local("mine", promised_to="c", promised_uid="u")],
+            [local("free"), local("mine", claimed_by="c", claimed_uid="u")],
             waiting("c", uid="new"),
             "free free free free",
             id="it names a claim that is gone",
         ),
         pytest.param(
-            [local("free"), local("mine", promised_to="c", reached=from_nodes(ZONE, "a"))],
+            [local("free"), local("mine", claimed_by="c", reached=from_nodes(ZONE, "a"))],
             waiting("c"),
             "mine mine - -",
             id="where the promised volume is not reached, no other is looked at",
         ),
         pytest.param(
-            [local("free"), local("mine", promised_to="c", size="1Gi")],
+            [local("free"), local("mine", claimed_by="c", size="1Gi")],
             waiting("c"),
             "free free free free",
             id="a promised volume that is too small is overlooked",
         ),
         pytest.param(
-            [local("free"), local("mine", promised_to="c", modes=["ReadOnlyMany"])],
+            [local("free"), local("mine", claimed_by="c", modes=["ReadOnlyMany"])],
             waiting("c"),
             "mine mine mine mine",
             id="access modes of a promised volume do not matter",
         ),
         pytest.param(
-            [local("w", promised_to="c"), local("v", promised_to="c", reached=from_nodes(ZONE, "b"))],
+            [local("w", claimed_by="c"), local("v", claimed_by="c", reached=from_nodes(ZONE, "b"))],
             waiting("c"),
             "- - v -",
             id="of two promised volumes the first by name decides",
@@ -145,7 +145,7 @@ def test_the_volume_of_one_claim(volumes: list[PersistentVolume], claim: Persist
             id="classes do not get into each other's way",
         ),
         pytest.param(
-            [local("v", promised_to="c"), local("w", promised_to="d")],
+            [local("v", claimed_by="c"), local("w", claimed_by="d")],
             [waiting("c"), waiting("d")],
             {"c": "v v v v", "d": "w w w w"},
             id="promised volumes do not either",
@@ -161,7 +161,7 @@ def test_the_volumes_of_several_claims(
 
 
 def test_a_claim_that_a_pod_mentions_twice_gets_two_volumes() -> None:
-    matcher = _matcher(local("v", promised_to="c"), local("w"))
+    matcher = _matcher(local("v", claimed_by="c"), local("w"))
     assert _chosen(matcher, [waiting("c"), waiting("c")]) == [["v"] * 4, ["w"] * 4]
 
 
@@ -220,7 +220,7 @@ _volumes = st.builds(
     size=st.sampled_from(["1Gi", "2Gi", "3Gi"]),
     of_class=st.sampled_from(["local", "local", "other"]),
     reached=st.sampled_from(_REACHES),
-    promised_to=st.sampled_from(["", "", "", "c0", "c1", "foreign"]),
+    claimed_by=st.sampled_from(["", "", "", "c0", "c1", "foreign"]),
     phase=st.sampled_from(["Available", "Available", "Available", "Bound"]),
     modes=st.sampled_from([["ReadWriteOnce"], ["ReadWriteOnce", "ReadOnlyMany"]]),
     labels=st.sampled_from([{}, {"tier": "hot"}]),

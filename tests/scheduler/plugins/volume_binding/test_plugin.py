@@ -420,7 +420,7 @@ def test_what_the_watch_brings_beats_what_was_assumed() -> None:
     assert rejected_by(engine, VolumeBinding, other) == {"n1": (NO_VOLUME,), "n2": (NO_VOLUME,)}
     engine.put(volume("v", of_class="local", version="2"))
     assert rejected_by(engine, VolumeBinding, other) == {}
-    engine.put(volume("v", of_class="local", version="3", promised_to="e", promised_uid=""))
+    engine.put(volume("v", of_class="local", version="3", claimed_by="e", claimed_uid=""))
     assert rejected_by(engine, VolumeBinding, other) == {}
     assert rejected_by(engine, VolumeBinding, pod("p", uid="3", claims=["c"])) == {
         "n1": (NO_VOLUME,),
