@@ -5,12 +5,12 @@ from __future__ import annotations
 from prometheus_client import CollectorRegistry, generate_latest
 
 from mooring.client.http.requests import NO_ANSWER, Asked
-from mooring.cluster.scheduler_process import RequestMetrics
+from mooring.cluster.scheduler_process import ClientRequestMetrics
 
 
 def scraped(*parts: Asked) -> list[str]:
     """The lines that say something; of buckets those that are not empty and not full."""
-    registry, metrics = CollectorRegistry(), RequestMetrics("https://api.example.com:6443/behind")
+    registry, metrics = CollectorRegistry(), ClientRequestMetrics("https://api.example.com:6443/behind")
     for asked in parts:
         metrics.add(asked)
     registry.register(metrics)

@@ -26,7 +26,7 @@ from mooring.client.interface import Client
 from mooring.controllers.context import ControllerContext
 from mooring.controllers.volume.plan import VolumeEvent
 from mooring.controllers.volume.provisioning import VolumeProvisioner
-from mooring.controllers.volume.writer import AssumeCache, VolumeWriter
+from mooring.controllers.volume.writer import OwnWritesCache, VolumeWriter
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
@@ -49,8 +49,8 @@ class Bench:
         context = ControllerContext(self.client, self.clock, Entropy(2))
         informers = context.informers
         nodes = informers.informer(Node).lister
-        self.volume_cache = volumes = AssumeCache("test", informers.informer(PersistentVolume))
-        self.claim_cache = claims = AssumeCache("test", informers.informer(PersistentVolumeClaim))
+        self.volume_cache = volumes = OwnWritesCache("test", informers.informer(PersistentVolume))
+        self.claim_cache = claims = OwnWritesCache("test", informers.informer(PersistentVolumeClaim))
         informers.start(self.group)
         await self.clock.wait(1)
         self.writer = _Overheard(self.client, context.recorder("test"), volumes, claims, self.recorded)
@@ -92,8 +92,8 @@ class _Overheard(VolumeWriter):
         self,
         client: Client,
         recorder: EventRecorder,
-        volumes: AssumeCache[PersistentVolume],
-        claims: AssumeCache[PersistentVolumeClaim],
+        volumes: OwnWritesCache[PersistentVolume],
+        claims: OwnWritesCache[PersistentVolumeClaim],
         recorded: list[tuple[str, str]],
     ) -> None:
         super().__init__(client, recorder, volumes, claims)

@@ -13,7 +13,7 @@ from mooring.kit.entropy import Entropy
 from mooring.scheduler.catalogue import BUILT_IN, default_registry
 from mooring.scheduler.config import load_configuration, types
 from mooring.scheduler.config.profiles import DEFAULT_PLUGINS
-from mooring.scheduler.config.types import ARGUMENTS, ExtensionPoint, Settings
+from mooring.scheduler.config.types import ARGUMENTS, ConfigObject, ExtensionPoint
 from mooring.scheduler.engine import Engine
 from tests.docs.pages import Row, all_pages, page
 
@@ -42,10 +42,10 @@ def test_every_field_has_a_row_with_its_default() -> None:
             assert written[path] == shown, path
 
 
-def _fields(kind: type[Settings], before: str = "") -> Iterator[tuple[str, msgspec.structs.FieldInfo]]:
+def _fields(kind: type[ConfigObject], before: str = "") -> Iterator[tuple[str, msgspec.structs.FieldInfo]]:
     """The fields of a configuration, those of its sections with their path."""
     for field in msgspec.structs.fields(kind):
-        if isinstance(field.type, type) and issubclass(field.type, Settings):
+        if isinstance(field.type, type) and issubclass(field.type, ConfigObject):
             yield from _fields(field.type, f"{before}{field.encode_name}.")
         else:
             yield before + field.encode_name, field
@@ -73,7 +73,7 @@ def _shown_default(field: msgspec.structs.FieldInfo) -> str | None:
 
 
 @pytest.mark.parametrize("kind", [types.ExtenderConfiguration, types.ExtenderTLSConfig, types.ExtenderManagedResource])
-def test_every_field_of_extenders_is_named(kind: type[Settings]) -> None:
+def test_every_field_of_extenders_is_named(kind: type[ConfigObject]) -> None:
     assert [f.encode_name for f in msgspec.structs.fields(kind) if f.encode_name not in PAGE.codes] == []
 
 

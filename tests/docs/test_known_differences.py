@@ -22,7 +22,7 @@ from mooring.scheduler.config import ConfigurationError, load_configuration
 from mooring.scheduler.config.types import ExtensionPoint
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.extenders.extender import ExtenderError
-from mooring.scheduler.extenders.http import HttpTransport
+from mooring.scheduler.extenders.http import ExtenderTransport
 from mooring.scheduler.reporting.reports import SAMPLED_ONE_IN
 from tests.builders import ZONE, disk, node, pod, pods_like, spread
 from tests.docs.pages import page
@@ -118,7 +118,7 @@ def test_extenders_are_not_asked_through_proxies(monkeypatch: pytest.MonkeyPatch
     unknown = extender("http://no-such-host.invalid", filterVerb="filter")
 
     async def ask() -> bytes:
-        async with HttpTransport([unknown]) as transport:
+        async with ExtenderTransport([unknown]) as transport:
             return await transport.send(unknown, "filter", b"{}")
 
     with pytest.raises(ExtenderError, match=r"lookup no-such-host\.invalid"):

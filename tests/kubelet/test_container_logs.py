@@ -12,7 +12,7 @@ from mooring.client.errors import BadRequestError
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
-from mooring.kubelet.container_logs import LogOptions, container_logs_page, log_attempt, log_error, log_options
+from mooring.kubelet.container_logs import RunLogOptions, container_logs_page, log_attempt, log_error, log_options
 from mooring.kubelet.runtime import LogRequest
 from mooring.serving.pages import PageRequest
 from mooring.store.memory import MemoryStore
@@ -129,20 +129,22 @@ def test_what_is_answered(path: str, code: int, said: str) -> None:
 @pytest.mark.parametrize(
     ("query", "asked"),
     [
-        pytest.param({}, LogOptions(), id="everything"),
-        pytest.param({"follow": ["true"], "previous": ["1"]}, LogOptions(follows=True, is_previous=True), id="flags"),
-        pytest.param({"timestamps": ["false"]}, LogOptions(), id="a flag that is not set"),
+        pytest.param({}, RunLogOptions(), id="everything"),
+        pytest.param(
+            {"follow": ["true"], "previous": ["1"]}, RunLogOptions(follows=True, is_previous=True), id="flags"
+        ),
+        pytest.param({"timestamps": ["false"]}, RunLogOptions(), id="a flag that is not set"),
         pytest.param(
             {"tailLines": ["0"], "limitBytes": ["9"], "sinceSeconds": ["7"]},
-            LogOptions(tail_lines=0, limit_bytes=9, since_s=7),
+            RunLogOptions(tail_lines=0, limit_bytes=9, since_s=7),
             id="numbers",
         ),
         pytest.param(
-            {"sinceTime": ["2026-01-01T00:00:00Z"]}, LogOptions(since_time="2026-01-01T00:00:00Z"), id="a time"
+            {"sinceTime": ["2026-01-01T00:00:00Z"]}, RunLogOptions(since_time="2026-01-01T00:00:00Z"), id="a time"
         ),
     ],
 )
-def test_what_is_asked_for(query: dict[str, list[str]], asked: LogOptions) -> None:
+def test_what_is_asked_for(query: dict[str, list[str]], asked: RunLogOptions) -> None:
     assert log_options(PageRequest("GET", "/", query)) == asked
 
 

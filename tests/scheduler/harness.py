@@ -15,7 +15,7 @@ from mooring.api.views.meta import ApiObject
 from mooring.api.views.pod import Pod
 from mooring.scheduler.cache.arrays import Int64s
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.cycle.attempt import Attempt
+from mooring.scheduler.cycle.attempt import PodAttempt
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.cycle.explain import Explanation, explain
 from mooring.scheduler.cycle.filter_nodes import find_feasible_nodes, run_pre_filter_phase
@@ -79,7 +79,7 @@ def obstacles(engine: Engine, view: Pod, node_name: str) -> tuple[Obstacle, ...]
     return (*found.everywhere, *found.at(node_name))
 
 
-def attempt_of(engine: Engine, view: Pod) -> Attempt:
+def attempt_of(engine: Engine, view: Pod) -> PodAttempt:
     """What filtering finds out about a pod, with an empty cache."""
     record = engine.record(view)
     profile = engine.cycle_for(record).profile

@@ -11,7 +11,7 @@ from mooring.api.views.pod import Container, Pod, ResourceRequirements
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run
 from mooring.scheduler.binding.assumed_pods import AssumedPods
-from mooring.scheduler.binding.cycle import Binding, Stage
+from mooring.scheduler.binding.cycle import Binding, BindingStage
 from mooring.scheduler.framework.waiting_pods import WaitingPods
 from mooring.scheduler.pages import UNKNOWN_POD, cache_page, pod_page, pod_resources_text, queue_page, unit_of
 from mooring.scheduler.queue.queue import SchedulingQueue
@@ -81,14 +81,14 @@ def test_a_pod_can_be_asked_wherever_it_is() -> None:
         (profile,) = profiles.values()
         assumption = AssumedPods(None).add(entry.pod, "n1")
         binding = running[entry.pod.uid] = Binding(entry, profile, assumption, profile.pre_binds[:1], 0.0)
-        binding.stage = Stage.WAITING
+        binding.stage = BindingStage.WAITING
         waiter = waiting.add(entry.pod, "n1", {"Gang": 60.0}, lambda status: None)
         where = {"state": "in flight", "stage": "waiting for Permit", "node": "n1", "waitsFor": ["Gang"], "binding": 0}
         assert asked("default/web") == where
 
         waiter.allow("Gang")
         queue.done(entry.pod.uid)
-        binding.stage = Stage.PREPARING
+        binding.stage = BindingStage.PREPARING
         named = [plugin.name for plugin in profile.pre_binds[:1]]
         assert asked("default/web") == {
             "state": "binding",
@@ -98,7 +98,7 @@ def test_a_pod_can_be_asked_wherever_it_is() -> None:
             "binding": 1,
         }
 
-        binding.stage = Stage.BINDING
+        binding.stage = BindingStage.BINDING
         assert asked("default/web") == {"state": "binding", "stage": "Bind", "node": "n1", "binding": 1}
         assert asked("default/there") == {"state": "on its node", "node": "n1", "binding": 1}
         assert asked("default/nobody") == {"state": UNKNOWN_POD, "binding": 1}

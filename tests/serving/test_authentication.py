@@ -12,8 +12,8 @@ from mooring.kit.loop import run
 from mooring.serving.authentication import (
     ANONYMOUS,
     CACHED_MAX,
-    Authenticator,
     Caller,
+    DelegatingAuthenticator,
     ExpiringCache,
     ProxyRules,
     Trust,
@@ -92,7 +92,7 @@ def test_the_oldest_makes_room() -> None:
 def test_who_asks(certificate: bytes | None, headers: dict[str, list[str]], caller: Caller | None) -> None:
     clock = VirtualClock()
     client = cast(Client, Reviewer({"good": JANE}))
-    found = run(Authenticator(TRUST, client, clock).caller(certificate, headers), clock)
+    found = run(DelegatingAuthenticator(TRUST, client, clock).caller(certificate, headers), clock)
     assert found == caller
 
 
@@ -100,7 +100,7 @@ def test_a_token_is_asked_about_once_in_a_while() -> None:
     clock, reviewer = VirtualClock(), Reviewer({"good": JANE})
 
     async def main() -> None:
-        authenticator = Authenticator(Trust(), cast(Client, reviewer), clock, cache_s=10.0)
+        authenticator = DelegatingAuthenticator(Trust(), cast(Client, reviewer), clock, cache_s=10.0)
         for token in ("good", "bad"):
             for _ in range(3):
                 await authenticator.caller(None, {"authorization": [f"Bearer {token}"]})
@@ -116,7 +116,7 @@ def test_without_an_answer_a_token_is_not_accepted_and_nothing_is_remembered() -
     clock, reviewer = VirtualClock(), Reviewer({"good": JANE}, is_away=True)
 
     async def main() -> None:
-        authenticator = Authenticator(Trust(), cast(Client, reviewer), clock)
+        authenticator = DelegatingAuthenticator(Trust(), cast(Client, reviewer), clock)
         assert await authenticator.caller(None, {"authorization": ["Bearer good"]}) is None
         reviewer.is_away = False
         assert await authenticator.caller(None, {"authorization": ["Bearer good"]}) is not None
@@ -126,5 +126,5 @@ def test_without_an_answer_a_token_is_not_accepted_and_nothing_is_remembered() -
 
 def test_with_nobody_to_ask_a_token_is_a_strangers() -> None:
     clock = VirtualClock()
-    found = run(Authenticator(Trust(), None, clock).caller(None, {"authorization": ["Bearer good"]}), clock)
+    found = run(DelegatingAuthenticator(Trust(), None, clock).caller(None, {"authorization": ["Bearer good"]}), clock)
     assert found == ANONYMOUS

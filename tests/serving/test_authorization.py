@@ -10,7 +10,14 @@ from mooring.client.interface import Client
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run
 from mooring.serving.authentication import Caller
-from mooring.serving.authorization import AccessDecision, AllowedPathError, AllowedPaths, Authorizer, by_path, of_node
+from mooring.serving.authorization import (
+    AccessDecision,
+    AllowedPathError,
+    AllowedPaths,
+    DelegatingAuthorizer,
+    by_path,
+    of_node,
+)
 from tests.serving.callers import Reviewer
 
 JANE = Caller("jane", groups=("dev",))
@@ -30,7 +37,7 @@ ADMIN = Caller("root", groups=("system:masters",))
 )
 def test_who_may(caller: Caller, path: str, is_allowed: bool, questions: int) -> None:
     clock, reviewer = VirtualClock(), Reviewer(allowed={("jane", "get", "/metrics")})
-    authorizer = Authorizer(AllowedPaths(("/healthz", "/debug/*")), cast(Client, reviewer), clock)
+    authorizer = DelegatingAuthorizer(AllowedPaths(("/healthz", "/debug/*")), cast(Client, reviewer), clock)
     assert run(authorizer.decide(caller, "get", path), clock).is_allowed is is_allowed
     assert len(reviewer.asked) == questions
 
@@ -39,7 +46,7 @@ def test_answers_are_kept_for_a_while() -> None:
     clock, reviewer = VirtualClock(), Reviewer(allowed={("jane", "get", "/metrics")})
 
     async def main() -> None:
-        authorizer = Authorizer(AllowedPaths(()), cast(Client, reviewer), clock, allowed_s=10.0, denied_s=5.0)
+        authorizer = DelegatingAuthorizer(AllowedPaths(()), cast(Client, reviewer), clock, allowed_s=10.0, denied_s=5.0)
         for _ in range(3):
             await authorizer.decide(JANE, "get", "/metrics")
             await authorizer.decide(JANE, "get", "/configz")
@@ -54,13 +61,15 @@ def test_answers_are_kept_for_a_while() -> None:
 
 def test_no_answer_is_a_no() -> None:
     clock, reviewer = VirtualClock(), Reviewer(is_away=True)
-    authorizer = Authorizer(AllowedPaths(()), cast(Client, reviewer), clock)
+    authorizer = DelegatingAuthorizer(AllowedPaths(()), cast(Client, reviewer), clock)
     assert run(authorizer.decide(JANE, "get", "/metrics"), clock) == AccessDecision(False, "away")
 
 
 def test_nobody_to_ask_is_a_no() -> None:
     clock = VirtualClock()
-    assert not run(Authorizer(AllowedPaths(()), None, clock).decide(JANE, "get", "/metrics"), clock).is_allowed
+    assert not run(
+        DelegatingAuthorizer(AllowedPaths(()), None, clock).decide(JANE, "get", "/metrics"), clock
+    ).is_allowed
 
 
 def test_what_the_api_server_is_asked() -> None:

@@ -16,11 +16,11 @@ from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
 from mooring.serving.pages import PageRequest, PageResponse
-from mooring.serving.profiling import CPU_S, HEAP_S, PROFILE_S_MAX, Frame, Profile, Profiler, ValueKind, encoded
+from mooring.serving.profiling import CPU_S, HEAP_S, PROFILE_S_MAX, Frame, ProfileData, Profiler, ValueKind, encoded
 
 MAIN = Frame("main", "app.py", 1, 3)
 WORK = Frame("work", "app.py", 10, 12)
-PROFILE = Profile(
+PROFILE = ProfileData(
     kinds=(ValueKind("samples", "count"), ValueKind("cpu", "nanoseconds")),
     samples={(WORK, MAIN): (2, 300), (MAIN,): (1, 1 << 40)},
     period_kind=ValueKind("cpu", "nanoseconds"),

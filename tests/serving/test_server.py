@@ -15,8 +15,8 @@ import pytest
 from mooring.client.interface import Client
 from mooring.kit.clock import SystemClock
 from mooring.kit.loop import run_real
-from mooring.serving.authentication import Authenticator, Trust
-from mooring.serving.authorization import AllowedPaths, Authorizer
+from mooring.serving.authentication import DelegatingAuthenticator, Trust
+from mooring.serving.authorization import AllowedPaths, DelegatingAuthorizer
 from mooring.serving.http.listener import PortTakenError
 from mooring.serving.pages import PageRequest, PageResponse, text
 from mooring.serving.profiling import Profiler
@@ -66,8 +66,8 @@ async def served(trusted: Trust | None = None, tls: ssl.SSLContext | None = None
     client = cast(Client, REVIEWER)
     server = SecureServer(
         PAGES,
-        Authenticator(trusted or Trust(), client, clock),
-        Authorizer(AllowedPaths(("/healthz",)), client, clock),
+        DelegatingAuthenticator(trusted or Trust(), client, clock),
+        DelegatingAuthorizer(AllowedPaths(("/healthz",)), client, clock),
         clock,
         host="127.0.0.1",
         port=0,
@@ -143,8 +143,8 @@ def test_a_taken_port_is_told_in_one_line() -> None:
             clock = SystemClock()
             second = SecureServer(
                 {},
-                Authenticator(Trust(), None, clock),
-                Authorizer(AllowedPaths(()), None, clock),
+                DelegatingAuthenticator(Trust(), None, clock),
+                DelegatingAuthorizer(AllowedPaths(()), None, clock),
                 clock,
                 host="127.0.0.1",
                 port=port,

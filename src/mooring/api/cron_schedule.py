@@ -47,7 +47,7 @@ class ScheduleError(ValueError):
     """A schedule that cannot be read."""
 
 
-class _Bounds(NamedTuple):
+class _FieldBounds(NamedTuple):
     """What a field may be, in numbers and in names."""
 
     low: int
@@ -55,12 +55,12 @@ class _Bounds(NamedTuple):
     names: Mapping[str, int]
 
 
-_FIELDS: Sequence[_Bounds] = (
-    _Bounds(0, 59, {}),
-    _Bounds(0, 23, {}),
-    _Bounds(1, 31, {}),
-    _Bounds(1, 12, {name: number for number, name in enumerate(_MONTHS, 1)}),
-    _Bounds(0, 6, {name: number for number, name in enumerate(_DAYS)}),
+_FIELDS: Sequence[_FieldBounds] = (
+    _FieldBounds(0, 59, {}),
+    _FieldBounds(0, 23, {}),
+    _FieldBounds(1, 31, {}),
+    _FieldBounds(1, 12, {name: number for number, name in enumerate(_MONTHS, 1)}),
+    _FieldBounds(0, 6, {name: number for number, name in enumerate(_DAYS)}),
 )
 
 
@@ -253,7 +253,7 @@ def _delay_s(text: str) -> int:
         raise ScheduleError(f"failed to parse duration {text}: {error}") from None
 
 
-def _parse_field(text: str, bounds: _Bounds) -> tuple[frozenset[int], bool]:
+def _parse_field(text: str, bounds: _FieldBounds) -> tuple[frozenset[int], bool]:
     """The numbers that a field stands for, and whether it has a star that means all of them."""
     numbers: set[int] = set()
     has_star = False
@@ -265,7 +265,7 @@ def _parse_field(text: str, bounds: _Bounds) -> tuple[frozenset[int], bool]:
     return frozenset(numbers), has_star
 
 
-def _parse_range(text: str, bounds: _Bounds) -> tuple[range, bool]:
+def _parse_range(text: str, bounds: _FieldBounds) -> tuple[range, bool]:
     span, *steps = text.split("/")
     low, *highs = span.split("-")
     is_star = low in ("*", "?")

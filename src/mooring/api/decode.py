@@ -145,12 +145,12 @@ _decoders: dict[type[View], ViewDecoder] = {view: _decoder_of(view) for view in 
 _items_decoders: dict[type[View], msgspec.json.Decoder[Any]] = {}
 
 
-class _Head(View):
+class _TypeMeta(View):
     api_version: str | None = None
     kind: str | None = None
 
 
-_head_decoder = msgspec.json.Decoder(_Head)
+_head_decoder = msgspec.json.Decoder(_TypeMeta)
 
 
 # --- lists and identities ---------------------------------------------------------------------------------------

@@ -46,7 +46,7 @@ from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
 from mooring.scheduler.config.types import SchedulerConfiguration
 from mooring.scheduler.extenders.extender import extenders_of
-from mooring.scheduler.extenders.http import HttpTransport
+from mooring.scheduler.extenders.http import ExtenderTransport
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.scheduler import Limits, Scheduler
 
@@ -83,7 +83,7 @@ class SchedulerProcess:
         self._metrics = CollectorRegistry()
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=self._metrics)
-        self._requests = RequestMetrics(settings.connection.server)
+        self._requests = ClientRequestMetrics(settings.connection.server)
         self._metrics.register(self._requests)
         self.port = 0
 
@@ -106,7 +106,7 @@ class SchedulerProcess:
                 self._may_begin.set()
             client = await self._client(stack, "client", "scheduler", may_write)
             events = await self._client(stack, "events client", "events", may_write)
-            extenders = HttpTransport(extenders_of(configuration), may_write)
+            extenders = ExtenderTransport(extenders_of(configuration), may_write)
             scheduler = self._scheduler(client, events, extenders)
             async with self._served(scheduler, elector):
                 await self._work(scheduler, elector)
@@ -185,7 +185,7 @@ class SchedulerProcess:
 
         return LeaderElector(client, election, clock=self._clock, entropy=entropy, tell=tell)
 
-    def _scheduler(self, client: Client, events: Client, extenders: HttpTransport) -> Scheduler:
+    def _scheduler(self, client: Client, events: Client, extenders: ExtenderTransport) -> Scheduler:
         return Scheduler(
             client,
             self._settings.configuration,
@@ -225,7 +225,7 @@ class SchedulerProcess:
 _BOUNDS = (*(f"{bound:g}" for bound in DURATION_BOUNDS_S), "+Inf")
 
 
-class RequestMetrics(Collector):
+class ClientRequestMetrics(Collector):
     """Request metrics of the clients of one API server, under client-go's names. A watch counts as one request."""
 
     def __init__(self, server: str) -> None:

@@ -21,9 +21,9 @@ from mooring.client.http.connection import Connection
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
-from mooring.serving.authentication import Authenticator
+from mooring.serving.authentication import DelegatingAuthenticator
 from mooring.serving.authorities import Authorities, AuthoritiesError, AuthorityFiles
-from mooring.serving.authorization import AllowedPaths, Attributes, Authorizer, by_path
+from mooring.serving.authorization import AllowedPaths, Attributes, DelegatingAuthorizer, by_path
 from mooring.serving.server import Page, SecureServer
 from mooring.serving.tls import ServingTls, serving_context, trust
 
@@ -66,8 +66,10 @@ async def open_secure_port(
         authorities = Authorities(asked.authorities, authentication, clock, trust_in_tls=lambda pem: trust(tls, pem))
         if not asked.is_lookup_skipped:
             await _look_up(authorities, asked)
-        authenticator = Authenticator(authorities.trust, authentication, clock, cache_s=asked.token_remembered_s)
-        authorizer = Authorizer(
+        authenticator = DelegatingAuthenticator(
+            authorities.trust, authentication, clock, cache_s=asked.token_remembered_s
+        )
+        authorizer = DelegatingAuthorizer(
             AllowedPaths(asked.allowed_paths),
             authorization,
             clock,

@@ -46,7 +46,7 @@ class _NotWantedError(PodControlError):
     """The owner is gone or terminating, so it needs no more pods."""
 
 
-class Created(View):
+class CreatedPod(View):
     """The metadata of a new pod that callers need."""
 
     name: str = ""
@@ -54,7 +54,7 @@ class Created(View):
 
 
 class _Pod(View):
-    metadata: Created = Created()
+    metadata: CreatedPod = CreatedPod()
 
 
 _read = msgspec.json.Decoder(_Pod).decode
@@ -79,7 +79,7 @@ class PodControl:
         self._clock = clock
         self._expectations = expectations
 
-    async def create(self, namespace: str, pod: Document, owner: ApiObject) -> Created:
+    async def create(self, namespace: str, pod: Document, owner: ApiObject) -> CreatedPod:
         """Create one pod. Raises `ClientError`, after an event."""
         if not pod["metadata"].get("labels"):
             raise PodControlError("unable to create pods, no labels")

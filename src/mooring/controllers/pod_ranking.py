@@ -34,7 +34,7 @@ def pods_to_delete(pods: Sequence[Pod], related: Sequence[Pod], count: int, now_
     for pod in related:
         if is_active(pod):
             on_node[pod.spec.node_name] = on_node.get(pod.spec.node_name, 0) + 1
-    candidates = [_Candidate(pod, on_node, now_s) for pod in pods]
+    candidates = [_RankedPod(pod, on_node, now_s) for pod in pods]
     candidates.sort(key=cmp_to_key(_compare))
     return [candidate.pod for candidate in candidates[:count]]
 
@@ -51,7 +51,7 @@ def deletion_cost(annotations: Mapping[str, str]) -> int:
     return cost if -_COST_MAX - 1 <= cost <= _COST_MAX and "_" not in text and text.strip() == text else 0
 
 
-class _Candidate:
+class _RankedPod:
     """The values that are compared, read once."""
 
     __slots__ = ("created_age", "created_s", "first", "pod", "ready_age", "ready_s", "restarts", "uid")
@@ -75,7 +75,7 @@ class _Candidate:
         self.restarts = restarts_of(pod)
 
 
-def _compare(one: _Candidate, other: _Candidate) -> int:
+def _compare(one: _RankedPod, other: _RankedPod) -> int:
     if one.first != other.first:
         return -1 if one.first < other.first else 1
     if one.ready_s != other.ready_s:
@@ -87,7 +87,7 @@ def _compare(one: _Candidate, other: _Candidate) -> int:
     return 0
 
 
-def _by_age(one: _Candidate, other: _Candidate, one_s: float | None, other_s: float | None, difference: int) -> int:
+def _by_age(one: _RankedPod, other: _RankedPod, one_s: float | None, other_s: float | None, difference: int) -> int:
     """Compare two different times. An unknown time is first."""
     if one_s is None or other_s is None:
         return -1 if one_s is None else 1

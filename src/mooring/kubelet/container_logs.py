@@ -76,7 +76,7 @@ class LogSource(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class LogOptions:
+class RunLogOptions:
     """PodLogOptions of a request."""
 
     follows: bool = False
@@ -108,7 +108,7 @@ async def container_logs_page(request: PageRequest, client: Client, kubelets: Lo
         return text(str(error), 400)
 
 
-def log_options(request: PageRequest) -> LogOptions:
+def log_options(request: PageRequest) -> RunLogOptions:
     """Raises `BadRequestError`."""
     since_time = _parameter(request, "sinceTime") or None
     if since_time is not None:
@@ -116,7 +116,7 @@ def log_options(request: PageRequest) -> LogOptions:
             parse_rfc3339(since_time)
         except TimestampError as error:
             raise BadRequestError(str(error)) from None
-    return LogOptions(
+    return RunLogOptions(
         follows=_flag(request, "follow"),
         is_previous=_flag(request, "previous"),
         since_s=_number(request, "sinceSeconds", 1),

@@ -103,13 +103,13 @@ class SleepAction(View):
     seconds: Int64 = 0
 
 
-class Handler(View):
+class ActionHandler(View):
     exec: ExecAction | None = None
     http_get: HTTPGetAction | None = None
     tcp_socket: TCPSocketAction | None = None
 
 
-class LifecycleHandler(Handler):
+class LifecycleHandler(ActionHandler):
     sleep: SleepAction | None = None
 
 
@@ -119,7 +119,7 @@ class Lifecycle(View):
     stop_signal: str = ""
 
 
-class FullProbe(Handler):
+class FullProbe(ActionHandler):
     grpc: GRPCAction | None = None
     initial_delay_seconds: Int32 = 0
     period_seconds: Int32 = 10

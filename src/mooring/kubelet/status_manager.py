@@ -31,14 +31,14 @@ _UNKNOWN = object()
 logger = logging.getLogger(__name__)
 
 
-class _Metadata(View):
+class _PodMetadata(View):
     resource_version: str = ""
     generation: Int64 = 0
     deletion_timestamp: Timestamp | None = None
 
 
 class _Answer(View):
-    metadata: _Metadata = _Metadata()
+    metadata: _PodMetadata = _PodMetadata()
 
 
 _encode = msgspec.json.Encoder().encode

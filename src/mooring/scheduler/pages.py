@@ -26,7 +26,7 @@ from mooring.api.resources import RequestRules, pod_requests_nano
 from mooring.api.views.pod import Container, Pod
 from mooring.kit.clock import Clock, format_rfc3339_micro
 from mooring.scheduler.binding.assumed_pods import AssumedPods
-from mooring.scheduler.binding.cycle import Binding, Stage
+from mooring.scheduler.binding.cycle import Binding, BindingStage
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PerSignature, PodInfo, PodSignature
 from mooring.scheduler.cache.resources import CPU_NON_ZERO, MEMORY_NON_ZERO
@@ -105,7 +105,7 @@ def _binding_fields(binding: Binding, waiting: WaitingPods) -> dict[str, object]
     waiter = waiting.get(binding.pod.uid)
     if waiter is not None:
         row["waitsFor"] = list(waiter.pending_plugins)
-    elif binding.stage is Stage.PREPARING:
+    elif binding.stage is BindingStage.PREPARING:
         row["waitsFor"] = [plugin.name for plugin in binding.pre_binds]
     return row
 

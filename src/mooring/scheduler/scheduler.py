@@ -50,7 +50,7 @@ from mooring.scheduler.eviction import Evictor, RunningPreemptions
 from mooring.scheduler.extenders.client import ExtenderClient
 from mooring.scheduler.extenders.cycle import cycle_factory
 from mooring.scheduler.extenders.extender import Transport, extenders_of
-from mooring.scheduler.extenders.http import HttpTransport
+from mooring.scheduler.extenders.http import ExtenderTransport
 from mooring.scheduler.failure import FailureHandler
 from mooring.scheduler.framework.events import AnyEventResource
 from mooring.scheduler.framework.registry import Registry
@@ -314,5 +314,5 @@ class Scheduler:
 
 def _extender_client(engine: Engine, transport: Transport | None, event_buffer: EventBuffer) -> ExtenderClient:
     if transport is None:
-        transport = HttpTransport(extenders_of(engine.configuration))
+        transport = ExtenderTransport(extenders_of(engine.configuration))
     return ExtenderClient(engine, transport, event_buffer)

@@ -98,7 +98,7 @@ class Trust:
     proxy: ProxyRules = field(default_factory=ProxyRules)
 
 
-class Authenticator:
+class DelegatingAuthenticator:
     """Authenticates requests. Without a client, tokens are ignored."""
 
     def __init__(self, trust: Trust, client: Client | None, clock: Clock, *, cache_s: float = 10.0) -> None:

@@ -77,7 +77,7 @@ def of_node(name: str) -> Attributes:
     return attributes
 
 
-class Authorizer:
+class DelegatingAuthorizer:
     """Decides locally where possible, otherwise asks the API server."""
 
     def __init__(

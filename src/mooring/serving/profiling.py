@@ -59,7 +59,7 @@ class ValueKind:
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
+class ProfileData:
     """A profile before it is encoded."""
 
     kinds: Sequence[ValueKind]
@@ -71,12 +71,12 @@ class Profile:
     comments: Sequence[str] = ()
 
 
-def encoded(profile: Profile) -> bytes:
+def encoded(profile: ProfileData) -> bytes:
     """The profile as a gzipped protocol buffer."""
-    return gzip.compress(_Writer().message(profile), compresslevel=5, mtime=0)
+    return gzip.compress(_ProfileWriter().message(profile), compresslevel=5, mtime=0)
 
 
-class _Writer:
+class _ProfileWriter:
     """Numbers texts, functions and locations in order of use."""
 
     def __init__(self) -> None:
@@ -84,7 +84,7 @@ class _Writer:
         self._functions: dict[tuple[str, str, int], int] = {}
         self._locations: dict[Frame, int] = {}
 
-    def message(self, profile: Profile) -> bytes:
+    def message(self, profile: ProfileData) -> bytes:
         parts = [_nested(1, self._value_kind(kind)) for kind in profile.kinds]
         parts += [_nested(2, self._sample(stack, values)) for stack, values in profile.samples.items()]
         parts += [_nested(4, self._location(frame, number)) for frame, number in self._locations.items()]
@@ -184,7 +184,7 @@ class Profiler:
         samples: dict[Stack, list[int]] = {
             tuple(_frame(*step) for step in stack): counts for stack, counts in sampler.stacks.items()
         }
-        profile = Profile(
+        profile = ProfileData(
             kinds=(ValueKind("samples", "count"), ValueKind("cpu", "nanoseconds")),
             samples=samples,
             period_kind=ValueKind("cpu", "nanoseconds"),
@@ -209,7 +209,7 @@ class Profiler:
             if not was_tracing:
                 tracemalloc.stop()
                 self._is_tracing = False
-        profile = Profile(
+        profile = ProfileData(
             kinds=(ValueKind("inuse_objects", "count"), ValueKind("inuse_space", "bytes")),
             samples=_allocations(snapshot),
             period_kind=ValueKind("space", "bytes"),

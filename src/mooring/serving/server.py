@@ -23,10 +23,10 @@ from typing import Self
 from urllib.parse import unquote
 
 from mooring.kit.clock import Clock
-from mooring.serving.authentication import Authenticator
-from mooring.serving.authorization import Authorizer
+from mooring.serving.authentication import DelegatingAuthenticator
+from mooring.serving.authorization import DelegatingAuthorizer
 from mooring.serving.http.body import BodyTooLargeError
-from mooring.serving.http.listener import Listener
+from mooring.serving.http.listener import HttpListener
 from mooring.serving.http.request import Request
 from mooring.serving.http.response import Headers, Response, Stream
 from mooring.serving.pages import PageRequest, PageResponse, failed, forbidden, not_found, text, unauthorized
@@ -44,8 +44,8 @@ class SecureServer:
     def __init__(
         self,
         pages: Mapping[str, Page],
-        authenticator: Authenticator,
-        authorizer: Authorizer,
+        authenticator: DelegatingAuthenticator,
+        authorizer: DelegatingAuthorizer,
         clock: Clock,
         *,
         host: str,
@@ -58,7 +58,7 @@ class SecureServer:
         self._authenticator = authenticator
         self._authorizer = authorizer
         self._host = host
-        self._listener = Listener(
+        self._listener = HttpListener(
             self._serve,
             clock,
             host=host,

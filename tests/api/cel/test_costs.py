@@ -9,7 +9,7 @@ from mooring.api.cel.checker import check
 from mooring.api.cel.compiler import compile_tree
 from mooring.api.cel.costs import COST_MAX, Meter, needs_meter
 from mooring.api.cel.environment import DEVICE_ENVIRONMENT
-from mooring.api.cel.errors import CostExceeded, Source
+from mooring.api.cel.errors import CelSource, CostExceeded
 from mooring.api.cel.parser import parse
 from mooring.api.cel.runtime import METER_SLOT
 from tests.api.cel.builders import amount, device, version
@@ -19,7 +19,7 @@ ATTRIBUTES = 'device.attributes["dra.example.com"]'
 
 
 def cost(expression: str) -> int:
-    source = Source(expression)
+    source = CelSource(expression)
     tree = parse(source)
     check(tree, source, DEVICE_ENVIRONMENT)
     assert not source.errors, source.error_report()
@@ -68,7 +68,7 @@ def test_what_an_expression_costs(expression: str, expected: int) -> None:
     ],
 )
 def test_which_expressions_are_metered(expression: str, needs: bool) -> None:
-    source = Source(expression)
+    source = CelSource(expression)
     tree = parse(source)
     check(tree, source, DEVICE_ENVIRONMENT)
     assert needs_meter(tree, len(expression)) is needs

@@ -8,7 +8,7 @@ from mooring.api.cel import COST_MAX, types, worst_selector_cost
 from mooring.api.cel.call_estimates import Span
 from mooring.api.cel.checker import check
 from mooring.api.cel.environment import FUNCTIONS, Environment
-from mooring.api.cel.errors import Source
+from mooring.api.cel.errors import CelSource
 from mooring.api.cel.estimates import worst_cost
 from mooring.api.cel.parser import parse
 
@@ -56,7 +56,7 @@ def test_what_is_too_dear(expression: str, is_cheap: bool) -> None:
 
 
 def test_sizes_of_other_variables_can_be_told() -> None:
-    source = Source("self.all(x, x.matches('ab'))")
+    source = CelSource("self.all(x, x.matches('ab'))")
     tree = parse(source)
     check(tree, source, Environment(FUNCTIONS, {"self": types.list_of(types.STRING)}, {}, {}))
     assert not source.errors

@@ -11,7 +11,7 @@ from mooring.client.cache.informer import Informer
 from mooring.client.errors import ConflictError, NotFoundError
 from mooring.client.interface import Deletion, Propagation
 from mooring.controllers.garbagecollector.controller import GarbageClient, InvalidOwnerReference, UnknownKind
-from mooring.controllers.garbagecollector.graph import Identity
+from mooring.controllers.garbagecollector.graph import ObjectIdentity
 from mooring.controllers.served_kinds import ServedKinds
 from tests.controllers.cluster_builders import config_map, node_document, owner_of
 from tests.controllers.world import NAMESPACE, Story, World, play
@@ -26,22 +26,22 @@ def objects(world: World) -> GarbageClient:
     return GarbageClient(world.client, world.clock, ServedKinds("test", definitions))
 
 
-async def created(world: World, *, finalizers: tuple[str, ...] = ()) -> Identity:
+async def created(world: World, *, finalizers: tuple[str, ...] = ()) -> ObjectIdentity:
     await world.create(config_map("x", *OWNERS, finalizers=finalizers))
     uid = (await world.get(CONFIG_MAP, "x"))["metadata"]["uid"]
-    return Identity("ConfigMap", "v1", NAMESPACE, "x", uid)
+    return ObjectIdentity("ConfigMap", "v1", NAMESPACE, "x", uid)
 
 
 @pytest.mark.parametrize(
     ("identity", "error"),
     [
-        pytest.param(Identity("Unheard", "v1", "ns", "x", "U"), UnknownKind, id="a kind that is not served"),
+        pytest.param(ObjectIdentity("Unheard", "v1", "ns", "x", "U"), UnknownKind, id="a kind that is not served"),
         pytest.param(
-            Identity("ConfigMap", "v1", "", "x", "U"), InvalidOwnerReference, id="in no namespace, but has one"
+            ObjectIdentity("ConfigMap", "v1", "", "x", "U"), InvalidOwnerReference, id="in no namespace, but has one"
         ),
     ],
 )
-def test_identities_that_cannot_be_asked_for(identity: Identity, error: type[Exception]) -> None:
+def test_identities_that_cannot_be_asked_for(identity: ObjectIdentity, error: type[Exception]) -> None:
     async def story(world: World) -> None:
         with pytest.raises(error):
             objects(world).locate(identity)
@@ -97,7 +97,7 @@ def test_references_that_block_are_made_loose() -> None:
         blocking = [owner | {"blockOwnerDeletion": True} for owner in OWNERS]
         await world.create(config_map("x", *blocking))
         uid = (await world.get(CONFIG_MAP, "x"))["metadata"]["uid"]
-        await objects(world).unblock_owners(Identity("ConfigMap", "v1", NAMESPACE, "x", uid))
+        await objects(world).unblock_owners(ObjectIdentity("ConfigMap", "v1", NAMESPACE, "x", uid))
         found = (await world.get(CONFIG_MAP, "x"))["metadata"]["ownerReferences"]
         assert [owner["blockOwnerDeletion"] for owner in found] == [False, False]
 

@@ -6,7 +6,13 @@ import pytest
 
 from mooring.api.views.meta import ObjectMeta, OwnerReference
 from mooring.api.well_known import FOREGROUND_FINALIZER, ORPHAN_FINALIZER
-from mooring.controllers.garbagecollector.graph import ABSENT_MAX, AbsentOwners, GraphNode, Identity, OwnershipGraph
+from mooring.controllers.garbagecollector.graph import (
+    ABSENT_MAX,
+    AbsentOwners,
+    GraphNode,
+    ObjectIdentity,
+    OwnershipGraph,
+)
 
 
 class Asked:
@@ -24,7 +30,7 @@ class Asked:
     def attempt_to_orphan(self, node: GraphNode) -> None:
         self.said.append(f"orphan {node.identity.name}")
 
-    def report_other_namespace(self, node: GraphNode, owner: Identity) -> None:
+    def report_other_namespace(self, node: GraphNode, owner: ObjectIdentity) -> None:
         self.said.append(f"report {node.identity.name} of {owner}")
 
     def take(self) -> list[str]:
@@ -65,12 +71,12 @@ class Story:
         return self.asked.take()
 
     def absent(self, name: str, kind: str = "ConfigMap", namespace: str = "ns") -> list[str]:
-        self.graph.forget_absent(Identity(kind, "v1", namespace, name, name.upper()))
+        self.graph.forget_absent(ObjectIdentity(kind, "v1", namespace, name, name.upper()))
         return self.asked.take()
 
 
-def identity(name: str, namespace: str = "ns") -> Identity:
-    return Identity("ConfigMap", "v1", namespace, name, name.upper())
+def identity(name: str, namespace: str = "ns") -> ObjectIdentity:
+    return ObjectIdentity("ConfigMap", "v1", namespace, name, name.upper())
 
 
 def of(name: str, *, blocks: bool = False, kind: str = "ConfigMap") -> OwnerReference:

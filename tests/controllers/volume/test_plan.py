@@ -11,13 +11,13 @@ import pytest
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from mooring.controllers.volume.plan import (
     AssignClass,
-    Bind,
+    BindVolume,
     EnqueueClaim,
     MarkLost,
     MarkPending,
     Misbound,
     Mismatch,
-    Provision,
+    ProvisionVolume,
     Release,
     SetPhase,
     Unbind,
@@ -149,8 +149,10 @@ class Around:
 @pytest.mark.parametrize(
     ("claim", "around", "action", "reason"),
     [
-        pytest.param({}, Around([volume_view(phase="Available")]), Bind, "", id="a free volume is bound"),
-        pytest.param({}, Around(), Provision, "", id="without one it is provisioned, whether the class exists or not"),
+        pytest.param({}, Around([volume_view(phase="Available")]), BindVolume, "", id="a free volume is bound"),
+        pytest.param(
+            {}, Around(), ProvisionVolume, "", id="without one it is provisioned, whether the class exists or not"
+        ),
         pytest.param({}, Around(classes=[class_view(waits=True)]), MarkPending, "WaitForFirstConsumer", id="it waits"),
         pytest.param(
             {},
@@ -160,7 +162,11 @@ class Around:
             id="with a pod",
         ),
         pytest.param(
-            {"annotations": SELECTED}, Around(classes=[class_view(waits=True)]), Provision, "", id="a node was chosen"
+            {"annotations": SELECTED},
+            Around(classes=[class_view(waits=True)]),
+            ProvisionVolume,
+            "",
+            id="a node was chosen",
         ),
         pytest.param({"class_name": ""}, Around(), MarkPending, "FailedBinding", id="no class, no volume"),
         pytest.param({"class_name": None}, Around(), MarkPending, "FailedBinding", id="nothing said about a class"),
@@ -175,7 +181,7 @@ class Around:
             id="none is none",
         ),
         pytest.param({"volume": "v"}, Around(), MarkPending, "", id="its wish does not exist"),
-        pytest.param({"volume": "v"}, Around([volume_view()]), Bind, "", id="its wish is free"),
+        pytest.param({"volume": "v"}, Around([volume_view()]), BindVolume, "", id="its wish is free"),
         pytest.param(
             {"volume": "v", "storage": "2Gi"},
             Around([volume_view()]),
@@ -183,7 +189,7 @@ class Around:
             "VolumeMismatch",
             id="its wish is too small",
         ),
-        pytest.param({"volume": "v"}, Around([volume_view(claim="c")]), Bind, "", id="its wish names it"),
+        pytest.param({"volume": "v"}, Around([volume_view(claim="c")]), BindVolume, "", id="its wish names it"),
         pytest.param(
             {"volume": "v"}, Around([volume_view(claim="other")]), MarkPending, "FailedBinding", id="its wish is taken"
         ),
@@ -197,10 +203,14 @@ class Around:
         pytest.param({"annotations": BOUND}, Around(), MarkLost, "ClaimLost", id="it lost the name of its volume"),
         pytest.param({"annotations": BOUND, "volume": "v"}, Around(), MarkLost, "ClaimLost", id="its volume vanished"),
         pytest.param(
-            {"annotations": BOUND, "volume": "v"}, Around([volume_view()]), Bind, "", id="its volume forgot it: again"
+            {"annotations": BOUND, "volume": "v"},
+            Around([volume_view()]),
+            BindVolume,
+            "",
+            id="its volume forgot it: again",
         ),
         pytest.param(
-            {"annotations": BOUND, "volume": "v"}, Around([volume_view(claim="c")]), Bind, "", id="all is well"
+            {"annotations": BOUND, "volume": "v"}, Around([volume_view(claim="c")]), BindVolume, "", id="all is well"
         ),
         pytest.param(
             {"annotations": BOUND, "volume": "v"},

@@ -16,8 +16,8 @@ from mooring.client.errors import ConflictError
 from mooring.client.interface import Change
 from mooring.controllers.volume.plan import VolumeEvent
 from mooring.controllers.volume.writer import (
-    AssumeCache,
     CapacityError,
+    OwnWritesCache,
     bound_claim,
     bound_volume,
     claim_in_phase,
@@ -173,10 +173,10 @@ def at(revision: int, uid: str = "uid-v", phase: str = "") -> PersistentVolume:
     return replace(view, metadata=replace(view.metadata, resource_version=str(revision), uid=uid))
 
 
-def with_cache(scenario: Callable[[Informer[PersistentVolume], AssumeCache[PersistentVolume]], None]) -> None:
+def with_cache(scenario: Callable[[Informer[PersistentVolume], OwnWritesCache[PersistentVolume]], None]) -> None:
     async def main() -> None:
         informer: Informer[PersistentVolume] = Informer("volumes")
-        cache = AssumeCache("test", informer)
+        cache = OwnWritesCache("test", informer)
         informer.replace([at(9)], "9")
         scenario(informer, cache)
 
@@ -184,7 +184,7 @@ def with_cache(scenario: Callable[[Informer[PersistentVolume], AssumeCache[Persi
 
 
 def test_our_own_write_is_believed_at_once() -> None:
-    def scenario(informer: Informer[PersistentVolume], cache: AssumeCache[PersistentVolume]) -> None:
+    def scenario(informer: Informer[PersistentVolume], cache: OwnWritesCache[PersistentVolume]) -> None:
         cache.assume(at(10, phase="Bound"))
         found = cache.get("v")
         assert found is not None
@@ -195,7 +195,7 @@ def test_our_own_write_is_believed_at_once() -> None:
 
 
 def test_what_the_informer_shows_later_wins_by_number_not_by_text() -> None:
-    def scenario(informer: Informer[PersistentVolume], cache: AssumeCache[PersistentVolume]) -> None:
+    def scenario(informer: Informer[PersistentVolume], cache: OwnWritesCache[PersistentVolume]) -> None:
         cache.assume(at(100))
         informer.apply(Change.MODIFIED, at(99))
         assert cache.of(at(99)).metadata.resource_version == "100"
@@ -206,7 +206,7 @@ def test_what_the_informer_shows_later_wins_by_number_not_by_text() -> None:
 
 
 def test_an_answer_that_comes_late_is_old_news() -> None:
-    def scenario(informer: Informer[PersistentVolume], cache: AssumeCache[PersistentVolume]) -> None:
+    def scenario(informer: Informer[PersistentVolume], cache: OwnWritesCache[PersistentVolume]) -> None:
         informer.apply(Change.MODIFIED, at(20))
         cache.assume(at(10))
         found = cache.get("v")
@@ -217,7 +217,7 @@ def test_an_answer_that_comes_late_is_old_news() -> None:
 
 
 def test_what_is_deleted_is_forgotten_and_not_remembered_again() -> None:
-    def scenario(informer: Informer[PersistentVolume], cache: AssumeCache[PersistentVolume]) -> None:
+    def scenario(informer: Informer[PersistentVolume], cache: OwnWritesCache[PersistentVolume]) -> None:
         cache.assume(at(10))
         informer.apply(Change.DELETED, at(11))
         cache.assume(at(10))
@@ -227,7 +227,7 @@ def test_what_is_deleted_is_forgotten_and_not_remembered_again() -> None:
 
 
 def test_a_namesake_is_another_one() -> None:
-    def scenario(informer: Informer[PersistentVolume], cache: AssumeCache[PersistentVolume]) -> None:
+    def scenario(informer: Informer[PersistentVolume], cache: OwnWritesCache[PersistentVolume]) -> None:
         cache.assume(at(10, uid="other"))
         found = cache.get("v")
         assert found is not None

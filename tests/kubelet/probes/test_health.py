@@ -8,7 +8,7 @@ import pytest
 
 from mooring.kubelet.full_views import FullProbe
 from mooring.kubelet.probes.health import (
-    Health,
+    ContainerHealth,
     ProbeKind,
     RunHealth,
     first_health,
@@ -17,7 +17,7 @@ from mooring.kubelet.probes.health import (
 )
 from tests.kubelet.full_pods import container_with, pod_with
 
-READY, STARTED, NOTHING = Health(True, True), Health(False, True), Health(False, False)
+READY, STARTED, NOTHING = ContainerHealth(True, True), ContainerHealth(False, True), ContainerHealth(False, False)
 PROBE: dict[str, Any] = {"tcpSocket": {"port": 80}}
 WORDS = {"s": ProbeKind.STARTUP, "r": ProbeKind.READINESS, "l": ProbeKind.LIVENESS}
 
@@ -31,7 +31,7 @@ WORDS = {"s": ProbeKind.STARTUP, "r": ProbeKind.READINESS, "l": ProbeKind.LIVENE
         pytest.param({"startupProbe": PROBE}, NOTHING, id="it has to come up first"),
     ],
 )
-def test_a_container_begins(probes: dict[str, Any], wanted: Health) -> None:
+def test_a_container_begins(probes: dict[str, Any], wanted: ContainerHealth) -> None:
     assert first_health(container_with(**probes)) == wanted
 
 
@@ -63,9 +63,9 @@ def test_a_container_begins(probes: dict[str, Any], wanted: Health) -> None:
         ),
     ],
 )
-def test_answers_count(probes: dict[str, Any], answers: str, wanted: list[Health | str]) -> None:
+def test_answers_count(probes: dict[str, Any], answers: str, wanted: list[ContainerHealth | str]) -> None:
     health = RunHealth(container_with(**probes))
-    seen: list[Health | str] = []
+    seen: list[ContainerHealth | str] = []
     for word in answers.split():
         is_killed = health.count(WORDS[word[0]], is_success=word[1] == "+")
         seen.append("killed" if is_killed else health.health)

@@ -12,7 +12,7 @@ from mooring.kit.loop import run, run_real
 from mooring.kit.tasks import TaskGroup
 from mooring.kubelet.full_views import FullContainer, FullPod, FullProbe
 from mooring.kubelet.probes.handlers import CommandResult, ProbeError, ProbeOutcome, ProbeResult, failure
-from mooring.kubelet.probes.health import Health
+from mooring.kubelet.probes.health import ContainerHealth
 from mooring.kubelet.probes.prober import ContainerProbeRunner, Prober, port_number
 from mooring.kubelet.runtime import Role
 from mooring.kubelet.views import KubeletPod
@@ -106,7 +106,7 @@ class Stage:
             raise answer
         return answer
 
-    def health_changed(self, pod_uid: str, container: str, attempt: int, health: Health) -> None:
+    def health_changed(self, pod_uid: str, container: str, attempt: int, health: ContainerHealth) -> None:
         what = "ready" if health.is_ready else "started" if health.is_started else "nothing"
         self._read_control(f"{container}/{attempt} {what}")
 

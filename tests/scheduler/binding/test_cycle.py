@@ -14,7 +14,7 @@ from mooring.client.errors import ConflictError
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run
 from mooring.scheduler.binding.assumed_pods import AssumedPod
-from mooring.scheduler.binding.cycle import LOOKUPS_MAX, Binding, Stage
+from mooring.scheduler.binding.cycle import LOOKUPS_MAX, Binding, BindingStage
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.events import ActionType, ClusterEventWithHint, EventResource
 from mooring.scheduler.framework.plugin import SKIP, Bind, Permit, PostBind, PreBind, Reserve, Skip, Wait
@@ -258,7 +258,7 @@ def test_a_pod_that_waits_for_permit_does_not_delay_other_bindings() -> None:
         await world.create(node("n1", cpu=2), pod("web", cpu=1))
         await world.settle(0.1)
         uid = (await world.pod("web")).metadata.uid
-        assert world.scheduler.bindings.running[uid].stage is Stage.WAITING
+        assert world.scheduler.bindings.running[uid].stage is BindingStage.WAITING
         assert world.scheduler.binding_pool.statistics().running == 0
         assert (await world.pod("web")).status.nominated_node_name == "n1", "others can read where it is going"
         await world.create(pod("other", cpu=1))
@@ -411,7 +411,7 @@ def binding() -> Binding:
 
 def test_before_pre_bind_there_is_nothing_to_call_off() -> None:
     running = binding()
-    assert running.stage is Stage.READY
+    assert running.stage is BindingStage.READY
     assert not running.cancel("DefaultPreemption")
     assert running.cancelled_by == ""
 
@@ -432,7 +432,7 @@ def test_a_pre_bind_that_waits_is_interrupted_and_its_task_goes_on() -> None:
     async def main() -> None:
         task = asyncio.get_running_loop().create_task(worker())
         await clock.wait(1)
-        assert running.stage is Stage.PREPARING
+        assert running.stage is BindingStage.PREPARING
         assert running.cancel("DefaultPreemption")
         assert running.cancel("DefaultPreemption"), "whoever comes second has the same answer"
         await task
@@ -447,7 +447,7 @@ def test_after_pre_bind_it_is_too_late() -> None:
     async def main() -> None:
         running.begin_pre_bind()
         assert not running.end_pre_bind()
-        assert running.stage is Stage.BINDING
+        assert running.stage is BindingStage.BINDING
         assert not running.cancel("DefaultPreemption")
 
     run(main())

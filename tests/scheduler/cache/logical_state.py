@@ -14,7 +14,7 @@ import numpy as np
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.labels import ABSENT, LabelColumn
 from mooring.scheduler.cache.resources import ANY_ADDRESS, HostPort
-from mooring.scheduler.cache.selectors import Counter, ExistingTerm, Part
+from mooring.scheduler.cache.selectors import ExistingTerm, MatchCounter, Part
 from mooring.scheduler.cache.volumes import disks_of
 from tests.builders import disk, host_port
 from tests.scheduler.random_history import CountedFor
@@ -115,7 +115,7 @@ def _counter(columns: Columns, parts: tuple[Part, ...], wants_terminating: bool)
     }
 
 
-def _domains(columns: Columns, counter: Counter, column: LabelColumn) -> dict[str | None, int]:
+def _domains(columns: Columns, counter: MatchCounter, column: LabelColumn) -> dict[str | None, int]:
     counts = counter.domains(column, columns.height)
     return {column.values[code]: int(counts[code]) for code in range(column.codes_max) if counts[code]}
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from mooring.api.views.workloads import Namespace, Service
-from mooring.scheduler.cache.objects import Objects
+from mooring.scheduler.cache.objects import ObjectStores
 from tests.builders import namespace, service
 
 
 def test_objects_are_found_by_key_and_by_namespace() -> None:
-    services = Objects().of(Service)
+    services = ObjectStores().of(Service)
     web, db, other = service("web"), service("db"), service("web", "shop")
     for each in (web, db, other):
         services.put(each)
@@ -21,13 +21,13 @@ def test_objects_are_found_by_key_and_by_namespace() -> None:
 
 
 def test_objects_without_namespace_go_by_their_name() -> None:
-    namespaces = Objects().of(Namespace)
+    namespaces = ObjectStores().of(Namespace)
     namespaces.put(namespace("shop"))
     assert namespaces.get("shop") == namespace("shop")
 
 
 def test_a_removed_object_is_gone() -> None:
-    services = Objects().of(Service)
+    services = ObjectStores().of(Service)
     web = service("web")
     services.put(web)
     assert services.remove("default/web") is web
@@ -36,14 +36,14 @@ def test_a_removed_object_is_gone() -> None:
 
 
 def test_there_is_one_store_for_each_kind() -> None:
-    objects = Objects()
+    objects = ObjectStores()
     assert objects.of(Service) is objects.of(Service)
     objects.of(Service).put(service("web"))
     assert len(objects.of(Namespace)) == 0
 
 
 def test_listeners_hear_of_every_change_after_it_happened() -> None:
-    services = Objects().of(Service)
+    services = ObjectStores().of(Service)
     heard: list[tuple[Service | None, Service | None]] = []
     services.listen(lambda old, new: heard.append((old, new)))
     first, second = service("web", app="web"), service("web", app="shop")

@@ -9,7 +9,7 @@ from mooring.api.views.pod import Pod, PodAffinityTerm
 from mooring.api.views.selectors import LabelSelector
 from mooring.scheduler.cache import selectors
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.selectors import AffinityTerm, Counter, ExistingTerm, Part, PodTerms, TermKind
+from mooring.scheduler.cache.selectors import AffinityTerm, ExistingTerm, MatchCounter, Part, PodTerms, TermKind
 from tests.api.builders import selector
 from tests.builders import HOSTNAME, ZONE, namespace, node, pod, pods_like
 from tests.scheduler.harness import engine_of
@@ -21,15 +21,15 @@ def part(selected: LabelSelector | None, *namespaces: str) -> Part:
     return Part(frozenset(namespaces) if namespaces else None, compile_selector(selected))
 
 
-def count(columns: Columns, *parts: Part, terminating: bool = False) -> Counter:
+def count(columns: Columns, *parts: Part, terminating: bool = False) -> MatchCounter:
     return columns.selectors.counter(parts, wants_terminating=terminating)
 
 
-def rows(columns: Columns, counter: Counter) -> dict[str, int]:
+def rows(columns: Columns, counter: MatchCounter) -> dict[str, int]:
     return {name: int(counter.rows[row]) for name, row in columns.row_of.items() if counter.rows[row]}
 
 
-def zones(columns: Columns, counter: Counter) -> dict[str | None, int]:
+def zones(columns: Columns, counter: MatchCounter) -> dict[str | None, int]:
     column = columns.labels.column(ZONE)
     counts = counter.domains(column, columns.height)
     return {column.values[code]: int(counts[code]) for code in range(column.codes_max) if counts[code]}

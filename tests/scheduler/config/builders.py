@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from mooring.scheduler.config import ConfigurationError, Problem
+from mooring.scheduler.config import ConfigProblem, ConfigurationError
 from mooring.scheduler.config.types import ExtensionPoint
 from mooring.scheduler.policy import load_configuration_or_policy
 
@@ -30,7 +30,7 @@ def loaded_arguments(plugin: str, args: object = None) -> object:
     return next(config.args for config in loaded.profiles[0].plugin_config if config.name == plugin)
 
 
-def problems(load: Callable[[], object]) -> tuple[Problem, ...]:
+def problems(load: Callable[[], object]) -> tuple[ConfigProblem, ...]:
     """All problems that a configuration has; none if it loads."""
     try:
         load()

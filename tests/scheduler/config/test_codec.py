@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 
 from mooring.scheduler.config.codec import StrictDecoder, encode_configuration
 from mooring.scheduler.config.load import load_configuration
-from mooring.scheduler.config.types import API_VERSION, KIND, Int32, Int64, Meaning, OrDefault, Seconds, Settings
+from mooring.scheduler.config.types import API_VERSION, KIND, ConfigObject, Int32, Int64, Meaning, OrDefault, Seconds
 
 
-class Lamp(Settings):
+class Lamp(ConfigObject):
     name: str
     watts: Int32 = 40
 
 
-class Ship(Settings):
+class Ship(ConfigObject):
     name: str
     knots: float = 12.5
     crew: OrDefault[Int64] = 8

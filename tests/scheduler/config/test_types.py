@@ -6,6 +6,8 @@ from mooring.scheduler.config.types import (
     ARGUMENTS,
     INT32,
     INT64,
+    ConfigObject,
+    ConfigProblem,
     ConfigurationError,
     DefaultPreemptionArgs,
     DynamicResourcesArgs,
@@ -19,11 +21,9 @@ from mooring.scheduler.config.types import (
     Plugins,
     PluginSet,
     PodTopologySpreadArgs,
-    Problem,
     ResourceSpec,
     SchedulerConfiguration,
     ScoringStrategy,
-    Settings,
     VolumeBindingArgs,
     child,
     duplicate,
@@ -93,7 +93,7 @@ def test_a_plugin_and_its_arguments_share_a_name() -> None:
     assert {f"{plugin}Args" for plugin in ARGUMENTS} == {kind.__name__ for kind in ARGUMENTS.values()}
 
 
-class Lamp(Settings):
+class Lamp(ConfigObject):
     colour_code: int = 3
 
 
@@ -159,7 +159,7 @@ def test_only_scores_are_weighted() -> None:
         ),
     ],
 )
-def test_a_problem_is_a_sentence(problem: Problem, sentence: str) -> None:
+def test_a_problem_is_a_sentence(problem: ConfigProblem, sentence: str) -> None:
     assert str(problem) == sentence
     assert sentence.startswith(f"{problem.path}: ")
 

@@ -12,9 +12,9 @@ from mooring.scheduler.devices.claims import AllocatedState, counters_left
 from mooring.scheduler.devices.pools import PooledDevice, PoolView, consumption, fits
 from mooring.scheduler.devices.requests import (
     DEVICES_PER_CLAIM_MAX,
-    AllocationError,
     AllocationRequest,
-    Request,
+    DeviceAllocationError,
+    RequestAlternative,
     constraint_of,
     is_selected,
 )
@@ -23,7 +23,7 @@ TOO_MANY = "too many"
 
 
 class Pick(NamedTuple):
-    request: Request
+    request: RequestAlternative
     device: PooledDevice
     pool: PoolView
 
@@ -47,18 +47,18 @@ class PlainSearch:
         for claim in self.wanted.claims:
             least = sum(min(self.size(alternative) for alternative in requests) for requests in claim.requests)
             if least > DEVICES_PER_CLAIM_MAX:
-                raise AllocationError("too many")
+                raise DeviceAllocationError("too many")
         if self.claim(0, []) is True:
             return [(pick.request.full_name, pick.device.id[2]) for pick in self.solution]
         return None
 
-    def size(self, request: Request) -> int:
+    def size(self, request: RequestAlternative) -> int:
         return len(self.every(request)) if request.is_all else request.count
 
-    def every(self, request: Request) -> list[tuple[PooledDevice, PoolView]]:
+    def every(self, request: RequestAlternative) -> list[tuple[PooledDevice, PoolView]]:
         for pool in self.pools:
             if pool.is_incomplete or pool.is_invalid:
-                raise AllocationError("asks for all devices")
+                raise DeviceAllocationError("asks for all devices")
         return [
             (device, pool)
             for device, pool, is_matching in self.spots
@@ -84,7 +84,9 @@ class PlainSearch:
                 return outcomes[-1]
         return TOO_MANY if all(answer == TOO_MANY for answer in outcomes) else False
 
-    def devices(self, index: int, place: int, request: Request, count: int, start: int, picks: list[Pick]) -> Answer:
+    def devices(
+        self, index: int, place: int, request: RequestAlternative, count: int, start: int, picks: list[Pick]
+    ) -> Answer:
         wanted = self.size(request)
         if request.is_all and wanted == 0:
             return False
@@ -111,13 +113,13 @@ class PlainSearch:
                 return answer
         return False
 
-    def in_use(self, request: Request, device: PooledDevice, picks: list[Pick]) -> bool:
+    def in_use(self, request: RequestAlternative, device: PooledDevice, picks: list[Pick]) -> bool:
         exclusive = [pick for pick in picks if pick.device is device and not device.kind.allows_multiple]
         if request.admin_access:
             return any(pick.request.claim == request.claim for pick in exclusive)
         return bool(exclusive) or self.allocated.is_allocated(device.id)
 
-    def has_room(self, request: Request, device: PooledDevice, picks: list[Pick]) -> bool:
+    def has_room(self, request: RequestAlternative, device: PooledDevice, picks: list[Pick]) -> bool:
         consumed = consumption(device.kind.capacities, request.capacity)
         others = [
             {name: amount.amount_nano for name, amount in (share or {}).items()}
@@ -130,7 +132,7 @@ class PlainSearch:
         )
 
     def usable(
-        self, request: Request, device: PooledDevice, pool: PoolView, picks: list[Pick], *, demanded: bool
+        self, request: RequestAlternative, device: PooledDevice, pool: PoolView, picks: list[Pick], *, demanded: bool
     ) -> bool:
         if self.in_use(request, device, picks) or not self.has_counters(device, pool, picks):
             return False
@@ -143,7 +145,7 @@ class PlainSearch:
                     constraint.add(pick.request, pick.device.kind)
         if not all(constraint.add(request, device.kind) for constraint in constraints):
             if demanded:
-                raise AllocationError("a constraint would not be satisfied")
+                raise DeviceAllocationError("a constraint would not be satisfied")
             return False
         return self.has_room(request, device, picks)
 

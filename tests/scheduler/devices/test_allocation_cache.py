@@ -14,7 +14,7 @@ from mooring.scheduler.devices import allocation_cache as allocation_cache
 from mooring.scheduler.devices.allocation_cache import CANNOT, FAILED, FITS, INVALID_POOLS, AllocationCache
 from mooring.scheduler.devices.allocator import Allocator, Deadline
 from mooring.scheduler.devices.dra_manager import DRAManager
-from mooring.scheduler.devices.requests import AllocationError, AllocationRequest
+from mooring.scheduler.devices.requests import AllocationRequest, DeviceAllocationError
 from tests.api.builders import node_selector, term
 from tests.builders import ZONE, node
 from tests.device_builders import asking, claim, device, device_class, first_of, given, gpus, slice_of, wants
@@ -162,7 +162,7 @@ class Allocations(RuleBasedStateMachine):
         pools = manager.inventory.pools(row)
         try:
             found = Allocator(pools, manager.allocated, wanted, Deadline(VirtualClock(), 10.0)).run()
-        except AllocationError:
+        except DeviceAllocationError:
             return FAILED, 0
         if found is not None:
             return FITS, found.score(wanted)

@@ -23,7 +23,7 @@ from mooring.scheduler.devices import allocator as allocator
 from mooring.scheduler.devices.allocator import Allocation, AllocationTimeout, Allocator, Deadline
 from mooring.scheduler.devices.claims import AllocatedState
 from mooring.scheduler.devices.pools import DeviceKinds, PooledSlice, PoolView, view_of
-from mooring.scheduler.devices.requests import AllocationError, AllocationRequest
+from mooring.scheduler.devices.requests import AllocationRequest, DeviceAllocationError
 from tests.device_builders import GPU, asking, device, device_class, first_of, given, slice_of, wants
 from tests.scheduler.devices.plain_search import PlainSearch
 
@@ -278,7 +278,7 @@ def test_partitions_share_counters() -> None:
     ],
 )
 def test_errors(specs: list[ResourceClaimSpec], pools: list[ResourceSlice], text: str) -> None:
-    with pytest.raises(AllocationError) as caught:
+    with pytest.raises(DeviceAllocationError) as caught:
         search(specs, *(pool_of(each) for each in pools))
     assert caught.value.text(["c0", "c1"]).startswith(text)
 
@@ -287,7 +287,7 @@ def test_an_expression_that_fails_on_a_device_which_nobody_needs_fails_nobody() 
     only_first = asking(wants("gpu", f'device.attributes["{GPU}"].numa == 0'))
     pool = pool_of(slice_of(device("first", numa=0), device("second")))
     assert names(search([only_first], pool)) == [["first"]]
-    with pytest.raises(AllocationError):
+    with pytest.raises(DeviceAllocationError):
         search([only_first], pool, allocated=in_use(given("first", pool="pool")))
 
 
@@ -387,11 +387,11 @@ def test_finds_what_a_plain_search_finds(
     plain, error = None, False
     try:
         plain = PlainSearch([pool], allocated, AllocationRequest(specs, classes())).run()
-    except AllocationError:
+    except DeviceAllocationError:
         error = True
     try:
         found = search(specs, pool, allocated=allocated)
-    except AllocationError:
+    except DeviceAllocationError:
         assert error
     else:
         assert not error

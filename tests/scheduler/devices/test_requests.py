@@ -10,9 +10,9 @@ from mooring.api.views.devices import DeviceAttribute, DeviceClass, DeviceConstr
 from mooring.scheduler.cache.objects import ObjectStore
 from mooring.scheduler.devices.pools import DeviceKind, DeviceKinds
 from mooring.scheduler.devices.requests import (
-    AllocationError,
     AllocationRequest,
-    Request,
+    DeviceAllocationError,
+    RequestAlternative,
     attribute_value,
     constraint_of,
     counts_for,
@@ -24,7 +24,7 @@ from tests.device_builders import GPU, asking, device, device_class, first_of, w
 HAS_N = f'device.attributes["{GPU}"].n == 1'
 
 
-def request(*expressions: str, of_class: tuple[str, ...] = ()) -> Request:
+def request(*expressions: str, of_class: tuple[str, ...] = ()) -> RequestAlternative:
     classes: ObjectStore[DeviceClass] = ObjectStore()
     classes.put(device_class("gpu", *of_class))
     return AllocationRequest([asking(wants("gpu", *expressions))], classes).claims[0].requests[0][0]
@@ -55,7 +55,7 @@ def test_an_expression_is_evaluated_once_for_devices_that_are_alike(monkeypatch:
 def test_failures_name_whose_expression_it_was(
     expressions: tuple[str, ...], of_class: tuple[str, ...], text: str
 ) -> None:
-    with pytest.raises(AllocationError) as caught:
+    with pytest.raises(DeviceAllocationError) as caught:
         is_selected(request(*expressions, of_class=of_class), DeviceKinds().of(GPU, device("d")))
     assert caught.value.text(["c"]).startswith(text)
 
@@ -79,7 +79,7 @@ def kind(numa: str | int | None) -> DeviceKind:
     return KINDS.of(GPU, device("d", has={"numa": numa} if numa is not None else None))
 
 
-def requests() -> dict[str, Request]:
+def requests() -> dict[str, RequestAlternative]:
     """Two requests, and one with an alternative."""
     wanted = AllocationRequest(
         [asking(wants(name="a"), wants(name="b"), first_of(wants(name="x"), name="c"))], _no_classes()

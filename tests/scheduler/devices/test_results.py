@@ -21,7 +21,7 @@ from mooring.scheduler.cache.objects import ObjectStore
 from mooring.scheduler.devices.allocator import Allocator, Deadline
 from mooring.scheduler.devices.claims import AllocatedState
 from mooring.scheduler.devices.pools import DeviceKinds, PooledSlice, view_of
-from mooring.scheduler.devices.requests import AllocationError, AllocationRequest
+from mooring.scheduler.devices.requests import AllocationRequest, DeviceAllocationError
 from mooring.scheduler.devices.results import allocation_of, only_on
 from tests.api.builders import node_selector, term
 from tests.device_builders import asking, device, device_class, first_of, slice_of, wants
@@ -131,5 +131,5 @@ def test_where_the_devices_can_be_reached(published: ResourceSlice, nodes: NodeS
 
 def test_a_selector_with_several_terms_cannot_be_added_up() -> None:
     published = slice_of(device("d"), reached=node_selector(term("zone In a"), term("zone In b")))
-    with pytest.raises(AllocationError, match=r"unsupported ResourceSlice\.NodeSelector with 2 terms"):
+    with pytest.raises(DeviceAllocationError, match=r"unsupported ResourceSlice\.NodeSelector with 2 terms"):
         allocated(asking(wants()), published)

@@ -19,7 +19,7 @@ from mooring.scheduler.engine import Engine
 from mooring.scheduler.event_buffer import EventBuffer
 from mooring.scheduler.extenders.client import bind_with_extenders, run_exchange
 from mooring.scheduler.extenders.extender import ExtenderError, extenders_of
-from mooring.scheduler.extenders.http import HttpTransport
+from mooring.scheduler.extenders.http import ExtenderTransport
 from tests.builders import node, pod
 from tests.scheduler.config.builders import configuration
 from tests.scheduler.extenders.builders import NamesAsObjects, written
@@ -51,7 +51,7 @@ def decided(
         async with serving(script) as server:
             settings = [written(server.url, **each) for each in extenders]
             engine = engine_of(*views, config=configuration(extenders=settings))
-            async with HttpTransport(extenders_of(engine.configuration)) as transport:
+            async with ExtenderTransport(extenders_of(engine.configuration)) as transport:
                 record = engine.record(pending if pending is not None else pod("p", uid="up"))
                 return await run_exchange(engine, record, transport, NamesAsObjects(), EventBuffer()), server
 
@@ -159,7 +159,7 @@ def meanwhile(change: Callable[[Engine, EventBuffer], None]) -> tuple[Decision, 
         async with serving(lambda verb, request: think(verb, request)) as server:
             settings = [written(server.url, filterVerb="filter", nodeCacheCapable=True)]
             engine, event_buffer = engine_of(*NODES, config=configuration(extenders=settings)), EventBuffer()
-            async with HttpTransport(extenders_of(engine.configuration)) as transport, TaskGroup("test") as group:
+            async with ExtenderTransport(extenders_of(engine.configuration)) as transport, TaskGroup("test") as group:
 
                 async def happen() -> None:
                     await asked.wait()
@@ -199,7 +199,7 @@ def bound(script: Script, *extenders: Mapping[str, object]) -> tuple[bool, Serve
         async with serving(script) as server:
             settings = [written(server.url, **each) for each in extenders]
             engine = engine_of(*NODES, config=configuration(extenders=settings))
-            async with HttpTransport(extenders_of(engine.configuration)) as transport:
+            async with ExtenderTransport(extenders_of(engine.configuration)) as transport:
                 record = engine.record(pod("p", uid="up"))
                 return await bind_with_extenders(extenders_of(engine.configuration), record, "n1", transport), server
 

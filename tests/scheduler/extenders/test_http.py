@@ -13,7 +13,7 @@ from mooring.kit.loop import run_real
 from mooring.kit.tasks import run_bounded
 from mooring.scheduler.extenders import http
 from mooring.scheduler.extenders.extender import Extender, ExtenderError
-from mooring.scheduler.extenders.http import ExtenderTLSError, HttpTransport, tls_of
+from mooring.scheduler.extenders.http import ExtenderTLSError, ExtenderTransport, tls_of
 from tests.scheduler.extenders.builders import extender
 from tests.scheduler.extenders.server import CERTIFICATES, Script, Server, server_security, serving
 
@@ -22,7 +22,7 @@ BODY = b'{"Pod":null}'
 
 async def ask(asked: Extender, verb: str = "filter", *, times: int = 1) -> bytes:
     answer = b""
-    async with HttpTransport([asked]) as transport:
+    async with ExtenderTransport([asked]) as transport:
         for _ in range(times):
             answer = await transport.send(asked, verb, BODY)
     return answer
@@ -62,7 +62,7 @@ def test_several_questions_at_once() -> None:
 
         async with serving(lambda verb, request: together(verb, request)) as server:
             asked = extender(server.url, filterVerb="filter")
-            async with HttpTransport([asked]) as transport:
+            async with ExtenderTransport([asked]) as transport:
 
                 async def one(verb: str) -> bytes:
                     return await transport.send(asked, verb, BODY)
@@ -143,7 +143,7 @@ def test_redirects_end() -> None:
 
 def test_an_unused_transport_closes() -> None:
     async def story() -> None:
-        async with HttpTransport([]):
+        async with ExtenderTransport([]):
             pass
 
     run_real(story())
@@ -231,7 +231,7 @@ def test_a_side_that_is_not_known(tls: dict[str, object] | None, wants_client: b
 )
 def test_settings_that_cannot_work_are_reported_at_the_start(tls: dict[str, object], text: str) -> None:
     with pytest.raises(ExtenderTLSError) as caught:
-        HttpTransport([extender("https://a", filterVerb="f", tlsConfig=tls)])
+        ExtenderTransport([extender("https://a", filterVerb="f", tlsConfig=tls)])
     assert str(caught.value).startswith(f"extender https://a: tlsConfig: {text}")
 
 

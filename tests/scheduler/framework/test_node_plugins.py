@@ -18,7 +18,7 @@ from mooring.api.views.pod import Pod
 from mooring.scheduler.cache.columns import Columns, Transaction
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.catalogue import default_registry
-from mooring.scheduler.config import ConfigurationError, Problem
+from mooring.scheduler.config import ConfigProblem, ConfigurationError
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.adapter import (
@@ -739,7 +739,7 @@ def test_bad_arguments_are_rejected_at_start_up(
 ) -> None:
     with pytest.raises(ConfigurationError) as caught:
         engine_with(plugin, arguments=arguments)
-    assert caught.value.problems == (Problem("profiles", f'initializing plugin "{plugin.name}": {text}'),)
+    assert caught.value.problems == (ConfigProblem("profiles", f'initializing plugin "{plugin.name}": {text}'),)
 
 
 def test_a_constructor_can_take_the_arguments_and_needs_no_base_constructor() -> None:

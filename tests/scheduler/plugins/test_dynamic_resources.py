@@ -16,7 +16,7 @@ from mooring.scheduler.devices.claims import EXTENDED_RESOURCE_ANNOTATION
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.events import ActionType, ClusterEventWithHint, EventResource
 from mooring.scheduler.framework.status import Code
-from mooring.scheduler.plugins.dynamic_resources.binder import Deallocation, Deletion
+from mooring.scheduler.plugins.dynamic_resources.binder import ClaimDeletion, Deallocation
 from mooring.scheduler.plugins.dynamic_resources.plugin import DynamicResources
 from tests.builders import node, pod
 from tests.device_builders import (
@@ -356,7 +356,7 @@ def test_what_an_earlier_attempt_left_is_deleted_first() -> None:
     decision = decide(engine, wanting(1))
     assert rejections(decision) == {"n1": "cannot schedule extended resource claim"}
     assert "deletion of ResourceClaim completed" in (decision.message or "")
-    assert [each.key for each in decision.follow_ups if isinstance(each, Deletion)] == ["default/left"]
+    assert [each.key for each in decision.follow_ups if isinstance(each, ClaimDeletion)] == ["default/left"]
 
 
 def registered_for(plugin: DynamicResources, subject: EventResource) -> ClusterEventWithHint:

@@ -11,21 +11,23 @@ from typing import Any, Self
 from mooring.kit.clock import SystemClock
 from mooring.kit.loop import run_real
 from mooring.serving.http.connection import Handler
-from mooring.serving.http.listener import Listener
-from mooring.serving.http.parser import HttpLimits
+from mooring.serving.http.listener import HttpListener
+from mooring.serving.http.parser import ServerLimits
 from tests.waiting import LIMIT_S
 
 CLOCK = SystemClock()
-QUICK = HttpLimits(look_s=0.02, idle_s_max=0.1, linger_s_max=0.04, stop_s_max=0.2)
+QUICK = ServerLimits(look_s=0.02, idle_s_max=0.1, linger_s_max=0.04, stop_s_max=0.2)
 """Little patience, so that a test that waits for its end is quick. Looks are counted, not seconds: a busy machine makes
 them rarer, not fewer."""
 
 
 @asynccontextmanager
-async def listening(handler: Handler, limits: HttpLimits | None = None, **options: Any) -> AsyncIterator[Listener]:
+async def listening(
+    handler: Handler, limits: ServerLimits | None = None, **options: Any
+) -> AsyncIterator[HttpListener]:
     async with (
         asyncio.timeout(LIMIT_S),
-        Listener(handler, CLOCK, host="127.0.0.1", port=0, tls=None, limits=limits, **options) as listener,
+        HttpListener(handler, CLOCK, host="127.0.0.1", port=0, tls=None, limits=limits, **options) as listener,
     ):
         yield listener
 
@@ -37,7 +39,7 @@ def play(story: Callable[[], Coroutine[Any, Any, None]]) -> None:
 class Client:
     """One connection."""
 
-    def __init__(self, listener: Listener) -> None:
+    def __init__(self, listener: HttpListener) -> None:
         self._port = listener.port
 
     async def __aenter__(self) -> Self:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mooring.serving.http.parser import HttpLimits, ParseFailure, RequestParser
+from mooring.serving.http.parser import ParseFailure, RequestParser, ServerLimits
 from mooring.serving.http.request import Request
 
 
-def read(*pieces: bytes, limits: HttpLimits | None = None) -> list[Request | ParseFailure]:
+def read(*pieces: bytes, limits: ServerLimits | None = None) -> list[Request | ParseFailure]:
     """What comes out for the pieces, as they arrive."""
     found: list[Request | ParseFailure] = []
-    reader = RequestParser(limits or HttpLimits(), found.append)
+    reader = RequestParser(limits or ServerLimits(), found.append)
     for piece in pieces:
         reader.feed(piece)
     return found

@@ -10,9 +10,9 @@ from contextlib import suppress
 import pytest
 
 from mooring.serving.http.body import BodyTooLargeError
-from mooring.serving.http.connection import Connection
-from mooring.serving.http.listener import Listener
-from mooring.serving.http.parser import HttpLimits
+from mooring.serving.http.connection import ServerConnection
+from mooring.serving.http.listener import HttpListener
+from mooring.serving.http.parser import ServerLimits
 from mooring.serving.http.request import Request
 from mooring.serving.http.response import Response
 from tests.serving.http.loopback import CLOCK, QUICK, Client, get, listening, play, post
@@ -221,7 +221,7 @@ def test_a_connection_is_read_no_further_than_somebody_works_it_off() -> None:
         return Response(200, request.path.encode())
 
     async def story() -> None:
-        async with listening(waits, HttpLimits(requests_ahead_max=4)) as listener, Client(listener) as client:
+        async with listening(waits, ServerLimits(requests_ahead_max=4)) as listener, Client(listener) as client:
             for number in range(20):
                 client.say(get(f"/{number}"))
                 await client.writer.drain()
@@ -348,9 +348,9 @@ def test_who_takes_nothing_of_his_last_answer_is_cut_off(bytes_a_look: int, is_c
     """Even if so little is left of it that nobody waits for him."""
 
     async def story() -> None:
-        listener = Listener(echo, CLOCK, host="", port=0, tls=None, limits=QUICK)
+        listener = HttpListener(echo, CLOCK, host="", port=0, tls=None, limits=QUICK)
         transport = SlowTransport(10_000, bytes_a_look)
-        connection = Connection(listener)
+        connection = ServerConnection(listener)
         connection.connection_made(transport)
         connection.close()
         for _ in range(3 * listener.idle_looks):

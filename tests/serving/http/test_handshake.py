@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from mooring.kit.loop import run_real
-from mooring.serving.http.listener import Listener
-from mooring.serving.http.parser import HttpLimits
+from mooring.serving.http.listener import HttpListener
+from mooring.serving.http.parser import ServerLimits
 from mooring.serving.http.request import Request
 from mooring.serving.http.response import Response
 from mooring.serving.tls import ServingTls, serving_context
@@ -24,9 +24,9 @@ async def hello(request: Request) -> Response:
 
 
 @asynccontextmanager
-async def listening(limits: HttpLimits) -> AsyncIterator[Listener]:
+async def listening(limits: ServerLimits) -> AsyncIterator[HttpListener]:
     tls = serving_context(ServingTls("test"), CLOCK.wall_s())
-    async with Listener(hello, CLOCK, host="127.0.0.1", port=0, tls=tls, limits=limits) as listener:
+    async with HttpListener(hello, CLOCK, host="127.0.0.1", port=0, tls=tls, limits=limits) as listener:
         yield listener
 
 
@@ -56,7 +56,7 @@ def play(scenario: Callable[[], Awaitable[None]]) -> None:
 
 def test_a_connection_that_never_begins_is_closed() -> None:
     async def scenario() -> None:
-        async with listening(HttpLimits(handshake_s_max=0.1)) as listener:
+        async with listening(ServerLimits(handshake_s_max=0.1)) as listener:
             for reader, writer in await connect(listener.port, 20):
                 assert await reader.read() == b""
                 writer.close()
@@ -69,7 +69,7 @@ def test_a_connection_that_never_begins_is_closed() -> None:
 
 def test_the_oldest_of_too_many_is_closed_and_clients_are_served() -> None:
     async def scenario() -> None:
-        async with listening(HttpLimits(handshakes_max=5, handshake_s_max=LIMIT_S)) as listener:
+        async with listening(ServerLimits(handshakes_max=5, handshake_s_max=LIMIT_S)) as listener:
             silent = await connect(listener.port, 5)
             await until(lambda: listener.acceptor.handshakes == 5)
             assert await ask(listener.port) == b"hello"
@@ -89,7 +89,7 @@ def test_the_oldest_of_too_many_is_closed_and_clients_are_served() -> None:
 @pytest.mark.parametrize("said", [b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", b"\x16\x03\x01\x00\xff", b"\x00" * 100])
 def test_a_client_that_speaks_no_tls_is_closed(said: bytes) -> None:
     async def scenario() -> None:
-        async with listening(HttpLimits(handshake_s_max=0.2)) as listener:
+        async with listening(ServerLimits(handshake_s_max=0.2)) as listener:
             reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
             writer.write(said)
             assert b"hello" not in await reader.read()
@@ -102,7 +102,7 @@ def test_a_client_that_speaks_no_tls_is_closed(said: bytes) -> None:
 
 def test_a_listener_that_stops_waits_for_no_handshake() -> None:
     async def scenario() -> None:
-        async with listening(HttpLimits(handshake_s_max=LIMIT_S, stop_s_max=LIMIT_S)) as listener:
+        async with listening(ServerLimits(handshake_s_max=LIMIT_S, stop_s_max=LIMIT_S)) as listener:
             silent = await connect(listener.port, 3)
             await until(lambda: listener.acceptor.handshakes == 3)
         for reader, writer in silent:

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from mooring.kit.tasks import TaskGroup
-from mooring.serving.http.connection import Connection
-from mooring.serving.http.listener import Listener, PortTakenError
-from mooring.serving.http.parser import HttpLimits
+from mooring.serving.http.connection import ServerConnection
+from mooring.serving.http.listener import HttpListener, PortTakenError
+from mooring.serving.http.parser import ServerLimits
 from mooring.serving.http.request import Request
 from mooring.serving.http.response import Response, Stream
 from mooring.serving.tls import ServingTls, serving_context, trust
@@ -29,7 +29,7 @@ async def hello(request: Request) -> Response:
 def test_a_taken_port_is_told_in_one_line() -> None:
     async def story() -> None:
         async with listening(hello) as listener:
-            second = Listener(hello, CLOCK, host="127.0.0.1", port=listener.port, tls=None)
+            second = HttpListener(hello, CLOCK, host="127.0.0.1", port=listener.port, tls=None)
             with pytest.raises(PortTakenError, match=f"^cannot listen on 127.0.0.1:{listener.port}: "):
                 async with second:
                     pass
@@ -40,14 +40,14 @@ def test_a_taken_port_is_told_in_one_line() -> None:
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", ""])
 def test_everywhere_means_addresses_of_both_versions(host: str) -> None:
     async def story() -> None:
-        async with Listener(hello, CLOCK, host=host, port=0, tls=None) as listener:
+        async with HttpListener(hello, CLOCK, host=host, port=0, tls=None) as listener:
             for address in ("127.0.0.1", "::1"):
                 reader, writer = await asyncio.open_connection(address, listener.port)
                 writer.write(get().encode())
                 assert (await reader.read(1_000)).endswith(b"hello"), address
                 writer.close()
             with pytest.raises(PortTakenError, match="in use"):
-                async with Listener(hello, CLOCK, host=host, port=listener.port, tls=None):
+                async with HttpListener(hello, CLOCK, host=host, port=listener.port, tls=None):
                     pass
 
     play(story)
@@ -57,7 +57,7 @@ def test_a_machine_without_the_newer_version_listens_all_the_same(monkeypatch: p
     monkeypatch.setattr(socket, "has_dualstack_ipv6", lambda: False)
 
     async def story() -> None:
-        async with Listener(hello, CLOCK, host="::", port=0, tls=None) as listener:
+        async with HttpListener(hello, CLOCK, host="::", port=0, tls=None) as listener:
             reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
             writer.write(get().encode())
             assert (await reader.read(1_000)).endswith(b"hello")
@@ -87,7 +87,7 @@ def test_a_request_in_progress_is_answered_at_the_end() -> None:
         return Response(200, b"at last")
 
     async def story() -> None:
-        limits = HttpLimits(stop_s_max=LIMIT_S)
+        limits = ServerLimits(stop_s_max=LIMIT_S)
         async with TaskGroup("test") as group, listening(waits, limits) as listener:
             client = Client(listener)
             await client.__aenter__()
@@ -125,7 +125,7 @@ def test_a_request_that_takes_too_long_is_cut_off_at_the_end() -> None:
 
 def test_nothing_is_left_of_a_connection() -> None:
     def left() -> int:
-        return sum([isinstance(found, Connection | Request) for found in gc.get_objects()])
+        return sum([isinstance(found, ServerConnection | Request) for found in gc.get_objects()])
 
     async def story() -> None:
         gc.collect()
@@ -167,7 +167,7 @@ def test_a_certificate_is_shown_to_the_handler(tmp_path: Path) -> None:
         return answer.rpartition(b"\r\n")[2]
 
     async def story() -> None:
-        async with Listener(who, CLOCK, host="127.0.0.1", port=0, tls=tls) as listener:
+        async with HttpListener(who, CLOCK, host="127.0.0.1", port=0, tls=tls) as listener:
             assert await asked(listener.port, shown) == b"somebody"
             assert await asked(listener.port, plain) == b"nobody"
 

@@ -6,7 +6,7 @@ import pytest
 
 from mooring.kit.loop import run_real
 from mooring.serving.http.body import BrokenBodyError
-from mooring.serving.http.parser import HttpLimits, ParseFailure, RequestParser
+from mooring.serving.http.parser import ParseFailure, RequestParser, ServerLimits
 from mooring.serving.http.request import Request
 from tests.serving.http.loopback import get, post
 from tests.serving.http.parsed_requests import read
@@ -74,7 +74,7 @@ def test_a_long_body_is_no_part_of_the_head_that_begins_behind_it() -> None:
 
 def test_a_request_is_told_before_its_body_has_come() -> None:
     found: list[Request | ParseFailure] = []
-    reader = RequestParser(HttpLimits(), found.append)
+    reader = RequestParser(ServerLimits(), found.append)
     reader.feed(post("body")[:-4].encode())
     (request,) = found
     assert isinstance(request, Request)
@@ -189,7 +189,7 @@ def test_a_broken_body_is_told_to_its_reader(rest: list[bytes]) -> None:
 
 def test_a_body_ends_with_its_connection() -> None:
     found: list[Request | ParseFailure] = []
-    reader = RequestParser(HttpLimits(), found.append)
+    reader = RequestParser(ServerLimits(), found.append)
     reader.feed(post("body")[:-1].encode())
     reader.close()
     reader.feed(b"y" + get().encode())

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from mooring.kit.clock import VirtualClock
-from mooring.serving.http.connection import Connection
-from mooring.serving.http.listener import Listener
+from mooring.serving.http.connection import ServerConnection
+from mooring.serving.http.listener import HttpListener
 from mooring.serving.http.request import Request
 from mooring.serving.http.response import DateHeader, Headers, Response, Stream, closing_line, framed, http_date
 from tests.serving.http.loopback import CLOCK, Client, get, listening, play
@@ -172,7 +172,7 @@ def test_a_client_that_takes_nothing_is_waited_for() -> None:
 class BreakingTransport(asyncio.Transport):
     """Breaks at the first write. As uvloop's do, it takes more, and tells its protocol on the next turn of the loop."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: ServerConnection) -> None:
         super().__init__()
         self._connection = connection
         self._is_broken = False
@@ -188,7 +188,7 @@ class BreakingTransport(asyncio.Transport):
 
 def test_a_writer_that_never_pauses_notices_that_its_client_is_gone() -> None:
     async def story() -> None:
-        connection = Connection(Listener(three_pieces, CLOCK, host="", port=0, tls=None))
+        connection = ServerConnection(HttpListener(three_pieces, CLOCK, host="", port=0, tls=None))
         connection.connection_made(BreakingTransport(connection))
         stream = Stream(connection, 200, is_chunked=True)
         with pytest.raises(ConnectionResetError):

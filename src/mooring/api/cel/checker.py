@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from mooring.api.cel import types
 from mooring.api.cel.environment import Environment
-from mooring.api.cel.errors import NOWHERE, EvaluationFailure, Source
+from mooring.api.cel.errors import NOWHERE, CelSource, EvaluationFailure
 from mooring.api.cel.functions import Function
 from mooring.api.cel.patterns import PatternError, compile_pattern
 from mooring.api.cel.strings import Clause, FormatError, clauses_of, unsuitable
@@ -23,7 +23,7 @@ from mooring.api.cel.syntax import (
     AND,
     OPTIONAL_SELECT,
     OR,
-    Call,
+    CallNode,
     Comprehension,
     Identifier,
     ListLiteral,
@@ -55,7 +55,7 @@ TYPE_STEPS_MIN, TYPE_STEPS_PER_CHARACTER = 20_000, 20
 """Limit of steps through types in one check. An ordinary expression takes about 5 for each character."""
 
 
-def check(tree: SyntaxNode, source: Source, environment: Environment) -> None:
+def check(tree: SyntaxNode, source: CelSource, environment: Environment) -> None:
     """Set the types of a tree. They are valid only if the source has no errors afterwards."""
     checker = _Checker(source, environment)
     try:
@@ -78,7 +78,7 @@ _LITERAL_TYPES: dict[type, CelType] = {
 
 
 class _Checker:
-    def __init__(self, source: Source, environment: Environment) -> None:
+    def __init__(self, source: CelSource, environment: Environment) -> None:
         self.source = source
         self.environment = environment
         self.scopes: list[dict[str, CelType]] = [dict(environment.variables)]
@@ -93,7 +93,7 @@ class _Checker:
                 self._check_identifier(node)
             case Select():
                 self._check_select(node)
-            case Call():
+            case CallNode():
                 self._check_call(node)
             case ListLiteral():
                 self._check_list(node)
@@ -166,7 +166,7 @@ class _Checker:
 
     # --- calls ---
 
-    def _check_call(self, node: Call) -> None:
+    def _check_call(self, node: CallNode) -> None:
         if node.function == OPTIONAL_SELECT:
             operand, field = node.arguments
             assert isinstance(field, Literal), node
@@ -188,20 +188,20 @@ class _Checker:
         self.check(node.target)
         self._check_named_call(node, node.function)
 
-    def _check_global_call(self, node: Call) -> None:
+    def _check_global_call(self, node: CallNode) -> None:
         name = node.function.removeprefix(".")
         if name in self.environment.functions:
             node.function = name
         self._check_named_call(node, node.function)
 
-    def _check_named_call(self, node: Call, name: str) -> None:
+    def _check_named_call(self, node: CallNode, name: str) -> None:
         function = self.environment.functions.get(name)
         if function is None:
             self._undeclared(node, name)
         else:
             self._resolve(node, function)
 
-    def _resolve(self, node: Call, function: Function) -> None:
+    def _resolve(self, node: CallNode, function: Function) -> None:
         if function.name in (AND, OR):
             self._check_terms(node)
             return
@@ -230,14 +230,14 @@ class _Checker:
             return
         node.type, node.overload_ids = result, tuple(found)
 
-    def _check_terms(self, node: Call) -> None:
+    def _check_terms(self, node: CallNode) -> None:
         node.type = BOOL
         for argument in node.arguments:
             if not self._assign(argument.type, BOOL):
                 self._mismatch(argument, BOOL, argument.type)
                 node.type = ERROR
 
-    def _report_no_overload(self, node: Call, name: str, given: tuple[CelType, ...]) -> None:
+    def _report_no_overload(self, node: CallNode, name: str, given: tuple[CelType, ...]) -> None:
         shown = [substituted(self.bindings, type_, free_becomes_dyn=True).shown for type_ in given]
         receiver = f"{shown.pop(0)}." if node.target is not None else ""
         signature = f"{receiver}({', '.join(shown)})"
@@ -346,12 +346,12 @@ class _Checker:
 # --- validators -------------------------------------------------------------------------------------------------
 
 
-def validate(tree: SyntaxNode, source: Source, environment: Environment) -> None:
+def validate(tree: SyntaxNode, source: CelSource, environment: Environment) -> None:
     """Report mistakes in a tree without type errors."""
     nodes = descendants(tree)
     for function in ("duration", "timestamp", "matches"):
         for node in nodes:
-            if isinstance(node, Call) and node.function == function and node.arguments:
+            if isinstance(node, CallNode) and node.function == function and node.arguments:
                 _check_literal(node, node.arguments[0], source, environment)
     in_formats = {id(inner) for node in nodes if _is_format(node) for inner in descendants(node)[1:]}
     for node in nodes:
@@ -364,7 +364,7 @@ def validate(tree: SyntaxNode, source: Source, environment: Environment) -> None
         _check_format(node, source)
 
 
-def _check_literal(call: Call, argument: SyntaxNode, source: Source, environment: Environment) -> None:
+def _check_literal(call: CallNode, argument: SyntaxNode, source: CelSource, environment: Environment) -> None:
     if not isinstance(argument, Literal):
         return
     try:
@@ -376,7 +376,7 @@ def _check_literal(call: Call, argument: SyntaxNode, source: Source, environment
         source.report(argument.offset, f"invalid {call.function} argument")
 
 
-def _check_elements(node: ListLiteral, source: Source) -> None:
+def _check_elements(node: ListLiteral, source: CelSource) -> None:
     first: CelType | None = None
     for position, element in enumerate(node.elements):
         type_ = element.type.parameters[0] if position in node.optional_positions else element.type
@@ -387,7 +387,7 @@ def _check_elements(node: ListLiteral, source: Source) -> None:
             return
 
 
-def _check_entries(node: MapLiteral, source: Source) -> None:
+def _check_entries(node: MapLiteral, source: CelSource) -> None:
     first: tuple[CelType, CelType] | None = None
     for entry in node.entries:
         value_type = entry.value.type.parameters[0] if entry.is_optional else entry.value.type
@@ -400,17 +400,17 @@ def _check_entries(node: MapLiteral, source: Source) -> None:
             _mismatch(entry.value, first[1], value_type, source)
 
 
-def _mismatch(node: SyntaxNode, wanted: CelType, found: CelType, source: Source) -> None:
+def _mismatch(node: SyntaxNode, wanted: CelType, found: CelType, source: CelSource) -> None:
     source.report(node.offset, f"expected type '{wanted.shown}' but found '{found.shown}'")
 
 
 def _is_format(node: SyntaxNode) -> bool:
-    return isinstance(node, Call) and node.function == "format"
+    return isinstance(node, CallNode) and node.function == "format"
 
 
-def _check_format(node: SyntaxNode, source: Source) -> None:
+def _check_format(node: SyntaxNode, source: CelSource) -> None:
     match node:
-        case Call(function="format", target=Literal(value=str() as form), arguments=[ListLiteral() as values]):
+        case CallNode(function="format", target=Literal(value=str() as form), arguments=[ListLiteral() as values]):
             pass
         case _:
             return

@@ -27,9 +27,9 @@ from mooring.api.cel.runtime import (
     DEVICE_SLOT,
     FIRST_FREE_SLOT,
     METER_SLOT,
+    CompiledNode,
     Frame,
     Loop,
-    Part,
     Run,
     all_of,
     any_of,
@@ -55,7 +55,7 @@ from mooring.api.cel.runtime import (
     optional_at,
 )
 from mooring.api.cel.syntax import (
-    Call,
+    CallNode,
     Comprehension,
     Identifier,
     ListLiteral,
@@ -112,9 +112,9 @@ class _Compiler:
         self.is_metered = is_metered
         self.slot_count = FIRST_FREE_SLOT + len(variables) - 1
         slots = (DEVICE_SLOT, *range(FIRST_FREE_SLOT, self.slot_count))
-        self.scopes: list[dict[str, Part]] = [{name: _variable(slot) for name, slot in zip(variables, slots)}]
+        self.scopes: list[dict[str, CompiledNode]] = [{name: _variable(slot) for name, slot in zip(variables, slots)}]
 
-    def part(self, node: SyntaxNode) -> Part:
+    def part(self, node: SyntaxNode) -> CompiledNode:
         match node:
             case Literal():
                 return constant(node.value)
@@ -122,7 +122,7 @@ class _Compiler:
                 return self._identifier(node)
             case Select():
                 return self._select(node)
-            case Call():
+            case CallNode():
                 return self._call(node)
             case ListLiteral():
                 return self._list(node)
@@ -135,18 +135,18 @@ class _Compiler:
 
     # --- names and members ---
 
-    def _identifier(self, node: Identifier) -> Part:
+    def _identifier(self, node: Identifier) -> CompiledNode:
         if node.is_type:
             return constant(self.environment.type_names[node.name])
         found = next(scope[node.name] for scope in reversed(self.scopes) if node.name in scope)
-        return Part(charged(found.run, 1), is_attribute=True) if self.is_metered else found
+        return CompiledNode(charged(found.run, 1), is_attribute=True) if self.is_metered else found
 
-    def _select(self, node: Select) -> Part:
+    def _select(self, node: Select) -> CompiledNode:
         if node.type_name:
             return constant(self.environment.type_names[node.type_name])
         quick = None if node.is_presence_test else self._device_path(node)
         if quick is not None:
-            return Part(quick, is_attribute=True)
+            return CompiledNode(quick, is_attribute=True)
         operand, name = self.part(node.operand), node.name
         run = operand.run
 
@@ -160,18 +160,18 @@ class _Compiler:
             return self._member(operand, lambda frame: has(run(frame), name), cost=0)
         return self._member(operand, select, cost=1)
 
-    def _index(self, node: Call, is_optional: bool) -> Part:
+    def _index(self, node: CallNode, is_optional: bool) -> CompiledNode:
         quick = None if is_optional else self._device_path(node)
         if quick is not None:
-            return Part(quick, is_attribute=True)
+            return CompiledNode(quick, is_attribute=True)
         operand, index = (self.part(argument) for argument in node.arguments)
         take, first, second = optional_at if is_optional else at, operand.run, index.run
         return self._member(operand, lambda frame: take(first(frame), second(frame)), cost=1)
 
-    def _member(self, operand: Part, run: Run, cost: int) -> Part:
+    def _member(self, operand: CompiledNode, run: Run, cost: int) -> CompiledNode:
         if self.is_metered:
             run = charged(run, cost if operand.is_attribute else cost + 1)
-        return Part(run, is_attribute=True)
+        return CompiledNode(run, is_attribute=True)
 
     def _device_path(self, node: SyntaxNode) -> Run | None:
         """A fast closure for `device.driver`, `device.attributes["domain"]` and `device.attributes["domain"].name`."""
@@ -196,7 +196,7 @@ class _Compiler:
 
     # --- calls ---
 
-    def _call(self, node: Call) -> Part:
+    def _call(self, node: CallNode) -> CompiledNode:
         match node.function:
             case syntax.INDEX:
                 return self._index(node, is_optional=False)
@@ -205,7 +205,7 @@ class _Compiler:
             case syntax.AND | syntax.OR:
                 combine = all_of if node.function == syntax.AND else any_of
                 terms = [self.part(argument).run for argument in node.arguments]
-                return Part(combine(terms, all(argument.type == BOOL for argument in node.arguments)))
+                return CompiledNode(combine(terms, all(argument.type == BOOL for argument in node.arguments)))
             case syntax.CONDITIONAL:
                 return self._conditional(node)
             case "or" | "orValue":
@@ -214,11 +214,11 @@ class _Compiler:
                 raise AssertionError("only conditions of loops use it")
         return self._function_call(node)
 
-    def _conditional(self, node: Call) -> Part:
+    def _conditional(self, node: CallNode) -> CompiledNode:
         condition, if_true, if_false = (self.part(argument) for argument in node.arguments)
-        return Part(conditional(condition.run, if_true.run, if_false.run), is_attribute=True)
+        return CompiledNode(conditional(condition.run, if_true.run, if_false.run), is_attribute=True)
 
-    def _or(self, node: Call) -> Part:
+    def _or(self, node: CallNode) -> CompiledNode:
         assert node.target is not None, node
         first, second = self.part(node.target).run, self.part(node.arguments[0]).run
         takes_value = node.function == "orValue"
@@ -231,9 +231,9 @@ class _Compiler:
                 return second(frame)
             return optional.held if takes_value else optional
 
-        return Part(run)
+        return CompiledNode(run)
 
-    def _function_call(self, node: Call) -> Part:
+    def _function_call(self, node: CallNode) -> CompiledNode:
         nodes = [*([node.target] if node.target is not None else []), *node.arguments]
         parts = [self.part(argument) for argument in nodes]
         folded = self._folded(node, parts)
@@ -246,9 +246,9 @@ class _Compiler:
         else:
             bound_function = self.environment.functions[node.function]
             run = _applied(bound_function.bound(node.overload_ids, tuple(n.type for n in nodes)), parts)
-        return Part(self._charged_call(node, parts) if self.is_metered else run)
+        return CompiledNode(self._charged_call(node, parts) if self.is_metered else run)
 
-    def _charged_call(self, node: Call, parts: list[Part]) -> Run:
+    def _charged_call(self, node: CallNode, parts: list[CompiledNode]) -> Run:
         given = (*([node.target.type] if node.target is not None else []), *(part.type for part in node.arguments))
         function = self._binding_of(node, given)
         before = argument_cost(node.function, node.overload_ids)
@@ -270,14 +270,14 @@ class _Compiler:
 
         return run
 
-    def _binding_of(self, node: Call, given: tuple[CelType, ...]) -> Binding:
+    def _binding_of(self, node: CallNode, given: tuple[CelType, ...]) -> Binding:
         if node.function == syntax.EQUALS:
             return equal
         if node.function == syntax.NOT_EQUALS:
             return not_equal
         return self.environment.functions[node.function].bound(node.overload_ids, given)
 
-    def _folded(self, node: Call, parts: list[Part]) -> Part | None:
+    def _folded(self, node: CallNode, parts: list[CompiledNode]) -> CompiledNode | None:
         function = self.environment.functions[node.function]
         if node.function in _PATTERN_FUNCTIONS and parts[1].is_constant:
             self._check_pattern(parts[1].value)
@@ -293,7 +293,7 @@ class _Compiler:
         except EvaluationFailure as failure:
             if is_conversion:
                 raise ProgramFailure(str(failure)) from None
-            return Part(failing(str(failure)))
+            return CompiledNode(failing(str(failure)))
 
     def _check_pattern(self, pattern: Value) -> None:
         try:
@@ -304,15 +304,15 @@ class _Compiler:
 
     # --- literals ---
 
-    def _list(self, node: ListLiteral) -> Part:
+    def _list(self, node: ListLiteral) -> CompiledNode:
         parts = [self.part(element) for element in node.elements]
         runs = [part.run for part in parts]
         if all(part.is_constant for part in parts) and not node.optional_positions:
             return constant([part.value for part in parts])
         run = list_with_optionals(runs, node.optional_positions)
-        return Part(charged(run, LIST_COST) if self.is_metered else run)
+        return CompiledNode(charged(run, LIST_COST) if self.is_metered else run)
 
-    def _map(self, node: MapLiteral) -> Part:
+    def _map(self, node: MapLiteral) -> CompiledNode:
         parts = [(self.part(entry.key), self.part(entry.value)) for entry in node.entries]
         entries = [(key.run, value.run, entry.is_optional) for (key, value), entry in zip(parts, node.entries)]
 
@@ -321,23 +321,23 @@ class _Compiler:
 
         if all(key.is_constant and value.is_constant for key, value in parts):
             return _computed_now(run)
-        return Part(charged(run, MAP_COST) if self.is_metered else run)
+        return CompiledNode(charged(run, MAP_COST) if self.is_metered else run)
 
     # --- loops ---
 
-    def _binding(self, node: Comprehension) -> Part:
+    def _binding(self, node: Comprehension) -> CompiledNode:
         slot = self._slot()
         value = self.part(node.initial)
-        self.scopes.append({node.accumulator: Part(bound(slot, value.run), is_attribute=True)})
+        self.scopes.append({node.accumulator: CompiledNode(bound(slot, value.run), is_attribute=True)})
         result = self.part(node.result)
         self.scopes.pop()
-        return Part(binding(slot, result.run))
+        return CompiledNode(binding(slot, result.run))
 
-    def _loop(self, node: Comprehension) -> Part:
+    def _loop(self, node: Comprehension) -> CompiledNode:
         range_, initial = self.part(node.range), self.part(node.initial)
         result_slot, slot = self._slot(), self._slot()
         second_slot = self._slot() if node.second_variable else None
-        self.scopes.append({node.accumulator: Part(carried(result_slot), is_attribute=True)})
+        self.scopes.append({node.accumulator: CompiledNode(carried(result_slot), is_attribute=True)})
         self.scopes.append({node.variable: _variable(slot)})
         if second_slot is not None:
             self.scopes[-1][node.second_variable] = _variable(second_slot)
@@ -347,13 +347,13 @@ class _Compiler:
         self.scopes.pop()
         start = initial.value
         fresh = start.copy if isinstance(start, (list, dict)) else lambda: start
-        return Part(loop(Loop(range_.run, slot, second_slot, result_slot, fresh, condition, step, result.run)))
+        return CompiledNode(loop(Loop(range_.run, slot, second_slot, result_slot, fresh, condition, step, result.run)))
 
     def _condition(self, node: SyntaxNode) -> Run | None:
         match node:
             case Literal(value=True):
                 return None
-            case Call(function=syntax.NOT_STRICTLY_FALSE, arguments=[watched]):
+            case CallNode(function=syntax.NOT_STRICTLY_FALSE, arguments=[watched]):
                 run = self.part(watched).run
                 return charged(run, 1) if self.is_metered else run
             case _:
@@ -361,13 +361,13 @@ class _Compiler:
 
     def _step(self, node: SyntaxNode) -> Run:
         match node:
-            case Call(function=syntax.CONDITIONAL, arguments=[condition, if_true, if_false]):
+            case CallNode(function=syntax.CONDITIONAL, arguments=[condition, if_true, if_false]):
                 return conditional(self.part(condition).run, self._step(if_true), self.part(if_false).run)
-            case Call(function=syntax.ADD, arguments=[result, ListLiteral(elements=[element])]):
+            case CallNode(function=syntax.ADD, arguments=[result, ListLiteral(elements=[element])]):
                 inner = self.part(element)
                 run = appended(self.part(result).run, inner.run)
                 return charged(run, 1 if inner.is_constant else 1 + LIST_COST) if self.is_metered else run
-            case Call(function=function, arguments=[result, *insertion]) if function == MAP_INSERT:
+            case CallNode(function=function, arguments=[result, *insertion]) if function == MAP_INSERT:
                 run = self._insertion(self.part(result).run, [self.part(part).run for part in insertion])
                 return charged(run, 1) if self.is_metered else run
             case _:
@@ -387,11 +387,11 @@ class _Compiler:
 # --- closures ---------------------------------------------------------------------------------------------------
 
 
-def _variable(slot: int) -> Part:
-    return Part(lambda frame: frame[slot], is_attribute=True)
+def _variable(slot: int) -> CompiledNode:
+    return CompiledNode(lambda frame: frame[slot], is_attribute=True)
 
 
-def _applied(function: Binding, parts: list[Part]) -> Run:
+def _applied(function: Binding, parts: list[CompiledNode]) -> Run:
     match [part.run for part in parts]:
         case [first]:
             return lambda frame: function(first(frame))
@@ -404,8 +404,8 @@ def _applied(function: Binding, parts: list[Part]) -> Run:
             return lambda frame: function(*(run(frame) for run in runs))
 
 
-def _computed_now(run: Run) -> Part:
+def _computed_now(run: Run) -> CompiledNode:
     try:
         return constant(run([]))
     except EvaluationFailure as failure:
-        return Part(failing(str(failure)))
+        return CompiledNode(failing(str(failure)))

@@ -19,7 +19,16 @@ from collections.abc import Callable
 
 from mooring.api.cel.errors import ELEMENTS_MAX, CostExceeded
 from mooring.api.cel.patterns import PatternError, compile_pattern
-from mooring.api.cel.syntax import ADD, Call, Comprehension, ListLiteral, Literal, MapLiteral, SyntaxNode, descendants
+from mooring.api.cel.syntax import (
+    ADD,
+    CallNode,
+    Comprehension,
+    ListLiteral,
+    Literal,
+    MapLiteral,
+    SyntaxNode,
+    descendants,
+)
 from mooring.api.cel.types import TypeKind
 from mooring.api.cel.values import Cidr, IpAddress, NamedFormat, Optional, Url, Value, Version
 from mooring.api.quantity import Quantity
@@ -84,7 +93,7 @@ def _can_grow(node: SyntaxNode) -> bool:
     match node:
         case Comprehension():
             return not node.is_binding
-        case Call(function=function):
+        case CallNode(function=function):
             return function in _GROWING_FUNCTIONS or (
                 function == ADD and node.type.kind not in (TypeKind.INT, TypeKind.DOUBLE)
             )

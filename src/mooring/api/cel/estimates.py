@@ -38,7 +38,7 @@ from mooring.api.cel.syntax import (
     EQUALS,
     NOT_EQUALS,
     OR,
-    Call,
+    CallNode,
     Comprehension,
     Identifier,
     ListLiteral,
@@ -113,24 +113,24 @@ def _below(shape: _Shape, name: str) -> _Shape | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Entries:
+class _EntrySizes:
     """The sizes of the keys and values of a list or map."""
 
     is_list: bool
     keys: Span
     values: Span
 
-    def joined(self, other: _Entries | None) -> _Entries | None:
+    def joined(self, other: _EntrySizes | None) -> _EntrySizes | None:
         if other is None:
             return None
-        return _Entries(self.is_list, self.keys.joined(other.keys), self.values.joined(other.values))
+        return _EntrySizes(self.is_list, self.keys.joined(other.keys), self.values.joined(other.values))
 
 
 @dataclass(frozen=True, slots=True)
 class _Variable:
     path: Path
     size: Span | None
-    entries: _Entries | None = None
+    entries: _EntrySizes | None = None
 
 
 class _Estimator:
@@ -139,7 +139,7 @@ class _Estimator:
         self.variables: dict[str, list[_Variable]] = {}
         self.paths: dict[int, Path] = {}
         self.sizes: dict[int, Span] = {}
-        self.entries: dict[int, _Entries] = {}
+        self.entries: dict[int, _EntrySizes] = {}
 
     def cost(self, node: SyntaxNode) -> Span:
         match node:
@@ -149,7 +149,7 @@ class _Estimator:
                 return ONE
             case Select():
                 return self._select(node)
-            case Call():
+            case CallNode():
                 return self._call(node)
             case ListLiteral():
                 return self._list(node)
@@ -186,12 +186,12 @@ class _Estimator:
     def _size_or_unknown(self, node: SyntaxNode) -> Span:
         return self._size(node) or UNKNOWN
 
-    def _entries_of(self, node: SyntaxNode) -> _Entries | None:
+    def _entries_of(self, node: SyntaxNode) -> _EntrySizes | None:
         found = self.entries.get(id(node))
         variable = self._variable(node)
         return found or (variable.entries if variable is not None else None)
 
-    def _note(self, node: SyntaxNode, size: Span | None, entries: _Entries | None = None) -> None:
+    def _note(self, node: SyntaxNode, size: Span | None, entries: _EntrySizes | None = None) -> None:
         if size is not None:
             self.sizes[id(node)] = size
         if entries is not None:
@@ -215,7 +215,7 @@ class _Estimator:
         for element in node.elements:
             total = total.plus(self.cost(element))
             values = values.joined(self._size_or_unknown(element))
-        self._note(node, None, _Entries(True, ONE, values))
+        self._note(node, None, _EntrySizes(True, ONE, values))
         return total
 
     def _map(self, node: MapLiteral) -> Span:
@@ -224,7 +224,7 @@ class _Estimator:
             total = total.plus(self.cost(entry.key)).plus(self.cost(entry.value))
             keys = keys.joined(self._size_or_unknown(entry.key))
             values = values.joined(self._size_or_unknown(entry.value))
-        self._note(node, None, _Entries(False, keys, values))
+        self._note(node, None, _EntrySizes(False, keys, values))
         return total
 
     def _binding(self, node: Comprehension) -> Span:
@@ -274,7 +274,7 @@ class _Estimator:
 
     # --- calls ---
 
-    def _call(self, node: Call) -> Span:
+    def _call(self, node: CallNode) -> Span:
         costs = [self.cost(argument) for argument in node.arguments]
         arguments = [self._operand(argument) for argument in node.arguments]
         total, target = NOTHING, None
@@ -306,14 +306,14 @@ class _Estimator:
     def _operand(self, node: SyntaxNode) -> Operand:
         return Operand(node, self._size(node), self.size_at((*self._path(node), "@items")))
 
-    def _conditional(self, node: Call, costs: list[Span]) -> Span:
+    def _conditional(self, node: CallNode, costs: list[Span]) -> Span:
         _, first, second = node.arguments
         entries = self._entries_of(first)
         size = self._size_or_unknown(first).joined(self._size_or_unknown(second))
         self._note(node, size, entries.joined(self._entries_of(second)) if entries is not None else None)
         return costs[0].plus(costs[1].joined(costs[2]))
 
-    def _indexed_size(self, node: Call, overload: str, size: Span | None) -> Span | None:
+    def _indexed_size(self, node: CallNode, overload: str, size: Span | None) -> Span | None:
         step = {"_[_](list(A), int): A": "@items", "_[_](map(A, B), A): B": "@values"}.get(overload)
         if step is None:
             return size
@@ -322,7 +322,9 @@ class _Estimator:
         entries = self._entries_of(holder)
         return entries.values if entries is not None else None
 
-    def _core_estimate(self, node: Call, overload: str, target: Operand | None, arguments: list[Operand]) -> Estimate:
+    def _core_estimate(
+        self, node: CallNode, overload: str, target: Operand | None, arguments: list[Operand]
+    ) -> Estimate:
         """The cost of a function of the language itself, without its arguments."""
         match overload:
             case "(string).format(list(dyn)): string":
@@ -355,7 +357,7 @@ class _Estimator:
             return Estimate(Span(min(high, 1), high).scaled(TEXT_FACTOR))
         return Estimate(ONE)
 
-    def _addition(self, node: Call, overload: str, arguments: list[Operand]) -> Estimate:
+    def _addition(self, node: CallNode, overload: str, arguments: list[Operand]) -> Estimate:
         size = arguments[0].size.plus(arguments[1].size)
         entries = self._entries_of(arguments[0].node)
         self._note(node, None, entries.joined(self._entries_of(arguments[1].node)) if entries is not None else None)

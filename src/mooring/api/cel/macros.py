@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from mooring.api.cel.errors import Source
+from mooring.api.cel.errors import CelSource
 from mooring.api.cel.syntax import (
     ACCUMULATOR,
     ADD,
@@ -24,7 +24,7 @@ from mooring.api.cel.syntax import (
     OR,
     UNUSED_VARIABLE,
     Broken,
-    Call,
+    CallNode,
     Comprehension,
     FieldEntry,
     Identifier,
@@ -41,7 +41,7 @@ SORT_BY_INPUT = "@__sortBy_input__"
 MAP_INSERT = "cel.@mapInsert"
 
 
-def expanded(source: Source, call: Call) -> SyntaxNode:
+def expanded(source: CelSource, call: CallNode) -> SyntaxNode:
     """The expansion of a call, or the call."""
     macro = _MACROS.get((call.function, len(call.arguments), call.target is not None))
     if macro is None or (macro is _bind and not source.may_bind):
@@ -60,7 +60,7 @@ class _MacroError(Exception):
         self.text = text
 
 
-def _has(call: Call) -> SyntaxNode:
+def _has(call: CallNode) -> SyntaxNode:
     argument = call.arguments[0]
     if not isinstance(argument, Select) or argument.is_presence_test:
         raise _MacroError(argument, "invalid argument to has() macro")
@@ -70,65 +70,65 @@ def _has(call: Call) -> SyntaxNode:
 # --- loops ------------------------------------------------------------------------------------------------------
 
 
-def _all(call: Call) -> SyntaxNode:
+def _all(call: CallNode) -> SyntaxNode:
     at = call.offset
-    condition = Call(at, NOT_STRICTLY_FALSE, [_result(at)])
-    return _loop(call, Literal(at, True), condition, Call(at, AND, [_result(at), call.arguments[-1]]))
+    condition = CallNode(at, NOT_STRICTLY_FALSE, [_result(at)])
+    return _loop(call, Literal(at, True), condition, CallNode(at, AND, [_result(at), call.arguments[-1]]))
 
 
-def _exists(call: Call) -> SyntaxNode:
+def _exists(call: CallNode) -> SyntaxNode:
     at = call.offset
-    condition = Call(at, NOT_STRICTLY_FALSE, [Call(at, NOT, [_result(at)])])
-    return _loop(call, Literal(at, False), condition, Call(at, OR, [_result(at), call.arguments[-1]]))
+    condition = CallNode(at, NOT_STRICTLY_FALSE, [CallNode(at, NOT, [_result(at)])])
+    return _loop(call, Literal(at, False), condition, CallNode(at, OR, [_result(at), call.arguments[-1]]))
 
 
-def _exists_one(call: Call) -> SyntaxNode:
+def _exists_one(call: CallNode) -> SyntaxNode:
     at = call.offset
-    counted = Call(at, ADD, [_result(at), Literal(at, 1)])
-    step = Call(at, CONDITIONAL, [call.arguments[-1], counted, _result(at)])
+    counted = CallNode(at, ADD, [_result(at), Literal(at, 1)])
+    step = CallNode(at, CONDITIONAL, [call.arguments[-1], counted, _result(at)])
     loop = _loop(call, Literal(at, 0), Literal(at, True), step)
-    loop.result = Call(at, EQUALS, [_result(at), Literal(at, 1)])
+    loop.result = CallNode(at, EQUALS, [_result(at), Literal(at, 1)])
     return loop
 
 
-def _map(call: Call) -> SyntaxNode:
+def _map(call: CallNode) -> SyntaxNode:
     return _collected(call, call.arguments[-1], call.arguments[1] if len(call.arguments) == 3 else None)
 
 
-def _filter(call: Call) -> SyntaxNode:
+def _filter(call: CallNode) -> SyntaxNode:
     return _collected(call, call.arguments[0], call.arguments[1])
 
 
-def _transform_list(call: Call) -> SyntaxNode:
+def _transform_list(call: CallNode) -> SyntaxNode:
     return _collected(call, call.arguments[-1], call.arguments[2] if len(call.arguments) == 4 else None)
 
 
-def _transform_map(call: Call) -> SyntaxNode:
+def _transform_map(call: CallNode) -> SyntaxNode:
     key = _simple_name(call.arguments[0], "argument must be a simple name")
     return _inserted(call, [Identifier(call.offset, key), call.arguments[-1]])
 
 
-def _transform_map_entry(call: Call) -> SyntaxNode:
+def _transform_map_entry(call: CallNode) -> SyntaxNode:
     return _inserted(call, [call.arguments[-1]])
 
 
-def _collected(call: Call, element: SyntaxNode, condition: SyntaxNode | None) -> Comprehension:
+def _collected(call: CallNode, element: SyntaxNode, condition: SyntaxNode | None) -> Comprehension:
     at = call.offset
-    step: SyntaxNode = Call(at, ADD, [_result(at), ListLiteral(at, [element])])
+    step: SyntaxNode = CallNode(at, ADD, [_result(at), ListLiteral(at, [element])])
     if condition is not None:
-        step = Call(at, CONDITIONAL, [condition, step, _result(at)])
+        step = CallNode(at, CONDITIONAL, [condition, step, _result(at)])
     return _loop(call, ListLiteral(at, []), Literal(at, True), step)
 
 
-def _inserted(call: Call, insertion: list[SyntaxNode]) -> Comprehension:
+def _inserted(call: CallNode, insertion: list[SyntaxNode]) -> Comprehension:
     at = call.offset
-    step: SyntaxNode = Call(at, MAP_INSERT, [_result(at), *insertion])
+    step: SyntaxNode = CallNode(at, MAP_INSERT, [_result(at), *insertion])
     if len(call.arguments) == 4:
-        step = Call(at, CONDITIONAL, [call.arguments[2], step, _result(at)])
+        step = CallNode(at, CONDITIONAL, [call.arguments[2], step, _result(at)])
     return _loop(call, MapLiteral(at, []), Literal(at, True), step)
 
 
-def _loop(call: Call, initial: SyntaxNode, condition: SyntaxNode, step: SyntaxNode) -> Comprehension:
+def _loop(call: CallNode, initial: SyntaxNode, condition: SyntaxNode, step: SyntaxNode) -> Comprehension:
     assert call.target is not None, call
     names = _variables(call)
     second = names[1] if len(names) > 1 else ""
@@ -136,7 +136,7 @@ def _loop(call: Call, initial: SyntaxNode, condition: SyntaxNode, step: SyntaxNo
     return Comprehension(call.offset, call.target, names[0], second, ACCUMULATOR, initial, condition, step, result)
 
 
-def _variables(call: Call) -> list[str]:
+def _variables(call: CallNode) -> list[str]:
     is_plain = call.function in ("map", "filter")
     message = "argument is not an identifier" if is_plain else "argument must be a simple name"
     nodes = call.arguments[: _VARIABLE_COUNTS.get((call.function, len(call.arguments)), 1)]
@@ -162,7 +162,7 @@ def _result(at: int) -> Identifier:
 # --- bindings ---------------------------------------------------------------------------------------------------
 
 
-def _bind(call: Call) -> SyntaxNode:
+def _bind(call: CallNode) -> SyntaxNode:
     if not isinstance(call.target, Identifier) or call.target.name != "cel":
         return call
     variable, value, result = call.arguments
@@ -170,34 +170,36 @@ def _bind(call: Call) -> SyntaxNode:
     return _binding(call.offset, name, value, result)
 
 
-def _optional_map(call: Call) -> SyntaxNode:
+def _optional_map(call: CallNode) -> SyntaxNode:
     bound = _optional_binding(call, "optMap")
-    return _if_it_has_a_value(call, Call(call.offset, "optional.of", [bound]))
+    return _if_it_has_a_value(call, CallNode(call.offset, "optional.of", [bound]))
 
 
-def _optional_flat_map(call: Call) -> SyntaxNode:
+def _optional_flat_map(call: CallNode) -> SyntaxNode:
     return _if_it_has_a_value(call, _optional_binding(call, "optFlatMap"))
 
 
-def _optional_binding(call: Call, macro: str) -> Comprehension:
+def _optional_binding(call: CallNode, macro: str) -> Comprehension:
     assert call.target is not None, call
     name = _simple_name(call.arguments[0], f"{macro}() variable name must be a simple identifier")
-    return _binding(call.offset, name, Call(call.offset, "value", [], _copied(call.target)), call.arguments[1])
+    return _binding(call.offset, name, CallNode(call.offset, "value", [], _copied(call.target)), call.arguments[1])
 
 
-def _if_it_has_a_value(call: Call, mapped: SyntaxNode) -> SyntaxNode:
+def _if_it_has_a_value(call: CallNode, mapped: SyntaxNode) -> SyntaxNode:
     at = call.offset
-    return Call(at, CONDITIONAL, [Call(at, "hasValue", [], call.target), mapped, Call(at, "optional.none", [])])
+    return CallNode(
+        at, CONDITIONAL, [CallNode(at, "hasValue", [], call.target), mapped, CallNode(at, "optional.none", [])]
+    )
 
 
-def _sort_by(call: Call) -> SyntaxNode:
-    if not isinstance(call.target, (ListLiteral, Select, Identifier, Comprehension, Call)):
+def _sort_by(call: CallNode) -> SyntaxNode:
+    if not isinstance(call.target, (ListLiteral, Select, Identifier, Comprehension, CallNode)):
         assert call.target is not None, call
         message = "sortBy can only be applied to a list, identifier, comprehension, call or select expression"
         raise _MacroError(call.target, message)
     at = call.offset
-    keys = _map(Call(at, "map", call.arguments, Identifier(at, SORT_BY_INPUT)))
-    ordered = Call(at, "@sortByAssociatedKeys", [keys], Identifier(at, SORT_BY_INPUT))
+    keys = _map(CallNode(at, "map", call.arguments, Identifier(at, SORT_BY_INPUT)))
+    ordered = CallNode(at, "@sortByAssociatedKeys", [keys], Identifier(at, SORT_BY_INPUT))
     return _binding(at, SORT_BY_INPUT, call.target, ordered)
 
 
@@ -211,7 +213,7 @@ def _copied(node: SyntaxNode) -> SyntaxNode:
     match node:
         case Select(operand=operand):
             return replace(node, operand=_copied(operand))
-        case Call(target=target, arguments=arguments):
+        case CallNode(target=target, arguments=arguments):
             return replace(node, target=_copied(target) if target else None, arguments=[_copied(a) for a in arguments])
         case ListLiteral(elements=elements):
             return replace(node, elements=[_copied(element) for element in elements])
@@ -237,7 +239,7 @@ def _copied_field(entry: FieldEntry) -> FieldEntry:
     return replace(entry, value=_copied(entry.value))
 
 
-_MACROS: dict[tuple[str, int, bool], Callable[[Call], SyntaxNode]] = {
+_MACROS: dict[tuple[str, int, bool], Callable[[CallNode], SyntaxNode]] = {
     ("has", 1, False): _has,
     ("all", 2, True): _all,
     ("all", 3, True): _all,

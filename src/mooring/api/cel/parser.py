@@ -1,6 +1,6 @@
 """Parse an expression into a syntax tree: tokens, literals, grammar.
 
-Input: a `Source`. Output: the tree of `syntax`, with macros expanded; errors are reported to the source.
+Input: a `CelSource`. Output: the tree of `syntax`, with macros expanded; errors are reported to the source.
 
     expression   = or [ "?" or ":" expression ]          or = and { "||" and }       and = relation { "&&" relation }
     relation     = sum { ("<" | "<=" | ">=" | ">" | "==" | "!=" | "in") sum }
@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from mooring.api.cel.errors import NOWHERE, Source
+from mooring.api.cel.errors import NOWHERE, CelSource
 from mooring.api.cel.macros import expanded
 from mooring.api.cel.syntax import (
     AND,
@@ -32,7 +32,7 @@ from mooring.api.cel.syntax import (
     OPTIONAL_SELECT,
     OR,
     Broken,
-    Call,
+    CallNode,
     FieldEntry,
     Identifier,
     ListLiteral,
@@ -212,7 +212,7 @@ def _code(escape: str) -> int | None:
 # --- grammar ----------------------------------------------------------------------------------------------------
 
 
-def parse(source: Source) -> SyntaxNode:
+def parse(source: CelSource) -> SyntaxNode:
     """The tree of an expression. It is valid only if the source has no errors afterwards."""
     if len(source.text) > EXPRESSION_LENGTH_MAX:
         limit = f"size: {len(source.text)}, limit {EXPRESSION_LENGTH_MAX}"
@@ -251,7 +251,7 @@ def _unexpected(token: Token, expected: str) -> _SyntaxError:
 
 
 class _Parser:
-    def __init__(self, source: Source, tokens: list[Token]) -> None:
+    def __init__(self, source: CelSource, tokens: list[Token]) -> None:
         self.source = source
         self.tokens = tokens
         self.position = 0
@@ -289,7 +289,7 @@ class _Parser:
             operator = self.take()
             if_true = self._either()
             self.expect(":")
-            node = Call(operator.offset, CONDITIONAL, [node, if_true, self.expression()])
+            node = CallNode(operator.offset, CONDITIONAL, [node, if_true, self.expression()])
         self.depth -= 1
         return node
 
@@ -300,7 +300,7 @@ class _Parser:
         offset, terms = self.tokens[self.position].offset, [node]
         while self.take_if("||"):
             terms.append(self._both())
-        return Call(offset, OR, terms)
+        return CallNode(offset, OR, terms)
 
     def _both(self) -> SyntaxNode:
         node = self._binary(1)
@@ -309,7 +309,7 @@ class _Parser:
         offset, terms = self.tokens[self.position].offset, [node]
         while self.take_if("&&"):
             terms.append(self._binary(1))
-        return Call(offset, AND, terms)
+        return CallNode(offset, AND, terms)
 
     def _binary(self, precedence_min: int) -> SyntaxNode:
         left = self._unary()
@@ -317,7 +317,7 @@ class _Parser:
         while (precedence := _PRECEDENCE.get(self.ahead, 0)) >= precedence_min:
             length = self._longer(length)
             operator = self.take()
-            left = Call(operator.offset, BINARY_OPERATORS[operator.kind], [left, self._binary(precedence + 1)])
+            left = CallNode(operator.offset, BINARY_OPERATORS[operator.kind], [left, self._binary(precedence + 1)])
         return left
 
     def _unary(self) -> SyntaxNode:
@@ -331,7 +331,7 @@ class _Parser:
         while self.take_if(sign):
             count += 1
         operand = self._member(allows_sign=sign == "!")
-        return Call(offset, NOT if sign == "!" else NEGATE, [operand]) if count % 2 else operand
+        return CallNode(offset, NOT if sign == "!" else NEGATE, [operand]) if count % 2 else operand
 
     # --- members ---
 
@@ -353,13 +353,13 @@ class _Parser:
         name = self.take()
         if name.kind == IDENTIFIER and self.ahead == "(" and not is_optional:
             bracket = self.take()
-            return expanded(self.source, Call(bracket.offset, name.text, self._arguments(")"), node))
+            return expanded(self.source, CallNode(bracket.offset, name.text, self._arguments(")"), node))
         if name.kind == ESCAPED_IDENTIFIER:
             return self._report(node.offset if is_optional else _start(node), "unsupported syntax: '`'")
         if name.kind != IDENTIFIER:
             raise _unexpected(name, "a name")
         if is_optional:
-            return Call(dot.offset, OPTIONAL_SELECT, [node, Literal(name.offset, name.text)])
+            return CallNode(dot.offset, OPTIONAL_SELECT, [node, Literal(name.offset, name.text)])
         return Select(dot.offset, node, name.text)
 
     def _indexed(self, node: SyntaxNode) -> SyntaxNode:
@@ -367,7 +367,7 @@ class _Parser:
         function = OPTIONAL_INDEX if self.take_if("?") else INDEX
         index = self.expression()
         self.expect("]")
-        return Call(bracket.offset, function, [node, index])
+        return CallNode(bracket.offset, function, [node, index])
 
     def _arguments(self, end: str) -> list[SyntaxNode]:
         arguments: list[SyntaxNode] = []
@@ -411,7 +411,7 @@ class _Parser:
             arguments = self._arguments(")")
             if RESERVED_NAMES.fullmatch(name.text):
                 return self._report(token.offset, f"reserved identifier: {name.text}")
-            return expanded(self.source, Call(bracket.offset, spelled, arguments))
+            return expanded(self.source, CallNode(bracket.offset, spelled, arguments))
         if RESERVED_NAMES.fullmatch(name.text):
             return self._report(token.offset, f"reserved identifier: {name.text}")
         return Identifier(name.offset, spelled)
@@ -518,9 +518,13 @@ def _start(node: SyntaxNode) -> int:
         match node:
             case Select(operand=operand):
                 node = operand
-            case Call(target=SyntaxNode() as target):
+            case CallNode(target=SyntaxNode() as target):
                 node = target
-            case Call(function=function, arguments=[first, *_]) if function in (INDEX, OPTIONAL_INDEX, OPTIONAL_SELECT):
+            case CallNode(function=function, arguments=[first, *_]) if function in (
+                INDEX,
+                OPTIONAL_INDEX,
+                OPTIONAL_SELECT,
+            ):
                 node = first
             case _:
                 return node.offset

@@ -43,14 +43,14 @@ UNSET = Unset()
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class FailedStep:
     """The result so far of a loop whose last step failed."""
 
     failure: EvaluationFailure
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class CompiledNode:
     """A compiled node."""
 
     run: Run
@@ -60,8 +60,8 @@ class Part:
     """Whether the node is a variable or a member, which cost one unit."""
 
 
-def constant(value: Value) -> Part:
-    return Part(lambda frame: value, is_constant=True, value=value)
+def constant(value: Value) -> CompiledNode:
+    return CompiledNode(lambda frame: value, is_constant=True, value=value)
 
 
 def failing(text: str) -> Run:
@@ -155,7 +155,7 @@ def _index(key: Value) -> int:
 _HASHED = (str, int, bool, Uint, float)
 
 
-def membership(wanted: Part, elements: Value) -> Part | None:
+def membership(wanted: CompiledNode, elements: Value) -> CompiledNode | None:
     """`value in [constants]`, with a hash lookup. None if a constant cannot be hashed as CEL compares it."""
     assert isinstance(elements, list), elements
     if not elements:
@@ -171,7 +171,7 @@ def membership(wanted: Part, elements: Value) -> Part | None:
         kind = type(value)
         return value in others if kind in _HASHED and kind is not bool else kind is bool and value in bools
 
-    return Part(is_member)
+    return CompiledNode(is_member)
 
 
 def list_with_optionals(runs: list[Run], optional_positions: frozenset[int]) -> Run:
@@ -249,7 +249,7 @@ def conditional(condition: Run, if_true: Run, if_false: Run) -> Run:
     return run
 
 
-def equality(left: Part, right: Part, is_negated: bool) -> Run:
+def equality(left: CompiledNode, right: CompiledNode, is_negated: bool) -> Run:
     """`==` and `!=`."""
     compare = not_equal if is_negated else equal
     first, second = left.run, right.run
@@ -262,7 +262,7 @@ def equality(left: Part, right: Part, is_negated: bool) -> Run:
     return run
 
 
-def comparison(function: str, left: Part, right: Part) -> Run:
+def comparison(function: str, left: CompiledNode, right: CompiledNode) -> Run:
     """`<`, `<=`, `>` and `>=`."""
     compare, quick = COMPARISONS[function], _QUICK[function]
     first, second = left.run, right.run
@@ -388,7 +388,7 @@ def loop(parts: Loop) -> Run:
             try:
                 frame[result_slot] = step(frame)
             except EvaluationFailure as failure:
-                frame[result_slot] = Failed(failure)
+                frame[result_slot] = FailedStep(failure)
         return result(frame)
 
     return run
@@ -399,7 +399,7 @@ def carried(slot: int) -> Run:
 
     def run(frame: Frame) -> Value:
         value = frame[slot]
-        if type(value) is Failed:
+        if type(value) is FailedStep:
             raise value.failure
         return value
 

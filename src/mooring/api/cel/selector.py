@@ -23,12 +23,12 @@ from mooring.api.cel.costs import needs_meter
 from mooring.api.cel.environment import DEVICE_ENVIRONMENT
 from mooring.api.cel.errors import (
     NOWHERE,
+    CelSource,
     CostExceeded,
     DeviceSelectorError,
     EvaluationFailure,
     ProgramFailure,
     SelectorEvaluationError,
-    Source,
 )
 from mooring.api.cel.estimates import worst_cost
 from mooring.api.cel.parser import NESTED_TOO_DEEPLY, parse
@@ -108,7 +108,7 @@ def worst_selector_cost(expression: str) -> int:
     known = _costs.get(expression)
     if known is not None:
         return known
-    source = Source(expression)
+    source = CelSource(expression)
     tree = parse(source)
     check(tree, source, DEVICE_ENVIRONMENT)
     assert not source.errors, f"the caller compiles the expression first: {expression}"
@@ -119,7 +119,7 @@ _costs: SizedCache[int] = SizedCache(CACHED_CHARACTERS_MAX)
 
 
 def _compiled(expression: str) -> CompiledSelector:
-    source = Source(expression)
+    source = CelSource(expression)
     try:
         return _checked_and_compiled(expression, source, parse(source))
     except RecursionError:
@@ -128,7 +128,7 @@ def _compiled(expression: str) -> CompiledSelector:
         raise DeviceSelectorError(f"compilation failed: {source.error_report()}") from None
 
 
-def _checked_and_compiled(expression: str, source: Source, tree: SyntaxNode) -> CompiledSelector:
+def _checked_and_compiled(expression: str, source: CelSource, tree: SyntaxNode) -> CompiledSelector:
     if not source.errors:
         check(tree, source, DEVICE_ENVIRONMENT)
     if not source.errors:

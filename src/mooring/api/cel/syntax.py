@@ -65,7 +65,7 @@ class Select(SyntaxNode):
 
 
 @dataclass(slots=True)
-class Call(SyntaxNode):
+class CallNode(SyntaxNode):
     function: str
     arguments: list[SyntaxNode]
     target: SyntaxNode | None = None
@@ -144,7 +144,7 @@ def children(node: SyntaxNode) -> list[SyntaxNode]:
     match node:
         case Select(operand=operand):
             return [operand]
-        case Call(target=target, arguments=arguments):
+        case CallNode(target=target, arguments=arguments):
             return [*([target] if target is not None else []), *arguments]
         case ListLiteral(elements=elements):
             return list(elements)
@@ -174,7 +174,7 @@ def constant_path(node: SyntaxNode) -> list[Value] | None:
         case Select(operand=operand, name=name, is_presence_test=False, type_name=""):
             path = constant_path(operand)
             return None if path is None else [*path, name]
-        case Call(function="_[_]", arguments=[operand, Literal(value=key)]):
+        case CallNode(function="_[_]", arguments=[operand, Literal(value=key)]):
             path = constant_path(operand)
             return None if path is None else [*path, key]
         case _:

@@ -22,7 +22,7 @@ from mooring.api.cel.checker import check, validate
 from mooring.api.cel.compiler import Program, compile_tree
 from mooring.api.cel.conversions import RUNTIME_TYPES
 from mooring.api.cel.environment import FUNCTIONS, Environment
-from mooring.api.cel.errors import NOWHERE, ProgramFailure, Source
+from mooring.api.cel.errors import NOWHERE, CelSource, ProgramFailure
 from mooring.api.cel.estimates import Path, worst_cost
 from mooring.api.cel.parser import NESTED_TOO_DEEPLY, parse
 from mooring.api.cel.syntax import Identifier, SyntaxNode, descendants
@@ -291,7 +291,7 @@ def _compiled(schema: Schema, rule: Document, environment: Environment, declared
 def _expression(
     text: str, environment: Environment, declared: Declared, wanted: CelType, otherwise: str, called: str
 ) -> _Expression:
-    source = Source(text, may_bind=False)
+    source = CelSource(text, may_bind=False)
     try:
         tree = parse(source)
         if not source.errors:

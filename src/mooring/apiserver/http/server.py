@@ -20,8 +20,8 @@ from mooring.apiserver.http.handler import RequestHandler
 from mooring.apiserver.http.reply import error_reply
 from mooring.apiserver.http.request import RequestLimits
 from mooring.apiserver.registry.refusals import method_not_allowed
-from mooring.serving.http.listener import Listener, plain_error_response
-from mooring.serving.http.parser import HttpLimits, ParseFailure
+from mooring.serving.http.listener import HttpListener, plain_error_response
+from mooring.serving.http.parser import ParseFailure, ServerLimits
 from mooring.serving.http.response import Response
 
 
@@ -40,13 +40,13 @@ class HttpServer:
         self._handler = handler
         self._host = host
         self._is_secure = tls is not None
-        self._listener = Listener(
+        self._listener = HttpListener(
             handler.answer,
             handler.clock,
             host=host,
             port=port,
             tls=tls,
-            limits=HttpLimits(field_bytes_max=limits.header_bytes_max),
+            limits=ServerLimits(field_bytes_max=limits.header_bytes_max),
             error_response=_error_response,
             on_failure=handler.on_failure,
             shares_address=True,
@@ -72,13 +72,13 @@ class HttpServer:
         await self._listener.__aexit__(kind, error, trace)
 
 
-def unix_listener(handler: RequestHandler, limits: RequestLimits, path: Path) -> Listener:
+def unix_listener(handler: RequestHandler, limits: RequestLimits, path: Path) -> HttpListener:
     """Listens for the same requests on a Unix socket, without TLS, while inside of an `async with`."""
-    return Listener(
+    return HttpListener(
         handler.answer,
         handler.clock,
         unix_path=str(path),
-        limits=HttpLimits(field_bytes_max=limits.header_bytes_max),
+        limits=ServerLimits(field_bytes_max=limits.header_bytes_max),
         error_response=_error_response,
         on_failure=handler.on_failure,
     )

@@ -42,7 +42,7 @@ from mooring.client.interface import Client, Deletion, PatchForm, Propagation
 from mooring.client.workers import run_workers
 from mooring.client.workqueue import WorkQueue
 from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Outcome
-from mooring.controllers.garbagecollector.graph import GraphNode, Identity, OwnershipGraph, reference_identity
+from mooring.controllers.garbagecollector.graph import GraphNode, ObjectIdentity, OwnershipGraph, reference_identity
 from mooring.controllers.served_kinds import ServedKinds
 from mooring.kit.clock import Clock
 from mooring.kit.tasks import TaskGroup, run_bounded
@@ -73,7 +73,7 @@ class GarbageClient:
         self._clock = clock
         self._kinds = kinds
 
-    def locate(self, identity: Identity) -> tuple[Kind, str, str]:
+    def locate(self, identity: ObjectIdentity) -> tuple[Kind, str, str]:
         """Kind, namespace and name for requests. Raises `UnknownKind`, `InvalidOwnerReference`."""
         kind = self._kinds.find(identity.api_version, identity.kind)
         if kind is None:
@@ -84,10 +84,10 @@ class GarbageClient:
             raise InvalidOwnerReference(f"{identity} is namespaced, but the object that refers to it is cluster-scoped")
         return kind, identity.namespace, identity.name
 
-    async def metadata(self, identity: Identity) -> ObjectMeta:
+    async def metadata(self, identity: ObjectIdentity) -> ObjectMeta:
         return decode_as(ApiObject, await self._client.get(*self.locate(identity))).metadata
 
-    async def delete(self, identity: Identity, seen: ObjectMeta, propagation: Propagation) -> None:
+    async def delete(self, identity: ObjectIdentity, seen: ObjectMeta, propagation: Propagation) -> None:
         locate = self.locate(identity)
         deletion = Deletion(uid=identity.uid, revision=seen.resource_version, propagation=propagation)
         try:
@@ -98,7 +98,7 @@ class GarbageClient:
                 raise
             await self._client.delete(*locate, Deletion(uid=identity.uid, propagation=propagation))
 
-    async def remove_owners(self, identity: Identity, owner_uids: Collection[str]) -> None:
+    async def remove_owners(self, identity: ObjectIdentity, owner_uids: Collection[str]) -> None:
         """Remove the references to owners. Missing references are no error."""
         removed = [{"$patch": "delete", "uid": uid} for uid in owner_uids]
         if await self._patched(identity, removed):
@@ -107,7 +107,7 @@ class GarbageClient:
         left = [reference for reference in references if reference.get("uid") not in owner_uids]
         await self._replace_references(identity, metadata, left)
 
-    async def unblock_owners(self, identity: Identity) -> None:
+    async def unblock_owners(self, identity: ObjectIdentity) -> None:
         """Set blockOwnerDeletion to false in all references."""
         metadata, references = await self._references(identity)
         blocking = [
@@ -119,7 +119,7 @@ class GarbageClient:
             unblocked = [{**reference, "blockOwnerDeletion": False} for reference in references]
             await self._replace_references(identity, metadata, unblocked)
 
-    async def remove_finalizer(self, identity: Identity, finalizer: str) -> None:
+    async def remove_finalizer(self, identity: ObjectIdentity, finalizer: str) -> None:
         """Remove a finalizer. Raises `ConflictError` after several conflicts."""
         locate = self.locate(identity)
         retry_s = FINALIZER_RETRY_S
@@ -140,7 +140,7 @@ class GarbageClient:
             await self._clock.wait(retry_s)
             retry_s *= FINALIZER_RETRY_FACTOR
 
-    async def _patched(self, identity: Identity, references: list[Document]) -> bool:
+    async def _patched(self, identity: ObjectIdentity, references: list[Document]) -> bool:
         """Patch references with a strategic merge patch. Returns False if the kind does not support it."""
         kind, namespace, name = self.locate(identity)
         if not self._kinds.is_built_in(kind):
@@ -154,12 +154,14 @@ class GarbageClient:
             return False
         return True
 
-    async def _references(self, identity: Identity) -> tuple[Document, list[Document]]:
+    async def _references(self, identity: ObjectIdentity) -> tuple[Document, list[Document]]:
         document: Document = _decode(await self._client.get(*self.locate(identity)))
         metadata: Document = document["metadata"]
         return metadata, metadata.get("ownerReferences") or []
 
-    async def _replace_references(self, identity: Identity, metadata: Document, references: list[Document]) -> None:
+    async def _replace_references(
+        self, identity: ObjectIdentity, metadata: Document, references: list[Document]
+    ) -> None:
         patch = {"metadata": {"resourceVersion": metadata["resourceVersion"], "ownerReferences": references or None}}
         await self._client.patch(*self.locate(identity), patch, form=PatchForm.MERGE)
 
@@ -249,7 +251,7 @@ class GarbageCollectorController(Controller):
     def attempt_to_orphan(self, node: GraphNode) -> None:
         self._to_orphan.add(node)
 
-    def report_other_namespace(self, node: GraphNode, owner: Identity) -> None:
+    def report_other_namespace(self, node: GraphNode, owner: ObjectIdentity) -> None:
         own = node.identity
         reference = ObjectReference(
             api_version=own.api_version, kind=own.kind, namespace=own.namespace, name=own.name, uid=own.uid
@@ -371,8 +373,8 @@ class GarbageCollectorController(Controller):
         return None
 
 
-def _identity(kind: Kind, metadata: ObjectMeta) -> Identity:
-    return Identity(kind.kind, kind.api_version, metadata.namespace, metadata.name, metadata.uid)
+def _identity(kind: Kind, metadata: ObjectMeta) -> ObjectIdentity:
+    return ObjectIdentity(kind.kind, kind.api_version, metadata.namespace, metadata.name, metadata.uid)
 
 
 def _propagation(metadata: ObjectMeta) -> Propagation:

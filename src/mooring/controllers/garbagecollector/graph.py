@@ -23,7 +23,7 @@ ABSENT_MAX = 500
 """Maximum number of cached absent owners."""
 
 
-class Identity(NamedTuple):
+class ObjectIdentity(NamedTuple):
     """Identifies an object. Identities are tried in the order of their fields."""
 
     kind: str
@@ -42,7 +42,7 @@ class GraphNode:
     __slots__ = ("dependents", "identity", "is_being_deleted", "is_deleting_dependents", "is_virtual", "owners")
 
     def __init__(
-        self, identity: Identity, owners: tuple[OwnerReference, ...] = (), *, is_virtual: bool = False
+        self, identity: ObjectIdentity, owners: tuple[OwnerReference, ...] = (), *, is_virtual: bool = False
     ) -> None:
         self.identity = identity
         self.owners = owners
@@ -60,7 +60,7 @@ class GraphNode:
             if any(owner.uid == uid and owner.block_owner_deletion for owner in dependent.owners)
         ]
 
-    def replaced_by(self, identity: Identity) -> GraphNode:
+    def replaced_by(self, identity: ObjectIdentity) -> GraphNode:
         """A copy of the node with another identity."""
         node = GraphNode(identity, self.owners, is_virtual=self.is_virtual)
         node.dependents = dict(self.dependents)
@@ -82,7 +82,7 @@ class Collector(Protocol):
         """Remove the references to a node from its dependents, then delete it."""
         ...
 
-    def report_other_namespace(self, node: GraphNode, owner: Identity) -> None:
+    def report_other_namespace(self, node: GraphNode, owner: ObjectIdentity) -> None:
         """Report that a node names an owner in another namespace, which is invalid."""
         ...
 
@@ -91,15 +91,15 @@ class AbsentOwners:
     """An LRU cache of owners that the API does not have."""
 
     def __init__(self) -> None:
-        self._known: dict[Identity, None] = {}
+        self._known: dict[ObjectIdentity, None] = {}
 
-    def add(self, identity: Identity) -> None:
+    def add(self, identity: ObjectIdentity) -> None:
         self._known.pop(identity, None)
         self._known[identity] = None
         if len(self._known) > ABSENT_MAX:
             del self._known[next(iter(self._known))]
 
-    def __contains__(self, identity: Identity) -> bool:
+    def __contains__(self, identity: ObjectIdentity) -> bool:
         if identity not in self._known:
             return False
         self.add(identity)
@@ -122,7 +122,7 @@ class OwnershipGraph:
 
     # ------------------------------------------------------------------------------------- observed objects
 
-    def observe(self, identity: Identity, metadata: ObjectMeta, old: ObjectMeta | None) -> None:
+    def observe(self, identity: ObjectIdentity, metadata: ObjectMeta, old: ObjectMeta | None) -> None:
         """An object was created (`old` is None) or updated."""
         node = self._nodes.get(identity.uid)
         if node is None:
@@ -139,7 +139,7 @@ class OwnershipGraph:
                 node.is_being_deleted = True
         self._start_deletion(node, metadata, old)
 
-    def _mark_observed(self, node: GraphNode, identity: Identity) -> GraphNode:
+    def _mark_observed(self, node: GraphNode, identity: ObjectIdentity) -> GraphNode:
         if identity != node.identity:
             _, others = _by_reference(node.dependents, identity)
             for dependent in others:
@@ -210,13 +210,13 @@ class OwnershipGraph:
 
     # -------------------------------------------------------------------------------------- deleted objects
 
-    def forget(self, identity: Identity) -> None:
+    def forget(self, identity: ObjectIdentity) -> None:
         """An informer reports that an object is gone."""
         node = self._nodes.get(identity.uid)
         if node is not None:
             self._remove(node, identity)
 
-    def forget_absent(self, identity: Identity) -> None:
+    def forget_absent(self, identity: ObjectIdentity) -> None:
         """The API does not have an object of that identity."""
         node = self._nodes.get(identity.uid)
         if node is None:
@@ -231,20 +231,20 @@ class OwnershipGraph:
         else:
             self._remove(node, identity)
 
-    def _check_as_absent(self, dependents: Sequence[GraphNode], identity: Identity) -> None:
+    def _check_as_absent(self, dependents: Sequence[GraphNode], identity: ObjectIdentity) -> None:
         if dependents:
             self.absent.add(identity)
         for dependent in dependents:
             self._collector.attempt_to_delete(dependent)
 
-    def _try_other_identity(self, node: GraphNode, others: Sequence[GraphNode], absent: Identity) -> None:
+    def _try_other_identity(self, node: GraphNode, others: Sequence[GraphNode], absent: ObjectIdentity) -> None:
         other = _other_identity(others, absent)
         if other is not None:
             replacement = node.replaced_by(other)
             self._nodes[absent.uid] = replacement
             self._collector.attempt_to_delete_later(replacement)
 
-    def _remove(self, node: GraphNode, identity: Identity) -> None:
+    def _remove(self, node: GraphNode, identity: ObjectIdentity) -> None:
         del self._nodes[node.identity.uid]
         for owner in node.owners:
             if owner.uid in self._nodes:
@@ -262,11 +262,11 @@ class OwnershipGraph:
 # --- references and identities -------------------------------------------------------------------------------
 
 
-def reference_identity(owner: OwnerReference, namespace: str) -> Identity:
-    return Identity(owner.kind, owner.api_version, namespace, owner.name, owner.uid)
+def reference_identity(owner: OwnerReference, namespace: str) -> ObjectIdentity:
+    return ObjectIdentity(owner.kind, owner.api_version, namespace, owner.name, owner.uid)
 
 
-def is_reference_to(owner: OwnerReference, identity: Identity) -> bool:
+def is_reference_to(owner: OwnerReference, identity: ObjectIdentity) -> bool:
     """Whether a reference matches an object, apart from the namespace, which references do not have."""
     return (
         owner.uid == identity.uid
@@ -276,7 +276,7 @@ def is_reference_to(owner: OwnerReference, identity: Identity) -> bool:
     )
 
 
-def _by_reference(dependents: Iterable[GraphNode], owner: Identity) -> tuple[list[GraphNode], list[GraphNode]]:
+def _by_reference(dependents: Iterable[GraphNode], owner: ObjectIdentity) -> tuple[list[GraphNode], list[GraphNode]]:
     """Dependents that refer to the owner by that identity, and those that refer to its uid otherwise. Some do both."""
     matching, others = [], []
     for dependent in dependents:
@@ -291,9 +291,9 @@ def _by_reference(dependents: Iterable[GraphNode], owner: Identity) -> tuple[lis
     return matching, others
 
 
-def _other_identity(dependents: Iterable[GraphNode], absent: Identity) -> Identity | None:
+def _other_identity(dependents: Iterable[GraphNode], absent: ObjectIdentity) -> ObjectIdentity | None:
     """Another identity by which dependents refer to the owner: the next one after the absent one, or the first."""
-    found: dict[Identity, None] = {}
+    found: dict[ObjectIdentity, None] = {}
     for dependent in dependents:
         for owner in dependent.owners:
             if owner.uid != absent.uid:

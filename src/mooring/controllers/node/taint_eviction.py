@@ -89,7 +89,7 @@ def no_execute_taints(node: Node) -> tuple[Taint, ...]:
 
 
 @dataclass(slots=True)
-class _Eviction:
+class _PlannedEviction:
     since_s: float
     due_s: float
     has_begun: bool = False
@@ -104,7 +104,7 @@ class TaintEvictionController(Controller):
         super().__init__(context)
         self.workers = WORKERS
         self._recorder = context.recorder(self.name)
-        self._evictions: dict[str, _Eviction] = {}
+        self._evictions: dict[str, _PlannedEviction] = {}
         self._taints: dict[str, tuple[Taint, ...]] = {}
         self._pods = context.informers.informer(Pod)
         add_node_index(self._pods)
@@ -170,7 +170,7 @@ class TaintEvictionController(Controller):
             case Evict(since_s, due_s):
                 self._cancel(pod.key)
                 # An immediate eviction cannot be cancelled.
-                self._evictions[pod.key] = _Eviction(since_s, due_s, has_begun=due_s <= now_s)
+                self._evictions[pod.key] = _PlannedEviction(since_s, due_s, has_begun=due_s <= now_s)
                 self.queue.add_after(pod.key, due_s - now_s)
             case never:
                 assert_never(never)

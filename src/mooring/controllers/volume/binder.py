@@ -3,7 +3,7 @@
 Inputs: claims, volumes, storage classes, pods and nodes, from informers. Outputs: bindings, phases, requests to
 provisioners, reclaimed volumes, events.
 
-1. One worker syncs claims and volumes, and each sync sees the writes of the last one (`AssumeCache`), so that no
+1. One worker syncs claims and volumes, and each sync sees the writes of the last one (`OwnWritesCache`), so that no
    volume is bound twice.
 2. Keys with a namespace are claims, those without are volumes.
 3. A new volume does not enqueue pending claims. Everything that is not settled is synced every
@@ -28,13 +28,13 @@ from mooring.controllers.documents import document_of
 from mooring.controllers.pods import BY_CLAIM, add_claim_index, is_finished
 from mooring.controllers.volume.plan import (
     AssignClass,
-    Bind,
+    BindVolume,
     EnqueueClaim,
     MarkLost,
     MarkPending,
     Misbound,
     Mismatch,
-    Provision,
+    ProvisionVolume,
     Release,
     SetPhase,
     Unbind,
@@ -45,7 +45,13 @@ from mooring.controllers.volume.plan import (
     plan_volume,
 )
 from mooring.controllers.volume.provisioning import VolumeProvisioner
-from mooring.controllers.volume.writer import AssumeCache, CapacityError, VolumeWriter, migrated_claim, migrated_volume
+from mooring.controllers.volume.writer import (
+    CapacityError,
+    OwnWritesCache,
+    VolumeWriter,
+    migrated_claim,
+    migrated_volume,
+)
 from mooring.kit.tasks import TaskGroup
 
 OF_CLASS = "free volumes of a class"
@@ -66,8 +72,8 @@ class VolumeBinderController(Controller):
         self._volumes = informers.informer(PersistentVolume)
         self._classes = informers.informer(StorageClass)
         self._pods = informers.informer(Pod)
-        self._claim_cache = AssumeCache(self.name, self._claims)
-        self._volume_cache = AssumeCache(self.name, self._volumes)
+        self._claim_cache = OwnWritesCache(self.name, self._claims)
+        self._volume_cache = OwnWritesCache(self.name, self._volumes)
         self._volumes.add_index(OF_CLASS, _free_in_class)
         self._volumes.add_index(OF_CLAIM, _claim_named)
         add_claim_index(self._pods)
@@ -113,7 +119,7 @@ class VolumeBinderController(Controller):
         if document is not None:
             claim = await self._writer.write_claim(claim, document)
         match plan_claim(claim, self):
-            case Bind(volume):
+            case BindVolume(volume):
                 await self._writer.bind(volume, claim)
             case MarkPending(event):
                 if event is not None:
@@ -127,7 +133,7 @@ class VolumeBinderController(Controller):
                 document = document_of(claim)
                 document["spec"]["storageClassName"] = class_name
                 await self._writer.write_claim(claim, document)
-            case Provision():
+            case ProvisionVolume():
                 if self.context.settings.enable_dynamic_provisioning:
                     await self._provisioner.provision(claim)
             case Misbound(event, error):

@@ -136,7 +136,7 @@ class VolumeEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class Bind:
+class BindVolume:
     """Complete the binding of volume and claim."""
 
     volume: PersistentVolume
@@ -164,7 +164,7 @@ class AssignClass:
 
 
 @dataclass(frozen=True, slots=True)
-class Provision:
+class ProvisionVolume:
     """Provision a volume."""
 
 
@@ -176,7 +176,7 @@ class Misbound:
     error: str
 
 
-ClaimAction: TypeAlias = Bind | MarkPending | MarkLost | AssignClass | Provision | Misbound
+ClaimAction: TypeAlias = BindVolume | MarkPending | MarkLost | AssignClass | ProvisionVolume | Misbound
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +246,7 @@ def plan_claim(claim: PersistentVolumeClaim, lookup: VolumeLookup) -> ClaimActio
     is_delayed = is_delayed_binding(claim, lookup)
     volume = best_volume(claim, lookup.candidates(claim), is_delayed=is_delayed)
     if volume is not None:
-        return Bind(volume)
+        return BindVolume(volume)
     return _plan_without_volume(claim, lookup, is_delayed)
 
 
@@ -269,7 +269,7 @@ def _plan_without_volume(claim: PersistentVolumeClaim, lookup: VolumeLookup, is_
     if is_delayed and SELECTED_NODE not in claim.metadata.annotations:
         return MarkPending(_waiting_event(lookup.unscheduled_pods(claim)))
     if class_of_claim(claim):
-        return Provision()
+        return ProvisionVolume()
     return MarkPending(VolumeEvent("Normal", "FailedBinding", _NO_CLASS))
 
 
@@ -301,9 +301,9 @@ def _plan_requested_volume(claim: PersistentVolumeClaim, volume: PersistentVolum
             return MarkPending(
                 VolumeEvent("Warning", "VolumeMismatch", f'Cannot bind to requested volume "{name}": {why}')
             )
-        return Bind(volume)
+        return BindVolume(volume)
     if is_bound_to(volume, claim):
-        return Bind(volume)
+        return BindVolume(volume)
     event = VolumeEvent("Warning", "FailedBinding", f'volume "{name}" already bound to a different claim.')
     if BOUND_BY_CONTROLLER not in claim.metadata.annotations:
         return MarkPending(event)
@@ -321,7 +321,7 @@ def _plan_bound(claim: PersistentVolumeClaim, lookup: VolumeLookup) -> ClaimActi
         return MarkLost(VolumeEvent("Warning", "ClaimLost", _LOST_VOLUME))
     reference = volume.spec.claim_ref
     if reference is None or reference.uid == claim.metadata.uid:
-        return Bind(volume)
+        return BindVolume(volume)
     return MarkLost(VolumeEvent("Warning", "ClaimMisbound", _MISBOUND))
 
 

@@ -8,7 +8,7 @@ returned them.
 2. The annotation `bound-by-controller` marks a binding that a controller made. Only such a binding is removed
    again.
 3. A write carries the resourceVersion of the object, so that a stale one fails with a conflict.
-4. `AssumeCache` returns the newer of the informer's object and the last write. A lister alone would show a volume
+4. `OwnWritesCache` returns the newer of the informer's object and the last write. A lister alone would show a volume
    as free that was just bound. Versions are compared as numbers, which Kubernetes guarantees since v1.35. An object
    that the informer does not have is not returned.
 """
@@ -222,7 +222,7 @@ def _wanted_finalizers(volume: PersistentVolume, provisioner: str) -> Sequence[s
     return [each for each in finalizers if each != EXTERNAL_PROVISIONER_FINALIZER]
 
 
-class AssumeCache(Generic[AnyObject]):
+class OwnWritesCache(Generic[AnyObject]):
     """An informer's objects, with the controller's own newer writes. Create it before the controller's own handlers."""
 
     def __init__(self, name: str, informer: Informer[AnyObject]) -> None:
@@ -268,8 +268,8 @@ class VolumeWriter:
         self,
         client: Client,
         recorder: EventRecorder,
-        volumes: AssumeCache[PersistentVolume],
-        claims: AssumeCache[PersistentVolumeClaim],
+        volumes: OwnWritesCache[PersistentVolume],
+        claims: OwnWritesCache[PersistentVolumeClaim],
     ) -> None:
         self._client = client
         self._recorder = recorder

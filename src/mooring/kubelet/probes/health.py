@@ -30,7 +30,7 @@ class ProbeKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
+class ContainerHealth:
     is_ready: bool
     is_started: bool
 
@@ -52,8 +52,8 @@ class RunHealth:
         self._is_ready = ProbeKind.READINESS not in self._probes
 
     @property
-    def health(self) -> Health:
-        return Health(self._is_started and self._is_ready, self._is_started)
+    def health(self) -> ContainerHealth:
+        return ContainerHealth(self._is_started and self._is_ready, self._is_started)
 
     def wants(self, kind: ProbeKind, elapsed_s: float) -> bool:
         """Whether to run the probe now, `elapsed_s` after the start."""
@@ -83,7 +83,7 @@ class RunHealth:
         return not is_success and kind is not ProbeKind.READINESS
 
 
-def first_health(container: FullContainer) -> Health:
+def first_health(container: FullContainer) -> ContainerHealth:
     """The health of a container that just started."""
     return RunHealth(container).health
 

@@ -35,7 +35,7 @@ from mooring.kubelet.probes.handlers import (
     probe_http,
     probe_tcp,
 )
-from mooring.kubelet.probes.health import Health, ProbeKind, RunHealth, kill_grace_s, kill_message, probes_of
+from mooring.kubelet.probes.health import ContainerHealth, ProbeKind, RunHealth, kill_grace_s, kill_message, probes_of
 from mooring.kubelet.runtime import Role
 from mooring.kubelet.views import KubeletPod
 
@@ -90,7 +90,7 @@ class ProbeRunner(Protocol):
 class ProbeListener(Protocol):
     """Receives the health of containers."""
 
-    def health_changed(self, pod_uid: str, container: str, attempt: int, health: Health) -> None: ...
+    def health_changed(self, pod_uid: str, container: str, attempt: int, health: ContainerHealth) -> None: ...
 
     def container_unhealthy(self, pod_uid: str, container: str, attempt: int, grace_s: float) -> None:
         """The container is to be killed, with this grace period."""
@@ -100,7 +100,7 @@ class ProbeListener(Protocol):
 
 
 @dataclass(slots=True)
-class _Run:
+class _ProbeRun:
     pod: FullPod
     container: FullContainer
     role: Role
@@ -121,7 +121,7 @@ class Prober:
         self._probe_runner = probe_runner
         self._listener = listener
         self._group: TaskGroup | None = None
-        self._runs: dict[tuple[str, str], _Run] = {}
+        self._runs: dict[tuple[str, str], _ProbeRun] = {}
 
     def start(self, group: TaskGroup) -> None:
         """Run probes as tasks of this group."""
@@ -135,7 +135,7 @@ class Prober:
         self.end(pod.metadata.uid, container.name)
         if role not in (Role.CONTAINER, Role.SIDECAR):
             return
-        run = _Run(pod, container, role, attempt, started_s, pod_ip, RunHealth(container))
+        run = _ProbeRun(pod, container, role, attempt, started_s, pod_ip, RunHealth(container))
         self._runs[pod.metadata.uid, container.name] = run
         for kind, probe in probes_of(container).items():
             name = f"{kind.value} of {pod.key}/{container.name}"
@@ -160,12 +160,12 @@ class Prober:
         for run in list(self._runs_of(pod_uid)):
             self.end(pod_uid, run.container.name)
 
-    def _runs_of(self, pod_uid: str) -> Iterator[_Run]:
+    def _runs_of(self, pod_uid: str) -> Iterator[_ProbeRun]:
         return (run for (uid, _), run in self._runs.items() if uid == pod_uid)
 
     # One probe
 
-    async def _probe_periodically(self, run: _Run, kind: ProbeKind, probe: FullProbe) -> None:
+    async def _probe_periodically(self, run: _ProbeRun, kind: ProbeKind, probe: FullProbe) -> None:
         period_s = float(probe.period_seconds)
         next_s = self._clock.now_s() + (0.0 if kind is ProbeKind.READINESS else period_s)
         while True:
@@ -178,7 +178,7 @@ class Prober:
                     logger.exception("the %s probe of %s/%s raised", kind.value, run.pod.key, run.container.name)
             next_s = max(next_s + period_s, self._clock.now_s())
 
-    async def _wait_turn(self, run: _Run, kind: ProbeKind, next_s: float) -> bool:
+    async def _wait_turn(self, run: _ProbeRun, kind: ProbeKind, next_s: float) -> bool:
         """Wait for the next probe; for readiness at most until the container has started. Returns whether it has just
         started."""
         delay_s = next_s - self._clock.now_s()
@@ -192,7 +192,7 @@ class Prober:
             return False
         return True
 
-    async def _probe(self, run: _Run, kind: ProbeKind, probe: FullProbe) -> None:
+    async def _probe(self, run: _ProbeRun, kind: ProbeKind, probe: FullProbe) -> None:
         try:
             answer = await self._probe_with_retries(run, probe)
         except ProbeError as error:
@@ -206,7 +206,7 @@ class Prober:
             self._tell(run, "ProbeWarning", f"{kind.value} probe warning: {answer.text}")
         self._count(run, kind, probe, is_success=answer.outcome is not ProbeOutcome.FAILURE)
 
-    async def _probe_with_retries(self, run: _Run, probe: FullProbe) -> ProbeResult:
+    async def _probe_with_retries(self, run: _ProbeRun, probe: FullProbe) -> ProbeResult:
         for _ in range(TRIES_MAX - 1):
             try:
                 return await self._probe_runner.run_probe(run.pod, run.container, probe, run.pod_ip)
@@ -214,7 +214,7 @@ class Prober:
                 continue
         return await self._probe_runner.run_probe(run.pod, run.container, probe, run.pod_ip)
 
-    def _count(self, run: _Run, kind: ProbeKind, probe: FullProbe, *, is_success: bool) -> None:
+    def _count(self, run: _ProbeRun, kind: ProbeKind, probe: FullProbe, *, is_success: bool) -> None:
         uid, name, before = run.pod.metadata.uid, run.container.name, run.health.health
         is_to_be_killed = run.health.count(kind, is_success=is_success)
         health = run.health.health
@@ -227,6 +227,6 @@ class Prober:
             self._listener.record_event(run.pod, False, "Killing", message)
             self._listener.container_unhealthy(uid, name, run.attempt, kill_grace_s(run.pod, probe))
 
-    def _tell(self, run: _Run, reason: str, message: str) -> None:
+    def _tell(self, run: _ProbeRun, reason: str, message: str) -> None:
         if not run.is_over:
             self._listener.record_event(run.pod, True, reason, message)

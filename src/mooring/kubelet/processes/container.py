@@ -35,11 +35,11 @@ from mooring.kubelet.probes.handlers import (
     ProbeOutcome,
     probe_http,
 )
-from mooring.kubelet.probes.health import Health, first_health
+from mooring.kubelet.probes.health import ContainerHealth, first_health
 from mooring.kubelet.probes.prober import Prober, port_number
 from mooring.kubelet.processes.directories import PodDirectories
 from mooring.kubelet.processes.preparation import NotReadyError, Preparation, Prepared
-from mooring.kubelet.processes.shim.client import Report, ShimProcess
+from mooring.kubelet.processes.shim.client import ShimProcess, ShimReport
 from mooring.kubelet.runtime import START_ERROR, ContainerState, Exited, Role, Running, Waiting
 from mooring.kubelet.timers import Timers
 from mooring.kubelet.views import KubeletPod
@@ -166,7 +166,7 @@ class ProcessContainer:
         self._directory = ""
         self._is_stopping = False
         self._run: asyncio.Task[None] | None = None
-        self._commands: dict[int, asyncio.Future[Report]] = {}
+        self._commands: dict[int, asyncio.Future[ShimReport]] = {}
         self._commands_begun = 0
 
     # Runtime
@@ -207,7 +207,7 @@ class ProcessContainer:
         if self._run is not None:
             await asyncio.wait([self._run])
 
-    def health_changed(self, attempt: int, health: Health) -> None:
+    def health_changed(self, attempt: int, health: ContainerHealth) -> None:
         if self._running is not None and attempt == self._attempt:
             self._running = Running(self._running.started_s, health.is_ready, health.is_started)
             self._report_state(self._running)
@@ -272,9 +272,9 @@ class ProcessContainer:
             await shim.close()
         if not has_ended:
             message = "the shim ended, and the container was killed"
-            self._report_exited(Report(exited=KILLED_CODE, at=self._context.clock.wall_s()), message)
+            self._report_exited(ShimReport(exited=KILLED_CODE, at=self._context.clock.wall_s()), message)
 
-    def _handle_report(self, report: Report) -> bool:
+    def _handle_report(self, report: ShimReport) -> bool:
         """Handle a report. Returns whether the container has ended."""
         if report.running:
             self._report_running(report)
@@ -296,7 +296,7 @@ class ProcessContainer:
         self._running, self._shim, self._pid = None, None, 0
         for waiting in self._commands.values():
             if not waiting.done():
-                waiting.set_result(Report(error="the container has ended"))
+                waiting.set_result(ShimReport(error="the container has ended"))
 
     # Stopping
 
@@ -329,7 +329,7 @@ class ProcessContainer:
         creating = Waiting("PodInitializing" if self.pod.spec.init_containers else "ContainerCreating")
         self._report_state(error.waiting if error.waiting is not None else creating)
 
-    def _report_running(self, report: Report) -> None:
+    def _report_running(self, report: ShimReport) -> None:
         context, health = self._context, first_health(self.container)
         self._pid = report.running
         self._running = Running(report.at, health.is_ready, health.is_started)
@@ -344,7 +344,7 @@ class ProcessContainer:
         self._context.record_event(self.pod, True, "Failed", f"Error: {message}")
         self._end(Exited(START_ERROR_CODE, 0.0, wall_s, START_ERROR, message))
 
-    def _report_exited(self, report: Report, message: str) -> None:
+    def _report_exited(self, report: ShimReport, message: str) -> None:
         assert report.exited is not None
         uid, name, directories = self.pod.metadata.uid, self.container.name, self._context.directories
         policy = self.container.termination_message_policy

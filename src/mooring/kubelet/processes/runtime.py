@@ -23,7 +23,7 @@ from mooring.kit.tasks import TaskGroup, run_bounded
 from mooring.kubelet.environment.references import NodeFacts, ReferenceLookup
 from mooring.kubelet.full_views import FullContainer, FullPod
 from mooring.kubelet.probes.handlers import CommandError, CommandResult
-from mooring.kubelet.probes.health import Health
+from mooring.kubelet.probes.health import ContainerHealth
 from mooring.kubelet.probes.prober import ContainerProbeRunner, Prober
 from mooring.kubelet.processes.cgroups import Cgroups, find_cgroups
 from mooring.kubelet.processes.container import ContainerContext, ProcessContainer
@@ -170,7 +170,7 @@ class ProcessRuntime:
             raise CommandError("the container does not run")
         return await one.run_command(tuple(argv), timeout_s)
 
-    def health_changed(self, pod_uid: str, container: str, attempt: int, health: Health) -> None:
+    def health_changed(self, pod_uid: str, container: str, attempt: int, health: ContainerHealth) -> None:
         one = self._pods.get(pod_uid, {}).get(container)
         if one is not None:
             one.health_changed(attempt, health)

@@ -42,7 +42,7 @@ _STAGING_DIRECTORIES = ("/tmp", "/usr", "/var", "/etc")
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-class EntryError(Exception):
+class EntrypointError(Exception):
     """Why the command cannot run."""
 
 
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str]) -> NoReturn:
         os.set_inheritable(options["errors"], False)
         enter(options)
         become(command)
-    except (EntryError, OSError) as error:
+    except (EntrypointError, OSError) as error:
         os.write(options["errors"], f"{error}\n".encode("utf-8", "surrogateescape"))
         os._exit(EXIT_CODE)
 
@@ -79,7 +79,7 @@ def enter(options: dict[str, Any]) -> None:
         elif view is not None:
             os.chdir(view.mount_point(directory, is_directory=True))
         else:
-            raise EntryError(f'chdir to cwd ("{directory}") failed: no such file or directory') from None
+            raise EntrypointError(f'chdir to cwd ("{directory}") failed: no such file or directory') from None
 
 
 def become(command: list[str]) -> NoReturn:
@@ -94,14 +94,14 @@ def become(command: list[str]) -> NoReturn:
         os.execv(path, command)
     except FileNotFoundError:
         if os.path.exists(path):
-            raise EntryError(f'exec: "{name}": its interpreter does not exist') from None
-        raise EntryError(f'exec: "{name}": stat {name}: no such file or directory') from None
+            raise EntrypointError(f'exec: "{name}": its interpreter does not exist') from None
+        raise EntrypointError(f'exec: "{name}": stat {name}: no such file or directory') from None
     except PermissionError:
         what = "is a directory" if os.path.isdir(path) else "permission denied"
-        raise EntryError(f'exec: "{name}": {what}') from None
+        raise EntrypointError(f'exec: "{name}": {what}') from None
     except OSError as error:
         what = "exec format error" if error.errno == errno.ENOEXEC else str(error.strerror).lower()
-        raise EntryError(f"exec {path}: {what}") from None
+        raise EntrypointError(f"exec {path}: {what}") from None
 
 
 class MountNamespace:
@@ -130,7 +130,7 @@ class MountNamespace:
         if os.path.exists(point):
             if os.path.isdir(point) != is_directory:
                 what = ("file", "directory") if is_directory else ("directory", "file")
-                raise EntryError(f"{target} is a {what[0]} here, and a {what[1]} cannot be mounted over it")
+                raise EntrypointError(f"{target} is a {what[0]} here, and a {what[1]} cannot be mounted over it")
             return point
         parent = os.path.dirname(point)
         while not os.path.exists(parent):
@@ -151,7 +151,7 @@ class MountNamespace:
         """Mount a tmpfs over a directory, with all its entries."""
         names = os.listdir(directory)
         if len(names) > MIRRORED_ENTRIES_MAX:
-            raise EntryError(f"{directory} has {len(names)} entries, too many to make a mount point among them")
+            raise EntrypointError(f"{directory} has {len(names)} entries, too many to make a mount point among them")
         entries = {name: os.open(os.path.join(directory, name), os.O_PATH | os.O_NOFOLLOW) for name in names}
         mode = stat.S_IMODE(os.stat(directory).st_mode)
         place = directory if directory != "/" else next(stage for stage in _STAGING_DIRECTORIES if os.path.isdir(stage))
@@ -243,7 +243,7 @@ def _executable_in_path(name: str) -> str:
         path = os.path.join(directory or ".", name)
         if os.path.isfile(path) and os.access(path, os.X_OK):
             return path
-    raise EntryError(f'exec: "{name}": executable file not found in $PATH')
+    raise EntrypointError(f'exec: "{name}": executable file not found in $PATH')
 
 
 if __name__ == "__main__":

@@ -122,7 +122,7 @@ logger = logging.getLogger(__name__)
 CHECK_INTERVAL_S = 1.0
 
 
-class PodSink(Protocol):
+class PodUpdates(Protocol):
     """The event handler of pods."""
 
     def put(self, view: Pod) -> None: ...
@@ -142,7 +142,7 @@ class ExpiredPodChecker:
         assumed_pods: AssumedPods,
         engine: Engine,
         queue: SchedulingQueue,
-        pods: PodSink,
+        pods: PodUpdates,
         client: Client,
         clock: Clock,
         event_buffer: EventBuffer,

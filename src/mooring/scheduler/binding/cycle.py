@@ -56,7 +56,7 @@ from mooring.scheduler.queue.queued_pod import QueuedPod
 from mooring.scheduler.reporting.reports import Reports
 
 
-class Stage(Enum):
+class BindingStage(Enum):
     WAITING = "waiting for Permit"
     READY = "in line"
     PREPARING = "PreBind"
@@ -81,7 +81,7 @@ class Binding:
         self.pre_binds = pre_binds
         """The PreBind plugins that have work for this pod."""
         self.started_s = started_s
-        self.stage = Stage.READY
+        self.stage = BindingStage.READY
         self.cancelled_by = ""
         self.is_rejected = False
         """The API server rejected the binding: if the pod is on the node anyway, another scheduler has bound it."""
@@ -103,13 +103,13 @@ class Binding:
 
     def begin_pre_bind(self) -> None:
         """PreBind begins, in the current task."""
-        self.stage = Stage.PREPARING
+        self.stage = BindingStage.PREPARING
         self._worker = asyncio.current_task()
 
     def end_pre_bind(self) -> bool:
         """PreBind has ended and can no longer be cancelled. Returns whether it was."""
         worker, self._worker = self._worker, None
-        self.stage = Stage.BINDING
+        self.stage = BindingStage.BINDING
         if not self.cancelled_by:
             return False
         if worker is not None:
@@ -177,7 +177,7 @@ class BindingCycle:
             # Others, such as an autoscaler, should know the node: the binding may take a while.
             self._reports.nominate(pod, node_name)
         if timeouts_s:
-            binding.stage = Stage.WAITING
+            binding.stage = BindingStage.WAITING
             since_s = self._clock.now_s()
             self._waiting.add(pod, node_name, timeouts_s, partial(self._permit_ended, binding, since_s))
         else:
@@ -192,7 +192,7 @@ class BindingCycle:
 
     def _queue_binding(self, binding: Binding) -> None:
         """Queue the binding. The pod is no longer in flight: a failure from here on is retried without hints."""
-        binding.stage = Stage.READY
+        binding.stage = BindingStage.READY
         self._queue.done(binding.pod.uid)
         self._pool.start(partial(self._bind, binding))
 
@@ -203,7 +203,7 @@ class BindingCycle:
         status = await self._run_pre_bind(binding) if binding.pre_binds else None
         is_bound = False
         if status is None:
-            binding.stage = Stage.BINDING
+            binding.stage = BindingStage.BINDING
             if (pending_write := self._reports.discard_writes(binding.pod)) is not None:
                 await pending_write.wait()
             status = await self._run_bind(binding)
@@ -335,11 +335,15 @@ class BindingCycle:
                 )
 
 
-def _outcome_of(status: Status, stage: Stage) -> Failure:
+def _outcome_of(status: Status, stage: BindingStage) -> Failure:
     """A rejection up to Permit is about the node. No event is known to help after a rejection by PreBind or Bind."""
     if status.code is Code.ERROR:
         return failed_with_error(status)
-    return rejected_in_binding(status) if stage in (Stage.PREPARING, Stage.BINDING) else rejected_on_node(status)
+    return (
+        rejected_in_binding(status)
+        if stage in (BindingStage.PREPARING, BindingStage.BINDING)
+        else rejected_on_node(status)
+    )
 
 
 def _run_permit(profile: Profile, pod: PodInfo, node_name: str) -> dict[str, float] | Status:

@@ -36,7 +36,7 @@ from mooring.api.storage import (
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from mooring.api.views.volumes import Volume
 from mooring.scheduler.cache.attachments import AttachableVolume, AttachmentColumns, attachable
-from mooring.scheduler.cache.objects import Objects
+from mooring.scheduler.cache.objects import ObjectStores
 from mooring.scheduler.cache.pods import PodInfo
 
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ class _ClaimInUse:
         """Pods that use the claim for an ephemeral volume, and must own it."""
 
 
-def volume_of_claim(objects: Objects, claim: PersistentVolumeClaim) -> AttachableVolume | None:
+def volume_of_claim(objects: ObjectStores, claim: PersistentVolumeClaim) -> AttachableVolume | None:
     """The volume that counts for a pod with this claim; None if it is not a CSI driver's."""
     name = claim.spec.volume_name
     volume = objects.of(PersistentVolume).get(name) if name else None
@@ -233,7 +233,7 @@ def volume_of_inline(volume: Volume) -> AttachableVolume | None:
     return attachable(translated.driver, translated.handle)
 
 
-def volume_error(objects: Objects, pod: PodInfo, volume: Volume) -> str | None:
+def volume_error(objects: ObjectStores, pod: PodInfo, volume: Volume) -> str | None:
     """Why it is unknown which volume a pod uses. A missing claim is not an error here."""
     name = claim_named_by(volume, pod.name)
     if name is None:
@@ -250,7 +250,7 @@ def volume_error(objects: Objects, pod: PodInfo, volume: Volume) -> str | None:
     return None
 
 
-def _expected_volume(objects: Objects, claim: PersistentVolumeClaim) -> AttachableVolume | None:
+def _expected_volume(objects: ObjectStores, claim: PersistentVolumeClaim) -> AttachableVolume | None:
     """The volume that the claim's class will provision."""
     class_name = class_of_claim(claim)
     storage_class = objects.of(StorageClass).get(class_name) if class_name else None

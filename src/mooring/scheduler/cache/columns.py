@@ -32,7 +32,7 @@ from mooring.api.views.workloads import Namespace
 from mooring.scheduler.cache.arrays import CAPACITY_MIN, Bools, ChangeLog, Int64s, Rows, capacity_for, grown
 from mooring.scheduler.cache.labels import LabelColumns
 from mooring.scheduler.cache.nodes import ImageColumns, NodeSelection, TaintColumns
-from mooring.scheduler.cache.objects import Objects
+from mooring.scheduler.cache.objects import ObjectStores
 from mooring.scheduler.cache.pods import Nominations, PodInfo, PodSignature, SignatureRegistry, signature_key
 from mooring.scheduler.cache.resources import HostPort, PortColumns, ResourceColumns
 from mooring.scheduler.cache.selectors import SelectorColumns, TermColumns
@@ -70,7 +70,7 @@ class Columns:
         self.terms = TermColumns(self.labels, self.selectors, self.namespace_labels)
         self.volumes = VolumeColumns()
         self.nominations = Nominations()
-        self.objects = Objects()
+        self.objects = ObjectStores()
         self.signatures = SignatureRegistry(self.resources, self.selectors, self.terms)
 
         self.usage_changes = ChangeLog()

@@ -63,7 +63,7 @@ class ObjectStore(Generic[Kind]):
             listener(old, new)
 
 
-class Objects:
+class ObjectStores:
     """The stores of all kinds."""
 
     def __init__(self) -> None:

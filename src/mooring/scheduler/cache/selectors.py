@@ -4,7 +4,7 @@ Pods with the same namespace and labels form a label class. A selector is matche
 pods; then a pod that is placed adds one at its row for each counter of its class. So a constraint over 5,000 nodes is a
 gather, and placing a pod costs the same whatever the size of the cluster.
 
-A `Counter` counts the pods that match selectors of spread constraints and of a pending pod's affinity terms. An
+A `MatchCounter` counts the pods that match selectors of spread constraints and of a pending pod's affinity terms. An
 `ExistingTerm` is an affinity or anti-affinity term of placed pods, counted by domain: it rejects or attracts the pods
 that it matches. Pods of one template have the same terms, so a term is stored once.
 
@@ -22,7 +22,7 @@ that it matches. Pods of one template have the same terms, so a term is stored o
 
 from __future__ import annotations
 
-from collections import Counter as CountOf
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any, TypeAlias, TypeVar
@@ -36,7 +36,7 @@ from mooring.scheduler.cache.arrays import Int64s, grown
 from mooring.scheduler.cache.labels import LabelColumn, LabelColumns
 
 COUNTERS_BYTES_MAX = 128 << 20
-PodMatcher: TypeAlias = "Counter | ExistingTerm"
+PodMatcher: TypeAlias = "MatchCounter | ExistingTerm"
 """What is matched against label classes."""
 Pair: TypeAlias = tuple[str, str]
 Key = TypeVar("Key")
@@ -53,18 +53,18 @@ class LabelClass:
         self.labels = labels
         self.rows: dict[int, int] = {}
         self.rows_terminating: dict[int, int] = {}
-        self.counters: list[Counter] = []
+        self.counters: list[MatchCounter] = []
         self.terms: list[ExistingTerm] = []
 
     def add(self, matcher: PodMatcher) -> None:
         """Register a counter or a term that matches the class."""
-        if isinstance(matcher, Counter):
+        if isinstance(matcher, MatchCounter):
             self.counters.append(matcher)
         else:
             self.terms.append(matcher)
 
     def remove(self, matcher: PodMatcher) -> None:
-        matchers: list[Any] = self.counters if isinstance(matcher, Counter) else self.terms
+        matchers: list[Any] = self.counters if isinstance(matcher, MatchCounter) else self.terms
         if matcher in matchers:
             matchers.remove(matcher)
 
@@ -83,7 +83,7 @@ class Part:
         return (self.namespaces is None or namespace in self.namespaces) and self.selector.matches(labels)
 
 
-class Counter:
+class MatchCounter:
     """The number of pods that match all parts, by row and by domain of the topologies that were read."""
 
     __slots__ = ("_domains", "key", "parts", "registered", "required_pair", "rows", "used_at", "wants_terminating")
@@ -144,7 +144,7 @@ class SelectorColumns:
         self._classes: dict[tuple[str, frozenset[Pair]], LabelClass] = {}
         self._by_pair: dict[Pair, dict[LabelClass, None]] = {}
         self._by_namespace: dict[str, dict[LabelClass, None]] = {}
-        self._counters: dict[object, Counter] = {}
+        self._counters: dict[object, MatchCounter] = {}
         self._matchers: dict[Pair | None, dict[PodMatcher, None]] = {}
 
     def label_class(self, namespace: str, labels: Mapping[str, str]) -> LabelClass:
@@ -170,12 +170,12 @@ class SelectorColumns:
         for pair in label_class.labels.items():
             _drop(self._by_pair, pair, label_class)
 
-    def counter(self, parts: tuple[Part, ...], wants_terminating: bool) -> Counter:
+    def counter(self, parts: tuple[Part, ...], wants_terminating: bool) -> MatchCounter:
         """The counter for these conditions. Equal conditions share one counter."""
-        wanted = Counter(parts, wants_terminating)
+        wanted = MatchCounter(parts, wants_terminating)
         return self.fresh(self._counters.setdefault(wanted.key, wanted))
 
-    def fresh(self, counter: Counter) -> Counter:
+    def fresh(self, counter: MatchCounter) -> MatchCounter:
         """The counter with current counts; counted again if it was dropped."""
         self._clock += 1
         counter.used_at = self._clock
@@ -203,7 +203,7 @@ class SelectorColumns:
             label_class.terms = [
                 matcher
                 for matcher in self._candidates_for(label_class.labels)
-                if not isinstance(matcher, Counter) and matcher.matches(namespace, label_class.labels)
+                if not isinstance(matcher, MatchCounter) and matcher.matches(namespace, label_class.labels)
             ]
 
     def place(self, label_class: LabelClass, row: int, count: int, terminating: bool) -> None:
@@ -217,7 +217,7 @@ class SelectorColumns:
 
     def place_all(self, label_class: LabelClass, rows: Iterable[int]) -> None:
         """Adds one pod of a class, which is not being deleted, on each of the rows."""
-        for row, count in CountOf(rows).items():
+        for row, count in Counter(rows).items():
             _tally(label_class.rows, row, count)
             for counter in label_class.counters:
                 counter.add(row, count)
@@ -233,14 +233,14 @@ class SelectorColumns:
             counter.rows = grown(counter.rows, capacity)
 
     @property
-    def counters(self) -> Iterable[Counter]:
+    def counters(self) -> Iterable[MatchCounter]:
         return self._counters.values()
 
     @property
     def classes(self) -> Iterable[LabelClass]:
         return self._classes.values()
 
-    def _register_counter(self, counter: Counter) -> None:
+    def _register_counter(self, counter: MatchCounter) -> None:
         self._drop_stale()
         counter.reset(self._capacity)
         counter.registered = True
@@ -274,7 +274,7 @@ class SelectorColumns:
         return list(self._classes.values())
 
 
-def _count_class(counter: Counter, label_class: LabelClass) -> None:
+def _count_class(counter: MatchCounter, label_class: LabelClass) -> None:
     for row, count in label_class.rows.items():
         counter.rows[row] += count
     if not counter.wants_terminating:

@@ -16,14 +16,19 @@ from mooring.scheduler.config.profiles import (
     expand_profile,
     expand_profiles,
 )
-from mooring.scheduler.config.types import ConfigurationError, KubeSchedulerProfile, Problem, SchedulerConfiguration
+from mooring.scheduler.config.types import (
+    ConfigProblem,
+    ConfigurationError,
+    KubeSchedulerProfile,
+    SchedulerConfiguration,
+)
 
 __all__ = [
+    "ConfigProblem",
     "ConfigurationError",
     "Implements",
     "KubeSchedulerProfile",
     "PluginUse",
-    "Problem",
     "ProfilePlan",
     "SchedulerConfiguration",
     "default_profile",

@@ -39,6 +39,8 @@ from mooring.scheduler.config.types import (
     INT32,
     KIND,
     ClientConnectionConfiguration,
+    ConfigObject,
+    ConfigProblem,
     ExtenderConfiguration,
     ExtenderManagedResource,
     ExtenderTLSConfig,
@@ -47,9 +49,7 @@ from mooring.scheduler.config.types import (
     Meaning,
     PluginConfig,
     PluginEntry,
-    Problem,
     SchedulerConfiguration,
-    Settings,
     child,
 )
 
@@ -84,7 +84,7 @@ class StrictDecoder:
         steps: Sequence[str] = (),
         custom: Mapping[type[msgspec.Struct], CustomDecoder] | None = None,
     ) -> None:
-        self.problems: list[Problem] = []
+        self.problems: list[ConfigProblem] = []
         self._root = root
         self._steps = steps
         self._custom = custom or {}
@@ -128,7 +128,7 @@ class StrictDecoder:
         """Add a problem with the path of its field."""
         before = "".join(f"{step}: " for step in self._steps)
         where = path or self._root or "the configuration"
-        self.problems.append(Problem(self._whole(path), f"{before}{where}: {text}"))
+        self.problems.append(ConfigProblem(self._whole(path), f"{before}{where}: {text}"))
 
     def reject_type(self, path: str, wanted: str, found: object) -> None:
         self.reject(path, f"expected {wanted}, found {_described(found)}")
@@ -206,7 +206,7 @@ class StrictDecoder:
             hint = f"did you mean {quoted(by_lower[close[0]])}?"
         else:
             hint = "expected one of " + ", ".join(quoted(name) for name in sorted(fields))
-        self.problems.append(Problem(self._whole(path), f"{text}; {hint}"))
+        self.problems.append(ConfigProblem(self._whole(path), f"{text}; {hint}"))
 
     def _whole(self, path: str) -> str:
         return f"{self._root}.{path}" if self._root and path else self._root or path
@@ -256,7 +256,7 @@ def encode_configuration(configuration: SchedulerConfiguration) -> dict[str, obj
     return {"apiVersion": API_VERSION, "kind": KIND, **_encoded(configuration)}
 
 
-def _encoded(settings: Settings) -> dict[str, object]:
+def _encoded(settings: ConfigObject) -> dict[str, object]:
     if isinstance(settings, PluginConfig):
         return _plugin_config(settings)
     found: dict[str, object] = {}
@@ -271,14 +271,14 @@ def _plugin_config(config: PluginConfig) -> dict[str, object]:
     match config.args:
         case None:
             return {"name": config.name}
-        case Settings() as arguments:
+        case ConfigObject() as arguments:
             typed = {"kind": f"{config.name}Args", "apiVersion": API_VERSION, **_encoded(arguments)}
             return {"name": config.name, "args": typed}
         case raw:
             return {"name": config.name, "args": dict(raw)}
 
 
-def _is_shown(settings: Settings, name: str, value: object) -> bool:
+def _is_shown(settings: ConfigObject, name: str, value: object) -> bool:
     if value is None:
         return False
     if isinstance(settings, _SHOWN_WHOLE):
@@ -293,7 +293,7 @@ def _value(value: object, *, is_duration: bool = False) -> object:
         assert isinstance(value, float | int), f"{value!r} is no number of seconds"
         return format_duration(value)
     match value:
-        case Settings():
+        case ConfigObject():
             return _encoded(value)
         case tuple() | list():
             return [_value(item) for item in value]

@@ -21,10 +21,10 @@ from mooring.scheduler.config.types import (
     API_VERSION,
     ARGUMENTS,
     KIND,
+    ConfigProblem,
     ConfigurationError,
     KubeSchedulerProfile,
     PluginConfig,
-    Problem,
     SchedulerConfiguration,
     child,
 )
@@ -83,15 +83,15 @@ def _check_kind(data: Mapping[str, object]) -> None:
     version, kind = data.get("apiVersion"), data.get("kind")
     wanted = f"expected apiVersion {quoted(API_VERSION)} and kind {quoted(KIND)}"
     if not kind:
-        raise ConfigurationError([Problem("kind", f"Object 'Kind' is missing: {wanted}")])
+        raise ConfigurationError([ConfigProblem("kind", f"Object 'Kind' is missing: {wanted}")])
     if not version:
-        raise ConfigurationError([Problem("apiVersion", f"Object 'apiVersion' is missing: {wanted}")])
+        raise ConfigurationError([ConfigProblem("apiVersion", f"Object 'apiVersion' is missing: {wanted}")])
     if version != API_VERSION or kind not in _KINDS:
         text = f"no kind {quoted(str(kind))} is registered for version {quoted(str(version))}: {wanted}"
-        raise ConfigurationError([Problem("apiVersion" if version != API_VERSION else "kind", text)])
+        raise ConfigurationError([ConfigProblem("apiVersion" if version != API_VERSION else "kind", text)])
     if kind != KIND:
         text = f"couldn't decode as {KIND}, got {version}, Kind={kind}: {wanted}"
-        raise ConfigurationError([Problem("kind", text)])
+        raise ConfigurationError([ConfigProblem("kind", text)])
 
 
 def _decode_plugin_config(decoder: StrictDecoder, data: object, path: str) -> PluginConfig:
@@ -107,7 +107,7 @@ def _decode_plugin_config(decoder: StrictDecoder, data: object, path: str) -> Pl
         return msgspec.structs.replace(config, args=arguments)
     mismatch = _kind_mismatch(config.name, arguments)
     if mismatch:
-        decoder.problems.append(Problem(child(where, mismatch[0]), f"decoding .{path}: {mismatch[1]}"))
+        decoder.problems.append(ConfigProblem(child(where, mismatch[0]), f"decoding .{path}: {mismatch[1]}"))
         return config
     nested = StrictDecoder(where, steps=(f"decoding .{path}", f"decoding args for plugin {config.name}"))
     decoded = nested.struct(ARGUMENTS[config.name], without_type_fields(arguments))

@@ -40,6 +40,7 @@ from mooring.api.field_errors import quoted
 from mooring.scheduler.config.types import (
     ALL_PLUGINS,
     ARGUMENTS,
+    ConfigProblem,
     ConfigurationError,
     ExtensionPoint,
     KubeSchedulerProfile,
@@ -49,7 +50,6 @@ from mooring.scheduler.config.types import (
     PluginEntry,
     Plugins,
     PluginSet,
-    Problem,
     SchedulerConfiguration,
 )
 
@@ -173,7 +173,7 @@ def expand_profiles(configuration: SchedulerConfiguration, implements: Implement
     A profile without `percentageOfNodesToScore` takes that of the configuration.
     """
     plans: dict[str, ProfilePlan] = {}
-    problems: list[Problem] = []
+    problems: list[ConfigProblem] = []
     for index, profile in enumerate(_ignoring_managed_resources(configuration)):
         try:
             plan = expand_profile(profile, implements)
@@ -182,7 +182,7 @@ def expand_profiles(configuration: SchedulerConfiguration, implements: Implement
             plans[profile.scheduler_name] = plan
         except ConfigurationError as error:
             before = f"creating profile for scheduler name {profile.scheduler_name}: "
-            problems += [Problem(f"profiles[{index}].{each.path}", before + each.text) for each in error.problems]
+            problems += [ConfigProblem(f"profiles[{index}].{each.path}", before + each.text) for each in error.problems]
     problems += _queue_disagreements(configuration.profiles, plans)
     if problems:
         raise ConfigurationError(problems)
@@ -261,38 +261,38 @@ def _weighed(profile: KubeSchedulerProfile, point: ExtensionPoint) -> tuple[Plug
     return (*profile.plugins.at(point).enabled, *profile.plugins.multi_point.enabled)
 
 
-def _repeated_arguments(profile: KubeSchedulerProfile) -> Iterator[Problem]:
+def _repeated_arguments(profile: KubeSchedulerProfile) -> Iterator[ConfigProblem]:
     seen: set[str] = set()
     for index, config in enumerate(profile.plugin_config):
         if config.name in seen:
-            yield Problem(f"pluginConfig[{index}]", f"repeated config for plugin {config.name}")
+            yield ConfigProblem(f"pluginConfig[{index}]", f"repeated config for plugin {config.name}")
         seen.add(config.name)
 
 
-def _misplaced_plugins(profile: KubeSchedulerProfile, implements: Implements) -> Iterator[Problem]:
+def _misplaced_plugins(profile: KubeSchedulerProfile, implements: Implements) -> Iterator[ConfigProblem]:
     """Plugins that do not exist, that cannot do what is asked of them, or that are enabled twice."""
     for point in _EXAMINED:
         seen: set[str] = set()
         for plugin in profile.plugins.at(point).enabled:
             path = f"plugins.{point.config_field}.enabled"
             if not _exists(plugin.name, implements):
-                yield Problem(path, f"{point.plugin_type} {quoted(plugin.name)} does not exist")
+                yield ConfigProblem(path, f"{point.plugin_type} {quoted(plugin.name)} does not exist")
             elif not implements(plugin.name, point):
-                yield Problem(path, f"plugin {quoted(plugin.name)} does not extend {point.plugin_type} plugin")
+                yield ConfigProblem(path, f"plugin {quoted(plugin.name)} does not extend {point.plugin_type} plugin")
             elif plugin.name in seen:
                 yield _registered_twice(path, plugin.name, point)
             seen.add(plugin.name)
     yield from _misplaced_everywhere(profile, implements)
 
 
-def _misplaced_everywhere(profile: KubeSchedulerProfile, implements: Implements) -> Iterator[Problem]:
+def _misplaced_everywhere(profile: KubeSchedulerProfile, implements: Implements) -> Iterator[ConfigProblem]:
     path = "plugins.multiPoint.enabled"
     names = [plugin.name for plugin in profile.plugins.multi_point.enabled]
     for name in dict.fromkeys(names):
         if not _exists(name, implements):
             first = next((point for point in _EXAMINED if not _is_closed(profile, point)), None)
             if first is not None:
-                yield Problem(path, f"{first.plugin_type} {quoted(name)} does not exist")
+                yield ConfigProblem(path, f"{first.plugin_type} {quoted(name)} does not exist")
         elif names.count(name) > 1:
             twice = next((point for point in _EXAMINED if _doubled(profile, point, implements, name)), None)
             if twice is not None:
@@ -305,8 +305,8 @@ def _doubled(profile: KubeSchedulerProfile, point: ExtensionPoint, implements: I
     return _from_multi_point(profile, point, implements).count(name) > 1
 
 
-def _registered_twice(path: str, name: str, point: ExtensionPoint) -> Problem:
-    return Problem(path, f"plugin {quoted(name)} already registered as {quoted(point.plugin_type)}")
+def _registered_twice(path: str, name: str, point: ExtensionPoint) -> ConfigProblem:
+    return ConfigProblem(path, f"plugin {quoted(name)} already registered as {quoted(point.plugin_type)}")
 
 
 def _exists(name: str, implements: Implements) -> bool:
@@ -319,24 +319,24 @@ def _is_closed(profile: KubeSchedulerProfile, point: ExtensionPoint) -> bool:
 
 def _unfit_counts(
     profile: KubeSchedulerProfile, at: Mapping[ExtensionPoint, tuple[PluginUse, ...]]
-) -> Iterator[Problem]:
+) -> Iterator[ConfigProblem]:
     whose = f"for profile with scheduler name {quoted(profile.scheduler_name)}"
     sorters = len(at[ExtensionPoint.QUEUE_SORT])
     if sorters != 1:
-        yield Problem("plugins.queueSort", f"only one queue sort plugin required {whose}, but got {sorters}")
+        yield ConfigProblem("plugins.queueSort", f"only one queue sort plugin required {whose}, but got {sorters}")
     if not at[ExtensionPoint.BIND]:
-        yield Problem("plugins.bind", f"at least one bind plugin is needed {whose}")
+        yield ConfigProblem("plugins.bind", f"at least one bind plugin is needed {whose}")
     if len(at[ExtensionPoint.PLACEMENT_GENERATE]) > 1:
-        yield Problem("plugins.placementGenerate", f"at most one placement generate plugin is allowed {whose}")
+        yield ConfigProblem("plugins.placementGenerate", f"at most one placement generate plugin is allowed {whose}")
 
 
-def _overflows(profile: KubeSchedulerProfile, implements: Implements) -> Iterator[Problem]:
+def _overflows(profile: KubeSchedulerProfile, implements: Implements) -> Iterator[ConfigProblem]:
     named = {ExtensionPoint.SCORE: "score plugins", ExtensionPoint.PLACEMENT_SCORE: "placement score plugins"}
     for point, name in named.items():
         # kube-scheduler adds up the weights before it removes disabled plugins, so those count as well.
         if _is_too_much(_weights(profile, point, implements).values()):
             path = f"plugins.{point.config_field}.enabled"
-            yield Problem(path, f"{name}: total score of Score plugins could overflow")
+            yield ConfigProblem(path, f"{name}: total score of Score plugins could overflow")
 
 
 def _is_too_much(weights: Iterable[int]) -> bool:
@@ -351,7 +351,7 @@ def _is_too_much(weights: Iterable[int]) -> bool:
 
 def _queue_disagreements(
     profiles: tuple[KubeSchedulerProfile, ...], plans: Mapping[str, ProfilePlan]
-) -> Iterator[Problem]:
+) -> Iterator[ConfigProblem]:
     first: tuple[str, PluginArguments | None] | None = None
     for index, profile in enumerate(profiles):
         plan = plans.get(profile.scheduler_name)
@@ -363,7 +363,7 @@ def _queue_disagreements(
         elif sorter != first[0]:
             whose = f"different queue sort plugins for profile {quoted(profile.scheduler_name)}"
             text = f"{whose}: {quoted(sorter)}, first: {quoted(first[0])}"
-            yield Problem(f"profiles[{index}].plugins.queueSort", text)
+            yield ConfigProblem(f"profiles[{index}].plugins.queueSort", text)
         elif plan.arguments.get(sorter) != first[1]:
             text = f"different queue sort plugin args for profile {quoted(profile.scheduler_name)}"
-            yield Problem(f"profiles[{index}].pluginConfig", text)
+            yield ConfigProblem(f"profiles[{index}].pluginConfig", text)

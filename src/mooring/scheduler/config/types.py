@@ -56,7 +56,7 @@ OrDefault = Annotated[T, Meaning.ZERO_IS_DEFAULT]
 
 # Subclasses inherit these options in msgspec. Type checkers know that only with this decorator.
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
-class Settings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class ConfigObject(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The base class of all configuration types."""
 
 
@@ -110,7 +110,7 @@ SYSTEM_DEFAULTING = "System"
 LIST_DEFAULTING = "List"
 
 
-class ResourceSpec(Settings):
+class ResourceSpec(ConfigObject):
     name: str
     weight: OrDefault[Int64] = 1
 
@@ -118,18 +118,18 @@ class ResourceSpec(Settings):
 CPU_AND_MEMORY = (ResourceSpec(name="cpu"), ResourceSpec(name="memory"))
 
 
-class UtilizationShapePoint(Settings):
+class UtilizationShapePoint(ConfigObject):
     """A point of a function from utilization (0 to 100) to score (0 to 10)."""
 
     utilization: Int32
     score: Int32
 
 
-class RequestedToCapacityRatioParam(Settings):
+class RequestedToCapacityRatioParam(ConfigObject):
     shape: tuple[UtilizationShapePoint, ...] = ()
 
 
-class ScoringStrategy(Settings):
+class ScoringStrategy(ConfigObject):
     """How nodes are ranked by utilization. `type` is required in a strategy that the configuration sets."""
 
     type: str
@@ -137,43 +137,43 @@ class ScoringStrategy(Settings):
     requested_to_capacity_ratio: RequestedToCapacityRatioParam | None = None
 
 
-class DefaultPreemptionArgs(Settings):
+class DefaultPreemptionArgs(ConfigObject):
     min_candidate_nodes_percentage: Int32 = 10
     min_candidate_nodes_absolute: Int32 = 100
 
 
-class DynamicResourcesArgs(Settings):
+class DynamicResourcesArgs(ConfigObject):
     """A filter time-out of 0 means no time-out."""
 
     filter_timeout_s: Seconds = field(default=10.0, name="filterTimeout")
     binding_timeout_s: Seconds = field(default=600.0, name="bindingTimeout")
 
 
-class InterPodAffinityArgs(Settings):
+class InterPodAffinityArgs(ConfigObject):
     hard_pod_affinity_weight: Int32 = 1
     ignore_preferred_terms_of_existing_pods: bool = False
 
 
-class NodeAffinityArgs(Settings):
+class NodeAffinityArgs(ConfigObject):
     added_affinity: NodeAffinity | None = None
 
 
-class NodeResourcesBalancedAllocationArgs(Settings):
+class NodeResourcesBalancedAllocationArgs(ConfigObject):
     resources: OrDefault[tuple[ResourceSpec, ...]] = CPU_AND_MEMORY
 
 
-class NodeResourcesFitArgs(Settings):
+class NodeResourcesFitArgs(ConfigObject):
     ignored_resources: tuple[str, ...] = ()
     ignored_resource_groups: tuple[str, ...] = ()
     scoring_strategy: ScoringStrategy = ScoringStrategy(type=LEAST_ALLOCATED)
 
 
-class PodTopologySpreadArgs(Settings):
+class PodTopologySpreadArgs(ConfigObject):
     default_constraints: tuple[TopologySpreadConstraint, ...] = ()
     defaulting_type: OrDefault[str] = SYSTEM_DEFAULTING
 
 
-class VolumeBindingArgs(Settings):
+class VolumeBindingArgs(ConfigObject):
     """`shape` is None unless set, and validation rejects it: its feature gate is off."""
 
     bind_timeout_seconds: Int64 = 600
@@ -217,7 +217,7 @@ RawArguments: TypeAlias = Mapping[str, object]
 PluginArguments: TypeAlias = KnownArguments | RawArguments
 
 
-class LeaderElectionConfiguration(Settings):
+class LeaderElectionConfiguration(ConfigObject):
     leader_elect: bool = True
     lease_duration_s: OrDefault[Seconds] = field(default=15.0, name="leaseDuration")
     renew_deadline_s: OrDefault[Seconds] = field(default=10.0, name="renewDeadline")
@@ -227,7 +227,7 @@ class LeaderElectionConfiguration(Settings):
     resource_namespace: OrDefault[str] = "kube-system"
 
 
-class ClientConnectionConfiguration(Settings):
+class ClientConnectionConfiguration(ConfigObject):
     kubeconfig: str = ""
     accept_content_types: str = ""
     content_type: OrDefault[str] = "application/vnd.kubernetes.protobuf"
@@ -235,14 +235,14 @@ class ClientConnectionConfiguration(Settings):
     burst: OrDefault[Int32] = 100
 
 
-class PluginEntry(Settings):
+class PluginEntry(ConfigObject):
     """A plugin in a list. The weight applies at weighted points; 0 means that none was given."""
 
     name: str
     weight: Int32 = 0
 
 
-class PluginSet(Settings):
+class PluginSet(ConfigObject):
     enabled: tuple[PluginEntry, ...] = ()
     disabled: tuple[PluginEntry, ...] = ()
 
@@ -250,7 +250,7 @@ class PluginSet(Settings):
 NO_PLUGINS = PluginSet()
 
 
-class Plugins(Settings):
+class Plugins(ConfigObject):
     multi_point: PluginSet = NO_PLUGINS
     pre_enqueue: PluginSet = NO_PLUGINS
     queue_sort: PluginSet = NO_PLUGINS
@@ -278,24 +278,24 @@ class Plugins(Settings):
         return tuple(sorted({plugin.name for plugins in lists for plugin in plugins.enabled}))
 
 
-class PluginConfig(Settings):
+class PluginConfig(ConfigObject):
     name: str
     args: PluginArguments | None = None
 
 
-class KubeSchedulerProfile(Settings):
+class KubeSchedulerProfile(ConfigObject):
     scheduler_name: str = DEFAULT_SCHEDULER_NAME
     percentage_of_nodes_to_score: Int32 | None = None
     plugins: Plugins = Plugins()
     plugin_config: tuple[PluginConfig, ...] = ()
 
 
-class ExtenderManagedResource(Settings):
+class ExtenderManagedResource(ConfigObject):
     name: str
     ignored_by_scheduler: bool = False
 
 
-class ExtenderTLSConfig(Settings):
+class ExtenderTLSConfig(ConfigObject):
     insecure: bool = False
     server_name: str = ""
     cert_file: str = ""
@@ -306,7 +306,7 @@ class ExtenderTLSConfig(Settings):
     ca_data: bytes = b""
 
 
-class ExtenderConfiguration(Settings):
+class ExtenderConfiguration(ConfigObject):
     url_prefix: str = ""
     filter_verb: str = ""
     preempt_verb: str = ""
@@ -321,7 +321,7 @@ class ExtenderConfiguration(Settings):
     ignorable: bool = False
 
 
-class SchedulerConfiguration(Settings):
+class SchedulerConfiguration(ConfigObject):
     parallelism: Int32 = 16
     leader_election: LeaderElectionConfiguration = LeaderElectionConfiguration()
     client_connection: ClientConnectionConfiguration = ClientConnectionConfiguration()
@@ -336,7 +336,7 @@ class SchedulerConfiguration(Settings):
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class ConfigProblem:
     path: str
     text: str
 
@@ -347,29 +347,29 @@ class Problem:
 class ConfigurationError(ValueError):
     """An invalid configuration. The message has one line for each problem."""
 
-    def __init__(self, problems: Iterable[Problem]) -> None:
-        self.problems: tuple[Problem, ...] = tuple(dict.fromkeys(problems))
+    def __init__(self, problems: Iterable[ConfigProblem]) -> None:
+        self.problems: tuple[ConfigProblem, ...] = tuple(dict.fromkeys(problems))
         assert self.problems, "a configuration error without a problem"
         super().__init__("\n".join(problem.text for problem in self.problems))
 
 
-def invalid(path: str, value: object, detail: str) -> Problem:
+def invalid(path: str, value: object, detail: str) -> ConfigProblem:
     return _problem(path, f"Invalid value: {_shown(value)}", detail)
 
 
-def duplicate(path: str, value: object, detail: str = "") -> Problem:
+def duplicate(path: str, value: object, detail: str = "") -> ConfigProblem:
     return _problem(path, f"Duplicate value: {_shown(value)}", detail)
 
 
-def not_supported(path: str, value: str, supported: Sequence[str]) -> Problem:
-    return Problem(path, unsupported_value(path, value, supported))
+def not_supported(path: str, value: str, supported: Sequence[str]) -> ConfigProblem:
+    return ConfigProblem(path, unsupported_value(path, value, supported))
 
 
-def required(path: str, detail: str = "") -> Problem:
+def required(path: str, detail: str = "") -> ConfigProblem:
     return _problem(path, "Required value", detail)
 
 
-def forbidden(path: str, detail: str) -> Problem:
+def forbidden(path: str, detail: str) -> ConfigProblem:
     return _problem(path, "Forbidden", detail)
 
 
@@ -378,8 +378,8 @@ def child(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-def _problem(path: str, kind: str, detail: str) -> Problem:
-    return Problem(path, f"{path}: {kind}: {detail}" if detail else f"{path}: {kind}")
+def _problem(path: str, kind: str, detail: str) -> ConfigProblem:
+    return ConfigProblem(path, f"{path}: {kind}: {detail}" if detail else f"{path}: {kind}")
 
 
 def _shown(value: object) -> str:

@@ -27,6 +27,7 @@ from mooring.scheduler.config.types import (
     REQUESTED_TO_CAPACITY_RATIO,
     SYSTEM_DEFAULTING,
     ClientConnectionConfiguration,
+    ConfigProblem,
     DefaultPreemptionArgs,
     DynamicResourcesArgs,
     ExtenderConfiguration,
@@ -41,7 +42,6 @@ from mooring.scheduler.config.types import (
     PluginConfig,
     PluginSet,
     PodTopologySpreadArgs,
-    Problem,
     SchedulerConfiguration,
     ScoringStrategy,
     UtilizationShapePoint,
@@ -64,11 +64,11 @@ _POINTS_OF_ONE_POD = tuple(
 )
 
 
-def validate(configuration: SchedulerConfiguration) -> list[Problem]:
+def validate(configuration: SchedulerConfiguration) -> list[ConfigProblem]:
     return list(_problems(configuration))
 
 
-def _problems(configuration: SchedulerConfiguration) -> Iterator[Problem]:
+def _problems(configuration: SchedulerConfiguration) -> Iterator[ConfigProblem]:
     yield from _client_problems("clientConnection", configuration.client_connection)
     yield from _election_problems("leaderElection", configuration.leader_election)
     if configuration.parallelism <= 0:
@@ -83,12 +83,12 @@ def _problems(configuration: SchedulerConfiguration) -> Iterator[Problem]:
     yield from _extenders_problems("extenders", configuration.extenders)
 
 
-def _client_problems(path: str, client: ClientConnectionConfiguration) -> Iterator[Problem]:
+def _client_problems(path: str, client: ClientConnectionConfiguration) -> Iterator[ConfigProblem]:
     if client.burst < 0:
         yield invalid(child(path, "burst"), client.burst, "must be non-negative")
 
 
-def _election_problems(path: str, election: LeaderElectionConfiguration) -> Iterator[Problem]:
+def _election_problems(path: str, election: LeaderElectionConfiguration) -> Iterator[ConfigProblem]:
     if not election.leader_elect:
         return
     durations = {
@@ -107,12 +107,12 @@ def _election_problems(path: str, election: LeaderElectionConfiguration) -> Iter
         yield invalid(child(path, "resourceLock"), election.resource_lock, 'resourceLock value must be "leases"')
 
 
-def _percentage_problems(path: str, percentage: int | None) -> Iterator[Problem]:
+def _percentage_problems(path: str, percentage: int | None) -> Iterator[ConfigProblem]:
     if percentage is not None and not 0 <= percentage <= 100:
         yield invalid(path, percentage, "not in valid range [0-100]")
 
 
-def _profiles_problems(path: str, profiles: tuple[KubeSchedulerProfile, ...]) -> Iterator[Problem]:
+def _profiles_problems(path: str, profiles: tuple[KubeSchedulerProfile, ...]) -> Iterator[ConfigProblem]:
     if not profiles:
         yield required(path)
         return
@@ -132,14 +132,14 @@ def _profiles_problems(path: str, profiles: tuple[KubeSchedulerProfile, ...]) ->
     yield from _queue_sort_problems(path, profiles)
 
 
-def _removed_plugin_problems(path: str, profile: KubeSchedulerProfile) -> Iterator[Problem]:
+def _removed_plugin_problems(path: str, profile: KubeSchedulerProfile) -> Iterator[ConfigProblem]:
     for point in _POINTS_OF_ONE_POD:
         for index, plugin in enumerate(profile.plugins.at(point).enabled):
             if plugin.name in REMOVED_PLUGINS:
                 yield invalid(f"{path}.plugins.{point.config_field}.enabled[{index}]", plugin.name, _REMOVED)
 
 
-def _plugin_config_problems(path: str, profile: KubeSchedulerProfile) -> Iterator[Problem]:
+def _plugin_config_problems(path: str, profile: KubeSchedulerProfile) -> Iterator[ConfigProblem]:
     seen: set[str] = set()
     for index, config in enumerate(profile.plugin_config):
         where = f"{path}.pluginConfig[{index}]"
@@ -160,7 +160,7 @@ def _is_examined(config: PluginConfig, profile: KubeSchedulerProfile) -> bool:
     return not isinstance(config.args, NodeResourcesFitArgs) or config.name in profile.plugins.enabled_names()
 
 
-def _queue_sort_problems(path: str, profiles: tuple[KubeSchedulerProfile, ...]) -> Iterator[Problem]:
+def _queue_sort_problems(path: str, profiles: tuple[KubeSchedulerProfile, ...]) -> Iterator[ConfigProblem]:
     """All profiles share one queue and must use the same queue sort plugin."""
     first = profiles[0].plugins.queue_sort
     if len(first.enabled) > 1:
@@ -188,7 +188,7 @@ def _shown_plugins(plugins: PluginSet) -> dict[str, list[dict[str, object]] | No
     }
 
 
-def _extenders_problems(path: str, extenders: tuple[ExtenderConfiguration, ...]) -> Iterator[Problem]:
+def _extenders_problems(path: str, extenders: tuple[ExtenderConfiguration, ...]) -> Iterator[ConfigProblem]:
     managed: set[str] = set()
     for index, extender in enumerate(extenders):
         where = f"{path}[{index}]"
@@ -206,7 +206,7 @@ def _extenders_problems(path: str, extenders: tuple[ExtenderConfiguration, ...])
         yield invalid(path, found, "only one extender can implement bind")
 
 
-def _extended_resource_problems(path: str, name: str) -> Iterator[Problem]:
+def _extended_resource_problems(path: str, name: str) -> Iterator[ConfigProblem]:
     errors = label_key_errors(name)
     for error in errors:
         yield invalid(path, name, error)
@@ -229,13 +229,13 @@ _STRATEGIES = (LEAST_ALLOCATED, MOST_ALLOCATED, REQUESTED_TO_CAPACITY_RATIO)
 _WHEN_UNSATISFIABLE = ("DoNotSchedule", "ScheduleAnyway")
 
 
-def argument_problems(path: str, arguments: PluginArguments | None) -> Iterator[Problem]:
+def argument_problems(path: str, arguments: PluginArguments | None) -> Iterator[ConfigProblem]:
     """The problems of a plugin's arguments; none for a plugin that is not Kubernetes' own."""
     rule = _ARGUMENT_RULES.get(type(arguments))
     return rule(path, arguments) if rule is not None else iter(())
 
 
-def _default_preemption(path: str, arguments: DefaultPreemptionArgs) -> Iterator[Problem]:
+def _default_preemption(path: str, arguments: DefaultPreemptionArgs) -> Iterator[ConfigProblem]:
     percentage, absolute = arguments.min_candidate_nodes_percentage, arguments.min_candidate_nodes_absolute
     percentage_path = child(path, "minCandidateNodesPercentage")
     absolute_path = child(path, "minCandidateNodesAbsolute")
@@ -249,7 +249,7 @@ def _default_preemption(path: str, arguments: DefaultPreemptionArgs) -> Iterator
         yield invalid(absolute_path, absolute, f"{together} minCandidateNodesPercentage")
 
 
-def _dynamic_resources(path: str, arguments: DynamicResourcesArgs) -> Iterator[Problem]:
+def _dynamic_resources(path: str, arguments: DynamicResourcesArgs) -> Iterator[ConfigProblem]:
     if arguments.filter_timeout_s < 0:
         shown = format_duration(arguments.filter_timeout_s)
         yield invalid(child(path, "filterTimeout"), shown, "must be zero or positive")
@@ -258,14 +258,14 @@ def _dynamic_resources(path: str, arguments: DynamicResourcesArgs) -> Iterator[P
         yield invalid(child(path, "bindingTimeout"), shown, "must be at least 1 second")
 
 
-def _inter_pod_affinity(path: str, arguments: InterPodAffinityArgs) -> Iterator[Problem]:
+def _inter_pod_affinity(path: str, arguments: InterPodAffinityArgs) -> Iterator[ConfigProblem]:
     weight = arguments.hard_pod_affinity_weight
     if not 0 <= weight <= HARD_POD_AFFINITY_WEIGHT_MAX:
         rule = f"not in valid range [0, {HARD_POD_AFFINITY_WEIGHT_MAX}]"
         yield invalid(child(path, "hardPodAffinityWeight"), weight, rule)
 
 
-def _node_affinity(path: str, arguments: NodeAffinityArgs) -> Iterator[Problem]:
+def _node_affinity(path: str, arguments: NodeAffinityArgs) -> Iterator[ConfigProblem]:
     affinity = arguments.added_affinity
     if affinity is None:
         return
@@ -281,15 +281,15 @@ def _node_affinity(path: str, arguments: NodeAffinityArgs) -> Iterator[Problem]:
             yield from _selector(f"{preferred_path}[{index}]", selector, without="nodeSelectorTerms[0]")
 
 
-def _selector(path: str, selector: NodeSelector, without: str = "") -> Iterator[Problem]:
+def _selector(path: str, selector: NodeSelector, without: str = "") -> Iterator[ConfigProblem]:
     """The errors of a selector, each with the path of a field in it. `without` is removed from that path."""
     for term in compile_lenient(selector).terms:
         for error in term.errors:
             text = path + error.removeprefix(without)
-            yield Problem(text.partition(": ")[0], text)
+            yield ConfigProblem(text.partition(": ")[0], text)
 
 
-def _balanced_allocation(path: str, arguments: NodeResourcesBalancedAllocationArgs) -> Iterator[Problem]:
+def _balanced_allocation(path: str, arguments: NodeResourcesBalancedAllocationArgs) -> Iterator[ConfigProblem]:
     seen: set[str] = set()
     for index, resource in enumerate(arguments.resources):
         where = f"{path}.resources[{index}]"
@@ -300,7 +300,7 @@ def _balanced_allocation(path: str, arguments: NodeResourcesBalancedAllocationAr
             yield invalid(child(where, "weight"), resource.weight, "must be 1")
 
 
-def _fit(path: str, arguments: NodeResourcesFitArgs) -> Iterator[Problem]:
+def _fit(path: str, arguments: NodeResourcesFitArgs) -> Iterator[ConfigProblem]:
     for index, resource in enumerate(arguments.ignored_resources):
         yield from _label_name(f"{path}.ignoredResources[{index}]", resource)
     for index, group in enumerate(arguments.ignored_resource_groups):
@@ -311,7 +311,7 @@ def _fit(path: str, arguments: NodeResourcesFitArgs) -> Iterator[Problem]:
     yield from _strategy(child(path, "scoringStrategy"), arguments.scoring_strategy)
 
 
-def _strategy(path: str, strategy: ScoringStrategy) -> Iterator[Problem]:
+def _strategy(path: str, strategy: ScoringStrategy) -> Iterator[ConfigProblem]:
     if strategy.type not in _STRATEGIES:
         yield not_supported(child(path, "type"), strategy.type, _STRATEGIES)
     for index, resource in enumerate(strategy.resources):
@@ -328,7 +328,7 @@ def _strategy(path: str, strategy: ScoringStrategy) -> Iterator[Problem]:
         yield forbidden(ratio_path, "must be nil when type is not RequestedToCapacityRatio")
 
 
-def _shape(path: str, shape: tuple[UtilizationShapePoint, ...]) -> Iterator[Problem]:
+def _shape(path: str, shape: tuple[UtilizationShapePoint, ...]) -> Iterator[ConfigProblem]:
     if not shape:
         yield required(path, "at least one point must be specified")
     for index in range(1, len(shape)):
@@ -344,7 +344,7 @@ def _shape(path: str, shape: tuple[UtilizationShapePoint, ...]) -> Iterator[Prob
             yield invalid(f"{path}[{index}].score", point.score, f"not in valid range [0, {SHAPE_SCORE_MAX}]")
 
 
-def _spread(path: str, arguments: PodTopologySpreadArgs) -> Iterator[Problem]:
+def _spread(path: str, arguments: PodTopologySpreadArgs) -> Iterator[ConfigProblem]:
     kind, kind_path = arguments.defaulting_type, child(path, "defaultingType")
     if kind not in (SYSTEM_DEFAULTING, LIST_DEFAULTING):
         yield not_supported(kind_path, kind, (SYSTEM_DEFAULTING, LIST_DEFAULTING))
@@ -360,7 +360,7 @@ def _spread(path: str, arguments: PodTopologySpreadArgs) -> Iterator[Problem]:
         seen.add(pair)
 
 
-def _constraint(path: str, constraint: TopologySpreadConstraint) -> Iterator[Problem]:
+def _constraint(path: str, constraint: TopologySpreadConstraint) -> Iterator[ConfigProblem]:
     if constraint.max_skew <= 0:
         yield invalid(child(path, "maxSkew"), constraint.max_skew, "not in valid range (0, inf)")
     if not constraint.topology_key:
@@ -377,7 +377,7 @@ def _constraint(path: str, constraint: TopologySpreadConstraint) -> Iterator[Pro
         yield forbidden(child(path, "labelSelector"), rule)
 
 
-def _volume_binding(path: str, arguments: VolumeBindingArgs) -> Iterator[Problem]:
+def _volume_binding(path: str, arguments: VolumeBindingArgs) -> Iterator[ConfigProblem]:
     if arguments.bind_timeout_seconds < 0:
         rule = "invalid BindTimeoutSeconds, should not be a negative value"
         yield invalid(child(path, "bindTimeoutSeconds"), arguments.bind_timeout_seconds, rule)
@@ -387,12 +387,12 @@ def _volume_binding(path: str, arguments: VolumeBindingArgs) -> Iterator[Problem
         yield invalid(child(path, "shape"), shown, rule)
 
 
-def _label_name(path: str, name: str) -> Iterator[Problem]:
+def _label_name(path: str, name: str) -> Iterator[ConfigProblem]:
     for error in label_key_errors(name):
         yield invalid(path, name, error)
 
 
-_ARGUMENT_RULES: Mapping[type, Callable[[str, Any], Iterator[Problem]]] = {
+_ARGUMENT_RULES: Mapping[type, Callable[[str, Any], Iterator[ConfigProblem]]] = {
     DefaultPreemptionArgs: _default_preemption,
     DynamicResourcesArgs: _dynamic_resources,
     InterPodAffinityArgs: _inter_pod_affinity,

@@ -42,7 +42,7 @@ BY_EXTENDER = 252
 """`first` of rows that fit all filters and that an extender rejected."""
 
 
-class Attempt:
+class PodAttempt:
     """The results of PreFilter and Filter for one pod. Implements `FailedAttempt`."""
 
     def __init__(self, pod: PodInfo, profile: Profile, columns: Columns, results: SignatureResults) -> None:
@@ -251,7 +251,7 @@ class Attempt:
         return self.results.row_cache(kind)
 
 
-def diagnose(attempt: Attempt) -> Diagnosis:
+def diagnose(attempt: PodAttempt) -> Diagnosis:
     """The diagnosis of an attempt; cached with the signature if only cached filter results rejected nodes."""
     if attempt.pre_filter_status is not None:
         return _of_pre_filter(attempt, attempt.pre_filter_status)
@@ -260,12 +260,12 @@ def diagnose(attempt: Attempt) -> Diagnosis:
     return attempt.results.diagnosis(lambda: _of_nodes(attempt))
 
 
-def _of_pre_filter(attempt: Attempt, status: Status) -> Diagnosis:
+def _of_pre_filter(attempt: PodAttempt, status: Status) -> Diagnosis:
     unschedulable_plugins = {*attempt.naming_plugins, status.plugin} - {""}
     return Diagnosis({}, frozenset(unschedulable_plugins), pre_filter_message=status.message)
 
 
-def _of_nodes(attempt: Attempt) -> Diagnosis:
+def _of_nodes(attempt: PodAttempt) -> Diagnosis:
     counts: dict[str, int] = {}
     unschedulable_plugins, pending_plugins = {*attempt.naming_plugins, *attempt.other_plugins}, set()
     for use, _, bits in attempt.rejections():
@@ -291,7 +291,7 @@ def _of_nodes(attempt: Attempt) -> Diagnosis:
 class DryRun:
     """Filters some rows with pods added and removed. Leaving the context rolls back the transaction."""
 
-    def __init__(self, attempt: Attempt, rows: Int64s, filters: Sequence[FilterUse]) -> None:
+    def __init__(self, attempt: PodAttempt, rows: Int64s, filters: Sequence[FilterUse]) -> None:
         self._attempt = attempt
         self._rows = rows
         self._transaction = Transaction(attempt.columns)

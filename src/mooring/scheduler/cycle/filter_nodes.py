@@ -1,6 +1,6 @@
 """Find the nodes that can take a pod: PreFilter, Filter and sampling (`percentageOfNodesToScore`).
 
-Takes a pod, its profile, the columns and the cached results of its signature; returns an `Attempt` with the feasible
+Takes a pod, its profile, the columns and the cached results of its signature; returns a `PodAttempt` with the feasible
 rows, or with the reason why there are none. The results of row-local filters are cached; cluster-scoped filters run on
 the rows that are left.
 
@@ -29,23 +29,23 @@ from mooring.scheduler.cache.arrays import Bools, Int64s, Rows
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.node_order import NodeOrder
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.cycle.attempt import LEFT_OUT, Attempt, DryRun
+from mooring.scheduler.cycle.attempt import LEFT_OUT, DryRun, PodAttempt
 from mooring.scheduler.cycle.result_cache import FITS, SignatureResults
 from mooring.scheduler.framework.plugin import SKIP, PreFilter, Proceed
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.status import Code, Status
 
 
-def run_pre_filter_phase(profile: Profile, columns: Columns, results: SignatureResults, pod: PodInfo) -> Attempt:
+def run_pre_filter_phase(profile: Profile, columns: Columns, results: SignatureResults, pod: PodInfo) -> PodAttempt:
     """Run PreFilter for a new attempt."""
-    attempt = Attempt(pod, profile, columns, results)
+    attempt = PodAttempt(pod, profile, columns, results)
     run_pre_filters(attempt)
     if pod.nominated_node or attempt.node_names is not None or columns.nominations.node_of(pod) is not None:
         attempt.is_unrestricted = False
     return attempt
 
 
-def find_feasible_nodes(attempt: Attempt, sampling: Sampling | None = None) -> None:
+def find_feasible_nodes(attempt: PodAttempt, sampling: Sampling | None = None) -> None:
     """Run Filter, unless a PreFilter has ended the attempt."""
     if attempt.pre_filter_status is not None:
         return
@@ -56,7 +56,7 @@ def find_feasible_nodes(attempt: Attempt, sampling: Sampling | None = None) -> N
     search_nodes(attempt, sampling)
 
 
-def search_nodes(attempt: Attempt, sampling: Sampling | None) -> None:
+def search_nodes(attempt: PodAttempt, sampling: Sampling | None) -> None:
     """Filter all nodes, or as many as sampling wants feasible."""
     left = fits = attempt.results.fits
     if not attempt.is_unrestricted:
@@ -73,7 +73,7 @@ def search_nodes(attempt: Attempt, sampling: Sampling | None) -> None:
         _take_sample(attempt, left, sampling)
 
 
-def _take_sample(attempt: Attempt, left: Bools, sampling: Sampling) -> None:
+def _take_sample(attempt: PodAttempt, left: Bools, sampling: Sampling) -> None:
     columns, among = attempt.columns, None
     if attempt.node_names is not None:
         among = np.zeros(columns.height, dtype=np.bool_)
@@ -99,13 +99,13 @@ def _take_sample(attempt: Attempt, left: Bools, sampling: Sampling) -> None:
         attempt.mark_unseen(unseen)
 
 
-def filter_all_nodes(attempt: Attempt) -> None:
+def filter_all_nodes(attempt: PodAttempt) -> None:
     """Filter the nodes that were not tried because the pod fits on its nominated node. For decisions in full."""
     _exclude_unnamed_nodes(attempt)
     run_cluster_filters(attempt, attempt.first == FITS)
 
 
-def run_pre_filters(attempt: Attempt) -> None:
+def run_pre_filters(attempt: PodAttempt) -> None:
     """Run the PreFilters in order. Results of row-local plugins are cached."""
     results, pod, profile = attempt.results, attempt.pod, attempt.profile
     states = results.states
@@ -145,7 +145,7 @@ def run_pre_filters(attempt: Attempt) -> None:
         attempt.cluster_filters = [use for use in profile.cluster_filters if use.plugin.name in called]
 
 
-def _pre_filters_for(attempt: Attempt) -> tuple[PreFilter[Any], ...]:
+def _pre_filters_for(attempt: PodAttempt) -> tuple[PreFilter[Any], ...]:
     """The PreFilters to run: all of them only if a cached result rejects the pod or names nodes."""
     profile = attempt.profile
     if attempt.results.states.has_node_names_or_status:
@@ -153,13 +153,13 @@ def _pre_filters_for(attempt: Attempt) -> tuple[PreFilter[Any], ...]:
     return profile.cluster_pre_filters if attempt.pod.volumes else profile.cluster_pre_filters_without_volumes
 
 
-def _set_state(attempt: Attempt, name: str, state: object) -> None:
+def _set_state(attempt: PodAttempt, name: str, state: object) -> None:
     if attempt.states is attempt.results.states.filters:
         attempt.states = dict(attempt.states)
     attempt.states[name] = state
 
 
-def run_cluster_filters(attempt: Attempt, fits: Bools) -> Bools:
+def run_cluster_filters(attempt: PodAttempt, fits: Bools) -> Bools:
     """Run the cluster-scoped filters on the rows that fit so far. Returns the rows that still fit.
 
     As in kube-scheduler, the first filter that rejects a row is reported: a filter also runs on the rows that
@@ -184,7 +184,7 @@ def run_cluster_filters(attempt: Attempt, fits: Bools) -> Bools:
     return fits
 
 
-def _exclude_unnamed_nodes(attempt: Attempt) -> None:
+def _exclude_unnamed_nodes(attempt: PodAttempt) -> None:
     if attempt.node_names is None:
         return
     is_named = np.zeros(len(attempt.first), dtype=np.bool_)
@@ -196,7 +196,7 @@ def _exclude_unnamed_nodes(attempt: Attempt) -> None:
     attempt.bits[~is_named] = 0
 
 
-def _ignore_own_nomination(attempt: Attempt) -> None:
+def _ignore_own_nomination(attempt: PodAttempt) -> None:
     """Cached results count all nominated pods, the pod itself included: compute its nominated node without it."""
     columns, pod = attempt.columns, attempt.pod
     node_name = columns.nominations.node_of(pod)
@@ -209,7 +209,7 @@ def _ignore_own_nomination(attempt: Attempt) -> None:
     attempt.first[row], attempt.bits[row] = first[0], bits[0]
 
 
-def _fits_on_nominated_node(attempt: Attempt) -> bool:
+def _fits_on_nominated_node(attempt: PodAttempt) -> bool:
     row = attempt.columns.row_of.get(attempt.pod.nominated_node)
     if row is None or attempt.first[row] != FITS:
         return False
@@ -221,7 +221,7 @@ def _fits_on_nominated_node(attempt: Attempt) -> bool:
     return True
 
 
-def _filter_with_nominated_pods(attempt: Attempt, fits: Bools, filtered: Bools) -> Bools:
+def _filter_with_nominated_pods(attempt: PodAttempt, fits: Bools, filtered: Bools) -> Bools:
     """Run all filters again on rows with nominated pods, with those pods on the row."""
     columns, pod = attempt.columns, attempt.pod
     rows = [

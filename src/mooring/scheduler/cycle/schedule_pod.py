@@ -27,7 +27,7 @@ from msgspec.structs import replace
 from mooring.scheduler.cache.arrays import Int64s, Rows, length_of, places_of_max
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.cycle.attempt import UNSEEN, Attempt, diagnose
+from mooring.scheduler.cycle.attempt import UNSEEN, PodAttempt, diagnose
 from mooring.scheduler.cycle.decision import Decision, PreemptionPlan
 from mooring.scheduler.cycle.filter_nodes import Sampling, filter_all_nodes, find_feasible_nodes, run_pre_filter_phase
 from mooring.scheduler.cycle.result_cache import REJECTED, ResultCache
@@ -120,7 +120,7 @@ class SchedulingCycle:
                 )
         return None
 
-    def _find_feasible_nodes(self, pod: PodInfo, in_full: bool) -> Attempt | Decision:
+    def _find_feasible_nodes(self, pod: PodInfo, in_full: bool) -> PodAttempt | Decision:
         """Run PreFilter and Filter. Returns a decision if the cycle ends there."""
         if pod.terminating:
             return Decision(pod, message=f"skip schedule deleting pod: {pod.key}", error="skip")
@@ -133,7 +133,7 @@ class SchedulingCycle:
             return attempt  # cached results have no errors
         return self._failed_decision(attempt, in_full) or attempt
 
-    def _failed_decision(self, attempt: Attempt, in_full: bool) -> Decision | None:
+    def _failed_decision(self, attempt: PodAttempt, in_full: bool) -> Decision | None:
         if attempt.pre_filter_status is not None:
             is_error = attempt.pre_filter_status.code is Code.ERROR
             return failed_decision(attempt.pod, attempt.pre_filter_status, "prefilter") if is_error else None
@@ -141,7 +141,7 @@ class SchedulingCycle:
         return self._failed_to_filter(attempt, failed, in_full) if failed is not None else None
 
     def _score_and_select(
-        self, attempt: Attempt, in_full: bool, extender_scores: Mapping[str, Int64s] = NO_EXTENDER_SCORES
+        self, attempt: PodAttempt, in_full: bool, extender_scores: Mapping[str, Int64s] = NO_EXTENDER_SCORES
     ) -> Decision:
         if attempt.feasible_count == 1 and not in_full:
             # As in kube-scheduler, a single feasible node is not scored, so that no score plugin can fail.
@@ -163,7 +163,7 @@ class SchedulingCycle:
     def _select_row(self, best: Sequence[int] | Int64s) -> int:
         return int(best[0] if len(best) == 1 else self._tie_break(best))
 
-    def _place_on(self, attempt: Attempt, row: int, feasible_count: int) -> Decision:
+    def _place_on(self, attempt: PodAttempt, row: int, feasible_count: int) -> Decision:
         return Decision(
             attempt.pod,
             node_name=self._columns.node_names[row],
@@ -171,13 +171,13 @@ class SchedulingCycle:
             node_names=attempt.node_names,
         )
 
-    def _failed_to_score(self, attempt: Attempt, status: Status, step: str, in_full: bool) -> Decision:
+    def _failed_to_score(self, attempt: PodAttempt, status: Status, step: str, in_full: bool) -> Decision:
         """PreScore or Score failed: the results of Filter are still reported."""
         failed = failed_decision(attempt.pod, status, step)
         node_to_status = self._node_to_status(attempt) if in_full else {}
         return replace(failed, node_names=attempt.node_names, node_to_status=node_to_status)
 
-    def _run_post_filters(self, attempt: Attempt, in_full: bool) -> Decision:
+    def _run_post_filters(self, attempt: PodAttempt, in_full: bool) -> Decision:
         diagnosis, outcome = diagnose(attempt), PostFilterOutcome()
         for plugin in self.profile.post_filters:
             if outcome.take(plugin, plugin.post_filter(attempt)):
@@ -185,7 +185,7 @@ class SchedulingCycle:
         return self._unschedulable(attempt, diagnosis, outcome, in_full)
 
     def _unschedulable(
-        self, attempt: Attempt, diagnosis: Diagnosis, outcome: PostFilterOutcome, in_full: bool
+        self, attempt: PodAttempt, diagnosis: Diagnosis, outcome: PostFilterOutcome, in_full: bool
     ) -> Decision:
         return Decision(
             attempt.pod,
@@ -200,7 +200,7 @@ class SchedulingCycle:
             follow_ups=tuple(outcome.follow_ups),
         )
 
-    def _failed_to_filter(self, attempt: Attempt, status: Status, in_full: bool) -> Decision:
+    def _failed_to_filter(self, attempt: PodAttempt, status: Status, in_full: bool) -> Decision:
         return Decision(
             attempt.pod,
             node_names=attempt.node_names,
@@ -211,7 +211,7 @@ class SchedulingCycle:
             node_to_status=self._node_to_status(attempt) if in_full else {},
         )
 
-    def _node_to_status(self, attempt: Attempt) -> dict[str, Status | None]:
+    def _node_to_status(self, attempt: PodAttempt) -> dict[str, Status | None]:
         names = self._columns.node_names
         if attempt.pod.nominated_node:
             filter_all_nodes(attempt)
@@ -219,7 +219,7 @@ class SchedulingCycle:
         rows = self._numbers(self._columns.live_rows)
         return {names[row]: attempt.status_at(row) for row in rows if first[row] != UNSEEN}
 
-    def _scores(self, attempt: Attempt, details: dict[str, Int64s]) -> dict[str, dict[str, int]]:
+    def _scores(self, attempt: PodAttempt, details: dict[str, Int64s]) -> dict[str, dict[str, int]]:
         names = self._columns.node_names
         return {
             names[row]: {
@@ -265,7 +265,7 @@ def failed_decision(pod: PodInfo, status: Status, error: str) -> Decision:
     return Decision(pod, status=status, message=status.message, error=error, clears_nomination=True)
 
 
-def _failed_filter(attempt: Attempt) -> Status | None:
+def _failed_filter(attempt: PodAttempt) -> Status | None:
     """The error of a filter. If several nodes have one, that of the node whose name comes first."""
     if attempt.pre_filter_status is not None or not attempt.may_have_failed:
         return None
@@ -276,7 +276,7 @@ def _failed_filter(attempt: Attempt) -> Status | None:
 ClusterScore: TypeAlias = tuple[ScoreUse, Any]
 
 
-def run_pre_scores(attempt: Attempt) -> list[ClusterScore] | Status:
+def run_pre_scores(attempt: PodAttempt) -> list[ClusterScore] | Status:
     """Run PreScore of the cluster-scoped plugins. Returns those that did not skip, with their state."""
     if attempt.results.states.pre_score_status is not None:
         return _as_error(attempt.results.states.pre_score_status)
@@ -294,7 +294,7 @@ def run_pre_scores(attempt: Attempt) -> list[ClusterScore] | Status:
 
 
 def best_rows(
-    attempt: Attempt, cluster_scores: list[ClusterScore], extender_scores: Sequence[Int64s] = ()
+    attempt: PodAttempt, cluster_scores: list[ClusterScore], extender_scores: Sequence[Int64s] = ()
 ) -> Sequence[int] | Int64s:
     """The feasible rows with the highest total, ascending. Scores that are equal on all rows are left out.
 
@@ -317,7 +317,7 @@ def best_rows(
     return best if isinstance(rows, slice) else rows.take(best)
 
 
-def score_details(attempt: Attempt, cluster_scores: list[ClusterScore]) -> dict[str, Int64s]:
+def score_details(attempt: PodAttempt, cluster_scores: list[ClusterScore]) -> dict[str, Int64s]:
     """Per plugin: its normalized and weighted score of each feasible row, in the profile's order."""
     rows = attempt.feasible
     states: dict[str, Any] = {use.plugin.name: state for use, state in attempt.results.states.scores}

@@ -23,7 +23,7 @@ from mooring.kit.clock import Clock
 from mooring.scheduler.cache.arrays import Int64s, Rows, grown
 from mooring.scheduler.devices.allocator import Allocation, AllocationTimeout, Allocator, Deadline
 from mooring.scheduler.devices.dra_manager import DRAManager
-from mooring.scheduler.devices.requests import AllocationError, AllocationRequest
+from mooring.scheduler.devices.requests import AllocationRequest, DeviceAllocationError
 
 CACHE_BYTES_MAX = 32 << 20
 CACHE_ENTRIES_MIN = 8
@@ -48,7 +48,7 @@ class AllocationOutcomes:
 
     def __init__(self, wanted: AllocationRequest, manager: DRAManager, clock: Clock | None, timeout_s: float) -> None:
         self.wanted = wanted
-        self.errors: dict[int, AllocationError] = {}
+        self.errors: dict[int, DeviceAllocationError] = {}
         """The errors of rows whose outcome is FAILED."""
         self._manager = manager
         self._clock = clock
@@ -107,10 +107,10 @@ class AllocationOutcomes:
         return self._scores[rows]
 
     def find(self, row: int) -> Allocation | None:
-        """The devices on one row. Raises `AllocationError` and `AllocationTimeout`."""
+        """The devices on one row. Raises `DeviceAllocationError` and `AllocationTimeout`."""
         inventory = self._manager.inventory
         if inventory.error is not None:
-            raise AllocationError(inventory.error)
+            raise DeviceAllocationError(inventory.error)
         deadline = Deadline(self._clock, self._timeout_s)
         return Allocator(inventory.pools(row), self._manager.allocated, self.wanted, deadline).run()
 
@@ -150,7 +150,7 @@ class AllocationOutcomes:
         except AllocationTimeout:
             self._has_timed_out = True
             return TIMED_OUT, 0
-        except AllocationError as error:
+        except DeviceAllocationError as error:
             self.errors[row] = error
             return FAILED, 0
         if found is not None:

@@ -1,7 +1,7 @@
 """The allocator: the first allocation on one node that satisfies all requests of a pod.
 
 Input: the pools of a node in order, the allocated devices, the requests. Output: the devices for each request
-(`Allocation`), None if the requests cannot be satisfied, or an `AllocationError`.
+(`Allocation`), None if the requests cannot be satisfied, or an `DeviceAllocationError`.
 
 The allocator tries claims, requests and devices in order and returns the first complete solution. So a pod gets the
 same devices as from kube-scheduler v1.36, and the same errors occur.
@@ -27,10 +27,10 @@ from mooring.scheduler.devices.pools import DeviceId, DeviceKind, PooledDevice, 
 from mooring.scheduler.devices.requests import (
     ALTERNATIVES_MAX,
     DEVICES_PER_CLAIM_MAX,
-    AllocationError,
     AllocationRequest,
     AttributeConstraint,
-    Request,
+    DeviceAllocationError,
+    RequestAlternative,
     RequestedClaim,
     constraint_of,
     is_selected,
@@ -63,7 +63,7 @@ STEPS_PER_CHECK = 256
 class DeviceResult(NamedTuple):
     """A device for a request, and the capacity that the request consumes of a shared device."""
 
-    request: Request
+    request: RequestAlternative
     device: PooledDevice
     share: dict[str, Quantity] | None
 
@@ -120,8 +120,8 @@ class Allocator:
             for pool in pools
             for device, is_matching in zip(pool.devices, pool.matching, strict=True)
         ]
-        self._all: dict[Request, list[_Candidate]] = {}
-        self._left: dict[Request, list[int]] = {}
+        self._all: dict[RequestAlternative, list[_Candidate]] = {}
+        self._left: dict[RequestAlternative, list[int]] = {}
         self._constraints: list[list[AttributeConstraint]] = []
         self._holders: dict[DeviceId, list[int]] = {}
         """Devices that are allocated so far, with the indexes of their claims."""
@@ -134,7 +134,7 @@ class Allocator:
         self._alternatives = [[0] * len(claim.requests) for claim in wanted.claims]
 
     def run(self) -> Allocation | None:
-        """The first solution. Raises `AllocationError` and `AllocationTimeout`."""
+        """The first solution. Raises `DeviceAllocationError` and `AllocationTimeout`."""
         for index, claim in enumerate(self._wanted.claims):
             self._check_claim(index, claim)
         end = self._take_first() if self._is_simple() else self._walk()
@@ -151,14 +151,14 @@ class Allocator:
             least += min(self._check_request(request) for request in alternatives)
         if least > DEVICES_PER_CLAIM_MAX:
             text = f": number of requested devices {least} exceeds the claim limit of {DEVICES_PER_CLAIM_MAX}"
-            raise AllocationError(text, index)
+            raise DeviceAllocationError(text, index)
         if claim.error is not None:
-            raise AllocationError(claim.error, index)
+            raise DeviceAllocationError(claim.error, index)
         self._constraints.append([constraint_of(each) for each in claim.constraints])
 
-    def _check_request(self, request: Request) -> int:
+    def _check_request(self, request: RequestAlternative) -> int:
         if request.error is not None:
-            raise AllocationError(request.error, request.claim)
+            raise DeviceAllocationError(request.error, request.claim)
         if not request.is_all:
             return request.count
         candidates: list[_Candidate] = []
@@ -167,7 +167,7 @@ class Allocator:
                 if flag:
                     driver, name = pool.id
                     pool_text = f"resource pool {driver}/{name} is currently {state}"
-                    raise AllocationError(
+                    raise DeviceAllocationError(
                         f", request {request.name}: asks for all devices, but {pool_text}", request.claim
                     )
             for device, is_matching in zip(pool.devices, pool.matching, strict=True):
@@ -232,7 +232,7 @@ class Allocator:
             all_too_many = all_too_many and end is _End.TOO_MANY
         return _End.TOO_MANY if all_too_many else _End.NOTHING
 
-    def _from_device(self, claim: int, place: int, request: Request, count: int, start: int) -> _Branch:
+    def _from_device(self, claim: int, place: int, request: RequestAlternative, count: int, start: int) -> _Branch:
         """Allocates a request's devices after the first `count`, from candidate `start` on, then later requests."""
         self._steps += 1
         if self._steps % STEPS_PER_CHECK == 0:
@@ -265,21 +265,21 @@ class Allocator:
                 return end
         return _End.NOTHING
 
-    def _are_too_few(self, request: Request, start: int, needed: int) -> bool:
+    def _are_too_few(self, request: RequestAlternative, start: int, needed: int) -> bool:
         """Whether fewer devices are left than needed, so that no combination can satisfy the request."""
         left = self._left.get(request)
         if left is None:
             left = self._left[request] = self._count_left(request)
         return bool(left) and left[start] < needed
 
-    def _count_left(self, request: Request) -> list[int]:
+    def _count_left(self, request: RequestAlternative) -> list[int]:
         """For each candidate, how many from there on may match; empty if a selector fails, which the search reports."""
         left = [0] * (len(self._candidates) + 1)
         for index in range(len(self._candidates) - 1, -1, -1):
             device, _, is_matching = self._candidates[index]
             try:
                 might_do = is_matching and is_selected(request, device.kind) and request.tolerates(device.kind)
-            except AllocationError:
+            except DeviceAllocationError:
                 return []
             is_free = request.admin_access or not self._allocated.is_allocated(device.id)
             left[index] = left[index + 1] + (1 if might_do and is_free else 0)
@@ -287,7 +287,7 @@ class Allocator:
 
     # One device
 
-    def _may_take(self, request: Request, candidate: _Candidate) -> bool:
+    def _may_take(self, request: RequestAlternative, candidate: _Candidate) -> bool:
         """Whether a device may match, cheapest check first."""
         device = candidate.device
         if request.admin_access:
@@ -297,7 +297,7 @@ class Allocator:
             return False
         return is_selected(request, device.kind) and candidate.is_matching and self._has_capacity(request, device)
 
-    def _take(self, request: Request, candidate: _Candidate, *, is_required: bool) -> bool:
+    def _take(self, request: RequestAlternative, candidate: _Candidate, *, is_required: bool) -> bool:
         """Allocates a device, if all checks pass."""
         device, kind = candidate.device, candidate.device.kind
         is_held = device.id in self._holders
@@ -344,7 +344,7 @@ class Allocator:
             self._count(candidate, -1)
         self._remove_from_constraints(request)
 
-    def _add_to_constraints(self, request: Request, device: PooledDevice, is_required: bool) -> bool:
+    def _add_to_constraints(self, request: RequestAlternative, device: PooledDevice, is_required: bool) -> bool:
         constraints = self._constraints[request.claim]
         for number, constraint in enumerate(constraints):
             if constraint.add(request, device.kind):
@@ -353,17 +353,17 @@ class Allocator:
                 earlier.remove(request)
             if is_required:
                 what = f"cannot add device {'/'.join(device.id)} because a claim constraint would not be satisfied"
-                raise AllocationError(f", request {request.name}: {what}", request.claim)
+                raise DeviceAllocationError(f", request {request.name}: {what}", request.claim)
             return False
         return True
 
-    def _remove_from_constraints(self, request: Request) -> None:
+    def _remove_from_constraints(self, request: RequestAlternative) -> None:
         for constraint in reversed(self._constraints[request.claim]):
             constraint.remove(request)
 
     # Shares of a device
 
-    def _has_capacity(self, request: Request, device: PooledDevice) -> bool:
+    def _has_capacity(self, request: RequestAlternative, device: PooledDevice) -> bool:
         capacities = device.kind.capacities
         if not capacities and not request.capacity:
             return True
@@ -406,7 +406,7 @@ class Allocator:
             left[counter_set, name] -= sign * amount_nano
 
 
-def _portions(request: Request, kind: DeviceKind) -> dict[str, Quantity] | None:
+def _portions(request: RequestAlternative, kind: DeviceKind) -> dict[str, Quantity] | None:
     portions = kind.portions
     if request.portion_key not in portions:
         portions[request.portion_key] = consumption(kind.capacities, request.capacity)

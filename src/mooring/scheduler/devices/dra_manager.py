@@ -31,7 +31,7 @@ from mooring.scheduler.devices.claims import AllocatedState, ClaimTracker, count
 from mooring.scheduler.devices.extended_resources import DeviceClassResolver
 from mooring.scheduler.devices.inventory import Inventory, matching_rows
 from mooring.scheduler.devices.pools import PooledDevice, PooledSlice, PoolView
-from mooring.scheduler.devices.requests import AllocationError, counts_for
+from mooring.scheduler.devices.requests import DeviceAllocationError, counts_for
 
 
 class DeviceTotals(NamedTuple):
@@ -51,7 +51,7 @@ def totals_of(
         for device, rows in _seen(each, columns, failed):
             try:
                 is_one = counts_for(device_class, device.kind)
-            except AllocationError:
+            except DeviceAllocationError:
                 failed[rows] = True
                 continue
             if is_one:

@@ -3,7 +3,7 @@
 Input: the specifications of claims, the DeviceClasses that they name. Output: `AllocationRequest`, the same for all
 claims of one template; checks of one device by class, selectors and tolerations; constraints between devices.
 
-1. Requests do not contain names of claims. `AllocationError.text` adds the name.
+1. Requests do not contain names of claims. `DeviceAllocationError.text` adds the name.
 2. The error of a request is stored with it and raised in its turn: kube-scheduler checks requests in order.
 3. A selector is evaluated once for each kind of device, and the result is cached with the kind. Selectors are evaluated
    in order, those of the class first. The first that does not match, or fails, ends the evaluation.
@@ -40,7 +40,7 @@ _KNOWN_MODES = ("", EXACT_COUNT, ALL)
 _TAINT_EFFECTS = ("NoSchedule", "NoExecute")
 
 
-class AllocationError(Exception):
+class DeviceAllocationError(Exception):
     """An invalid claim, class or pool. The decision ends in an error."""
 
     def __init__(self, text: str, claim: int | None = None) -> None:
@@ -52,7 +52,7 @@ class AllocationError(Exception):
         return self._text if self._claim is None else f"claim {claim_names[self._claim]}{self._text}"
 
 
-class Request:
+class RequestAlternative:
     """A request, or one alternative of a request."""
 
     def __init__(
@@ -137,13 +137,16 @@ class AllocationRequest:
         """One request without constraints or alternatives: then the first matching devices are the result."""
 
 
-def _alternatives(claim: int, request: DeviceRequest, classes: ObjectStore[DeviceClass]) -> tuple[Request, ...]:
+def _alternatives(
+    claim: int, request: DeviceRequest, classes: ObjectStore[DeviceClass]
+) -> tuple[RequestAlternative, ...]:
     if request.first_available:
         return tuple(
-            Request(claim, request.name, each, classes.get(each.device_class_name)) for each in request.first_available
+            RequestAlternative(claim, request.name, each, classes.get(each.device_class_name))
+            for each in request.first_available
         )
     exactly = request.exactly or ExactDeviceRequest()
-    return (Request(claim, request.name, exactly, classes.get(exactly.device_class_name)),)
+    return (RequestAlternative(claim, request.name, exactly, classes.get(exactly.device_class_name)),)
 
 
 def _constraint_error(constraints: Sequence[DeviceConstraint]) -> str | None:
@@ -163,8 +166,8 @@ def _tolerates(toleration: DeviceToleration, key: str, value: str, effect: str) 
     return toleration.operator == "Exists"
 
 
-def is_selected(request: Request, kind: DeviceKind) -> bool:
-    """Whether the class and the selectors match a device. Raises `AllocationError`."""
+def is_selected(request: RequestAlternative, kind: DeviceKind) -> bool:
+    """Whether the class and the selectors match a device. Raises `DeviceAllocationError`."""
     known = request.selected.get(kind.number)
     if known is None:
         device_class = request.device_class
@@ -176,13 +179,13 @@ def is_selected(request: Request, kind: DeviceKind) -> bool:
 
 
 def matches_class(device_class: DeviceClass, kind: DeviceKind) -> bool:
-    """Whether a device belongs to a class. Raises `AllocationError`."""
+    """Whether a device belongs to a class. Raises `DeviceAllocationError`."""
     expressions = [each.cel.expression for each in device_class.spec.selectors if each.cel is not None]
     return _all_match(expressions, kind, device_class.metadata.name, None)
 
 
 def counts_for(device_class: DeviceClass, kind: DeviceKind) -> bool:
-    """Whether a device belongs to a class, for `DeviceTotals`. Raises `AllocationError`.
+    """Whether a device belongs to a class, for `DeviceTotals`. Raises `DeviceAllocationError`.
 
     kube-scheduler v1.36 does not set `allowMultipleAllocations` for expressions there.
     """
@@ -195,7 +198,7 @@ def counts_for(device_class: DeviceClass, kind: DeviceKind) -> bool:
             if result is None:
                 result = kind.selected[key] = _evaluated(each.cel.expression, kind, may_be_shared=None)
             if isinstance(result, str):
-                raise AllocationError(result)
+                raise DeviceAllocationError(result)
             if not result:
                 return False
     return True
@@ -208,7 +211,7 @@ def _all_match(expressions: Iterable[str], kind: DeviceKind, class_name: str | N
             result = kind.selected[expression] = _evaluated(expression, kind, kind.view.allow_multiple_allocations)
         if isinstance(result, str):
             where = f"class {class_name}" if class_name is not None else ""
-            raise AllocationError(f"{where}: selector #{index}: {result}", claim)
+            raise DeviceAllocationError(f"{where}: selector #{index}: {result}", claim)
         if not result:
             return False
     return True
@@ -246,7 +249,7 @@ class AttributeConstraint(ABC):
         self._requests = frozenset(requests)
         self._count = 0
 
-    def add(self, request: Request, kind: DeviceKind) -> bool:
+    def add(self, request: RequestAlternative, kind: DeviceKind) -> bool:
         """Adds a device; False if the constraint forbids it."""
         if not self._applies_to(request):
             return True
@@ -256,27 +259,27 @@ class AttributeConstraint(ABC):
         self._count += 1
         return True
 
-    def remove(self, request: Request) -> None:
+    def remove(self, request: RequestAlternative) -> None:
         """Removes the last device of a request."""
         if self._applies_to(request):
             self._count -= 1
             self._forget(request)
 
-    def _applies_to(self, request: Request) -> bool:
+    def _applies_to(self, request: RequestAlternative) -> bool:
         requests = self._requests
         return not requests or request.base_name in requests or request.full_name in requests
 
     @abstractmethod
-    def _accepts(self, request: Request, value: AttributeValue | None) -> bool: ...
+    def _accepts(self, request: RequestAlternative, value: AttributeValue | None) -> bool: ...
 
-    def _forget(self, request: Request) -> None:  # noqa: B027 - optional hook
+    def _forget(self, request: RequestAlternative) -> None:  # noqa: B027 - optional hook
         """Forgets the last device of a request."""
 
 
 class MatchAttribute(AttributeConstraint):
     """All devices have the same value."""
 
-    def _accepts(self, request: Request, value: AttributeValue | None) -> bool:
+    def _accepts(self, request: RequestAlternative, value: AttributeValue | None) -> bool:
         if self._count == 0:
             self._value = value
             return True
@@ -290,14 +293,14 @@ class DistinctAttribute(AttributeConstraint):
         super().__init__(attribute, requests)
         self._values: dict[str, AttributeValue | None] = {}
 
-    def _accepts(self, request: Request, value: AttributeValue | None) -> bool:
+    def _accepts(self, request: RequestAlternative, value: AttributeValue | None) -> bool:
         others = self._values.values()
         if self._count and others and (value is None or value in others):
             return False
         self._values[request.base_name] = value
         return True
 
-    def _forget(self, request: Request) -> None:
+    def _forget(self, request: RequestAlternative) -> None:
         self._values.pop(request.base_name, None)
 
 

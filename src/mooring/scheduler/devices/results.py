@@ -24,7 +24,7 @@ from mooring.api.views.devices import (
 )
 from mooring.api.views.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from mooring.scheduler.devices.allocator import DeviceResult
-from mooring.scheduler.devices.requests import AllocationError, Request, RequestedClaim
+from mooring.scheduler.devices.requests import DeviceAllocationError, RequestAlternative, RequestedClaim
 
 FROM_CLASS = "FromClass"
 FROM_CLAIM = "FromClaim"
@@ -38,7 +38,7 @@ def allocation_of(
     node_name: str,
     new_share_id: Callable[[], str],
 ) -> AllocationResult:
-    """The allocation of a claim on a node. Raises `AllocationError`."""
+    """The allocation of a claim on a node. Raises `DeviceAllocationError`."""
     chosen = [requests[number] for requests, number in zip(claim.requests, alternatives, strict=True)]
     return AllocationResult(
         devices=DeviceAllocationResult(
@@ -66,7 +66,7 @@ def _result(taken: DeviceResult, new_share_id: Callable[[], str]) -> DeviceReque
     )
 
 
-def _class_configuration(chosen: Iterable[Request]) -> list[DeviceAllocationConfiguration]:
+def _class_configuration(chosen: Iterable[RequestAlternative]) -> list[DeviceAllocationConfiguration]:
     users: dict[str, list[str]] = {}
     configured: dict[str, tuple[DeviceClassConfiguration, ...]] = {}
     for request in chosen:
@@ -81,7 +81,9 @@ def _class_configuration(chosen: Iterable[Request]) -> list[DeviceAllocationConf
     ]
 
 
-def _claim_configuration(claim: DeviceClaim, chosen: Sequence[Request]) -> list[DeviceAllocationConfiguration]:
+def _claim_configuration(
+    claim: DeviceClaim, chosen: Sequence[RequestAlternative]
+) -> list[DeviceAllocationConfiguration]:
     found: list[DeviceAllocationConfiguration] = []
     for config in claim.config:
         meant = [each for each in chosen if each.base_name in config.requests or each.full_name in config.requests]
@@ -99,7 +101,7 @@ def _node_selector(taken: Iterable[DeviceResult], node_name: str) -> NodeSelecto
             return only_on(node_name)
         terms = place.node_selector.node_selector_terms if place.node_selector is not None else ()
         if len(terms) > 1:
-            raise AllocationError(f"unsupported ResourceSlice.NodeSelector with {len(terms)} terms")
+            raise DeviceAllocationError(f"unsupported ResourceSlice.NodeSelector with {len(terms)} terms")
         for term in terms:
             _add_new(fields, term.match_fields)
             _add_new(expressions, term.match_expressions)

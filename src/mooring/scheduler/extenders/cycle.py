@@ -25,7 +25,7 @@ from mooring.scheduler.cache.arrays import Int64s
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config.types import SchedulerConfiguration
-from mooring.scheduler.cycle.attempt import Attempt, diagnose
+from mooring.scheduler.cycle.attempt import PodAttempt, diagnose
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.cycle.filter_nodes import Sampling, search_nodes
 from mooring.scheduler.cycle.schedule_pod import (
@@ -99,7 +99,7 @@ class ExtenderCycle(SchedulingCycle):
                 return (yield from self._score_with_extenders(attempt, in_full))
         return (yield from self._post_filter_with_extenders(attempt, in_full))
 
-    def _filter_with_extenders(self, attempt: Attempt, in_full: bool) -> Exchange[Decision | None]:
+    def _filter_with_extenders(self, attempt: PodAttempt, in_full: bool) -> Exchange[Decision | None]:
         """Reduce the feasible nodes to those that extenders leave. Returns a decision if an extender fails."""
         if attempt.found is None:  # the nominated node fits, so no search has run
             fits = yield from self._filter_nominated_node(attempt)
@@ -120,7 +120,7 @@ class ExtenderCycle(SchedulingCycle):
             self._narrow(attempt, filtered)
         return None
 
-    def _filter_nominated_node(self, attempt: Attempt) -> Exchange[bool]:
+    def _filter_nominated_node(self, attempt: PodAttempt) -> Exchange[bool]:
         filtered = yield from filter_with_extenders(attempt.pod, (attempt.pod.nominated_node,), self._extenders)
         if isinstance(filtered, ExtenderFailure):
             logger.warning(
@@ -136,11 +136,11 @@ class ExtenderCycle(SchedulingCycle):
         attempt.extender_statuses = dict(filtered.node_to_status)
         return False
 
-    def _narrow(self, attempt: Attempt, filtered: FilteredNodes) -> None:
+    def _narrow(self, attempt: PodAttempt, filtered: FilteredNodes) -> None:
         node_to_status = {**attempt.extender_statuses, **filtered.node_to_status}
         attempt.narrow(self._rows(filtered.node_names), node_to_status)
 
-    def _score_with_extenders(self, attempt: Attempt, in_full: bool) -> Exchange[Decision]:
+    def _score_with_extenders(self, attempt: PodAttempt, in_full: bool) -> Exchange[Decision]:
         assert attempt.found is not None
         if len(attempt.found) == 1:
             return self._score_and_select(attempt, in_full)
@@ -152,7 +152,7 @@ class ExtenderCycle(SchedulingCycle):
         }
         return self._score_and_select(attempt, in_full, extender_scores)
 
-    def _post_filter_with_extenders(self, attempt: Attempt, in_full: bool) -> Exchange[Decision]:
+    def _post_filter_with_extenders(self, attempt: PodAttempt, in_full: bool) -> Exchange[Decision]:
         diagnosis, outcome = diagnose(attempt), PostFilterOutcome()
         for plugin in self.profile.post_filters:
             if isinstance(plugin, FindsCandidates):

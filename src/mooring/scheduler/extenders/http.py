@@ -43,7 +43,7 @@ class ExtenderTLSError(ValueError):
         super().__init__(f"extender {extender.name}: tlsConfig: {text}")
 
 
-class HttpTransport:
+class ExtenderTransport:
     """Sends requests to extenders over HTTP. A context manager: leaving it closes the connections."""
 
     def __init__(self, extenders: Iterable[Extender], may_write: Callable[[], bool] | None = None) -> None:
@@ -51,7 +51,7 @@ class HttpTransport:
         self._tls = {extender.name: tls_of(extender) for extender in extenders}
         self._pools: dict[tuple[str, bool, str], WirePool] = {}
 
-    async def __aenter__(self) -> HttpTransport:
+    async def __aenter__(self) -> ExtenderTransport:
         return self
 
     async def __aexit__(

@@ -29,7 +29,7 @@ import msgspec
 from mooring.api.field_errors import quoted
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.config.profiles import ProfilePlan
-from mooring.scheduler.config.types import ConfigurationError, ExtensionPoint, Problem
+from mooring.scheduler.config.types import ConfigProblem, ConfigurationError, ExtensionPoint
 from mooring.scheduler.framework.adapter import NodePluginAdapter
 from mooring.scheduler.framework.guard import describe, guard, is_interrupt
 from mooring.scheduler.framework.node_plugins import FilterPlugin, NodePlugin, ScorePlugin
@@ -192,7 +192,7 @@ def _construct(plugin: type[Plugin], services: Mapping[str, object]) -> Plugin:
         # ValueError is how a plugin rejects its arguments: the message is for the author of the configuration.
         is_message = isinstance(error, ValueError | msgspec.ValidationError) and str(error)
         what = str(error) if is_message else describe(error, plugin)
-        problem = Problem("profiles", f"initializing plugin {quoted(plugin.name)}: {what}")
+        problem = ConfigProblem("profiles", f"initializing plugin {quoted(plugin.name)}: {what}")
         raise ConfigurationError([problem]) from error
     return guard(instance)
 

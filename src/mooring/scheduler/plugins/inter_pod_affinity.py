@@ -3,8 +3,8 @@
 Required terms of the pod and of placed pods reject nodes; preferred terms, and required affinity of placed pods, score
 them.
 
-1. Each term of the pending pod is a `Counter` of the pods that it matches. Required affinity terms share one counter: a
-   pod counts if it matches all of them.
+1. Each term of the pending pod is a `MatchCounter` of the pods that it matches. Required affinity terms share one
+   counter: a pod counts if it matches all of them.
 2. The terms of placed pods that match the pending pod are the terms of its label class.
 3. In the pod's own terms, a namespace selector stands for the namespaces that it selects now and, as in
    kube-scheduler, for all namespaces if it would select one without labels.
@@ -34,7 +34,7 @@ from mooring.scheduler.cache.arrays import Bools, Int64s, ReasonBits, Rows, UInt
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.labels import ABSENT, LabelColumn
 from mooring.scheduler.cache.pods import PerSignature, PodInfo, PodSignature
-from mooring.scheduler.cache.selectors import AffinityTerm, Counter, ExistingTerm, Part, PodTerms, TermKind
+from mooring.scheduler.cache.selectors import AffinityTerm, ExistingTerm, MatchCounter, Part, PodTerms, TermKind
 from mooring.scheduler.config.types import InterPodAffinityArgs
 from mooring.scheduler.framework.events import (
     ActionType,
@@ -77,7 +77,7 @@ _AFFINITY = 4
 class OwnTerm(NamedTuple):
     """A term of the pending pod: the pods that it counts, its topology and its weight."""
 
-    counter: Counter
+    counter: MatchCounter
     column: LabelColumn
     weight: int
 
@@ -287,7 +287,7 @@ class InterPodAffinity(PreFilter[RequiredTerms], Adjustable[RequiredTerms], PreS
         code = term.column.codes.item(row)
         return code != ABSENT and self._matching_pods(term.counter, term.column, code) > 0
 
-    def _matching_pods(self, counter: Counter, column: LabelColumn, code: int) -> int:
+    def _matching_pods(self, counter: MatchCounter, column: LabelColumn, code: int) -> int:
         return self._columns.selectors.fresh(counter).domains(column, self._columns.height).item(code)
 
     def _pods_in_domain(self, column: LabelColumn, row: int) -> Iterator[PodInfo]:

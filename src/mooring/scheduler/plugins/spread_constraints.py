@@ -24,9 +24,9 @@ from mooring.api.well_known import HOSTNAME, ZONE
 from mooring.scheduler.cache.arrays import Bools, Int64s
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.labels import ABSENT, LabelColumn
-from mooring.scheduler.cache.objects import Objects
+from mooring.scheduler.cache.objects import ObjectStores
 from mooring.scheduler.cache.pods import PodSignature
-from mooring.scheduler.cache.selectors import Counter, Part
+from mooring.scheduler.cache.selectors import MatchCounter, Part
 
 Selecting: TypeAlias = "Service | ReplicationController | ReplicaSet | StatefulSet"
 
@@ -46,7 +46,7 @@ class Constraint(NamedTuple):
     max_skew: int
     column: LabelColumn
     selector: LabelMatcher
-    counter: Counter | None
+    counter: MatchCounter | None
     """None for an empty selector, which matches no pod."""
     min_domains: int
     honours_affinity: bool
@@ -81,7 +81,7 @@ def default_constraints(
     return tuple(_compiled(columns, signature, constraint, selector) for constraint in wanted)
 
 
-def default_selector(objects: Objects, signature: PodSignature) -> LabelMatcher:
+def default_selector(objects: ObjectStores, signature: PodSignature) -> LabelMatcher:
     """Selects the pods that the pod is spread with: the selectors of its services and of its controller, combined."""
     pairs: dict[str, str] = {}
     for service in objects.of(Service).in_namespace(signature.namespace):
@@ -108,7 +108,7 @@ def default_selector(objects: Objects, signature: PodSignature) -> LabelMatcher:
 class SelectorChanges:
     """Counts the changes of selectors of services and controllers, which `default_selector` reads."""
 
-    def __init__(self, objects: Objects) -> None:
+    def __init__(self, objects: ObjectStores) -> None:
         self.version = 0
         objects.of(Service).listen(self._changed)
         objects.of(ReplicationController).listen(self._changed)

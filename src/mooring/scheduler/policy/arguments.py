@@ -21,25 +21,25 @@ from mooring.scheduler.config.codec import TYPE_FIELDS, StrictDecoder, without_t
 from mooring.scheduler.config.types import (
     CPU_AND_MEMORY,
     REQUESTED_TO_CAPACITY_RATIO,
+    ConfigObject,
+    ConfigProblem,
     ConfigurationError,
     NodeResourcesFitArgs,
     OrDefault,
-    Problem,
     RawArguments,
     RequestedToCapacityRatioParam,
     ResourceSpec,
     ScoringStrategy,
-    Settings,
     UtilizationShapePoint,
     forbidden,
     invalid,
 )
 from mooring.scheduler.config.validation import argument_problems
 
-S = TypeVar("S", bound=Settings)
+S = TypeVar("S", bound=ConfigObject)
 
 
-class NodeLabelArgs(Settings):
+class NodeLabelArgs(ConfigObject):
     """Required and preferred labels of nodes. Values are ignored."""
 
     present_labels: tuple[str, ...] = ()
@@ -48,14 +48,14 @@ class NodeLabelArgs(Settings):
     absent_labels_preference: tuple[str, ...] = ()
 
 
-class ServiceAffinityArgs(Settings):
+class ServiceAffinityArgs(ConfigObject):
     """Labels whose values all pods of a service share, and labels over which they are spread."""
 
     affinity_labels: tuple[str, ...] = ()
     anti_affinity_labels_preference: tuple[str, ...] = ()
 
 
-class ResourceStrategyArgs(Settings):
+class ResourceStrategyArgs(ConfigObject):
     """The scored resources and, for RequestedToCapacityRatio, the score of each utilization."""
 
     resources: OrDefault[tuple[ResourceSpec, ...]] = CPU_AND_MEMORY
@@ -99,10 +99,10 @@ def strategy_as_written(strategy: ScoringStrategy) -> RawArguments:
     return {"resources": msgspec.to_builtins([*strategy.resources]), **shape}
 
 
-def in_strategy(problem: Problem) -> Problem:
+def in_strategy(problem: ConfigProblem) -> ConfigProblem:
     """A problem of NodeResourcesFit's arguments, with the path in the arguments of a strategy's plugin."""
     for dropped in (".scoringStrategy.requestedToCapacityRatio", ".scoringStrategy"):
-        problem = Problem(problem.path.replace(dropped, "", 1), problem.text.replace(dropped, "", 1))
+        problem = ConfigProblem(problem.path.replace(dropped, "", 1), problem.text.replace(dropped, "", 1))
     return problem
 
 
@@ -117,10 +117,10 @@ def reject_arguments(plugin: str, written: RawArguments) -> None:
     names = sorted(key for key in written if key not in TYPE_FIELDS)
     if names:
         text = f"takes no arguments, but was given {', '.join(names)}"
-        raise ConfigurationError([_while_initializing(plugin, Problem("", text))])
+        raise ConfigurationError([_while_initializing(plugin, ConfigProblem("", text))])
 
 
-def node_label_problems(arguments: NodeLabelArgs) -> Iterator[Problem]:
+def node_label_problems(arguments: NodeLabelArgs) -> Iterator[ConfigProblem]:
     yield from _conflicts("presentLabels", arguments.present_labels, "absentLabels", arguments.absent_labels)
     yield from _conflicts(
         "presentLabelsPreference",
@@ -132,7 +132,7 @@ def node_label_problems(arguments: NodeLabelArgs) -> Iterator[Problem]:
 
 def _conflicts(
     present_path: str, present: tuple[str, ...], absent_path: str, absent: tuple[str, ...]
-) -> Iterator[Problem]:
+) -> Iterator[ConfigProblem]:
     # For a repeated label the last index is reported, as in kube-scheduler.
     place_of = {label: index for index, label in enumerate(present)}
     for index, label in enumerate(absent):
@@ -149,5 +149,5 @@ def _decoded(plugin: str, kind: type[S], written: RawArguments) -> S:
     return arguments
 
 
-def _while_initializing(plugin: str, problem: Problem) -> Problem:
-    return Problem("profiles", f"initializing plugin {quoted(plugin)}: {problem.text}")
+def _while_initializing(plugin: str, problem: ConfigProblem) -> ConfigProblem:
+    return ConfigProblem("profiles", f"initializing plugin {quoted(plugin)}: {problem.text}")

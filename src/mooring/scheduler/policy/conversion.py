@@ -30,6 +30,7 @@ from mooring.scheduler.config.types import (
     API_VERSION,
     LIST_DEFAULTING,
     REQUESTED_TO_CAPACITY_RATIO,
+    ConfigProblem,
     ConfigurationError,
     InterPodAffinityArgs,
     KubeSchedulerProfile,
@@ -40,7 +41,6 @@ from mooring.scheduler.config.types import (
     Plugins,
     PluginSet,
     PodTopologySpreadArgs,
-    Problem,
     SchedulerConfiguration,
     ScoringStrategy,
     UtilizationShapePoint,
@@ -116,7 +116,7 @@ def _decoded(data: Mapping[str, object]) -> Policy:
         found = f"no kind {quoted(KIND)} is registered for version {quoted(str(version))}"
         wanted = f"expected apiVersion {quoted(VERSION)} and kind {quoted(KIND)}"
         text = found if version else "Object 'apiVersion' is missing"
-        raise ConfigurationError([Problem("apiVersion", f"{text}: {wanted}")])
+        raise ConfigurationError([ConfigProblem("apiVersion", f"{text}: {wanted}")])
     decoder = policy_decoder()
     policy = decoder.struct(Policy, without_type_fields(data))
     if decoder.problems:

@@ -22,7 +22,7 @@ from mooring.scheduler.cache.arrays import Float64s, Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.node_order import zone_of
 from mooring.scheduler.cache.pods import PerSignature, PodInfo, PodSignature
-from mooring.scheduler.cache.selectors import Counter, Part
+from mooring.scheduler.cache.selectors import MatchCounter, Part
 from mooring.scheduler.framework.plugin import SCORE_MAX, SKIP, PreScore, Score, Skip
 from mooring.scheduler.plugins.spread_constraints import SelectorChanges, default_selector
 from mooring.scheduler.policy.arguments import reject_arguments
@@ -35,7 +35,7 @@ NO_ZONE = 0
 class SelectorSpreadState(NamedTuple):
     """The counter of the pods to spread against; None if no selector matches the pod."""
 
-    counter: Counter | None
+    counter: MatchCounter | None
 
 
 class SelectorSpread(PreScore[SelectorSpreadState], Score[SelectorSpreadState]):
@@ -45,7 +45,7 @@ class SelectorSpread(PreScore[SelectorSpreadState], Score[SelectorSpreadState]):
     def __init__(self, columns: Columns, arguments: Mapping[str, object]) -> None:
         reject_arguments(self.name, arguments)
         self._columns = columns
-        self._zones = Zones(columns)
+        self._zones = ZoneNumbers(columns)
         selectors = SelectorChanges(columns.objects)
         self._states = PerSignature(self._state_of, lambda: selectors.version)
 
@@ -74,7 +74,7 @@ class SelectorSpread(PreScore[SelectorSpreadState], Score[SelectorSpreadState]):
         return SelectorSpreadState(self._columns.selectors.counter((part,), wants_terminating=False))
 
 
-class Zones:
+class ZoneNumbers:
     """The zone of each row as a number; `NO_ZONE` on nodes without zone and region."""
 
     def __init__(self, columns: Columns) -> None:

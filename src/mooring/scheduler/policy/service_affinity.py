@@ -28,7 +28,7 @@ from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.labels import ABSENT, LabelColumn
 from mooring.scheduler.cache.node_order import NodeOrder
 from mooring.scheduler.cache.pods import PerSignature, PodInfo, PodSignature
-from mooring.scheduler.cache.selectors import Counter, Part
+from mooring.scheduler.cache.selectors import MatchCounter, Part
 from mooring.scheduler.framework.events import ActionType, ClusterEventWithHint, EventResource, QueueingHint, queue_if
 from mooring.scheduler.framework.plugin import SCORE_MAX, SKIP, Adjustable, PreFilter, Proceed, Score, Skip
 from mooring.scheduler.framework.status import Reason
@@ -37,13 +37,13 @@ from mooring.scheduler.policy.arguments import service_affinity_arguments
 NO_ROW = -1
 
 
-class ServicePods(NamedTuple):
+class SignatureServices(NamedTuple):
     """The services of a signature, cached until a service changes."""
 
     has_service: bool
-    same_labels: Counter
+    same_labels: MatchCounter
     """Pods with all labels of this one in its namespace, also terminating ones."""
-    of_service: Counter | None
+    of_service: MatchCounter | None
     """Pods of its service that are not terminating; None without a service or with an empty selector."""
 
 
@@ -67,7 +67,7 @@ class ServiceAffinityState(NamedTuple):
 class ServiceSpreadState(NamedTuple):
     """The counter of the service's pods; None without a service."""
 
-    counter: Counter | None
+    counter: MatchCounter | None
 
 
 class ServiceAffinity(PreFilter[ServiceAffinityState], Adjustable[ServiceAffinityState], Score[ServiceSpreadState]):
@@ -118,7 +118,7 @@ class ServiceAffinity(PreFilter[ServiceAffinityState], Adjustable[ServiceAffinit
         )
         return np.where(_has_selected_values(state, rows) & is_like, 0, 1)
 
-    def _nodes_with_pods(self, service_pods: ServicePods) -> tuple[int, int, int]:
+    def _nodes_with_pods(self, service_pods: SignatureServices) -> tuple[int, int, int]:
         counts = self._columns.selectors.fresh(service_pods.same_labels).rows[: self._columns.height]
         if not counts.any():
             return NO_ROW, NO_ROW, 0
@@ -146,18 +146,18 @@ class ServiceAffinity(PreFilter[ServiceAffinityState], Adjustable[ServiceAffinit
 
     # Both
 
-    def _find_service_pods(self, signature: PodSignature) -> ServicePods:
+    def _find_service_pods(self, signature: PodSignature) -> SignatureServices:
         services = sorted(
             _services_of(signature, self._services.in_namespace(signature.namespace)), key=lambda each: each.key
         )
         selector = services[0].spec.selector if services else None
-        return ServicePods(
+        return SignatureServices(
             has_service=bool(services),
             same_labels=self._counter(signature.namespace, signature.labels, wants_terminating=True),
             of_service=self._counter(signature.namespace, selector, wants_terminating=False) if selector else None,
         )
 
-    def _counter(self, namespace: str, labels: Mapping[str, str], *, wants_terminating: bool) -> Counter:
+    def _counter(self, namespace: str, labels: Mapping[str, str], *, wants_terminating: bool) -> MatchCounter:
         part = Part(frozenset((namespace,)), matcher_of_pairs(labels))
         return self._columns.selectors.counter((part,), wants_terminating=wants_terminating)
 

@@ -39,17 +39,17 @@ from mooring.scheduler.config.types import (
     LEAST_ALLOCATED,
     MOST_ALLOCATED,
     REQUESTED_TO_CAPACITY_RATIO,
+    ConfigObject,
+    ConfigProblem,
     ExtenderConfiguration,
     ExtenderManagedResource,
     ExtenderTLSConfig,
     Int32,
     Int64,
     NodeResourcesFitArgs,
-    Problem,
     RequestedToCapacityRatioParam,
     ResourceSpec,
     ScoringStrategy,
-    Settings,
     UtilizationShapePoint,
     child,
     invalid,
@@ -157,57 +157,57 @@ DEFAULT_PRIORITIES: Mapping[str, int] = {
 }
 
 
-S = TypeVar("S", bound=Settings)
+S = TypeVar("S", bound=ConfigObject)
 
 
-class ServiceAffinityArgument(Settings):
+class ServiceAffinityArgument(ConfigObject):
     """All pods of a service are placed on nodes with the same values of these labels."""
 
     labels: tuple[str, ...] = ()
 
 
-class LabelsPresence(Settings):
+class LabelsPresence(ConfigObject):
     """A node must have all of these labels, or none of them if `presence` is false."""
 
     labels: tuple[str, ...] = ()
     presence: bool = False
 
 
-class PredicateArgument(Settings):
+class PredicateArgument(ConfigObject):
     """Exactly one of them is given."""
 
     service_affinity: ServiceAffinityArgument | None = None
     labels_presence: LabelsPresence | None = None
 
 
-class PredicatePolicy(Settings):
+class PredicatePolicy(ConfigObject):
     """A predicate. With an argument its name is arbitrary."""
 
     name: str
     argument: PredicateArgument | None = None
 
 
-class ServiceAntiAffinity(Settings):
+class ServiceAntiAffinity(ConfigObject):
     """The pods of a service are spread over the values of this label."""
 
     label: str = ""
 
 
-class LabelPreference(Settings):
+class LabelPreference(ConfigObject):
     """Prefer nodes with this label, or without it if `presence` is false."""
 
     label: str = ""
     presence: bool = False
 
 
-class RequestedToCapacityRatioArguments(Settings):
+class RequestedToCapacityRatioArguments(ConfigObject):
     """A function from utilization to score; without resources, for cpu and memory."""
 
     shape: tuple[UtilizationShapePoint, ...] = ()
     resources: tuple[ResourceSpec, ...] = ()
 
 
-class PriorityArgument(Settings):
+class PriorityArgument(ConfigObject):
     """Exactly one of them is given."""
 
     service_anti_affinity: ServiceAntiAffinity | None = None
@@ -215,7 +215,7 @@ class PriorityArgument(Settings):
     requested_to_capacity_ratio_arguments: RequestedToCapacityRatioArguments | None = None
 
 
-class PriorityPolicy(Settings):
+class PriorityPolicy(ConfigObject):
     """A priority and its weight. With an argument its name is arbitrary."""
 
     name: str
@@ -223,7 +223,7 @@ class PriorityPolicy(Settings):
     argument: PriorityArgument | None = None
 
 
-class Policy(Settings):
+class Policy(ConfigObject):
     predicates: tuple[PredicatePolicy, ...] | None = None
     priorities: tuple[PriorityPolicy, ...] | None = None
     extenders: tuple[ExtenderConfiguration, ...] = ()
@@ -260,7 +260,7 @@ WEIGHT_MAX = INT32.highest
 """kube-scheduler accepted larger weights and truncated them to 32 bits."""
 
 
-def policy_problems(policy: Policy) -> Iterator[Problem]:
+def policy_problems(policy: Policy) -> Iterator[ConfigProblem]:
     for index, predicate in enumerate(policy.predicates or ()):
         yield from _predicate_problems(f"predicates[{index}]", predicate)
     seen: dict[str, PriorityPolicy] = {}
@@ -281,7 +281,7 @@ def ratio_strategy(arguments: RequestedToCapacityRatioArguments) -> ScoringStrat
     )
 
 
-def _predicate_problems(path: str, predicate: PredicatePolicy) -> Iterator[Problem]:
+def _predicate_problems(path: str, predicate: PredicatePolicy) -> Iterator[ConfigProblem]:
     if predicate.argument is None:
         yield from _unknown_name(path, "predicate", predicate.name, PREDICATES)
         return
@@ -296,10 +296,10 @@ def _predicate_problems(path: str, predicate: PredicatePolicy) -> Iterator[Probl
         yield _mismatched_argument(path, "predicate", predicate.name)
 
 
-def _priority_problems(path: str, priority: PriorityPolicy, seen: dict[str, PriorityPolicy]) -> Iterator[Problem]:
+def _priority_problems(path: str, priority: PriorityPolicy, seen: dict[str, PriorityPolicy]) -> Iterator[ConfigProblem]:
     if not 0 < priority.weight <= WEIGHT_MAX:
         text = f"priority {priority.name} should have a positive weight applied to it or it has overflown"
-        yield Problem(child(path, "weight"), text)
+        yield ConfigProblem(child(path, "weight"), text)
     if priority.argument is None:
         yield from _unknown_name(path, "priority", priority.name, PRIORITIES)
         return
@@ -321,14 +321,14 @@ def _priority_problems(path: str, priority: PriorityPolicy, seen: dict[str, Prio
 
 def _weight_problems(
     path: str, priority: PriorityPolicy, kind: str, seen: dict[str, PriorityPolicy]
-) -> Iterator[Problem]:
+) -> Iterator[ConfigProblem]:
     other = seen.setdefault(kind, priority)
     if other.weight != priority.weight:
         text = f"{kind}  priority {quoted(priority.name)} has a different weight with {quoted(other.name)}"
-        yield Problem(child(path, "weight"), text)
+        yield ConfigProblem(child(path, "weight"), text)
 
 
-def _ratio_problems(path: str, priority: PriorityPolicy, seen: dict[str, PriorityPolicy]) -> Iterator[Problem]:
+def _ratio_problems(path: str, priority: PriorityPolicy, seen: dict[str, PriorityPolicy]) -> Iterator[ConfigProblem]:
     assert priority.argument is not None, f"{path} has no argument"
     arguments = priority.argument.requested_to_capacity_ratio_arguments
     assert arguments is not None, f"{path} has another argument"
@@ -336,27 +336,27 @@ def _ratio_problems(path: str, priority: PriorityPolicy, seen: dict[str, Priorit
     if other is not priority:
         kind = quoted(REQUESTED_TO_CAPACITY_RATIO)
         text = f"priority {quoted(priority.name)} redeclares custom priority {kind}, from: {quoted(other.name)}"
-        yield Problem(path, text)
+        yield ConfigProblem(path, text)
     # The rules are those of NodeResourcesFit, with other paths.
     where = f"{path}.argument.requestedToCapacityRatioArguments"
     for problem in argument_problems(where, NodeResourcesFitArgs(scoring_strategy=ratio_strategy(arguments))):
         yield in_strategy(problem)
 
 
-def _unknown_name(path: str, what: str, name: str, known: Iterable[str]) -> Iterator[Problem]:
+def _unknown_name(path: str, what: str, name: str, known: Iterable[str]) -> Iterator[ConfigProblem]:
     names = {each.lower(): each for each in known}
     if name in names.values():
         return
     close = difflib.get_close_matches(name.lower(), names, n=1)
     hint = f"did you mean {quoted(names[close[0]])}?" if close else "a name of your own needs an argument"
-    yield Problem(child(path, "name"), f"{what} type not found for {quoted(name)}; {hint}")
+    yield ConfigProblem(child(path, "name"), f"{what} type not found for {quoted(name)}; {hint}")
 
 
-def _wrong_count(path: str, what: str, name: str, count: int) -> Problem:
+def _wrong_count(path: str, what: str, name: str, count: int) -> ConfigProblem:
     text = f"exactly 1 {what} argument is required, numArgs: {count}, {what} {name}"
-    return Problem(child(path, "argument"), text)
+    return ConfigProblem(child(path, "argument"), text)
 
 
-def _mismatched_argument(path: str, what: str, name: str) -> Problem:
+def _mismatched_argument(path: str, what: str, name: str) -> ConfigProblem:
     text = f"{what} {quoted(name)} does not take this argument; give it a name of your own"
-    return Problem(child(path, "argument"), text)
+    return ConfigProblem(child(path, "argument"), text)

@@ -20,7 +20,7 @@ import socket
 import ssl
 from functools import partial
 
-from mooring.serving.http.connection import Connection, ConnectionOwner
+from mooring.serving.http.connection import ConnectionOwner, ServerConnection
 
 PAUSE_S = 1.0
 
@@ -80,7 +80,7 @@ class Acceptor:
         try:
             # From here on the transport closes the socket.
             await asyncio.get_running_loop().connect_accepted_socket(
-                lambda: Connection(self._listener),
+                lambda: ServerConnection(self._listener),
                 accepted,
                 ssl=self._tls,
                 ssl_handshake_timeout=self._listener.limits.handshake_s_max if self._tls is not None else None,

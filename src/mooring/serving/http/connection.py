@@ -25,7 +25,7 @@ from typing import Any, Protocol, cast
 
 from mooring.kit.clock import Clock
 from mooring.serving.http.body import BrokenBodyError
-from mooring.serving.http.parser import HttpLimits, ParseFailure, RequestParser
+from mooring.serving.http.parser import ParseFailure, RequestParser, ServerLimits
 from mooring.serving.http.request import Request
 from mooring.serving.http.response import DateHeader, Headers, Response, Stream, closing_line, head_beginning
 
@@ -41,7 +41,7 @@ class ConnectionOwner(Protocol):
     """The listener, as its connections use it."""
 
     handler: Handler
-    limits: HttpLimits
+    limits: ServerLimits
     clock: Clock
     dates: DateHeader
     error_response: Callable[[ParseFailure], Response]
@@ -53,12 +53,12 @@ class ConnectionOwner(Protocol):
 
     def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]: ...
 
-    def add(self, connection: Connection) -> bool: ...
+    def add(self, connection: ServerConnection) -> bool: ...
 
-    def remove(self, connection: Connection) -> None: ...
+    def remove(self, connection: ServerConnection) -> None: ...
 
 
-class Connection(asyncio.Protocol):
+class ServerConnection(asyncio.Protocol):
     """One connection."""
 
     __slots__ = (

@@ -22,8 +22,8 @@ from typing import Any, Self
 from mooring.kit.clock import Clock
 from mooring.kit.tasks import TaskGroup
 from mooring.serving.http.acceptor import Acceptor
-from mooring.serving.http.connection import Connection, Handler
-from mooring.serving.http.parser import HttpLimits, ParseFailure
+from mooring.serving.http.connection import Handler, ServerConnection
+from mooring.serving.http.parser import ParseFailure, ServerLimits
 from mooring.serving.http.response import DateHeader, Response
 
 BACKLOG = 1_024
@@ -48,7 +48,7 @@ def plain_error_response(failure: ParseFailure) -> Response:
             return Response(400, b"400 Bad Request")
 
 
-class Listener:
+class HttpListener:
     """Listens inside `async with`."""
 
     def __init__(
@@ -60,7 +60,7 @@ class Listener:
         port: int = 0,
         unix_path: str = "",
         tls: ssl.SSLContext | None = None,
-        limits: HttpLimits | None = None,
+        limits: ServerLimits | None = None,
         error_response: Callable[[ParseFailure], Response] = plain_error_response,
         on_failure: Callable[[], None] = lambda: None,
         ends_with_client: bool = False,
@@ -72,7 +72,7 @@ class Listener:
         `ends_with_client`: a handler is cancelled when its client disconnects.
         """
         self.handler = handler
-        self.limits = limits or HttpLimits()
+        self.limits = limits or ServerLimits()
         self.error_response = error_response
         self.on_failure = on_failure
         self.ends_with_client = ends_with_client
@@ -87,7 +87,7 @@ class Listener:
         self._unix_path = unix_path
         self._shares_address = shares_address
         self._shares_port = shares_port
-        self.connections: dict[Connection, None] = {}
+        self.connections: dict[ServerConnection, None] = {}
         """Open connections, oldest first."""
         self.acceptor = Acceptor(self, tls)
         self._group = TaskGroup("http")
@@ -159,7 +159,7 @@ class Listener:
     def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         return self._group.start(work, name="connection")
 
-    def add(self, connection: Connection) -> bool:
+    def add(self, connection: ServerConnection) -> bool:
         """False if the listener is stopping."""
         if self.is_stopping:
             return False
@@ -168,7 +168,7 @@ class Listener:
             self._alarm = asyncio.get_running_loop().call_later(self.limits.look_s, self._look)
         return True
 
-    def remove(self, connection: Connection) -> None:
+    def remove(self, connection: ServerConnection) -> None:
         self.connections.pop(connection, None)
 
     def _look(self) -> None:

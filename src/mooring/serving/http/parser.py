@@ -3,7 +3,7 @@
 Input: pieces of bytes. Output: each request when its head is complete; bodies are filled as they arrive. Or one
 `ParseFailure`, after which nothing is parsed.
 
- 1. llhttp enforces the rules of HTTP strictly. It has no limits: those are in `HttpLimits`.
+ 1. llhttp enforces the rules of HTTP strictly. It has no limits: those are in `ServerLimits`.
  2. Trailers after a chunked body are ignored.
  3. A request with `Upgrade` is handled as if it had none. llhttp stops there and skips the body; a new parser
     continues, fed with a head without `Upgrade`.
@@ -37,7 +37,7 @@ _REQUEST_LINE = re.compile(rb"^([A-Za-z]+) /\S* HTTP/1", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class HttpLimits:
+class ServerLimits:
     """Limits of a connection before its client is authenticated, each with the behaviour beyond it."""
 
     handshake_s_max: float = 10.0
@@ -104,7 +104,7 @@ class RequestParser:
         "is_over",
     )
 
-    def __init__(self, limits: HttpLimits, take: Callable[[Request | ParseFailure], None]) -> None:
+    def __init__(self, limits: ServerLimits, take: Callable[[Request | ParseFailure], None]) -> None:
         self._limits = limits
         self._take = take
         self._parser: HttpRequestParser | None = HttpRequestParser(self)

@@ -13,7 +13,7 @@ import pytest
 from mooring.kit.clock import SystemClock
 from mooring.kit.tasks import TaskGroup
 from mooring.kubelet.processes.cgroups import Cgroup
-from mooring.kubelet.processes.shim.client import ERROR_DESCRIPTOR, Report, ShimProcess, shim_config
+from mooring.kubelet.processes.shim.client import ERROR_DESCRIPTOR, ShimProcess, ShimReport, shim_config
 from mooring.kubelet.processes.shim.log import LOG_BYTES_MAX
 from tests.kubelet.processes.shim.test_program import entered, is_alive, log_of, played, shim, wait_gone, wanted
 from tests.waiting import LIMIT_S
@@ -50,7 +50,7 @@ def test_commands_are_reported_under_their_numbers(tmp_path: Path) -> None:
             await anext(reports)
             for number in (7, 8, 9):
                 process.run(number, entered("/bin/sh", "-c", f"echo I am {number}; exit {number}"), LIMIT_S)
-            heard: dict[int | None, Report] = {}
+            heard: dict[int | None, ShimReport] = {}
             while len(heard) < 3:
                 report = await anext(reports)
                 heard[report.ran] = report

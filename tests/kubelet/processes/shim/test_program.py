@@ -13,7 +13,7 @@ import pytest
 
 from mooring.kit.clock import SystemClock
 from mooring.kit.loop import run_real
-from mooring.kubelet.processes.shim.client import ERROR_DESCRIPTOR, Report, ShimConfig, ShimProcess
+from mooring.kubelet.processes.shim.client import ERROR_DESCRIPTOR, ShimConfig, ShimProcess, ShimReport
 from mooring.kubelet.volumes.mounts import MountAbility, entry_command
 from tests.waiting import LIMIT_S
 
@@ -37,7 +37,7 @@ def wanted(folder: Path, script: str, **changes: object) -> ShimConfig:
 @asynccontextmanager
 async def shim(
     folder: Path, script: str, **changes: object
-) -> AsyncIterator[tuple[ShimProcess, AsyncIterator[Report]]]:
+) -> AsyncIterator[tuple[ShimProcess, AsyncIterator[ShimReport]]]:
     started = await ShimProcess.start(wanted(folder, script, **changes))
     try:
         yield started, started.reports()

@@ -45,7 +45,7 @@ class ShimConfig(msgspec.Struct, frozen=True):
     log_bytes_max: int = LOG_BYTES_MAX
 
 
-class Report(msgspec.Struct, frozen=True):
+class ShimReport(msgspec.Struct, frozen=True):
     """A report of a shim. Which fields are set depends on what happened."""
 
     running: int = 0
@@ -65,7 +65,7 @@ class Report(msgspec.Struct, frozen=True):
 
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(Report).decode
+_decode = msgspec.json.Decoder(ShimReport).decode
 
 
 class ShimProcess:
@@ -93,7 +93,7 @@ class ShimProcess:
         shim._say(wanted)
         return shim
 
-    async def reports(self) -> AsyncIterator[Report]:
+    async def reports(self) -> AsyncIterator[ShimReport]:
         while line := await self._reports.readline():
             yield _decode(line)
 

@@ -54,7 +54,7 @@ def main() -> None:
         Shim(json.loads(line)).run()
 
 
-class Command:
+class ExecCommand:
     """A probe or hook that runs beside the container's process."""
 
     def __init__(self, number: int, pid: int, output: int, errors: int, end_s: float) -> None:
@@ -75,7 +75,7 @@ class Shim:
         self._log = LogFile(wanted["log"], wanted.get("log_bytes_max", LOG_BYTES_MAX))
         self._pid = 0
         self._streams: dict[int, str] = {}
-        self._commands: dict[int, Command] = {}
+        self._commands: dict[int, ExecCommand] = {}
         self._control = b""
         self._is_over = False
         self._status: int | None = None
@@ -223,7 +223,7 @@ class Shim:
         for end in (output, errors):
             os.set_blocking(end, False)
         end_s = time.monotonic() + message["timeout_s"]
-        self._commands[output] = Command(message["run"], pid, output, errors, end_s)
+        self._commands[output] = ExecCommand(message["run"], pid, output, errors, end_s)
         self._poll.register(output, select.POLLIN)
 
     def _listen(self, output: int) -> None:
@@ -237,7 +237,7 @@ class Shim:
             # Its end is reported when it is reaped: it may have closed its output and still run.
             self._poll.unregister(output)
 
-    def _finish(self, command: Command, code: int) -> None:
+    def _finish(self, command: ExecCommand, code: int) -> None:
         kill_group(command.pid)  # processes that it left in its group
         while len(command.said) < OUTPUT_BYTES_MAX and (data := _read_some(command.output)):
             command.said = (command.said + data)[:OUTPUT_BYTES_MAX]

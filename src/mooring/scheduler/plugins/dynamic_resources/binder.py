@@ -298,7 +298,7 @@ class Deallocation:
 
 
 @dataclass(frozen=True, slots=True)
-class Deletion:
+class ClaimDeletion:
     """Deletes the claim for extended resources of an earlier attempt."""
 
     binder: ClaimBinder

@@ -35,7 +35,13 @@ from mooring.scheduler.devices.allocator import AllocationTimeout
 from mooring.scheduler.devices.claims import AllocatedState
 from mooring.scheduler.devices.dra_manager import DRAManager
 from mooring.scheduler.devices.pools import DeviceKind, PooledDevice, PoolView, consumption, fits
-from mooring.scheduler.devices.requests import AllocationError, Request, RequestedClaim, is_selected, matches_class
+from mooring.scheduler.devices.requests import (
+    DeviceAllocationError,
+    RequestAlternative,
+    RequestedClaim,
+    is_selected,
+    matches_class,
+)
 from mooring.scheduler.devices.results import allocation_of
 from mooring.scheduler.framework.events import ActionType, ClusterEventWithHint, EventResource, QueueingHint, queue_if
 from mooring.scheduler.framework.obstacle import NEVER_FITS_SIZE, Distances, ExplainContext, Obstacle, ObstacleKind
@@ -55,7 +61,12 @@ from mooring.scheduler.framework.plugin import (
 )
 from mooring.scheduler.framework.post_filter import FailedAttempt, PostFilterResult
 from mooring.scheduler.framework.status import Reason, Status
-from mooring.scheduler.plugins.dynamic_resources.binder import ClaimBinder, ClaimBindingError, Deallocation, Deletion
+from mooring.scheduler.plugins.dynamic_resources.binder import (
+    ClaimBinder,
+    ClaimBindingError,
+    ClaimDeletion,
+    Deallocation,
+)
 from mooring.scheduler.plugins.dynamic_resources.state import (
     REASONS,
     ClaimsMissingError,
@@ -297,7 +308,7 @@ class DynamicResources(
         if state.leftover is not None:
             return PostFilterResult(
                 status=Status.unschedulable("deletion of ResourceClaim completed"),
-                follow_up=Deletion(self._binder, state.leftover.key),
+                follow_up=ClaimDeletion(self._binder, state.leftover.key),
             )
         return PostFilterResult(status=Status.unschedulable("still not schedulable"))
 
@@ -337,7 +348,7 @@ class DynamicResources(
             )
         except AllocationTimeout:
             return Status.error(f"node {node_name}: timed out trying to allocate devices")
-        except AllocationError as error:
+        except DeviceAllocationError as error:
             return Status.error(error.text(part.names))
         for uid, allocation in zip(part.uids, allocations, strict=True):
             self._claims.add_pending(uid, allocation)
@@ -445,11 +456,11 @@ def _lacking_share(part: ClaimsToAllocate, pools: Sequence[PoolView], allocated:
     return max(shares)
 
 
-def _needed(request: Request, counts: Counter[str]) -> int:
+def _needed(request: RequestAlternative, counts: Counter[str]) -> int:
     return max(1, sum(counts.values())) if request.is_all else request.count
 
 
-def _count_devices(request: Request, pools: Iterable[PoolView], allocated: AllocatedState) -> Counter[str]:
+def _count_devices(request: RequestAlternative, pools: Iterable[PoolView], allocated: AllocatedState) -> Counter[str]:
     """Number of devices of the request's class on a node, by state."""
     counts: Counter[str] = Counter({FREE: 0})
     for pool in pools:
@@ -458,12 +469,12 @@ def _count_devices(request: Request, pools: Iterable[PoolView], allocated: Alloc
                 is_one = request.device_class is not None and matches_class(request.device_class, device.kind)
                 if is_one and is_matching:
                     counts[_state_text(request, device, allocated)] += 1
-            except AllocationError:
+            except DeviceAllocationError:
                 continue  # the decision reports this error
     return counts
 
 
-def _state_text(request: Request, device: PooledDevice, allocated: AllocatedState) -> str:
+def _state_text(request: RequestAlternative, device: PooledDevice, allocated: AllocatedState) -> str:
     kind = device.kind
     if not is_selected(request, kind):
         return "too small" if _fails_by_capacity(request, kind) else "of another sort"
@@ -478,13 +489,13 @@ def _state_text(request: Request, device: PooledDevice, allocated: AllocatedStat
     return FREE if request.tolerates(kind) else "tainted"
 
 
-def _fails_by_capacity(request: Request, kind: DeviceKind) -> bool:
+def _fails_by_capacity(request: RequestAlternative, kind: DeviceKind) -> bool:
     """Whether all selectors that do not match the device compare a capacity."""
     failing = [each for each in request.expressions if kind.selected.get(each) is False]
     return bool(failing) and all(_CAPACITY.fullmatch(each.strip()) for each in failing)
 
 
-def _request_text(request: Request) -> str:
+def _request_text(request: RequestAlternative) -> str:
     number = "all" if request.is_all else str(request.count)
     name = request.device_class.metadata.name if request.device_class is not None else "?"
     demands = [expression_text(expression) for expression in request.expressions]
