@@ -65,7 +65,7 @@ async def check(cluster: LiveCluster, pods: Sequence[ComingPod], expectations: S
     fresh = await _engine_of_the_store(cluster.client)
     return [
         *_pod_problems(stored, pods, cluster.witness.bindings),
-        *_room_problems(stored),
+        *_section_problems(stored),
         *problems(expectations, _evidence(fresh, stored, pods)),
         *_scheduler_problems(cluster.scheduler, fresh, stored, pods),
     ]
@@ -126,7 +126,7 @@ def _problem(view: Pod, pod: ComingPod, binding_count: int, events: frozenset[tu
     return "are gated and were tried" if (uid, "FailedScheduling") in events else None
 
 
-def _room_problems(stored: StoredState) -> Iterable[str]:
+def _section_problems(stored: StoredState) -> Iterable[str]:
     """Whether a node gave more than it has, added up from the stored JSON."""
     used: dict[str, dict[str, int]] = defaultdict(lambda: dict.fromkeys(COUNTED, 0))
     for pod in stored.pods.values():

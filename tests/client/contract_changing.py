@@ -100,7 +100,7 @@ class ChangingContract(PlayedContract):
 
         play(scenario)
 
-    def test_generation_counts_what_is_wanted_and_status_has_its_own_door(self, play: Play) -> None:
+    def test_generation_counts_changes_of_the_spec_and_status_is_a_subresource(self, play: Play) -> None:
         async def scenario(client: Client) -> None:
             body = read(await client.create(REPLICA_SET, NS, replica_set(replicas=1)))
             body["status"] = {"replicas": 1}

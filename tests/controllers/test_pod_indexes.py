@@ -77,12 +77,12 @@ def test_it_counts_as_if_it_looked_at_each(changes: list[tuple[Change, Pod]]) ->
 
 
 @given(st.lists(st.tuples(_pods, st.booleans()), max_size=20), st.integers(0, 20))
-def test_whatever_happens_to_pods_the_groups_know_them(happenings: list[tuple[Pod, bool]], asked_after: int) -> None:
+def test_whatever_happens_to_pods_the_groups_know_them(events: list[tuple[Pod, bool]], asked_after: int) -> None:
     async def main() -> None:
         informer: Informer[Pod] = Informer("pods")
         groups = PodGroupIndex(informer)
         informer.replace([], "0")
-        for number, (pod, is_deleted) in enumerate(happenings, start=1):
+        for number, (pod, is_deleted) in enumerate(events, start=1):
             pod = replace(pod, metadata=replace(pod.metadata, resource_version=str(number)))
             if number > asked_after:
                 groups.of("default")

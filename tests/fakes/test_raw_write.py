@@ -130,7 +130,7 @@ def test_an_update(kind: Kind, current: PlainObject, body: PlainObject, result: 
     assert update(current, body, kind) == result
 
 
-def test_through_the_door_of_the_status_annotations_come_too() -> None:
+def test_a_status_update_changes_annotations_too() -> None:
     body = {"metadata": {"name": "web", "labels": {"x": "y"}, "annotations": {"a": "b"}}, "status": {"phase": "Failed"}}
     result = update(stored(spec={"a": 1}, status={"phase": "Running"}), body, subresource="status")
     assert result["metadata"] == stored(metadata={"annotations": {"a": "b"}})["metadata"]
@@ -146,7 +146,7 @@ def test_through_the_door_of_the_status_annotations_come_too() -> None:
         pytest.param({"spec": {"a": 2}}, None, id="a body without one clears it"),
     ],
 )
-def test_through_the_door_of_the_status_only_the_status_comes(body: PlainObject, status: object) -> None:
+def test_a_status_update_changes_only_the_status(body: PlainObject, status: object) -> None:
     result = update(stored(spec={"a": 1}, status={"phase": "Running"}), body, subresource="status")
     assert (result.get("status"), result["spec"], result["metadata"]) == (status, {"a": 1}, stored()["metadata"])
 

@@ -73,11 +73,11 @@ def line_of(body: Body) -> str:
     if conditions.get("Ready") == "True":
         words.append("ready")
     for field in _STATUS_LISTS:
-        words += [_container_word(each) for each in status.get(field, ())]
+        words += [_container_state(each) for each in status.get(field, ())]
     return " ".join(words)
 
 
-def _container_word(status: Body) -> str:
+def _container_state(status: Body) -> str:
     (kind, state), *_ = status["state"].items()
     detail = ""
     if kind == "waiting":
@@ -161,9 +161,9 @@ def played(
 
     async def main() -> None:
         client = RawClient(MemoryStore(), clock, Entropy(seed))
-        fleets_client = through(client, clock) if through is not None else client
+        kubelets_client = through(client, clock) if through is not None else client
         kubelets = Kubelets(
-            fleets_client, clock, Entropy(seed), settings if settings is not None else KubeletSettings(count=2)
+            kubelets_client, clock, Entropy(seed), settings if settings is not None else KubeletSettings(count=2)
         )
         async with TaskGroup("play") as group:
             running = group.start(kubelets.run(), name="kubelets")

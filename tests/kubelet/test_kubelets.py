@@ -80,14 +80,14 @@ def test_pods_come_the_oldest_first_and_those_without_a_node_not_at_all() -> Non
     ],
 )
 def test_what_is_not_even_read(node_name: str, revision: str, is_wanted: bool) -> None:
-    echoes = OwnWrites()
-    echoes.expect("8")
+    repeats = OwnWrites()
+    repeats.expect("8")
     body = pod("a", on=node_name)
     if not node_name:
         del body["spec"]["nodeName"]
     body["metadata"]["resourceVersion"] = revision
     event = HttpEvent(Change.MODIFIED, msgspec.json.encode(body))
-    assert PodSink(Hearer(), echoes).is_wanted(event) is is_wanted
+    assert PodSink(Hearer(), repeats).is_wanted(event) is is_wanted
 
 
 def test_changes_are_handed_on() -> None:
@@ -257,7 +257,7 @@ def test_a_node_can_join_later() -> None:
     played(story)
 
 
-def test_a_fleet_that_starts_anew_goes_on_where_the_other_stopped() -> None:
+def test_restarted_kubelets_continue_with_the_running_pods() -> None:
     clock = VirtualClock()
     settings = KubeletSettings(count=2)
 
@@ -292,7 +292,7 @@ def test_a_fleet_that_starts_anew_goes_on_where_the_other_stopped() -> None:
     run(main(), clock)
 
 
-def test_a_fleet_that_starts_anew_contradicts_who_says_that_its_pods_are_not_ready() -> None:
+def test_restarted_kubelets_correct_a_wrong_ready_condition() -> None:
     clock = VirtualClock()
     not_ready = {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}
 
@@ -380,6 +380,6 @@ def history_of(seed: int) -> list[bytes]:
     return found
 
 
-def test_the_same_seed_gives_the_same_lives_and_another_gives_others() -> None:
+def test_the_same_seed_gives_the_same_stages_and_another_gives_others() -> None:
     assert history_of(1) == history_of(1)
     assert history_of(1) != history_of(2)

@@ -82,7 +82,7 @@ def test_forgetting_what_nobody_knows_changes_nothing() -> None:
         pytest.param(None, id="it is gone"),
     ],
 )
-def test_a_promise_ends(update: Pod | None) -> None:
+def test_a_nomination_ends(update: Pod | None) -> None:
     engine = engine_of(node("n1"), node("n2"), pod("q", nominated="n1"))
     assert [each.name for each in engine.columns.nominations.on("n1")] == ["q"]
     if update is not None:
@@ -263,7 +263,7 @@ def test_a_preempting_pod_is_promised_its_node() -> None:
     assert pods_on(engine, "n1") == ["urgent"]
 
 
-def test_a_promise_outranks_lesser_ones() -> None:
+def test_a_nomination_outranks_those_of_lower_priority() -> None:
     lesser, equal = pod("lesser", cpu=2, priority=5, nominated="n1"), pod("equal", priority=100, nominated="n1")
     elsewhere = pod("elsewhere", priority=5, nominated="n2")
     engine, decision = preempting(lesser, equal, elsewhere)

@@ -108,7 +108,7 @@ def int_of(value: Value) -> int:
     return value
 
 
-class Room:
+class RunningProfile:
     """A profiler on virtual time, and its pages."""
 
     def __init__(self) -> None:
@@ -123,9 +123,9 @@ class Room:
         return found
 
 
-def play(story: Callable[[Room], Coroutine[Any, Any, None]]) -> None:
-    room = Room()
-    run(story(room), room.clock)
+def play(story: Callable[[RunningProfile], Coroutine[Any, Any, None]]) -> None:
+    profile = RunningProfile()
+    run(story(profile), profile.clock)
 
 
 @pytest.mark.parametrize(
@@ -142,9 +142,9 @@ def play(story: Callable[[Room], Coroutine[Any, Any, None]]) -> None:
     ],
 )
 def test_how_long_it_looks(page: str, query: dict[str, str], took_s: float) -> None:
-    async def story(room: Room) -> None:
-        answer = await room.ask(page, **query)
-        assert room.clock.now_s() == pytest.approx(took_s)
+    async def story(profile: RunningProfile) -> None:
+        answer = await profile.ask(page, **query)
+        assert profile.clock.now_s() == pytest.approx(took_s)
         assert (answer.code, answer.content_type) == (200, "application/octet-stream")
         gzip.decompress(answer.body)
 
@@ -160,38 +160,38 @@ def test_how_long_it_looks(page: str, query: dict[str, str], took_s: float) -> N
     ids=["CPU", "memory"],
 )
 def test_one_of_a_kind_at_a_time(page: str, expected: bytes) -> None:
-    async def story(room: Room) -> None:
+    async def story(profile: RunningProfile) -> None:
         async with TaskGroup("askers") as group:
-            first = group.start(room.ask(page, seconds="5"), name="first")
-            await room.clock.wait(1)
-            second = await room.ask(page, seconds="5")
+            first = group.start(profile.ask(page, seconds="5"), name="first")
+            await profile.clock.wait(1)
+            second = await profile.ask(page, seconds="5")
             assert (second.code, second.body) == (500, expected)
-            assert room.clock.now_s() == 1, "it is refused at once"
-            other = await room.ask("heap" if page == "profile" else "profile", seconds="1")
+            assert profile.clock.now_s() == 1, "it is refused at once"
+            other = await profile.ask("heap" if page == "profile" else "profile", seconds="1")
             assert other.code == 200, "one of another kind is none of its business"
             assert (await first).code == 200
-        assert (await room.ask(page, seconds="1")).code == 200, "and then it is the next one's turn"
+        assert (await profile.ask(page, seconds="1")).code == 200, "and then it is the next one's turn"
 
     play(story)
 
 
 @pytest.mark.parametrize("page", ["profile", "heap"])
 def test_somebody_who_hangs_up_leaves_nothing_behind(page: str) -> None:
-    async def story(room: Room) -> None:
+    async def story(profile: RunningProfile) -> None:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(1):
-                await room.ask(page, seconds="60")
+                await profile.ask(page, seconds="60")
         assert not tracemalloc.is_tracing()
-        assert (await room.ask(page, seconds="1")).code == 200
+        assert (await profile.ask(page, seconds="1")).code == 200
 
     play(story)
 
 
 def test_memory_is_traced_only_while_somebody_asks() -> None:
-    async def story(room: Room) -> None:
+    async def story(profile: RunningProfile) -> None:
         async with TaskGroup("askers") as group:
-            asked = group.start(room.ask("heap", seconds="5"), name="asked")
-            await room.clock.wait(1)
+            asked = group.start(profile.ask("heap", seconds="5"), name="asked")
+            await profile.clock.wait(1)
             assert tracemalloc.is_tracing()
             kept = [bytearray(100_000)]
             heap = gzip.decompress((await asked).body)
@@ -203,11 +203,11 @@ def test_memory_is_traced_only_while_somebody_asks() -> None:
 
 
 def test_a_process_that_traces_all_the_time_goes_on_doing_so_and_answers_at_once() -> None:
-    async def story(room: Room) -> None:
+    async def story(profile: RunningProfile) -> None:
         tracemalloc.start()
         try:
-            assert (await room.ask("heap")).code == 200
-            assert room.clock.now_s() == 0
+            assert (await profile.ask("heap")).code == 200
+            assert profile.clock.now_s() == 0
             assert tracemalloc.is_tracing()
         finally:
             tracemalloc.stop()
@@ -216,14 +216,14 @@ def test_a_process_that_traces_all_the_time_goes_on_doing_so_and_answers_at_once
 
 
 def test_the_tasks_that_are_alive_and_where_they_wait() -> None:
-    async def waits_for_spring(room: Room) -> None:
-        await room.clock.wait(100)
+    async def waits_for_spring(profile: RunningProfile) -> None:
+        await profile.clock.wait(100)
 
-    async def story(room: Room) -> None:
+    async def story(profile: RunningProfile) -> None:
         async with TaskGroup("garden") as group:
-            group.start(waits_for_spring(room), name="a bear")
-            await room.clock.wait(1)
-            told = (await room.ask("goroutine")).body.decode()
+            group.start(waits_for_spring(profile), name="a bear")
+            await profile.clock.wait(1)
+            told = (await profile.ask("goroutine")).body.decode()
         assert "a bear:\n" in told
         assert "waits_for_spring" in told
         assert told.splitlines()[0].endswith(" tasks")
@@ -232,16 +232,16 @@ def test_the_tasks_that_are_alive_and_where_they_wait() -> None:
 
 
 def test_what_there_is() -> None:
-    async def story(room: Room) -> None:
-        index = (await room.ask("")).body.decode()
+    async def story(profile: RunningProfile) -> None:
+        index = (await profile.ask("")).body.decode()
         for name in ("allocs", "cmdline", "goroutine", "heap", "profile"):
             assert f'href="/debug/pprof/{name}"' in index
-            assert (await room.ask(name, seconds="0")).code == 200
-        unknown = room.pages["/debug/pprof/"](PageRequest("GET", "/debug/pprof/mutex", {}))
+            assert (await profile.ask(name, seconds="0")).code == 200
+        unknown = profile.pages["/debug/pprof/"](PageRequest("GET", "/debug/pprof/mutex", {}))
         assert isinstance(unknown, PageResponse)
         assert (unknown.code, unknown.body) == (404, b"Unknown profile\n"), (
             "a page of HTML would be taken for a profile"
         )
-        assert (await room.ask("cmdline")).body.decode() == "\0".join(sys.argv)
+        assert (await profile.ask("cmdline")).body.decode() == "\0".join(sys.argv)
 
     play(story)

@@ -31,10 +31,10 @@ def storage_class(name: str, created: str, annotation: str = "storageclass.kuber
     return {"metadata": {"name": name, "creationTimestamp": created, "annotations": {annotation: "true"}}}
 
 
-def test_of_several_defaults_the_youngest_is_taken_and_of_twins_the_first_by_name() -> None:
+def test_the_newest_default_class_wins_and_then_the_first_by_name() -> None:
     old = storage_class("a", "2026-01-01T00:00:00Z")
-    twins = [storage_class(name, "2026-01-02T00:00:00Z") for name in ("c", "b")]
-    found = default_class([old, *twins])
+    same_age = [storage_class(name, "2026-01-02T00:00:00Z") for name in ("c", "b")]
+    found = default_class([old, *same_age])
     assert found is not None
     assert found["metadata"]["name"] == "b"
 

@@ -22,7 +22,7 @@ from tests.fakes.raw_client import RawClient
 OF_TEAM = Selection(namespace=NS)
 
 
-class Room:
+class ListFixture:
     """Config maps a, b and c, of which b was deleted again; the history is known from the second write on."""
 
     def __init__(self) -> None:
@@ -54,11 +54,11 @@ class Room:
         )
 
 
-def in_room(story: Callable[[Room], Awaitable[None]]) -> None:
+def with_list(story: Callable[[ListFixture], Awaitable[None]]) -> None:
     async def play() -> None:
-        room = Room()
-        await room.fill()
-        await story(room)
+        fixture = ListFixture()
+        await fixture.fill()
+        await story(fixture)
 
     run(play(), VirtualClock())
 
@@ -81,22 +81,22 @@ def names(listing: Listing) -> str:
     ],
 )
 def test_which_state_is_listed(revision: str, limit: int, is_exact: bool | None, listed: str) -> None:
-    async def story(room: Room) -> None:
-        at = str(room.revisions[revision]) if revision in room.revisions else revision
-        assert names(await room.list(revision=at, limit=limit, is_exact=is_exact)) == listed
+    async def story(fixture: ListFixture) -> None:
+        at = str(fixture.revisions[revision]) if revision in fixture.revisions else revision
+        assert names(await fixture.list(revision=at, limit=limit, is_exact=is_exact)) == listed
 
-    in_room(story)
+    with_list(story)
 
 
 def test_pages_show_one_state_although_the_world_goes_on() -> None:
-    async def story(room: Room) -> None:
-        first = await room.list(limit=1)
-        await room.api_server.put(CONFIG_MAP, "b")
-        second = await room.list(limit=1, continue_token=first.continue_token)
+    async def story(fixture: ListFixture) -> None:
+        first = await fixture.list(limit=1)
+        await fixture.api_server.put(CONFIG_MAP, "b")
+        second = await fixture.list(limit=1, continue_token=first.continue_token)
         assert (names(first), names(second), second.continue_token) == ("a", "c", "")
         assert second.revision == first.revision
 
-    in_room(story)
+    with_list(story)
 
 
 async def refusal(asked: Awaitable[object]) -> StatusError:
@@ -106,57 +106,57 @@ async def refusal(asked: Awaitable[object]) -> StatusError:
 
 
 def test_a_state_that_is_not_there_yet_is_not_shown() -> None:
-    async def story(room: Room) -> None:
-        last = room.revisions["gone"]
+    async def story(fixture: ListFixture) -> None:
+        last = fixture.revisions["gone"]
         for asked in (
-            room.list(revision=str(last + 7)),
-            room.list(revision=str(last + 7), is_exact=True),
-            room.reader.get(room.resource(CONFIG_MAP), NS, "a", str(last + 7)),
+            fixture.list(revision=str(last + 7)),
+            fixture.list(revision=str(last + 7), is_exact=True),
+            fixture.reader.get(fixture.resource(CONFIG_MAP), NS, "a", str(last + 7)),
         ):
             error = await refusal(asked)
             assert (error.code, error.reason) == (504, "Timeout")
             assert error.message == f"Timeout: Too large resource version: {last + 7}, current: {last}"
 
-    in_room(story)
+    with_list(story)
 
 
 def test_a_state_that_is_forgotten_is_expired_and_a_list_in_pages_may_go_on_as_of_now() -> None:
-    async def story(room: Room) -> None:
-        first = await room.list(limit=1)
-        now = await room.api_server.put(CONFIG_MAP, "d")
-        await room.api_server.store.compact(now)
-        exact = await refusal(room.list(revision=str(room.revisions["b"]), is_exact=True))
+    async def story(fixture: ListFixture) -> None:
+        first = await fixture.list(limit=1)
+        now = await fixture.api_server.put(CONFIG_MAP, "d")
+        await fixture.api_server.store.compact(now)
+        exact = await refusal(fixture.list(revision=str(fixture.revisions["b"]), is_exact=True))
         assert isinstance(exact, ExpiredError)
         assert exact.message == "The resourceVersion for the provided list is too old."
-        page = await refusal(room.list(limit=1, continue_token=first.continue_token))
+        page = await refusal(fixture.list(limit=1, continue_token=first.continue_token))
         assert isinstance(page, ExpiredError)
         assert page.message.startswith("The provided continue parameter is too old to display a consistent list")
-        assert names(await room.list(continue_token=page.continue_token)) == "cd"
+        assert names(await fixture.list(continue_token=page.continue_token)) == "cd"
 
-    in_room(story)
+    with_list(story)
 
 
 def test_a_page_cannot_be_asked_for_as_of_another_state() -> None:
-    async def story(room: Room) -> None:
-        first = await room.list(limit=1)
-        error = await refusal(room.list(continue_token=first.continue_token, revision="2"))
+    async def story(fixture: ListFixture) -> None:
+        first = await fixture.list(limit=1)
+        error = await refusal(fixture.list(continue_token=first.continue_token, revision="2"))
         assert isinstance(error, BadRequestError)
         assert error.message == "specifying resource version is not allowed when using continue"
-        assert names(await room.list(continue_token=first.continue_token, revision="0")) == "c"
+        assert names(await fixture.list(continue_token=first.continue_token, revision="0")) == "c"
 
-    in_room(story)
+    with_list(story)
 
 
 def test_one_object_is_read_as_it_is_now() -> None:
-    async def story(room: Room) -> None:
-        resource, last = room.resource(CONFIG_MAP), str(room.revisions["gone"])
-        for revision in ("", "0", str(room.revisions["a"]), last):
-            raw = msgspec.json.decode(await room.reader.get(resource, NS, "a", revision))
-            assert raw["metadata"]["resourceVersion"] == str(room.revisions["a"])
+    async def story(fixture: ListFixture) -> None:
+        resource, last = fixture.resource(CONFIG_MAP), str(fixture.revisions["gone"])
+        for revision in ("", "0", str(fixture.revisions["a"]), last):
+            raw = msgspec.json.decode(await fixture.reader.get(resource, NS, "a", revision))
+            assert raw["metadata"]["resourceVersion"] == str(fixture.revisions["a"])
         with pytest.raises(NotFoundError, match='configmaps "b" not found'):
-            await room.reader.get(resource, NS, "b", str(room.revisions["b"]))
+            await fixture.reader.get(resource, NS, "b", str(fixture.revisions["b"]))
 
-    in_room(story)
+    with_list(story)
 
 
 # --- numbers and tokens that are none ---------------------------------------------------------------------------------
@@ -177,12 +177,12 @@ def test_what_is_no_revision_is_refused_by_each_verb_in_its_own_words(text: str,
         watch_revision(text)
     assert (caught.value.message, caught.value.code, caught.value.reason) == (message, 500, "")
 
-    async def story(room: Room) -> None:
-        error = await refusal(room.list(revision=text))
+    async def story(fixture: ListFixture) -> None:
+        error = await refusal(fixture.list(revision=text))
         assert isinstance(error, BadRequestError)
         assert error.message == f"invalid resource version: {message}"
 
-    in_room(story)
+    with_list(story)
 
 
 @pytest.mark.parametrize(("text", "number"), [("", 0), ("0", 0), ("12", 12), (str((1 << 64) - 1), (1 << 64) - 1)])
@@ -228,9 +228,9 @@ def test_what_is_no_continue_token(token: str, why: str) -> None:
     ],
 )
 def test_what_may_be_selected(kind: Kind, asked: str, understood: str) -> None:
-    room = Room()
+    fixture = ListFixture()
     selection = Selection(namespace=NS, labels="a=b", fields=asked)
-    assert room.reader.checked(room.resource(kind), selection) == Selection(NS, "a=b", understood)
+    assert fixture.reader.checked(fixture.resource(kind), selection) == Selection(NS, "a=b", understood)
 
 
 @pytest.mark.parametrize(
@@ -256,7 +256,7 @@ def test_what_may_be_selected(kind: Kind, asked: str, understood: str) -> None:
     ],
 )
 def test_what_may_not(kind: Kind, asked: str, message: str) -> None:
-    room = Room()
+    fixture = ListFixture()
     with pytest.raises(BadRequestError) as caught:
-        room.reader.checked(room.resource(kind), Selection(fields=asked))
+        fixture.reader.checked(fixture.resource(kind), Selection(fields=asked))
     assert caught.value.message == message

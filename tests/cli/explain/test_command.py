@@ -120,8 +120,8 @@ def test_a_pod_is_found_by_name_or_by_namespace_and_name(wanted: str) -> None:
     ],
 )
 def test_a_pod_that_is_not_clear_is_an_error_with_a_way_out(wanted: str, said: str) -> None:
-    twins = "".join(f"---\n{{apiVersion: v1, kind: Pod, metadata: {{name: twin, namespace: {n}}}}}\n" for n in "ab")
-    result = run("explain", "-f", "-", wanted, stdin=f"{NODE}\n{twins}")
+    same_name = "".join(f"---\n{{apiVersion: v1, kind: Pod, metadata: {{name: twin, namespace: {n}}}}}\n" for n in "ab")
+    result = run("explain", "-f", "-", wanted, stdin=f"{NODE}\n{same_name}")
     assert (result.exit_code, result.stderr.startswith(f"mooring: {said}")) == (2, True), result.stderr
 
 

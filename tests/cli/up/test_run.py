@@ -134,7 +134,7 @@ def test_nodes_keep_leases_of_the_length_that_was_asked_for(tmp_path: Path) -> N
         assert up.ask("GET", path).document()["spec"]["leaseDurationSeconds"] == 4
 
 
-def test_pods_live_as_the_file_of_lives_says(tmp_path: Path) -> None:
+def test_pods_follow_the_stages_of_a_file(tmp_path: Path) -> None:
     stages = tmp_path / "stages.yaml"
     ends = "{name: ends, state: terminated, exitCode: 7}"
     stages.write_text(

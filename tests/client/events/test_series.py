@@ -36,7 +36,7 @@ WEB = ObjectReference(api_version="v1", kind="Pod", namespace="shop", name="web"
 DB = ObjectReference(api_version="v1", kind="Pod", namespace="shop", name="db", uid="u2")
 
 
-class Desk:
+class EventFixture:
     """A writer at work on a scripted client."""
 
     def __init__(self, clock: VirtualClock, client: ScriptedClient, writer: EventWriter) -> None:
@@ -53,18 +53,18 @@ class Desk:
         return [what.split(".")[0] for what in self.client.asked]
 
 
-def at_desk(
-    scene: Callable[[Desk], Awaitable[None]],
+def with_events(
+    scene: Callable[[EventFixture], Awaitable[None]],
     *,
     answers: list[ClientError | None] | None = None,
     pending_max: int = 100,
     series_max: int = 100,
     spam_burst: int = 25,
-) -> Desk:
+) -> EventFixture:
     clock = VirtualClock()
     client = ScriptedClient(clock, writes=answers or [])
 
-    async def main() -> Desk:
+    async def main() -> EventFixture:
         writer = EventWriter(
             client,
             clock,
@@ -74,66 +74,66 @@ def at_desk(
             remembered_max=series_max,
             spam_burst=spam_burst,
         )
-        desk = Desk(clock, client, writer)
+        fixture = EventFixture(clock, client, writer)
         async with TaskGroup("desk") as group:
             writer.start(group)
-            await scene(desk)
-        return desk
+            await scene(fixture)
+        return fixture
 
     return run(main(), clock)
 
 
 def test_events_are_written_in_the_background_in_order() -> None:
-    async def scene(desk: Desk) -> None:
-        desk.say(WEB)
-        desk.say(DB)
-        assert desk.asked == []
-        await desk.clock.wait(1)
+    async def scene(fixture: EventFixture) -> None:
+        fixture.say(WEB)
+        fixture.say(DB)
+        assert fixture.asked == []
+        await fixture.clock.wait(1)
 
-    desk = at_desk(scene)
-    names = [body["metadata"]["name"] for _, body in desk.client.written]  # type: ignore[index]
+    fixture = with_events(scene)
+    names = [body["metadata"]["name"] for _, body in fixture.client.written]  # type: ignore[index]
     assert [name.split(".")[0] for name in names] == ["web", "db"]
-    assert desk.writer.statistics()["created"] == 2
+    assert fixture.writer.statistics()["created"] == 2
 
 
 def test_the_same_said_again_becomes_a_series_that_is_written_at_its_beginning_and_at_its_end() -> None:
-    async def scene(desk: Desk) -> None:
+    async def scene(fixture: EventFixture) -> None:
         for _ in range(5):
-            desk.say()
-            await desk.clock.wait(10)
-        assert desk.asked == ["create events shop", "patch events shop/web"]
-        await desk.clock.wait(1000)
+            fixture.say()
+            await fixture.clock.wait(10)
+        assert fixture.asked == ["create events shop", "patch events shop/web"]
+        await fixture.clock.wait(1000)
 
-    desk = at_desk(scene)
-    assert desk.asked == ["create events shop", "patch events shop/web", "patch events shop/web"]
-    patches = [body for what, body in desk.client.written if what.startswith("patch")]
+    fixture = with_events(scene)
+    assert fixture.asked == ["create events shop", "patch events shop/web", "patch events shop/web"]
+    patches = [body for what, body in fixture.client.written if what.startswith("patch")]
     assert patches == [
         {"series": {"count": 2, "lastObservedTime": "2026-01-01T00:00:10.000000Z"}},
         {"series": {"count": 5, "lastObservedTime": "2026-01-01T00:00:40.000000Z"}},
     ]
-    assert desk.writer.statistics()["remembered"] == 0
+    assert fixture.writer.statistics()["remembered"] == 0
 
 
 def test_a_series_that_goes_on_is_refreshed() -> None:
-    async def scene(desk: Desk) -> None:
+    async def scene(fixture: EventFixture) -> None:
         for _ in range(61):
-            desk.say()
-            await desk.clock.wait(60)
+            fixture.say()
+            await fixture.clock.wait(60)
 
-    desk = at_desk(scene)
-    assert desk.asked == ["create events shop"] + ["patch events shop/web"] * 3
-    assert desk.client.asked_at_s == [0.0, 60.0, 1800.0, 3600.0]
+    fixture = with_events(scene)
+    assert fixture.asked == ["create events shop"] + ["patch events shop/web"] * 3
+    assert fixture.client.asked_at_s == [0.0, 60.0, 1800.0, 3600.0]
 
 
 def test_what_is_said_before_the_first_was_written_is_written_with_it() -> None:
-    async def scene(desk: Desk) -> None:
-        desk.say()
-        desk.say()
-        await desk.clock.wait(1)
+    async def scene(fixture: EventFixture) -> None:
+        fixture.say()
+        fixture.say()
+        await fixture.clock.wait(1)
 
-    desk = at_desk(scene)
-    assert desk.asked == ["create events shop"]
-    ((_, body),) = desk.client.written
+    fixture = with_events(scene)
+    assert fixture.asked == ["create events shop"]
+    ((_, body),) = fixture.client.written
     assert isinstance(body, dict)
     assert body["series"]["count"] == 2
 
@@ -144,12 +144,12 @@ def test_what_is_said_before_the_first_was_written_is_written_with_it() -> None:
     ids=["another object", "another reason"],
 )
 def test_another_thing_is_another_event(regarding: ObjectReference, reason: str) -> None:
-    async def scene(desk: Desk) -> None:
-        desk.say()
-        desk.say(regarding, reason=reason)
-        await desk.clock.wait(1)
+    async def scene(fixture: EventFixture) -> None:
+        fixture.say()
+        fixture.say(regarding, reason=reason)
+        await fixture.clock.wait(1)
 
-    assert at_desk(scene).asked == ["create events shop"] * 2
+    assert with_events(scene).asked == ["create events shop"] * 2
 
 
 @pytest.mark.parametrize(
@@ -166,68 +166,68 @@ def test_another_thing_is_another_event(regarding: ObjectReference, reason: str)
     ],
 )
 def test_what_an_error_leads_to(answers: list[ClientError | None], asked: int, counts: dict[str, int]) -> None:
-    async def scene(desk: Desk) -> None:
-        desk.say()
-        await desk.clock.wait(300)
+    async def scene(fixture: EventFixture) -> None:
+        fixture.say()
+        await fixture.clock.wait(300)
 
-    desk = at_desk(scene, answers=answers)
-    assert len(desk.asked) == asked
-    statistics = desk.writer.statistics()
+    fixture = with_events(scene, answers=answers)
+    assert len(fixture.asked) == asked
+    statistics = fixture.writer.statistics()
     assert {name: statistics[name] for name in counts} == counts
     assert statistics["pending"] == 0
 
 
 def test_retries_are_about_ten_seconds_apart() -> None:
-    async def scene(desk: Desk) -> None:
-        desk.say()
-        await desk.clock.wait(300)
+    async def scene(fixture: EventFixture) -> None:
+        fixture.say()
+        await fixture.clock.wait(300)
 
-    times_s = at_desk(scene, answers=[NoAnswerError("cut")] * 20).client.asked_at_s
+    times_s = with_events(scene, answers=[NoAnswerError("cut")] * 20).client.asked_at_s
     pauses_s = [later - sooner for sooner, later in pairwise(times_s)]
     assert all(10.0 <= pause_s <= 12.5 for pause_s in pauses_s)
 
 
 def test_a_series_whose_event_has_expired_begins_anew() -> None:
-    async def scene(desk: Desk) -> None:
-        desk.say()
-        await desk.clock.wait(1)
-        desk.say()
-        await desk.clock.wait(1)
+    async def scene(fixture: EventFixture) -> None:
+        fixture.say()
+        await fixture.clock.wait(1)
+        fixture.say()
+        await fixture.clock.wait(1)
 
-    desk = at_desk(scene, answers=[None, NotFoundError("expired")])
-    assert desk.asked == ["create events shop", "patch events shop/web", "create events shop"]
+    fixture = with_events(scene, answers=[None, NotFoundError("expired")])
+    assert fixture.asked == ["create events shop", "patch events shop/web", "create events shop"]
 
 
 def test_names_differ_even_when_the_clock_stands_still() -> None:
-    async def scene(desk: Desk) -> None:
+    async def scene(fixture: EventFixture) -> None:
         for number in range(20):
-            desk.say(reason=f"Reason{number}")
-        await desk.clock.wait(1)
+            fixture.say(reason=f"Reason{number}")
+        await fixture.clock.wait(1)
 
-    desk = at_desk(scene)
-    assert len({body["metadata"]["name"] for _, body in desk.client.written}) == 20  # type: ignore[index]
+    fixture = with_events(scene)
+    assert len({body["metadata"]["name"] for _, body in fixture.client.written}) == 20  # type: ignore[index]
 
 
 def test_an_object_whose_name_does_not_do_for_an_event_gets_a_uuid() -> None:
-    async def scene(desk: Desk) -> None:
-        desk.say(ObjectReference(kind="User", name="system:admin", uid="u"))
-        await desk.clock.wait(1)
+    async def scene(fixture: EventFixture) -> None:
+        fixture.say(ObjectReference(kind="User", name="system:admin", uid="u"))
+        await fixture.clock.wait(1)
 
-    ((_, body),) = at_desk(scene).client.written
+    ((_, body),) = with_events(scene).client.written
     assert isinstance(body, dict)
     assert len(body["metadata"]["name"]) == 36
 
 
 def test_what_is_too_much_is_dropped_counted_and_logged_once_in_a_while(caplog: pytest.LogCaptureFixture) -> None:
-    async def scene(desk: Desk) -> None:
+    async def scene(fixture: EventFixture) -> None:
         for number in range(10):
-            desk.say(reason=f"Reason{number}")
-        await desk.clock.wait(1)
+            fixture.say(reason=f"Reason{number}")
+        await fixture.clock.wait(1)
 
     with caplog.at_level(logging.WARNING):
-        desk = at_desk(scene, pending_max=4)
-    assert desk.writer.statistics()["dropped_full"] == 6
-    assert desk.writer.statistics()["created"] == 4
+        fixture = with_events(scene, pending_max=4)
+    assert fixture.writer.statistics()["dropped_full"] == 6
+    assert fixture.writer.statistics()["created"] == 4
     assert len(caplog.records) == 1
 
 
@@ -276,53 +276,53 @@ def test_there_are_more_writers_where_more_waits(records: int, writers: int) -> 
 
 
 def test_who_says_too_much_of_one_object_is_silenced() -> None:
-    async def scene(desk: Desk) -> None:
+    async def scene(fixture: EventFixture) -> None:
         for number in range(10):
-            desk.say(reason=f"Reason{number}")
-        desk.say(DB)
-        await desk.clock.wait(301)
-        desk.say(reason="Last")
-        await desk.clock.wait(1)
+            fixture.say(reason=f"Reason{number}")
+        fixture.say(DB)
+        await fixture.clock.wait(301)
+        fixture.say(reason="Last")
+        await fixture.clock.wait(1)
 
-    desk = at_desk(scene, spam_burst=3)
-    assert desk.writer.statistics()["dropped_spam"] == 7
-    assert desk.writer.statistics()["created"] == 5
+    fixture = with_events(scene, spam_burst=3)
+    assert fixture.writer.statistics()["dropped_spam"] == 7
+    assert fixture.writer.statistics()["created"] == 5
 
 
 def test_the_oldest_is_forgotten_when_there_are_too_many_to_remember() -> None:
-    async def scene(desk: Desk) -> None:
+    async def scene(fixture: EventFixture) -> None:
         for _ in range(3):
-            desk.say(WEB)
-            await desk.clock.wait(1)
-        desk.say(DB)
-        await desk.clock.wait(1)
+            fixture.say(WEB)
+            await fixture.clock.wait(1)
+        fixture.say(DB)
+        await fixture.clock.wait(1)
 
-    desk = at_desk(scene, series_max=1)
-    patches = [body for what, body in desk.client.written if what.startswith("patch")]
+    fixture = with_events(scene, series_max=1)
+    patches = [body for what, body in fixture.client.written if what.startswith("patch")]
     assert [patch["series"]["count"] for patch in patches] == [2, 3]  # type: ignore[index]
-    assert desk.writer.statistics()["remembered"] == 1
+    assert fixture.writer.statistics()["remembered"] == 1
 
 
 def test_closing_writes_what_was_recorded_and_takes_no_more() -> None:
-    async def scene(desk: Desk) -> None:
-        desk.say(WEB)
-        await desk.writer.close()
-        assert desk.asked == ["create events shop"]
-        desk.say(DB)
-        await desk.clock.wait(1)
+    async def scene(fixture: EventFixture) -> None:
+        fixture.say(WEB)
+        await fixture.writer.close()
+        assert fixture.asked == ["create events shop"]
+        fixture.say(DB)
+        await fixture.clock.wait(1)
 
-    assert at_desk(scene).asked == ["create events shop"]
+    assert with_events(scene).asked == ["create events shop"]
 
 
 def test_an_idle_writer_sets_no_timer() -> None:
-    async def scene(desk: Desk) -> None:
-        desk.say()
-        await desk.clock.wait(10_000)
-        assert desk.writer.statistics()["remembered"] == 0
+    async def scene(fixture: EventFixture) -> None:
+        fixture.say()
+        await fixture.clock.wait(10_000)
+        assert fixture.writer.statistics()["remembered"] == 0
         await asyncio.Event().wait()
 
     with pytest.raises(DeadlockError, match="no timer is set"):
-        at_desk(scene)
+        with_events(scene)
 
 
 def test_on_an_api_server_a_series_is_one_object() -> None:

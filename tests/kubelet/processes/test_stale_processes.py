@@ -29,7 +29,7 @@ def directories(tmp_path: Path) -> Iterator[PodDirectories]:
 
 
 @pytest.fixture
-def sleeper() -> Iterator[subprocess.Popen[bytes]]:
+def stale() -> Iterator[subprocess.Popen[bytes]]:
     """A process in a session of its own."""
     with subprocess.Popen(["sleep", "600"], env={"PATH": "/usr/bin:/bin"}, start_new_session=True) as process:
         yield process
@@ -57,10 +57,10 @@ def cleared(directories: PodDirectories) -> int:
     return run_real(kill_stale_processes(directories, SystemClock()))
 
 
-def test_who_is_recorded_is_killed(directories: PodDirectories, sleeper: subprocess.Popen[bytes]) -> None:
-    record(directories, pid=sleeper.pid, started=start_ticks(sleeper.pid), boot=boot_id())
+def test_who_is_recorded_is_killed(directories: PodDirectories, stale: subprocess.Popen[bytes]) -> None:
+    record(directories, pid=stale.pid, started=start_ticks(stale.pid), boot=boot_id())
     assert cleared(directories) == 1
-    assert sleeper.wait(LIMIT_S) == -9
+    assert stale.wait(LIMIT_S) == -9
     assert list(directories.records()) == []
 
 
@@ -72,12 +72,12 @@ def test_who_is_recorded_is_killed(directories: PodDirectories, sleeper: subproc
     ],
 )
 def test_somebody_else_with_the_same_number_is_left_alone(
-    directories: PodDirectories, sleeper: subprocess.Popen[bytes], changes: dict[str, object]
+    directories: PodDirectories, stale: subprocess.Popen[bytes], changes: dict[str, object]
 ) -> None:
-    known = {"pid": sleeper.pid, "started": start_ticks(sleeper.pid), "boot": boot_id()}
+    known = {"pid": stale.pid, "started": start_ticks(stale.pid), "boot": boot_id()}
     record(directories, **{**known, **changes})
     assert cleared(directories) == 0
-    assert sleeper.poll() is None
+    assert stale.poll() is None
 
 
 def test_who_says_that_it_is_ours_is_killed(directories: PodDirectories) -> None:

@@ -168,7 +168,7 @@ def test_each_stage_is_told_but_for_waits_that_nobody_would_see() -> None:
     assert heard(lambda runtime, clock, at_s: None, 1.0) == [PULLING, UP, SERVING]
 
 
-def test_one_that_is_asked_to_stop_ends_as_its_life_says() -> None:
+def test_a_stopped_container_ends_as_its_stages_say() -> None:
     end = (15.0, 0, Exited(143, 2.1, 15.0, "Error"))
     assert heard(lambda runtime, clock, at_s: runtime.stop("u", "main", 30.0), 10.0) == [PULLING, UP, SERVING, end]
 

@@ -56,17 +56,17 @@ def timeline_of(golden: Body) -> list[str]:
 
 
 @pytest.mark.parametrize("path", [pytest.param(path, id=path.stem) for path in FILES])
-def test_a_life_is_as_it_was_written_down(path: Path) -> None:
+def test_stages_are_as_recorded(path: Path) -> None:
     golden: Body = yaml.safe_load(path.read_text())
     assert timeline_of(golden) == golden["timeline"]
 
 
-def test_every_life_that_is_built_in_has_been_written_down() -> None:
+def test_every_built_in_stage_list_is_recorded() -> None:
     names = {stage_set.name for stage_set in read_stage_sets(BUILTIN_STAGE_SETS)}
     assert names <= {path.stem for path in FILES}
 
 
-def test_every_field_of_a_life_is_read() -> None:
+def test_every_field_of_a_stage_is_read() -> None:
     (stage_set,) = read_stage_sets(FLAKY)
     assert (stage_set.name, [*stage_set.stages], stage_set.first.name) == (
         "flaky",
@@ -159,7 +159,7 @@ def test_what_is_wrong_is_said(text: str, complaint: str) -> None:
     assert complaint in str(caught.value)
 
 
-def test_own_lives_go_before_those_that_are_built_in() -> None:
+def test_stages_of_a_file_precede_built_in_stages() -> None:
     own = "stageSets: [{name: service, match: {role: container}, stages: [{name: slow, state: waiting}]}]"
     one_pod = view(pod())
     assert load_stage_sets(own).of(one_pod, one_pod.spec.containers[0], Role.CONTAINER).first.name == "slow"
@@ -192,13 +192,13 @@ def test_own_lives_go_before_those_that_are_built_in() -> None:
         pytest.param(pod(labels={"app": "web"}), Role.CONTAINER, "service", id="labels that do not match"),
     ],
 )
-def test_which_life_a_container_has(body: dict[str, object], role: Role, stage_set: str) -> None:
+def test_which_stages_a_container_has(body: dict[str, object], role: Role, stage_set: str) -> None:
     own = 'stageSets: [{name: wanted, match: {labels: {app: "flaky-*"}}, stages: [{name: any, state: running}]}]'
     one_pod = view(body)
     assert load_stage_sets(own).of(one_pod, one_pod.spec.containers[0], role).name == stage_set
 
 
-def test_a_life_that_nobody_knows_is_told_as_trouble() -> None:
+def test_an_unknown_stage_list_is_reported() -> None:
     one_pod = view(pod(stage_set="imagined", containers=[container()]))
     stage = load_stage_sets().of(one_pod, one_pod.spec.containers[0], Role.CONTAINER).first
     assert (stage.state, stage.reason) == (StageState.WAITING, "CreateContainerConfigError")

@@ -32,7 +32,7 @@ from mooring.store.memory import MemoryStore
 from tests.fakes.raw_client import RawClient
 from tests.kubelet.full_pods import PLACE, pod_with
 
-LIFE_S = 1000.0
+TOKEN_EXPIRY_S = 1000.0
 TOKEN = {"name": "t", "projected": {"sources": [{"serviceAccountToken": {"path": "token", "expirationSeconds": 1000}}]}}
 
 
@@ -120,7 +120,7 @@ class Api(RawClient):
 
     async def request_token(self, namespace: str, name: str, request: JsonObject) -> bytes:
         self.requests.append((namespace, name, request["spec"]))
-        expires = format_rfc3339(self._wall.wall_s() + LIFE_S)
+        expires = format_rfc3339(self._wall.wall_s() + TOKEN_EXPIRY_S)
         status = {"token": f"token-{len(self.requests)}", "expirationTimestamp": expires}
         return msgspec.json.encode({**request, "status": status})
 
@@ -204,12 +204,12 @@ def test_tokens_are_renewed_before_they_expire(tmp_path: Path) -> None:
             group.start_background(volumes.run(), name="tokens")
             await volumes.set_up(of_volumes(TOKEN), PLACE)
             token = tmp_path / "uid-1/volumes/t/token"
-            await clock.wait(0.8 * LIFE_S - 1.0)
+            await clock.wait(0.8 * TOKEN_EXPIRY_S - 1.0)
             assert token.read_text() == "token-1"
             await clock.wait(1.0 + LOOK_S)
             assert token.read_text() == "token-2"
             volumes.forget("uid-1")
-            await clock.wait(2 * LIFE_S)
+            await clock.wait(2 * TOKEN_EXPIRY_S)
             assert len(api.requests) == 2
 
     played(tmp_path, story)

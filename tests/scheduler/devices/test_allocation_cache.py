@@ -141,7 +141,7 @@ class Allocations(RuleBasedStateMachine):
         outcomes.at(np.array([on]))
 
     @invariant()
-    def nothing_kept_is_stale(self) -> None:
+    def nothing_cached_is_stale(self) -> None:
         if not hasattr(self, "columns"):
             return
         self.manager.sync()

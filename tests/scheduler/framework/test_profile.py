@@ -35,18 +35,18 @@ class Prepared(Plain, PreFilter[None], PreScore[None]):
 
 
 @pytest.mark.parametrize(
-    ("reads", "is_kept"),
+    ("reads", "is_cached"),
     [(Scope.NODE, True), (Scope.NODE_PODS, True), (Scope.TOPOLOGY, False), (Scope.CLUSTER, False)],
 )
 def test_rejections_are_kept_unless_they_read_the_cluster(
-    reads: Scope, is_kept: bool, monkeypatch: pytest.MonkeyPatch
+    reads: Scope, is_cached: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Plain, "filter_scope", reads)
-    assert filter_use(Plain(), 3).is_row_local is is_kept
+    assert filter_use(Plain(), 3).is_row_local is is_cached
 
 
 @pytest.mark.parametrize(
-    ("reads", "normalizes", "is_kept"),
+    ("reads", "normalizes", "is_cached"),
     [
         (Scope.NODE, False, True),
         (Scope.NODE, True, True),
@@ -57,11 +57,11 @@ def test_rejections_are_kept_unless_they_read_the_cluster(
     ],
 )
 def test_scores_are_cached_if_they_depend_on_the_row_alone(
-    reads: Scope, normalizes: bool, is_kept: bool, monkeypatch: pytest.MonkeyPatch
+    reads: Scope, normalizes: bool, is_cached: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Plain, "score_scope", reads)
     monkeypatch.setattr(Plain, "normalizes", normalizes)
-    assert score_use(Plain(), 1).is_row_local is is_kept
+    assert score_use(Plain(), 1).is_row_local is is_cached
 
 
 @pytest.mark.parametrize(("plugin", "prepares"), [(Plain(), False), (Prepared(), True)], ids=["without", "with"])

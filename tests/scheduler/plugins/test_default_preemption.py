@@ -198,10 +198,10 @@ def test_of_candidates_that_violate_a_budget_only_as_many_are_kept_as_were_wante
         pytest.param({"postFilter": {"disabled": [{"name": "*"}]}}, True, id="nobody who could help does so, too"),
     ],
 )
-def test_a_promise_that_was_of_no_use(plugins: dict[str, Any], clears: bool) -> None:
+def test_a_nomination_that_was_of_no_use(plugins: dict[str, Any], clears: bool) -> None:
     engine = engine_of(node("n1", cpu=1), config=with_profile(plugins=plugins))
     assert decide(engine, RESERVED).clears_nomination is clears
 
 
-def test_without_nodes_a_promise_is_void() -> None:
+def test_without_nodes_a_nomination_is_void() -> None:
     assert decide(engine_of(), RESERVED).clears_nomination

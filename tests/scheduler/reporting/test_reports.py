@@ -54,7 +54,7 @@ class WrittenStatus(StatusWriter):
         self.written.append((pod.metadata.name, condition, nominated_node))
 
 
-class Desk:
+class ReportsFixture:
     """Reports, and everything that went out."""
 
     def __init__(self) -> None:
@@ -114,7 +114,7 @@ ABOUT_WEB = reference("web", "12")
 )
 def test_log_lines(act: Callable[[Reports], None], level: int, line: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(ATTEMPTS_LOGGED, logger="mooring")
-    act(Desk().reports)
+    act(ReportsFixture().reports)
     assert [(record.levelno, record.getMessage()) for record in caplog.records] == [(level, line)]
 
 
@@ -174,9 +174,9 @@ def test_log_lines(act: Callable[[Reports], None], level: int, line: str, caplog
     ],
 )
 def test_events(act: Callable[[Reports], None], key: EventKey, note: str) -> None:
-    desk = Desk()
-    act(desk.reports)
-    assert desk.events == [(key, note)]
+    fixture = ReportsFixture()
+    act(fixture.reports)
+    assert fixture.events == [(key, note)]
 
 
 def rejected(message: str, reason: str) -> Condition:
@@ -211,9 +211,9 @@ def rejected(message: str, reason: str) -> Condition:
     ],
 )
 def test_statuses(act: Callable[[Reports], None], written: list[Written]) -> None:
-    desk = Desk()
-    act(desk.reports)
-    assert desk.status.written == written
+    fixture = ReportsFixture()
+    act(fixture.reports)
+    assert fixture.status.written == written
 
 
 def bound(*, attempts: int = 1, first_attempt_s: float | None = 1.0, was_flushed: bool = False) -> QueuedPod:
@@ -321,10 +321,10 @@ ATTEMPT_AT_3_S = {
     ],
 )
 def test_what_is_counted_at_5_s(act: Callable[[Reports], None], counted: dict[str, float]) -> None:
-    desk = Desk()
-    desk.clock.advance_to(5.0)
-    act(desk.reports)
-    assert desk.counted() == counted
+    fixture = ReportsFixture()
+    fixture.clock.advance_to(5.0)
+    act(fixture.reports)
+    assert fixture.counted() == counted
 
 
 @pytest.mark.parametrize(
@@ -336,19 +336,19 @@ def test_what_is_counted_at_5_s(act: Callable[[Reports], None], counted: dict[st
     ],
 )
 def test_a_decision_is_kept_and_counted(decision: Decision, preemption_attempts: int) -> None:
-    desk = Desk()
-    desk.reports.decided(decision, 0.25)
-    counted = desk.counted()
+    fixture = ReportsFixture()
+    fixture.reports.decided(decision, 0.25)
+    counted = fixture.counted()
     assert counted.pop("preemption_attempts_total", 0) == preemption_attempts
     assert counted == {
         "scheduling_algorithm_duration_seconds_count": 1,
         "scheduling_algorithm_duration_seconds_sum": 0.25,
     }
-    assert [reported["pod"] for reported in desk.reports.decisions.recent()] == ["default/web"]
+    assert [reported["pod"] for reported in fixture.reports.decisions.recent()] == ["default/web"]
 
 
 def test_the_first_cycle_is_timed_and_then_one_in_so_many_by_chance() -> None:
-    reports, cycles = Desk().reports, 200 * SAMPLED_ONE_IN
+    reports, cycles = ReportsFixture().reports, 200 * SAMPLED_ONE_IN
     timed = [number for number in range(cycles) if reports.sampled(MINE) is not None]
     gaps = {after - before for before, after in pairwise(timed)}
     assert timed[0] == 0
@@ -359,7 +359,7 @@ def test_the_first_cycle_is_timed_and_then_one_in_so_many_by_chance() -> None:
 
 
 def test_each_profile_has_one_stopwatch() -> None:
-    reports, other = Desk().reports, profile(scheduler_name="default-scheduler")
+    reports, other = ReportsFixture().reports, profile(scheduler_name="default-scheduler")
 
     def next_for(wanted: Profile) -> PluginTiming:
         while (timing := reports.sampled(wanted)) is None:
@@ -378,9 +378,9 @@ def test_before_a_binding_the_status_falls_silent() -> None:
             asked.append(uid)
             return None
 
-    desk = Desk()
-    status = Silent(UnavailableClient(), desk.clock, WorkerPool("status", 1))
-    reports = Reports({}, status, Metrics(CollectorRegistry()), desk.clock, Entropy(1))
+    fixture = ReportsFixture()
+    status = Silent(UnavailableClient(), fixture.clock, WorkerPool("status", 1))
+    reports = Reports({}, status, Metrics(CollectorRegistry()), fixture.clock, Entropy(1))
     assert reports.discard_writes(WEB) is None
     assert asked == ["web-uid"]
 

@@ -179,7 +179,7 @@ def _plan_ports(
     for draft in sorted(to_update, key=lambda draft: -len(draft.endpoints)):
         _fill(draft, left, limit)
     while left:
-        roomy = _slice_with_room(unchanged, len(left), limit) if len(left) < limit else None
+        roomy = _slice_with_capacity(unchanged, len(left), limit) if len(left) < limit else None
         if roomy is not None:
             unchanged.remove(roomy)
             draft = Draft(roomy.ports, [*roomy.endpoints], roomy)
@@ -211,7 +211,7 @@ def _fill(draft: Draft, left: list[Endpoint], limit: int) -> None:
     del left[:capacity]
 
 
-def _slice_with_room(slices: Sequence[EndpointSlice], count: int, limit: int) -> EndpointSlice | None:
+def _slice_with_capacity(slices: Sequence[EndpointSlice], count: int, limit: int) -> EndpointSlice | None:
     """The fullest slice that has room for `count` more endpoints."""
     fitting = [each for each in slices if 0 <= limit - count - len(each.endpoints) < limit]
     return max(fitting, key=lambda each: len(each.endpoints), default=None)

@@ -15,9 +15,9 @@ def test_who_descends_from_whom() -> None:
     script = "sleep 600 & echo $!; wait"
     with subprocess.Popen(["/bin/sh", "-c", script], stdout=subprocess.PIPE, start_new_session=True) as shell:
         assert shell.stdout is not None
-        sleeper = int(shell.stdout.readline())
-        assert descendants_of(shell.pid) == [sleeper]
-        assert {shell.pid, sleeper} <= set(descendants_of(os.getpid()))
+        process = int(shell.stdout.readline())
+        assert descendants_of(shell.pid) == [process]
+        assert {shell.pid, process} <= set(descendants_of(os.getpid()))
         os.killpg(shell.pid, 9)
 
 
