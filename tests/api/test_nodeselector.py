@@ -15,7 +15,6 @@ from mooring.api.nodeselector import (
     compile_preferred,
     compile_strict,
     preferred_node_affinity,
-    preferred_score,
     required_node_affinity,
 )
 from mooring.api.views.pod import Affinity, Pod, PodSpec
@@ -175,7 +174,8 @@ def test_pods_that_say_the_same_share_what_was_compiled() -> None:
 def test_the_weights_of_the_wishes_that_come_true_are_added_up(
     wishes: list[PreferredSchedulingTerm], score: int
 ) -> None:
-    assert preferred_score(preferred_node_affinity(pod(preferred=wishes)), LABELS, "n1") == score
+    terms = preferred_node_affinity(pod(preferred=wishes))
+    assert sum(each.weight for each in terms if each.term.matches(LABELS, "n1")) == score
 
 
 def test_a_pod_without_node_affinity_wishes_nothing() -> None:

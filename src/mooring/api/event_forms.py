@@ -58,15 +58,7 @@ def served_form(event: Document) -> Document:
     return served
 
 
-def stored_field(path: str) -> str:
-    """The path of a field of events.k8s.io, as core has it: `regarding.name` is `involvedObject.name`."""
-    return _renamed(path, CORE_NAMES)
-
-
 def served_field(path: str) -> str:
-    return _renamed(path, SERVED_NAMES)
-
-
-def _renamed(path: str, names: dict[str, str]) -> str:
+    """The path of a field of core, as events.k8s.io has it: `involvedObject.name` is `regarding.name`."""
     first, dot, rest = path.partition(".")
-    return f"{names.get(first, first)}{dot}{rest}"
+    return f"{SERVED_NAMES.get(first, first)}{dot}{rest}"

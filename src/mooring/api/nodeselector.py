@@ -15,7 +15,7 @@ Goes out   matchers that answer for one node (`labels`, `name`), and whose requi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mooring.api.errors import NodeSelectorError
@@ -180,11 +180,6 @@ def compile_preferred(terms: Sequence[PreferredSchedulingTerm]) -> tuple[Preferr
     if errors:
         raise NodeSelectorError(aggregated(errors))
     return compiled
-
-
-def preferred_score(terms: Iterable[PreferredTerm], labels: Mapping[str, str], name: str) -> int:
-    """The weights of the terms that a node satisfies, added up."""
-    return sum(preferred.weight for preferred in terms if preferred.term.matches(labels, name))
 
 
 # --- compiling one term -----------------------------------------------------------------------------------------

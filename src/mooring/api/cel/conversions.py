@@ -239,14 +239,6 @@ def double_text(value: float) -> str:
     return f"{sign}{digits[0]}{fraction}e{'-' if exponent < 0 else '+'}{abs(exponent):02d}"
 
 
-def fixed_text(value: float) -> str:
-    """The shortest text with the same value and no exponent."""
-    if value == 0 or not math.isfinite(value):
-        return double_text(value)
-    digits, exponent = _shortest_digits(value)
-    return _fixed(digits, exponent, value < 0)
-
-
 def string_of_bytes(value: bytes) -> str:
     try:
         return value.decode()
