@@ -22,6 +22,7 @@ from mooring.api.decode import (
     view_of,
 )
 from mooring.api.errors import DecodeError, UnknownKindError
+from mooring.api.memory import Memory
 from mooring.api.views.meta import ApiObject, ObjectWithRaw
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
@@ -251,3 +252,20 @@ def test_faulty_lists_are_refused(document: dict[str, object], text: str) -> Non
     with pytest.raises(DecodeError) as raised:
         convert_all(document)
     assert str(raised.value) == text
+
+
+# --- The bounded memory ----------------------------------------------------------------------------------------------
+
+
+def test_it_answers_what_it_was_told() -> None:
+    memory: Memory[str, int] = Memory(2)
+    assert memory.get("one") is None
+    assert memory.keep("one", 1) == 1
+    assert memory.get("one") == 1
+
+
+def test_a_full_memory_starts_anew() -> None:
+    memory: Memory[int, int] = Memory(3)
+    for number in range(4):
+        memory.keep(number, number)
+    assert dict(memory) == {3: 3}

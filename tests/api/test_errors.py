@@ -1,4 +1,4 @@
-"""The tree of exceptions, and what they say."""
+"""The tree of exceptions, and the messages of field errors."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from mooring.api.errors import (
     QuantityError,
     UnknownKindError,
 )
+from mooring.api.field_errors import aggregated, invalid_value, listed, quoted, unsupported_value
 
 
 @pytest.mark.parametrize("error", [DecodeError, UnknownKindError, QuantityError, LabelSelectorError, NodeSelectorError])
@@ -43,3 +44,54 @@ def test_an_unknown_kind_is_told_in_the_words_of_kubernetes() -> None:
 def test_a_kind_of_another_version_is_told_with_the_version_that_is_known() -> None:
     error = UnknownKindError("extensions/v1beta1", "ReplicaSet", ("apps/v1",))
     assert str(error).endswith('is registered for version "extensions/v1beta1"; it is known in "apps/v1"')
+
+
+# --- Faults of fields, worded as Kubernetes words them ---------------------------------------------------------------
+
+
+def test_an_invalid_value_is_quoted() -> None:
+    assert invalid_value("key", "a b", "no blanks") == 'key: Invalid value: "a b": no blanks'
+
+
+@pytest.mark.parametrize(
+    ("values", "printed"),
+    [((), "null"), (("a",), '["a"]'), (("a", "b&c", "<d>"), r'["a","b\u0026c","\u003cd\u003e"]')],
+    ids=["none", "one", "markup"],
+)
+def test_an_invalid_list_is_printed_as_json(values: tuple[str, ...], printed: str) -> None:
+    assert listed(values) == printed
+    assert invalid_value("values", values, "too few") == f"values: Invalid value: {printed}: too few"
+
+
+def test_a_value_without_a_field_says_so() -> None:
+    assert invalid_value("", "x", "wrong") == '<nil>: Invalid value: "x": wrong'
+
+
+def test_an_unsupported_value_comes_with_what_is_supported() -> None:
+    text = unsupported_value("operator", "Bogus", ["In", "NotIn"])
+    assert text == 'operator: Unsupported value: "Bogus": supported values: "In", "NotIn"'
+
+
+@pytest.mark.parametrize(
+    ("faults", "text"),
+    [(["a"], "a"), (["a", "b"], "[a, b]"), (["a", "b", "a"], "[a, b]"), (["a", "a"], "a")],
+    ids=["one", "two", "one twice among others", "one twice"],
+)
+def test_several_faults_are_told_once_each(faults: list[str], text: str) -> None:
+    assert aggregated(faults) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "printed"),
+    [
+        ('say "hi"', r'"say \"hi\""'),
+        ("a\\b", r'"a\\b"'),
+        ("a\tb\n", r'"a\tb\n"'),
+        ("\x00\x7f", r'"\x00\x7f"'),
+        ("é中", '"é中"'),
+        ("\u200b", r'"\u200b"'),
+        ("\U000e0001", r'"\U000e0001"'),
+    ],
+)
+def test_what_cannot_be_printed_is_escaped(text: str, printed: str) -> None:
+    assert quoted(text) == printed

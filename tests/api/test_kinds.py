@@ -1,4 +1,4 @@
-"""The table of kinds: what each is called, and where kube-apiserver stores it."""
+"""The table of kinds, owner references, and names of images."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import pytest
 
 from mooring.api.decode import KINDS
 from mooring.api.errors import UnknownKindError
+from mooring.api.images import normalized_image_name
 from mooring.api.kinds import (
     CORE_EVENT,
     CUSTOM_RESOURCE_DEFINITION,
@@ -22,7 +23,8 @@ from mooring.api.kinds import (
     kind_named,
     kind_of_view,
 )
-from mooring.api.views.meta import ApiObject
+from mooring.api.ownership import controller_of
+from mooring.api.views.meta import ApiObject, ObjectMeta, OwnerReference
 from mooring.api.views.pod import Pod
 
 
@@ -82,3 +84,41 @@ def test_a_row_is_like_no_other() -> None:
     assert Kind("v1", "Pod", "pods", True, Pod, True, True) != POD
     assert str(DEPLOYMENT) == "apps/v1 Deployment"
     assert len({row.key_prefix for row in all_kinds()}) == len(list(all_kinds())) - 1  # the two events
+
+
+# --- Who owns an object ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("owners", "controller"),
+    [
+        ([], None),
+        ([("a", False)], None),
+        ([("a", True)], "a"),
+        ([("a", False), ("b", True)], "b"),
+        ([("a", True), ("b", True)], "a"),
+    ],
+    ids=["nobody", "a mere owner", "one", "one of two", "the first"],
+)
+def test_the_controller_is_the_owner_that_says_so(owners: list[tuple[str, bool]], controller: str | None) -> None:
+    references = tuple(OwnerReference(name=name, controller=is_controller) for name, is_controller in owners)
+    found = controller_of(ObjectMeta(owner_references=references))
+    assert (found.name if found is not None else None) == controller
+
+
+# --- Names of images -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("written", "normalized"),
+    [
+        ("nginx", "nginx:latest"),
+        ("nginx:1.25", "nginx:1.25"),
+        ("registry:5000/nginx", "registry:5000/nginx:latest"),
+        ("registry:5000/nginx:1.25", "registry:5000/nginx:1.25"),
+        ("nginx@sha256:abc", "nginx@sha256:abc"),
+        ("", ":latest"),
+    ],
+)
+def test_an_image_without_a_tag_means_latest(written: str, normalized: str) -> None:
+    assert normalized_image_name(written) == normalized

@@ -1,10 +1,11 @@
-"""The cluster behind the lean API server: what it tells is what a pod is, and nothing wrong goes by unseen."""
+"""The API server of the remote benchmark, and the benchmark itself with few pods."""
 
 from __future__ import annotations
 
 import msgspec
 import pytest
 
+from bench.remote import measure
 from bench.remote_cluster import Cluster
 from mooring.api.decode import decode_as
 from mooring.api.views.node import Node
@@ -84,3 +85,12 @@ def test_a_pod_without_its_event_is_a_fault() -> None:
             )
         )
     assert cluster.result()["errors"] == [f"{pods[0].key} has 2 events", f"{pods[1].key} has 0 events"]
+
+
+# --- The scheduler over HTTP and TLS, measured in small: it works, and the figures are figures -----------------------
+
+
+def test_a_small_run() -> None:
+    figures = list(measure("plain", nodes=20, placed=30, pods=40))
+    assert [figure.unit for figure in figures] == ["s", "MB", "/s", "/s", "ms", "MB"]
+    assert all(figure.value > 0 for figure in figures)

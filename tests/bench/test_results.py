@@ -1,10 +1,11 @@
-"""Results: what follows from the figures."""
+"""Results, and figures with their targets."""
 
 from __future__ import annotations
 
 import msgspec
 import pytest
 
+from bench.figure import Figure
 from bench.results import Level, Machine, Report, Result, SchedulerResult
 
 LEVEL = Level(
@@ -118,3 +119,22 @@ def test_whether_the_machine_had_other_things_to_do(cpu_share: float, undisturbe
 def test_a_report_can_be_written_and_read() -> None:
     assert msgspec.json.decode(msgspec.json.encode(REPORT), type=Report) == REPORT
     assert len(REPORT.all_results) == 4
+
+
+# --- A figure beside its target --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("figure", "is_reached", "words"),
+    [
+        pytest.param(Figure("healed", 0.7, "s", at_most=15.0), True, "0.70 s    (at most 15.00)", id="quick enough"),
+        pytest.param(Figure("healed", 15.1, "s", at_most=15.0), False, "(at most 15.00)   MISSED", id="too slow"),
+        pytest.param(Figure("gets", 3_000, "/s", at_least=3_000), True, "(at least 3,000.00)", id="just enough"),
+        pytest.param(Figure("gets", 2_999, "/s", at_least=3_000), False, "(at least 3,000.00)   MISSED", id="too few"),
+        pytest.param(Figure("CPU a pod", 1.9, "ms"), True, "1.90 ms", id="for comparison only"),
+    ],
+)
+def test_a_figure_stands_beside_its_target(figure: Figure, is_reached: bool, words: str) -> None:
+    assert figure.is_reached is is_reached
+    assert str(figure).startswith(figure.name)
+    assert str(figure).endswith(words)

@@ -1,10 +1,34 @@
-"""Starting and stopping controllers together."""
+"""The controller context, the manager, the table of controllers, their settings, and the kinds that they need."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
 from mooring.api.kinds import POD, REPLICA_SET
+from mooring.api.views.definitions import (
+    CustomResourceDefinition,
+    CustomResourceDefinitionSpec,
+    CustomResourceDefinitionStatus,
+    DefinitionNames,
+    DefinitionVersion,
+)
+from mooring.api.views.meta import Condition, ObjectMeta
+from mooring.client.cache.informer import Informer
+from mooring.client.interface import Change
+from mooring.controllers.context import DONE, Controller, ControllerContext, Outcome, split_key
 from mooring.controllers.manager import ControllerManager
-from mooring.controllers.table import CONTROLLERS
+from mooring.controllers.served_kinds import ServedKinds, kinds_of
+from mooring.controllers.settings import (
+    IN_PROCESS_DEFAULTS,
+    ControllerSettings,
+    SettingError,
+    duration_s,
+    flag_names,
+    settings_of_flags,
+)
+from mooring.controllers.table import CONTROLLERS, NOT_IMPLEMENTED, OLD_NAMES, enabled_names
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
@@ -13,6 +37,53 @@ from mooring.store.memory import MemoryStore
 from tests.controllers.builders import replica_set
 from tests.controllers.world import World
 from tests.fakes.raw_client import RawClient
+
+
+class Listener(Controller):
+    name = "listener-controller"
+    workers = 2
+
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
+        self.synced: list[str] = []
+
+    async def sync(self, key: str) -> Outcome:
+        self.synced.append(key)
+        return DONE
+
+
+def context(clock: VirtualClock) -> ControllerContext:
+    return ControllerContext(RawClient(MemoryStore(), clock, Entropy(1)), clock, Entropy(2))
+
+
+def test_a_controller_hears_every_key_and_stops_when_it_is_told_to() -> None:
+    clock = VirtualClock()
+
+    async def main() -> None:
+        controller = Listener(context(clock))
+        async with TaskGroup("test") as group:
+            controller.start(group)
+            for key in ("a", "b", "a"):
+                controller.queue.add(key)
+            await clock.wait(1)
+            controller.stop()
+        assert controller.synced == ["a", "b"]
+
+    run(main(), clock)
+
+
+def test_all_controllers_share_the_pod_indexes() -> None:
+    shared = context(VirtualClock())
+    assert shared.pod_groups() is shared.pod_groups()
+    assert shared.pod_counts() is shared.pod_counts()
+
+
+@pytest.mark.parametrize(("key", "parts"), [("ns/web", ("ns", "web")), ("n1", ("", "n1"))])
+def test_keys_are_namespace_and_name(key: str, parts: tuple[str, str]) -> None:
+    assert split_key(key) == parts
+
+
+# --- Starting and stopping controllers together ----------------------------------------------------------------------
 
 
 def test_the_table_calls_each_controller_by_its_name() -> None:
@@ -55,3 +126,164 @@ def test_another_manager_goes_on_where_the_first_was_killed() -> None:
             assert len(await world.pods()) == 100
 
     run(main(), clock)
+
+
+# --- What `--controllers` means, in names of today and of before -----------------------------------------------------
+
+
+KNOWN = ("deployment-controller", "job-controller", "replicaset-controller")
+
+
+@pytest.mark.parametrize(
+    ("typed", "names"),
+    [
+        pytest.param(["*"], list(KNOWN), id="all"),
+        pytest.param(
+            ["replicaset-controller", "job-controller"], ["job-controller", "replicaset-controller"], id="two"
+        ),
+        pytest.param(["*", "-job-controller"], ["deployment-controller", "replicaset-controller"], id="all but one"),
+        pytest.param([], [], id="none"),
+        pytest.param(["deployment", "job"], ["deployment-controller", "job-controller"], id="by their old names"),
+        pytest.param(["*", "-replicaset"], ["deployment-controller", "job-controller"], id="all but an old name"),
+        pytest.param(["*", "bootstrapsigner", "tokencleaner"], list(KNOWN), id="as kubeadm says it"),
+        pytest.param(["*", "-nodeipam", "-ttl-controller"], list(KNOWN), id="without those that are not here"),
+        pytest.param(["-job", "job", "*"], ["deployment-controller", "replicaset-controller"], id="first no, then yes"),
+        pytest.param(["job", "-job"], ["job-controller"], id="first yes, then no"),
+    ],
+)
+def test_which_controllers_are_meant(typed: list[str], names: list[str]) -> None:
+    assert enabled_names(typed, KNOWN) == names
+
+
+@pytest.mark.parametrize("typed", ["deploymnt", "-deploymnt"])
+def test_a_controller_that_nobody_knows_is_refused(typed: str) -> None:
+    with pytest.raises(SettingError, match="there is no controller 'deploymnt'; there are deployment-controller, job"):
+        enabled_names([typed], KNOWN)
+
+
+def test_a_controller_that_is_wanted_and_not_here_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    assert enabled_names(["*", "bootstrapsigner", "-nodeipam"], KNOWN) == list(KNOWN)
+    assert caplog.messages == ["controller bootstrap-signer-controller is not implemented and is skipped"]
+
+
+def test_no_controller_is_both_here_and_not_here() -> None:
+    assert not NOT_IMPLEMENTED & CONTROLLERS.keys()
+
+
+def test_each_old_name_stands_for_a_name_of_today() -> None:
+    assert set(OLD_NAMES.values()) <= NOT_IMPLEMENTED | CONTROLLERS.keys()
+
+
+# --- Flags of the controllers ----------------------------------------------------------------------------------------
+
+
+def test_flags_have_the_names_of_kube_controller_manager() -> None:
+    names = flag_names()
+    assert names["--node-monitor-grace-period"] == "node_monitor_grace_period_s"
+    assert names["--concurrent-deployment-syncs"] == "concurrent_deployment_syncs"
+    assert names["--node-eviction-rate"] == "node_eviction_rate"
+
+
+def test_flags_are_read_by_their_kind() -> None:
+    flags = {
+        "--node-monitor-period": "500ms",
+        "--node-eviction-rate": "10",
+        "--large-cluster-size-threshold": "7",
+        "--enable-garbage-collector": "false",
+    }
+    assert settings_of_flags(flags) == ControllerSettings(
+        node_monitor_period_s=0.5,
+        node_eviction_rate=10.0,
+        large_cluster_size_threshold=7,
+        enable_garbage_collector=False,
+    )
+
+
+def test_what_no_flag_says_is_as_those_who_ask_have_it() -> None:
+    flags = {"--concurrent-replicaset-syncs": "7"}
+    assert settings_of_flags(flags, IN_PROCESS_DEFAULTS) == replace(IN_PROCESS_DEFAULTS, concurrent_replicaset_syncs=7)
+    assert settings_of_flags(flags) == ControllerSettings(concurrent_replicaset_syncs=7)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("0", 0.0), ("5250ms", 5.25), ("1m30s", 90.0), ("1h", 3600.0), ("1.5s", 1.5)]
+)
+def test_durations(text: str, seconds: float) -> None:
+    assert duration_s(text) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(
+    ("flag", "text"),
+    [
+        ("--no-such-flag", "1"),
+        ("--node-monitor-period", "5"),
+        ("--node-monitor-period", "soon"),
+        ("--concurrent-rc-syncs", "many"),
+        ("--enable-garbage-collector", "perhaps"),
+    ],
+)
+def test_what_cannot_be_read_is_refused(flag: str, text: str) -> None:
+    with pytest.raises(SettingError):
+        settings_of_flags({flag: text})
+
+
+# --- Which kinds there are to ask for --------------------------------------------------------------------------------
+
+
+NAMES = DefinitionNames(plural="widgets", kind="Widget")
+
+
+def definition(
+    *, accepted: bool = True, scope: str = "Namespaced", versions: str = "v1beta1 v1!", revision: str = "1"
+) -> CustomResourceDefinition:
+    """Versions: `v2-` is not served, `v1!` is the one that is stored."""
+    return CustomResourceDefinition(
+        metadata=ObjectMeta(name="widgets.example.com", uid="u", resource_version=revision),
+        spec=CustomResourceDefinitionSpec(
+            group="example.com",
+            scope=scope,
+            names=NAMES,
+            versions=tuple(
+                DefinitionVersion(name=text.rstrip("!-"), served=not text.endswith("-"), storage=text.endswith("!"))
+                for text in versions.split()
+            ),
+        ),
+        status=CustomResourceDefinitionStatus(
+            conditions=(Condition(type="NamesAccepted", status="True" if accepted else "False"),),
+            accepted_names=NAMES if accepted else DefinitionNames(),
+        ),
+    )
+
+
+def test_each_served_version_is_a_kind_the_stored_one_first() -> None:
+    kinds = kinds_of(definition(versions="v1alpha1- v1beta1 v1!"))
+    assert [kind.api_version for kind in kinds] == ["example.com/v1", "example.com/v1beta1"]
+    assert (kinds[0].kind, kinds[0].plural, kinds[0].is_namespaced) == ("Widget", "widgets", True)
+    assert kinds[0].key("ns", "w") == "/registry/example.com/widgets/ns/w"
+
+
+def test_a_definition_that_is_not_accepted_has_no_kinds() -> None:
+    assert kinds_of(definition(accepted=False)) == ()
+
+
+def test_a_kind_of_the_cluster_has_no_namespace() -> None:
+    assert not kinds_of(definition(scope="Cluster"))[0].is_namespaced
+
+
+def test_kinds_come_and_go_with_their_definitions() -> None:
+    informer: Informer[CustomResourceDefinition] = Informer("definitions")
+    kinds = ServedKinds("test", informer)
+    changes: list[int] = []
+    kinds.on_change(lambda: changes.append(len(list(kinds.custom()))))
+    assert kinds.find("v1", "Pod") is POD
+    assert kinds.find("example.com/v1", "Widget") is None
+    informer.apply(Change.ADDED, definition(accepted=False))
+    informer.apply(Change.MODIFIED, definition(revision="2"))
+    found = kinds.find("example.com/v1beta1", "Widget")
+    assert found is not None
+    assert not kinds.is_built_in(found)
+    informer.apply(Change.MODIFIED, definition(revision="3"))
+    assert kinds.find("example.com/v1beta1", "Widget") is found
+    informer.apply(Change.DELETED, definition(revision="4"))
+    assert kinds.find("example.com/v1", "Widget") is None
+    assert changes == [0, 1, 0]

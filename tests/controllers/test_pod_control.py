@@ -1,14 +1,24 @@
-"""Creating and deleting pods, in batches, with events."""
+"""Creating and deleting pods in batches with events, and documents that are written back."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+import msgspec
 import pytest
 
+from mooring.api.decode import decode_as
+from mooring.api.kinds import REPLICA_SET
+from mooring.api.views.workloads import ReplicaSet
 from mooring.client.errors import Cause, ForbiddenError, NotFoundError, ServerError
 from mooring.client.events.recorder import EventKey, EventRecorder
-from mooring.controllers.documents import is_namespace_terminating
+from mooring.controllers.documents import (
+    document_of,
+    is_being_deleted,
+    is_namespace_terminating,
+    owner_reference,
+    read_document,
+)
 from mooring.controllers.expectations import Expectations
 from mooring.controllers.pod_control import PodControl, PodControlError, pod_of_template
 from mooring.kit.clock import VirtualClock
@@ -16,7 +26,7 @@ from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.store.memory import MemoryStore
 from tests.client.faulty import Fault, FaultyClient, Outcome, Script
-from tests.controllers.builders import replica_set_view, template
+from tests.controllers.builders import replica_set, replica_set_view, template
 from tests.fakes.raw_client import RawClient
 
 OWNER = replica_set_view("web")
@@ -133,3 +143,45 @@ def test_a_namespace_that_goes_away_is_known_by_its_cause() -> None:
     cause = Cause("NamespaceTerminating", "namespace x is being terminated", "metadata.namespace")
     assert is_namespace_terminating(ForbiddenError("no", causes=[cause]))
     assert not is_namespace_terminating(ForbiddenError("no"))
+
+
+# --- Whole objects, to be written back -------------------------------------------------------------------------------
+
+
+def test_a_document_has_every_field_and_is_the_caller_s_own() -> None:
+    whole = {**replica_set("web"), "unheardOf": {"deep": [1]}}
+    view = decode_as(ReplicaSet, msgspec.json.encode(whole))
+    document = document_of(view)
+    assert document == whole
+    document["spec"]["replicas"] = 99
+    assert document_of(view) == whole
+
+
+def test_what_was_not_read_from_json_cannot_be_written_back() -> None:
+    with pytest.raises(AssertionError, match="nothing to write back"):
+        document_of(ReplicaSet())
+
+
+def test_the_newest_document() -> None:
+    async def main() -> None:
+        client = RawClient(MemoryStore(), VirtualClock(), Entropy(1))
+        view = decode_as(ReplicaSet, await client.create(REPLICA_SET, "default", replica_set("web", replicas=1)))
+        document = document_of(view)
+        document["spec"]["replicas"] = 2
+        await client.update(REPLICA_SET, "default", "web", document)
+        assert (await read_document(client, view))["spec"]["replicas"] == 2
+
+    run(main())
+
+
+def test_who_controls() -> None:
+    view = replica_set_view("web")
+    assert owner_reference(view) == {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "name": "web",
+        "uid": "uid-web",
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    assert not is_being_deleted(view.metadata)

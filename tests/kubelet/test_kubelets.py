@@ -10,7 +10,7 @@ from mooring.api.kinds import CORE_EVENT, LEASE, NODE, POD
 from mooring.api.views.node import Node
 from mooring.client.errors import BadRequestError, NotFoundError
 from mooring.client.http.watch import HttpEvent
-from mooring.client.interface import EVERYTHING, Change, PatchForm
+from mooring.client.interface import EVERYTHING, Change, Client, PatchForm
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
@@ -20,6 +20,7 @@ from mooring.kubelet.settings import KubeletSettings
 from mooring.kubelet.status_manager import OwnWrites
 from mooring.kubelet.views import KubeletPod
 from mooring.store.memory import MemoryStore
+from tests.client.faulty import FaultyClient, Outcome, Storm
 from tests.fakes.raw_client import RawClient
 from tests.kubelet.harness import Body, Play, played, pod, view
 from tests.kubelet.simulated.test_runtime import Asked
@@ -383,3 +384,35 @@ def history_of(seed: int) -> list[bytes]:
 def test_the_same_seed_gives_the_same_stages_and_another_gives_others() -> None:
     assert history_of(1) == history_of(1)
     assert history_of(1) != history_of(2)
+
+
+# --- Under injected faults the kubelets keep working; afterwards all pods are in their final state -------------------
+
+
+OUTCOMES = (Outcome.DONE, Outcome.REQUEST_LOST, Outcome.ANSWER_LOST, Outcome.BROKEN, Outcome.CONFLICT)
+PODS = 12
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_everything_converges_after_a_storm(seed: int) -> None:
+    def through(client: RawClient, clock: VirtualClock) -> Client:
+        likelihoods = {"patch": 0.4, "create": 0.3, "delete": 0.4, "list": 0.3, "watch": 0.3, "next_batch": 0.2}
+        storm = Storm(Entropy(seed), likelihoods, OUTCOMES, delay_s_max=2.0, requests_max=300)
+        return FaultyClient(client, clock, storm)
+
+    async def story(play: Play) -> None:
+        for number in range(PODS):
+            await play.create(pod(f"web-{number}", on=f"node-{number % 3}"))
+        await play.wait(20.0)
+        for number in range(0, PODS, 2):
+            await play.delete(f"web-{number}")
+        await play.wait(400.0)
+        for number in range(PODS):
+            wanted = "Running ready main=running" if number % 2 else "gone"
+            assert await play.line(f"web-{number}") == wanted
+        assert play.kubelets.statistics()["pods"] == PODS // 2
+        addresses = [(await play.status(f"web-{number}"))["podIP"] for number in range(1, PODS, 2)]
+        assert len({*addresses}) == PODS // 2
+        assert len((await play.client.list(POD)).items) == PODS // 2
+
+    played(story, KubeletSettings(count=3), seed=seed, through=through)

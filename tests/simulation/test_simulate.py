@@ -1,10 +1,16 @@
-"""Whatever goes wrong, nothing is broken, and when it is over everything is as it was wished."""
+"""Simulations with faults end in the wished state, and find mistakes that are made on purpose."""
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 
-from tests.simulation.simulate import simulate, simulate_all
+from tests.simulation.every_step import rehearse
+from tests.simulation.faults import WRITES, Death
+from tests.simulation.mutations import MUTATIONS, Mutation
+from tests.simulation.plane import COMPONENTS
+from tests.simulation.simulate import cast_of, collecting_between, simulate, simulate_all
 
 SEEDS = 1_000
 """As many as fit into less than a minute; more by hand: `python -m tests.simulation 1 10000`."""
@@ -22,3 +28,45 @@ def test_nothing_is_broken_and_everything_converges(first: int) -> None:
 )
 def test_a_seed_replays_bit_for_bit(seed: int) -> None:
     assert simulate(seed) == simulate(seed)
+
+
+# --- A component may die at any of its requests: nothing is broken by it, and everything is as it was wished ---------
+
+
+PARTS = 4
+"""Of the deaths of a component, to be played beside each other."""
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_a_death_at_every_step(component: str, part: int) -> None:
+    """Before the request was carried out, and after it where that is a difference."""
+    whole = rehearse(component)
+    assert not whole.broken
+    assert set(whole.verbs) & set(WRITES), f"{component} writes nothing, so its deaths prove nothing"
+    deaths = [Death(number, False) for number in range(len(whole.verbs))]
+    deaths += [Death(number, True) for number, verb in enumerate(whole.verbs) if verb in WRITES]
+    broken = {}
+    with collecting_between():
+        for death in deaths[part::PARTS]:
+            found = rehearse(component, death)
+            gc.collect()
+            assert found.deaths == 1, f"{component} was to die at {death}"
+            if found.broken:
+                broken[death] = found.broken
+    assert not broken, broken
+
+
+# --- The seeds notice mistakes that are made on purpose --------------------------------------------------------------
+
+
+SEEDS_MAX = 300
+
+
+@pytest.mark.parametrize("mutation", [pytest.param(each, id=each.mistake) for each in MUTATIONS])
+def test_a_mistake_is_noticed(mutation: Mutation) -> None:
+    first = mutation.first_seed
+    seeds = (each for each in range(first, first + SEEDS_MAX) if mutation.cast in (None, cast_of(each).other))
+    with mutation.make():
+        broken = (each for outcome in simulate_all(seeds) for each in outcome.broken)
+        assert any(mutation.told in each for each in broken), f"{SEEDS_MAX} seeds have not noticed it"

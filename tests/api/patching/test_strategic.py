@@ -8,8 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mooring.api.kinds import all_kinds
 from mooring.api.patching.errors import BAD_REQUEST, JsonDict, PatchError
+from mooring.api.patching.merge_keys import MERGE, REPLACE, MergeField, merge_fields
 from mooring.api.patching.merge_patch import apply_merge_patch
+from mooring.api.patching.ordering import check_against_order, identity, in_order, places_of
 from mooring.api.patching.strategic import apply_strategic_patch
 
 
@@ -348,3 +351,128 @@ def items_of(pod: JsonDict) -> list[JsonDict]:
     found = spec["containers"]
     assert isinstance(found, list)
     return found
+
+
+# --- The table of merge keys says what the API types of Kubernetes v1.36 say -----------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "path", "strategy", "merge_key"),
+    [
+        ("v1", "Pod", "metadata.ownerReferences", MERGE, "uid"),
+        ("v1", "Pod", "metadata.finalizers", MERGE, ""),
+        ("v1", "Pod", "spec.containers", MERGE, "name"),
+        ("v1", "Pod", "spec.containers.ports", MERGE, "containerPort"),
+        ("v1", "Pod", "spec.initContainers.volumeMounts", MERGE, "mountPath"),
+        ("v1", "Pod", "spec.ephemeralContainers.env", MERGE, "name"),
+        ("v1", "Pod", "spec.volumes", "merge,retainKeys", "name"),
+        ("v1", "Pod", "spec.resourceClaims", "merge,retainKeys", "name"),
+        ("v1", "Pod", "spec.topologySpreadConstraints", MERGE, "topologyKey"),
+        ("v1", "Pod", "spec.schedulingGates", MERGE, "name"),
+        ("v1", "Pod", "status.conditions", MERGE, "type"),
+        ("v1", "Pod", "status.podIPs", MERGE, "ip"),
+        ("v1", "Node", "status.addresses", MERGE, "type"),
+        ("v1", "Node", "spec.podCIDRs", MERGE, ""),
+        ("v1", "Service", "spec.ports", MERGE, "port"),
+        ("apps/v1", "Deployment", "spec.strategy", "retainKeys", ""),
+        ("apps/v1", "Deployment", "spec.template.spec.containers.env", MERGE, "name"),
+        ("batch/v1", "CronJob", "spec.jobTemplate.spec.template.spec.volumes", "merge,retainKeys", "name"),
+        ("policy/v1", "PodDisruptionBudget", "spec.selector", REPLACE, ""),
+        ("resource.k8s.io/v1", "ResourceClaim", "status.reservedFor", MERGE, "uid"),
+        ("storage.k8s.io/v1", "CSINode", "spec.drivers", MERGE, "name"),
+        ("v1", "ConfigMap", "metadata.finalizers", MERGE, ""),
+    ],
+)
+def test_marked_fields(api_version: str, kind: str, path: str, strategy: str, merge_key: str) -> None:
+    field = field_at(api_version, kind, path)
+    assert field is not None
+    assert (field.strategy, field.merge_key) == (strategy, merge_key)
+
+
+@pytest.mark.parametrize(
+    ("kind", "path"),
+    [
+        ("Pod", "spec.tolerations"),
+        ("Pod", "spec.containers.command"),
+        ("Pod", "spec.containers.envFrom"),
+        ("Pod", "status.containerStatuses"),
+        ("Node", "spec.taints"),
+        ("Node", "status.images"),
+        ("ServiceAccount", "imagePullSecrets"),
+    ],
+)
+def test_lists_that_are_replaced(kind: str, path: str) -> None:
+    assert field_at("v1", kind, path) is None
+
+
+def test_every_kind_of_ours_takes_strategic_patches() -> None:
+    assert [kind for kind in all_kinds() if merge_fields(kind.api_version, kind.kind) is None] == []
+
+
+def test_custom_resources_have_no_rows() -> None:
+    assert merge_fields("example.com/v1", "Boat") is None
+
+
+def field_at(api_version: str, kind: str, path: str) -> MergeField | None:
+    fields = merge_fields(api_version, kind)
+    assert fields is not None
+    field: MergeField | None = None
+    for name in path.split("."):
+        field = fields.get(name)
+        if field is None:
+            return None
+        fields = field.below
+    return field
+
+
+# --- Merged items stand in the patch's order, the others around them as before ---------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("items", "wanted", "before", "result"),
+    [
+        ("abc", "b", "abc", "abc"),
+        ("abc", "cb", "abc", "acb"),
+        ("abx", "x", "ab", "xab"),
+        ("abcx", "bx", "abc", "abxc"),
+        ("aab", "", "aab", "ab"),
+        ("", "", "", ""),
+    ],
+)
+def test_where_plain_values_stand(items: str, wanted: str, before: str, result: str) -> None:
+    assert in_order(list(items), list(wanted), list(before), "") == list(result)
+
+
+def test_of_items_with_the_same_name_the_first_place_counts() -> None:
+    assert places_of([{"name": "a"}, {"name": 1}, {"name": "a"}], "name") == {"a": 0, 1: 1}
+
+
+@pytest.mark.parametrize("name", [{}, []], ids=["an object", "a list"])
+def test_a_name_is_a_plain_value(name: object) -> None:
+    with pytest.raises(PatchError, match="merge key name is no plain value"):
+        identity({"name": name}, "name")
+
+
+@pytest.mark.parametrize(
+    ("patch", "order"),
+    [("", "abc"), ("b", "abc"), ("ac", "abc"), ("ab", "")],
+    ids=["nothing is patched", "one of them", "some in order", "there is no order"],
+)
+def test_a_patch_that_fits_its_order(patch: str, order: str) -> None:
+    check_against_order(list(patch), list(order), "")
+
+
+@pytest.mark.parametrize(
+    ("patch", "order"), [("x", "abc"), ("ba", "abc")], ids=["one that is not in it", "out of order"]
+)
+def test_a_patch_that_contradicts_its_order(patch: str, order: str) -> None:
+    with pytest.raises(PatchError, match=r"doesn't match \$setElementOrder list"):
+        check_against_order(list(patch), list(order), "")
+
+
+def test_an_order_of_objects_is_an_order_of_names() -> None:
+    check_against_order([{"name": "b"}, {"name": "a", "$patch": "delete"}], [{"name": "a"}, {"name": "b"}], "name")
+    with pytest.raises(PatchError, match="does not contain declared merge key: name"):
+        check_against_order([{"name": "b"}], [{"value": "b"}], "name")
+    with pytest.raises(PatchError, match="expected a map"):
+        check_against_order(["b"], [{"name": "b"}], "name")

@@ -1,13 +1,29 @@
-"""Metadata."""
+"""Metadata, selectors, and what all views have in common."""
 
 from __future__ import annotations
 
+import gc
+import inspect
+import types
+
+import msgspec
 import pytest
 
 from mooring.api.decode import convert_as
+from mooring.api.views import base, devices, meta, node, pod, selectors, storage, volumes, workloads
+from mooring.api.views.base import View
 from mooring.api.views.meta import Condition, ObjectMeta, ObjectReference, OwnerReference
 from mooring.api.views.node import Node
-from mooring.api.views.pod import Pod
+from mooring.api.views.pod import Pod, Toleration
+from mooring.api.views.selectors import (
+    LabelSelector,
+    LabelSelectorRequirement,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    TopologySelectorLabelRequirement,
+    TopologySelectorTerm,
+)
 
 
 def test_who_an_object_is() -> None:
@@ -71,3 +87,67 @@ def test_references_and_conditions() -> None:
     assert reference == ObjectReference(kind="PersistentVolumeClaim", namespace="a", name="b", uid="c")
     condition = convert_as(Condition, {"type": "Ready", "status": "True", "lastProbeTime": None})
     assert condition == Condition(type="Ready", status="True")
+
+
+# --- What all views have in common -----------------------------------------------------------------------------------
+
+
+def views_of(module: types.ModuleType) -> list[type[View]]:
+    classes = [each for _, each in inspect.getmembers(module, inspect.isclass) if each.__module__ == module.__name__]
+    return [each for each in classes if issubclass(each, View)]
+
+
+MODULES = (base, meta, selectors, volumes, pod, node, storage, workloads, devices)
+VIEWS = [view for module in MODULES for view in views_of(module)]
+
+
+@pytest.mark.parametrize("view", VIEWS, ids=lambda view: f"{view.__module__.rpartition('.')[2]}.{view.__name__}")
+def test_every_view_is_frozen_untracked_lenient_and_complete_without_any_field(view: type[View]) -> None:
+    config = view.__struct_config__
+    assert (config.frozen, config.gc, config.forbid_unknown_fields) == (True, False, False)
+    assert msgspec.convert({"somethingNew": 1}, view) == view()
+
+
+def test_a_view_cannot_be_changed() -> None:
+    toleration = Toleration(key="a")
+    with pytest.raises(AttributeError, match="immutable"):
+        toleration.key = "b"  # type: ignore[misc]
+
+
+def test_a_view_is_out_of_the_collectors_sight() -> None:
+    assert not gc.is_tracked(Pod())
+
+
+def test_field_names_are_those_of_kubernetes() -> None:
+    read = {field.encode_name for field in msgspec.structs.fields(pod.PodSpec)}
+    assert {"nodeName", "schedulerName", "topologySpreadConstraints", "hostNetwork", "resourceClaims"} <= read
+    assert {field.encode_name for field in msgspec.structs.fields(pod.ContainerPort)} >= {"hostIP", "hostPort"}
+
+
+# --- Selectors as they are written down ------------------------------------------------------------------------------
+
+
+def test_what_is_read_of_a_label_selector() -> None:
+    written = {"matchLabels": {"a": "b"}, "matchExpressions": [{"key": "c", "operator": "Bogus", "values": ["d"]}]}
+    assert convert_as(LabelSelector, written) == LabelSelector(
+        match_labels={"a": "b"},
+        match_expressions=(LabelSelectorRequirement(key="c", operator="Bogus", values=("d",)),),
+    )
+
+
+def test_node_selectors_can_be_keys_of_a_dictionary() -> None:
+    written = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}]}
+    selector = convert_as(NodeSelector, written)
+    assert selector == NodeSelector(
+        node_selector_terms=(
+            NodeSelectorTerm(match_expressions=(NodeSelectorRequirement(key="a", operator="Exists"),)),
+        )
+    )
+    assert {selector: "found"}[convert_as(NodeSelector, written)] == "found"
+
+
+def test_what_is_read_of_a_topology_term() -> None:
+    written = {"matchLabelExpressions": [{"key": "zone", "values": ["a", "b"]}]}
+    assert convert_as(TopologySelectorTerm, written) == TopologySelectorTerm(
+        match_label_expressions=(TopologySelectorLabelRequirement(key="zone", values=("a", "b")),)
+    )

@@ -1,11 +1,17 @@
-"""The chain asks the plugins that have something to say, in order."""
+"""The chain of admission plugins, and the helpers that they share."""
 
 from __future__ import annotations
 
-from mooring.api.kinds import CONFIG_MAP, POD, Kind
+import pytest
+
+from mooring.api.document import Document
+from mooring.api.kinds import CONFIG_MAP, DEPLOYMENT, POD, Kind
 from mooring.apiserver.admission.chain import Chain
+from mooring.apiserver.admission.forbidding import refused
 from mooring.apiserver.admission.interface import Admission, Attempt, Lookup
+from mooring.apiserver.admission.owning import own_items, own_part
 from mooring.apiserver.call import Operation
+from mooring.client.errors import Cause
 from tests.apiserver.admission.builders import Known, attempt, pod, wait
 
 
@@ -48,3 +54,45 @@ def test_others_are_not_asked() -> None:
     notes: list[str] = []
     wait(Chain([Noting("a", notes)], [], Known()).admit(attempt(CONFIG_MAP, pod())))
     assert notes == ["a handles?"]
+
+
+# --- What an object is called before it has a name -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("metadata", "name", "called"),
+    [
+        pytest.param({"name": "a"}, "", "a", id="by its name"),
+        pytest.param({"generateName": "a-"}, "", "a-", id="by the prefix of its name"),
+        pytest.param({}, "", "Unknown", id="by nothing"),
+        pytest.param({"name": "a"}, "b", "b", id="by the name in the address"),
+    ],
+)
+def test_called(metadata: Document, name: str, called: str) -> None:
+    refusal = refused(attempt(DEPLOYMENT, {"metadata": metadata}, name=name), "no", [Cause("r", "m", "f")])
+    assert refusal.message == f'deployments.apps "{called}" is forbidden: no'
+    assert refusal.details == {"name": called, "group": "apps", "kind": "deployments"}
+    assert refusal.causes == (Cause("r", "m", "f"),)
+
+
+# --- Parts are copied before they are changed ------------------------------------------------------------------------
+
+
+def test_a_part_is_changed_without_changing_what_shares_it() -> None:
+    shared = {"a": 1}
+    document = {"spec": shared}
+    own_part(document, "spec")["b"] = 2
+    assert (shared, document) == ({"a": 1}, {"spec": {"a": 1, "b": 2}})
+
+
+def test_a_missing_part_becomes_an_empty_one() -> None:
+    document: dict[str, object] = {}
+    own_part(document, "spec")
+    assert document == {"spec": {}}
+
+
+def test_items_are_changed_without_changing_what_shares_them() -> None:
+    shared = [{"name": "a"}]
+    document = {"items": shared}
+    own_items(document, "items")[0]["name"] = "b"
+    assert (shared, document) == ([{"name": "a"}], {"items": [{"name": "b"}]})

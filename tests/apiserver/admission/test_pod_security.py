@@ -9,6 +9,7 @@ import pytest
 from mooring.api.document import Document
 from mooring.api.kinds import CRON_JOB, DEPLOYMENT, NAMESPACE, POD, POD_TEMPLATE, Kind
 from mooring.apiserver.admission.pod_security import PodSecurity, policy_of
+from mooring.apiserver.admission.pod_security_words import containers_named, containers_of, setters
 from mooring.apiserver.call import Operation
 from mooring.client.errors import ForbiddenError, InvalidError
 from tests.apiserver.admission.builders import NS, Known, attempt, check, container, pod
@@ -159,3 +160,24 @@ def test_a_version_of_its_own_for_warnings_is_kept() -> None:
 @pytest.mark.parametrize("subresource", ["status", "binding", "eviction"])
 def test_other_subresources_are_not_looked_at(subresource: str) -> None:
     assert not PodSecurity().handles(POD, subresource, Operation.UPDATE)
+
+
+# --- How violations list containers ----------------------------------------------------------------------------------
+
+
+def test_all_containers_count_in_the_order_in_which_they_start() -> None:
+    spec = pod(initContainers=[container("i")], ephemeralContainers=[container("e")])["spec"]
+    assert [one["name"] for one in containers_of(spec)] == ["i", "c", "e"]
+
+
+@pytest.mark.parametrize(("names", "text"), [(["a"], 'container "a"'), (["a", "b"], 'containers "a", "b"')])
+def test_names(names: list[str], text: str) -> None:
+    assert containers_named(names) == text
+
+
+@pytest.mark.parametrize(
+    ("is_pod", "names", "text"),
+    [(True, [], "pod"), (False, ["a"], 'container "a"'), (True, ["a"], 'pod and container "a"'), (False, [], "")],
+)
+def test_setters(is_pod: bool, names: list[str], text: str) -> None:
+    assert setters(is_pod, names) == text

@@ -1,11 +1,16 @@
-"""Which storage class is meant."""
+"""The default storage class, and DefaultStorageClass, which sets it."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 
 from mooring.api.document import Document
+from mooring.api.kinds import PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS
+from mooring.apiserver.admission.default_storage_class import DefaultStorageClass
 from mooring.apiserver.admission.storage_classes import class_of_claim, default_class
+from tests.apiserver.admission.builders import NOW, Known, admitted, attempt, named
 
 ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 
@@ -44,3 +49,30 @@ def test_the_old_annotation_counts_and_other_values_than_true_do_not() -> None:
     assert default_class([old]) is old
     old["metadata"]["annotations"] = {"storageclass.kubernetes.io/is-default-class": "True"}
     assert default_class([old]) is None
+
+
+# --- A claim that names no class gets the default one ----------------------------------------------------------------
+
+
+DEFAULT = {
+    "metadata": {
+        "name": "std",
+        "creationTimestamp": NOW,
+        "annotations": {"storageclass.kubernetes.io/is-default-class": "true"},
+    }
+}
+
+
+@pytest.mark.parametrize(
+    ("given", "classes", "expected"),
+    [
+        pytest.param({}, [DEFAULT], "std", id="the default"),
+        pytest.param({"storageClassName": "gold"}, [DEFAULT], "gold", id="its own"),
+        pytest.param({"storageClassName": ""}, [DEFAULT], "", id="none on purpose"),
+        pytest.param({}, [], None, id="no default"),
+    ],
+)
+def test_class(given: dict[str, Any], classes: list[Any], expected: str | None) -> None:
+    made = attempt(PERSISTENT_VOLUME_CLAIM, named("c", spec=given))
+    claim = admitted(DefaultStorageClass(), made, Known({STORAGE_CLASS: classes}))
+    assert claim["spec"].get("storageClassName") == expected

@@ -1,4 +1,4 @@
-"""NodeAffinity: nodes that a pod needs, nodes that it names, nodes that it likes, and what a profile adds."""
+"""NodeAffinity: required, preferred and added terms. NodeName."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from mooring.api.views.selectors import NodeSelector
 from mooring.scheduler.framework.plugin import SKIP, Proceed
 from mooring.scheduler.framework.status import Status
 from mooring.scheduler.plugins.node_affinity import NodeAffinity, named_nodes
+from mooring.scheduler.plugins.node_name import NodeName
 from tests.api.builders import node_selector, preferred, term
 from tests.builders import ZONE, node, pod
 from tests.scheduler.config.builders import with_arguments
@@ -128,3 +129,19 @@ def test_what_a_profile_demands(wanting: Pod, rejected: dict[str, tuple[str, ...
 )
 def test_what_a_profile_likes(wanting: Pod, scores: dict[str, int]) -> None:
     assert scored_by(engine_of(*NODES, config=LIKES_A), NodeAffinity, wanting) == scores
+
+
+# --- NodeName: a pod that names its node -----------------------------------------------------------------------------
+
+
+TEXT = ("node(s) didn't match the requested node name",)
+
+
+@pytest.mark.parametrize(("named", "rejecting"), [("n2", ["n1", "n3"]), ("nowhere", ["n1", "n2", "n3"])])
+def test_only_the_named_node_takes_it(named: str, rejecting: list[str]) -> None:
+    engine = engine_of(node("n1"), node("n2"), node("n3"))
+    assert rejected_by(engine, NodeName, pod(on=named)) == dict.fromkeys(rejecting, TEXT)
+
+
+def test_most_pods_name_none() -> None:
+    assert rejected_by(engine_of(node("n1")), NodeName, pod()) is SKIP

@@ -1,4 +1,4 @@
-"""NodeResourcesFit: what is short on a node, whether it could ever fit, and the three scoring strategies."""
+"""NodeResourcesFit: what is short on a node, whether a pod could ever fit, the scoring strategies. NodePorts."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ from mooring.scheduler.cache.arrays import Int64s, Rows
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.catalogue import PLUGINS
 from mooring.scheduler.config.types import NodeResourcesFitArgs
+from mooring.scheduler.framework.plugin import SKIP
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.framework.status import Code
+from mooring.scheduler.plugins.node_ports import NodePorts
 from mooring.scheduler.plugins.node_resources_fit import FitFilterState, NodeResourcesFit
 from tests.api.builders import container, sidecar
 from tests.builders import node, pod
 from tests.scheduler.config.builders import plugins, with_arguments, with_profile
-from tests.scheduler.harness import decide, engine_of, rejected_by, scored_by
+from tests.scheduler.harness import decide, engine_of, rejected_by, scored_by, settle
 from tests.scheduler.queueing import Change, queues
 
 GPU, NIC = "example.com/gpu", "vendor.io/nic"
@@ -339,3 +341,39 @@ def test_a_resource_that_a_device_class_stands_behind(
 def test_a_device_class(old: DeviceClass | None, new: DeviceClass, is_queued: bool) -> None:
     rejected = pod(others={GPU: 1, "deviceclass.resource.kubernetes.io/fast": 1})
     assert queues(NodeResourcesFit, rejected, before=old, after=new) is is_queued
+
+
+# --- NodePorts: a host port belongs to one pod of a node. (Which ports conflict is reported in cache/test_ports.) ----
+
+
+TEXT = ("node(s) didn't have free ports for the requested pod ports",)
+
+
+@pytest.mark.parametrize(
+    ("wanting", "rejecting"),
+    [
+        (pod(ports=["80"]), ["web"]),
+        (pod(ports=["53/UDP"]), ["dns"]),
+        (pod(ports=["443", "80"]), ["web"]),
+        (pod(ports=["10.0.0.2:80"]), []),
+        (pod(ports=["8080"]), []),
+    ],
+)
+def test_nodes_where_the_port_is_taken(wanting: Pod, rejecting: list[str]) -> None:
+    engine = engine_of(
+        node("free"),
+        node("web"),
+        node("dns"),
+        pod("web", ports=["10.0.0.1:80"], on="web"),
+        pod("dns", ports=["53/UDP"], on="dns"),
+    )
+    assert rejected_by(engine, NodePorts, wanting) == dict.fromkeys(rejecting, TEXT)
+
+
+def test_pods_without_host_ports_are_none_of_its_business() -> None:
+    assert rejected_by(engine_of(node("n1")), NodePorts, pod()) is SKIP
+
+
+def test_each_node_serves_one_pod_of_a_port() -> None:
+    engine = engine_of(node("n1"), node("n2"))
+    assert sorted(map(str, settle(engine, *(pod(name, ports=["80"]) for name in "abc")))) == ["None", "n1", "n2"]

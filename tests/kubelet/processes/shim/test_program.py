@@ -1,10 +1,11 @@
-"""The shim program: its reports and records, and that no process outlives it."""
+"""The shim: its reports, records and log files, and that no process outlives it."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import signal
+import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -14,6 +15,8 @@ import pytest
 from mooring.kit.clock import SystemClock
 from mooring.kit.loop import run_real
 from mooring.kubelet.processes.shim.client import ERROR_DESCRIPTOR, ShimConfig, ShimProcess, ShimReport
+from mooring.kubelet.processes.shim.linux import boot_id, descendants_of, has_oom_kill, start_ticks
+from mooring.kubelet.processes.shim.log import LINE_BYTES_MAX, LOG_FILES_MAX, LogFile
 from mooring.kubelet.volumes.mounts import MountAbility, entry_command
 from tests.waiting import LIMIT_S
 
@@ -241,3 +244,90 @@ def test_a_process_has_its_environment_and_nothing_of_ours(tmp_path: Path) -> No
         assert said - {"PWD=/", "SHLVL=0", "_=/usr/bin/env"} == {"ONLY=this"}
 
     played(story)
+
+
+# --- Log files: CRI format, rotation ---------------------------------------------------------------------------------
+
+
+def entries(path: Path) -> list[str]:
+    """Without their times."""
+    return [line.split(" ", 1)[1] for line in path.read_text().splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("writes", "lines"),
+    [
+        pytest.param([b"a\nb\n"], ["stdout F a", "stdout F b"], id="two lines at once"),
+        pytest.param([b"a", b"b\n"], ["stdout F ab"], id="a line in two parts"),
+        pytest.param([b"a"], ["stdout F a"], id="a line without an end"),
+        pytest.param([b"\n"], ["stdout F "], id="an empty line"),
+        pytest.param(
+            [b"x" * (LINE_BYTES_MAX + 2) + b"\n"], ["stdout P " + "x" * LINE_BYTES_MAX, "stdout F xx"], id="long"
+        ),
+        pytest.param(
+            [b"x" * LINE_BYTES_MAX, b"y\n"], ["stdout P " + "x" * LINE_BYTES_MAX, "stdout F y"], id="long, in two parts"
+        ),
+    ],
+)
+def test_what_is_written_becomes_lines(tmp_path: Path, writes: list[bytes], lines: list[str]) -> None:
+    log = LogFile(str(tmp_path / "0.log"), 1 << 20)
+    for data in writes:
+        log.write("stdout", data)
+    log.close()
+    assert entries(tmp_path / "0.log") == lines
+
+
+def test_the_two_streams_do_not_mix_their_lines(tmp_path: Path) -> None:
+    log = LogFile(str(tmp_path / "0.log"), 1 << 20)
+    log.write("stdout", b"to be ")
+    log.write("stderr", b"oops\n")
+    log.write("stdout", b"or not\n")
+    log.close()
+    assert entries(tmp_path / "0.log") == ["stderr F oops", "stdout F to be or not"]
+
+
+def test_full_files_are_put_aside_and_the_oldest_goes(tmp_path: Path) -> None:
+    log = LogFile(str(tmp_path / "0.log"), 200)
+    for number in range(100):
+        log.write("stdout", b"line %d\n" % number)
+    log.close()
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == ["0.log", *(f"0.log.{number}" for number in range(1, LOG_FILES_MAX))]
+    assert all(path.stat().st_size <= 200 for path in tmp_path.iterdir())
+    kept = [line for number in range(LOG_FILES_MAX - 1, 0, -1) for line in entries(tmp_path / f"0.log.{number}")]
+    kept += entries(tmp_path / "0.log")
+    assert kept == [f"stdout F line {number}" for number in range(100 - len(kept), 100)]
+
+
+# --- Processes of the shim -------------------------------------------------------------------------------------------
+
+
+def test_who_descends_from_whom() -> None:
+    script = "sleep 600 & echo $!; wait"
+    with subprocess.Popen(["/bin/sh", "-c", script], stdout=subprocess.PIPE, start_new_session=True) as shell:
+        assert shell.stdout is not None
+        process = int(shell.stdout.readline())
+        assert descendants_of(shell.pid) == [process]
+        assert {shell.pid, process} <= set(descendants_of(os.getpid()))
+        os.killpg(shell.pid, 9)
+
+
+def test_a_process_is_known_by_the_time_of_its_start() -> None:
+    assert start_ticks(os.getpid()) > 0
+    assert start_ticks(2**22 + 1) == 0
+    assert boot_id() == boot_id() != ""
+
+
+@pytest.mark.parametrize(
+    ("text", "is_killed"),
+    [
+        pytest.param("low 0\nmax 3\noom 1\noom_kill 1\noom_group_kill 0\n", True, id="v2, killed"),
+        pytest.param("low 0\nmax 3\noom 0\noom_kill 0\n", False, id="v2, not killed"),
+        pytest.param("oom_kill_disable 0\nunder_oom 0\noom_kill 2\n", True, id="v1, killed"),
+        pytest.param("", False, id="nothing"),
+    ],
+)
+def test_whether_the_memory_was_too_small(tmp_path: Path, text: str, is_killed: bool) -> None:
+    (tmp_path / "events").write_text(text)
+    assert has_oom_kill(str(tmp_path / "events")) is is_killed
+    assert has_oom_kill(str(tmp_path / "none")) is False

@@ -1,4 +1,4 @@
-"""Queueing hints: pods that the small plugins rejected: those whose hints live in the plugin's own file."""
+"""PrioritySort, SchedulingGates, NodeDeclaredFeatures, and queueing hints of plugins with few rules."""
 
 from __future__ import annotations
 
@@ -6,19 +6,27 @@ import pytest
 from msgspec.structs import replace
 
 from mooring.api.views.node import Node
-from mooring.api.views.pod import Pod
-from mooring.scheduler.framework.plugin import Plugin
+from mooring.api.views.pod import ContainerRestartRule, Pod
+from mooring.scheduler.framework.plugin import SKIP, Plugin
+from mooring.scheduler.framework.status import Status
 from mooring.scheduler.plugins.default_preemption import DefaultPreemption
 from mooring.scheduler.plugins.node_affinity import NodeAffinity
-from mooring.scheduler.plugins.node_declared_features import NodeDeclaredFeatures
+from mooring.scheduler.plugins.node_declared_features import (
+    RESTART_ALL_CONTAINERS,
+    USER_NAMESPACES_HOST_NETWORK,
+    NodeDeclaredFeatures,
+    needed_features,
+)
 from mooring.scheduler.plugins.node_name import NodeName
 from mooring.scheduler.plugins.node_ports import NodePorts
 from mooring.scheduler.plugins.node_unschedulable import NodeUnschedulable
+from mooring.scheduler.plugins.priority_sort import PrioritySort
 from mooring.scheduler.plugins.scheduling_gates import SchedulingGates
 from mooring.scheduler.plugins.taint_toleration import TaintToleration
-from tests.api.builders import node_selector, term
+from tests.api.builders import container, node_selector, term
 from tests.builders import node, pod
 from tests.scheduler.config.builders import with_arguments
+from tests.scheduler.harness import engine_of, plugin_of, rejected_by
 from tests.scheduler.queueing import Change, queues
 
 CORDON = "node.kubernetes.io/unschedulable:NoSchedule"
@@ -212,3 +220,81 @@ def test_a_pod_that_needs_a_feature(change: Change, is_queued: bool) -> None:
 
 def test_preemption_leaves_waking_to_those_who_rejected() -> None:
     assert not queues(DefaultPreemption, pod(), gone=pod("q", on="n1"))
+
+
+# --- PrioritySort: more important pods first, then those that have waited longer -------------------------------------
+
+
+def test_the_order_of_the_queue() -> None:
+    engine = engine_of()
+    plugin = plugin_of(engine, PrioritySort)
+    queued = [
+        ("late", 5, 9.0),
+        ("silent", None, 1.0),
+        ("early", 5, 2.0),
+        ("humble", -3, 0.0),
+        ("urgent", 2**31 - 1, 99.0),
+    ]
+    keys = {
+        name: plugin.queue_key(engine.record(pod(name, priority=priority)), since_s)
+        for name, priority, since_s in queued
+    }
+    assert sorted(keys, key=lambda name: keys[name]) == ["urgent", "early", "late", "silent", "humble"]
+
+
+# --- SchedulingGates: a pod with gates does not enter the queue ------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("gates", "text"), [(["quota"], "[quota]"), (["quota", "network"], "[quota network]")], ids=["one", "several"]
+)
+def test_gates_are_named(gates: list[str], text: str) -> None:
+    engine = engine_of(node("n1"))
+    answer = plugin_of(engine, SchedulingGates).pre_enqueue(engine.record(pod(gates=gates)))
+    assert answer == Status.unresolvable(f"waiting for scheduling gates: {text}")
+
+
+def test_without_gates_a_pod_may_pass() -> None:
+    engine = engine_of(node("n1"))
+    assert plugin_of(engine, SchedulingGates).pre_enqueue(engine.record(pod())) is None
+
+
+def test_pods_of_one_template_have_their_own_gates() -> None:
+    engine = engine_of(node("n1"))
+    assert engine.decide(engine.record(pod("gated", gates=["g"]))).node_name is None
+    assert engine.decide(engine.record(pod("free"))).node_name == "n1"
+
+
+# --- NodeDeclaredFeatures: features of the kubelet without which a pod cannot run as it is written -------------------
+
+
+RESTARTING = replace(container(), restart_policy_rules=(ContainerRestartRule(action="RestartAllContainers"),))
+PLAIN = pod()
+
+
+def with_network(*, host_network: bool, host_users: bool | None) -> Pod:
+    return replace(PLAIN, spec=replace(PLAIN.spec, host_network=host_network, host_users=host_users))
+
+
+@pytest.mark.parametrize(
+    ("view", "needed"),
+    [
+        (PLAIN, set()),
+        (pod(containers=[container(), RESTARTING]), {RESTART_ALL_CONTAINERS}),
+        (pod(init=[RESTARTING]), {RESTART_ALL_CONTAINERS}),
+        (with_network(host_network=True, host_users=False), {USER_NAMESPACES_HOST_NETWORK}),
+        (with_network(host_network=True, host_users=None), set()),
+        (with_network(host_network=True, host_users=True), set()),
+        (with_network(host_network=False, host_users=False), set()),
+    ],
+)
+def test_what_a_pod_needs(view: Pod, needed: set[str]) -> None:
+    assert needed_features(view.spec) == needed
+
+
+def test_nodes_must_declare_all_of_it() -> None:
+    engine = engine_of(node("old"), node("new", features=[RESTART_ALL_CONTAINERS, "Other"]), node("gone"))
+    engine.remove(node("gone"))
+    rejected = rejected_by(engine, NodeDeclaredFeatures, pod(containers=[RESTARTING]))
+    assert rejected == {"old": ("node(s) didn't match Pod's required features",)}
+    assert rejected_by(engine, NodeDeclaredFeatures, PLAIN) is SKIP
