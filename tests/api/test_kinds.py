@@ -1,4 +1,4 @@
-"""The table of kinds, owner references, and names of images."""
+"""The table of kinds, and owner references."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import pytest
 
 from mooring.api.decode import KINDS
 from mooring.api.errors import UnknownKindError
-from mooring.api.images import normalized_image_name
 from mooring.api.kinds import (
     CORE_EVENT,
     CUSTOM_RESOURCE_DEFINITION,
@@ -104,21 +103,3 @@ def test_the_controller_is_the_owner_that_says_so(owners: list[tuple[str, bool]]
     references = tuple(OwnerReference(name=name, controller=is_controller) for name, is_controller in owners)
     found = controller_of(ObjectMeta(owner_references=references))
     assert (found.name if found is not None else None) == controller
-
-
-# --- Names of images -------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("written", "normalized"),
-    [
-        ("nginx", "nginx:latest"),
-        ("nginx:1.25", "nginx:1.25"),
-        ("registry:5000/nginx", "registry:5000/nginx:latest"),
-        ("registry:5000/nginx:1.25", "registry:5000/nginx:1.25"),
-        ("nginx@sha256:abc", "nginx@sha256:abc"),
-        ("", ":latest"),
-    ],
-)
-def test_an_image_without_a_tag_means_latest(written: str, normalized: str) -> None:
-    assert normalized_image_name(written) == normalized
