@@ -1,8 +1,8 @@
-"""Rules about objects: what the API's words mean, for every part that reads them.
+"""The meaning of API objects: views of them, and the rules that several components share.
 
-Comes in   objects as JSON, and the values inside of them (quantities, selectors, taints, requests)
-Goes out   typed read views (`views/`), and functions that answer questions about them
+Input: objects as JSON, and values in them (quantities, selectors, taints, requests). Output: typed read-only views
+(`views/`), and functions over views and values.
 
- 1. Nothing here knows a cluster: each rule is about one object, or about two that are put side by side.
- 2. Nothing here waits, draws lots, or looks at a clock.
+ 1. A rule is about one object or about two. Nothing here knows a cluster.
+ 2. Nothing here waits, reads a clock, or draws random numbers.
 """

@@ -1,11 +1,12 @@
-"""Schedules of cron jobs, as the cron library of Kubernetes reads them, and when they are due.
+"""Parse schedules of CronJobs and compute when they are due, with the syntax and errors of robfig/cron.
 
-Comes in   a schedule: five fields, or `@daily` and its like, or `@every 5m`
-Goes out   a `Schedule` that knows its next time; or a `ScheduleError` with the library's words
+Input: a schedule: five fields, a name such as `@daily`, or `@every 5m`. Output: a `Schedule` with its next time, or a
+`ScheduleError` with the text of the library.
 
- 1. A `TZ=…` in front is read too. Kubernetes refuses it for new objects, but complains about what follows it first.
- 2. Without a time zone a schedule is in UTC. (kube-controller-manager takes its machine's; in a container that is UTC.)
- 3. If both the day of the month and the day of the week are given, either will do.
+ 1. A prefix `TZ=…` is parsed. Kubernetes rejects it for new objects, but reports errors in the rest first.
+ 2. Without a time zone a schedule is in UTC. (kube-controller-manager uses the zone of its machine, in a container
+    UTC.)
+ 3. If both the day of the month and the day of the week are restricted, a day that satisfies one of them is due.
 """
 
 from __future__ import annotations
@@ -167,7 +168,7 @@ def parse_schedule(text: str) -> Schedule:
 
 
 def zone_of(name: str) -> ZoneInfo:
-    """The time zone of that name, which has no fault; without one it is UTC, whatever the machine's is."""
+    """The time zone with that valid name; UTC without a name, whatever the zone of the machine."""
     return _UTC if name in ("", "UTC", "Local") else ZoneInfo(name)
 
 
@@ -188,7 +189,7 @@ def zone_error(name: str) -> str:
 
 
 class _Moment:
-    """A time that moves forward, and what the clocks of its zone say."""
+    """A time that moves forward, and its local time in the zone."""
 
     __slots__ = ("has_begun", "local", "unix_s", "zone")
 

@@ -1,18 +1,16 @@
-"""From in-tree volumes to CSI: which driver took a built-in volume plugin over, and what the volume is called there.
+"""Translate in-tree volumes to CSI: the driver that replaces a volume plugin, and the handle of a volume there.
 
-Comes in   persistent volumes and volumes of pods that name a cloud's disk directly
-Goes out   the in-tree plugin's name, the driver's name, and `CsiVolume`: driver, handle, and the nodes that reach it
+Input: persistent volumes and volumes of pods with a source of a cloud provider. Output: the name of the in-tree plugin,
+the name of the driver, and a `CsiVolume`: driver, handle, and the nodes that can reach the volume.
 
-Kubernetes once spoke to clouds itself; drivers do it now, and old volumes are read as if they were the driver's. The
-scheduler needs that for two questions only: how many volumes of a driver a node has attached (driver and handle), and
-which nodes reach a volume (node affinity, where the cloud's zone label becomes the driver's own). So nothing else of a
-volume is translated here: no access modes, secrets, attributes or classes.
+The scheduler needs this for two questions: how many volumes of a driver are attached to a node (driver and handle), and
+which nodes can reach a volume (node affinity, with the zone label of the cloud replaced by that of the driver). Access
+modes, secrets, attributes and classes are not translated.
 
- 1. Seven plugins have a successor (`DRIVERS`), but the scheduler reads only those of `MIGRATED` as their successor's:
-    the others are answered for by name, and never translated.
- 2. Topology goes from the most explicit source to the least: the volume's node affinity, then its labels; the labels
-    of today before those of the beta.
- 3. A volume that cannot be translated raises `TranslationError`, with Kubernetes' words.
+ 1. Seven plugins have a CSI driver (`DRIVERS`). Only the volumes of those in `MIGRATED` are translated; of the others
+    only the name of the driver is known.
+ 2. Topology comes from the node affinity of the volume, otherwise from its labels; current labels precede beta labels.
+ 3. A volume that cannot be translated raises `TranslationError` with the text of Kubernetes.
 """
 
 from __future__ import annotations
@@ -60,7 +58,7 @@ ZONES_SEPARATOR = "__"
 
 
 class TranslationError(ObjectError):
-    """An in-tree volume that its driver could not know."""
+    """The volume cannot be translated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +68,7 @@ class CsiVolume:
     driver: str
     handle: str
     node_selector: NodeSelector | None = None
-    """The nodes that reach it; None if all do (and for volumes of pods, which never say)."""
+    """The nodes that can reach it; None if all can (and for volumes of pods, which have no node affinity)."""
 
 
 def plugin_of(source: PersistentVolumeSpec | Volume) -> str | None:

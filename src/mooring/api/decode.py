@@ -1,15 +1,15 @@
-"""The way in: from JSON to typed views, by kind.
+"""Decode JSON into typed views, by kind.
 
-Comes in   objects as JSON bytes (from a store, a watch) or as plain dictionaries (from YAML)
-Goes out   views; or a `DecodeError` that names the object, the field, what was wanted and what was found
+Input: objects as JSON bytes (from a store or a watch) or as dictionaries (from YAML). Output: views, or a `DecodeError`
+that names the object, the field, the expected type and the value found.
 
- 1. Which kinds there are, and which views, `mooring.api.kinds` says: a kind that is not there is unknown everywhere.
- 2. Whoever knows the kind already (an informer does) uses `decode_as`, which reads the bytes once.
-    `decode` reads them twice: first only for `apiVersion` and `kind`.
- 3. `null` means "absent", as it does to Kubernetes. The typed decoder is strict about it, because being lenient would
-    cost every field of every object; an object that it refuses gets a second look with the nulls taken out.
- 4. The items of a List may be read at one go (`decode_items`): without a copy of each, and without reading it twice.
- 5. Fields that a view does not know are skipped, never refused: a newer API server may send them.
+ 1. `mooring.api.kinds` lists all kinds and their views. Any other kind is unknown.
+ 2. Callers that know the kind (informers) use `decode_as`, which parses the bytes once. `decode` parses them twice, at
+    first only for `apiVersion` and `kind`.
+ 3. `null` means absent, as in Kubernetes. The typed decoder rejects null, because accepting it would cost time for
+    every field; a rejected object is decoded again without its nulls.
+ 4. `decode_items` decodes the items of a List in one pass, without copying each.
+ 5. Unknown fields are skipped: a newer API server may send them.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from mooring.api.views.base import View
 from mooring.api.views.meta import ApiObject, ObjectWithRaw
 
 KINDS: tuple[type[ApiObject], ...] = tuple(kind.view for kind in all_kinds() if kind.view is not None)
-"""The kinds that somebody reads through a view."""
+"""The kinds that have a view."""
 
 JsonBytes = bytes | memoryview | msgspec.Raw
 AnyView = TypeVar("AnyView", bound=View)
 
 
 class ViewDecoder(Protocol):
-    """What reads a view: msgspec's decoder, or one that somebody registered."""
+    """Decodes a view: the decoder of msgspec, or a registered one."""
 
     def decode(self, buf: JsonBytes, /) -> View: ...
 
@@ -136,7 +136,7 @@ def _decoder_of(view: type[View]) -> ViewDecoder:
 
 def _with_raw(view: AnyView, raw: JsonBytes) -> AnyView:
     if isinstance(view, ObjectWithRaw):
-        msgspec.structs.force_setattr(view, "raw", bytes(raw))  # nobody else has seen it yet
+        msgspec.structs.force_setattr(view, "raw", bytes(raw))  # the view is frozen, but not yet shared
     return view
 
 
@@ -244,7 +244,7 @@ _WORDS = {
 def _explain(kind: str, plain: Mapping[str, object], message: str) -> DecodeError:
     name = _name_of(plain)
     mismatch = _MISMATCH.fullmatch(message)
-    if mismatch is None:  # another version of the decoder may find other words: better those than none
+    if mismatch is None:  # another version of msgspec may have other messages
         return DecodeError(kind, name, "", message)
     expected_types = [expected for expected in mismatch["expected"].split(" | ") if expected != "null"]
     expected = " or ".join(_WORDS.get(expected, expected) for expected in expected_types)

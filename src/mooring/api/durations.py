@@ -1,10 +1,7 @@
-"""Durations as Kubernetes writes them, in configurations, schedules and addresses: `15s`, `1m30s`, `-1.5h`.
+"""Parse and format Go durations, as in configurations, schedules and URLs: `15s`, `1m30s`, `-1.5h`.
 
-Comes in   text, or seconds
-Goes out   seconds, or text
-
- 1. Text is read in whole nanoseconds, so that `0.1s` and `100ms` are the same number.
- 2. The three complaints are Go's, to the letter.
+1. A text is parsed in whole nanoseconds, so that `0.1s` and `100ms` are equal.
+2. The three error texts are those of Go.
 """
 
 import re
@@ -28,7 +25,7 @@ _PART = re.compile(r"([0-9]*)(?:\.([0-9]*))?([^0-9.]*)")
 
 
 def parse_duration(text: str) -> float:
-    """The seconds that a text means; `ValueError` in Go's words when it means none."""
+    """Parse a duration into seconds. Raises `ValueError` with the text of Go."""
     sign = -1 if text.startswith("-") else 1
     rest = text[1:] if text[:1] in ("-", "+") else text
     if rest == "0":

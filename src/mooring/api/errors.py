@@ -1,26 +1,26 @@
-"""What can be wrong with an object, as one tree of exceptions.
+"""The exceptions for invalid objects, as one tree.
 
    ObjectError                 an object breaks a rule of the API
-   ├── DecodeError             it cannot be read: not JSON, or a field of the wrong type
-   │   └── UnknownKindError    nobody here knows its kind
+   ├── DecodeError             it cannot be decoded: not JSON, or a field of the wrong type
+   │   └── UnknownKindError    its kind is not in the table of kinds
    ├── QuantityError           "12 apples" is not a quantity
    ├── LabelSelectorError      a label selector that cannot be compiled
    └── NodeSelectorError       a node selector that cannot be compiled
 
-1. Trying again never helps: the object has to be changed. So none of these is ever retried.
-2. They are `ValueError`s, because to whoever passed the object in, that is what happened.
-3. Texts that Kubernetes shows to users are reproduced to the letter, so that a search engine knows them.
+1. A retry never helps: the object has to be changed.
+2. They are `ValueError`s: the caller passed an invalid object.
+3. Texts that Kubernetes shows to users are reproduced exactly, so that they can be searched for.
 """
 
 from __future__ import annotations
 
 
 class ObjectError(ValueError):
-    """An object, or a value inside of one, breaks a rule of the API."""
+    """An object, or a value in it, breaks a rule of the API."""
 
 
 class DecodeError(ObjectError):
-    """An object cannot be read. Says which object, which field, what was wanted there and what was found."""
+    """An object cannot be decoded. Names the object, the field, the expected type and the value found."""
 
     def __init__(self, kind: str, name: str, path: str, problem: str) -> None:
         self.kind = kind
@@ -50,8 +50,8 @@ class QuantityError(ObjectError):
 
 
 class LabelSelectorError(ObjectError):
-    """A label selector cannot be compiled. Several faults are told in one text."""
+    """A label selector cannot be compiled. The text has all errors."""
 
 
 class NodeSelectorError(ObjectError):
-    """A node selector cannot be compiled. Several faults are told in one text."""
+    """A node selector cannot be compiled. The text has all errors."""

@@ -1,11 +1,8 @@
-"""Events have two forms: they are stored as core/v1 and also served as events.k8s.io/v1.
+"""Convert events between their two forms: they are stored as core/v1 and also served as events.k8s.io/v1.
 
-Comes in   a whole event in either form
-Goes out   the same event in the other one
-
- 1. The forms differ in the names of seven fields, and in which of the empty ones are written: a document in canonical
-    form comes out in canonical form.
- 2. Nothing is copied but the event's own top level and its series.
+1. The forms differ in the names of seven fields, and in which empty fields are written. A document in canonical form
+   stays in canonical form.
+2. Only the top level of the event and its series are copied.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a label may look like: `example.com/tier` for keys, `front-end` for values.
+"""Check the syntax of labels: keys such as `example.com/tier`, values such as `front-end`.
 
-Comes in   keys and values of labels, from selectors and from objects
-Goes out   the faults of each, in Kubernetes' words; an empty list when there are none
+Input: keys and values of labels, from selectors and from objects. Output: the errors of each, with the texts of
+Kubernetes; an empty list if there are none.
 
  1. Lengths are counted in bytes, not in characters.
 """

@@ -1,15 +1,15 @@
-"""Label selectors, compiled: which labels does a selector want?
+"""Compile label selectors.
 
-Comes in   `LabelSelector` views, bare maps (services, node selectors), requirements
-Goes out   `LabelMatcher`: asked with `matches(labels)`, compared and hashed by meaning
+Input: `LabelSelector` views, maps (of services and node selectors), requirements. Output: a `LabelMatcher` with
+`matches(labels)`, which is compared and hashed by its meaning.
 
  1. No selector (`None`) matches nothing; an empty one matches everything.
- 2. A matcher is compiled once and asked often. Two matchers are equal if they say the same, in whatever order, and
-    `tier=web` is the same as `tier in (web)`: so matchers are the keys of the counts that are kept for each selector.
- 3. Requirements answer for a single value (`matches_value`) and for the label's absence (`matches_absent`), because
-    columns evaluate them once for each distinct value of a key and then gather the answers to the rows.
- 4. The pods of one template bring the same selector a thousand times: it is compiled once and remembered.
- 5. Whoever compiles a faulty selector gets a `LabelSelectorError` with all faults of the first faulty requirement.
+ 2. Two matchers are equal if they have the same requirements in any order, and `tier=web` equals `tier in (web)`.
+    Matchers are keys of the counts per selector.
+ 3. A requirement can be evaluated for one value (`matches_value`) and for an absent label (`matches_absent`): columns
+    evaluate it once for each distinct value of a key.
+ 4. Compiled selectors are cached, because all pods of a template have the same.
+ 5. Compiling an invalid selector raises a `LabelSelectorError` with all errors of the first invalid requirement.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from mooring.api.views.selectors import LabelSelector, LabelSelectorRequirement
 
 
 class Operator(enum.StrEnum):
-    """What a requirement says about its key. Equality is `IN` with one value, inequality `NOT_IN` with one."""
+    """The operator of a requirement. Equality is `IN` with one value, inequality `NOT_IN` with one."""
 
     IN = "In"
     NOT_IN = "NotIn"
@@ -49,7 +49,7 @@ LABEL_SELECTOR_OPERATORS: Mapping[str, Operator] = {
 
 @dataclass(frozen=True, slots=True, order=True)
 class Requirement:
-    """One statement about one label. The values are sorted and distinct."""
+    """One requirement on one label. The values are sorted and distinct."""
 
     key: str
     operator: Operator
@@ -229,7 +229,7 @@ def _is_sound_value(value: str) -> bool:
 
 
 def requirement_errors(key: str, operator: Operator, values: Sequence[str], path: str = "") -> list[str]:
-    """What is wrong with a requirement that stands at `path`, in Kubernetes' words and order."""
+    """The errors of the requirement at `path`, with the texts and in the order of Kubernetes."""
     parent = f"{path}." if path else ""
     errors = _joined_errors(f"{parent}key", key, label_key_errors(key))
     errors += _count_errors(f"{parent}values", operator, values)

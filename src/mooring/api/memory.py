@@ -1,8 +1,8 @@
 """A cache with a limit on its number of entries.
 
-1. A full cache is emptied. That is cheaper than a record of what was used last, and happens only to callers whose
-   questions do not repeat.
-2. Answers are shared between callers: no caller changes one.
+1. A full cache is emptied. That is cheaper than tracking the order of use, and happens only to callers whose keys do
+   not repeat.
+2. Values are shared between callers: no caller changes one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Answer = TypeVar("Answer")
 
 
 class Memory(dict[Question, Answer]):
-    """Ask with `get`; when it does not know, work it out and `keep` it."""
+    """Values by key. If `get` returns None, compute the value and `keep` it."""
 
     __slots__ = ("size_max",)
 

@@ -1,16 +1,16 @@
-"""Node selectors, compiled: which nodes does a pod, a volume or a device slice want?
+"""Compile node selectors of pods, volumes and resource slices.
 
-Comes in   `NodeSelector` views, preferred terms, and the pods that carry them
-Goes out   matchers that answer for one node (`labels`, `name`), and whose requirements answer for one label value
+Input: `NodeSelector` views, preferred terms, pods with node affinity. Output: matchers for a node (`labels`, `name`),
+whose requirements can also be evaluated for one label value.
 
- 1. A selector is a list of terms, and one that matches suffices. A term is a list of requirements, and all must hold.
-    A term without requirements matches no node.
- 2. A faulty term matches no node either, but its faults are told only where no other term matched: a pod that can be
-    placed is placed. Volumes, classes and configurations are strict instead, and refuse any fault (`compile_strict`).
- 3. Requirements on labels are those of `mooring.api.labels`; those on fields have the same three questions
-    (`key`, `matches_value`, `matches_absent`), so that columns treat a node's name as one more label.
- 4. What a pod demands and likes is compiled once for all pods that say the same, and remembered.
- 5. Only `metadata.name` is a field of a node. Any other reads as "", as kube-scheduler v1.36 has it.
+ 1. A selector matches if one of its terms matches. A term matches if all of its requirements hold. A term without
+    requirements matches no node.
+ 2. An invalid term matches no node. Its errors are reported only if no other term matches, because a pod that can be
+    placed is placed. Volumes, classes and configurations are strict instead and reject any error (`compile_strict`).
+ 3. Requirements on labels are those of `mooring.api.labels`. Requirements on fields have the same interface (`key`,
+    `matches_value`, `matches_absent`), so that columns treat the name of a node as one more label.
+ 4. Compiled affinity is cached and shared by all pods with the same affinity.
+ 5. Only `metadata.name` is a field of a node. Any other has the value "", as in kube-scheduler v1.36.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _FIELD_OPERATORS: Mapping[str, Operator] = {"In": Operator.IN, "NotIn": Operator
 
 @dataclass(frozen=True, slots=True)
 class FieldRequirement:
-    """One statement about a field of a node: it has this value, or any other."""
+    """One requirement on a field of a node: equal or not equal to a value."""
 
     key: str
     operator: Operator
@@ -54,7 +54,7 @@ class FieldRequirement:
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """All of these must hold. A term with faults holds nowhere."""
+    """The requirements of one term; all must hold. A term with errors matches no node."""
 
     labels: tuple[Requirement, ...] = ()
     fields: tuple[FieldRequirement, ...] = ()
@@ -83,14 +83,14 @@ class NodeMatcher:
 
     @property
     def error(self) -> str:
-        """All faults in one text, for a node that no term matched; "" if there are none."""
+        """All errors in one text, for a node that no term matches; "" if there are none."""
         errors = [error for term in self.terms for error in term.errors]
         return aggregated(errors) if errors else ""
 
 
 @dataclass(frozen=True, slots=True)
 class PreferredTerm:
-    """A term that a pod would like to hold, and how much."""
+    """A preferred term and its weight."""
 
     term: Term
     weight: int
@@ -98,7 +98,7 @@ class PreferredTerm:
 
 @dataclass(frozen=True, slots=True)
 class RequiredNodeAffinity:
-    """All that a pod demands of a node: its `nodeSelector` and its required node affinity."""
+    """The `nodeSelector` and the required node affinity of a pod."""
 
     labels: LabelMatcher
     affinity: NodeMatcher | None
@@ -111,7 +111,7 @@ class RequiredNodeAffinity:
         return self.labels.matches(labels) and (self.affinity is None or self.affinity.matches(labels, name))
 
     def error_for(self, labels: Mapping[str, str]) -> str:
-        """Why a node that did not match could not be judged: "" unless its affinity was asked and is faulty."""
+        """The errors of the affinity, for a node that matches the `nodeSelector` but no term; "" if there are none."""
         return self.affinity.error if self.affinity is not None and self.labels.matches(labels) else ""
 
 
@@ -124,7 +124,7 @@ _wishes: Memory[tuple[PreferredSchedulingTerm, ...], tuple[PreferredTerm, ...]] 
 
 
 def required_node_affinity(pod: Pod) -> RequiredNodeAffinity:
-    """What a pod demands of a node. Never raises: faults are kept for the nodes that they concern."""
+    """The node requirements of a pod. Never raises: errors are reported for the nodes that they concern."""
     affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
     required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
     question = (tuple(pod.spec.node_selector.items()), required)
@@ -162,7 +162,7 @@ def compile_lenient(selector: NodeSelector) -> NodeMatcher:
 
 
 def compile_strict(selector: NodeSelector) -> NodeMatcher:
-    """The matcher of a selector without faults. Raises `NodeSelectorError`."""
+    """The matcher of a selector. Raises `NodeSelectorError` if the selector has errors."""
     matcher = compile_lenient(selector)
     if matcher.error:
         raise NodeSelectorError(matcher.error)

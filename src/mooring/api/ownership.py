@@ -1,8 +1,4 @@
-"""Who owns an object.
-
-Comes in   an object's metadata
-Goes out   the owner that controls it: at most one, and the one that would replace it
-"""
+"""Find the controller of an object: the owner reference with `controller: true`, of which there is at most one."""
 
 from __future__ import annotations
 
@@ -10,7 +6,7 @@ from mooring.api.views.meta import ObjectMeta, OwnerReference
 
 
 def controller_of(metadata: ObjectMeta) -> OwnerReference | None:
-    """The owner that calls itself the controller; the first, should several do so."""
+    """The first owner reference with `controller: true`."""
     for reference in metadata.owner_references:
         if reference.controller:
             return reference

@@ -1,14 +1,10 @@
-"""How much a pod asks for, in all: over its containers, its init containers and what is said of the pod as a whole.
+"""Total resource amounts of a pod, over its containers, init containers and pod-level resources, as quantities.
 
-Comes in   a pod, and what counts
-Goes out   quantities by resource
-
- 1. Containers add up. Init containers run one after the other, so the largest counts, together with the sidecars that
-    run already; sidecars also run on beside the containers.
- 2. What is said of the pod as a whole overrules the sum.
- 3. Three parts of Kubernetes count three ways, and `Counting` says how they differ: limit ranges, quotas, and the check
-    whether a resized pod fits on its node. The scheduler counts in yet other ways, and only numbers: `resources`. Here
-    amounts are printed, so each remembers how it was written.
+1. Containers are added. Init containers run one after the other, so the largest counts, together with the sidecars
+   that run already; sidecars also run together with the containers.
+2. Pod-level resources override the sum.
+3. LimitRanger, quotas and the fit check of a resize count differently; `Counting` has the differences. The scheduler
+   counts in other ways again, as integers: `resources`. Here amounts are printed, so quantities keep their format.
 """
 
 from __future__ import annotations
@@ -29,13 +25,13 @@ _Which: TypeAlias = Callable[[ResourceRequirements], ResourceList]
 
 @dataclass(frozen=True, slots=True)
 class Counting:
-    """What counts."""
+    """How the amounts of a pod are counted."""
 
     sees_status: bool
-    """Whether what the kubelet has given a container counts if it is more than what is asked for."""
+    """Whether the allocated resources of a container count if they exceed its requests."""
     adds_overhead: bool
     is_pod_level: Callable[[str], bool]
-    """Whether a resource may be overruled for the pod as a whole."""
+    """Whether pod-level resources override a resource."""
 
 
 FOR_LIMIT_RANGES = Counting(sees_status=False, adds_overhead=False, is_pod_level=lambda name: name in (CPU, MEMORY))

@@ -1,17 +1,16 @@
-"""Quantities: "500m", "2Gi", "1.5e3". How much of something, exactly.
+"""Quantities: exact amounts such as "500m", "2Gi" and "1.5e3".
 
-Comes in   the texts and numbers of resource lists (`RawQuantity`)
-Goes out   `Quantity` for arithmetic and printing; `quantity_value`, `quantity_milli` and `quantity_nano` for the hot
-           paths, which want plain integers and see the same few texts again and again
+Input: the texts and numbers of resource lists (`RawQuantity`). Output: a `Quantity` for arithmetic and printing;
+`quantity_value`, `quantity_milli` and `quantity_nano` for hot paths, which need integers and see few different texts.
 
- 1. Exact: an amount is a whole number of nano-units, of any size. What is finer than a nano is rounded away from zero
-    when it is read, so that whoever asks for something gets something.
- 2. `value` and `milli_value` round away from zero too, and stop at the ends of a 64-bit integer, because that is what
-    the columns hold. kube-scheduler wraps around there; an amount of that size means nothing in either.
- 3. Quantities compare by amount: "1" equals "1000m". The format decides only how the amount is printed.
- 4. An amount with a binary suffix is capped at 2^63-1 when it is read, as in Kubernetes; a decimal one is not.
- 5. `str` gives what Kubernetes prints, including its shortcut: a text that looks canonical on a quick look is kept as
-    it was written ("2.125G"), and arithmetic makes it forget that text.
+ 1. An amount is a whole number of nano-units of any size. Anything finer is rounded away from zero when it is parsed,
+    so that a positive request stays positive.
+ 2. `value` and `milli_value` also round away from zero, and are limited to 64 bits, which is what the columns hold.
+    kube-scheduler wraps around there; an amount of that size has no meaning in either.
+ 3. Quantities are compared by amount: "1" equals "1000m". The format only decides how the amount is printed.
+ 4. An amount with a binary suffix is limited to 2^63-1 when it is parsed, as in Kubernetes; a decimal one is not.
+ 5. `str` prints as Kubernetes does, including its shortcut: a text that looks canonical is printed as it was written
+    ("2.125G") until arithmetic changes the quantity.
 """
 
 from __future__ import annotations
@@ -31,10 +30,10 @@ NANO = 10**9
 NANO_IN_MILLI = 10**6
 
 EXPONENT_MAX = 400
-"""Larger decimal exponents are refused: the number would have more digits than anybody can mean."""
+"""Larger decimal exponents are rejected: the number would have thousands of digits."""
 
 TEXT_LENGTH_MAX = 400
-"""Longer texts are refused unread, for the same reason."""
+"""Longer texts are rejected without parsing, for the same reason."""
 
 TEXTS_REMEMBERED_MAX = 65_536
 """A cluster writes a few thousand different ones."""
@@ -204,7 +203,7 @@ _DECIMAL_EXPONENT_MAX = max(_DECIMAL_SUFFIXES)
 
 
 def _canonical(amount_nano: int, form: Format) -> str:
-    """The shortest whole number with a suffix that says exactly this."""
+    """The shortest integer with a suffix that has exactly this value."""
     if amount_nano == 0:
         return "0"
     is_whole = amount_nano % NANO == 0

@@ -1,12 +1,9 @@
-"""Names of resources: which of them the scheduler counts, and how.
+"""Classify the names of resources: which of them the scheduler counts, and in which unit.
 
-Comes in   the keys of resource lists
-Goes out   answers to "is this one of those?"
-
- 1. cpu is counted in thousandths, everything else in whole units.
- 2. Besides cpu, memory and ephemeral storage, the scheduler counts *scalar* resources: extended ones
-    (`vendor.example/gpu`), huge pages, attachable volumes, and what Kubernetes prefixes with its own name.
-    Any other name in a list is not counted at all.
+1. cpu is counted in thousandths, everything else in whole units.
+2. Besides cpu, memory and ephemeral storage, the scheduler counts *scalar* resources: extended resources
+   (`vendor.example/gpu`), huge pages, attachable volumes, and names with a prefix of Kubernetes. Any other name is not
+   counted.
 """
 
 from __future__ import annotations
@@ -64,5 +61,5 @@ def is_huge_page_resource(name: str) -> bool:
 
 
 def is_pod_level_resource(name: str) -> bool:
-    """May it be requested for a pod as a whole?"""
+    """Whether pod-level resources may contain it."""
     return name in (CPU, MEMORY) or is_huge_page_resource(name)

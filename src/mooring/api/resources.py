@@ -1,24 +1,23 @@
-"""What a pod requests, and what a node has to give: as plain integers.
+"""The requests of pods and the resources of nodes, as integers.
 
-Comes in   pods and nodes
-Goes out   resource name -> amount (cpu in thousandths, everything else in whole units)
+Output: amounts by resource name, cpu in thousandths, everything else in whole units.
 
-kube-scheduler v1.36 asks "what does this pod request?" in four places and means four different things. With the
-default feature gates:
+kube-scheduler v1.36 computes the requests of a pod in four places, in four different ways. With the default feature
+gates:
 
-    place                        status of running containers   pod-level requests   default for a silent container
+    place                        status of running containers   pod-level requests   default without a request
     node_accounting_requests     counted                        counted              only in the non-zero amounts
     fit_filter_requests          ignored                        counted              no
     fit_score_requests           ignored                        ignored              yes: 100m and 200Mi
     balanced_score_requests      counted                        counted              no
 
- 1. Amounts are added up exactly and rounded once at the end, as quantities are: two halves of a milli are one.
- 2. Containers run at once, init containers one after the other, sidecars from their turn on:
-    a pod needs the most that it needs at any time, and its overhead on top.
- 3. While a container is being resized it counts with the largest of what it asks for, what it was promised and what
-    it has; if the resize is infeasible, without what it asks for.
- 4. Answers are remembered by what the pod says about its resources, and shared: nobody may change one.
- 5. A quantity that cannot be read raises `QuantityError`: views carry quantities as they were written.
+ 1. Amounts are added exactly and rounded once at the end: two halves of a milli are one.
+ 2. Containers run at the same time, init containers one after the other, and a sidecar from its start on. A pod needs
+    the maximum over time, plus its overhead.
+ 3. While a container is resized, it counts with the largest of its requested, allocated and actual resources; if the
+    resize is infeasible, without the requested ones.
+ 4. Results are cached by the resource fields of the pod, and shared: no caller changes one.
+ 5. A quantity that cannot be parsed raises `QuantityError`: views hold quantities as they were written.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ CPU_MILLI_DEFAULT = 100
 MEMORY_DEFAULT = 200 * 1024 * 1024
 
 PODS_REMEMBERED_MAX = 16_384
-"""So many pods that say different things about their resources. Replicas all say the same."""
+"""Maximum number of cached results. Replicas share one."""
 
 _DEFAULTS_NANO: Mapping[str, int] = {CPU: CPU_MILLI_DEFAULT * NANO_IN_MILLI, MEMORY: MEMORY_DEFAULT * NANO}
 
@@ -47,18 +46,18 @@ Nanos = dict[str, int]
 
 @dataclass(frozen=True, slots=True)
 class RequestRules:
-    """How to count. The default counts what the pod's spec says, and nothing else."""
+    """How requests are counted. The default counts the spec of the pod only."""
 
     counts_status: bool = False
     counts_pod_level: bool = True
     counts_overhead: bool = True
     defaults_nano: Mapping[str, int] = field(default_factory=dict)
-    """What a container requests of these resources if it does not say. Saying zero is saying."""
+    """The default requests of a container without requests for these resources. Zero is a request."""
 
 
 @dataclass(frozen=True, slots=True)
 class PodUse:
-    """What a pod takes from its node, once it is there."""
+    """The resources that a pod uses on its node."""
 
     requests: Mapping[str, int]
     cpu_milli_non_zero: int
@@ -146,13 +145,13 @@ def pod_requests_nano(pod: Pod, rules: RequestRules) -> Nanos:
 
 
 def has_pod_level_requests(pod: Pod) -> bool:
-    """Does the pod request anything as a whole?"""
+    """Whether the pod has pod-level requests."""
     resources = pod.spec.resources
     return resources is not None and any(is_pod_level_resource(name) for name in resources.requests)
 
 
 def is_resize_infeasible(pod: Pod) -> bool:
-    """Has the node said that it will never have room for the resize that was asked for?"""
+    """Whether the kubelet has reported that the resize is infeasible."""
     for condition in pod.status.conditions:
         if condition.type == "PodResizePending":
             return condition.reason == "Infeasible"
@@ -160,7 +159,7 @@ def is_resize_infeasible(pod: Pod) -> bool:
 
 
 def is_sidecar(container: Container) -> bool:
-    """Does this init container keep running beside the others?"""
+    """Whether the init container is a sidecar, which keeps running."""
     return container.restart_policy == "Always"
 
 
@@ -221,18 +220,18 @@ def _while_resizing(pod: Pod, wanted: Nanos, actual: ResourceList, allocated: Re
     return effective
 
 
-# --- defaults for containers that do not say --------------------------------------------------------------------
+# --- defaults for containers without requests -------------------------------------------------------------------
 
 
 def _defaults_for(pod: Pod, requests_nano: Nanos) -> Mapping[str, int]:
-    """A pod that requests as a whole needs defaults only for what nobody in it requests."""
+    """A pod with pod-level requests gets defaults only for resources that no container requests."""
     if not has_pod_level_requests(pod):
         return _DEFAULTS_NANO
     return {name: nano for name, nano in _DEFAULTS_NANO.items() if name not in requests_nano}
 
 
 def _may_be_silent(pod: Pod, names: Iterable[str]) -> bool:
-    """Could some container not say what it requests? Answers most pods' question without counting twice."""
+    """Whether some container may lack a request. Most pods have all of them and need not be counted twice."""
     if pod.status.container_statuses or pod.status.init_container_statuses:
         return True
     return any(
@@ -246,7 +245,7 @@ def _may_be_silent(pod: Pod, names: Iterable[str]) -> bool:
 
 
 def _spec_key(pod: Pod) -> tuple[object, ...]:
-    """Everything in the spec that decides the requests: pods that say the same share the answer."""
+    """The fields of the spec that determine the requests: the key of the cache."""
     spec = pod.spec
     return (
         tuple([tuple(container.resources.requests.items()) for container in spec.containers]),

@@ -1,14 +1,14 @@
-"""Selectors as people type them: `tier=web,stage in (test,beta),!legacy,generation>3`.
+"""Parse label selectors in text form: `tier=web,stage in (test,beta),!legacy,generation>3`.
 
-Comes in   the text of a `--selector` flag or a `labelSelector` parameter
-Goes out   a `LabelMatcher`; or a `LabelSelectorError` with what was found and what was expected
+Input: the text of a `--selector` flag or a `labelSelector` parameter. Output: a `LabelMatcher`, or a
+`LabelSelectorError` with what was found and what was expected.
 
     selector     = [ requirement { "," requirement } ]
     requirement  = "!" key | key | key ("=" | "==" | "!=" | ">" | "<") value | key ("in" | "notin") "(" values ")"
     values       = value { "," value }          where a value may be empty
 
  1. An empty text selects everything.
- 2. `in` and `notin` are words only where an operator is expected: elsewhere they are a key or a value.
+ 2. `in` and `notin` are operators only where an operator is expected. Elsewhere they are keys or values.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Claims and volumes: the rules that everybody who reads them has to agree on.
+"""The rules of claims and volumes that several components share.
 
-Comes in   persistent volumes, claims, the volumes of pods
-Goes out   which class something belongs to, what a claim is called, who is bound to whom, and views of what will be
+Input: persistent volumes, claims, volumes of pods. Output: their storage class, the name of the claim of a pod volume,
+which volume is bound to which claim, and the views after a binding.
 
- 1. The beta annotation for the class, where it is set, beats the field that replaced it.
- 2. A claim is bound once it names a volume and the binding is marked as complete. A claim that only names a volume was
-    bound by a user, and the volume may not even exist.
- 3. A volume that names a claim belongs to that claim alone, whatever its phase says. Without the claim's uid it waits
-    for any claim of that name.
+ 1. The beta annotation for the class precedes the field that replaced it.
+ 2. A claim is bound if it names a volume and has the annotation of a completed binding. A claim that only names a
+    volume was bound by a user, and the volume may not exist.
+ 3. A volume with a claimRef belongs to that claim only, whatever its phase. Without a uid the claimRef stands for any
+    claim of that name.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def not_controlled_text(claim: PersistentVolumeClaim, namespace: str, pod_name: 
 
 
 def not_found_text(resource: str, name: str) -> str:
-    """What an API server says of an object that does not exist."""
+    """The message of an API server about an object that does not exist."""
     return f'{resource} "{name}" not found'
 
 
@@ -112,7 +112,7 @@ def with_selected_node(claim: PersistentVolumeClaim, node_name: str) -> Persiste
 
 
 def storage_requested(spec: PersistentVolumeClaimSpec) -> RawQuantity | None:
-    """How much a claim asks for, as it is written; None if it does not say."""
+    """The requested storage of a claim, as it is written; None without a request."""
     return spec.resources.requests.get("storage")
 
 

@@ -1,11 +1,10 @@
-"""Taints and tolerations: who may come although a node keeps others away.
+"""Match the taints of a node with the tolerations of a pod.
 
-Comes in   the taints of a node, the tolerations of a pod
-Goes out   which taint keeps the pod away, and how many would rather not have it
+Output: the first taint that is not tolerated, and the number of PreferNoSchedule taints that are not tolerated.
 
- 1. A toleration with an empty effect stands for all effects, one with an empty key for all keys.
- 2. Comparing numbers (`Lt`, `Gt`) is alpha and off by default in kube-scheduler v1.36: such a toleration tolerates
-    nothing.
+ 1. A toleration with an empty effect matches all effects, one with an empty key all keys.
+ 2. The operators `Lt` and `Gt` are alpha and off by default in kube-scheduler v1.36: such a toleration matches no
+    taint.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ def find_untolerated_taint(taints: Iterable[Taint], tolerations: Sequence[Tolera
 
 
 def tolerations_of_preferences(tolerations: Iterable[Toleration]) -> tuple[Toleration, ...]:
-    """Those that can tolerate a soft taint. Sorted out once for each pod, since all nodes are asked with them."""
+    """The tolerations that can match a PreferNoSchedule taint. Computed once for each pod, used for all nodes."""
     return tuple(toleration for toleration in tolerations if toleration.effect in ("", PREFER_NO_SCHEDULE))
 
 

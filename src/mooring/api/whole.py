@@ -1,9 +1,6 @@
-"""Whole objects: the bytes themselves, for whoever has to pass an object on.
+"""Objects of any kind with all of their bytes, for components that pass objects on.
 
-Comes in   JSON
-Goes out   `Whole`: who the object is, and all of it
-
-A view has lost what it does not know. What is sent to somebody else (an extender) must not.
+A view has lost the fields that it does not declare. An object that is sent on (to an extender) must have all of them.
 """
 
 from __future__ import annotations
@@ -16,7 +13,7 @@ from mooring.api.views.meta import NO_METADATA, ApiObject, ObjectMeta
 
 
 class Whole(ApiObject):
-    """An object of any kind, unread but for its metadata and, if it is a pod, its node."""
+    """An object of any kind, with its metadata and, for a pod, its node; the rest is not decoded."""
 
     node_name: str = ""
     raw: bytes = b""

@@ -1,20 +1,19 @@
-"""Manifests as people write them: YAML (or JSON) text in, plain data out, read the way kubectl reads it.
+"""Parse YAML or JSON manifests, as kubectl does.
 
-Comes in   text or bytes with any number of documents, and the name of the file for messages
-Goes out   `YamlDocument`s: JSON-like data, the line where each begins, and the line of any field in it
+Input: text or bytes with any number of documents, and the name of the file for messages. Output: `YamlDocument`s: plain
+data, and the line of the document and of any field in it.
 
- 1. Scalars follow kubectl's YAML 1.1: `yes`, `on` and `y` are true, `014` is 12, `0o14` is 12 too, `1_000` is 1000,
-    and a date stays text. Sexagesimal numbers (`12:30`) do not exist.
- 2. What comes out is JSON: every key is text (`80:` becomes "80"), a number without a fraction is an int (`16.0` is
-    16, as it would be after a trip through JSON), and `.nan` and `.inf` are errors.
- 3. A key that appears twice in one mapping is an error. A key that arrives by merge (`<<`) yields to one that is
-    written down.
- 4. Everything is bounded: nesting by `NESTING_MAX`, and what aliases may add by `_alias_share_allowed`, so that a
-    small file cannot become a large heap.
- 5. A document without content is no document.
+ 1. Scalars follow the YAML 1.1 of kubectl: `yes`, `on` and `y` are true, `014` and `0o14` are 12, `1_000` is 1000, and
+    a date stays a string. Sexagesimal numbers (`12:30`) do not exist.
+ 2. The result is JSON: every key is a string (`80:` becomes "80"), a number without a fraction is an int (`16.0` is 16,
+    as after a conversion to JSON), and `.nan` and `.inf` are errors.
+ 3. A key that appears twice in one mapping is an error. A key of a merge (`<<`) yields to an explicit one.
+ 4. Everything is limited: nesting by `NESTING_MAX`, the data that aliases add by `_alias_share_allowed`, so that a
+    small file cannot use much memory.
+ 5. A document without content is skipped.
 
-Why not PyYAML's own constructor? It composes recursively in C, and 100,000 brackets crash the interpreter. Building
-from parser events needs no recursion, counts as it goes, and is one pass instead of two.
+Why not PyYAML's constructor? It composes recursively in C, and 100,000 brackets crash the interpreter. Building from
+parser events needs no recursion, counts as it goes, and is one pass instead of two.
 """
 
 import json
@@ -29,7 +28,7 @@ from mooring.api.errors import ObjectError
 from mooring.api.yamlscalars import as_key, resolve_scalar
 
 NESTING_MAX = 250
-"""Levels of mappings and lists inside of each other; whoever walks the data later may recurse."""
+"""Maximum depth of mappings and lists: code that walks the data may recurse."""
 
 _ALIASES_HARMLESS = 100
 _NODES_SMALL = 400_000
@@ -39,7 +38,7 @@ MERGE_KEY = "<<"
 
 
 class YamlError(ObjectError):
-    """Text that is not YAML, or YAML that cannot be data: says where, and what was found."""
+    """The text is not YAML, or not data. The message has the line and what was found."""
 
     def __init__(self, file: str, line: int, text: str) -> None:
         super().__init__(f"{file}:{line}: {text}")

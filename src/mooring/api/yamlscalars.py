@@ -1,12 +1,11 @@
-"""What a YAML scalar means to kubectl: the table that makes `yes` true and leaves a date alone.
+"""The value of a YAML scalar, as kubectl resolves it: `yes` is true, a date is a string.
 
-Comes in   the text of a scalar, its tag if one is written, and whether it is plain (neither quoted nor tagged)
-Goes out   text, a bool, an int, a float or None; and the text that any of those is as the key of a mapping
+Input: the text of a scalar, its tag if there is one, and whether it is plain (neither quoted nor tagged). Output: a
+string, a bool, an int, a float or None; and the string of such a value as a key of a mapping.
 
- 1. Words are looked up whole (`Yes`, but not `yEs`); numbers are tried in the order int, float, text.
- 2. Underscores in numbers are dropped wherever they are; a leading 0 means octal unless a digit forbids it (`08` is
-    the float 8).
- 3. A number beyond 64 bits is a float, and one beyond every float is text.
+ 1. Words are matched as a whole (`Yes`, but not `yEs`). Numbers are tried in the order int, float, string.
+ 2. Underscores in numbers are dropped. A leading 0 means octal unless a digit forbids it (`08` is the float 8).
+ 3. A number beyond 64 bits is a float, and one beyond every float is a string.
 """
 
 import base64
@@ -38,7 +37,7 @@ _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
 _BASES = {"hexadecimal": 16, "binary": 2, "octal": 8, "decimal": 10}
 
 _INTEGER_CHARACTERS_MAX = 80
-"""More than 64 bits need in any base; Python refuses to read integers of thousands of digits."""
+"""More digits than 64 bits need in any base; Python limits the digits of integers that it parses."""
 
 _INT64_MIN = -(2**63)
 _UINT64_MAX = 2**64 - 1
@@ -98,7 +97,7 @@ def _resolve_tagged(text: str, kind: str) -> Scalar:
         except binascii.Error as error:
             raise ValueError("!!binary value contains invalid base64 data") from error
     if kind not in ("bool", "int", "float", "null"):
-        return text  # !!str, !!timestamp, and tags that nobody here knows
+        return text  # !!str, !!timestamp, and unknown tags
     value = _resolve_plain(text)
     fits = {
         "bool": isinstance(value, bool),

@@ -1,15 +1,16 @@
-"""Patching: what becomes of an object when somebody sends only what should change.
+"""Apply patches to objects.
 
-    json_patch    a list of steps (RFC 6902)
-    merge_patch   an object that is laid over another one (RFC 7386)
-    strategic     the same, with lists whose items have names; Kubernetes' own
-    merge_keys    which lists those are, as a table by kind
+    json_patch    a list of operations (RFC 6902)
+    merge_patch   an object that is merged into another (RFC 7386)
+    strategic     the merge patch of Kubernetes, which merges lists by keys
+    merge_keys    the lists that are merged, by kind
+    ordering      the order of the items of a merged list
 
-Comes in   plain dictionaries: an object as it is, and a patch
-Goes out   a new dictionary; or a `PatchError` with the text and the code of kube-apiserver v1.36
+Input: dictionaries: an object and a patch. Output: a new dictionary, or a `PatchError` with the text and the code of
+kube-apiserver v1.36.
 
-1. Nothing that comes in is changed. What a patch leaves alone is shared with the result, not copied.
-2. A result is JSON; whether it is a good object is for others to say.
+1. Input is never changed. Unchanged parts are shared with the result, not copied.
+2. The result is JSON. Whether it is a valid object is checked elsewhere.
 """
 
 from mooring.api.patching.errors import PatchError

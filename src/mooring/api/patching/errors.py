@@ -1,10 +1,8 @@
-"""What can be wrong with a patch, and how Kubernetes says it.
+"""Errors of patches, with the texts of Kubernetes.
 
-Comes in   the sentence about the fault
-Goes out   `PatchError`, with the code that an API server answers; values as Go prints them, which those sentences quote
-
- 1. A patch that cannot be read is a 400, one that does not apply a 422, one that contradicts itself a 500.
- 2. For a 422 kube-apiserver keeps the sentence to itself and shows a general one: that is `status_message`.
+1. A patch that cannot be parsed is a 400, one that does not apply a 422, one that contradicts itself a 500.
+2. For a 422 kube-apiserver shows a general message instead of the reason: `status_message`.
+3. Texts quote values as Go prints them (`go_text`).
 """
 
 from __future__ import annotations
@@ -49,7 +47,7 @@ def wrong_type(wanted: str, found: object) -> PatchError:
 
 
 def cannot_decode(found: object, wanted: str) -> PatchError:
-    """What Go's JSON decoder says of a value that is not of the wanted type."""
+    """The message of Go's JSON decoder for a value of the wrong type."""
     return PatchError(f"json: cannot unmarshal {_json_type(found)} into Go value of type {wanted}", BAD_REQUEST)
 
 

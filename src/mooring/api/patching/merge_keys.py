@@ -1,13 +1,11 @@
-"""Merge keys: which lists are merged item by item, and by which field their items are told apart.
+"""Merge keys: which lists a strategic merge patch merges item by item, and by which field.
 
-Comes in   `apiVersion` and `kind`
-Goes out   `Fields`: for each field that a strategic merge patch treats in a special way, how, and what is below it
+Input: `apiVersion` and `kind`. Output: `Fields`: for each field with a patch strategy in itself or below, how it is
+patched. The facts are the `patch` and `mergekey` marks of the schema.
 
-The facts are the `patch` and `mergekey` marks of the schema.
-
- 1. A field that is not among them is ordinary: objects are merged, lists and everything else are replaced.
- 2. Fields below a list that is replaced are left out, because nobody ever gets there.
- 3. Kinds that have no schema are custom resources, which have no marks: they take no such patch.
+ 1. Any other field is ordinary: objects are merged, lists and everything else are replaced.
+ 2. Fields below a list that is replaced are left out, because a merge never gets there.
+ 3. Kinds without a schema are custom resources, which do not support strategic merge patches.
 """
 
 from __future__ import annotations

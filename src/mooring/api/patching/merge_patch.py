@@ -1,10 +1,7 @@
-"""Merge patches: one object laid over another (RFC 7386).
+"""JSON merge patch (RFC 7386).
 
-Comes in   an object and a patch
-Goes out   a new object
-
- 1. `null` takes a field away. A field that is an object on both sides is merged; anything else is replaced.
- 2. What is new comes without its nulls, also inside of lists: so kube-apiserver does it, where the RFC would keep them.
+1. `null` removes a field. A field that is an object on both sides is merged; anything else is replaced.
+2. New values lose their nulls, also inside of lists, as in kube-apiserver. The RFC would keep those in lists.
 """
 
 from __future__ import annotations

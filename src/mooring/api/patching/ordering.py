@@ -1,11 +1,10 @@
-"""Ordering: where the items of a merged list stand.
+"""The order of the items of a list after a strategic merge.
 
-Comes in   the items of a merged list, the order that the patch wants, the order in which they stood before
-Goes out   the items, each once
+Input: the items of a merged list, the order in the patch, and the order before. Output: the items, each once.
 
- 1. Items that the patch names stand in the patch's order, all others in the order in which they stood.
- 2. An item of the second sort goes before the first item of the patch that stood behind it. So an item that is new
-    comes before those that nobody mentioned: surprising, but that is where Kubernetes puts it.
+ 1. Items that the patch names are in the order of the patch, all others in their order before.
+ 2. An item of the second kind goes before the first item of the patch that was behind it. So a new item precedes items
+    that the patch does not name, as in Kubernetes.
 """
 
 from __future__ import annotations

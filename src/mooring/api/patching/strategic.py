@@ -1,16 +1,16 @@
-"""Strategic merge patches: an object laid over another, where the items of a list have names.
+"""Strategic merge patch: a merge patch that merges lists by the keys of their items.
 
-Comes in   an object, a patch, and the object's kind, by which `merge_keys` knows the lists that are merged
-Goes out   a new object, as kube-apiserver v1.36 would make it; or a `PatchError`
+Input: an object, a patch, and the kind of the object, which determines the merged lists (`merge_keys`). Output: a new
+object, as kube-apiserver v1.36 would make it, or a `PatchError`.
 
     {"spec": {"containers": [{"name": "web", "image": "web:2"}]}}       changes the image of one container
-    {"spec": {"volumes": [{"name": "data", "$patch": "delete"}]}}       takes one volume away
+    {"spec": {"volumes": [{"name": "data", "$patch": "delete"}]}}       removes one volume
 
- 1. `null` takes a field away. Objects are merged, except where the table or `$patch: replace` says otherwise.
- 2. Items of a merged list are matched by their merge key; `ordering` says where they stand afterwards.
- 3. Directives (`$patch`, `$retainKeys`, `$setElementOrder/…`, `$deleteFromPrimitiveList/…`) never reach the result, and
-    neither does a null. Kubernetes drops both when it reads the result into its types; we have no types here.
- 4. Nothing that comes in is changed; only the objects on the way to a change are copied.
+ 1. `null` removes a field. Objects are merged, unless the schema or `$patch: replace` demands otherwise.
+ 2. Items of a merged list are matched by their merge key; `ordering` determines their order.
+ 3. Directives (`$patch`, `$retainKeys`, `$setElementOrder/…`, `$deleteFromPrimitiveList/…`) and nulls never reach the
+    result. Kubernetes drops both when it decodes the result into its types; here there are no types.
+ 4. Input is never changed; only the objects on the path to a change are copied.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _NOTHING: Final = object()
 
 
 def apply_strategic_patch(current: Mapping[str, object], patch: object, api_version: str, kind: str) -> JsonDict:
-    """`current` with `patch` laid over it."""
+    """`current` with `patch` applied."""
     if not isinstance(patch, dict):
         raise cannot_decode(patch, "map[string]interface {}")
     fields = merge_fields(api_version, kind)
@@ -182,11 +182,11 @@ def _element_type(*lists: list[object]) -> type:
     return found
 
 
-# --- directives beside the fields that they are about ------------------------------------------------------------
+# --- directives --------------------------------------------------------------------------------------------------
 
 
 def _carry_out_directives(result: JsonDict, patch: JsonDict, fields: Fields) -> JsonDict:
-    """Does to `result` what the directives say; the rest of the patch, still to be laid over it."""
+    """Apply the directives to `result`. Returns the rest of the patch, still to be merged."""
     rest = dict(patch)
     if RETAIN_KEYS in rest:
         _retain_keys(result, rest, rest.pop(RETAIN_KEYS))

@@ -1,1 +1,1 @@
-"""Quotas: what an object uses of one, and which objects a quota with scopes means."""
+"""Resource quotas: the usage of an object, and whether the scopes of a quota match it."""

@@ -1,14 +1,14 @@
-"""Quotas: amounts by name, scopes with values, and the kinds that are only counted.
+"""Resource quotas: amounts by name, scopes, and the kinds of which only the number counts.
 
-Comes in   kinds, names that quotas limit (`count/deployments.apps`, `configmaps`), quotas
-Goes out   which name means which kind; the scopes of a quota, and whether one means an object of some class
+Input: kinds, names of a quota (`count/deployments.apps`, `configmaps`), quotas. Output: the kind that a name counts;
+the scopes of a quota, and whether they match an object.
 
-The API server charges quotas before it stores an object, the quota controller counts anew what is there. Both must
-mean the same, so the rules live here, and both read them as views.
+The API server charges quotas before it stores an object, and the quota controller recounts what is stored. Both use the
+rules of this package.
 
- 1. Every kind can be counted as `count/<plural>.<group>`; a few have an older name for the same besides.
- 2. Pods, services and claims use more than a number: they have rooms of their own beside this one.
- 3. A quota with a scope says nothing about kinds that know no scopes.
+ 1. Every kind can be counted as `count/<plural>.<group>`; a few also have an older name.
+ 2. Pods, services and claims use more than a number; each has a module in this package.
+ 3. A quota with scopes does not apply to kinds without scopes.
 """
 
 from __future__ import annotations

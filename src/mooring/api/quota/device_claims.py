@@ -1,13 +1,12 @@
-"""What a claim of devices uses of a quota.
+"""The quota usage of ResourceClaims: their number, and devices by class and by extended resource.
 
-Comes in   resource claims; the device classes that stand behind extended resources; pods and what they are charged with
-Goes out   their number, and devices by class and by extended resource
+Input: resource claims, device classes of extended resources, pods and their charges.
 
- 1. A request for devices counts at its worst: all devices means the most that one allocation can hold, and of several
-    alternatives the largest of each class.
- 2. Devices that a pod asked for as an extended resource are counted with the pod; the claim that the scheduler made
-    for them counts only what goes beyond.
- 3. A pod has one such claim: the one that its status names, and as long as it names none, the first.
+ 1. A request counts with its maximum: `All` means the most devices that one allocation can hold, and of several
+    alternatives the largest of each class counts.
+ 2. Devices that a pod requests as an extended resource are charged to the pod. The claim that the scheduler creates for
+    them is charged only for what exceeds that.
+ 3. A pod has one such claim: the one in its status, or the first while its status has none.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ def device_claim_usage(claim: ResourceClaim, extended: Mapping[str, str], charge
 
 
 def pod_behind(claim: ResourceClaim) -> str:
-    """The name of the pod for whose extended resources the claim says that it was made; "" if it does not."""
+    """The name of the pod for whose extended resources the claim was created; "" for any other claim."""
     owner = controller_of(claim.metadata)
     if not _is_for_extended_resources(claim) or owner is None:
         return ""

@@ -1,11 +1,7 @@
-"""What a pod uses of a quota, and whether a quota with scopes means it.
+"""The quota usage of pods: their number, requests and limits under all names of a quota, and the scopes that match.
 
-Comes in   pods
-Goes out   its number, its requests and its limits, under each name that a quota may have for them
-
- 1. A pod that has ended uses nothing but its place in the store, and so does one whose time to end is long over.
- 2. The pods of a template use the same, so amounts are remembered by what a pod says about its resources, and shared:
-    nobody may change one.
+1. A pod that has ended uses only its object count, and so does one whose grace period is long over.
+2. Usage is cached by the resource fields of the pod, and shared: no caller changes one.
 """
 
 from __future__ import annotations

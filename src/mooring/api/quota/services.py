@@ -1,9 +1,6 @@
-"""What a service uses of a quota: the ports that it takes on every node, and the load balancer that somebody pays for.
+"""The quota usage of services: node ports and load balancers.
 
-Comes in   services
-Goes out   amounts by the names that quotas limit
-
-A load balancer that is told to do without ports of the nodes still uses those that it was given by name.
+A load balancer with `allocateLoadBalancerNodePorts: false` still uses the node ports that it names.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
-"""What a claim of a volume uses of a quota, and whether a quota with scopes means it.
+"""The quota usage of PersistentVolumeClaims: number and requested storage, in total and by class, and matching scopes.
 
-Comes in   persistent volume claims
-Goes out   their number and the storage that they ask for, in all and by class
-
- 1. A claim that was shrunk while it grew uses what it has been given.
- 2. Storage is counted in whole bytes: a quota could not be written down otherwise.
+1. A claim that was shrunk during an expansion uses its allocated storage.
+2. Storage is counted in whole bytes.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""What the lines of a schema mean: types, and the fields of structs.
+"""The model of a schema: types, and the fields of structs.
 
-1. Types are compared by identity; each is made once. A struct refers to others by holding them, so that walking an
-   object and its type side by side costs one dictionary look-up for each field.
-2. `Struct.fields` has the fields of inlined structs in it, because that is how JSON has them. Only protobuf needs to
-   know where they come from (`messages`).
+1. Types are compared by identity; each exists once. A struct holds the types of its fields, so that walking an object
+   together with its type costs one dictionary lookup for each field.
+2. `Struct.fields` includes the fields of inlined structs, as JSON does. `messages` has them separately, for protobuf.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import TypeAlias
 
 
 class Basic(Enum):
-    """The types that are no struct, list or map; the value is how a schema file writes them."""
+    """The types other than structs, lists and maps; the value is their name in a schema file."""
 
     STRING = "string"
     BOOL = "bool"
@@ -55,7 +54,7 @@ class MapOf:
 
 
 class ListKind(Enum):
-    """How two people's lists become one: whole, as a set, or item by item, told apart by the values of keys."""
+    """How a list is merged: as a whole (atomic), as a set, or item by item by keys (map)."""
 
     ATOMIC = "atomic"
     SET = "set"
@@ -77,10 +76,10 @@ class Field:
     patch_strategy: tuple[str, ...] = ()
     merge_key: str = ""
     list_kind: ListKind | None = None
-    """For lists; None where nothing is said, which means atomic."""
+    """For lists; None means atomic."""
     list_keys: tuple[str, ...] = ()
     is_atomic: bool | None = None
-    """For maps and structs: whether one manager writes it as a whole. None where the type says it (a map: no)."""
+    """For maps and structs: whether it is atomic. None means the default of the type (a map: no)."""
     default: object = None
     """What an absent value means where lists are merged by key."""
     rules: tuple[str, ...] = ()

@@ -1,10 +1,9 @@
-"""From the lines of a schema file to the model.
+"""Parse schema files into the model.
 
-Comes in   the text of a package, and a way to find the types of other packages
-Goes out   its structs and named types
+Input: the text of a package, and a function that finds types of other packages. Output: its structs and named types.
 
- 1. A struct is made empty first and filled afterwards, because structs refer to each other in circles.
- 2. A line that cannot be read is a bug of ours: an `AssertionError` that names it.
+ 1. A struct is created empty and filled afterwards, because structs refer to each other in cycles.
+ 2. A line that cannot be parsed is a bug: an `AssertionError` that quotes it.
 """
 
 from __future__ import annotations
@@ -102,7 +101,7 @@ def _fill_inlined(struct: Struct, number: int, type_text: str, package: Package,
 
 
 def _split_type(line: str) -> tuple[str, str]:
-    """The type and the options of a line; the type of a map is two words."""
+    """The type and the options of a line; the type of a map consists of two parts."""
     words = line.split()
     length = 2 if words[2] in ("map", "*map") else 1
     return " ".join(words[2 : 2 + length]), " ".join(words[2 + length :])

@@ -1,6 +1,6 @@
-"""Finding types: of a kind, or by package and name.
+"""Find a type of the schema: of a kind, or by package and name.
 
-1. Packages are read when a type of theirs is first asked for, once for the process: together they take some 30 ms.
+1. A package is parsed when one of its types is first needed, once per process. All packages together take about 30 ms.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def package_of(api_version: str) -> str | None:
 
 @cache
 def api_version_of_package(package: str) -> str:
-    """The API version that a package is served as: `apps` is `apps/v1`. What belongs to all is told as part of core."""
+    """The API version of a package: `apps` is `apps/v1`. Shared types count as core."""
     return next((version for version, name in _PACKAGES.items() if name == package), "v1")
 
 

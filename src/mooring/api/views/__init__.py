@@ -1,8 +1,8 @@
-"""Read views: what the parts of the system see of the API's objects.
+"""Read-only views of API objects.
 
-Comes in   JSON bytes or plain dictionaries, by way of `mooring.api.decode`
-Goes out   frozen values with Kubernetes' own field names, in snake case
+Input: JSON bytes or dictionaries, decoded by `mooring.api.decode`. Output: frozen values with the field names of
+Kubernetes in snake case.
 
-`base` says what a view is; then `meta`, `selectors` and `volumes`, which others build on; then a file for each family
-of kinds: `pod`, `node`, `storage`, `workloads`, `devices`.
+`base` defines what a view is; `meta`, `selectors` and `volumes` are parts of other views; then one module for each
+group of kinds: `pod`, `node`, `storage`, `workloads`, `devices` and others.
 """

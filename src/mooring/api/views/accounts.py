@@ -1,8 +1,4 @@
-"""Who may do what: service accounts, and the roles of the cluster as far as controllers read them.
-
-Comes in   `v1` service accounts, `rbac.authorization.k8s.io/v1` cluster roles
-Goes out   one view for each kind; rules stay as they are written
-"""
+"""Views of service accounts, and of cluster roles as far as controllers read them. Rules are not decoded."""
 
 from collections.abc import Mapping
 from typing import ClassVar

@@ -1,17 +1,15 @@
-"""What all read views have in common: frozen, slotted, small, and blind to fields that nobody here reads.
+"""The base class of views, and types that several kinds share.
 
-Comes in   JSON objects, through `mooring.api.decode`
-Goes out   the base class `View`, and the names of values that several kinds share
+ 1. A view is never written. It lacks every field that it does not declare, so it cannot be converted back to a stored
+    object. A component that changes an object changes its JSON.
+ 2. Every field has a default, which is the meaning of its absence in Kubernetes. An absent list or map is empty; a
+    field is `| None` only where Kubernetes distinguishes absent from empty.
+ 3. Views are not tracked by the garbage collector (`gc=False`). They cannot form cycles, and with 20,000 pods a full
+    collection would otherwise take a third of a second.
+ 4. Field names are those of Kubernetes in snake case. Where Kubernetes writes capitals (`hostIP`), the field has
+    `name=`.
 
- 1. A view is read, never written. There is no way from a view back to a stored object, because a view has forgotten
-    every field that it does not know. Whoever changes an object changes its JSON.
- 2. Every field has a default, and the default is what Kubernetes means by the field's absence. A list or a map that
-    is absent is empty; a field is `| None` only where Kubernetes tells "absent" from "empty".
- 3. Views stay out of the garbage collector's sight (`gc=False`). They cannot form cycles, and with 20,000 pods alive
-    a full collection would otherwise stop the world for a third of a second.
- 4. Field names are Kubernetes' own in snake case. Where Kubernetes shouts (`hostIP`), the field says so with `name=`.
-
-The views do without `from __future__ import annotations`: msgspec reads the annotations when the class is made.
+Views do not use `from __future__ import annotations`: msgspec reads the annotations when a class is created.
 """
 
 from collections.abc import Mapping
@@ -36,7 +34,7 @@ Timestamp: TypeAlias = str
 """RFC 3339 as the API server wrote it; `mooring.kit.clock` reads it."""
 
 
-# msgspec hands these settings down to subclasses; a type checker believes it only if it is told so here.
+# Subclasses of a msgspec struct inherit these settings; type checkers need this declaration.
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
 class View(
     msgspec.Struct,
@@ -46,4 +44,4 @@ class View(
     omit_defaults=True,
     rename="camel",
 ):
-    """The base of everything in this folder."""
+    """The base class of all views."""

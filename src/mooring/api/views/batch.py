@@ -1,9 +1,7 @@
-"""Work that ends: jobs, and what makes them by the clock.
+"""Views of Jobs and CronJobs.
 
-Comes in   `batch/v1` Jobs and CronJobs
-Goes out   one view for each; of pod templates only what the controllers ask before they make a pod
-
- 1. Both are kept whole: controllers write their status back, and make pods and jobs of their templates.
+1. Both keep their JSON: controllers write their status back, and create pods and jobs from their templates.
+2. Of a pod template, only the fields that controllers check before they create a pod are decoded.
 """
 
 from typing import ClassVar
@@ -80,7 +78,7 @@ class JobCondition(View):
 
 
 class UncountedTerminatedPods(View):
-    """Pods that have ended and whose finalizer is still to be taken away; they are in no count yet. By uid."""
+    """The uids of finished pods whose finalizer is not removed yet; the counts of the status do not include them."""
 
     succeeded: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()

@@ -1,10 +1,7 @@
-"""DaemonSets, and the revisions in which they and StatefulSets keep their past templates.
+"""Views of DaemonSets and ControllerRevisions.
 
-Comes in   `apps/v1` DaemonSets and ControllerRevisions
-Goes out   one view for each
-
- 1. The template's whole pod spec is read, as a pod's is: the controller judges nodes with it.
- 2. The data of a revision is not read here: it is a patch, and who compares it reads it from the kept bytes.
+1. The whole pod spec of the template is decoded, because the controller checks nodes with it.
+2. The data of a revision is not decoded: it is a patch, and history code reads it from the raw JSON.
 """
 
 from typing import ClassVar

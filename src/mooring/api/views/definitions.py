@@ -1,8 +1,4 @@
-"""A definition of a custom kind, as far as somebody needs it who wants to ask for its objects.
-
-Comes in   `apiextensions.k8s.io/v1` definitions
-Goes out   `CustomResourceDefinition`; its schemas are not read
-"""
+"""View of CustomResourceDefinitions, as far as clients of their objects need them. Schemas are not decoded."""
 
 from typing import ClassVar
 
@@ -16,7 +12,7 @@ class DefinitionNames(View):
 
 
 class DefinitionScale(View):
-    """Where an object of the kind says how many replicas it wants."""
+    """The paths of the replica fields in an object of the kind (`subresources.scale`)."""
 
     spec_replicas_path: str = ""
 

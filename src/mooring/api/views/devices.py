@@ -1,10 +1,7 @@
-"""Devices: what drivers publish, what claims ask for, and what was handed out.
+"""Views of dynamic resource allocation: `ResourceSlice`, `ResourceClaim`, `ResourceClaimTemplate`, `DeviceClass`.
 
-Comes in   the `resource.k8s.io/v1` kinds
-Goes out   `ResourceSlice`, `ResourceClaim`, `ResourceClaimTemplate`, `DeviceClass` and their parts
-
- 1. Opaque driver configuration is carried and never looked into: it travels from the class or the claim through the
-    allocation to the kubelet.
+1. Opaque driver configuration is not decoded: it is copied from the class or the claim to the allocation, for the
+   kubelet.
 """
 
 from collections.abc import Mapping
@@ -16,7 +13,7 @@ from mooring.api.views.base import Int64, RawQuantity, Timestamp, View
 from mooring.api.views.meta import NO_METADATA, ApiObject, Condition, ObjectMeta, ObjectWithRaw
 from mooring.api.views.selectors import NodeSelector
 
-# --- what drivers publish ---------------------------------------------------------------------------------------
+# --- resource slices --------------------------------------------------------------------------------------------
 
 
 class DeviceAttribute(View):
@@ -105,7 +102,7 @@ class ResourceSlice(ApiObject):
     spec: ResourceSliceSpec = ResourceSliceSpec()
 
 
-# --- what is asked for ------------------------------------------------------------------------------------------
+# --- requests ---------------------------------------------------------------------------------------------------
 
 
 class CELDeviceSelector(View):
@@ -161,7 +158,7 @@ class DeviceConstraint(View):
 
 
 class OpaqueDeviceConfiguration(View):
-    """What only the driver understands."""
+    """Parameters that only the driver interprets."""
 
     driver: str = ""
     parameters: object = None

@@ -1,9 +1,6 @@
-"""Where a service's traffic goes: slices of endpoints, and the older list of all in one object.
+"""Views of EndpointSlices and Endpoints.
 
-Comes in   `discovery.k8s.io/v1` endpoint slices, `v1` endpoints
-Goes out   one view for each kind
-
- 1. Three-valued conditions stay so: an endpoint that does not say whether it is ready is ready.
+1. Conditions have three values: an endpoint without `ready` is ready.
 """
 
 from typing import ClassVar

@@ -1,8 +1,4 @@
-"""A lease: who holds something, and when he was last heard of.
-
-Comes in   `coordination.k8s.io/v1` leases: the heartbeats of nodes, and of those who lead
-Goes out   `Lease`
-"""
+"""View of Leases: heartbeats of nodes, and leader election."""
 
 from typing import ClassVar
 

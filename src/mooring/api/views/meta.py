@@ -1,11 +1,8 @@
-"""Metadata: who an object is, who owns it, and when it came and went.
+"""Metadata, and the base classes of all kinds.
 
-Comes in   the `metadata` of every object
-Goes out   `ObjectMeta`, and `ApiObject`, the base of every kind
-
- 1. `kind` and `api_version` belong to the class, not to the object: the items of a list carry neither, and a cluster
-    holds them a hundred thousand times.
- 2. Timestamps are compared with `is None` far more often than they are read, so they stay text.
+1. `kind` and `api_version` are attributes of the class, not of the object: the items of a list have neither, and a
+   cluster has a hundred thousand of them.
+2. Timestamps are compared with `is None` far more often than they are read, so they stay strings.
 """
 
 from collections.abc import Mapping
@@ -45,7 +42,7 @@ NO_METADATA = ObjectMeta()
 
 
 class ApiObject(View):
-    """An object with an identity. Subclasses say which kind they are, in which version."""
+    """An object with metadata. Subclasses set `api_version` and `kind`."""
 
     api_version: ClassVar[str] = ""
     kind: ClassVar[str] = ""
@@ -54,7 +51,7 @@ class ApiObject(View):
 
     @property
     def key(self) -> str:
-        """`namespace/name`, or only the name of an object that lives in no namespace."""
+        """`namespace/name`, or only the name of a cluster-scoped object."""
         metadata = self.metadata
         return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
 
@@ -67,7 +64,7 @@ class ObjectWithRaw(ApiObject):
 
 
 class ObjectReference(View):
-    """Points at an object that may be of any kind."""
+    """A reference to an object of any kind."""
 
     api_version: str = ""
     kind: str = ""
@@ -78,7 +75,7 @@ class ObjectReference(View):
 
 
 class Condition(View):
-    """One entry of a `status.conditions` list, of whatever kind."""
+    """One entry of a `status.conditions` list of any kind."""
 
     type: str = ""
     status: str = ""

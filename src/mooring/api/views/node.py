@@ -1,7 +1,6 @@
-"""A node: what it offers, and whom it keeps away.
+"""View of Nodes: allocatable resources, taints, images, conditions and attached volumes.
 
-Comes in   `v1` nodes, with a heartbeat's worth of updates that change nothing below
-Goes out   `Node` and its taints, images, conditions and attached volumes
+Most updates of a node are heartbeats, which change no field of this view.
 """
 
 from typing import ClassVar

@@ -1,11 +1,8 @@
-"""A pod, as far as scheduling is concerned.
+"""View of Pods, as far as scheduling reads them.
 
-Comes in   `v1` pods, several for each pod's life: this is the view that is decoded most, by far
-Goes out   `Pod`, and the parts of it that rules are written about
-
- 1. A field is here because a rule of kube-scheduler v1.36 reads it. Each one more costs every pod event, so the
-    commands, environments, mounts and probes are not.
- 2. Enumerations stay text: a value that we do not know must reach the rule that has an opinion about it.
+1. A field is here if a rule of kube-scheduler v1.36 reads it. Each further field costs time for every pod event, so
+   commands, environments, mounts and probes are not.
+2. Enumerations stay strings: an unknown value must reach the rule that rejects or ignores it.
 """
 
 from collections.abc import Mapping

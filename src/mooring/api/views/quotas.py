@@ -1,8 +1,4 @@
-"""Quotas: what a namespace may use, and what it does.
-
-Comes in   `v1` resource quotas
-Goes out   `ResourceQuota`
-"""
+"""View of ResourceQuotas: limits and usage."""
 
 from typing import ClassVar
 

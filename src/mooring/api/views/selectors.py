@@ -1,9 +1,6 @@
-"""Selectors as they are written down: of labels, and of nodes.
+"""Label selectors and node selectors as they are written; `api.labels` and `api.nodeselector` compile them.
 
-Comes in   the selectors inside of pods, claims, volumes, budgets, classes and configurations
-Goes out   plain values; `mooring.api.labels` and `mooring.api.nodeselector` compile them into matchers
-
- 1. Nothing is checked here: an operator may be nonsense, because whose error that is depends on who compiles it.
+1. Nothing is validated here: how an invalid operator is handled depends on where the selector is compiled.
 """
 
 from collections.abc import Mapping

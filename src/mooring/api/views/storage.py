@@ -1,10 +1,7 @@
-"""Storage: volumes, the claims on them, the classes that make them, and what the drivers say about nodes.
+"""Views of volumes, claims, storage classes, CSI drivers and CSI nodes.
 
-Comes in   persistent volumes and claims (`v1`), and the `storage.k8s.io/v1` kinds
-Goes out   one view for each kind
-
- 1. `storage_class_name` of a claim is `None` when the claim names no class and "" when it asks for none: volume
-    binding treats the two differently once the default class has been filled in.
+1. `storage_class_name` of a claim is `None` if the claim names no class and "" if it requests none: volume binding
+treats the two differently.
 """
 
 from collections.abc import Mapping

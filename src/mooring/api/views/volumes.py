@@ -1,10 +1,7 @@
-"""Where a volume's bytes come from: the sources that pods and persistent volumes share, and the claim's wishes.
+"""Volume sources of pods and persistent volumes, and the spec of claims.
 
-Comes in   `spec.volumes` of pods, `spec` of persistent volumes, claims and claim templates
-Goes out   one class for each source that the scheduler looks into
-
- 1. A source is here if a scheduling rule reads it, or if the translation from in-tree volumes to CSI needs it.
-    Config maps, secrets, projected and host-path volumes bind to no node, so they have no class.
+1. A source is here if a scheduling rule reads it, or if the translation from in-tree volumes to CSI needs it. Config
+   maps, secrets, projected and host path volumes restrict no node, so they have no class.
 """
 
 from collections.abc import Mapping
@@ -22,7 +19,7 @@ class VolumeResourceRequirements(View):
 
 
 class TypedObjectReference(View):
-    """Where a claim's first contents come from: a snapshot, another claim, or something of a third party."""
+    """The data source of a claim: a snapshot, another claim, or a custom object."""
 
     api_group: str | None = None
     kind: str = ""
@@ -122,7 +119,7 @@ class ISCSIVolumeSource(View):
 
 
 class CSIVolumeSource(View):
-    """A CSI volume written into the pod itself."""
+    """An inline CSI volume of a pod."""
 
     driver: str = ""
     read_only: bool | None = None

@@ -1,10 +1,7 @@
-"""What surrounds pods: namespaces, services, the sets that own them, budgets and priorities.
+"""Views of namespaces, services, workloads, budgets and priority classes.
 
-Comes in   the kinds by which the scheduler groups pods, spreads them, and decides whom it may evict; those from which
-           controllers make pods
-Goes out   one view for each kind, of pod templates only the metadata
-
- 1. The selector of a service or of a replication controller is a bare map. `None` selects nothing, `{}` everything.
+1. The selector of a service or of a replication controller is a map. `None` selects nothing, `{}` everything.
+2. Of a pod template, only the metadata is decoded.
 """
 
 from collections.abc import Mapping
@@ -56,7 +53,7 @@ class Service(ApiObject):
 
 
 class TemplateHead(View):
-    """As much of a pod template as is read without making a pod of it."""
+    """The metadata of a pod template."""
 
     metadata: ObjectMeta = NO_METADATA
 
