@@ -1,14 +1,13 @@
 """The command line: `python -m bench [NAME …]`.
 
-Comes in   names of workloads, or none for everything
-Goes out   a line for each run; without names also the history file, the plots and `docs/benchmarks.md`
+Output: a line for each run; without names also the history file, the plots and `docs/benchmarks.md`.
 
-    python -m bench                           both suites and both sweeps, written down: what `make bench` does
-    python -m bench plain --nodes 1000        one workload, at a size of your own
-    python -m bench plain --profile           and where its time goes
-    python -m bench --list                    the workloads that there are
+    python -m bench                           both suites and both sweeps, and the report: `make bench`
+    python -m bench plain --nodes 1000        one workload at another size
+    python -m bench plain --profile           with a profile
+    python -m bench --list                    the names of the workloads
 
- 1. It ends with code 1 if anything came out wrong. A missed target is told, and is not an error.
+ 1. The exit code is 1 if a result is wrong. A missed target is reported, and is not an error.
 """
 
 from __future__ import annotations

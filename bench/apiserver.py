@@ -1,12 +1,11 @@
-"""Benchmark of the API server: `mooring up` in a process of its own, over HTTPS.
+"""Benchmark of the API server: `mooring up` in its own process, over HTTPS.
 
-Comes in   nothing, or `--quick`
-Goes out   a line for each figure beside its target; with `--output FILE` the same as JSON
+Input: nothing, or `--quick`. Output: a line for each figure with its target; with `--output FILE` also as JSON.
 
     python -m bench.apiserver
 
- 1. What is asked is checked: an answer with another status than the expected one is no measurement.
- 2. The store is the durable one, on a file; every create is acknowledged after it is on disk.
+ 1. Every response is checked: one with an unexpected status fails the benchmark.
+ 2. The store is durable, on a file: a create is acknowledged after it is on disk.
 """
 
 from __future__ import annotations

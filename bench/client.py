@@ -1,9 +1,6 @@
-"""A cheap client: requests over a few TLS connections, many in flight, as little work for each as possible.
+"""A fast HTTP client: many requests in flight on a few TLS connections, with little work for each.
 
-Comes in   requests as bytes
-Goes out   answers as status and body; the order of a connection is kept
-
-The official client costs ten times what the server does, and would measure itself.
+The official client costs ten times as much CPU as the server, and would be what is measured.
 """
 
 from __future__ import annotations

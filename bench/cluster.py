@@ -1,23 +1,22 @@
-"""The cluster at scale, measured: `mooring up` with thousands of simulated nodes, in a process of its own.
+"""Benchmark of a large cluster: `mooring up` with thousands of hollow nodes, in its own process.
 
-Comes in   nothing, or `--quick`, `--ephemeral`, the names of scenarios
-Goes out   a line for each figure beside its target; with `--output FILE` the same as JSON
+Input: nothing, or `--quick`, `--ephemeral`, names of scenarios. Output: a line for each figure with its target; with
+`--output FILE` also as JSON.
 
     python -m bench.cluster [idle|one|lost|many]...
 
-    idle   what the heartbeats of all nodes cost
-    one    one Deployment of 10,000 replicas, until the Deployment says that all of them are available
-    lost   then a tenth of the nodes falls silent: from the moment at which the last eviction is due
-           until the Deployment is whole again
-    many   1,000 Deployments of 10, from the first request until each says that it is whole
+    idle   the cost of the heartbeats of all nodes
+    one    one Deployment of 10,000 replicas, until its status shows all of them as available
+    lost   a tenth of the nodes falls silent: from the time at which the last eviction is due until the Deployment is
+           complete again
+    many   1,000 Deployments of 10 replicas, from the first request until each is complete
 
- 1. The cluster is asked, over HTTPS, what it says of itself; nobody looks inside. Asking is cheap beside what is
-    measured: one small get each `ASKED_EACH_S`.
- 2. The store is the durable one, on a file, unless `--ephemeral` is said.
- 3. A figure without a target is told for comparison only.
- 4. Evictions: kube-controller-manager taints one node of a zone in ten seconds by default, which would take 28 minutes
-    for 500. `--node-eviction-rate` lifts that. The pods tolerate a lost node for `TOLERATED_S`, so that an eviction is
-    due that long after its node was tainted.
+ 1. The state is read over HTTPS, with one small request every `ASKED_EACH_S`, which is cheap in comparison.
+ 2. The store is durable, on a file, unless `--ephemeral` is given.
+ 3. A figure without a target is for comparison only.
+ 4. kube-controller-manager taints one node of a zone in ten seconds by default, which would take 28 minutes for 500.
+    `--node-eviction-rate` raises that. The pods tolerate a lost node for `TOLERATED_S`, so that an eviction is due that
+    long after its node was tainted.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
-"""Expectations: what must be true of the cluster when the clock has stopped.
+"""Expectations: what must hold for the cluster after a run.
 
-Comes in   the engine after a run, and what it answered
-Goes out   problems, as sentences; none if all is as it must be
+Input: the engine after a run, and its decisions. Output: problems as sentences; none if everything is right.
 
-A workload that runs fast because somebody forgot a rule is not fast. Each workload names the rules that its pods are
-about, and they are checked here the slow way, pod by pod, without asking the code that decided.
+A workload that is fast because a rule is not applied is not fast. Each workload names the rules that concern its pods.
+They are checked here pod by pod, without the code that made the decisions.
 
- 1. Nothing here runs while the clock does.
- 2. Pods that were there before count too: a rule is about the cluster, not about the newcomers.
+ 1. Nothing here runs while time is measured.
+ 2. Pods that were placed before count, too.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""A figure: what was measured, beside what was wanted.
-
-Comes in   a name, a value with its unit, and a target where there is one
-Goes out   a line for people; as JSON, the same for machines
-"""
+"""A figure: a measured value, its unit, and its target if there is one. Printed as a line, or written as JSON."""
 
 from __future__ import annotations
 

@@ -1,13 +1,14 @@
-"""The check of a live run: what the store says in the end, without asking the scheduler what it thinks.
+"""The check of a live run: compares the store with the expected outcome of each pod.
 
-Comes in   the store after a run, the pods that came, what the witness saw
-Goes out   problems, as sentences; none if all is as it must be
+Input: the store after a run, the created pods, and what the witness saw. Output: problems as sentences; none if
+everything is right.
 
- 1. The stored JSON is the truth. Each pod that came is bound exactly once, or refused in words, or gated, as its group
-    says; its condition and its event are there; no node gave away more than it has.
- 2. The workload's own expectations are asked of a second engine that was fed from the store and has decided nothing.
- 3. Only then the scheduler: its columns must have the same sums as that engine's, and its queue must hold the pods
-    that wait and nobody else.
+ 1. The stored JSON counts. Each pod is bound exactly once, rejected with a message, or gated, as its group demands; its
+    condition and its event exist; no node is overcommitted.
+ 2. The expectations of the workload are checked on a second engine, which was filled from the store and decided
+    nothing.
+ 3. Finally the scheduler: its columns must equal those of that engine, and its queue must hold exactly the pods that
+    wait.
 """
 
 from __future__ import annotations

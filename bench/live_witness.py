@@ -1,13 +1,11 @@
-"""The witness: sees in the store what becomes of pods, and says when all of them are decided.
+"""The witness: watches the store, and records when each pod is bound or rejected.
 
-Comes in   the changes of all pods, from a watch of the store beside the scheduler's own
-Goes out   when each pod got its node and how often; when the last of the expected pods was decided
+Input: the changes of all pods, from a watch of its own. Output: when and how often each pod was bound; when the last
+expected pod was decided. The scheduler is not asked.
 
-It does not ask the scheduler: a pod is bound when the store says so.
-
- 1. It costs the measured process two searches in the bytes of each change, a hundredth of what a pod costs.
- 2. A pod counts as refused when its status says so, as a user would see it.
- 3. Times are those of the witness's turn in the loop: a few milliseconds late, never early.
+ 1. It costs the measured process two searches in the bytes of each change, a hundredth of the cost of a pod.
+ 2. A pod is rejected when its status says so, as users would see it.
+ 3. Times are those at which the witness runs: a few milliseconds late, never early.
 """
 
 from __future__ import annotations

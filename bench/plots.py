@@ -1,12 +1,8 @@
-"""Plots: lines over two logarithmic axes, as SVG, written by hand.
+"""Plots: lines on two logarithmic axes, as SVG.
 
-Comes in   named series of points
-Goes out   the text of an SVG file
-
- 1. Both axes are logarithmic, with a line at each power of ten; points at or below zero have no place there and are
-    left out.
- 2. The same points give the same bytes, so that a plot changes in the history only when its numbers do.
- 3. Nothing is fetched and nothing is styled from outside: the file stands alone, on a light or a dark page.
+1. Both axes have a line at each power of ten. Points at or below zero are left out.
+2. The same points give the same bytes, so that a plot changes only with its numbers.
+3. The file is self-contained, for light and dark pages.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""The scheduler over HTTP and TLS, measured: `mooring scheduler` in a process, a lean API server in another.
+"""Benchmark of the scheduler over HTTP and TLS: `mooring scheduler` in one process, a minimal API server in another.
 
-Comes in   nothing, or sizes
-Goes out   a line for each figure beside its target; with `--output FILE` the same as JSON
+Input: nothing, or sizes. Output: a line for each figure with its target; with `--output FILE` also as JSON.
 
     python -m bench.remote
 
- 1. The server costs a fraction of what the scheduler does and answers at once: what is measured is the scheduler.
- 2. All pods appear at once, after the scheduler is ready. The clock stops at the last binding; events are waited for.
- 3. CPU is the scheduler's own, from its CPU clock, from the first pod to the last event, everything included.
- 4. The outcome is the server's word: each pod bound once, to a node that is there, and one event for each. Anything
-    else is no measurement.
+ 1. The server costs a fraction of the scheduler's CPU time and responds at once: the scheduler is what is measured.
+ 2. All pods appear at once, after the scheduler is ready. Time is measured until the last binding, and until the last
+    event.
+ 3. CPU time is that of the scheduler's process, from the first pod to the last event.
+ 4. The server checks the outcome: each pod is bound once, to an existing node, and has one event. Otherwise the
+    benchmark fails.
 """
 
 from __future__ import annotations

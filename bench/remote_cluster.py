@@ -1,12 +1,11 @@
-"""The cluster behind the lean API server: objects as bytes, made before the clock starts.
+"""The cluster of the minimal API server: objects as bytes, prepared before time is measured.
 
-Comes in   a workload at a size; then bindings and events, as bytes
-Goes out   lists in pages, lines of a watch, and at the end what became of everybody
+Input: a workload at a size; then bindings and events, as bytes. Output: pages of lists, lines of a watch, and the
+outcome of each pod.
 
- 1. A pod is three pieces of JSON with two holes between them, its revision and its node: what the server does for a
-    binding is to fill them in, so that it is never what the scheduler waits for.
- 2. Nothing is believed: a pod that is bound a second time, to a node that is not there, or under another uid is counted
-    and refused as kube-apiserver refuses it.
+ 1. A pod is three pieces of JSON, with its revision and its node between them. A binding only inserts these two, so
+    that the scheduler never waits for the server.
+ 2. A pod that is bound twice, to an unknown node, or with another uid is counted and rejected as in kube-apiserver.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""A lean API server: as little work for each request as a server can do, so that the client is what is measured.
+"""A minimal API server for a benchmark: as little work for each request as possible, so that its client is measured.
 
-Comes in   requests over HTTP/1.1 and TLS, as a scheduler sends them
-Goes out   answers in the form and with the headers of kube-apiserver v1.36; chunked lines to watches
+Input: requests over HTTP/1.1 and TLS, as a scheduler sends them. Output: responses in the form and with the headers of
+kube-apiserver v1.36; chunked lines to watches.
 
     python -m bench.remote_server --nodes 5000 --placed 50000 --pods 10000
 
-It prints `{"port": …}` when it listens, and ends when its standard input does. `POST /bench/create?N` lets N pods
-appear, `GET /bench/result` says what became of them.
+It prints `{"port": …}` when it listens, and ends when its standard input does. `POST /bench/create?N` creates N pods,
+`GET /bench/result` returns their outcome.
 
-Not a model of anything: nothing is stored, validated or permitted. `mooring up` is the server for that.
+Nothing is stored, validated or authorized: `mooring up` does that.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Results: what a run measured, as data that is written down and drawn.
+"""Results of runs, as they are stored and plotted.
 
-Comes in   times and sizes from the two runners: through the engine (`runner`), through the scheduler (`live`)
-Goes out   JSON in `history/`, and the tables and plots of `docs/benchmarks.md`
+Input: times and sizes of the two runners: of the engine (`runner`) and of the scheduler (`live`). Output: JSON in
+`history/`, and the tables and plots of `docs/benchmarks.md`.
 
- 1. A result whose `problems` are not empty is no measurement. It is shown, and whoever asked for it is told so.
- 2. The headline of a `Result`, `pods_per_second`, is for record, decide and assume together: what each new pod costs
-    the scheduler's loop once its JSON has been decoded.
- 3. The headline of a `SchedulerResult` is for everything from the first pod created in the store to the last one
-    bound in it.
+ 1. A result with `problems` is no measurement. It is reported, and the exit code is 1.
+ 2. `pods_per_second` of a `Result` covers record, decide and assume: the cost of a new pod in the scheduling loop once
+    its JSON is decoded.
+ 3. `pods_per_second` of a `SchedulerResult` covers everything from the first pod that is created in the store to the
+    last one that is bound in it.
 """
 
 from __future__ import annotations

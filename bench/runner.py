@@ -1,20 +1,19 @@
-"""The runner: builds a workload's cluster, lets the pods come, and stops the time.
+"""The runner of the engine: builds the cluster of a workload, schedules its pods, and measures the time.
 
-Comes in   a workload, a size
-Goes out   a `Result`: what it cost, and everything that was not as it must be
+Input: a workload and a size. Output: a `Result` with the cost and all problems.
 
-For each measured pod the clock runs over what happens in life from the decoded pod to the believed decision:
+For each measured pod, time is measured from the decoded pod to the assumed decision:
 
-    record -> decide -> assume                                                   it is given a node
-    record -> decide (with PostFilter and message)                               it is refused
-    record -> decide -> nominate -> victims vanish -> decide -> assume           it preempts
+    record -> decide -> assume                                                   bound
+    record -> decide (with PostFilter and message)                               rejected
+    record -> decide -> nominate -> victims vanish -> decide -> assume           preempting
 
- 1. Pods are decoded before the clock starts; what decoding costs is reported beside. Claims and volumes of measured
-    pods exist before, too, as in kube-scheduler's own suite.
- 2. The garbage collector runs as Python sets it up, during measuring too: the scheduler changes nothing about it. It is
-    run once before the clock starts, so that nobody pays for the loading.
- 3. Measured pods stay where they were put until the level is over, and are checked there; then they are taken away, so
-    that the next level starts with exactly its number of placed pods.
+ 1. Pods are decoded before; the cost of decoding is reported separately. Claims and volumes of measured pods exist
+    before, too, as in the suite of kube-scheduler.
+ 2. The garbage collector has the settings of Python, as in the scheduler. It runs once before time is measured, so that
+    loading the cluster does not count.
+ 3. Measured pods stay until the end of the level and are checked; then they are removed, so that the next level starts
+    with exactly its number of placed pods.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """The scenario: a workload at a size, as streams of objects.
 
-Comes in   a workload and how much of everything
-Goes out   nodes, objects, placed, waiting and measured pods as JSON, in the order in which a cluster would have them
+Output: nodes, other objects, placed, waiting and measured pods as JSON, in the order in which a cluster would have
+them.
 
- 1. Everything is made when it is asked for, so that a million pods never exist as dictionaries at once.
- 2. What a hole can be filled with, beside a group's own variables: `index` counts within the group, `serial` within all
-    groups of a stream, `role` names the stream, `uid` is nobody else's, `node` is the node that a placed pod lies on.
- 3. Placed pods lie on the nodes in turn. Each round starts one node further, so that what repeats among the pods does
-    not always meet the same nodes.
+ 1. Objects are generated on demand: a million pods never exist as dictionaries at once.
+ 2. Variables of every template, besides those of its group: `index` counts within the group, `serial` within all groups
+    of a stream, `role` is the name of the stream, `uid` is unique, `node` is the node of a placed pod.
+ 3. Placed pods are distributed over the nodes in turn. Each round starts one node further, so that periodic properties
+    of pods do not always meet the same nodes.
 """
 
 from __future__ import annotations

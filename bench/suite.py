@@ -1,11 +1,10 @@
-"""The suite: which runs make up `make bench`, and how each one is started.
+"""The suite: the runs of `make bench`, and how each is started.
 
-Comes in   names of workloads and wishes about their size
-Goes out   results, one after the other, as they come in
+Input: names of workloads and sizes. Output: results, one after the other.
 
- 1. Each run has a process of its own: its peak memory is its own, and what one run left in the allocator slows down no
-    other. Only a quick suite stays in this process, because starting Python would take longer than the runs.
- 2. A cluster of any size in the nodes sweep has as many pods a node as the 5,000 nodes with 10,000 pods have.
+ 1. Each run has its own process, so that its peak memory is its own and no run is slowed down by the allocator state of
+    another. A quick suite stays in this process, because starting Python would take longer than the runs.
+ 2. In the nodes sweep, every cluster has as many pods per node as 5,000 nodes with 10,000 pods.
 """
 
 from __future__ import annotations

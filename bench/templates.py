@@ -1,14 +1,14 @@
-"""Templates: manifests with holes, and what fills them for the n-th object.
+"""Templates: manifests with variables, and the values of the variables for the n-th object.
 
-Comes in   manifests as plain data, with `{name}` in their texts, and rules for the values of those names
-Goes out   plain data, one object for each index, as fast as dictionaries can be copied
+Input: manifests as plain data, with `{name}` in their strings, and rules for the values of these names. Output: plain
+data, one object for each index.
 
- 1. Filling works on data, not on text: a text that is one hole and nothing else becomes the value itself, so that a
-    number stays a number; any other text becomes text.
- 2. Parts without holes are shared by all objects that come out of a template. Whoever changes one changes them all, so
-    nobody does: what comes out is encoded to JSON at once.
- 3. The same seed gives the same objects. Values are drawn in the order of the indices, from a stream for each name.
- 4. A hole that nobody fills is an error when the template is read, not when the millionth object is made.
+ 1. A string that is one variable becomes the value itself, so that a number stays a number. Any other string stays a
+    string.
+ 2. Parts without variables are shared by all objects of a template and must not be changed: results are encoded to JSON
+    at once.
+ 3. The same seed gives the same objects. Values are drawn in the order of the indices, from one stream per name.
+ 4. An unknown variable is an error when the template is loaded.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
-"""Workloads: what a benchmark's cluster looks like, which pods come, and what must become of them.
+"""Workloads: the cluster of a benchmark, its pods, and the expected outcome.
 
-Comes in   `workloads/*.yaml`, and the manifests in `workloads/templates/` that they are put together from
-Goes out   `Workload`, whose fields are the file's
+Input: `workloads/*.yaml`, and the manifests in `workloads/templates/`. Output: a `Workload` with the fields of the
+file.
 
- 1. A manifest is put together from layers, one merged over the other: names of template files, or manifests written
-    down in place. So a workload's file shows what is special about it and nothing else. A layer may bring `variables`
-    for its own holes; a group's own go before them.
- 2. A file with a field that nobody knows is refused: a misspelt field would be a benchmark of something else.
- 3. Every workload says what must come out (`outcome` of each group, `expect`): a broken engine must not look fast.
+ 1. A manifest consists of layers that are merged: names of template files, or inline manifests. So the file of a
+    workload shows only what is special about it. A layer may have `variables`; those of the group take precedence.
+ 2. An unknown field is an error: a misspelt field would be a benchmark of something else.
+ 3. Every workload states the expected result (`outcome` of each group, `expect`): a broken engine must not look fast.
 """
 
 from __future__ import annotations
