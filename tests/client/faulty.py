@@ -1,17 +1,18 @@
-"""A client that fails on purpose: late, lost or refused requests, exactly as a plan says.
+"""A client that fails on purpose: late, lost or rejected requests, according to a plan.
 
     client = FaultyClient(inner, clock, Script(
-        Fault("bind", Outcome.ANSWER_LOST),                                     # carried out, but nobody hears of it
+        Fault("bind", Outcome.ANSWER_LOST),                                     # carried out, but the response is lost
         Fault("patch", Outcome.CONFLICT, kind=POD, times=2),
         Fault("get", Outcome.DONE, delay_s=5.0, where=lambda request: request.name == "web"),
     ))
 
-Comes in   requests, and a plan: a function from a request to the fault that it meets
-Goes out   what the inner client answers, or an error; and a record of what was asked and what went wrong
+Input: requests, and a plan: a function from a request to its fault. Output: the response of the inner client, or an
+error; a record of requests and faults.
 
- 1. A plan is asked once for each request, in the order in which requests come: the same requests meet the same faults.
- 2. REQUEST_LOST and CONFLICT are never carried out, ANSWER_LOST always is; the caller cannot tell the lost ones apart.
- 3. A watch is two requests: `watch` when it is opened, and `next_batch` for each batch.
+ 1. The plan is called once for each request, in order: the same requests get the same faults.
+ 2. REQUEST_LOST and CONFLICT are never carried out, ANSWER_LOST always is; the caller cannot distinguish lost requests
+    from lost responses.
+ 3. A watch is two kinds of requests: `watch` when it is opened, and `next_batch` for each batch.
 """
 
 from __future__ import annotations
@@ -153,7 +154,7 @@ class Storm:
 
 @dataclass
 class FaultyClient:
-    """Keeps the client promise as badly as the plan wants it."""
+    """Implements the client interface, with the faults of the plan."""
 
     inner: Client
     clock: Clock

@@ -1,13 +1,13 @@
-"""A proxy between a component and an API server that spoils what goes through, on demand.
+"""A proxy between a component and an API server, with faults on demand.
 
     async with FaultProxy(server.url, TOKEN) as proxy:
         proxy.delay_s = 0.2              # every answer comes late
         proxy.spoil = Spoil.RESET        # every third request loses its connection, after it was carried out
-        proxy.is_cut_off = True          # nothing goes through any more, and nobody is told
+        proxy.is_cut_off = True          # nothing goes through any more, without an error
         proxy.kept_back = {"PATCH /…"}   # these requests are not carried out, and never answered
 
-Comes in   plain HTTP, from a component; whom it is from is asked nowhere: the proxy has the administrator's token
-Goes out   HTTPS to the API server
+Input: plain HTTP from a component, without authentication. Output: HTTPS to the API server, with the administrator's
+token.
 """
 
 from __future__ import annotations

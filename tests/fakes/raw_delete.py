@@ -1,16 +1,16 @@
-"""Deleting: what becomes of an object that somebody wants to be gone.
+"""Delete objects for the fake client.
 
-Comes in   the object as it is, how it should be deleted, and the time
-Goes out   a `Fate`: what to write first, and whether to take it out of the store then
+Input: the stored object, the delete options, and the time. Output: a `Fate`: what to write first, and whether to remove
+the object then.
 
-   there ──delete──▶ ending (deletionTimestamp; pods with a node and time to end, objects with finalizers)
-     │                  │ the kubelet deletes it with no time left; the last finalizer is taken away
-     └────────▶ gone ◀──┘
+   stored ──delete──▶ terminating (deletionTimestamp: bound pods with a grace period, objects with finalizers)
+     │                  │ the kubelet deletes the pod with grace period 0; the last finalizer is removed
+     └────────▶ removed ◀──┘
 
- 1. Whoever deletes may name the very object (uid) and state (revision) that he means.
- 2. A second deletion can only shorten the time that a pod has.
- 3. A deletion with an end in sight counts as a change of what is wanted: the generation goes up.
- 4. Orphaning and deleting dependents first are finalizers, which a garbage collector serves.
+ 1. Uid and resourceVersion can be preconditions.
+ 2. A second deletion can only shorten the grace period of a pod.
+ 3. A deletion with a grace period increments the generation.
+ 4. Orphan and foreground deletion are finalizers, which the garbage collector processes.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""What is special about pods: binding, and the time they are given to end.
+"""Pods in the fake client: binding, and the grace period.
 
-Comes in   a pod as it is stored
-Goes out   the pod with its node; how long it may take to end; or a `ConflictError` in the words of kube-apiserver v1.36
-
- 1. A pod gets a node once. It keeps it until it is gone.
- 2. Binding tells in the status too: PodScheduled becomes true, and the nomination is over.
+1. A pod is bound once and keeps its node.
+2. Binding also sets the condition PodScheduled and clears the nominated node.
+3. A second binding raises a `ConflictError` with the text of kube-apiserver v1.36.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
-"""Creating and changing objects: what an API server adds to, keeps of and refuses in what somebody sends.
+"""Create and update objects for the fake client: what an API server adds, preserves and rejects.
 
-Comes in   a body or a patch, the object as it is, and the facts that only the caller has (time, uid)
-Goes out   the object as it should become; or a `StatusError`
+Input: a body or a patch, the stored object, and time and uid from the caller. Output: the new object, or a
+`StatusError`.
 
- 1. The system's fields of the metadata (uid, generation, creation and deletion) are the server's: whatever a client
-    sends for them is ignored, except that a wrong uid means another object.
- 2. The status of a kind that has a status subresource changes only through it, and through it nothing else changes but
-    annotations: that is how a Deployment gets its revision.
- 3. `generation` counts the changes of what is wanted: everything but metadata and status.
- 4. An object that waits for its finalizers is gone when the last one is taken away.
+ 1. The server owns uid, generation and the timestamps of creation and deletion. Values of a client are ignored, except
+    that a wrong uid means another object.
+ 2. The status of a kind with a status subresource changes only through it, and through it only the status and
+    annotations change: that is how a Deployment gets its revision.
+ 3. `generation` counts the changes of everything but metadata and status.
+ 4. An object that is being deleted is removed with its last finalizer.
 
-Nothing is defaulted, admitted or validated here beyond what makes an object an object: an API server does that before.
+Nothing is defaulted, admitted or validated here.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""The recordings: scenarios with the verdicts of the real kube-scheduler, and what it means to differ from one.
+"""Recordings: scenarios with the verdicts of the real kube-scheduler, and the comparison with ours.
 
-Comes in   FAMILY.scenarios.jsonl.xz and FAMILY.verdicts.jsonl.xz of this folder
-Goes out   pairs of scenario and verdict; for a verdict and ours, the differences in words
+Input: FAMILY.scenarios.jsonl.xz and FAMILY.verdicts.jsonl.xz of this folder. Output: pairs of scenario and verdict; the
+differences between a recorded verdict and ours, as sentences.
 
- 1. Nothing is as good as an empty list, an empty map or an absent field: the recording writes some of each.
- 2. Everything else must be equal, also the order of a node's reasons.
+ 1. An empty list, an empty map and an absent field are equal: the recording has all three.
+ 2. Everything else must be equal, also the order of the reasons of a node.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Random histories of a cluster: events drawn from seeds, and the objects that are left in the end.
 
-Comes in   a seed for the world, and one for each event
-Goes out   an engine that lived through the events, and one built anew from what is left
+Input: a seed for the world, and one for each event. Output: an engine that processed the events, and one that is built
+from the remaining objects.
 
- 1. An event depends on its own seed and on what there is, so that leaving one out does not change the others' nature.
- 2. The seed `NOTHING` is an event that does not happen: a failing history shrinks to the events that matter.
- 3. Placed pods have started at different times. Otherwise their importance would depend on who came first, and an
-    engine built anew cannot know that.
+ 1. An event depends on its own seed and on the objects that exist, so that leaving out one does not change the others.
+ 2. The seed `NOTHING` is an event without effect: a failing history shrinks to the events that matter.
+ 3. Placed pods have different start times. Otherwise their importance would depend on the order of events, which a new
+    engine does not know.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""A small random world: nodes, pods and what surrounds them, with every feature that scheduling reads.
+"""Random nodes, pods and other objects, with every feature that scheduling reads.
 
-Comes in   a seed for each thing
-Goes out   views, the same for the same seed
+Input: a seed for each object. Output: views, the same for the same seed.
 
-The vocabulary is small on purpose: three zones, three namespaces, a few labels, ports, disks and claims, so that pods
-meet, match, conflict and outrank each other all the time. Pods are drawn from templates, so that shapes repeat.
+There are few different values: three zones, three namespaces, a few labels, ports, disks and claims, so that pods often
+match, conflict and preempt each other. Pods are drawn from templates, so that signatures repeat.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""One small story, and a death at each of its steps: a component dies at exactly this request, and comes back.
+"""One small scenario, repeated with the death of a component at each of its requests.
 
-Comes in   a component, at which request it dies, whether that one was carried out still
-Goes out   what was broken; the verbs of all requests of that component, to know how many deaths there are
+Input: a component, the number of the request at which it dies, and whether that request is carried out. Output: broken
+invariants; the verbs of all requests of the component, to know how many deaths there are.
 
-The story is a Deployment that is made, updated and scaled in calm weather, so that nothing but the death goes wrong.
-Seeds kill at any moment of a storm; here no moment is left out.
+The scenario is a Deployment that is created, updated and scaled without other faults. Seeds kill components at random
+times; here each request is tested.
 """
 
 from __future__ import annotations

@@ -1,13 +1,10 @@
-"""What goes wrong between a component and the API: bad weather for its requests, and its own death.
+"""Faults between a component and the API: lost, late, rejected and repeated requests, and the death of the component.
 
-Comes in   requests of one component in one of its lives
-Goes out   the same requests: lost, late, refused, doubled; and from one of them on, nothing any more
-
- 1. All chance is one stream for each life: the same requests meet the same faults.
- 2. In calm weather nothing is lost and nobody dies.
- 3. Whoever is dead asks nothing: a request that comes after the death hangs until its task is cancelled. The request at
-    which it died was carried out or not; nobody heard the answer.
- 4. An event that is told twice is told twice in a row: a watch may repeat itself, never go back.
+1. Each lifetime has one random stream: the same requests get the same faults.
+2. In calm weather nothing is lost and no component dies.
+3. A dead component sends nothing: a request after the death hangs until its task is cancelled. The request at which it
+   died was carried out or not; its response is lost.
+4. A watch may repeat an event directly after itself, and never goes back.
 """
 
 from __future__ import annotations

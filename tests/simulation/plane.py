@@ -1,12 +1,9 @@
-"""A control plane that dies and comes back: scheduler, controllers and kubelets, each behind a client of its own.
+"""A control plane whose components die and restart: scheduler, controllers and kubelets, each with its own client.
 
-Comes in   a way to the API, weather, chance
-Goes out   components at work; when one dies it is cleared away and started anew after a while
+   alive ──(its last request, or `kill`)──> dying ──(its tasks have ended)──> dead ──(a pause)──> alive again
 
-    alive ──(its last request, or `kill`)──> dying ──(its tasks have ended)──> dead ──(a pause)──> alive again
-
- 1. A component has one life at a time: the next begins when nothing is left of the last.
- 2. Each life has its own client and its own stream of chance, so that what it does depends on what it sees alone.
+1. A component has one lifetime at a time: the next begins when all tasks of the last have ended.
+2. Each lifetime has its own client and its own random stream, so that its behaviour depends only on what it reads.
 """
 
 from __future__ import annotations

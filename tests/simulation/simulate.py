@@ -1,15 +1,14 @@
-"""One seed, one history: a whole cluster in bad weather, then in calm weather until everything is as it was wished.
+"""One seed, one history: a whole cluster with faults, then without faults until all workloads are complete.
 
     simulate(7) -> Outcome(seed=7, hash="…", broken=[], …)
 
-Comes in   a seed
-Goes out   `Outcome`: whether anything was broken, and the hash of everything that was ever written
+Input: a seed. Output: an `Outcome`: broken invariants, and the hash of everything that was written.
 
- 1. Nothing but the seed decides: two runs of one seed write the same bytes in the same order.
- 2. A tenth of the seeds goes through the whole API server; the others through the client on the store, which is cheaper
-    and so leaves time for more of them.
- 3. Deployments play in each seed, and one other kind in three of four (`wishes`).
- 4. What must never be is looked at with every revision (`witness`); what must come about, when the storm is over.
+ 1. Only the seed decides: two runs of one seed write the same bytes in the same order.
+ 2. A tenth of the seeds uses the whole API server, the others the client on the store, which is cheaper and leaves time
+    for more seeds.
+ 3. Each seed has Deployments, and three of four have one other kind (`wishes`).
+ 4. Invariants are checked at every revision (`witness`), completeness when the faults are over.
 """
 
 from __future__ import annotations

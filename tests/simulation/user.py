@@ -1,9 +1,6 @@
-"""The user: makes workloads, scales, updates, rolls back, pauses and deletes them, at any time.
+"""The simulated user: creates, scales, updates, rolls back, pauses and deletes workloads, at random times.
 
-Comes in   a client that does what it is asked, and chance
-Goes out   a history of wishes; at the end, which workloads there are
-
- 1. All replicas together, with the greatest surge of one Deployment, fit into the cluster: what is wished for can be.
+1. All replicas together, with the greatest surge of one Deployment, fit into the cluster.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""What a user wishes for: workloads as documents, and what is missing until they are as they were wished.
+"""Workloads that the simulated user creates, and what is missing until they are complete.
 
-Comes in   a kind, sizes, an image
-Goes out   documents for the API, complete, because the client on the store adds nothing; what is not finished yet
+Output: complete documents for the API, because the client on the store sets no defaults; the unfinished parts.
 
-A cast says which kinds a seed plays with. Deployments are in each, and one other kind in most: to watch them all would
-cost every seed the time of three.
+A cast is the set of kinds of one seed. Deployments are in each, and one other kind in most: watching all kinds would
+take three times as long.
 """
 
 from __future__ import annotations

@@ -1,19 +1,19 @@
-"""The witness: sees every revision of the store as it is written, and says at once what must never be.
+"""The witness: sees every write of the store, and reports broken invariants at once.
 
-Comes in   every write, in order
-Goes out   what was broken, with the revision at which it was; a hash of the whole history; what there is now
+Input: every write, in order. Output: broken invariants, with their revision; a hash of the whole history; the current
+state.
 
- 1. A pod that has a node keeps it until it is gone.
- 2. Whenever a pod is bound, the pods of its node that are not over ask for no more than the node has.
- 3. Nobody raises a ReplicaSet so that those of its Deployment ask for more than replicas + maxSurge together. What
-    counts is any version of the Deployment that its controller may have before it: none older than the one that its
-    status says it has observed.
- 4. Nobody makes a pod for a ReplicaSet that has as many as it asks for (its versions count as above), for a Job that
-    has as many as it runs at a time or still needs, for a node that has its pod of a DaemonSet. A request for a pod
-    whose answer got lost excuses one pod more of the same owner: its maker cannot know of it.
- 5. A StatefulSet makes no pod beyond its size; and if it takes one after the other, none before the one before it was
-    ready once. How many there are says nothing: who is missing comes back before who is too many goes.
- 6. A Job counts each pod once: never more successes than pods that succeeded, never more ends than pods, never back.
+ 1. A bound pod keeps its node until it is gone.
+ 2. When a pod is bound, the requests of the unfinished pods of its node do not exceed the node.
+ 3. No ReplicaSet is scaled up so that those of its Deployment exceed replicas + maxSurge. Any version of the Deployment
+    counts that its controller may have read: none older than observedGeneration.
+ 4. No pod is created for a ReplicaSet that has enough pods (versions count as above), for a Job that has as many as
+    parallelism or the remaining completions allow, for a node that has its pod of a DaemonSet. A create request whose
+    response was lost allows one more pod of the same owner, because its creator cannot know of it.
+ 5. A StatefulSet creates no pod with an ordinal beyond its size; with OrderedReady, none before its predecessor was
+    ready once. The number of pods is not limited: a missing pod is replaced before one too many is deleted.
+ 6. A Job counts each pod once: never more successes than pods that succeeded, never more finished pods than pods, and
+    counts never decrease.
 """
 
 from __future__ import annotations

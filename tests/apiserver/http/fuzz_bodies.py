@@ -1,8 +1,4 @@
-"""Bad bodies: documents as JSON, YAML and protobuf, and what becomes of their bytes on the way.
-
-Comes in   a document, a stream of chance
-Goes out   bytes and the content type that they claim to have
-"""
+"""Bad bodies: documents as JSON, YAML and protobuf with damaged bytes, and the content type that they claim to have."""
 
 from __future__ import annotations
 

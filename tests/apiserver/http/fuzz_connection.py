@@ -1,10 +1,7 @@
-"""A cheap connection: many requests at once, their answers one by one.
+"""A connection with pipelining for the fuzzer.
 
-Comes in   the bytes of requests
-Goes out   answers: a code, a content type, a body
-
- 1. Requests are sent ahead (pipelined) and answered in their order, so the server sees the same order every time.
- 2. A connection that the server closes early is `Closed`, which says how many answers came before.
+1. Requests are sent ahead and answered in order, so that the server always sees the same order.
+2. If the server closes the connection early, `Closed` has the number of responses before.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""Bad requests: recorded ones, spoiled in method, path, parameters, headers or body.
+"""Bad requests: recorded ones, with changed method, path, parameters, headers or body.
 
-Comes in   a seed
-Goes out   an endless row of requests; request `n` of a seed is the same bytes every time
+Input: a seed. Output: an endless sequence of requests; request `n` of a seed always has the same bytes.
 
-A session is a recorded transcript from its first step to its last, with names of its own. Each step is sent as it was
-recorded, so that there is something in the server to be wrong about, and then a few times spoiled.
+A session is a recorded transcript with its own object names. Each step is sent as recorded, so that the server has
+objects, and then several times with changes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Rude requests: those that break the rules of HTTP, not only those of Kubernetes.
-
-Comes in   a way to be rude
-Goes out   the code of the answer; 0 if the connection is closed without one
-"""
+"""Requests that violate HTTP, and the status codes that are allowed as an answer; 0 for a closed connection."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Bad values: what nobody should send, and documents with some of it in them.
-
-Comes in   a good document and a stream of chance
-Goes out   the same document, spoiled in one place
-"""
+"""Bad values: documents with one value replaced by an invalid or extreme one."""
 
 from __future__ import annotations
 

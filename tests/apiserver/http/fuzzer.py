@@ -1,14 +1,14 @@
-"""The fuzzer: bad requests without end, and what the server makes of them.
+"""The fuzzer: sends bad requests and checks the responses of the server.
 
     python -m tests.apiserver.http.fuzzer [COUNT] [SEED]
 
-Comes in   a running server, a seed, how many requests
-Goes out   `Findings`: how it answered; and every answer that a server must not give
+Input: a running server, a seed, a number of requests. Output: `Findings`: counts of responses, and each response that a
+server must not give.
 
- 1. The same seed sends the same requests in the same order. `last` in a finding is its number: run that many to have it
-    again.
- 2. A finding is: no answer, a hang, an answer that is not HTTP or not the Status that it claims to be, a 5xx that
-    nobody meant. Some 500s are meant: Kubernetes answers so too, in plain expected_message.
+ 1. The same seed sends the same requests in the same order. `last` in a finding is the number of its request: run that
+    many to reproduce it.
+ 2. A finding is: no response, a hang, a response that is not HTTP or not the Status that it claims to be, an unexpected
+    5xx. Some 500s are expected: Kubernetes returns them, too, as plain text.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""A small API server for tests: the HTTP of Kubernetes in front of a client, and mishaps on demand.
+"""A small API server for tests: the HTTP of Kubernetes in front of a client, with faults on demand.
 
     async with HttpServer(client) as server:
-        server.mishaps = [Refuse(503), Reset(), CutWatch(after=2, how=Cut.HALF_A_LINE)]
+        server.faults = [Refuse(503), Reset(), CutWatch(after=2, how=Cut.HALF_A_LINE)]
         HttpClient(Connection(server.url), ...)
 
-Comes in   requests in the addresses of Kubernetes
-Goes out   what the client behind it answers: objects, Lists without the kinds of their items, Status, lines of events
+Input: requests with the paths of Kubernetes. Output: the responses of the client behind it: objects, Lists without the
+kinds of their items, Status, lines of events.
 
- 1. Each request takes the first mishap that is meant for it; without one it is served.
- 2. What was asked is kept in `asked`, with its query, and the headers of the last request in `headers`.
+ 1. Each request takes the first fault that matches it; without one it is served.
+ 2. `asked` has all requests with their query, `headers` the headers of the last one.
 """
 
 from __future__ import annotations

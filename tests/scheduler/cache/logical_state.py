@@ -1,10 +1,8 @@
-"""What columns mean, without how they hold it: for comparing two tables that came about in different ways.
+"""The logical state of columns: plain values by name (of nodes, resources, labels, claims), never by row, index or
+code.
 
-Comes in   columns
-Goes out   plain values by names (of nodes, resources, labels, claims, …), never by row, slot or code
-
-Two tables that believe the same cluster have the same logical state, whatever order its events came in, which rows are
-free, which dictionaries have gaps, and which counters were asked for when.
+Columns of the same cluster have the same logical state, whatever the order of events, the free rows, the gaps in
+dictionaries, and the counters that were requested.
 """
 
 from __future__ import annotations
