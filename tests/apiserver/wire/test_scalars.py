@@ -1,4 +1,4 @@
-""""""
+"""Scalars in request bodies: canonical forms of times, numbers and bytes."""
 
 from __future__ import annotations
 
