@@ -9,8 +9,7 @@ from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
-from mooring.store.memory import MemoryStore
-from tests.fakes.raw_client import RawClient
+from tests.api_servers import NO_CLIENT
 
 
 class Listener(Controller):
@@ -27,7 +26,7 @@ class Listener(Controller):
 
 
 def context(clock: VirtualClock) -> ControllerContext:
-    return ControllerContext(RawClient(MemoryStore(), clock, Entropy(1)), clock, Entropy(2))
+    return ControllerContext(NO_CLIENT, clock, Entropy(2))
 
 
 def test_a_controller_hears_every_key_and_stops_when_it_is_told_to() -> None:

@@ -10,11 +10,9 @@ from mooring.api.kinds import REPLICA_SET
 from mooring.api.views.workloads import ReplicaSet
 from mooring.controllers.documents import document_of, is_being_deleted, owner_reference, read_document
 from mooring.kit.clock import VirtualClock
-from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
-from mooring.store.memory import MemoryStore
+from tests.api_servers import open_loopback_client
 from tests.controllers.builders import replica_set, replica_set_view
-from tests.fakes.raw_client import RawClient
 
 
 def test_a_document_has_every_field_and_is_the_caller_s_own() -> None:
@@ -33,12 +31,12 @@ def test_what_was_not_read_from_json_cannot_be_written_back() -> None:
 
 def test_the_newest_document() -> None:
     async def main() -> None:
-        client = RawClient(MemoryStore(), VirtualClock(), Entropy(1))
-        view = decode_as(ReplicaSet, await client.create(REPLICA_SET, "default", replica_set("web", replicas=1)))
-        document = document_of(view)
-        document["spec"]["replicas"] = 2
-        await client.update(REPLICA_SET, "default", "web", document)
-        assert (await read_document(client, view))["spec"]["replicas"] == 2
+        async with open_loopback_client(VirtualClock()) as client:
+            view = decode_as(ReplicaSet, await client.create(REPLICA_SET, "default", replica_set("web", replicas=1)))
+            document = document_of(view)
+            document["spec"]["replicas"] = 2
+            await client.update(REPLICA_SET, "default", "web", document)
+            assert (await read_document(client, view))["spec"]["replicas"] == 2
 
     run(main())
 

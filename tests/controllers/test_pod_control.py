@@ -12,20 +12,18 @@ from mooring.controllers.documents import is_namespace_terminating
 from mooring.controllers.expectations import Expectations
 from mooring.controllers.pod_control import PodControl, PodControlError, pod_of_template
 from mooring.kit.clock import VirtualClock
-from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
-from mooring.store.memory import MemoryStore
+from tests.api_servers import open_loopback_client
 from tests.client.faulty import Fault, FaultyClient, Outcome, Script
 from tests.controllers.builders import replica_set_view, template
-from tests.fakes.raw_client import RawClient
 
 OWNER = replica_set_view("web")
 
 
 class PodControlFixture:
-    def __init__(self, clock: VirtualClock, *faults: Fault) -> None:
+    def __init__(self, clock: VirtualClock, client: FaultyClient) -> None:
         self.recorded: list[tuple[str, str, str]] = []
-        self.client = FaultyClient(RawClient(MemoryStore(), clock, Entropy(1)), clock, Script(*faults))
+        self.client = client
         self.expectations = Expectations(clock, lambda revision: True)
         self.control = PodControl(self.client, EventRecorder(self._tell, "test"), clock, self.expectations)
 
@@ -37,7 +35,8 @@ def play(story: Callable[[PodControlFixture], Awaitable[None]], *faults: Fault) 
     clock = VirtualClock()
 
     async def main() -> None:
-        await story(PodControlFixture(clock, *faults))
+        async with open_loopback_client(clock) as client:
+            await story(PodControlFixture(clock, FaultyClient(client, clock, Script(*faults))))
 
     run(main(), clock)
 

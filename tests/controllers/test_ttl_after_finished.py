@@ -10,6 +10,7 @@ from mooring.api.views.batch import Job, JobCondition, JobSpec, JobStatus
 from mooring.api.views.meta import ObjectMeta
 from mooring.controllers.ttl_after_finished import left_s_of
 from mooring.kit.clock import format_rfc3339
+from tests.controllers.builders import template
 from tests.controllers.world import World, play
 
 NOW_S = 1000.0
@@ -47,17 +48,22 @@ def test_how_long_a_job_is_kept(seen: Job, left_s: float | None) -> None:
 
 def test_a_job_goes_when_its_time_is_over_pods_first() -> None:
     async def story(world: World) -> None:
+        pod_template = template({})
+        pod_template["spec"]["restartPolicy"] = "Never"
         document: Document = {
             "apiVersion": "batch/v1",
             "kind": "Job",
             "metadata": {"name": "j"},
-            "spec": {"ttlSecondsAfterFinished": 10},
+            "spec": {"ttlSecondsAfterFinished": 10, "template": pod_template},
         }
         await world.create(document)
         await world.settle(20)
         now = format_rfc3339(world.clock.wall_s())
-        conditions = [{"type": "Complete", "status": "True", "lastTransitionTime": now}]
-        await world.patch(JOB, "j", {"status": {"conditions": conditions}}, "status")
+        conditions = [
+            {"type": type, "status": "True", "lastTransitionTime": now} for type in ("SuccessCriteriaMet", "Complete")
+        ]
+        status = {"startTime": now, "completionTime": now, "conditions": conditions}
+        await world.patch(JOB, "j", {"status": status}, "status")
         await world.settle(8)
         assert "deletionTimestamp" not in (await world.get(JOB, "j"))["metadata"]
         await world.settle(4)

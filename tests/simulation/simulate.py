@@ -45,7 +45,7 @@ from mooring.scheduler.engine import Engine
 from mooring.scheduler.scheduler import Scheduler
 from mooring.store.interface import Record
 from mooring.store.memory import MemoryStore
-from tests.apiserver.servers import WITHOUT_CONTROLLERS
+from tests.api_servers import WITHOUT_CONTROLLERS
 from tests.fakes.raw_client import RawClient
 from tests.simulation.faults import Weather
 from tests.simulation.plane import COMPONENTS, CONFIGURATION, ClientFor, Plane, fate_by_chance

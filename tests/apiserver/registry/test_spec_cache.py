@@ -18,8 +18,8 @@ from mooring.apiserver.registry.create import create
 from mooring.apiserver.registry.spec_cache import ENTRY_BYTES, SpecCache, SpecInputs, ValidationResult, split_body
 from mooring.apiserver.server import ApiServer
 from mooring.client.errors import StatusError
+from tests.api_servers import with_api_server
 from tests.apiserver.pod_strategies import NAMES, PODS
-from tests.apiserver.servers import with_api_server
 
 NS = "default"
 NOW = "2026-01-01T00:00:00Z"

@@ -122,7 +122,8 @@ def test_failed_pods_are_replaced_ever_more_slowly() -> None:
 
 def test_a_selector_of_everything_is_refused() -> None:
     async def story(world: World) -> None:
-        await world.create(node("n1"), daemon_set(selector={}))
+        await world.create(node("n1"))
+        await world.store_invalid(daemon_set(selector={}))
         await world.settle(2)
         assert await world.pods() == []
         message = "This daemon set is selecting all pods. A non-empty selector is required."

@@ -10,11 +10,12 @@ from mooring.controllers.revisions import revision_data, revision_hash
 from tests.controllers.batch_builders import daemon_set, node
 from tests.controllers.world import Story, World, play
 
+CONTROLLERS = ["daemonset-controller"]
 HASH = "controller-revision-hash"
 
 
 def run_story(story: Story) -> None:
-    play(story, controllers=["daemonset-controller"])
+    play(story, controllers=CONTROLLERS)
 
 
 async def revisions(world: World) -> dict[str, int]:
@@ -54,8 +55,8 @@ def test_only_so_many_are_kept() -> None:
 
 def test_a_name_that_is_taken_counts_as_a_collision() -> None:
     async def story(world: World) -> None:
-        wanted = daemon_set()
-        hashed = revision_hash(revision_data(wanted), None)
+        await world.create(daemon_set())
+        hashed = revision_hash(revision_data(await world.get(DAEMON_SET, "agent")), None)
         taken: Document = {
             "apiVersion": "apps/v1",
             "kind": "ControllerRevision",
@@ -63,13 +64,14 @@ def test_a_name_that_is_taken_counts_as_a_collision() -> None:
             "data": {"other": True},
             "revision": 1,
         }
-        await world.create(taken, node("n1"), wanted)
+        await world.create(taken, node("n1"))
+        world.start_manager(CONTROLLERS)
         await world.settle(5)
         assert (await world.get(DAEMON_SET, "agent"))["status"]["collisionCount"] == 1
         (pod,) = await world.pods()
         assert pod["metadata"]["labels"][HASH] != hashed
 
-    run_story(story)
+    play(story, controllers=[])
 
 
 def test_of_two_revisions_of_one_template_one_stays() -> None:

@@ -139,7 +139,10 @@ def test_every_index_has_its_pod() -> None:
 )
 def test_how_many_pods_are_made(spec: dict[str, Any], expected: int) -> None:
     async def story(world: World) -> None:
-        await world.create(job(**spec))
+        if "completionMode" in spec:
+            await world.store_invalid(job(**spec))
+        else:
+            await world.create(job(**spec))
         await world.settle(3)
         assert len(await world.pods()) == expected
 
@@ -149,13 +152,14 @@ def test_how_many_pods_are_made(spec: dict[str, Any], expected: int) -> None:
 def test_pods_without_an_owner_are_adopted_and_tracked() -> None:
     async def story(world: World) -> None:
         labels = {"job-name": "work"}
+        spec = job()["spec"]["template"]["spec"]
         await world.create(
-            {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "failed_indexes", "labels": labels}, "spec": {}}
+            {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "lost", "labels": labels}, "spec": spec}
         )
-        await world.create(job())
+        await world.create(job(manualSelector=True))
         await world.settle(3)
         (pod,) = await world.pods()
-        assert pod["metadata"]["name"] == "failed_indexes"
+        assert pod["metadata"]["name"] == "lost"
         assert pod["metadata"]["finalizers"] == [TRACKING]
         assert pod["metadata"]["ownerReferences"][0]["name"] == "work"
 
@@ -163,7 +167,7 @@ def test_pods_without_an_owner_are_adopted_and_tracked() -> None:
 
 
 def test_nobody_is_made_while_the_watch_of_jobs_is_behind_the_own_counts() -> None:
-    """Pods that were counted have failed_indexes their finalizer, and the old status does not name them either."""
+    """Pods that were counted have lost their finalizer, and the old status does not name them either."""
     behind = Fault("next_batch", Outcome.DONE, kind=JOB, after=2, answer_delay_s=30.0)
 
     async def story(world: World) -> None:
