@@ -10,7 +10,6 @@ from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kubelet.settings import KubeletSettings
 from tests.client.faulty import FaultyClient, Outcome, Storm
-from tests.fakes.raw_client import RawClient
 from tests.kubelet.harness import Play, played, pod
 
 OUTCOMES = (Outcome.DONE, Outcome.REQUEST_LOST, Outcome.ANSWER_LOST, Outcome.BROKEN, Outcome.CONFLICT)
@@ -19,7 +18,7 @@ PODS = 12
 
 @pytest.mark.parametrize("seed", range(10))
 def test_everything_converges_after_a_storm(seed: int) -> None:
-    def through(client: RawClient, clock: VirtualClock) -> Client:
+    def through(client: Client, clock: VirtualClock) -> Client:
         likelihoods = {"patch": 0.4, "create": 0.3, "delete": 0.4, "list": 0.3, "watch": 0.3, "next_batch": 0.2}
         storm = Storm(Entropy(seed), likelihoods, OUTCOMES, delay_s_max=2.0, requests_max=300)
         return FaultyClient(client, clock, storm)
