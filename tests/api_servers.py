@@ -76,4 +76,5 @@ async def store_object(store: Store, kind: Kind, namespace: str, document: Mappi
     name = document["metadata"]["name"]
     system = {"uid": f"uid-{name}", "creationTimestamp": format_rfc3339(VIRTUAL_WALL_S), "generation": 1}
     metadata = {**({"namespace": namespace} if namespace else {}), **system, **document["metadata"]}
+    metadata.pop("resourceVersion", None)
     await store.put(kind.key(namespace, name), encoded({**document, "metadata": metadata}))

@@ -6,6 +6,7 @@ from mooring.api.kinds import kind_of_view
 from mooring.api.views.devices import ResourceSlice
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.plugin import Reserve
+from tests.api_servers import store_object
 from tests.builders import node, pod
 from tests.client.faulty import Fault, FaultyClient, Script
 from tests.scheduler.stories.actors import running, with_plugins
@@ -73,7 +74,7 @@ def test_who_was_forestalled_lets_go_of_what_was_reserved() -> None:
 
 def test_a_slice_that_cannot_be_read_comes_and_goes() -> None:
     async def story(world: World) -> None:
-        await world.client.create(SLICE, "", UNREADABLE_SLICE)
+        await store_object(world.store, SLICE, "", UNREADABLE_SLICE)
         await world.settle()
         await world.delete("bad", kind=SLICE)
         await world.create(node("n1", cpu=1), pod("web", cpu=1))

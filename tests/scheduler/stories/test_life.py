@@ -91,7 +91,8 @@ def test_a_gated_pod_is_left_alone_until_its_gates_are_gone() -> None:
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=4), pod("web", cpu=1, gates=["quota"]))
         await world.settle(1000)
-        assert await world.condition("web") is None
+        by_api_server = ("False", "SchedulingGated", "Scheduling is blocked due to non-empty scheduling gates")
+        assert await world.condition("web") == by_api_server
         assert await world.events() == []
         assert world.scheduler.queue.statistics().gated == 1
         await world.patch("web", {"spec": {"schedulingGates": []}})

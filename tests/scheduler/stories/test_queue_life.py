@@ -6,14 +6,13 @@ from itertools import pairwise
 
 import pytest
 
-from mooring.api.kinds import NODE
 from mooring.client.interface import Client
 from mooring.kit.clock import VirtualClock
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.plugin import PreEnqueue
 from mooring.scheduler.framework.status import Status
 from mooring.scheduler.scheduler import Limits, Scheduler
-from tests.builders import node, pod
+from tests.builders import HOSTNAME, node, pod, pods_like
 from tests.client.faulty import Fault, FaultyClient, Outcome, Request, Script
 from tests.scheduler.config.builders import configuration
 from tests.scheduler.stories.actors import with_plugins
@@ -149,16 +148,17 @@ def test_a_pod_that_is_updated_in_flight_is_retried_with_the_update() -> None:
     slow = Fault("bind", Outcome.REQUEST_LOST, delay_s=5, where=lambda request: request.name == "web")
 
     async def story(world: World) -> None:
-        await world.create(node("n1", cpu=1), pod("web", cpu=1))
+        await world.create(node("n1", cpu=1), pod("alone", on="n1", apart=[pods_like(HOSTNAME, app="web")]))
+        await world.create(pod("web", cpu=1))
         await world.settle()
         assert len(world.scheduler.bindings.running) == 1
-        await world.patch("web", {"spec": {"nodeSelector": {"disk": "ssd"}}})
+        await world.patch("web", {"metadata": {"labels": {"app": "web"}}})
         await world.settle(15)
         assert await world.node_of("web") == ""
         condition = await world.condition("web")
         assert condition is not None
-        assert "1 node(s) didn't match Pod's node affinity/selector" in condition[2]
-        await world.patch("n1", {"metadata": {"labels": {"disk": "ssd"}}}, kind=NODE)
+        assert "1 node(s) didn't satisfy existing pods anti-affinity rules" in condition[2]
+        await world.delete("alone")
         await world.settle(15)
         assert await world.node_of("web") == "n1"
 

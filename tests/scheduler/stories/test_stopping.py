@@ -10,11 +10,10 @@ from mooring.client.interface import Client
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
-from mooring.kit.tasks import TaskGroup
 from mooring.scheduler.scheduler import STOP_S_MAX
 from tests.builders import node, pod
 from tests.client.faulty import Fault, FaultyClient, Outcome, Script
-from tests.scheduler.world import World
+from tests.scheduler.world import open_world
 
 
 @pytest.mark.parametrize(
@@ -28,8 +27,7 @@ def test_a_stop_while_a_pod_is_being_bound(delay_s: float, stopped_after_s: floa
     clock = VirtualClock()
 
     async def main() -> None:
-        async with TaskGroup("world") as group:
-            world = World(clock, group, Entropy(1))
+        async with open_world(clock, Entropy(1)) as world:
             slow: Client = FaultyClient(world.client, clock, Script(Fault("bind", Outcome.DONE, delay_s=delay_s)))
             scheduler = world.start_scheduler(client=slow)
             await world.settle()
