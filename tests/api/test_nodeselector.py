@@ -1,4 +1,4 @@
-"""Node selectors: which nodes they match, and whose faults are told when."""
+"""Node selectors: which nodes they match, and which errors are reported when."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from mooring.api.views.selectors import NodeSelector, PreferredSchedulingTerm
 from tests.api.builders import node_selector, pod, preferred, term
 
 LABELS = {"zone": "a", "cores": "8"}
-BOGUS_FAULT = (
+BOGUS_ERROR = (
     'nodeSelectorTerms[0].matchExpressions[0].operator: Unsupported value: "Bogus": '
     'supported values: "In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"'
 )
@@ -80,9 +80,9 @@ def test_fields_answer_the_questions_that_labels_answer(
 
 
 @pytest.mark.parametrize(
-    ("faulty", "fault"),
+    ("invalid", "error"),
     [
-        (node_selector(term("zone Bogus")), BOGUS_FAULT),
+        (node_selector(term("zone Bogus")), BOGUS_ERROR),
         (
             node_selector(term(), term("zone In")),
             "nodeSelectorTerms[1].matchExpressions[0].values: Invalid value: null: "
@@ -104,23 +104,23 @@ def test_fields_answer_the_questions_that_labels_answer(
         ),
         (
             node_selector(term("zone Bogus", fields=["metadata.name NotIn"])),
-            f"[{BOGUS_FAULT}, nodeSelectorTerms[0].matchFields[0].values: Invalid value: null: must have one element]",
+            f"[{BOGUS_ERROR}, nodeSelectorTerms[0].matchFields[0].values: Invalid value: null: must have one element]",
         ),
     ],
 )
-def test_faults_are_told_in_the_words_of_kubernetes(faulty: NodeSelector, fault: str) -> None:
-    matcher = compile_lenient(faulty)
+def test_errors_have_the_texts_of_kubernetes(invalid: NodeSelector, error: str) -> None:
+    matcher = compile_lenient(invalid)
     assert not matcher.matches(LABELS, "n1")
-    assert matcher.fault == fault
-    with pytest.raises(NodeSelectorError) as refusal:
-        compile_strict(faulty)
-    assert str(refusal.value) == fault
+    assert matcher.error == error
+    with pytest.raises(NodeSelectorError) as caught:
+        compile_strict(invalid)
+    assert str(caught.value) == error
 
 
-def test_a_faulty_term_does_not_keep_another_from_matching() -> None:
+def test_an_invalid_term_does_not_keep_another_from_matching() -> None:
     matcher = compile_lenient(node_selector(term("zone Bogus"), term("zone In a")))
     assert matcher.matches(LABELS, "n1")
-    assert matcher.fault == BOGUS_FAULT
+    assert matcher.error == BOGUS_ERROR
 
 
 @pytest.mark.parametrize(
@@ -145,9 +145,9 @@ def test_a_pod_demands_both_its_labels_and_its_affinity(
     assert demands.error_for(LABELS) == ""
 
 
-def test_faults_of_an_affinity_concern_only_nodes_whose_labels_matched() -> None:
+def test_errors_of_an_affinity_concern_only_nodes_whose_labels_matched() -> None:
     demands = required_node_affinity(pod(node_selector={"zone": "a"}, required=node_selector(term("zone Bogus"))))
-    assert demands.error_for({"zone": "a"}) == BOGUS_FAULT
+    assert demands.error_for({"zone": "a"}) == BOGUS_ERROR
     assert demands.error_for({"zone": "b"}) == ""
 
 
@@ -187,7 +187,7 @@ def test_a_wish_without_weight_is_not_even_read() -> None:
     assert compile_preferred([preferred(0, "zone Bogus")]) == ()
 
 
-def test_a_faulty_wish_is_refused() -> None:
-    with pytest.raises(NodeSelectorError) as refusal:
+def test_an_invalid_preference_is_rejected() -> None:
+    with pytest.raises(NodeSelectorError) as caught:
         compile_preferred([preferred(1, "zone Exists"), preferred(1, "zone Bogus")])
-    assert str(refusal.value).startswith('[1].matchExpressions[0].operator: Unsupported value: "Bogus"')
+    assert str(caught.value).startswith('[1].matchExpressions[0].operator: Unsupported value: "Bogus"')

@@ -167,7 +167,7 @@ def parse_schedule(text: str) -> Schedule:
 
 
 def zone_of(name: str) -> ZoneInfo:
-    """The time zone of that name, which has no fault; without one it is UTC, whatever the machine's is."""
+    """The time zone of that name, which is valid; UTC without a name, whatever the machine's zone is."""
     return _UTC if name in ("", "UTC", "Local") else ZoneInfo(name)
 
 
@@ -239,9 +239,9 @@ def _zone_and_rest(text: str) -> tuple[ZoneInfo, str]:
     zone = before.partition("=")[2]
     if ".." in zone or zone[:1] in ("/", "\\"):
         raise ScheduleError(f"provided bad location {zone}: time: invalid location name")
-    fault = zone_error(zone)
-    if fault:
-        raise ScheduleError(f"provided bad location {zone}: {fault}")
+    error = zone_error(zone)
+    if error:
+        raise ScheduleError(f"provided bad location {zone}: {error}")
     return zone_of(zone), after.strip()
 
 
@@ -249,8 +249,8 @@ def _delay_s(text: str) -> int:
     duration = text.removeprefix(_EVERY)
     try:
         return max(1, int(parse_duration(duration)))
-    except ValueError as fault:
-        raise ScheduleError(f"failed to parse duration {text}: {fault}") from None
+    except ValueError as error:
+        raise ScheduleError(f"failed to parse duration {text}: {error}") from None
 
 
 def _parse_field(text: str, bounds: _Bounds) -> tuple[frozenset[int], bool]:

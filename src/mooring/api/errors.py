@@ -50,8 +50,8 @@ class QuantityError(ObjectError):
 
 
 class LabelSelectorError(ObjectError):
-    """A label selector cannot be compiled. Several faults are told in one text."""
+    """A label selector cannot be compiled. Several errors are one text."""
 
 
 class NodeSelectorError(ObjectError):
-    """A node selector cannot be compiled. Several faults are told in one text."""
+    """A node selector cannot be compiled. Several errors are one text."""

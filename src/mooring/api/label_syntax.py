@@ -1,7 +1,7 @@
 """What a label may look like: `example.com/tier` for keys, `front-end` for values.
 
 Comes in   keys and values of labels, from selectors and from objects
-Goes out   the faults of each, in Kubernetes' words; an empty list when there are none
+Goes out   the errors of each, in Kubernetes' words; an empty list when there are none
 
  1. Lengths are counted in bytes, not in characters.
 """
@@ -47,35 +47,35 @@ def label_key_errors(key: str) -> list[str]:
     prefix, slash, name = key.rpartition("/")
     if "/" in prefix:
         return [_TOO_MANY_PARTS]
-    faults = _prefix_errors(prefix) if slash else []
+    errors = _prefix_errors(prefix) if slash else []
     if not name:
-        faults.append("name part must be non-empty")
+        errors.append("name part must be non-empty")
     elif _byte_count(name) > NAME_BYTES_MAX:
-        faults.append(f"name part must be no more than {NAME_BYTES_MAX} bytes")
+        errors.append(f"name part must be no more than {NAME_BYTES_MAX} bytes")
     if not _is_name(name):
-        faults.append(f"name part {_NAME_RULE}")
-    return faults
+        errors.append(f"name part {_NAME_RULE}")
+    return errors
 
 
 def label_value_errors(value: str) -> list[str]:
     """What is wrong with a label's value."""
-    faults = []
+    errors = []
     if _byte_count(value) > VALUE_BYTES_MAX:
-        faults.append(f"must be no more than {VALUE_BYTES_MAX} bytes")
+        errors.append(f"must be no more than {VALUE_BYTES_MAX} bytes")
     if not _is_value(value):
-        faults.append(_VALUE_RULE)
-    return faults
+        errors.append(_VALUE_RULE)
+    return errors
 
 
 def _prefix_errors(prefix: str) -> list[str]:
     if not prefix:
         return ["prefix part must be non-empty"]
-    faults = []
+    errors = []
     if _byte_count(prefix) > PREFIX_BYTES_MAX:
-        faults.append(f"prefix part must be no more than {PREFIX_BYTES_MAX} bytes")
+        errors.append(f"prefix part must be no more than {PREFIX_BYTES_MAX} bytes")
     if not _is_prefix(prefix):
-        faults.append(f"prefix part {_PREFIX_RULE}")
-    return faults
+        errors.append(f"prefix part {_PREFIX_RULE}")
+    return errors
 
 
 def _byte_count(text: str) -> int:

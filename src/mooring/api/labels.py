@@ -9,7 +9,7 @@ Goes out   `LabelMatcher`: asked with `matches(labels)`, compared and hashed by 
  3. Requirements answer for a single value (`matches_value`) and for the label's absence (`matches_absent`), because
     columns evaluate them once for each distinct value of a key and then gather the answers to the rows.
  4. The pods of one template bring the same selector a thousand times: it is compiled once and remembered.
- 5. Whoever compiles a faulty selector gets a `LabelSelectorError` with all faults of the first faulty requirement.
+ 5. Compiling an invalid selector raises a `LabelSelectorError` with all errors of the first invalid requirement.
 """
 
 from __future__ import annotations
@@ -231,11 +231,11 @@ def _is_sound_value(value: str) -> bool:
 def requirement_errors(key: str, operator: Operator, values: Sequence[str], path: str = "") -> list[str]:
     """What is wrong with a requirement that stands at `path`, in Kubernetes' words and order."""
     parent = f"{path}." if path else ""
-    faults = _joined_errors(f"{parent}key", key, label_key_errors(key))
-    faults += _count_errors(f"{parent}values", operator, values)
+    errors = _joined_errors(f"{parent}key", key, label_key_errors(key))
+    errors += _count_errors(f"{parent}values", operator, values)
     for index, value in enumerate(values):
-        faults += _joined_errors(f"{parent}values[{index}][{key}]", value, label_value_errors(value))
-    return faults
+        errors += _joined_errors(f"{parent}values[{index}][{key}]", value, label_value_errors(value))
+    return errors
 
 
 def parse_int64(text: str) -> int | None:
@@ -249,8 +249,8 @@ def parse_int64(text: str) -> int | None:
 _INTEGER = re.compile(r"[+-]?[0-9]{1,63}")
 
 
-def _joined_errors(path: str, value: str, faults: Sequence[str]) -> list[str]:
-    return [invalid_value(path, value, "; ".join(faults))] if faults else []
+def _joined_errors(path: str, value: str, errors: Sequence[str]) -> list[str]:
+    return [invalid_value(path, value, "; ".join(errors))] if errors else []
 
 
 def _count_errors(path: str, operator: Operator, values: Sequence[str]) -> list[str]:
@@ -263,13 +263,13 @@ def _count_errors(path: str, operator: Operator, values: Sequence[str]) -> list[
             rule, is_kept = "for 'Gt', 'Lt' operators, exactly one value is required", len(values) == 1
         case never:
             assert_never(never)
-    faults = [] if is_kept else [invalid_value(path, values, rule)]
+    errors = [] if is_kept else [invalid_value(path, values, rule)]
     if operator in (Operator.GREATER_THAN, Operator.LESS_THAN):
         integer_rule = "for 'Gt', 'Lt' operators, the value must be an integer"
         for index, value in enumerate(values):
             if parse_int64(value) is None:
-                faults.append(invalid_value(f"{path}[{index}]", value, integer_rule))
-    return faults
+                errors.append(invalid_value(f"{path}[{index}]", value, integer_rule))
+    return errors
 
 
 def _is_less(left: str, right: str) -> bool:

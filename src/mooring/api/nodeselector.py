@@ -5,8 +5,8 @@ Goes out   matchers that answer for one node (`labels`, `name`), and whose requi
 
  1. A selector is a list of terms, and one that matches suffices. A term is a list of requirements, and all must hold.
     A term without requirements matches no node.
- 2. A faulty term matches no node either, but its faults are told only where no other term matched: a pod that can be
-    placed is placed. Volumes, classes and configurations are strict instead, and refuse any fault (`compile_strict`).
+ 2. An invalid term matches no node either, but its errors are reported only where no other term matched: a pod that
+    can be placed is placed. Volumes, classes and configurations are strict instead, and reject any error (`compile_strict`).
  3. Requirements on labels are those of `mooring.api.labels`; those on fields have the same three questions
     (`key`, `matches_value`, `matches_absent`), so that columns treat a node's name as one more label.
  4. What a pod demands and likes is compiled once for all pods that say the same, and remembered.
@@ -54,15 +54,15 @@ class FieldRequirement:
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """All of these must hold. A term with faults holds nowhere."""
+    """All of these must hold. A term with errors holds nowhere."""
 
     labels: tuple[Requirement, ...] = ()
     fields: tuple[FieldRequirement, ...] = ()
-    faults: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
 
     def matches(self, labels: Mapping[str, str], name: str) -> bool:
         return (
-            not self.faults
+            not self.errors
             and all(requirement.matches(labels) for requirement in self.labels)
             and (not name or all(self._field_holds(requirement, name) for requirement in self.fields))
         )
@@ -82,10 +82,10 @@ class NodeMatcher:
         return any(term.matches(labels, name) for term in self.terms)
 
     @property
-    def fault(self) -> str:
-        """All faults in one text, for a node that no term matched; "" if there are none."""
-        faults = [fault for term in self.terms for fault in term.faults]
-        return aggregated(faults) if faults else ""
+    def error(self) -> str:
+        """All errors in one text, for a node that no term matched; "" if there are none."""
+        errors = [error for term in self.terms for error in term.errors]
+        return aggregated(errors) if errors else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +111,8 @@ class RequiredNodeAffinity:
         return self.labels.matches(labels) and (self.affinity is None or self.affinity.matches(labels, name))
 
     def error_for(self, labels: Mapping[str, str]) -> str:
-        """Why a node that did not match could not be judged: "" unless its affinity was asked and is faulty."""
-        return self.affinity.fault if self.affinity is not None and self.labels.matches(labels) else ""
+        """The error for a node that did not match: "" unless its affinity was evaluated and is invalid."""
+        return self.affinity.error if self.affinity is not None and self.labels.matches(labels) else ""
 
 
 AFFINITIES_REMEMBERED_MAX = 16_384
@@ -124,7 +124,7 @@ _wishes: Memory[tuple[PreferredSchedulingTerm, ...], tuple[PreferredTerm, ...]] 
 
 
 def required_node_affinity(pod: Pod) -> RequiredNodeAffinity:
-    """What a pod demands of a node. Never raises: faults are kept for the nodes that they concern."""
+    """What a pod demands of a node. Never raises: errors are reported for the nodes that they concern."""
     affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
     required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
     question = (tuple(pod.spec.node_selector.items()), required)
@@ -151,7 +151,7 @@ def preferred_node_affinity(pod: Pod) -> tuple[PreferredTerm, ...]:
 
 
 def compile_lenient(selector: NodeSelector) -> NodeMatcher:
-    """The matcher of a selector; faulty terms stay in it, and match nothing."""
+    """The matcher of a selector; invalid terms stay in it, and match nothing."""
     return NodeMatcher(
         tuple(
             _compile_term(term, f"nodeSelectorTerms[{index}]")
@@ -162,10 +162,10 @@ def compile_lenient(selector: NodeSelector) -> NodeMatcher:
 
 
 def compile_strict(selector: NodeSelector) -> NodeMatcher:
-    """The matcher of a selector without faults. Raises `NodeSelectorError`."""
+    """The matcher of a valid selector. Raises `NodeSelectorError`."""
     matcher = compile_lenient(selector)
-    if matcher.fault:
-        raise NodeSelectorError(matcher.fault)
+    if matcher.error:
+        raise NodeSelectorError(matcher.error)
     return matcher
 
 
@@ -176,9 +176,9 @@ def compile_preferred(terms: Sequence[PreferredSchedulingTerm]) -> tuple[Preferr
         for index, term in enumerate(terms)
         if term.weight and not _is_empty(term.preference)
     )
-    faults = [fault for preferred in compiled for fault in preferred.term.faults]
-    if faults:
-        raise NodeSelectorError(aggregated(faults))
+    errors = [error for preferred in compiled for error in preferred.term.errors]
+    if errors:
+        raise NodeSelectorError(aggregated(errors))
     return compiled
 
 
@@ -195,20 +195,20 @@ def _is_empty(term: NodeSelectorTerm) -> bool:
 
 
 def _compile_term(term: NodeSelectorTerm, path: str) -> Term:
-    faults: list[str] = []
+    errors: list[str] = []
     labels = []
     for index, expression in enumerate(term.match_expressions):
         operator = _LABEL_OPERATORS.get(expression.operator)
         if operator is not None and is_sound(expression.key, operator, expression.values):
             labels.append(Requirement(expression.key, operator, tuple(sorted(set(expression.values)))))
         else:
-            faults += _label_errors(expression, operator, f"{path}.matchExpressions[{index}]")
+            errors += _label_errors(expression, operator, f"{path}.matchExpressions[{index}]")
     fields = [
-        _field_requirement(expression, f"{path}.matchFields[{index}]", faults)
+        _field_requirement(expression, f"{path}.matchFields[{index}]", errors)
         for index, expression in enumerate(term.match_fields)
     ]
-    if faults:
-        return Term(faults=tuple(faults))
+    if errors:
+        return Term(errors=tuple(errors))
     return Term(tuple(labels), tuple(requirement for requirement in fields if requirement is not None))
 
 
@@ -218,12 +218,12 @@ def _label_errors(expression: NodeSelectorRequirement, operator: Operator | None
     return requirement_errors(expression.key, operator, expression.values, path)
 
 
-def _field_requirement(expression: NodeSelectorRequirement, path: str, faults: list[str]) -> FieldRequirement | None:
+def _field_requirement(expression: NodeSelectorRequirement, path: str, errors: list[str]) -> FieldRequirement | None:
     operator = _FIELD_OPERATORS.get(expression.operator)
     if operator is None:
-        faults.append(unsupported_value(f"{path}.operator", expression.operator, _FIELD_OPERATORS))
+        errors.append(unsupported_value(f"{path}.operator", expression.operator, _FIELD_OPERATORS))
         return None
     if len(expression.values) != 1:
-        faults.append(invalid_value(f"{path}.values", expression.values, "must have one element"))
+        errors.append(invalid_value(f"{path}.values", expression.values, "must have one element"))
         return None
     return FieldRequirement(expression.key, operator, expression.values[0])

@@ -94,9 +94,9 @@ def _key(tokens: _Tokens) -> str:
     key = tokens.take()
     if key == _END or key in _SYMBOLS:
         raise _unexpected(key, "identifier")
-    faults = label_key_errors(key)
-    if faults:
-        raise LabelSelectorError(invalid_value(NO_PATH, key, "; ".join(faults)))
+    errors = label_key_errors(key)
+    if errors:
+        raise LabelSelectorError(invalid_value(NO_PATH, key, "; ".join(errors)))
     return key
 
 

@@ -1,6 +1,6 @@
 """What can be wrong with a patch, and how Kubernetes says it.
 
-Comes in   the sentence about the fault
+Comes in   the sentence about the error
 Goes out   `PatchError`, with the code that an API server answers; values as Go prints them, which those sentences quote
 
  1. A patch that cannot be read is a 400, one that does not apply a 422, one that contradicts itself a 500.

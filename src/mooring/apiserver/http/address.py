@@ -19,7 +19,7 @@ from urllib.parse import unquote
 
 from mooring.api.kinds import ALL_VERBS
 from mooring.api.memory import Memory
-from mooring.apiserver.registry.refusals import method_not_supported
+from mooring.apiserver.registry.errors import method_not_supported
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.storage.errors import not_found
 from mooring.client.errors import BadRequestError

@@ -8,8 +8,8 @@
     scale, pod_log, own_status     subresources, and statuses that the server writes itself
     reading                        get, list and watch
     object_storage, lookup         documents in the store; reads of admission plugins
-    metadata, refusals             metadata that the server sets; errors in Kubernetes' words
-    store_trouble                  errors of the store as HTTP errors
+    metadata, errors               metadata that the server sets; errors in Kubernetes' words
+    store_errors                  errors of the store as HTTP errors
     parts                          the dependencies of all verbs
 
 1. A write is one conditional put. If another write came first, the request is repeated on the new state, unless it

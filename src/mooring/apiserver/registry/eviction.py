@@ -32,11 +32,11 @@ from mooring.apiserver.kinds.pod.prepare import with_condition
 from mooring.apiserver.registry.budget import spent, still_processing
 from mooring.apiserver.registry.delete import DeleteOptions, delete
 from mooring.apiserver.registry.delete_options import check_delete_options, delete_options
+from mooring.apiserver.registry.errors import invalid_object, plain_error
 from mooring.apiserver.registry.metadata import ensure_namespace
 from mooring.apiserver.registry.object_storage import Stored
 from mooring.apiserver.registry.own_status import OwnStatus
 from mooring.apiserver.registry.parts import Parts
-from mooring.apiserver.registry.refusals import invalid_object, plain_error
 from mooring.apiserver.storage.errors import (
     conflict,
     not_found,
@@ -95,8 +95,8 @@ async def _admitted(parts: Parts, call: Call, body: Document) -> tuple[_Eviction
     given: Document = body.get("deleteOptions") or {}
     if given.get("ignoreStoreReadErrorWithClusterBreakingPotential"):
         field = "deleteOptions.ignoreStoreReadErrorWithClusterBreakingPotential"
-        fault = invalid(field, True, "can not be set for pod eviction, try after removing the option")
-        raise invalid_object("Eviction", "policy", call.name, [fault])
+        error = invalid(field, True, "can not be set for pod eviction, try after removing the option")
+        raise invalid_object("Eviction", "policy", call.name, [error])
     dry_runs = given.get("dryRun") or []
     if dry_runs and call.is_dry_run and dry_runs != ["All"]:
         raise plain_error(f"Non-matching dry-run options in request and content: [All] and [{' '.join(dry_runs)}]")

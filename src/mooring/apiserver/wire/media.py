@@ -116,7 +116,7 @@ def check_producible(accept: str, produced: Sequence[str] = SUPPORTED) -> None:
 def negotiate(accept: str, *, is_watch: bool = False, converts: bool = True) -> Wanted:
     """How an answer is to be written. Raises a 406.
 
-    `converts` is false where there is nothing to convert: in discovery, and for refusals.
+    `converts` is false where there is nothing to convert: in discovery, and for errors.
     """
     if not accept or accept == JSON:
         return _AS_IT_IS

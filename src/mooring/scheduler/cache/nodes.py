@@ -124,7 +124,7 @@ class NodeSelection:
         return matching
 
     def term(self, term: Term, rows: Rows) -> Bools:
-        if term.faults:
+        if term.errors:
             return np.zeros(length_of(rows), dtype=np.bool_)
         matching = self.labelled(term.labels, rows)
         for requirement in term.fields:

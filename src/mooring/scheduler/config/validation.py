@@ -284,8 +284,8 @@ def _node_affinity(path: str, arguments: NodeAffinityArgs) -> Iterator[Problem]:
 def _selector(path: str, selector: NodeSelector, without: str = "") -> Iterator[Problem]:
     """The errors of a selector, each with the path of a field in it. `without` is removed from that path."""
     for term in compile_lenient(selector).terms:
-        for fault in term.faults:
-            text = path + fault.removeprefix(without)
+        for error in term.errors:
+            text = path + error.removeprefix(without)
             yield Problem(text.partition(": ")[0], text)
 
 

@@ -174,8 +174,8 @@ def _matches(required: RequiredNodeAffinity | NodeMatcher, node: Node) -> bool:
 
 
 def _term_obstacles(term: Term, labels: Mapping[str, str], name: str) -> list[Obstacle]:
-    if term.faults:
-        return [Obstacle(NodeAffinity.name, ObstacleKind.NODE_LABEL, f"a selector that can be read: {term.faults[0]}")]
+    if term.errors:
+        return [Obstacle(NodeAffinity.name, ObstacleKind.NODE_LABEL, f"a selector that can be read: {term.errors[0]}")]
     failing = [_label_obstacle(each, labels) for each in term.labels if not each.matches(labels)]
     for field in term.fields:
         if not (field.matches_value(name) if field.key == NAME_FIELD else field.matches_absent):

@@ -125,7 +125,7 @@ class VolumeTopology:
             self._position = position
 
     def _evaluate_selector(self, selector: NodeSelector) -> Bools:
-        return self._evaluate_any(term.labels for term in compile_lenient(selector).terms if not term.faults)
+        return self._evaluate_any(term.labels for term in compile_lenient(selector).terms if not term.errors)
 
     def _evaluate_matcher(self, matcher: LabelMatcher) -> Bools:
         if matcher.matches_nothing:
@@ -169,7 +169,7 @@ class VolumeTopology:
 def single_label_of(selector: NodeSelector | None) -> SingleLabel | None:
     """The only label that a selector requires, if it is that simple."""
     terms = compile_lenient(selector).terms if selector is not None else ()
-    if len(terms) != 1 or len(terms[0].labels) != 1 or terms[0].faults or not terms[0].labels[0].is_equality:
+    if len(terms) != 1 or len(terms[0].labels) != 1 or terms[0].errors or not terms[0].labels[0].is_equality:
         return None
     requirement = terms[0].labels[0]
     return SingleLabel(requirement.key, requirement.values[0])

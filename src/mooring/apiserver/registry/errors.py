@@ -24,27 +24,27 @@ from mooring.client.errors import (
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 
 
-def invalid_object(called: str, group: str, name: str, faults: Sequence[FieldError]) -> InvalidError:
-    """422, with all faults. `called` is the kind, in rare places the resource."""
+def invalid_object(called: str, group: str, name: str, errors: Sequence[FieldError]) -> InvalidError:
+    """422, with all field errors. `called` is the kind, in rare places the resource."""
     full = f"{called}.{group}" if group else called
     details = {"name": name, "group": group, "kind": called}
     return InvalidError(
-        f"{full} {quoted(name)} is invalid: {aggregated(faults)}",
-        causes=[Cause(fault.kind.reason, fault.body, fault.field) for fault in faults],
+        f"{full} {quoted(name)} is invalid: {aggregated(errors)}",
+        causes=[Cause(error.kind.reason, error.body, error.field) for error in errors],
         details={field: value for field, value in details.items() if value},
     )
 
 
-def invalid_kind(kind: Kind, name: str, faults: Sequence[FieldError]) -> InvalidError:
+def invalid_kind(kind: Kind, name: str, errors: Sequence[FieldError]) -> InvalidError:
     # Both event APIs share their rules, which speak of core events.
     group = "" if kind is EVENT else kind.group
-    return invalid_object(kind.kind, group, name, faults)
+    return invalid_object(kind.kind, group, name, errors)
 
 
 def revision_required(kind: Kind, name: str) -> InvalidError:
     """A kind that is only replaced by those who know what they replace."""
-    fault = invalid("metadata.resourceVersion", Verbatim("0"), "must be specified for an update")
-    return invalid_object(kind.plural, kind.group, name, [fault])
+    error = invalid("metadata.resourceVersion", Verbatim("0"), "must be specified for an update")
+    return invalid_object(kind.plural, kind.group, name, [error])
 
 
 def forbidden(kind: Kind, name: str, why: str) -> ForbiddenError:

@@ -20,8 +20,8 @@ from mooring.store.interface import (
 RETRY_S = 1.0
 
 
-def refusal(error: StoreError) -> StatusError:
-    """What a client is told about trouble of the store."""
+def store_error_status(error: StoreError) -> StatusError:
+    """The status that a client gets for an error of the store."""
     match error:
         case ValueTooLarge():
             return StatusError(f"Request entity too large: {error}", code=413, reason="RequestEntityTooLarge")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.apiserver.registry.store_trouble import RETRY_S, refusal
+from mooring.apiserver.registry.store_errors import RETRY_S, store_error_status
 from mooring.store.interface import (
     OutcomeUnknown,
     StoreBusy,
@@ -41,6 +41,6 @@ from mooring.store.interface import (
 def test_each_trouble_has_its_words(
     error: StoreError, code: int, reason: str, message: str, may_retry: bool, after_s: float | None
 ) -> None:
-    told = refusal(error)
+    told = store_error_status(error)
     assert (told.code, told.reason, told.message) == (code, reason, message)
     assert (told.can_help_to_retry, told.retry_after_s) == (may_retry, after_s)
