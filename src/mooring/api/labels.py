@@ -256,14 +256,14 @@ def _joined_errors(path: str, value: str, errors: Sequence[str]) -> list[str]:
 def _count_errors(path: str, operator: Operator, values: Sequence[str]) -> list[str]:
     match operator:
         case Operator.IN | Operator.NOT_IN:
-            rule, is_kept = "for 'in', 'notin' operators, values set can't be empty", len(values) > 0
+            rule, is_met = "for 'in', 'notin' operators, values set can't be empty", len(values) > 0
         case Operator.EXISTS | Operator.DOES_NOT_EXIST:
-            rule, is_kept = "values set must be empty for exists and does not exist", len(values) == 0
+            rule, is_met = "values set must be empty for exists and does not exist", len(values) == 0
         case Operator.GREATER_THAN | Operator.LESS_THAN:
-            rule, is_kept = "for 'Gt', 'Lt' operators, exactly one value is required", len(values) == 1
+            rule, is_met = "for 'Gt', 'Lt' operators, exactly one value is required", len(values) == 1
         case never:
             assert_never(never)
-    errors = [] if is_kept else [invalid_value(path, values, rule)]
+    errors = [] if is_met else [invalid_value(path, values, rule)]
     if operator in (Operator.GREATER_THAN, Operator.LESS_THAN):
         integer_rule = "for 'Gt', 'Lt' operators, the value must be an integer"
         for index, value in enumerate(values):

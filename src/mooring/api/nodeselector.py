@@ -6,7 +6,8 @@ Goes out   matchers that answer for one node (`labels`, `name`), and whose requi
  1. A selector is a list of terms, and one that matches suffices. A term is a list of requirements, and all must hold.
     A term without requirements matches no node.
  2. An invalid term matches no node either, but its errors are reported only where no other term matched: a pod that
-    can be placed is placed. Volumes, classes and configurations are strict instead, and reject any error (`compile_strict`).
+    can be placed is placed. Volumes, classes and configurations are strict instead, and reject any error
+    (`compile_strict`).
  3. Requirements on labels are those of `mooring.api.labels`; those on fields have the same three questions
     (`key`, `matches_value`, `matches_absent`), so that columns treat a node's name as one more label.
  4. What a pod demands and likes is compiled once for all pods that say the same, and remembered.

@@ -42,8 +42,7 @@ from mooring.apiserver.custom.establishing import CustomKinds, Establisher
 from mooring.apiserver.event_expiry import EventExpiry
 from mooring.apiserver.kinds.service.allocation import ServiceAllocator
 from mooring.apiserver.kubelet_logs import KubeletLogs
-from mooring.apiserver.registry.lookup import StoreLookup
-from mooring.apiserver.registry.object_storage import ObjectStorage, document_of
+from mooring.apiserver.registry.object_storage import ObjectStorage, StoreLookup, document_of
 from mooring.apiserver.registry.own_status import OwnStatus
 from mooring.apiserver.registry.parts import NOTHING_RESERVED, Parts, Reservation
 from mooring.apiserver.registry.reading import Reader

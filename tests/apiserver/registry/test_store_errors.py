@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.apiserver.registry.store_errors import RETRY_S, store_error_status
+from mooring.apiserver.registry.errors import STORE_RETRY_S, store_error_status
 from mooring.store.interface import (
     OutcomeUnknown,
     StoreBusy,
@@ -28,9 +28,9 @@ from mooring.store.interface import (
             None,
             id="it will never fit",
         ),
-        pytest.param(StoreBusy("busy"), 429, "TooManyRequests", "busy", True, RETRY_S, id="later"),
-        pytest.param(StoreClosed("shut"), 503, "ServiceUnavailable", "shut", True, RETRY_S, id="it was shut"),
-        pytest.param(StoreUnreachable("away"), 503, "ServiceUnavailable", "away", True, RETRY_S, id="it is away"),
+        pytest.param(StoreBusy("busy"), 429, "TooManyRequests", "busy", True, STORE_RETRY_S, id="later"),
+        pytest.param(StoreClosed("shut"), 503, "ServiceUnavailable", "shut", True, STORE_RETRY_S, id="it was shut"),
+        pytest.param(StoreUnreachable("away"), 503, "ServiceUnavailable", "away", True, STORE_RETRY_S, id="it is away"),
         pytest.param(OutcomeUnknown("lost"), 504, "Timeout", "Timeout: lost", True, None, id="it may have been done"),
         pytest.param(WriteRefused("full"), 507, "InsufficientStorage", "full", True, None, id="no room"),
         pytest.param(

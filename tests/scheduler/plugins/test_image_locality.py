@@ -7,7 +7,7 @@ import pytest
 
 from mooring.api.views.pod import Pod
 from mooring.api.views.volumes import ImageVolumeSource, Volume
-from mooring.scheduler.plugins.image_locality import ImageLocality, locality_score
+from mooring.scheduler.plugins.image_locality import ImageLocality, locality_score, normalized_image_name
 from tests.builders import MIB, node, pod
 from tests.scheduler.harness import decide, engine_of, scored_by
 
@@ -67,3 +67,18 @@ def test_scores_that_are_kept_follow_the_images_of_other_nodes() -> None:
     engine.put(node("n3"))
     engine.put(node("n4"))
     assert decide(engine, image("big:1")).scores["n1"]["ImageLocality"] == 48
+
+
+@pytest.mark.parametrize(
+    ("written", "normalized"),
+    [
+        ("nginx", "nginx:latest"),
+        ("nginx:1.25", "nginx:1.25"),
+        ("registry:5000/nginx", "registry:5000/nginx:latest"),
+        ("registry:5000/nginx:1.25", "registry:5000/nginx:1.25"),
+        ("nginx@sha256:abc", "nginx@sha256:abc"),
+        ("", ":latest"),
+    ],
+)
+def test_an_image_without_a_tag_means_latest(written: str, normalized: str) -> None:
+    assert normalized_image_name(written) == normalized

@@ -1,6 +1,6 @@
-"""What can go wrong in the registry, in the words of kube-apiserver v1.36.
+"""Errors of the registry, with the texts of kube-apiserver v1.36, and errors of the store as HTTP errors.
 
-The words that the client in the process needs too stand in `mooring.apiserver.storage.errors`.
+Errors that storage raises, too, are in `mooring.apiserver.storage.errors`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,19 @@ from mooring.client.errors import (
     NotFoundError,
     ServerError,
     StatusError,
+    TooManyRequestsError,
+)
+from mooring.store.interface import (
+    OutcomeUnknown,
+    StoreBusy,
+    StoreClosed,
+    StoreError,
+    StoreUnreachable,
+    ValueTooLarge,
+    WriteRefused,
 )
 
+STORE_RETRY_S = 1.0
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 
 
@@ -101,3 +112,20 @@ def other_namespace() -> BadRequestError:
 def _details(kind: Kind, name: str) -> dict[str, str]:
     details = {"name": name, "group": kind.group, "kind": kind.plural}
     return {field: value for field, value in details.items() if value}
+
+
+def store_error_status(error: StoreError) -> StatusError:
+    """The status that a client gets for an error of the store."""
+    match error:
+        case ValueTooLarge():
+            return StatusError(f"Request entity too large: {error}", code=413, reason="RequestEntityTooLarge")
+        case StoreBusy():
+            return TooManyRequestsError(str(error), retry_after_s=STORE_RETRY_S)
+        case StoreClosed() | StoreUnreachable():
+            return ServerError(str(error), code=503, reason="ServiceUnavailable", retry_after_s=STORE_RETRY_S)
+        case OutcomeUnknown():
+            return ServerError(f"Timeout: {error}", code=504, reason="Timeout")
+        case WriteRefused():
+            return ServerError(str(error), code=507, reason="InsufficientStorage")
+        case _:
+            return ServerError(f"Internal error occurred: {error}")

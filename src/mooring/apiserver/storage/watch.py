@@ -113,7 +113,7 @@ class BookmarkEvent:
 
 
 class StorageWatch:
-    """Keeps the promise of a watch on a store."""
+    """Implements `Watch` on a store."""
 
     def __init__(
         self,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from mooring.api.images import normalized_image_name
 from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
@@ -59,3 +58,9 @@ def locality_score(present_bytes: Int64s, container_count: int) -> Int64s:
     # Not np.clip: without containers the upper bound is below the lower, and Kubernetes applies the lower first.
     limited = np.where(present_bytes < THRESHOLD_MIN, THRESHOLD_MIN, np.minimum(present_bytes, threshold_max))
     return (limited - THRESHOLD_MIN) * SCORE_MAX // (threshold_max - THRESHOLD_MIN)
+
+
+def normalized_image_name(name: str) -> str:
+    """The name with a tag: an image without one means `latest`. A colon before the last slash belongs to a port."""
+    has_tag = name.rfind(":") > name.rfind("/")
+    return name if has_tag else f"{name}:latest"
