@@ -1,20 +1,20 @@
 """A cache with a limit on its number of entries.
 
 1. A full cache is emptied. That is cheaper than a record of what was used last, and happens only to callers whose
-   questions do not repeat.
-2. Answers are shared between callers: no caller changes one.
+   keys do not repeat.
+2. Values are shared between callers: no caller changes one.
 """
 
 from __future__ import annotations
 
 from typing import TypeVar
 
-Question = TypeVar("Question")
-Answer = TypeVar("Answer")
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 
 
-class Memory(dict[Question, Answer]):
-    """Ask with `get`; when it does not know, work it out and `keep` it."""
+class Memory(dict[Key, Value]):
+    """Read with `get`; compute a missing value and `put` it."""
 
     __slots__ = ("size_max",)
 
@@ -22,8 +22,8 @@ class Memory(dict[Question, Answer]):
         super().__init__()
         self.size_max = size_max
 
-    def keep(self, question: Question, answer: Answer) -> Answer:
+    def put(self, key: Key, value: Value) -> Value:
         if len(self) >= self.size_max:
             self.clear()
-        self[question] = answer
-        return answer
+        self[key] = value
+        return value

@@ -132,7 +132,7 @@ def required_node_affinity(pod: Pod) -> RequiredNodeAffinity:
     demands = _demands.get(question)
     if demands is not None:
         return demands
-    return _demands.keep(
+    return _demands.put(
         question,
         RequiredNodeAffinity(
             labels=matcher_of_pairs(pod.spec.node_selector),
@@ -148,7 +148,7 @@ def preferred_node_affinity(pod: Pod) -> tuple[PreferredTerm, ...]:
         return ()
     question = affinity.preferred_during_scheduling_ignored_during_execution
     wishes = _wishes.get(question)
-    return wishes if wishes is not None else _wishes.keep(question, compile_preferred(question))
+    return wishes if wishes is not None else _wishes.put(question, compile_preferred(question))
 
 
 def compile_lenient(selector: NodeSelector) -> NodeMatcher:

@@ -59,7 +59,7 @@ class Address:
 def read_address(method: str, path: str, *, is_watch: bool) -> Address:
     """What a request is about."""
     question = (method, path, is_watch)
-    return _read.get(question) or _read.keep(question, _address(method, path, is_watch))
+    return _read.get(question) or _read.put(question, _address(method, path, is_watch))
 
 
 _read: Memory[tuple[str, str, bool], Address] = Memory(ADDRESSES_CACHED_MAX)

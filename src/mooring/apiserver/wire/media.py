@@ -123,7 +123,7 @@ def negotiate(accept: str, *, is_watch: bool = False, converts: bool = True) -> 
     question = (accept, is_watch, converts)
     wanted = _remembered.get(question)
     if wanted is None:
-        wanted = _remembered.keep(question, _negotiated(accept, is_watch, converts))
+        wanted = _remembered.put(question, _negotiated(accept, is_watch, converts))
     return wanted
 
 
