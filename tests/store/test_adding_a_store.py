@@ -90,8 +90,8 @@ class MarkedWatch:
             for change in await self._inner.next_batch()
         ]
 
-    def wake(self) -> None:
-        self._inner.wake()
+    def interrupt(self) -> None:
+        self._inner.interrupt()
 
     def seen_revision(self) -> int:
         return self._inner.seen_revision()
