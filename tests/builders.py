@@ -49,6 +49,7 @@ from mooring.api.views.storage import (
 from mooring.api.views.volumes import (
     CSIPersistentVolumeSource,
     GCEPersistentDiskVolumeSource,
+    HostPathVolumeSource,
     PersistentVolumeClaimSpec,
     PersistentVolumeClaimVolumeSource,
     Volume,
@@ -114,7 +115,7 @@ def pod(
     cpu: RawQuantity | None = None,
     memory: RawQuantity | None = None,
     others: Mapping[str, RawQuantity] | None = None,
-    image: str = "",
+    image: str = "app:1",
     ports: Sequence[str] = (),
     containers: Sequence[Container] | None = None,
     init: Sequence[Container] = (),
@@ -136,16 +137,18 @@ def pod(
     gates: Sequence[str] = (),
     owner: OwnerReference | None = None,
     scheduler: str = "",
+    grace_s: int | None = None,
     phase: str = "",
     started_s: float | None = None,
     terminating: bool = False,
     preempted: bool = False,
 ) -> Pod:
     """A pod with one container, unless `containers` says otherwise; `preempted` is on its way out for another pod."""
+    extended = {name: amount for name, amount in (others or {}).items() if "/" in name}  # need equal limits
     main = Container(
         name="main",
         image=image,
-        resources=ResourceRequirements(requests=amounts(cpu, memory) | dict(others or {})),
+        resources=ResourceRequirements(requests=amounts(cpu, memory) | dict(others or {}), limits=extended),
         ports=tuple(host_port(text) for text in ports),
     )
     by_preemption = Condition(type="DisruptionTarget", status="True", reason="PreemptionByScheduler")
@@ -161,6 +164,7 @@ def pod(
         spec=PodSpec(
             node_name=on,
             scheduler_name=scheduler,
+            termination_grace_period_seconds=grace_s,
             containers=(main,) if containers is None else tuple(containers),
             init_containers=tuple(init),
             priority=priority,
@@ -276,6 +280,7 @@ def persistent_volume(
             storage_class_name=storage_class,
             node_affinity=VolumeNodeAffinity(required=reached_from),
             csi=CSIPersistentVolumeSource(driver=driver, volume_handle=name) if driver else None,
+            host_path=None if driver else HostPathVolumeSource(path=f"/volumes/{name}"),
         ),
         status=PersistentVolumeStatus(phase="Available"),
     )

@@ -85,7 +85,7 @@ def test_fields_answer_the_questions_that_labels_answer(
 
 
 @pytest.mark.parametrize(
-    ("faulty", "error"),
+    ("invalid", "error"),
     [
         (node_selector(term("zone Bogus")), BOGUS_ERROR),
         (
@@ -113,16 +113,16 @@ def test_fields_answer_the_questions_that_labels_answer(
         ),
     ],
 )
-def test_faults_are_told_in_the_words_of_kubernetes(faulty: NodeSelector, error: str) -> None:
-    matcher = compile_lenient(faulty)
+def test_errors_have_the_texts_of_kubernetes(invalid: NodeSelector, error: str) -> None:
+    matcher = compile_lenient(invalid)
     assert not matcher.matches(LABELS, "n1")
     assert matcher.error == error
-    with pytest.raises(NodeSelectorError) as raised:
-        compile_strict(faulty)
-    assert str(raised.value) == error
+    with pytest.raises(NodeSelectorError) as caught:
+        compile_strict(invalid)
+    assert str(caught.value) == error
 
 
-def test_a_faulty_term_does_not_keep_another_from_matching() -> None:
+def test_an_invalid_term_does_not_keep_another_from_matching() -> None:
     matcher = compile_lenient(node_selector(term("zone Bogus"), term("zone In a")))
     assert matcher.matches(LABELS, "n1")
     assert matcher.error == BOGUS_ERROR
@@ -150,7 +150,7 @@ def test_a_pod_demands_both_its_labels_and_its_affinity(
     assert demands.error_for(LABELS) == ""
 
 
-def test_faults_of_an_affinity_concern_only_nodes_whose_labels_matched() -> None:
+def test_errors_of_an_affinity_concern_only_nodes_whose_labels_matched() -> None:
     demands = required_node_affinity(pod(node_selector={"zone": "a"}, required=node_selector(term("zone Bogus"))))
     assert demands.error_for({"zone": "a"}) == BOGUS_ERROR
     assert demands.error_for({"zone": "b"}) == ""
@@ -193,10 +193,10 @@ def test_a_wish_without_weight_is_not_even_read() -> None:
     assert compile_preferred([preferred(0, "zone Bogus")]) == ()
 
 
-def test_a_faulty_wish_is_refused() -> None:
-    with pytest.raises(NodeSelectorError) as raised:
+def test_an_invalid_preference_is_rejected() -> None:
+    with pytest.raises(NodeSelectorError) as caught:
         compile_preferred([preferred(1, "zone Exists"), preferred(1, "zone Bogus")])
-    assert str(raised.value).startswith('[1].matchExpressions[0].operator: Unsupported value: "Bogus"')
+    assert str(caught.value).startswith('[1].matchExpressions[0].operator: Unsupported value: "Bogus"')
 
 
 # --- Taints and tolerations ------------------------------------------------------------------------------------------

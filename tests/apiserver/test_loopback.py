@@ -13,7 +13,7 @@ from mooring.apiserver.loopback import LoopbackClient
 from mooring.apiserver.server import ApiServer
 from mooring.client.errors import BadRequestError, ForbiddenError, InvalidError, NotFoundError
 from mooring.client.interface import Client
-from tests.apiserver.servers import with_api_server
+from tests.api_servers import with_api_server
 from tests.client.contract import ClientContract
 from tests.client.contract_play import NS, Play, Scenario
 from tests.client.objects import at, config_map, pod, read

@@ -9,7 +9,7 @@ from mooring.apiserver.loopback import LoopbackClient
 from mooring.apiserver.server import ApiServer
 from mooring.client.errors import NotFoundError
 from mooring.client.interface import JsonObject
-from tests.apiserver.servers import with_api_server
+from tests.api_servers import with_api_server
 from tests.client.objects import at, read
 
 

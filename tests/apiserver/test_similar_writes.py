@@ -22,7 +22,7 @@ from mooring.apiserver.loopback import LoopbackClient
 from mooring.apiserver.server import ApiServer
 from mooring.client.errors import ClientError, ConflictError, ForbiddenError, InvalidError, NotFoundError
 from mooring.client.interface import PatchForm
-from tests.apiserver.servers import with_api_server
+from tests.api_servers import with_api_server
 from tests.client.objects import Body, at, node, pod, read, text_at
 
 NS = "default"

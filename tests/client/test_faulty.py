@@ -11,7 +11,7 @@ from mooring.client.errors import ClientError, ConflictError, ExpiredError, NoAn
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
-from tests.apiserver.servers import open_loopback_client
+from tests.api_servers import open_loopback_client
 from tests.client.contract import ClientContract
 from tests.client.contract_play import NS, Play, Scenario
 from tests.client.faulty import Fault, FaultyClient, Outcome, Plan, Script, Storm

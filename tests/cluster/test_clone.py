@@ -37,7 +37,7 @@ from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
 from mooring.kubelet.node_status import SILENT_ANNOTATION
 from mooring.store.memory import MemoryStore
-from tests.apiserver.servers import TOKEN_KEY, with_api_server
+from tests.api_servers import TOKEN_KEY, with_api_server
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 MERGE = PatchForm.MERGE

@@ -14,7 +14,7 @@ from mooring.apiserver.server import ApiServer
 from mooring.client.errors import NoAnswerError, NotFoundError
 from mooring.cluster.kubernetes_service import AdvertisedServer, advertised_address, keep_published, publish
 from mooring.kit.tasks import TaskGroup
-from tests.apiserver.servers import with_api_server
+from tests.api_servers import with_api_server
 
 OURS = "-----BEGIN CERTIFICATE-----\nours\n-----END CERTIFICATE-----\n"
 THEIRS = "-----BEGIN CERTIFICATE-----\ntheirs\n-----END CERTIFICATE-----\n"

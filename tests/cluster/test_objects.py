@@ -9,7 +9,7 @@ from mooring.api.errors import UnknownKindError
 from mooring.api.kinds import CONFIG_MAP
 from mooring.apiserver.server import ApiServer
 from mooring.cluster.objects import ESTABLISHED_S_MAX, create_object, loopback_client, served_kind
-from tests.apiserver.servers import with_api_server
+from tests.api_servers import with_api_server
 
 
 def definition(plural: str, kind: str) -> Document:

@@ -24,7 +24,7 @@ from mooring.scheduler.loop import ATTEMPT_S_MAX
 from mooring.scheduler.scheduler import Scheduler
 from mooring.serving.pages import PageRequest, PageResponse
 from mooring.serving.server import Page
-from tests.apiserver.servers import open_loopback_client
+from tests.api_servers import open_loopback_client
 
 HEAD = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 AMOUNTS = {"cpu": "4", "memory": "8Gi", "pods": "110"}

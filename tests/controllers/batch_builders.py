@@ -29,6 +29,7 @@ from tests.controllers.builders import NOW_S, template
 AnyView = TypeVar("AnyView", bound=View)
 
 TRACKING = "batch.kubernetes.io/job-tracking"
+CLAIM_SPEC: Document = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
 INDEX = "batch.kubernetes.io/job-completion-index"
 
 
@@ -99,7 +100,9 @@ def job_pod(
 
 def cron_job(name: str = "tick", schedule: str = "* * * * *", **spec: Any) -> Document:
     """With the defaults that an API server would fill in."""
-    job_template = {"metadata": {"labels": {"from": name}}, "spec": job(name)["spec"]}
+    job_spec = job(name)["spec"]
+    del job_spec["selector"], job_spec["template"]["metadata"]["labels"]  # the API server sets them for each Job
+    job_template = {"metadata": {"labels": {"from": name}}, "spec": job_spec}
     defaults = {"concurrencyPolicy": "Allow", "successfulJobsHistoryLimit": 3, "failedJobsHistoryLimit": 1}
     return {
         "apiVersion": "batch/v1",
@@ -177,7 +180,7 @@ def stateful_set(
 ) -> Document:
     """With the defaults that an API server would fill in."""
     labels = {"app": name}
-    claims = [{"metadata": {"name": claim}, "spec": {}} for claim in spec.pop("claims", ())]
+    claims = [{"metadata": {"name": claim}, "spec": CLAIM_SPEC} for claim in spec.pop("claims", ())]
     return {
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",

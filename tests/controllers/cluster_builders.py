@@ -9,6 +9,7 @@ from mooring.api.document import Document
 from mooring.api.kinds import CONFIG_MAP, LEASE, NODE
 from mooring.api.well_known import NODE_LEASE_NAMESPACE
 from mooring.client.errors import NotFoundError
+from mooring.client.interface import PatchForm
 from mooring.kit.clock import format_rfc3339, format_rfc3339_micro
 from tests.controllers.world import NAMESPACE, World
 
@@ -86,7 +87,7 @@ async def renew(world: World, name: str) -> None:
     spec = {"renewTime": format_rfc3339_micro(world.clock.wall_s())}
     lease = {"apiVersion": LEASE.api_version, "kind": LEASE.kind, "metadata": {"name": name}, "spec": spec}
     try:
-        await world.client.update(LEASE, NODE_LEASE_NAMESPACE, name, lease)
+        await world.client.patch(LEASE, NODE_LEASE_NAMESPACE, name, {"spec": spec}, form=PatchForm.MERGE)
     except NotFoundError:
         await world.client.create(LEASE, NODE_LEASE_NAMESPACE, lease)
 

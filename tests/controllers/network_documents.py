@@ -23,7 +23,7 @@ def service(name: str = "web", *, ports: list[Document] | None = None, **spec: A
         "spec": {
             "selector": {"app": "web"},
             "type": "ClusterIP",
-            "clusterIP": "10.96.0.1",
+            "clusterIP": "10.96.0.10",
             "ipFamilies": ["IPv4"],
             "ports": [HTTP] if ports is None else ports,
             **spec,

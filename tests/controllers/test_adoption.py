@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
@@ -13,13 +14,12 @@ from mooring.api.kinds import POD, REPLICA_SET
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import ReplicaSet
 from mooring.client.errors import NotFoundError
+from mooring.client.interface import Client
 from mooring.controllers.adoption import AdoptionError, claim_objects, plan_claim
 from mooring.kit.clock import VirtualClock
-from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
-from mooring.store.memory import MemoryStore
-from tests.controllers.builders import pod_view, replica_set, replica_set_view
-from tests.fakes.raw_client import RawClient
+from tests.api_servers import open_loopback_client
+from tests.controllers.builders import pod_view, replica_set, replica_set_view, template
 
 OWN, OTHER, NOBODY = "uid-web", "uid-other", ""
 
@@ -59,14 +59,14 @@ def test_an_owner_that_is_going_adopts_and_releases_nothing() -> None:
 class AdoptionFixture:
     """An owner and a pod in a store."""
 
-    def __init__(self) -> None:
-        self.client = RawClient(MemoryStore(), VirtualClock(), Entropy(1))
+    def __init__(self, client: Client) -> None:
+        self.client = client
 
     async def owner(self) -> ReplicaSet:
         return decode_as(ReplicaSet, await self.client.create(REPLICA_SET, "default", replica_set("web")))
 
     async def pod(self, **labels: str) -> Pod:
-        body: Document = {"metadata": {"name": "p", "labels": labels}, "spec": {}}
+        body: Document = {"metadata": {"name": "p", "labels": labels}, "spec": template({})["spec"]}
         return decode_as(Pod, await self.client.create(POD, "default", body))
 
     async def owners(self) -> list[str]:
@@ -74,9 +74,18 @@ class AdoptionFixture:
         return [each.name for each in found.metadata.owner_references if each.controller and each.block_owner_deletion]
 
 
-def test_adopting_and_releasing() -> None:
+def run_story(story: Callable[[AdoptionFixture], Awaitable[None]]) -> None:
+    clock = VirtualClock()
+
     async def main() -> None:
-        fixture = AdoptionFixture()
+        async with open_loopback_client(clock) as client:
+            await story(AdoptionFixture(client))
+
+    run(main(), clock)
+
+
+def test_adopting_and_releasing() -> None:
+    async def story(fixture: AdoptionFixture) -> None:
         owner, pod = await fixture.owner(), await fixture.pod(app="web")
         assert await claim_objects(fixture.client, owner, [pod], matches) == [pod]
         assert await fixture.owners() == ["web"]
@@ -84,12 +93,11 @@ def test_adopting_and_releasing() -> None:
         assert await claim_objects(fixture.client, owner, [adopted], lambda pod: False) == []
         assert await fixture.owners() == []
 
-    run(main())
+    run_story(story)
 
 
 def test_nothing_is_adopted_by_an_owner_that_is_gone_in_the_meantime() -> None:
-    async def main() -> None:
-        fixture = AdoptionFixture()
+    async def story(fixture: AdoptionFixture) -> None:
         owner, pod = await fixture.owner(), await fixture.pod(app="web")
         await fixture.client.delete(REPLICA_SET, "default", "web")
         with pytest.raises(AdoptionError, match=r"can't adopt Pod default/p .*can't recheck DeletionTimestamp"):
@@ -99,16 +107,15 @@ def test_nothing_is_adopted_by_an_owner_that_is_gone_in_the_meantime() -> None:
             await claim_objects(fixture.client, owner, [pod], matches)
         assert await fixture.owners() == []
 
-    run(main())
+    run_story(story)
 
 
 def test_what_is_gone_is_neither_adopted_nor_missed() -> None:
-    async def main() -> None:
-        fixture = AdoptionFixture()
+    async def story(fixture: AdoptionFixture) -> None:
         owner, pod = await fixture.owner(), await fixture.pod(app="web")
         await fixture.client.delete(POD, "default", "p")
         with pytest.raises(NotFoundError):
             await fixture.client.get(POD, "default", "p")
         assert await claim_objects(fixture.client, owner, [pod], matches) == []
 
-    run(main())
+    run_story(story)

@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from mooring.api.decode import decode_as
-from mooring.api.document import Document
 from mooring.api.kinds import REPLICA_SET
 from mooring.api.views.workloads import ReplicaSet
 from mooring.client.cache.informer import Informer
@@ -15,11 +14,10 @@ from mooring.client.errors import ClientError, NoAnswerError, ServerError
 from mooring.client.interface import Change
 from mooring.controllers.expectations import EXPECTED_S_MAX, Expectations, WriteExpectations
 from mooring.kit.clock import VirtualClock
-from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
-from mooring.store.memory import MemoryStore
+from tests.api_servers import open_loopback_client
 from tests.client.faulty import Fault, FaultyClient, Outcome, Script
-from tests.fakes.raw_client import RawClient
+from tests.controllers.builders import replica_set
 
 NO_ANSWER = NoAnswerError("no answer")
 
@@ -104,14 +102,13 @@ def test_versions_that_are_no_numbers_prove_nothing() -> None:
 
 
 class WritesFixture:
-    def __init__(self, clock: VirtualClock, *faults: Fault) -> None:
-        self.client = FaultyClient(RawClient(MemoryStore(), clock, Entropy(1, "client")), clock, Script(*faults))
+    def __init__(self, client: FaultyClient) -> None:
+        self.client = client
         self.informer: Informer[ReplicaSet] = Informer("sets")
         self.writes = WriteExpectations(self.client, REPLICA_SET, ReplicaSet, self.informer)
 
     async def create(self, name: str) -> bytes:
-        body: Document = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": name}}
-        return await self.client.create(REPLICA_SET, "default", body)
+        return await self.client.create(REPLICA_SET, "default", replica_set(name))
 
     def see(self, raw: bytes) -> None:
         self.informer.apply(Change.ADDED, decode_as(ReplicaSet, raw))
@@ -121,9 +118,10 @@ def play(story: Callable[[WritesFixture], Awaitable[None]], *faults: Fault) -> N
     clock = VirtualClock()
 
     async def recorded() -> None:
-        fixture = WritesFixture(clock, *faults)
-        fixture.informer.replace([], "1")
-        await story(fixture)
+        async with open_loopback_client(clock) as client:
+            fixture = WritesFixture(FaultyClient(client, clock, Script(*faults)))
+            fixture.informer.replace([], "1")
+            await story(fixture)
 
     run(recorded(), clock)
 

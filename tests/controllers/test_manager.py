@@ -33,10 +33,9 @@ from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
-from mooring.store.memory import MemoryStore
+from tests.api_servers import NO_CLIENT, open_loopback_client
 from tests.controllers.builders import replica_set
-from tests.controllers.world import World
-from tests.fakes.raw_client import RawClient
+from tests.controllers.world import open_world
 
 
 class Listener(Controller):
@@ -53,7 +52,7 @@ class Listener(Controller):
 
 
 def context(clock: VirtualClock) -> ControllerContext:
-    return ControllerContext(RawClient(MemoryStore(), clock, Entropy(1)), clock, Entropy(2))
+    return ControllerContext(NO_CLIENT, clock, Entropy(2))
 
 
 def test_a_controller_hears_every_key_and_stops_when_it_is_told_to() -> None:
@@ -94,16 +93,16 @@ def test_a_manager_that_is_stopped_finishes_and_ends() -> None:
     clock = VirtualClock()
 
     async def main() -> None:
-        client = RawClient(MemoryStore(), clock, Entropy(1))
-        manager = ControllerManager(client, clock, Entropy(2), enabled=["replicaset-controller"])
-        async with TaskGroup("test") as group:
-            group.start(manager.run(), name="manager")
-            await manager.wait_working()
-            assert manager.statistics()["replicaset-controller"]["depth"] == 0
-            await client.create(REPLICA_SET, "default", replica_set("web", replicas=2))
-            await clock.wait(1)
-            manager.stop()
-        assert len((await client.list(POD)).items) == 2
+        async with open_loopback_client(clock) as client:
+            manager = ControllerManager(client, clock, Entropy(2), enabled=["replicaset-controller"])
+            async with TaskGroup("test") as group:
+                group.start(manager.run(), name="manager")
+                await manager.wait_working()
+                assert manager.statistics()["replicaset-controller"]["depth"] == 0
+                await client.create(REPLICA_SET, "default", replica_set("web", replicas=2))
+                await clock.wait(1)
+                manager.stop()
+            assert len((await client.list(POD)).items) == 2
 
     run(main(), clock)
 
@@ -112,10 +111,9 @@ def test_another_manager_goes_on_where_the_first_was_killed() -> None:
     clock = VirtualClock()
 
     async def main() -> None:
-        async with TaskGroup("test") as group:
-            world = World(clock, group, Entropy(1))
+        async with open_world(clock, Entropy(1)) as world:
             manager = ControllerManager(world.client, clock, Entropy(2), enabled=["replicaset-controller"])
-            task = group.start_background(manager.run(), name="first")
+            task = world.group.start_background(manager.run(), name="first")
             await manager.wait_working()
             await world.create(replica_set("web", replicas=100))
             await clock.wait(0)

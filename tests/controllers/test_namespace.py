@@ -7,14 +7,15 @@ from collections import Counter
 import pytest
 
 from mooring.api.document import Document
-from mooring.api.kinds import CONFIG_MAP, DEPLOYMENT, NAMESPACE, POD, SECRET, Kind
-from mooring.client.interface import Client, Deletion, JsonObject
+from mooring.api.kinds import CONFIG_MAP, DEPLOYMENT, NAMESPACE, POD, SECRET
+from mooring.client.interface import Deletion
 from mooring.controllers.namespace import ContentDeletion, conditions_after
 from tests.controllers.cluster_builders import config_map, pod_document
 from tests.controllers.world import Story, World, play
 
 CONTROLLERS = ["namespace-controller"]
 HELD = "example.com/held"
+GOING = "going"
 
 
 def true_conditions(deletion: ContentDeletion, *, with_totals: bool = True) -> dict[str, tuple[str, str]]:
@@ -86,52 +87,36 @@ def _condition(conditions: list[Document], type: str) -> Document:
     return found
 
 
-class _WithFinalize:
-    """The client of the process knows no `finalize`: it is an update of the namespace."""
-
-    def __init__(self, inner: Client) -> None:
-        self._inner = inner
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._inner, name)
-
-    async def update(self, kind: Kind, namespace: str, name: str, body: JsonObject, *, subresource: str = "") -> bytes:
-        subresource = "" if subresource == "finalize" else subresource
-        return await self._inner.update(kind, namespace, name, body, subresource=subresource)
-
-
 def run_story(story: Story) -> None:
-    play(story, controllers=CONTROLLERS, through=lambda client, clock: _WithFinalize(client))  # type: ignore[arg-type, return-value]
+    play(story, controllers=CONTROLLERS)
 
 
 async def open_namespace(world: World) -> None:
     """With a finalizer of its own, so that it can be looked at in the end."""
-    await world.create(
-        {
-            "apiVersion": "v1",
-            "kind": "Namespace",
-            "metadata": {"name": "default", "finalizers": [HELD]},
-            "spec": {"finalizers": ["kubernetes"]},
-            "status": {"phase": "Active"},
-        }
-    )
+    await world.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": GOING, "finalizers": [HELD]}})
+
+
+async def create_within(world: World, *documents: Document) -> None:
+    for document in documents:
+        document["metadata"]["namespace"] = GOING
+    await world.create(*documents)
 
 
 async def delete_namespace(world: World) -> None:
-    await world.client.delete(NAMESPACE, "", "default", Deletion())
+    await world.client.delete(NAMESPACE, "", GOING, Deletion())
 
 
 async def finalizers(world: World) -> list[str]:
-    namespace: Document = await world.get(NAMESPACE, "default")
-    found: list[str] = namespace["spec"]["finalizers"]
+    namespace: Document = await world.get(NAMESPACE, GOING)
+    found: list[str] = namespace["spec"].get("finalizers", [])
     return found
 
 
 def test_everything_in_it_goes_then_its_finalizer() -> None:
     async def story(world: World) -> None:
         await open_namespace(world)
-        await world.create(config_map("cm"), pod_document("p"))
-        await world.client.create(CONFIG_MAP, "other", config_map("stranger"))
+        await create_within(world, config_map("cm"), pod_document("p"))
+        await world.create(config_map("stranger"))
         await delete_namespace(world)
         await world.settle(4)
         assert len(await world.list(CONFIG_MAP)) == 2
@@ -139,7 +124,7 @@ def test_everything_in_it_goes_then_its_finalizer() -> None:
         assert [each["metadata"]["name"] for each in await world.list(CONFIG_MAP)] == ["stranger"]
         assert await world.pods() == []
         assert await finalizers(world) == []
-        conditions = await world.conditions("default", NAMESPACE)
+        conditions = await world.conditions(GOING, NAMESPACE)
         assert {status for status, _ in conditions.values()} == {"False"}
 
     run_story(story)
@@ -150,13 +135,13 @@ def test_while_a_pod_is_left_nothing_else_is_deleted() -> None:
         await open_namespace(world)
         pod = pod_document("p", "n1")
         pod["spec"]["terminationGracePeriodSeconds"] = 30
-        secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "needed"}}
-        await world.create(pod, secret)
+        secret: Document = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "needed"}}
+        await create_within(world, pod, secret)
         await delete_namespace(world)
         await world.settle(10)
         assert len(await world.list(SECRET)) == 1
-        assert (await world.get(POD, "p"))["metadata"]["deletionTimestamp"]
-        await world.delete(POD, "p")
+        assert (await world.get(POD, "p", namespace=GOING))["metadata"]["deletionTimestamp"]
+        await world.delete(POD, "p", namespace=GOING)
         await world.settle(20)
         assert await world.list(SECRET) == []
         assert await finalizers(world) == []
@@ -167,14 +152,14 @@ def test_while_a_pod_is_left_nothing_else_is_deleted() -> None:
 def test_objects_with_finalizers_are_waited_for_and_told() -> None:
     async def story(world: World) -> None:
         await open_namespace(world)
-        await world.create(config_map("cm", finalizers=["example.com/hold"]))
+        await create_within(world, config_map("cm", finalizers=["example.com/hold"]))
         await delete_namespace(world)
         await world.settle(8)
-        conditions = await world.conditions("default", NAMESPACE)
+        conditions = await world.conditions(GOING, NAMESPACE)
         assert conditions["NamespaceContentRemaining"] == ("True", "SomeResourcesRemain")
         assert conditions["NamespaceFinalizersRemaining"] == ("True", "SomeFinalizersRemain")
         assert await finalizers(world) == ["kubernetes"]
-        await world.patch(CONFIG_MAP, "cm", {"metadata": {"finalizers": None}})
+        await world.patch(CONFIG_MAP, "cm", {"metadata": {"finalizers": None}}, namespace=GOING)
         await world.settle(10)
         assert await finalizers(world) == []
 
@@ -184,7 +169,7 @@ def test_objects_with_finalizers_are_waited_for_and_told() -> None:
 def test_a_namespace_that_is_not_deleted_is_left_alone() -> None:
     async def story(world: World) -> None:
         await open_namespace(world)
-        await world.create(config_map("cm"))
+        await create_within(world, config_map("cm"))
         await world.settle(60)
         assert len(await world.list(CONFIG_MAP)) == 1
 

@@ -22,20 +22,18 @@ from mooring.controllers.documents import (
 from mooring.controllers.expectations import Expectations
 from mooring.controllers.pod_control import PodControl, PodControlError, pod_of_template
 from mooring.kit.clock import VirtualClock
-from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
-from mooring.store.memory import MemoryStore
+from tests.api_servers import open_loopback_client
 from tests.client.faulty import Fault, FaultyClient, Outcome, Script
 from tests.controllers.builders import replica_set, replica_set_view, template
-from tests.fakes.raw_client import RawClient
 
 OWNER = replica_set_view("web")
 
 
 class PodControlFixture:
-    def __init__(self, clock: VirtualClock, *faults: Fault) -> None:
+    def __init__(self, clock: VirtualClock, client: FaultyClient) -> None:
         self.recorded: list[tuple[str, str, str]] = []
-        self.client = FaultyClient(RawClient(MemoryStore(), clock, Entropy(1)), clock, Script(*faults))
+        self.client = client
         self.expectations = Expectations(clock, lambda revision: True)
         self.control = PodControl(self.client, EventRecorder(self._tell, "test"), clock, self.expectations)
 
@@ -47,7 +45,8 @@ def play(story: Callable[[PodControlFixture], Awaitable[None]], *faults: Fault) 
     clock = VirtualClock()
 
     async def main() -> None:
-        await story(PodControlFixture(clock, *faults))
+        async with open_loopback_client(clock) as client:
+            await story(PodControlFixture(clock, FaultyClient(client, clock, Script(*faults))))
 
     run(main(), clock)
 
@@ -164,12 +163,12 @@ def test_what_was_not_read_from_json_cannot_be_written_back() -> None:
 
 def test_the_newest_document() -> None:
     async def main() -> None:
-        client = RawClient(MemoryStore(), VirtualClock(), Entropy(1))
-        view = decode_as(ReplicaSet, await client.create(REPLICA_SET, "default", replica_set("web", replicas=1)))
-        document = document_of(view)
-        document["spec"]["replicas"] = 2
-        await client.update(REPLICA_SET, "default", "web", document)
-        assert (await read_document(client, view))["spec"]["replicas"] == 2
+        async with open_loopback_client(VirtualClock()) as client:
+            view = decode_as(ReplicaSet, await client.create(REPLICA_SET, "default", replica_set("web", replicas=1)))
+            document = document_of(view)
+            document["spec"]["replicas"] = 2
+            await client.update(REPLICA_SET, "default", "web", document)
+            assert (await read_document(client, view))["spec"]["replicas"] == 2
 
     run(main())
 

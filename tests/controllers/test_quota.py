@@ -6,6 +6,7 @@ from typing import Any
 
 from mooring.api.document import Document
 from mooring.api.kinds import CONFIG_MAP, POD, RESOURCE_QUOTA
+from tests.api_servers import store_object
 from tests.controllers.world import World, play
 
 
@@ -49,9 +50,12 @@ def test_a_quota_is_counted_and_counted_again_when_something_becomes_free() -> N
         assert await used(world) == expected
         await world.create(pod("three"))
         await world.settle()
-        assert (await used(world))["pods"] == "1", "who is created was charged by the API server"
+        assert (await used(world))["pods"] == "2", "the API server charges a new pod"
+        await store_object(world.store, POD, "default", pod("four"))
+        await world.settle()
+        assert (await used(world))["pods"] == "2", "the controller does not count new pods at once"
         await world.settle(300)
-        assert (await used(world))["pods"] == "2", "and is counted now and then"
+        assert (await used(world))["pods"] == "3", "it counts all pods from time to time"
 
     play(story, controllers=["resourcequota-controller"])
 

@@ -21,11 +21,9 @@ from mooring.controllers.revisions import (
     template_of,
 )
 from mooring.kit.clock import VirtualClock
-from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
-from mooring.store.memory import MemoryStore
+from tests.api_servers import open_loopback_client
 from tests.controllers.batch_builders import identity, stateful_set_view
-from tests.fakes.raw_client import RawClient
 
 POD_SPEC: Document = {
     "containers": [
@@ -83,19 +81,19 @@ def test_a_name_that_is_taken_is_given_up_for_the_next() -> None:
     clock = VirtualClock()
 
     async def main() -> None:
-        client = RawClient(MemoryStore(), clock, Entropy(1))
-        owner = stateful_set_view()
-        data = revision_data({"spec": {"template": {"spec": POD_SPEC}}})
-        taken = new_revision(owner, {"other": 1}, 1, revision_name("db", revision_hash(data, 0)), {}, {})
-        await client.create(CONTROLLER_REVISION, "default", taken)
-        wanted = new_revision(owner, data, 2, "", {"app": "db"}, {"note": "kept"})
-        made, collisions = await create_revision(client, "default", wanted, "db", 0)
-        assert collisions == 1
-        assert made.metadata.name == revision_name("db", revision_hash(data, 1))
-        again, collisions = await create_revision(client, "default", wanted, "db", 0)
-        assert (again.metadata.uid, collisions) == (made.metadata.uid, 1)
-        newest = await renumber_revision(client, made, 7)
-        assert (newest.revision, data_of(newest)) == (7, data)
-        assert identity("db")["name"] == newest.metadata.owner_references[0].name
+        async with open_loopback_client(clock) as client:
+            owner = stateful_set_view()
+            data = revision_data({"spec": {"template": {"spec": POD_SPEC}}})
+            taken = new_revision(owner, {"other": 1}, 1, revision_name("db", revision_hash(data, 0)), {}, {})
+            await client.create(CONTROLLER_REVISION, "default", taken)
+            wanted = new_revision(owner, data, 2, "", {"app": "db"}, {"note": "kept"})
+            made, collisions = await create_revision(client, "default", wanted, "db", 0)
+            assert collisions == 1
+            assert made.metadata.name == revision_name("db", revision_hash(data, 1))
+            again, collisions = await create_revision(client, "default", wanted, "db", 0)
+            assert (again.metadata.uid, collisions) == (made.metadata.uid, 1)
+            newest = await renumber_revision(client, made, 7)
+            assert (newest.revision, data_of(newest)) == (7, data)
+            assert identity("db")["name"] == newest.metadata.owner_references[0].name
 
     run(main(), clock)

@@ -32,16 +32,17 @@ from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
 from mooring.store.memory import MemoryStore
+from tests.api_servers import create, open_loopback_client, store_object
 from tests.controllers.storage_documents import claim, volume
-from tests.fakes.raw_client import RawClient
 
 
 class Bench:
     """A provisioner at work on what is stored; it hears at once of what is created before `start`."""
 
-    def __init__(self, clock: VirtualClock, group: TaskGroup) -> None:
+    def __init__(self, clock: VirtualClock, group: TaskGroup, store: MemoryStore, client: Client) -> None:
         self.clock, self.group = clock, group
-        self.client = RawClient(MemoryStore(), clock, Entropy(1))
+        self.store = store
+        self.client = client
         self.recorded: list[tuple[str, str]] = []
         self.is_released = True
 
@@ -59,13 +60,22 @@ class Bench:
         )
 
     async def claim(self, **parts: Any) -> PersistentVolumeClaim:
-        made = await self.client.create(PERSISTENT_VOLUME_CLAIM, "default", claim(**parts))
+        document = claim(**parts)
+        await create(self.client, PERSISTENT_VOLUME_CLAIM, "default", document)
+        made = await self.client.get(PERSISTENT_VOLUME_CLAIM, "default", document["metadata"]["name"])
         return decode_as(PersistentVolumeClaim, made)
 
-    async def volume(self, finalizers: list[str] | None = None, **parts: Any) -> PersistentVolume:
+    async def volume(
+        self, finalizers: list[str] | None = None, *, is_valid: bool = True, **parts: Any
+    ) -> PersistentVolume:
         document = volume(**parts)
         document["metadata"]["finalizers"] = finalizers or []
-        return decode_as(PersistentVolume, await self.client.create(PERSISTENT_VOLUME, "", document))
+        if is_valid:
+            await create(self.client, PERSISTENT_VOLUME, "", document)
+        else:
+            await store_object(self.store, PERSISTENT_VOLUME, "", document)
+        made = await self.client.get(PERSISTENT_VOLUME, "", document["metadata"]["name"])
+        return decode_as(PersistentVolume, made)
 
     async def get(self, kind: Kind, name: str) -> Document:
         namespace = "default" if kind.is_namespaced else ""
@@ -80,8 +90,9 @@ def run_story(story: Callable[[Bench], Awaitable[None]]) -> None:
     clock = VirtualClock()
 
     async def main() -> None:
-        async with TaskGroup("volumes") as group:
-            await story(Bench(clock, group))
+        store = MemoryStore()
+        async with open_loopback_client(clock, store=store) as client, TaskGroup("volumes") as group:
+            await story(Bench(clock, group, store, client))
             group.cancel()
 
     run(main(), clock)

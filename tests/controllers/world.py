@@ -1,4 +1,4 @@
-"""A whole world on virtual time: a store, a client, and controllers at work.
+"""A cluster on virtual time: an API server on a store in memory, and controllers at work.
 
     async def story(world: World) -> None:
         await world.create(deployment("web", replicas=3))
@@ -13,13 +13,16 @@ Objects are made by the builders of `tests.controllers.builders`. Nobody schedul
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, TypeAlias
 
 import msgspec
+import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import CORE_EVENT, DEPLOYMENT, POD, REPLICA_SET, Kind, kind_named
+from mooring.client.errors import InvalidError
 from mooring.client.interface import Client, Deletion, PatchForm
 from mooring.controllers.manager import ControllerManager
 from mooring.controllers.settings import ControllerSettings
@@ -28,7 +31,7 @@ from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
 from mooring.store.memory import MemoryStore
-from tests.fakes.raw_client import RawClient
+from tests.api_servers import create, open_loopback_client, store_object
 
 Story = Callable[["World"], Awaitable[None]]
 Through = Callable[[Client, VirtualClock], Client]
@@ -40,12 +43,14 @@ NAMESPACE = "default"
 class World:
     """What a story plays in."""
 
-    def __init__(self, clock: VirtualClock, group: TaskGroup, entropy: Entropy) -> None:
+    def __init__(
+        self, clock: VirtualClock, group: TaskGroup, entropy: Entropy, store: MemoryStore, client: Client
+    ) -> None:
         self.clock = clock
         self.group = group
         self.entropy = entropy
-        self.store = MemoryStore()
-        self.client = RawClient(self.store, clock, entropy.fork("client"))
+        self.store = store
+        self.client = client
         self.managers: list[ControllerManager] = []
 
     def start_manager(
@@ -74,14 +79,29 @@ class World:
         for document in documents:
             kind = kind_named(document["apiVersion"], document["kind"])
             namespace = document["metadata"].get("namespace", NAMESPACE) if kind.is_namespaced else ""
-            await self.client.create(kind, namespace, document)
+            await create(self.client, kind, namespace, document)
 
-    async def patch(self, kind: Kind, name: str, patch: Mapping[str, object], subresource: str = "") -> None:
-        namespace = NAMESPACE if kind.is_namespaced else ""
+    async def store_invalid(self, document: Mapping[str, Any]) -> None:
+        """An object that the API server rejects, but that may be in the store."""
+        kind = kind_named(document["apiVersion"], document["kind"])
+        with pytest.raises(InvalidError):
+            await create(self.client, kind, NAMESPACE, document)
+        await store_object(self.store, kind, NAMESPACE, document)
+
+    async def patch(
+        self,
+        kind: Kind,
+        name: str,
+        patch: Mapping[str, object],
+        subresource: str = "",
+        *,
+        namespace: str = NAMESPACE,
+    ) -> None:
+        namespace = namespace if kind.is_namespaced else ""
         await self.client.patch(kind, namespace, name, patch, form=PatchForm.MERGE, subresource=subresource)
 
-    async def delete(self, kind: Kind, name: str, grace_s: int | None = 0) -> None:
-        namespace = NAMESPACE if kind.is_namespaced else ""
+    async def delete(self, kind: Kind, name: str, grace_s: int | None = 0, *, namespace: str = NAMESPACE) -> None:
+        namespace = namespace if kind.is_namespaced else ""
         await self.client.delete(kind, namespace, name, Deletion(grace_s=grace_s))
 
     async def settle(self, for_s: float = 1.0) -> None:
@@ -114,8 +134,8 @@ class World:
         listing = await self.client.list(kind)
         return [msgspec.json.decode(raw) for raw in listing.items]
 
-    async def get(self, kind: Kind, name: str) -> Document:
-        namespace = NAMESPACE if kind.is_namespaced else ""
+    async def get(self, kind: Kind, name: str, *, namespace: str = NAMESPACE) -> Document:
+        namespace = namespace if kind.is_namespaced else ""
         found: Document = msgspec.json.decode(await self.client.get(kind, namespace, name))
         return found
 
@@ -142,6 +162,14 @@ class World:
         return [event for event in found if not reason or event[1] == reason]
 
 
+@asynccontextmanager
+async def open_world(clock: VirtualClock, entropy: Entropy) -> AsyncIterator[World]:
+    """A world whose API server runs while the block runs."""
+    store = MemoryStore()
+    async with open_loopback_client(clock, entropy.fork("client"), store) as client, TaskGroup("world") as group:
+        yield World(clock, group, entropy, store, client)
+
+
 def play(
     story: Story,
     *,
@@ -154,8 +182,7 @@ def play(
     clock = VirtualClock()
 
     async def main() -> None:
-        async with TaskGroup("world") as group:
-            world = World(clock, group, Entropy(seed))
+        async with open_world(clock, Entropy(seed)) as world:
             client = through(world.client, clock) if through is not None else None
             world.start_manager(controllers, client=client, settings=settings)
             await world.settle()

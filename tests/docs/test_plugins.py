@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mooring.api.kinds import NODE
+from mooring.api.kinds import CUSTOM_RESOURCE_DEFINITION, NODE
 from mooring.kit.entropy import Entropy
 from mooring.scheduler.catalogue import default_registry
 from mooring.scheduler.config import ConfigurationError, load_configuration
@@ -24,6 +24,7 @@ from tests.builders import node, pod
 from tests.docs.pages import page
 from tests.scheduler.harness import decide, engine_of
 from tests.scheduler.stories.actors import with_plugins
+from tests.scheduler.stories.test_user_plugins import LICENCE_DEFINITION
 from tests.scheduler.world import World, play
 
 GUIDE = page("docs/plugins.md")
@@ -113,6 +114,7 @@ def test_the_example_of_a_custom_kind_waits_for_one(tmp_path: Path) -> None:
     config, registry = with_plugins(plugin)
 
     async def story(world: World) -> None:
+        await world.client.create(CUSTOM_RESOURCE_DEFINITION, "", LICENCE_DEFINITION)
         await world.create(node("n1", cpu=4), pod("web", cpu=1))
         await world.settle(60)
         assert await world.node_of("web") == ""

@@ -1,4 +1,4 @@
-"""A small cluster for tests: a store, a raw client and kubelets, on virtual time with one seed.
+"""A small cluster for tests: an API server on a store in memory and kubelets, on virtual time with one seed.
 
 async def story(play: Play) -> None:
     await play.create(pod("web", on="node-0"))
@@ -26,8 +26,7 @@ from mooring.kit.tasks import TaskGroup
 from mooring.kubelet.kubelets import Kubelets
 from mooring.kubelet.settings import KubeletSettings
 from mooring.kubelet.views import KubeletPod
-from mooring.store.memory import MemoryStore
-from tests.fakes.raw_client import RawClient
+from tests.api_servers import open_loopback_client
 
 Body = dict[str, Any]
 REGISTERED_S = 1.0
@@ -63,9 +62,9 @@ def view(body: Body, *, uid: str = "uid-1", generation: int = 1) -> KubeletPod:
 
 def line_of(body: Body) -> str:
     """A pod's status in one line: phase, reason, readiness, and each container's state and restarts."""
-    status = body.get("status", {})
+    status = body["status"]
     conditions = {each["type"]: each["status"] for each in status.get("conditions", ())}
-    words = [status.get("phase", "new")]
+    words = [status["phase"]]
     if status.get("reason"):
         words.append(f"({status['reason']})")
     if body["metadata"].get("deletionTimestamp"):
@@ -154,18 +153,17 @@ def played(
     settings: KubeletSettings | None = None,
     *,
     seed: int = 1,
-    through: Callable[[RawClient, VirtualClock], Client] | None = None,
+    through: Callable[[Client, VirtualClock], Client] | None = None,
 ) -> None:
-    """Play a story to its end. `through`: the fleet comes to the API by another client than the story does."""
+    """Play a story to its end. `through`: the kubelets comes to the API by another client than the story does."""
     clock = VirtualClock()
 
     async def main() -> None:
-        client = RawClient(MemoryStore(), clock, Entropy(seed))
-        kubelets_client = through(client, clock) if through is not None else client
-        kubelets = Kubelets(
-            kubelets_client, clock, Entropy(seed), settings if settings is not None else KubeletSettings(count=2)
-        )
-        async with TaskGroup("play") as group:
+        async with open_loopback_client(clock, Entropy(seed)) as client, TaskGroup("play") as group:
+            kubelets_client = through(client, clock) if through is not None else client
+            kubelets = Kubelets(
+                kubelets_client, clock, Entropy(seed), settings if settings is not None else KubeletSettings(count=2)
+            )
             running = group.start(kubelets.run(), name="kubelets")
             await clock.wait(REGISTERED_S)
             await story(Play(client, clock, kubelets))

@@ -10,13 +10,11 @@ from mooring.api.document import Document
 from mooring.api.kinds import POD
 from mooring.client.errors import BadRequestError
 from mooring.kit.clock import VirtualClock
-from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.kubelet.container_logs import RunLogOptions, container_logs_page, log_attempt, log_error, log_options
 from mooring.kubelet.runtime import LogRequest
 from mooring.serving.pages import PageRequest
-from mooring.store.memory import MemoryStore
-from tests.fakes.raw_client import RawClient
+from tests.api_servers import open_loopback_client
 from tests.kubelet.harness import Body, container, pod
 
 ENDED = {"terminated": {"containerID": "mooring://1"}}
@@ -98,15 +96,15 @@ def answered(path: str) -> tuple[int, str]:
     clock = VirtualClock()
 
     async def main() -> tuple[int, str]:
-        client = RawClient(MemoryStore(), clock, Entropy(1))
-        both = [container(), container("waiting")]
-        await client.create(POD, "default", pod("web", containers=both))
-        await client.create(POD, "default", pod("elsewhere", on="node-9"))
-        answer = await container_logs_page(PageRequest("GET", path, {}), client, Kubelets())
-        body = answer.body
-        if answer.stream is not None:
-            body = b"".join([part async for part in answer.stream])
-        return answer.code, body.decode()
+        async with open_loopback_client(clock) as client:
+            both = [container(), container("waiting")]
+            await client.create(POD, "default", pod("web", containers=both))
+            await client.create(POD, "default", pod("elsewhere", on="node-9"))
+            answer = await container_logs_page(PageRequest("GET", path, {}), client, Kubelets())
+            body = answer.body
+            if answer.stream is not None:
+                body = b"".join([part async for part in answer.stream])
+            return answer.code, body.decode()
 
     return run(main(), clock)
 

@@ -126,7 +126,7 @@ def test_a_pod_that_is_active_for_too_long_fails() -> None:
     async def story(play: Play) -> None:
         await play.create(pod(stage_set="polite", activeDeadlineSeconds=10))
         assert await play.timeline("web", 60.0) == [
-            "0.0 new",
+            "0.0 Pending",
             "0.1 Running ready main=running",
             "13.1 Failed (DeadlineExceeded) main=terminated:Completed(0)",
         ]
@@ -198,7 +198,8 @@ def test_readiness_gates_are_waited_for() -> None:
         await play.change("web", {"status": {"conditions": [gate]}}, subresource="status")
         await play.wait(1.0)
         assert await play.line("web") == "Running ready main=running"
-        assert gate in (await play.status("web"))["conditions"]
+        conditions = (await play.status("web"))["conditions"]
+        assert gate in [{"type": each["type"], "status": each["status"]} for each in conditions]
 
     played(story, SETTINGS)
 
@@ -211,13 +212,13 @@ def test_a_resize_is_granted_or_waits_for_room() -> None:
         await play.create(pod(containers=[container(resources={"requests": {"cpu": "1"}})]))
         await play.create(pod("other", containers=[container(resources={"requests": {"cpu": "1"}})]))
         await play.wait(2.0)
-        await play.change("web", amounts("2"))
+        await play.change("web", amounts("2"), subresource="resize")
         await play.wait(1.0)
         (told,) = (await play.status("web"))["containerStatuses"]
         assert told["resources"]["requests"] == told["allocatedResources"] == {"cpu": "2"}
         assert (await play.status("web"))["observedGeneration"] == 2
 
-        await play.change("web", amounts("4"))
+        await play.change("web", amounts("4"), subresource="resize")
         await play.wait(1.0)
         status = await play.status("web")
         assert status["containerStatuses"][0]["allocatedResources"] == {"cpu": "2"}
@@ -241,7 +242,8 @@ def test_a_resize_that_asks_for_a_new_run_gets_one() -> None:
     async def story(play: Play) -> None:
         await play.create(pod(containers=[main], stage_set="polite"))
         await play.wait(2.0)
-        await play.change("web", {"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "2"}}}]}})
+        resized = {"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "2"}}}]}}
+        await play.change("web", resized, subresource="resize")
         await play.wait(6.0)
         (told,) = (await play.status("web"))["containerStatuses"]
         assert (told["allocatedResources"], told["restartCount"]) == ({"cpu": "2"}, 1)
@@ -267,7 +269,8 @@ def test_a_container_to_look_around_with_is_started_beside_the_others() -> None:
     async def story(play: Play) -> None:
         await play.create(pod(stage_set="polite"))
         await play.wait(2.0)
-        await play.change("web", {"spec": {"ephemeralContainers": [container("shell")]}})
+        shell = {"spec": {"ephemeralContainers": [container("shell")]}}
+        await play.change("web", shell, subresource="ephemeralcontainers")
         await play.wait(2.0)
         assert await play.line("web") == "Running ready main=running shell=running:unready"
 

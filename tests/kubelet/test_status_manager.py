@@ -45,6 +45,6 @@ def test_another_pod_of_the_same_name_is_left_alone() -> None:
         await play.delete("web", 0)
         await play.create(pod("web", on=""))
         await play.wait(30.0)
-        assert await play.line("web") == "new"
+        assert await play.line("web") == "Pending"
 
     played(story, through=lambda client, clock: FaultyClient(client, clock, Script(late)))

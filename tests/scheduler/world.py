@@ -1,4 +1,4 @@
-"""A whole world on virtual time: a store, a client that may misbehave, and schedulers at work.
+"""A cluster on virtual time: an API server, a client that may misbehave, and schedulers at work.
 
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=4))
@@ -14,16 +14,19 @@ scheduler.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
 
 from mooring.api.decode import decode_as
-from mooring.api.kinds import EVENT, NODE, POD, Kind, kind_of_view
-from mooring.api.views.meta import ApiObject
+from mooring.api.kinds import EVENT, NODE, POD, PRIORITY_CLASS, Kind, kind_of_view
+from mooring.api.views.meta import ApiObject, ObjectMeta
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
+from mooring.api.views.workloads import PriorityClass
+from mooring.apiserver.loopback import LoopbackClient
 from mooring.client.interface import Client, Deletion, PatchForm
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
@@ -33,7 +36,7 @@ from mooring.scheduler.config import load_configuration
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.scheduler import Limits, Scheduler
 from mooring.store.memory import MemoryStore
-from tests.fakes.raw_client import RawClient
+from tests.api_servers import create, open_loopback_client
 
 Story = Callable[["World"], Awaitable[None]]
 Through = Callable[[Client, VirtualClock], Client]
@@ -42,12 +45,15 @@ Through = Callable[[Client, VirtualClock], Client]
 class World:
     """What a story plays in."""
 
-    def __init__(self, clock: VirtualClock, group: TaskGroup, entropy: Entropy) -> None:
+    def __init__(
+        self, clock: VirtualClock, group: TaskGroup, entropy: Entropy, store: MemoryStore, client: LoopbackClient
+    ) -> None:
         self.clock = clock
-        self.store = MemoryStore()
-        self.client = RawClient(self.store, clock, entropy.fork("client"))
+        self.group = group
+        self.store = store
+        self.client = client
         self.schedulers: list[Scheduler] = []
-        self._group = group
+        self._priority_classes: set[str] = set()
         self._entropy = entropy
 
     def start_scheduler(
@@ -67,7 +73,7 @@ class World:
             limits=limits,
         )
         self.schedulers.append(scheduler)
-        self._group.start_background(scheduler.run(), name=f"scheduler-{len(self.schedulers)}")
+        self.group.start_background(scheduler.run(), name=f"scheduler-{len(self.schedulers)}")
         return scheduler
 
     @property
@@ -81,7 +87,24 @@ class World:
     async def create(self, *views: ApiObject) -> None:
         for view in views:
             kind = kind_of_view(type(view))
-            await self.client.create(kind, view.metadata.namespace, plain(view))
+            document = plain(view)
+            if isinstance(view, Pod):
+                # No kubelet runs: a deleted pod is gone at once, unless the test gives it time.
+                document["spec"].setdefault("terminationGracePeriodSeconds", 0)
+            if isinstance(view, Pod) and view.spec.priority is not None:
+                document["spec"]["priorityClassName"] = await self._priority_class(
+                    view.spec.priority, view.spec.preemption_policy
+                )
+            await create(self.client, kind, view.metadata.namespace, document)
+
+    async def _priority_class(self, priority: int, preemption_policy: str | None) -> str:
+        """The name of a class of this priority. The API server rejects a priority without a class."""
+        name = f"priority{priority}-{preemption_policy}".lower()
+        if name not in self._priority_classes:
+            self._priority_classes.add(name)
+            view = PriorityClass(metadata=ObjectMeta(name=name), value=priority, preemption_policy=preemption_policy)
+            await self.client.create(PRIORITY_CLASS, "", plain(view))
+        return name
 
     async def delete(self, name: str, kind: Kind = POD, namespace: str = "default", grace_s: int | None = 0) -> None:
         await self.client.delete(kind, namespace if kind.is_namespaced else "", name, Deletion(grace_s=grace_s))
@@ -138,6 +161,14 @@ class World:
         return found
 
 
+@asynccontextmanager
+async def open_world(clock: VirtualClock, entropy: Entropy) -> AsyncIterator[World]:
+    """A world whose API server runs while the block runs."""
+    store = MemoryStore()
+    async with open_loopback_client(clock, entropy.fork("client"), store) as client, TaskGroup("world") as group:
+        yield World(clock, group, entropy, store, client)
+
+
 def play(
     story: Story,
     *,
@@ -152,8 +183,7 @@ def play(
     clock = VirtualClock()
 
     async def main() -> None:
-        async with TaskGroup("world") as group:
-            world = World(clock, group, Entropy(seed))
+        async with open_world(clock, Entropy(seed)) as world:
             for _ in range(schedulers):
                 client = through(world.client, clock) if through is not None else None
                 world.start_scheduler(config, client=client, registry=registry, limits=limits)
@@ -174,9 +204,10 @@ def check(scheduler: Scheduler) -> None:
         assert int(columns.resources.used[0, row]) == cpu, f"row {row} counts what is not there"
 
 
-def plain(view: ApiObject) -> dict[str, object]:
-    """An object as it is sent."""
-    sent: dict[str, object] = msgspec.to_builtins(view)
+def plain(view: ApiObject) -> dict[str, Any]:
+    """An object as it is sent to be created."""
+    sent: dict[str, Any] = msgspec.to_builtins(view)
+    sent["metadata"].pop("resourceVersion", None)
     return {"apiVersion": view.api_version, "kind": view.kind, **sent}
 
 

@@ -24,7 +24,7 @@ from unittest.mock import patch
 
 from mooring.api.kinds import kind_named
 from mooring.apiserver.access.users import User as Identity
-from mooring.apiserver.assembly import open_api_server
+from mooring.apiserver.assembly import Settings, open_api_server
 from mooring.apiserver.bootstrap import bootstrap
 from mooring.apiserver.loopback import LoopbackClient
 from mooring.apiserver.registry.object_storage import ObjectStorage
@@ -44,7 +44,7 @@ from mooring.scheduler.engine import Engine
 from mooring.scheduler.scheduler import Scheduler
 from mooring.store.interface import Record
 from mooring.store.memory import MemoryStore
-from tests.apiserver.servers import WITHOUT_CONTROLLERS
+from tests.api_servers import TOKEN_KEY
 from tests.fakes.raw_client import RawClient
 from tests.simulation.faults import Weather
 from tests.simulation.plane import COMPONENTS, CONFIGURATION, ClientFor, Plane, fate_by_chance
@@ -55,6 +55,8 @@ from tests.simulation.witness import Witness, WitnessedStore
 Result = TypeVar("Result")
 
 API_SERVER_EVERY = 10
+SETTINGS = Settings(TOKEN_KEY, disabled_admission_plugins=frozenset(("ServiceAccount",)))
+"""No controller makes service accounts."""
 STORM_S = 12.0
 STEP_S_MAX = 1.6
 CONVERGED_S_MAX = 300.0
@@ -187,7 +189,7 @@ async def _ways_in(seed: int, store: WitnessedStore, clock: VirtualClock, entrop
     def inside(name: str, chance: Entropy) -> Client:
         return LoopbackClient(api_server, Identity(f"system:{name}"), name)
 
-    async with open_api_server(store, clock, entropy.fork("desk"), WITHOUT_CONTROLLERS) as api_server:
+    async with open_api_server(store, clock, entropy.fork("desk"), SETTINGS) as api_server:
         yield inside
 
 

@@ -240,7 +240,7 @@ class StoreContract:
 
         play(scenario)
 
-    def test_a_reader_who_waits_is_woken_by_a_change(self, play: Play) -> None:
+    def test_a_change_ends_the_wait_of_a_reader(self, play: Play) -> None:
         async def scenario(store: Store) -> None:
             seen: list[StoreChange] = []
 
@@ -289,11 +289,11 @@ class StoreContract:
 
         play(scenario)
 
-    def test_a_reader_can_be_woken_without_a_change(self, play: Play) -> None:
+    def test_a_reader_can_be_interrupted_without_a_change(self, play: Play) -> None:
         async def scenario(store: Store) -> None:
             async with store.watch(PODS, since=await store.revision()) as watch, TaskGroup("watching") as group:
                 reader = group.start(watch.next_batch(), name="reader")
-                watch.wake()
+                watch.interrupt()
                 assert not await reader
 
         play(scenario)

@@ -18,7 +18,7 @@ from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.store.interface import Page, Record, Store, StoreChange, StoreWatch, WriteConflict
 from mooring.store.memory import MemoryStore
-from tests.apiserver.servers import WITHOUT_CONTROLLERS
+from tests.api_servers import WITHOUT_CONTROLLERS
 from tests.docs.pages import ROOT
 from tests.store.contract import Play, Scenario, StoreContract
 
@@ -90,8 +90,8 @@ class MarkedWatch:
             for change in await self._inner.next_batch()
         ]
 
-    def wake(self) -> None:
-        self._inner.wake()
+    def interrupt(self) -> None:
+        self._inner.interrupt()
 
     def seen_revision(self) -> int:
         return self._inner.seen_revision()

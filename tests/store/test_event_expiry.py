@@ -19,7 +19,7 @@ from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.store.interface import Store, StoreUnreachable
 from mooring.store.memory import MemoryStore
-from tests.apiserver.servers import WITHOUT_CONTROLLERS
+from tests.api_servers import WITHOUT_CONTROLLERS
 from tests.client.objects import config_map
 from tests.store.etcd.builders import Etcd
 from tests.store.etcd.builders import play as play_etcd

@@ -94,7 +94,7 @@ class StoreMachine(RuleBasedStateMachine):
         going_on = []
         for watch, folder, since in self.watches:
             wanted = [each for each in self.changes if each.revision > since and each.key.startswith(folder)]
-            watch.wake()
+            watch.interrupt()
             try:
                 found = step(watch.next_batch())
             except RevisionGone:

@@ -170,7 +170,7 @@ def compile_selector(selector: LabelSelector | None) -> LabelMatcher:
         return NOTHING
     question = (tuple(selector.match_labels.items()), selector.match_expressions)
     matcher = _matchers.get(question)
-    return matcher if matcher is not None else _matchers.keep(question, _compiled(selector))
+    return matcher if matcher is not None else _matchers.put(question, _compiled(selector))
 
 
 def _compiled(selector: LabelSelector) -> LabelMatcher:
@@ -220,12 +220,12 @@ def is_sound(key: str, operator: Operator, values: Sequence[str]) -> bool:
 
 def _is_sound_key(key: str) -> bool:
     known = _sound_keys.get(key)
-    return known if known is not None else _sound_keys.keep(key, not label_key_errors(key))
+    return known if known is not None else _sound_keys.put(key, not label_key_errors(key))
 
 
 def _is_sound_value(value: str) -> bool:
     known = _sound_values.get(value)
-    return known if known is not None else _sound_values.keep(value, not label_value_errors(value))
+    return known if known is not None else _sound_values.put(value, not label_value_errors(value))
 
 
 def requirement_errors(key: str, operator: Operator, values: Sequence[str], path: str = "") -> list[str]:

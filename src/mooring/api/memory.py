@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-Question = TypeVar("Question")
-Answer = TypeVar("Answer")
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 
 
-class Memory(dict[Question, Answer]):
-    """Values by key. If `get` returns None, compute the value and `keep` it."""
+class Memory(dict[Key, Value]):
+    """Values by key. If `get` returns None, compute the value and `put` it."""
 
     __slots__ = ("size_max",)
 
@@ -22,8 +22,8 @@ class Memory(dict[Question, Answer]):
         super().__init__()
         self.size_max = size_max
 
-    def keep(self, question: Question, answer: Answer) -> Answer:
+    def put(self, key: Key, value: Value) -> Value:
         if len(self) >= self.size_max:
             self.clear()
-        self[question] = answer
-        return answer
+        self[key] = value
+        return value

@@ -131,7 +131,7 @@ def required_node_affinity(pod: Pod) -> RequiredNodeAffinity:
     demands = _demands.get(question)
     if demands is not None:
         return demands
-    return _demands.keep(
+    return _demands.put(
         question,
         RequiredNodeAffinity(
             labels=matcher_of_pairs(pod.spec.node_selector),
@@ -147,11 +147,11 @@ def preferred_node_affinity(pod: Pod) -> tuple[PreferredTerm, ...]:
         return ()
     question = affinity.preferred_during_scheduling_ignored_during_execution
     wishes = _wishes.get(question)
-    return wishes if wishes is not None else _wishes.keep(question, compile_preferred(question))
+    return wishes if wishes is not None else _wishes.put(question, compile_preferred(question))
 
 
 def compile_lenient(selector: NodeSelector) -> NodeMatcher:
-    """The matcher of a selector; faulty terms stay in it, and match nothing."""
+    """The matcher of a selector; invalid terms stay in it, and match nothing."""
     return NodeMatcher(
         tuple(
             _compile_term(term, f"nodeSelectorTerms[{index}]")

@@ -115,19 +115,19 @@ def parse_quantity(raw: RawQuantity) -> Quantity:
 def quantity_value(raw: RawQuantity) -> int:
     """`parse_quantity(raw).value()`, remembered."""
     value = _values.get(raw)
-    return value if value is not None else _values.keep(raw, parse_quantity(raw).value())
+    return value if value is not None else _values.put(raw, parse_quantity(raw).value())
 
 
 def quantity_milli(raw: RawQuantity) -> int:
     """`parse_quantity(raw).milli_value()`, remembered."""
     value = _millis.get(raw)
-    return value if value is not None else _millis.keep(raw, parse_quantity(raw).milli_value())
+    return value if value is not None else _millis.put(raw, parse_quantity(raw).milli_value())
 
 
 def quantity_nano(raw: RawQuantity) -> int:
     """`parse_quantity(raw).amount_nano`, remembered. Sums of these are exact; round once, when the sum is complete."""
     value = _nanos.get(raw)
-    return value if value is not None else _nanos.keep(raw, parse_quantity(raw).amount_nano)
+    return value if value is not None else _nanos.put(raw, parse_quantity(raw).amount_nano)
 
 
 def value_of_nano(amount_nano: int) -> int:

@@ -80,7 +80,7 @@ def node_accounting_requests(pod: Pod) -> PodUse:
     """What a pod on a node is believed to take from it."""
     question = (*_spec_key(pod), *_status_key(pod))
     use = _uses.get(question)
-    return use if use is not None else _uses.keep(question, _pod_use(pod))
+    return use if use is not None else _uses.put(question, _pod_use(pod))
 
 
 def fit_filter_requests(pod: Pod) -> Mapping[str, int]:
@@ -90,7 +90,7 @@ def fit_filter_requests(pod: Pod) -> Mapping[str, int]:
     question = _spec_key(pod)
     requests = _filter_requests.get(question)
     if requests is None:
-        requests = _filter_requests.keep(question, _counted(pod_requests_nano(pod, _FILTER)))
+        requests = _filter_requests.put(question, _counted(pod_requests_nano(pod, _FILTER)))
     return requests
 
 
@@ -99,7 +99,7 @@ def fit_score_requests(pod: Pod) -> Mapping[str, int]:
     question = _spec_key(pod)
     requests = _fit_score_requests.get(question)
     if requests is None:
-        requests = _fit_score_requests.keep(question, _rounded(pod_requests_nano(pod, _FIT_SCORE)))
+        requests = _fit_score_requests.put(question, _rounded(pod_requests_nano(pod, _FIT_SCORE)))
     return requests
 
 
@@ -108,7 +108,7 @@ def balanced_score_requests(pod: Pod) -> Mapping[str, int]:
     question = (*_spec_key(pod), *_status_key(pod))
     requests = _balanced_score_requests.get(question)
     if requests is None:
-        requests = _balanced_score_requests.keep(question, _rounded(pod_requests_nano(pod, _BALANCED_SCORE)))
+        requests = _balanced_score_requests.put(question, _rounded(pod_requests_nano(pod, _BALANCED_SCORE)))
     return requests
 
 

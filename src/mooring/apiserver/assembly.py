@@ -42,8 +42,7 @@ from mooring.apiserver.custom.establishing import CustomKinds, Establisher
 from mooring.apiserver.event_expiry import EventExpiry
 from mooring.apiserver.kinds.service.allocation import ServiceAllocator
 from mooring.apiserver.kubelet_logs import KubeletLogs
-from mooring.apiserver.registry.lookup import StoreLookup
-from mooring.apiserver.registry.object_storage import ObjectStorage, document_of
+from mooring.apiserver.registry.object_storage import ObjectStorage, StoreLookup, document_of
 from mooring.apiserver.registry.own_status import OwnStatus
 from mooring.apiserver.registry.parts import NOTHING_RESERVED, Parts, Reservation
 from mooring.apiserver.registry.reading import Reader
@@ -54,7 +53,7 @@ from mooring.client.http.tls import unverified_tls
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
-from mooring.store.interface import EMPTY_REVISION, Page, RevisionGone, Store, WriteConflict
+from mooring.store.interface import EMPTY_REVISION, RevisionGone, Store, WriteConflict
 
 
 class Follower(Protocol):
@@ -68,11 +67,13 @@ class Follower(Protocol):
 async def follow(store: Store, kinds: tuple[Kind, ...], follower: Follower, group: TaskGroup) -> None:
     """Deliver all objects of these kinds to a follower, then changes in the background."""
     for kind in kinds:
-        page = await _tell_state(store, kind, follower, {})
-        group.start_background(_tell_changes(store, kind, follower, page), name=f"follow {kind.plural}")
+        known: dict[str, Document] = {}
+        revision = await _tell_state(store, kind, follower, known)
+        group.start_background(_tell_changes(store, kind, follower, known, revision), name=f"follow {kind.plural}")
 
 
-async def _tell_state(store: Store, kind: Kind, follower: Follower, known: dict[str, Document]) -> Page:
+async def _tell_state(store: Store, kind: Kind, follower: Follower, known: dict[str, Document]) -> int:
+    """Deliver the difference between the store and `known`, and update `known`. Returns the revision."""
     page = await store.list(kind.key_prefix)
     found: dict[str, Document] = {}
     for record in page.records:
@@ -83,12 +84,13 @@ async def _tell_state(store: Store, kind: Kind, follower: Follower, known: dict[
             follower.remove(kind, document)
     known.clear()
     known.update(found)
-    return page
+    return page.revision
 
 
-async def _tell_changes(store: Store, kind: Kind, follower: Follower, page: Page) -> None:
-    known = {record.key: document_of(kind, record.value, record.revision) for record in page.records}
-    since = page.revision
+async def _tell_changes(
+    store: Store, kind: Kind, follower: Follower, known: dict[str, Document], revision: int
+) -> None:
+    since = revision
     while True:
         try:
             async with store.watch(kind.key_prefix, since=since) as watch:
@@ -103,7 +105,7 @@ async def _tell_changes(store: Store, kind: Kind, follower: Follower, page: Page
                         known[change.key] = document_of(kind, change.value, change.revision)
                         follower.put(kind, known[change.key])
         except RevisionGone:
-            since = (await _tell_state(store, kind, follower, known)).revision
+            since = await _tell_state(store, kind, follower, known)
 
 
 _ROLES = (kinds.CLUSTER_ROLE, kinds.ROLE, kinds.CLUSTER_ROLE_BINDING, kinds.ROLE_BINDING)

@@ -26,8 +26,8 @@ from typing import Self
 from urllib.parse import urlencode
 
 from mooring.api.document import Document
+from mooring.apiserver.registry.errors import internal, plain_error
 from mooring.apiserver.registry.pod_log import LogOptions
-from mooring.apiserver.registry.refusals import internal, plain_error
 from mooring.client.errors import BadRequestError, StatusError
 from mooring.client.http.dial import exchange_error_text
 from mooring.client.http.errors import error_of_answer

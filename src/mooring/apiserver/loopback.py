@@ -38,7 +38,7 @@ _decode = msgspec.json.Decoder(dict[str, object]).decode
 
 
 class LoopbackClient:
-    """Keeps the client promise for one part of Mooring in the process of the API server."""
+    """Implements `Client` for one component in the process of the API server."""
 
     def __init__(self, api_server: ApiServer, user: User, manager: str) -> None:
         self._api_server = api_server

@@ -136,7 +136,7 @@ class ApiServer:
         apply_field_validation(decoded.strict_errors, call)
         strategy.default_spec(decoded.document["spec"])
         if body is not None and not decoded.strict_errors:
-            specs.keep_defaulted(body.spec, validation, decoded.document["spec"])
+            specs.put_defaulted(body.spec, validation, decoded.document["spec"])
         strategy.default_rest(decoded.document)
         return decoded.document
 

@@ -219,7 +219,7 @@ class SelectorIndex(Generic[AnyObject]):
             return ()
         question = (metadata.namespace, labels_key(metadata.labels))
         known = self._known.get(question)
-        return known if known is not None else self._known.keep(question, self._find(metadata))
+        return known if known is not None else self._known.put(question, self._find(metadata))
 
     def _find(self, metadata: ObjectMeta) -> tuple[str, ...]:
         matchers = self._matchers_of(metadata.namespace)

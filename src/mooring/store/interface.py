@@ -144,10 +144,10 @@ class StoreWatch(Protocol):
     ) -> None: ...
 
     async def next_batch(self) -> Sequence[StoreChange]:
-        """All pending changes. Waits for the first one, or for `wake`. Raises `RevisionGone`."""
+        """All pending changes. Waits for the first one, or for `interrupt`. Raises `RevisionGone`."""
         ...
 
-    def wake(self) -> None:
+    def interrupt(self) -> None:
         """Make a waiting `next_batch` return, with an empty result if nothing is pending."""
         ...
 

@@ -38,7 +38,16 @@ WATCH_BUFFER_MAX = 100_000
 class MemoryWatch:
     """Implements `StoreWatch` on a `MemoryStore`."""
 
-    __slots__ = ("_buffer", "_buffer_max", "_handed_out", "_is_cut_off", "_is_woken", "_store", "_waiter", "folder")
+    __slots__ = (
+        "_buffer",
+        "_buffer_max",
+        "_handed_out",
+        "_is_cut_off",
+        "_is_interrupted",
+        "_store",
+        "_waiter",
+        "folder",
+    )
 
     def __init__(self, store: MemoryStore, folder: str, since: int, buffer_max: int) -> None:
         assert buffer_max > 0, f"a buffer of {buffer_max} changes"
@@ -48,7 +57,7 @@ class MemoryWatch:
         self._buffer: list[StoreChange] = []
         self._handed_out = since
         self._is_cut_off = False
-        self._is_woken = False
+        self._is_interrupted = False
         self._waiter: asyncio.Future[None] | None = None
 
     async def __aenter__(self) -> Self:
@@ -62,9 +71,9 @@ class MemoryWatch:
         self._store.end_watch(self)
 
     async def next_batch(self) -> Sequence[StoreChange]:
-        if not self._buffer and not self._is_woken and not self._is_cut_off:
+        if not self._buffer and not self._is_interrupted and not self._is_cut_off:
             await self._wait()
-        self._is_woken = False
+        self._is_interrupted = False
         if self._is_cut_off:
             raise RevisionGone(self._handed_out, self._store.oldest_revision())
         batch, self._buffer = self._buffer, []
@@ -97,8 +106,8 @@ class MemoryWatch:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
-    def wake(self) -> None:
-        self._is_woken = True
+    def interrupt(self) -> None:
+        self._is_interrupted = True
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 

@@ -14,7 +14,7 @@ from mooring.apiserver.admission import table
 from mooring.apiserver.loopback import LoopbackClient
 from mooring.apiserver.server import ApiServer
 from mooring.client.errors import ForbiddenError
-from tests.apiserver.servers import WITHOUT_CONTROLLERS, with_api_server
+from tests.api_servers import WITHOUT_CONTROLLERS, with_api_server
 from tests.client.objects import read
 from tests.docs.pages import ROOT
 

@@ -23,7 +23,7 @@ from mooring.kit.clock import SystemClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run_real
 from mooring.store.memory import MemoryStore
-from tests.apiserver.servers import TOKEN_KEY
+from tests.api_servers import TOKEN_KEY
 from tests.client.contract import ClientContract
 from tests.client.contract_play import NS, Play, Scenario
 from tests.client.objects import at, pod, read

@@ -15,7 +15,7 @@ from mooring.apiserver import kinds as modules
 from mooring.apiserver.loopback import LoopbackClient
 from mooring.apiserver.server import ApiServer
 from mooring.client.errors import InvalidError
-from tests.apiserver.servers import with_api_server
+from tests.api_servers import with_api_server
 from tests.client.objects import at, read
 from tests.docs.pages import ROOT
 

@@ -13,8 +13,7 @@ from mooring.apiserver.admission.interface import Admission
 from mooring.apiserver.apply.shape import Shape
 from mooring.apiserver.apply.struct_shape import struct_shape
 from mooring.apiserver.call import Call
-from mooring.apiserver.registry.lookup import StoreLookup
-from mooring.apiserver.registry.object_storage import ObjectStorage
+from mooring.apiserver.registry.object_storage import ObjectStorage, StoreLookup
 from mooring.apiserver.registry.parts import NOTHING_RESERVED, Parts, Reservation
 from mooring.apiserver.resources import Resource, ResourceTable, built_in_resources
 from mooring.kit.entropy import Entropy

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mooring.api.document import Document
-from mooring.apiserver.registry.budget import spent
+from mooring.apiserver.registry.eviction import spent
 from mooring.client.errors import ForbiddenError, TooManyRequestsError
 
 NOW = "2026-01-02T03:04:05Z"

@@ -19,7 +19,7 @@ from mooring.apiserver.registry.create import GENERATED_NAME_TRIES_MAX, Created,
 from mooring.apiserver.server import ApiServer
 from mooring.client.errors import StatusError
 from mooring.kit.entropy import SUFFIX_LENGTH, Entropy
-from tests.apiserver.servers import with_api_server
+from tests.api_servers import with_api_server
 from tests.client.objects import read
 
 NS = "default"

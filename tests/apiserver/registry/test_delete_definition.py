@@ -8,7 +8,7 @@ from mooring.api.document import Document
 from mooring.api.kinds import CUSTOM_RESOURCE_DEFINITION
 from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call
-from mooring.apiserver.registry.delete_definition import CLEANUP_FINALIZER, definition_terminating
+from mooring.apiserver.registry.delete import CLEANUP_FINALIZER, mark_definition
 from mooring.apiserver.registry.object_storage import Stored
 from mooring.kit.loop import run
 from tests.apiserver.custom.definitions import definition
@@ -24,7 +24,7 @@ def test_the_first_deletion_does_nothing_but_mark_it() -> None:
         )
         revision = (await object_storage.create(CUSTOM_RESOURCE_DEFINITION, definition())).revision
         call = Call("delete", CUSTOM_RESOURCE_DEFINITION, User("u"), 0.0, NOW, is_dry_run=is_dry_run)
-        marked = await definition_terminating(api_server.parts, resource, call, Stored(definition(), revision, b""))
+        marked = await mark_definition(api_server.parts, resource, call, Stored(definition(), revision, b""))
         found = await object_storage.find(CUSTOM_RESOURCE_DEFINITION, "", "widgets.example.com")
         return marked, found
 

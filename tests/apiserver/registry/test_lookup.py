@@ -6,8 +6,8 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import CONFIG_MAP, NODE
-from mooring.apiserver.registry import lookup as room
-from mooring.apiserver.registry.lookup import StoreLookup
+from mooring.apiserver.registry import object_storage
+from mooring.apiserver.registry.object_storage import StoreLookup
 from mooring.kit.loop import run
 from tests.apiserver.registry.fixture import NS, RegistryFixture
 
@@ -60,7 +60,7 @@ def test_a_list_is_of_one_kind_and_one_namespace() -> None:
 
 
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "DOCUMENTS_KEPT_MAX", 2)
+    monkeypatch.setattr(object_storage, "CACHED_DOCUMENTS_MAX", 2)
 
     async def play() -> None:
         api_server = RegistryFixture()

@@ -11,13 +11,12 @@ from mooring.api import kinds
 from mooring.api.kinds import CONFIG_MAP, NODE, POD, Kind
 from mooring.apiserver.registry.reading import Reader, check_continue_token, watch_revision
 from mooring.apiserver.resources import Resource
+from mooring.apiserver.storage.storage import Storage
 from mooring.client.errors import BadRequestError, ExpiredError, NotFoundError, ServerError, StatusError
 from mooring.client.interface import Listing, Selection
 from mooring.kit.clock import VirtualClock
-from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from tests.apiserver.registry.fixture import NS, RegistryFixture
-from tests.fakes.raw_client import RawClient
 
 OF_TEAM = Selection(namespace=NS)
 
@@ -27,8 +26,7 @@ class ListFixture:
 
     def __init__(self) -> None:
         self.api_server = RegistryFixture()
-        clock = VirtualClock()
-        self.reader = Reader(RawClient(self.api_server.store, clock, Entropy(1)))
+        self.reader = Reader(Storage(self.api_server.store))
         self.revisions: dict[str, int] = {}
 
     async def fill(self) -> None:

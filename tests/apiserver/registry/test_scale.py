@@ -16,7 +16,7 @@ from mooring.apiserver.registry.scale import patch_scale, put_scale
 from mooring.apiserver.server import ApiServer
 from mooring.client.errors import StatusError
 from mooring.client.interface import PatchForm
-from tests.apiserver.servers import with_api_server
+from tests.api_servers import with_api_server
 from tests.client.objects import read
 
 NS = "default"

@@ -25,7 +25,7 @@ from mooring.apiserver.wire.decode import read_patch
 from mooring.client.errors import StatusError
 from mooring.client.interface import PatchForm
 from mooring.kit.clock import format_rfc3339
-from tests.apiserver.servers import with_api_server
+from tests.api_servers import with_api_server
 from tests.client.objects import config_map, node, pod, replica_set
 
 NS = "default"

@@ -18,8 +18,8 @@ from mooring.apiserver.registry.create import create
 from mooring.apiserver.registry.spec_cache import ENTRY_BYTES, SpecCache, SpecInputs, ValidationResult, split_body
 from mooring.apiserver.server import ApiServer
 from mooring.client.errors import StatusError
+from tests.api_servers import with_api_server
 from tests.apiserver.pod_strategies import NAMES, PODS
-from tests.apiserver.servers import with_api_server
 
 NS = "default"
 NOW = "2026-01-01T00:00:00Z"
@@ -32,7 +32,7 @@ class NoCache(SpecCache):
     def defaulted_spec(self, received: bytes, field_validation: FieldValidation) -> Document | None:
         return None
 
-    def keep_defaulted(self, received: bytes, field_validation: FieldValidation, spec: Document) -> None:
+    def put_defaulted(self, received: bytes, field_validation: FieldValidation, spec: Document) -> None:
         pass
 
     def validated(self, inputs: SpecInputs, validate: object) -> ValidationResult:
@@ -102,7 +102,7 @@ def test_a_body_is_split(body: bytes, expected: tuple[bytes, bytes] | None) -> N
 
 def test_a_caller_owns_its_spec() -> None:
     cache = SpecCache()
-    cache.keep_defaulted(b"{}", WARN, {"a": [1]})
+    cache.put_defaulted(b"{}", WARN, {"a": [1]})
     first = cache.defaulted_spec(b"{}", WARN)
     assert first is not None
     first["a"].append(2)
@@ -114,7 +114,7 @@ def test_the_oldest_entries_are_dropped() -> None:
     cache = SpecCache(bytes_max=6 * ENTRY_BYTES)
     keys = [b'{"a":%d}' % number for number in range(4)]
     for key in keys:
-        cache.keep_defaulted(key, WARN, {})
+        cache.put_defaulted(key, WARN, {})
     assert [cache.defaulted_spec(key, WARN) is not None for key in keys] == [False, False, True, True]
 
 

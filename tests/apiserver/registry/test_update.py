@@ -18,8 +18,8 @@ from mooring.apiserver.registry.update import WRITE_TRIES_MAX, Changed, change
 from mooring.apiserver.server import ApiServer
 from mooring.client.errors import StatusError
 from mooring.client.interface import PatchForm
+from tests.api_servers import with_api_server
 from tests.apiserver.custom.definitions import definition, version, widget
-from tests.apiserver.servers import with_api_server
 from tests.client.objects import read
 
 NS = "default"

@@ -13,12 +13,10 @@ from mooring.api.views.pod import Pod
 from mooring.apiserver.storage.watch import BookmarkEvent, StoreEvent
 from mooring.client.interface import Change, Selection
 from mooring.kit.clock import VirtualClock
-from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
-from mooring.store.memory import MemoryStore
+from tests.api_servers import open_loopback_client
 from tests.client.contract_play import NS
 from tests.client.objects import pod
-from tests.fakes.raw_client import RawClient
 
 
 class WholePod(ObjectWithRaw):
@@ -36,28 +34,28 @@ VALUE = b'{"kind":"Pod","apiVersion":"v1","metadata":{"name":"web"},"spec":{}}'
 
 def test_each_watch_sees_the_changes_of_its_selection() -> None:
     async def scenario() -> None:
-        client = RawClient(MemoryStore(), VirtualClock(), Entropy(1))
-        since = (await client.list(POD)).revision
-        unbound, mine = Selection(fields="spec.nodeName="), Selection(labels="app=web", fields="spec.nodeName=n1")
-        async with (
-            client.watch(POD, since=since) as everything,
-            client.watch(POD, Selection(NS), since=since) as one_namespace,
-            client.watch(POD, unbound, since=since) as waiting,
-            client.watch(POD, mine, since=since) as my_node,
-        ):
-            await client.create(POD, NS, pod("web", labels={"app": "web"}))
-            await client.bind(NS, "web", "", "n1")
-            told = [await watch.next_batch() for watch in (everything, one_namespace, waiting, my_node)]
-        assert [[event.change for event in events] for events in told] == [
-            [Change.ADDED, Change.MODIFIED],
-            [Change.ADDED, Change.MODIFIED],
-            [Change.ADDED, Change.DELETED],
-            [Change.ADDED],
-        ]
-        bound = told[0][1].view(Pod)
-        assert bound.spec.node_name == "n1"
-        assert told[3][0].raw == told[0][1].raw
-        assert told[3][0].revision == bound.metadata.resource_version
+        async with open_loopback_client(VirtualClock()) as client:
+            since = (await client.list(POD)).revision
+            unbound, mine = Selection(fields="spec.nodeName="), Selection(labels="app=web", fields="spec.nodeName=n1")
+            async with (
+                client.watch(POD, since=since) as everything,
+                client.watch(POD, Selection(NS), since=since) as one_namespace,
+                client.watch(POD, unbound, since=since) as waiting,
+                client.watch(POD, mine, since=since) as my_node,
+            ):
+                await client.create(POD, NS, pod("web", labels={"app": "web"}))
+                await client.bind(NS, "web", "", "n1")
+                told = [await watch.next_batch() for watch in (everything, one_namespace, waiting, my_node)]
+            assert [[event.change for event in events] for events in told] == [
+                [Change.ADDED, Change.MODIFIED],
+                [Change.ADDED, Change.MODIFIED],
+                [Change.ADDED, Change.DELETED],
+                [Change.ADDED],
+            ]
+            bound = told[0][1].view(Pod)
+            assert bound.spec.node_name == "n1"
+            assert told[3][0].raw == told[0][1].raw
+            assert told[3][0].revision == bound.metadata.resource_version
 
     run(scenario())
 
@@ -85,9 +83,10 @@ def test_a_bookmark_is_an_object_with_nothing_but_a_revision() -> None:
 
 def test_a_watch_that_was_left_tells_nothing() -> None:
     async def scenario() -> None:
-        client = RawClient(MemoryStore(), VirtualClock(), Entropy(1))
-        async with client.watch(POD, since="1") as watch:
-            await client.create(POD, NS, pod("web"))
-        assert not await watch.next_batch()
+        async with open_loopback_client(VirtualClock()) as client:
+            since = (await client.list(POD)).revision
+            async with client.watch(POD, since=since) as watch:
+                await client.create(POD, NS, pod("web"))
+            assert not await watch.next_batch()
 
     run(scenario())

@@ -25,7 +25,7 @@ from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
 from mooring.store.memory import MemoryStore
-from tests.apiserver.servers import WITHOUT_CONTROLLERS
+from tests.api_servers import WITHOUT_CONTROLLERS
 from tests.client.objects import node, pod
 
 SEEDS = range(30)

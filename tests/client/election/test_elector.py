@@ -14,7 +14,7 @@ from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
-from tests.apiserver.servers import open_loopback_client
+from tests.api_servers import open_loopback_client
 from tests.client.election.play import ElectionPlay, Process
 
 Scene = Callable[[ElectionPlay, Process, Process], Awaitable[None]]

@@ -16,7 +16,7 @@ from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
-from tests.apiserver.servers import open_loopback_client
+from tests.api_servers import open_loopback_client
 from tests.client.faulty import Fault, FaultyClient, Outcome, Script
 
 

@@ -29,7 +29,7 @@ from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import DeadlockError, run
 from mooring.kit.tasks import TaskGroup
-from tests.apiserver.servers import open_loopback_client
+from tests.api_servers import open_loopback_client
 from tests.client.scripted import ScriptedClient
 
 WEB = ObjectReference(api_version="v1", kind="Pod", namespace="shop", name="web", uid="u1")

@@ -12,7 +12,7 @@ from mooring.client.http.connection import Connection, Credentials, FixedCredent
 from mooring.kit.clock import SystemClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run_real
-from tests.apiserver.servers import open_loopback_client
+from tests.api_servers import open_loopback_client
 from tests.client.http.server import HttpServer
 from tests.waiting import LIMIT_S
 

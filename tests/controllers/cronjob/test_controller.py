@@ -31,7 +31,8 @@ async def end_jobs(world: World, type: str = "Complete") -> None:
     now = format_rfc3339(world.clock.wall_s())
     for job in await world.list(JOB):
         if not job.get("status", {}).get("conditions"):
-            status: Document = {"conditions": [{"type": type, "status": "True"}], "startTime": now}
+            types = ("SuccessCriteriaMet" if type == "Complete" else "FailureTarget", type)
+            status: Document = {"conditions": [{"type": each, "status": "True"} for each in types], "startTime": now}
             if type == "Complete":
                 status["completionTime"] = now
             await world.patch(JOB, job["metadata"]["name"], {"status": status}, "status")
@@ -107,7 +108,10 @@ def test_a_job_that_went_missing_is_forgotten() -> None:
 )
 def test_what_never_runs(spec: dict[str, Any], reason: str) -> None:
     async def story(world: World) -> None:
-        await world.create(cron_job(**spec))
+        if reason in ("UnparseableSchedule", "UnknownTimeZone"):
+            await world.store_invalid(cron_job(**spec))
+        else:
+            await world.create(cron_job(**spec))
         await world.settle(200)
         assert await world.list(JOB) == []
         assert [event[1] for event in await world.events()] == ([reason] if reason else [])

@@ -125,7 +125,8 @@ def test_failed_pods_are_replaced_ever_more_slowly() -> None:
 
 def test_a_selector_of_everything_is_refused() -> None:
     async def story(world: World) -> None:
-        await world.create(node("n1"), daemon_set(selector={}))
+        await world.create(node("n1"))
+        await world.store_invalid(daemon_set(selector={}))
         await world.settle(2)
         assert await world.pods() == []
         message = "This daemon set is selecting all pods. A non-empty selector is required."
@@ -201,8 +202,8 @@ def test_only_so_many_are_kept() -> None:
 
 def test_a_name_that_is_taken_counts_as_a_collision() -> None:
     async def story(world: World) -> None:
-        wanted = daemon_set()
-        hashed = revision_hash(revision_data(wanted), None)
+        await world.create(daemon_set())
+        hashed = revision_hash(revision_data(await world.get(DAEMON_SET, "agent")), None)
         taken: Document = {
             "apiVersion": "apps/v1",
             "kind": "ControllerRevision",
@@ -210,13 +211,14 @@ def test_a_name_that_is_taken_counts_as_a_collision() -> None:
             "data": {"other": True},
             "revision": 1,
         }
-        await world.create(taken, node("n1"), wanted)
+        await world.create(taken, node("n1"))
+        world.start_manager(CONTROLLERS)
         await world.settle(5)
         assert (await world.get(DAEMON_SET, "agent"))["status"]["collisionCount"] == 1
         (pod,) = await world.pods()
         assert pod["metadata"]["labels"][HASH] != hashed
 
-    run_history(story)
+    play(story, controllers=[])
 
 
 def test_of_two_revisions_of_one_template_one_stays() -> None:

@@ -19,11 +19,10 @@ from mooring.controllers.context import ControllerContext
 from mooring.controllers.deployment.controller import DeploymentController
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
-from mooring.store.memory import MemoryStore
+from tests.api_servers import NO_CLIENT
 from tests.client.faulty import Fault, FaultyClient, Outcome, Script, Storm
 from tests.controllers.builders import deployment, deployment_view, pod_view, replica_set_view
 from tests.controllers.world import Story, World, play
-from tests.fakes.raw_client import RawClient
 
 CONTROLLERS = ["deployment-controller", "replicaset-controller"]
 
@@ -33,7 +32,7 @@ class Events:
 
     def __init__(self, *deployments: Deployment) -> None:
         clock = VirtualClock()
-        context = ControllerContext(RawClient(MemoryStore(), clock, Entropy(1)), clock, Entropy(2))
+        context = ControllerContext(NO_CLIENT, clock, Entropy(2))
         self.queue = DeploymentController(context).queue
         self.deployments = context.informers.informer(Deployment)
         self.sets = context.informers.informer(ReplicaSet)
@@ -314,7 +313,7 @@ def test_annotations_and_the_time_to_be_ready_come_to_the_set() -> None:
 
 def test_who_selects_everything_is_refused() -> None:
     async def story(world: World) -> None:
-        await world.create(deployment(replicas=1, selector={}))
+        await world.store_invalid(deployment(replicas=1, selector={}))
         await world.settle()
         assert await world.sets() == {}
         assert [reason for _, reason, _ in await world.events()] == ["SelectingAll"]

@@ -9,9 +9,19 @@ import msgspec
 import pytest
 
 from mooring.api.document import Document
-from mooring.api.kinds import CUSTOM_RESOURCE_DEFINITION, DEPLOYMENT, POD, POD_DISRUPTION_BUDGET, Kind, kind_named
+from mooring.api.kinds import (
+    CUSTOM_RESOURCE_DEFINITION,
+    DEPLOYMENT,
+    POD,
+    POD_DISRUPTION_BUDGET,
+    REPLICA_SET,
+    REPLICATION_CONTROLLER,
+    STATEFUL_SET,
+    Kind,
+    kind_named,
+)
 from mooring.api.views.meta import OwnerReference
-from mooring.client.interface import PatchForm
+from mooring.client.interface import Client
 from mooring.controllers.context import ControllerContext
 from mooring.controllers.disruption.controller import OwnerScales, ScaleError
 from mooring.kit.clock import VirtualClock, format_rfc3339
@@ -19,10 +29,11 @@ from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
 from mooring.store.memory import MemoryStore
-from tests.controllers.builders import deployment
+from tests.api_servers import open_loopback_client, store_object
+from tests.controllers.builders import deployment, template
 from tests.controllers.world import Story, World, play
-from tests.fakes.raw_client import RawClient
 
+ANY_OBJECT: Document = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 WIDGET = Kind("example.com/v1", "Widget", "widgets", folder="example.com/widgets")
 OWNERS = ["deployment-controller", "replicaset-controller"]
 
@@ -30,14 +41,19 @@ OWNERS = ["deployment-controller", "replicaset-controller"]
 class Cluster:
     """Owners, and somebody who asks for their scales."""
 
-    def __init__(self, clock: VirtualClock, group: TaskGroup) -> None:
+    def __init__(self, clock: VirtualClock, group: TaskGroup, store: MemoryStore, client: Client) -> None:
         self.clock, self.group = clock, group
-        self.client = RawClient(MemoryStore(), clock, Entropy(1))
+        self.store = store
+        self.client = client
 
     async def create(self, kind: Kind, name: str, spec: Document, **metadata: Any) -> str:
         """Its uid."""
         namespace = "default" if kind.is_namespaced else ""
         identity = {"name": name, **({"namespace": namespace} if namespace else {}), **metadata}
+        if kind in (REPLICATION_CONTROLLER, REPLICA_SET, STATEFUL_SET, DEPLOYMENT):
+            labels = {"app": name}
+            selector = labels if kind is REPLICATION_CONTROLLER else {"matchLabels": labels}
+            spec = {"selector": selector, "template": template(labels), **spec}
         document = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": identity, "spec": spec}
         made: Document = msgspec.json.decode(await self.client.create(kind, namespace, document))
         return str(made["metadata"]["uid"])
@@ -57,8 +73,9 @@ def run_with_cluster(story: Callable[[Cluster], Awaitable[None]]) -> None:
     clock = VirtualClock()
 
     async def main() -> None:
-        async with TaskGroup("owners") as group:
-            await story(Cluster(clock, group))
+        store = MemoryStore()
+        async with open_loopback_client(clock, store=store) as client, TaskGroup("owners") as group:
+            await story(Cluster(clock, group, store, client))
             group.cancel()
 
     run(main(), clock)
@@ -99,16 +116,14 @@ def test_above_a_replica_set(above: Document, replicas: int | None) -> None:
 
 async def define_widgets(cluster: Cluster, **subresources: Any) -> None:
     names = {"plural": "widgets", "kind": "Widget"}
+    schema = {"openAPIV3Schema": ANY_OBJECT}
     versions = [
-        {"name": "v1beta1", "served": True, "storage": False},
-        {"name": "v1", "served": True, "storage": True, "subresources": subresources},
+        {"name": "v1beta1", "served": True, "storage": False, "schema": schema},
+        {"name": "v1", "served": True, "storage": True, "schema": schema, "subresources": subresources},
     ]
     spec = {"group": "example.com", "scope": "Namespaced", "names": names, "versions": versions}
     await cluster.create(CUSTOM_RESOURCE_DEFINITION, "widgets.example.com", spec)
-    status = {"acceptedNames": names, "conditions": [{"type": "Established", "status": "True"}]}
-    patch: Document = {"status": status}
-    kind, name = CUSTOM_RESOURCE_DEFINITION, "widgets.example.com"
-    await cluster.client.patch(kind, "", name, patch, form=PatchForm.MERGE, subresource="status")
+    await cluster.clock.wait(1)
 
 
 @pytest.mark.parametrize(
@@ -122,8 +137,12 @@ async def define_widgets(cluster: Cluster, **subresources: Any) -> None:
 )
 def test_a_custom_owner_wants(spec: Document, replicas: int) -> None:
     async def story(cluster: Cluster) -> None:
-        await define_widgets(cluster, scale={"specReplicasPath": ".spec.pods.count"})
-        uid = await cluster.create(WIDGET, "x", spec)
+        await define_widgets(
+            cluster, scale={"specReplicasPath": ".spec.pods.count", "statusReplicasPath": ".status.count"}
+        )
+        document = {"apiVersion": WIDGET.api_version, "kind": WIDGET.kind, "metadata": {"name": "x"}, "spec": spec}
+        await store_object(cluster.store, WIDGET, "default", document)  # not every case is valid
+        uid = "uid-x"
         assert await cluster.replicas("example.com/v1", "Widget", "x", uid) == replicas
         assert await cluster.replicas("example.com/v1", "Widget", "x", "former") is None, "another one by now"
         assert await cluster.replicas("example.com/v1", "Widget", "y", uid) is None, "not there"
@@ -249,21 +268,17 @@ def test_a_custom_owner_is_asked_for_its_scale() -> None:
                     "name": "v1",
                     "served": True,
                     "storage": True,
-                    "subresources": {"scale": {"specReplicasPath": ".spec.size"}},
+                    "schema": {"openAPIV3Schema": ANY_OBJECT},
+                    "subresources": {"scale": {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.size"}},
                 }
             ],
-        },
-        "status": {
-            "acceptedNames": {"plural": "foos", "kind": "Foo"},
-            "conditions": [{"type": "Established", "status": "True"}],
         },
     }
 
     async def story(world: World) -> None:
         kind = Kind("example.com/v1", "Foo", "foos", folder="example.com/foos")
         await world.create(definition)
-        status = {"status": definition["status"]}
-        await world.patch(CUSTOM_RESOURCE_DEFINITION, "foos.example.com", status, "status")
+        await world.settle()
         foo = {
             "apiVersion": "example.com/v1",
             "kind": "Foo",

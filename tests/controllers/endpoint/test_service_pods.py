@@ -9,7 +9,7 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import POD, SERVICE, Kind
-from mooring.client.interface import PatchForm
+from mooring.client.interface import Client, PatchForm
 from mooring.client.workqueue import WorkQueue
 from mooring.controllers.context import ControllerContext
 from mooring.controllers.endpoint.service_pods import (
@@ -29,9 +29,8 @@ from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
-from mooring.store.memory import MemoryStore
+from tests.api_servers import create, open_loopback_client
 from tests.controllers.network_documents import backend, backend_view, service, service_view
-from tests.fakes.raw_client import RawClient
 
 NAMED = {"name": "http", "port": 80, "targetPort": "web", "protocol": "TCP"}
 WEB = [{"name": "web", "containerPort": 8080, "protocol": "TCP"}]
@@ -123,9 +122,9 @@ def test_the_time_of_a_change_is_told_once() -> None:
 class Watched:
     """Services and pods, and who follows them."""
 
-    def __init__(self, clock: VirtualClock, group: TaskGroup, batch_s: float) -> None:
+    def __init__(self, clock: VirtualClock, group: TaskGroup, client: Client, batch_s: float) -> None:
         self.clock = clock
-        self.client = RawClient(MemoryStore(), clock, Entropy(1))
+        self.client = client
         context = ControllerContext(self.client, clock, Entropy(2))
         self.queue: WorkQueue[str] = context.queue("test")
         self.service_pods = ServicePods(context, "test", self.queue, batch_s)
@@ -133,7 +132,7 @@ class Watched:
 
     async def create(self, *documents: Document) -> None:
         for document in documents:
-            await self.client.create(SERVICE if document["kind"] == "Service" else POD, "default", document)
+            await create(self.client, SERVICE if document["kind"] == "Service" else POD, "default", document)
 
     async def patch(self, kind: Kind, name: str, patch: Document, subresource: str = "") -> None:
         await self.client.patch(kind, "default", name, patch, form=PatchForm.MERGE, subresource=subresource)
@@ -157,8 +156,8 @@ def run_story(story: Callable[[Watched], Awaitable[None]], batch_s: float = 0.0)
     clock = VirtualClock()
 
     async def main() -> None:
-        async with TaskGroup("services") as group:
-            watched = Watched(clock, group, batch_s)
+        async with open_loopback_client(clock) as client, TaskGroup("services") as group:
+            watched = Watched(clock, group, client, batch_s)
             await clock.wait(1)
             await story(watched)
             group.cancel()

@@ -94,7 +94,9 @@ def test_endpoints_go_with_their_service() -> None:
 
 def test_a_service_without_a_selector_is_left_to_others() -> None:
     async def story(world: World) -> None:
-        await world.create(service(selector=None), service("outside", type="ExternalName"))
+        outside = service("outside", type="ExternalName", externalName="example.com")
+        del outside["spec"]["clusterIP"], outside["spec"]["ipFamilies"]
+        await world.create(service(selector=None), outside)
         await world.settle()
         assert await world.list(ENDPOINT_SLICE) == []
         assert await world.list(ENDPOINTS) == []

@@ -84,10 +84,10 @@ def test_an_object_with_another_owner_by_now_is_not_deleted() -> None:
 
 def test_only_the_named_finalizer_is_taken_away() -> None:
     async def story(world: World) -> None:
-        identity = await created(world, finalizers=("orphan", "mine"))
+        identity = await created(world, finalizers=("orphan", "example.com/mine"))
         await objects(world).remove_finalizer(identity, "orphan")
         await objects(world).remove_finalizer(identity, "orphan")
-        assert (await world.get(CONFIG_MAP, "x"))["metadata"]["finalizers"] == ["mine"]
+        assert (await world.get(CONFIG_MAP, "x"))["metadata"]["finalizers"] == ["example.com/mine"]
 
     play(story, controllers=[])
 
@@ -144,8 +144,8 @@ def test_in_the_foreground_the_owner_waits_for_those_that_block() -> None:
     async def story(world: World) -> None:
         await world.create(config_map("own"))
         blocks, loose = await owner_of(world, "own", blocks=True), await owner_of(world, "own")
-        await world.create(config_map("blocks", blocks, finalizers=["hold"]))
-        await world.create(config_map("loose", loose, finalizers=["hold"]))
+        await world.create(config_map("blocks", blocks, finalizers=["example.com/hold"]))
+        await world.create(config_map("loose", loose, finalizers=["example.com/hold"]))
         await world.settle()
         await delete(world, "own", Propagation.FOREGROUND)
         assert await names(world) == ["(blocks)", "(loose)", "(own)"]
@@ -161,7 +161,7 @@ def test_a_chain_goes_in_the_foreground_from_its_end() -> None:
     async def story(world: World) -> None:
         await world.create(config_map("a"))
         await world.create(config_map("b", await owner_of(world, "a", blocks=True)))
-        await world.create(config_map("c", await owner_of(world, "b", blocks=True), finalizers=["hold"]))
+        await world.create(config_map("c", await owner_of(world, "b", blocks=True), finalizers=["example.com/hold"]))
         await world.settle()
         await delete(world, "a", Propagation.FOREGROUND)
         assert await names(world) == ["(a)", "(b)", "(c)"]
@@ -254,6 +254,7 @@ def test_an_owner_of_the_cluster_owns_in_every_namespace() -> None:
 
 def test_an_owner_in_another_namespace_is_nobody() -> None:
     async def story(world: World) -> None:
+        await world.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "elsewhere"}})
         await world.client.create(CONFIG_MAP, "elsewhere", config_map("own"))
         listing = await world.list(CONFIG_MAP)
         uid = listing[0]["metadata"]["uid"]
@@ -271,7 +272,7 @@ WIDGET = Kind("example.com/v1", "Widget", "widgets", folder="example.com/widgets
 
 def definition() -> Document:
     names = {"plural": "widgets", "kind": "Widget"}
-    versions = [{"name": "v1", "served": True, "storage": True}]
+    versions = [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}]
     return {
         "apiVersion": CUSTOM_RESOURCE_DEFINITION.api_version,
         "kind": CUSTOM_RESOURCE_DEFINITION.kind,

@@ -14,6 +14,7 @@ from mooring.controllers.ttl_after_finished import left_s_of
 from mooring.kit.clock import format_rfc3339
 from tests.client.faulty import Fault, FaultyClient, Outcome, Script
 from tests.controllers.batch_builders import INDEX, TRACKING, job, storm_of
+from tests.controllers.builders import template
 from tests.controllers.world import Story, World, play
 
 CONTROLLERS = ["job-controller"]
@@ -142,7 +143,10 @@ def test_every_index_has_its_pod() -> None:
 )
 def test_how_many_pods_are_made(spec: dict[str, Any], expected: int) -> None:
     async def story(world: World) -> None:
-        await world.create(job(**spec))
+        if "completionMode" in spec:
+            await world.store_invalid(job(**spec))
+        else:
+            await world.create(job(**spec))
         await world.settle(3)
         assert len(await world.pods()) == expected
 
@@ -152,13 +156,14 @@ def test_how_many_pods_are_made(spec: dict[str, Any], expected: int) -> None:
 def test_pods_without_an_owner_are_adopted_and_tracked() -> None:
     async def story(world: World) -> None:
         labels = {"job-name": "work"}
+        spec = job()["spec"]["template"]["spec"]
         await world.create(
-            {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "failed_indexes", "labels": labels}, "spec": {}}
+            {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "lost", "labels": labels}, "spec": spec}
         )
-        await world.create(job())
+        await world.create(job(manualSelector=True))
         await world.settle(3)
         (pod,) = await world.pods()
-        assert pod["metadata"]["name"] == "failed_indexes"
+        assert pod["metadata"]["name"] == "lost"
         assert pod["metadata"]["finalizers"] == [TRACKING]
         assert pod["metadata"]["ownerReferences"][0]["name"] == "work"
 
@@ -166,7 +171,7 @@ def test_pods_without_an_owner_are_adopted_and_tracked() -> None:
 
 
 def test_nobody_is_made_while_the_watch_of_jobs_is_behind_the_own_counts() -> None:
-    """Pods that were counted have failed_indexes their finalizer, and the old status does not name them either."""
+    """Pods that were counted have lost their finalizer, and the old status does not name them either."""
     behind = Fault("next_batch", Outcome.DONE, kind=JOB, after=2, answer_delay_s=30.0)
 
     async def story(world: World) -> None:
@@ -243,17 +248,22 @@ def test_how_long_a_job_is_kept(seen: Job, left_s: float | None) -> None:
 
 def test_a_job_goes_when_its_time_is_over_pods_first() -> None:
     async def story(world: World) -> None:
+        pod_template = template({})
+        pod_template["spec"]["restartPolicy"] = "Never"
         document: Document = {
             "apiVersion": "batch/v1",
             "kind": "Job",
             "metadata": {"name": "j"},
-            "spec": {"ttlSecondsAfterFinished": 10},
+            "spec": {"ttlSecondsAfterFinished": 10, "template": pod_template},
         }
         await world.create(document)
         await world.settle(20)
         now = format_rfc3339(world.clock.wall_s())
-        conditions = [{"type": "Complete", "status": "True", "lastTransitionTime": now}]
-        await world.patch(JOB, "j", {"status": {"conditions": conditions}}, "status")
+        conditions = [
+            {"type": type, "status": "True", "lastTransitionTime": now} for type in ("SuccessCriteriaMet", "Complete")
+        ]
+        status = {"startTime": now, "completionTime": now, "conditions": conditions}
+        await world.patch(JOB, "j", {"status": status}, "status")
         await world.settle(8)
         assert "deletionTimestamp" not in (await world.get(JOB, "j"))["metadata"]
         await world.settle(4)

@@ -9,6 +9,7 @@ from mooring.api.kinds import JOB, POD
 from mooring.client.interface import Deletion
 from mooring.controllers.job.pods import indexed_generate_name, indexed_pod, is_managed_externally, job_pod
 from tests.controllers.batch_builders import INDEX, TRACKING, job, job_view
+from tests.controllers.builders import template
 from tests.controllers.world import NAMESPACE, World, play
 
 
@@ -43,7 +44,7 @@ def test_generated_names(name: str, expected: str) -> None:
 def tracked(name: str, owner: Document | None = None) -> Document:
     references = [{**owner, "controller": True}] if owner is not None else []
     metadata: Document = {"name": name, "finalizers": [TRACKING], "ownerReferences": references}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template({})["spec"]}
 
 
 JOB_THAT_IS_GONE: Document = {"apiVersion": "batch/v1", "kind": "Job", "name": "gone", "uid": "1"}

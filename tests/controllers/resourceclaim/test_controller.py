@@ -12,11 +12,13 @@ from mooring.controllers.resourceclaim.plan import generated_base
 from tests.controllers.world import Story, World, play
 
 RESOURCE_CLAIM_FINALIZER = "resource.kubernetes.io/delete-protection"
+EXACTLY: Document = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1}
+SPEC: Document = {"devices": {"requests": [{"name": "gpu", "exactly": EXACTLY}]}}
 TEMPLATE: Document = {
     "apiVersion": "resource.k8s.io/v1",
     "kind": "ResourceClaimTemplate",
     "metadata": {"name": "t"},
-    "spec": {"metadata": {"labels": {"from": "t"}}, "spec": {"devices": {"requests": [{"name": "gpu"}]}}},
+    "spec": {"metadata": {"labels": {"from": "t"}}, "spec": SPEC},
 }
 
 
@@ -51,7 +53,7 @@ def test_a_pod_gets_a_claim_of_its_template_which_goes_when_the_pod_ends() -> No
         assert metadata["labels"] == {"from": "t"}
         assert metadata["annotations"] == {"resource.kubernetes.io/pod-claim-name": "gpu"}
         assert [(each["kind"], each["name"]) for each in metadata["ownerReferences"]] == [("Pod", "p")]
-        assert claim["spec"] == {"devices": {"requests": [{"name": "gpu"}]}}
+        assert claim["spec"] == SPEC
         status = (await world.get(POD, "p"))["status"]
         assert status["resourceClaimStatuses"] == [{"name": "gpu", "resourceClaimName": metadata["name"]}]
         await end(world, "p")
@@ -94,7 +96,7 @@ SHARED: Document = {
     "apiVersion": "resource.k8s.io/v1",
     "kind": "ResourceClaim",
     "metadata": {"name": "shared"},
-    "spec": {"devices": {"requests": [{"name": "gpu"}]}},
+    "spec": SPEC,
 }
 
 

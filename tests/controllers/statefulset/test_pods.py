@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mooring.api.kinds import PERSISTENT_VOLUME_CLAIM, POD, STATEFUL_SET
 from tests.client.faulty import Fault, FaultyClient, Outcome, Script
-from tests.controllers.batch_builders import stateful_set
+from tests.controllers.batch_builders import CLAIM_SPEC, stateful_set
 from tests.controllers.world import Story, World, play
 
 CONTROLLERS = ["statefulset-controller"]
@@ -58,7 +58,9 @@ def test_a_claim_that_somebody_else_controls_is_given_up() -> None:
     async def story(world: World) -> None:
         other = {"apiVersion": "v1", "kind": "Other", "name": "x", "uid": "1", "controller": True}
         metadata = {"name": "data-db-0", "ownerReferences": [other]}
-        await world.create({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": {}})
+        await world.create(
+            {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": CLAIM_SPEC}
+        )
         policy = {"whenDeleted": "Delete", "whenScaled": "Retain"}
         await world.create(stateful_set(replicas=1, claims=["data"], persistentVolumeClaimRetentionPolicy=policy))
         await world.run_pods(3)

@@ -50,7 +50,7 @@ def test_a_pod_gets_the_claim_of_its_template_which_goes_with_it() -> None:
             "controller": True,
             "blockOwnerDeletion": True,
         }
-        assert claim["spec"] == SPEC
+        assert claim["spec"] == {**SPEC, "volumeMode": "Filesystem"}
         await world.client.delete(POD, NAMESPACE, "p", Deletion(grace_s=0))
         await world.settle()
         assert await names(world) == []

@@ -203,7 +203,8 @@ BY_US: Document = {"annotations": {"pv.kubernetes.io/provisioned-by": DEMO_PROVI
 )
 def test_a_released_volume(parts: Document, is_gone: bool, recorded: str) -> None:
     async def story(bench: Bench) -> None:
-        found = await bench.volume(source={"hostPath": {"path": "/var/x"}} if "annotations" in parts else None, **parts)
+        source = {"hostPath": {"path": "/var/x"}} if "annotations" in parts else None
+        found = await bench.volume(source=source, is_valid=parts["policy"] != "Burn", **parts)
         await (await bench.start()).reclaim(found)
         assert (await bench.volumes() == []) is is_gone
         assert [reason for reason, _ in bench.recorded] == ([recorded] if recorded else [])

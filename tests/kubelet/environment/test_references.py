@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from mooring.api.kinds import CONFIG_MAP, SECRET, SERVICE
+from mooring.api.kinds import CONFIG_MAP, NAMESPACE, SECRET, SERVICE
+from mooring.client.interface import Client
 from mooring.kit.clock import VirtualClock
-from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.kubelet.environment.references import ReferencedObjects, ReferenceLookup, config_map_names, secret_names
-from mooring.store.memory import MemoryStore
-from tests.fakes.raw_client import RawClient
+from tests.api_servers import open_loopback_client
 from tests.kubelet.full_pods import container_with, pod_with
 
 REFERENCES: dict[str, Any] = {
@@ -25,18 +24,18 @@ REFERENCES: dict[str, Any] = {
 }
 
 
-def looked_up(fill: Callable[[RawClient], Awaitable[None]], *, links: bool = True, **fields: Any) -> ReferencedObjects:
+def looked_up(fill: Callable[[Client], Awaitable[None]], *, links: bool = True, **fields: Any) -> ReferencedObjects:
     async def main() -> ReferencedObjects:
-        clock = VirtualClock()
-        client = RawClient(MemoryStore(), clock, Entropy(1))
-        await fill(client)
-        one = pod_with({"enableServiceLinks": links}, **fields)
-        return await ReferenceLookup(client).look_up(one, one.spec.containers[0])
+        async with open_loopback_client(VirtualClock()) as client:
+            await client.create(NAMESPACE, "", {"metadata": {"name": "other"}})
+            await fill(client)
+            one = pod_with({"enableServiceLinks": links}, **fields)
+            return await ReferenceLookup(client).look_up(one, one.spec.containers[0])
 
     return run(main())
 
 
-async def services(client: RawClient) -> None:
+async def services(client: Client) -> None:
     for namespace, name, address in (
         ("default", "kubernetes", "10.96.0.1"),
         ("default", "db", "10.96.0.2"),
@@ -53,7 +52,7 @@ def test_each_object_is_named_once() -> None:
 
 
 def test_what_is_there_is_found_and_what_is_not_is_none() -> None:
-    async def fill(client: RawClient) -> None:
+    async def fill(client: Client) -> None:
         await client.create(CONFIG_MAP, "default", {"metadata": {"name": "a"}, "data": {"k": "v"}})
         await client.create(SECRET, "default", {"metadata": {"name": "s"}, "data": {"k": "dg=="}})
         await client.create(CONFIG_MAP, "other", {"metadata": {"name": "b"}, "data": {"k": "v"}})

@@ -1,4 +1,4 @@
-"""A small cluster whose pods are real processes: a store, a raw client and kubelets, on real time.
+"""A small cluster whose pods are real processes: an API server and kubelets, on real time.
 
 async def story(play: RealPlay) -> None:
     await play.create(shell_pod("web", "echo hello; exec sleep 600"))
@@ -25,7 +25,7 @@ from mooring.kubelet.kubelets import Kubelets
 from mooring.kubelet.processes.runtime import ProcessRuntime, ProcessSettings
 from mooring.kubelet.settings import HostFacts, host_settings
 from mooring.store.memory import MemoryStore
-from tests.fakes.raw_client import RawClient
+from tests.api_servers import open_loopback_client
 from tests.kubelet.harness import Body, Play, container, pod
 from tests.kubelet.simulated.test_runtime import Asked
 from tests.waiting import LIMIT_S
@@ -69,12 +69,15 @@ def played_for_real(story: RealStory, directory: Path, store: MemoryStore | None
     clock = SystemClock()
 
     async def main() -> None:
-        client = RawClient(store if store is not None else MemoryStore(), clock, Entropy(1))
         settings = ProcessSettings(directory, HOST)
-        kubelets = Kubelets(
-            client, clock, Entropy(1), host_settings(HOST, 1), lambda needs: ProcessRuntime(settings, needs)
-        )
-        async with TaskGroup("play") as group, asyncio.timeout(2 * LIMIT_S):
+        async with (
+            open_loopback_client(clock, store=store) as client,
+            TaskGroup("play") as group,
+            asyncio.timeout(2 * LIMIT_S),
+        ):
+            kubelets = Kubelets(
+                client, clock, Entropy(1), host_settings(HOST, 1), lambda needs: ProcessRuntime(settings, needs)
+            )
             running = group.start(kubelets.run(), name="kubelets")
             await story(RealPlay(client, clock, kubelets))
             running.cancel()

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from mooring.kit.clock import VirtualClock
-from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.kubelet.environment.references import ReferenceLookup
 from mooring.kubelet.full_views import FullPod
@@ -18,8 +17,7 @@ from mooring.kubelet.processes.preparation import NotReadyError, Preparation, Pr
 from mooring.kubelet.runtime import Waiting
 from mooring.kubelet.volumes.manager import VolumeManager
 from mooring.kubelet.volumes.mounts import MountAbility
-from mooring.store.memory import MemoryStore
-from tests.fakes.raw_client import RawClient
+from tests.api_servers import open_loopback_client
 from tests.kubelet.full_pods import PLACE, pod_with
 
 SCRATCH: dict[str, Any] = {"volumes": [{"name": "s", "emptyDir": {}}]}
@@ -48,17 +46,23 @@ def test_why_not(of_pod: dict[str, Any], of_container: dict[str, Any], user: int
 def prepared(folder: Path, pod: FullPod, ability: MountAbility = MountAbility.NONE, attempts: int = 1) -> Prepared:
     clock = VirtualClock()
 
-    async def main() -> Prepared:
-        client = RawClient(MemoryStore(), clock, Entropy(1))
-        directories, volumes = PodDirectories.open(folder), VolumeManager(client, clock, folder)
-        preparation = Preparation(directories, Cgroups((), folder), ReferenceLookup(client), volumes, ability, PLACE)
-        try:
-            main = pod.spec.containers[0]
-            return [await preparation.prepare(pod, main, attempt) for attempt in range(attempts)][-1]
-        finally:
-            directories.close()
+    async def main() -> Prepared | NotReadyError:
+        async with open_loopback_client(clock) as client:
+            directories, volumes = PodDirectories.open(folder), VolumeManager(client, clock, folder)
+            references = ReferenceLookup(client)
+            preparation = Preparation(directories, Cgroups((), folder), references, volumes, ability, PLACE)
+            try:
+                main = pod.spec.containers[0]
+                return [await preparation.prepare(pod, main, attempt) for attempt in range(attempts)][-1]
+            except NotReadyError as error:
+                return error
+            finally:
+                directories.close()
 
-    return run(main(), clock)
+    result = run(main(), clock)
+    if isinstance(result, NotReadyError):
+        raise result
+    return result
 
 
 @pytest.mark.parametrize(

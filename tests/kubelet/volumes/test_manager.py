@@ -12,6 +12,9 @@ import msgspec
 import pytest
 
 from mooring.api.kinds import CONFIG_MAP, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
+from mooring.apiserver.assembly import open_api_server
+from mooring.apiserver.loopback import LoopbackClient
+from mooring.apiserver.server import ApiServer
 from mooring.client.interface import JsonObject
 from mooring.kit.clock import VirtualClock, format_rfc3339
 from mooring.kit.entropy import Entropy
@@ -29,7 +32,7 @@ from mooring.kubelet.volumes.manager import (
 )
 from mooring.kubelet.volumes.projected_files import File, VolumeError
 from mooring.store.memory import MemoryStore
-from tests.fakes.raw_client import RawClient
+from tests.api_servers import ADMIN, NO_CLIENT, WITHOUT_CONTROLLERS
 from tests.kubelet.full_pods import PLACE, pod_with
 
 TOKEN_EXPIRY_S = 1000.0
@@ -110,11 +113,11 @@ def test_a_path_of_the_host_is_what_the_pod_says(tmp_path: Path, kind: str, path
             check_host_path(volume)
 
 
-class Api(RawClient):
-    """A store that also signs tokens: token-1, token-2 ..."""
+class Api(LoopbackClient):
+    """A client whose tokens are known: token-1, token-2 ..."""
 
-    def __init__(self, clock: VirtualClock) -> None:
-        super().__init__(MemoryStore(), clock, Entropy(1))
+    def __init__(self, api_server: ApiServer, clock: VirtualClock) -> None:
+        super().__init__(api_server, ADMIN, "tester")
         self._wall = clock
         self.requests: list[tuple[str, str, Any]] = []
 
@@ -132,8 +135,9 @@ def played(tmp_path: Path, story: Story) -> None:
     clock = VirtualClock()
 
     async def main() -> None:
-        api = Api(clock)
-        await story(VolumeManager(api, clock, tmp_path), api, clock)
+        async with open_api_server(MemoryStore(), clock, Entropy(1), WITHOUT_CONTROLLERS) as api_server:
+            api = Api(api_server, clock)
+            await story(VolumeManager(api, clock, tmp_path), api, clock)
 
     run(main(), clock)
 
@@ -219,11 +223,23 @@ def test_a_store_that_signs_no_tokens_is_said(tmp_path: Path) -> None:
     clock = VirtualClock()
 
     async def main() -> None:
-        volumes = VolumeManager(RawClient(MemoryStore(), clock, Entropy(1)), clock, tmp_path)
-        with pytest.raises(VolumeError, match="are given by API servers, not by RawClient"):
+        volumes = VolumeManager(NO_CLIENT, clock, tmp_path)
+        with pytest.raises(VolumeError, match="are given by API servers, not by object"):
             await volumes.set_up(of_volumes(TOKEN), PLACE)
 
     run(main(), clock)
+
+
+async def create_claim(api: Api, name: str) -> None:
+    """A claim on the volume `pv`."""
+    spec = {"volumeName": "pv", "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    await api.create(PERSISTENT_VOLUME_CLAIM, "default", {"metadata": {"name": name}, "spec": spec})
+
+
+async def create_volume(api: Api, **source: Any) -> None:
+    """The volume `pv`."""
+    spec = {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}, **source}
+    await api.create(PERSISTENT_VOLUME, "", {"metadata": {"name": "pv"}, "spec": spec})
 
 
 @pytest.mark.parametrize(
@@ -235,13 +251,11 @@ def test_a_store_that_signs_no_tokens_is_said(tmp_path: Path) -> None:
 )
 def test_a_claim_is_a_directory_of_this_machine(tmp_path: Path, source: dict[str, Any], claim: str) -> None:
     async def story(volumes: VolumeManager, api: Api, clock: VirtualClock) -> None:
-        claimed = {"metadata": {"name": claim}, "spec": {"volumeName": "pv"}}
-        await api.create(PERSISTENT_VOLUME_CLAIM, "default", claimed)
+        await create_claim(api, claim)
         pod = of_volumes({"name": "t", **source})
         with pytest.raises(VolumeError, match="has no volume yet"):
             await volumes.set_up(pod, PLACE)
-        volume = {"metadata": {"name": "pv"}, "spec": {"hostPath": {"path": str(tmp_path / "disk")}}}
-        await api.create(PERSISTENT_VOLUME, "", volume)
+        await create_volume(api, hostPath={"path": str(tmp_path / "disk")})
         await volumes.set_up(pod, PLACE)
         (tmp_path / "disk/kept").touch()
         assert (tmp_path / "uid-1/volumes/t/kept").exists()
@@ -251,8 +265,8 @@ def test_a_claim_is_a_directory_of_this_machine(tmp_path: Path, source: dict[str
 
 def test_a_claim_on_something_else_is_refused(tmp_path: Path) -> None:
     async def story(volumes: VolumeManager, api: Api, clock: VirtualClock) -> None:
-        await api.create(PERSISTENT_VOLUME_CLAIM, "default", {"metadata": {"name": "x"}, "spec": {"volumeName": "pv"}})
-        await api.create(PERSISTENT_VOLUME, "", {"metadata": {"name": "pv"}, "spec": {"csi": {"driver": "d"}}})
+        await create_claim(api, "x")
+        await create_volume(api, csi={"driver": "d", "volumeHandle": "h"})
         with pytest.raises(VolumeError, match="persistent volume pv is not a directory of this machine"):
             await volumes.set_up(of_volumes({"name": "t", "persistentVolumeClaim": {"claimName": "x"}}), PLACE)
 

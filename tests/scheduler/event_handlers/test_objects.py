@@ -13,9 +13,11 @@ from mooring.api.views.devices import ResourceSlice
 from mooring.api.views.meta import ApiObject, Condition, ObjectMeta
 from mooring.api.views.node import Node
 from mooring.api.views.workloads import Namespace, PodDisruptionBudget, Service
+from mooring.apiserver.storage.stored_form import decoded
 from mooring.client.interface import Change
 from mooring.scheduler.event_handlers.objects import WATCHED, NodeEventHandler, ObjectEventHandler
 from mooring.scheduler.framework.events import ActionType, ClusterEvent, EventResource
+from tests.api_servers import store_object
 from tests.builders import budget, namespace, node, pod, service
 from tests.device_builders import device, slice_of
 from tests.scheduler.event_handlers.recording_queue import RecordedEvent, recording_queue
@@ -253,7 +255,7 @@ def test_scheduling_continues_without_an_object_that_cannot_be_parsed(
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=2), pod("first", cpu=1))
         with caplog.at_level(logging.ERROR):
-            await world.client.create(kind, "default" if kind.is_namespaced else "", body)
+            await store_object(world.store, kind, "default" if kind.is_namespaced else "", body)
             await world.settle()
         assert "bad is skipped because it cannot be parsed" in caplog.text
         await world.create(pod("second", cpu=1))
@@ -268,13 +270,17 @@ def test_scheduling_continues_without_an_object_that_cannot_be_parsed(
 
 def test_a_node_that_cannot_be_parsed_any_more_is_unchanged() -> None:
     async def story(world: World) -> None:
+        async def store(**status: object) -> None:
+            stored = decoded(await world.client.get(NODE, "", "n1"))
+            await store_object(world.store, NODE, "", {**stored, "status": status})
+
         await world.create(node("n1", cpu=1, labels={"disk": "ssd"}))
         await world.settle()
-        await world.patch("n1", {"status": {"allocatable": {"cpu": "banana"}}}, kind=NODE, subresource="status")
+        await store(allocatable={"cpu": "banana"})
         await world.create(pod("web", cpu=1, node_labels={"disk": "ssd"}))
         await world.settle()
         assert await world.node_of("web") == "n1"
-        await world.patch("n1", {"status": {"allocatable": {"cpu": "2"}}}, kind=NODE, subresource="status")
+        await store(allocatable={"cpu": "2", "pods": "9"})
         await world.create(pod("web-2", cpu=1))
         await world.settle(5)
         assert await world.node_of("web-2") == "n1"
@@ -284,8 +290,9 @@ def test_a_node_that_cannot_be_parsed_any_more_is_unchanged() -> None:
 
 def test_the_first_list_may_contain_objects_that_cannot_be_parsed() -> None:
     async def story(world: World) -> None:
-        await world.client.create(NODE, "", {**plain(node("a-bad")), "status": {"allocatable": {"cpu": "banana"}}})
-        await world.client.create(POD, "default", {**plain(pod("a-bad")), **BAD_REQUEST})
+        bad_node = {**plain(node("a-bad")), "status": {"allocatable": {"cpu": "banana"}}}
+        await store_object(world.store, NODE, "", bad_node)
+        await store_object(world.store, POD, "default", {**plain(pod("a-bad")), **BAD_REQUEST})
         await world.create(node("n1", cpu=1), pod("web", cpu=1))
         world.start_scheduler()
         await world.settle()

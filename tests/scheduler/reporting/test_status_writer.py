@@ -12,11 +12,11 @@ from mooring.api.views.pod import Pod
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
-from mooring.kit.tasks import TaskGroup, WorkerPool
+from mooring.kit.tasks import WorkerPool
 from mooring.scheduler.reporting.status_writer import TRIES_MAX, StatusWriter
 from tests.builders import pod
 from tests.client.faulty import Fault, FaultyClient, Outcome, Request, Script
-from tests.scheduler.world import World
+from tests.scheduler.world import World, open_world
 
 NO_ROOM = Condition(type="PodScheduled", status="False", reason="Unschedulable", message="no room")
 STILL_NONE = Condition(type="PodScheduled", status="False", reason="Unschedulable", message="still no room")
@@ -30,12 +30,11 @@ def playing(reported: Reported, *faults: Fault) -> list[Request]:
     clients: list[FaultyClient] = []
 
     async def main() -> None:
-        async with TaskGroup("test") as group:
-            world = World(clock, group, Entropy(1))
+        async with open_world(clock, Entropy(1)) as world:
             client = FaultyClient(world.client, clock, Script(*faults))
             clients.append(client)
             pool = WorkerPool("status", 2)
-            pool.open(group)
+            pool.open(world.group)
             await world.create(pod("web"))
             await reported(StatusWriter(client, clock, pool), await world.pod("web"), world)
 

@@ -11,13 +11,13 @@ import pytest
 from mooring.api.decode import decode_as
 from mooring.api.kinds import POD, RESOURCE_CLAIM, RESOURCE_SLICE, Kind
 from mooring.api.views.devices import ResourceClaim
+from mooring.apiserver.loopback import LoopbackClient
 from mooring.client.errors import ConflictError, ServerError
 from mooring.client.interface import Client, JsonObject
-from mooring.kit.clock import VirtualClock
+from mooring.kit.clock import VIRTUAL_WALL_S, VirtualClock, format_rfc3339
 from mooring.scheduler.plugins.dynamic_resources.plugin import DynamicResources
 from tests.builders import node, pod
 from tests.device_builders import GPU, claim, claiming, device, device_class, given, gpus, slice_of, wants
-from tests.fakes.raw_client import RawClient
 from tests.scheduler.world import World, play
 
 GPUS = "example.com/gpu"
@@ -130,7 +130,9 @@ READY = {"driver": GPU, "pool": "n1", "device": "fabric", "conditions": []}
 
 
 def condition(name: str) -> dict[str, object]:
-    return {**READY, "conditions": [{"type": name, "status": "True", "reason": "Because", "message": "so"}]}
+    now = format_rfc3339(VIRTUAL_WALL_S)
+    fields = {"status": "True", "reason": "Because", "message": "so", "lastTransitionTime": now}
+    return {**READY, "conditions": [{"type": name, **fields}]}
 
 
 def test_binding_waits_until_a_device_is_ready() -> None:
@@ -169,7 +171,7 @@ def test_patience_with_a_device_ends() -> None:
     }
 
     async def story(world: World) -> None:
-        await world.create(node("n1"), slice_of(device("fabric", ready_when=["up"]), node="n1"))
+        await world.create(node("n1"), slice_of(device("fabric", ready_when=["up"], fails_when=["down"]), node="n1"))
         await world.create(device_class(), claim("c", wants()), claiming("p", "c"))
         await world.settle(29)
         assert await world.events("FailedScheduling") == []
@@ -204,7 +206,7 @@ def test_extended_resources_become_a_claim_that_the_pod_is_notified_of() -> None
     play(story)
 
 
-class Rejecting(RawClient):
+class Rejecting(LoopbackClient):
     """An API server that rejects the first writes of a kind."""
 
     rejections: list[tuple[Kind, str, Exception]]
@@ -228,7 +230,7 @@ class Rejecting(RawClient):
 )
 def test_writes_that_are_rejected_are_tried_again(rejections: list[tuple[Kind, str, Exception]]) -> None:
     def through(client: Client, clock: VirtualClock) -> Client:
-        assert isinstance(client, RawClient)
+        assert isinstance(client, LoopbackClient)
         client.__class__ = Rejecting
         assert isinstance(client, Rejecting)
         client.rejections = []
@@ -248,7 +250,9 @@ def test_writes_that_are_rejected_are_tried_again(rejections: list[tuple[Kind, s
 
 def test_a_pod_that_is_gone_before_it_is_bound_leaves_the_devices_to_others() -> None:
     async def story(world: World) -> None:
-        await world.create(node("n1"), slice_of(device("fabric", ready_when=["up"]), node="n1"), device_class())
+        await world.create(
+            node("n1"), slice_of(device("fabric", ready_when=["up"], fails_when=["down"]), node="n1"), device_class()
+        )
         await world.create(claim("c", wants()), claiming("p", "c"))
         await world.settle(5)
         await world.delete("p", POD)

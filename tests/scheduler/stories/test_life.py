@@ -12,12 +12,11 @@ from mooring.client.interface import Client
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
-from mooring.kit.tasks import TaskGroup
 from mooring.scheduler.queue.states import QueueState
 from mooring.scheduler.scheduler import STOP_S_MAX
 from tests.builders import node, pod
 from tests.client.faulty import Fault, FaultyClient, Outcome, Script
-from tests.scheduler.world import World, play
+from tests.scheduler.world import World, open_world, play
 
 INSUFFICIENT = (
     "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 nodes are available: "
@@ -100,7 +99,8 @@ def test_a_gated_pod_is_left_alone_until_its_gates_are_gone() -> None:
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=4), pod("web", cpu=1, gates=["quota"]))
         await world.settle(1000)
-        assert await world.condition("web") is None
+        by_api_server = ("False", "SchedulingGated", "Scheduling is blocked due to non-empty scheduling gates")
+        assert await world.condition("web") == by_api_server
         assert await world.events() == []
         assert world.scheduler.queue.statistics().gated == 1
         await world.patch("web", {"spec": {"schedulingGates": []}})
@@ -258,8 +258,7 @@ def test_a_stop_while_a_pod_is_being_bound(delay_s: float, stopped_after_s: floa
     clock = VirtualClock()
 
     async def main() -> None:
-        async with TaskGroup("world") as group:
-            world = World(clock, group, Entropy(1))
+        async with open_world(clock, Entropy(1)) as world:
             slow: Client = FaultyClient(world.client, clock, Script(Fault("bind", Outcome.DONE, delay_s=delay_s)))
             scheduler = world.start_scheduler(client=slow)
             await world.settle()

@@ -18,9 +18,8 @@ DISRUPTED = (
 
 def test_a_victim_that_ends_gracefully_is_marked_and_waited_for() -> None:
     async def story(world: World) -> None:
-        await world.create(node("n1", cpu=2), pod("low", cpu=2, priority=1))
+        await world.create(node("n1", cpu=2), pod("low", cpu=2, priority=1, grace_s=30))
         await world.settle()
-        await world.patch("low", {"spec": {"terminationGracePeriodSeconds": 30}})
         await world.create(pod("high", cpu=2, priority=100))
         await world.settle()
         low, high = await world.pod("low"), await world.pod("high")
@@ -39,9 +38,8 @@ def test_a_victim_that_ends_gracefully_is_marked_and_waited_for() -> None:
 
 def test_the_resources_of_the_victims_is_kept_for_the_nominated_pod() -> None:
     async def story(world: World) -> None:
-        await world.create(node("n1", cpu=2), pod("low", cpu=2, priority=1))
+        await world.create(node("n1", cpu=2), pod("low", cpu=2, priority=1, grace_s=30))
         await world.settle()
-        await world.patch("low", {"spec": {"terminationGracePeriodSeconds": 30}})
         await world.create(pod("high", cpu=2, priority=100))
         await world.settle()
         await world.create(pod("thief", cpu=1, priority=50))
@@ -55,9 +53,8 @@ def test_the_resources_of_the_victims_is_kept_for_the_nominated_pod() -> None:
 
 def test_a_nomination_gives_way_to_a_more_important_pod() -> None:
     async def story(world: World) -> None:
-        await world.create(node("n1", cpu=2), pod("low", cpu=2, priority=1))
+        await world.create(node("n1", cpu=2), pod("low", cpu=2, priority=1, grace_s=30))
         await world.settle()
-        await world.patch("low", {"spec": {"terminationGracePeriodSeconds": 30}})
         await world.create(pod("middle", cpu=2, priority=10))
         await world.settle()
         assert (await world.pod("middle")).status.nominated_node_name == "n1"

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from mooring.api.kinds import NODE, kind_of_view
+from mooring.api.kinds import kind_of_view
 from mooring.api.views.devices import ResourceSlice
 from mooring.client.interface import Client
 from mooring.kit.clock import VirtualClock
@@ -14,7 +14,8 @@ from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.plugin import PreEnqueue, Reserve
 from mooring.scheduler.framework.status import Status
 from mooring.scheduler.scheduler import Limits, Scheduler
-from tests.builders import node, pod
+from tests.api_servers import store_object
+from tests.builders import HOSTNAME, node, pod, pods_like
 from tests.client.faulty import Fault, FaultyClient, Outcome, Request, Script
 from tests.scheduler.config.builders import configuration
 from tests.scheduler.stories.actors import running, with_plugins
@@ -151,16 +152,17 @@ def test_a_pod_that_is_updated_in_flight_is_retried_with_the_update() -> None:
     slow = Fault("bind", Outcome.REQUEST_LOST, delay_s=5, where=lambda request: request.name == "web")
 
     async def story(world: World) -> None:
-        await world.create(node("n1", cpu=1), pod("web", cpu=1))
+        await world.create(node("n1", cpu=1), pod("alone", on="n1", apart=[pods_like(HOSTNAME, app="web")]))
+        await world.create(pod("web", cpu=1))
         await world.settle()
         assert len(world.scheduler.bindings.running) == 1
-        await world.patch("web", {"spec": {"nodeSelector": {"disk": "ssd"}}})
+        await world.patch("web", {"metadata": {"labels": {"app": "web"}}})
         await world.settle(15)
         assert await world.node_of("web") == ""
         condition = await world.condition("web")
         assert condition is not None
-        assert "1 node(s) didn't match Pod's node affinity/selector" in condition[2]
-        await world.patch("n1", {"metadata": {"labels": {"disk": "ssd"}}}, kind=NODE)
+        assert "1 node(s) didn't satisfy existing pods anti-affinity rules" in condition[2]
+        await world.delete("alone")
         await world.settle(15)
         assert await world.node_of("web") == "n1"
 
@@ -260,7 +262,7 @@ def test_who_was_forestalled_lets_go_of_what_was_reserved() -> None:
 
 def test_a_slice_that_cannot_be_read_comes_and_goes() -> None:
     async def story(world: World) -> None:
-        await world.client.create(SLICE, "", UNREADABLE_SLICE)
+        await store_object(world.store, SLICE, "", UNREADABLE_SLICE)
         await world.settle()
         await world.delete("bad", kind=SLICE)
         await world.create(node("n1", cpu=1), pod("web", cpu=1))

@@ -68,9 +68,8 @@ def test_two_schedulers_with_names_of_their_own_share_a_cluster() -> None:
 def test_a_new_scheduler_goes_on_with_the_nominations_of_the_last_one() -> None:
     async def story(world: World) -> None:
         async with running(world):
-            await world.create(node("n1", cpu=2), pod("low", cpu=2, priority=1))
+            await world.create(node("n1", cpu=2), pod("low", cpu=2, priority=1, grace_s=30))
             await world.settle()
-            await world.patch("low", {"spec": {"terminationGracePeriodSeconds": 30}})
             await world.create(pod("high", cpu=2, priority=100))
             await world.settle()
             assert (await world.pod("high")).status.nominated_node_name == "n1"

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import pytest
 
-from mooring.api.kinds import Kind
+from mooring.api.kinds import CUSTOM_RESOURCE_DEFINITION, Kind
 from mooring.api.views.meta import ApiObject
 from mooring.api.views.pod import Pod
 from mooring.client.interface import PatchForm
@@ -320,6 +320,18 @@ class Licence(ApiObject):
 LICENCE = Kind("example.com/v1", "Licence", "licences", view=Licence, folder="example.com/licences")
 
 
+LICENCE_SCHEMA = {"openAPIV3Schema": {"type": "object", "properties": {"seats": {"type": "integer"}}}}
+LICENCE_DEFINITION = {
+    "metadata": {"name": "licences.example.com"},
+    "spec": {
+        "group": "example.com",
+        "scope": "Namespaced",
+        "names": {"plural": "licences", "kind": "Licence"},
+        "versions": [{"name": "v1", "served": True, "storage": True, "schema": LICENCE_SCHEMA}],
+    },
+}
+
+
 class Licensed(PreFilter[None]):
     """Pods wait for a licence with seats in their namespace."""
 
@@ -345,6 +357,7 @@ def test_a_custom_kind_is_watched_for_the_plugin_that_names_it() -> None:
             body = {"apiVersion": "example.com/v1", "kind": "Licence", "metadata": {"name": "office"}, "seats": seats}
             await world.client.create(LICENCE, "default", body)
 
+        await world.client.create(CUSTOM_RESOURCE_DEFINITION, "", LICENCE_DEFINITION)
         await world.create(node("n1", cpu=2), pod("web", cpu=1))
         await world.settle()
         uid = (await world.pod("web")).metadata.uid

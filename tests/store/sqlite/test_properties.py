@@ -103,7 +103,7 @@ class SqliteMachine(RuleBasedStateMachine):
 
     async def _watch(self, folder: str, since: int) -> list[StoreChange]:
         async with self.store.watch(folder, since=since) as watch:
-            watch.wake()
+            watch.interrupt()
             return [*await watch.next_batch()]
 
     @invariant()

@@ -20,7 +20,7 @@ _MAP = "map[string]interface {}"
 
 
 def identity(item: JsonDict, merge_key: str) -> Name:
-    """What tells this item from the others. None for one that has no merge key, which only a faulty object has."""
+    """What tells this item from the others. None for one that has no merge key, which only an invalid object has."""
     name = item.get(merge_key)
     if isinstance(name, dict | list):
         raise PatchError(f"merge key {merge_key} is no plain value in map: {go_text(item)}")

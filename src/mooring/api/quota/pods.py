@@ -58,7 +58,7 @@ def pod_usage(pod: Pod, now_s: float) -> Amounts:
         return {_COUNT: ONE}
     question = _pod_key(pod)
     known = _known.get(question)
-    return known if known is not None else _known.keep(question, _alive_usage(pod))
+    return known if known is not None else _known.put(question, _alive_usage(pod))
 
 
 def is_alive(pod: Pod, now_s: float) -> bool:

@@ -173,7 +173,7 @@ class Authenticator:
     def _holder_of(self, certificate: bytes) -> User | None:
         holder = self._holders.get(certificate)
         if holder is None:
-            holder = self._holders.keep(certificate, holder_of(certificate))
+            holder = self._holders.put(certificate, holder_of(certificate))
         if holder is None:
             return None
         if not holder.not_before_s <= self._clock.wall_s() <= holder.not_after_s:

@@ -67,11 +67,11 @@ class DeviceGuard(Admission):
         is_same = means_the_same(status.get("allocation"), old.get("allocation"), "resource", "AllocationResult")
         if is_same and (status.get("reservedFor") or []) == (old.get("reservedFor") or []):
             return []
-        refusal = self._refusal(_attributes(call, call.verb, "binding", "", ""))
-        if not refusal:
+        denial = self._denial(_attributes(call, call.verb, "binding", "", ""))
+        if not denial:
             return []
         needed = f'resource="resourceclaims/binding", verb="{call.verb}" permission'
-        detail = f"changing status.allocation or status.reservedFor requires {needed}: {refusal}"
+        detail = f"changing status.allocation or status.reservedFor requires {needed}: {denial}"
         return [forbidden_field("status.allocation", detail)]
 
     def _validate_reports(self, call: Call, status: Document, old: Document) -> list[FieldError]:
@@ -80,15 +80,15 @@ class DeviceGuard(Admission):
             verbs.insert(0, f"{_ON_THE_NODE}{call.verb}")
         errors = []
         for driver in _drivers_that_report(status, old):
-            refusals = [self._refusal(_attributes(call, verb, "driver", call.namespace, driver)) for verb in verbs]
-            if all(refusals):
+            denials = [self._denial(_attributes(call, verb, "driver", call.namespace, driver)) for verb in verbs]
+            if all(denials):
                 needed = f'resource="resourceclaims/driver", verb="[{" ".join(verbs)}]" permission'
                 errors.append(
-                    forbidden_field("status.devices", f"changing status.devices requires {needed}: {refusals[0]}")
+                    forbidden_field("status.devices", f"changing status.devices requires {needed}: {denials[0]}")
                 )
         return errors
 
-    def _refusal(self, attributes: Attributes) -> str:
+    def _denial(self, attributes: Attributes) -> str:
         decision = self._authorizer.authorize(attributes)
         return "" if decision.is_allowed else str(forbidden(attributes, decision.reason))
 

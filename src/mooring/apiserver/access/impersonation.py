@@ -89,7 +89,7 @@ class Impersonation:
             except ForbiddenError as error:
                 first_error = first_error or error
                 continue
-            self._last_way.keep(request.user.name, way)
+            self._last_way.put(request.user.name, way)
             return actual
         assert first_error is not None, "the legacy way applies to everybody, and has neither allowed nor refused"
         raise first_error

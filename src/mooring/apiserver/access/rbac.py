@@ -106,7 +106,7 @@ class _Grants:
             for rule in rules
             if rule.allows_resource(attributes.verb, attributes.api_group, combined, attributes.subresource)
         )
-        return self.candidates.keep(question, found)
+        return self.candidates.put(question, found)
 
 
 class RoleAuthorizer:
@@ -180,7 +180,7 @@ class RoleAuthorizer:
     def _grants_of(self, user: User, namespace: str) -> _Grants:
         key = (user.name, user.groups, namespace)
         grants = self._grants.get(key)
-        return grants if grants is not None else self._grants.keep(key, self._find_grants(user, namespace))
+        return grants if grants is not None else self._grants.put(key, self._find_grants(user, namespace))
 
     def _find_grants(self, user: User, namespace: str) -> _Grants:
         keys = (_user_key(user.name), *(_group_key(group) for group in user.groups))

@@ -77,7 +77,7 @@ class TokenSigner:
             raise BadSignatureError("invalid signature")
         digest = sha256(token.encode()).digest()
         claims = self._good.get(digest)
-        return claims if claims is not None else self._good.keep(digest, self._verify(token))
+        return claims if claims is not None else self._good.put(digest, self._verify(token))
 
     def knows(self, token: str) -> bool:
         """Whether it has been found to be ours before."""

@@ -11,17 +11,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mooring.apiserver.admission.interface import Attempt
-from mooring.apiserver.registry.refusals import forbidden
+from mooring.apiserver.registry.errors import forbidden
 from mooring.client.errors import Cause, ForbiddenError
 
 _NAMELESS = "Unknown"
 
 
 def refused(attempt: Attempt, why: str, causes: Sequence[Cause] = ()) -> ForbiddenError:
-    """The refusal of an attempt."""
-    refusal = forbidden(attempt.call.kind, name_of(attempt), why)
-    refusal.causes = tuple(causes)
-    return refusal
+    """The error of a rejected attempt."""
+    error = forbidden(attempt.call.kind, name_of(attempt), why)
+    error.causes = tuple(causes)
+    return error
 
 
 def name_of(attempt: Attempt) -> str:

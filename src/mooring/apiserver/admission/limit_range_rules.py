@@ -67,34 +67,34 @@ def _filled(resources: Document, which: str, defaults: Mapping[str, str]) -> lis
 
 def pod_errors(limit_range: Document, pod: Document) -> list[str]:
     """How a pod breaks the bounds, each way once."""
-    faults: list[str] = []
+    errors: list[str] = []
     spec = pod["spec"]
     for limit in limit_range["spec"].get("limits") or []:
         if limit.get("type") == "Container":
             for container in [*(spec.get("containers") or []), *(spec.get("initContainers") or [])]:
                 resources = container.get("resources") or {}
-                faults += _faults(limit, amounts(resources.get("requests")), amounts(resources.get("limits")))
+                errors += _limit_errors(limit, amounts(resources.get("requests")), amounts(resources.get("limits")))
         elif limit.get("type") == "Pod":
             view = convert_as(Pod, pod)
-            faults += _faults(limit, pod_requests(view, FOR_LIMIT_RANGES), pod_limits(view, FOR_LIMIT_RANGES))
-    return list(dict.fromkeys(faults))
+            errors += _limit_errors(limit, pod_requests(view, FOR_LIMIT_RANGES), pod_limits(view, FOR_LIMIT_RANGES))
+    return list(dict.fromkeys(errors))
 
 
 def claim_errors(limit_range: Document, claim: Document) -> list[str]:
     """How a claim breaks the bounds. What it says of limits is not looked at."""
-    faults: list[str] = []
+    errors: list[str] = []
     requests = amounts((claim["spec"].get("resources") or {}).get("requests"))
     for limit in _limits_of(limit_range, "PersistentVolumeClaim"):
-        faults += _broken(
+        errors += _broken(
             limit, "min", lambda name, bound: _below_minimum("PersistentVolumeClaim", name, bound, requests)
         )
-        faults += _broken(
+        errors += _broken(
             limit, "max", lambda name, bound: _request_above("PersistentVolumeClaim", name, bound, requests)
         )
-    return list(dict.fromkeys(faults))
+    return list(dict.fromkeys(errors))
 
 
-def _faults(limit: Document, requests: Amounts, limits: Amounts) -> list[str]:
+def _limit_errors(limit: Document, requests: Amounts, limits: Amounts) -> list[str]:
     kind = limit["type"]
     return [
         *_broken(limit, "min", lambda name, bound: _below_minimum(kind, name, bound, requests, limits)),
@@ -109,9 +109,9 @@ def _limits_of(limit_range: Document, kind: str) -> Iterator[Document]:
 
 def _broken(limit: Document, field: str, error_of: Callable[[str, Quantity], str]) -> Iterator[str]:
     for name, raw in sorted((limit.get(field) or {}).items()):
-        fault = error_of(name, parse_quantity(raw))
-        if fault:
-            yield fault
+        error = error_of(name, parse_quantity(raw))
+        if error:
+            yield error
 
 
 def _below_minimum(kind: str, name: str, bound: Quantity, requests: Amounts, limits: Amounts | None = None) -> str:

@@ -39,9 +39,9 @@ class LimitRanger(Admission):
             return
         errors_of = pod_errors if attempt.call.kind is POD else claim_errors
         for limit_range in await lookup.list(LIMIT_RANGE, attempt.call.namespace):
-            faults = errors_of(limit_range, attempt.obj)
-            if faults:
-                raise refused(attempt, faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]")
+            errors = errors_of(limit_range, attempt.obj)
+            if errors:
+                raise refused(attempt, errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
 
 
 def _is_going(attempt: Attempt) -> bool:

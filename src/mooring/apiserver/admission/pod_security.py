@@ -30,7 +30,7 @@ from mooring.apiserver.admission.pod_security_levels import (
     violations_of,
 )
 from mooring.apiserver.call import Operation
-from mooring.apiserver.registry.refusals import internal, invalid_kind
+from mooring.apiserver.registry.errors import internal, invalid_kind
 from mooring.apiserver.validation.fields import FieldError, invalid
 
 PODS_CHECKED_MAX = 3_000
@@ -138,7 +138,7 @@ class Policy(NamedTuple):
 
     enforce: Level
     warn: Level
-    faults: Sequence[FieldError]
+    errors: Sequence[FieldError]
 
 
 _NOTHING_ASKED = Policy(Level(), Level(), ())
@@ -147,30 +147,30 @@ _NOTHING_ASKED = Policy(Level(), Level(), ())
 def policy_of(labels: Mapping[str, str]) -> Policy:
     if not any(key.startswith(_LABEL) for key in labels):
         return _NOTHING_ASKED
-    faults: list[FieldError] = []
-    enforce = _level(labels, "enforce", RESTRICTED, faults)
-    _level(labels, "audit", PRIVILEGED, faults)
-    warn = _level(labels, "warn", PRIVILEGED, faults)
+    errors: list[FieldError] = []
+    enforce = _level(labels, "enforce", RESTRICTED, errors)
+    _level(labels, "audit", PRIVILEGED, errors)
+    warn = _level(labels, "warn", PRIVILEGED, errors)
     is_enforced = labels.get(f"{_LABEL}enforce") in LEVELS
     if f"{_LABEL}warn" not in labels and is_enforced and enforce.name != PRIVILEGED:
         # What is enforced on pods is warned of for what makes them.
         has_version = f"{_LABEL}warn-version" in labels
         warn = Level(enforce.name, warn.minor if has_version else enforce.minor)
-    return Policy(enforce, warn, faults)
+    return Policy(enforce, warn, errors)
 
 
-def _level(labels: Mapping[str, str], mode: str, if_unreadable: str, faults: list[FieldError]) -> Level:
+def _level(labels: Mapping[str, str], mode: str, if_unreadable: str, errors: list[FieldError]) -> Level:
     key, version_key = f"{_LABEL}{mode}", f"{_LABEL}{mode}-version"
     name = labels.get(key, PRIVILEGED)
     if name not in LEVELS:
-        faults.append(invalid(f"metadata.labels[{key}]", name, f"must be one of {', '.join(LEVELS)}"))
+        errors.append(invalid(f"metadata.labels[{key}]", name, f"must be one of {', '.join(LEVELS)}"))
         name = if_unreadable
     version = labels.get(version_key, "latest")
     if version == "latest":
         return Level(name, LATEST)
     read = _version(version)
     if read is None:
-        faults.append(invalid(f"metadata.labels[{version_key}]", version, 'must be "latest" or "v1.x"'))
+        errors.append(invalid(f"metadata.labels[{version_key}]", version, 'must be "latest" or "v1.x"'))
         return Level(name, LATEST)
     return Level(name, int(read[1]))
 
@@ -178,13 +178,13 @@ def _level(labels: Mapping[str, str], mode: str, if_unreadable: str, faults: lis
 async def _check_namespace(attempt: Attempt, namespace: Document, lookup: Lookup) -> None:
     policy = policy_of(namespace["metadata"].get("labels") or {})
     if attempt.operation is Operation.CREATE:
-        if policy.faults:
-            raise invalid_kind(NAMESPACE, name_of(attempt), policy.faults)
+        if policy.errors:
+            raise invalid_kind(NAMESPACE, name_of(attempt), policy.errors)
         return
     assert attempt.old is not None
     before = policy_of(attempt.old["metadata"].get("labels") or {})
-    if policy.faults and list(policy.faults) != list(before.faults):
-        raise invalid_kind(NAMESPACE, name_of(attempt), policy.faults)
+    if policy.errors and list(policy.errors) != list(before.errors):
+        raise invalid_kind(NAMESPACE, name_of(attempt), policy.errors)
     if policy.enforce.name == PRIVILEGED or policy.enforce == before.enforce:
         return
     is_milder = LEVELS.index(policy.enforce.name) <= LEVELS.index(before.enforce.name)
@@ -196,7 +196,7 @@ async def _check_namespace(attempt: Attempt, namespace: Document, lookup: Lookup
 
 
 def _warnings_about(pods: Sequence[Document], namespace: str, level: Level) -> list[str]:
-    """Which pods would not be let in any more; those with the same faults in one line."""
+    """Which pods would be rejected now; those with the same errors in one line."""
     by_errors: dict[str, list[str]] = {}
     for pod in _one_of_each_owner_first(pods)[:PODS_CHECKED_MAX]:
         violations = violations_of(level, pod["metadata"], pod["spec"])
@@ -210,7 +210,7 @@ def _warnings_about(pods: Sequence[Document], namespace: str, level: Level) -> l
         warnings.append(
             f'existing pods in namespace {quoted(namespace)} violate the new PodSecurity enforce level "{level}"'
         )
-    return warnings + sorted(f"{_called(names)}: {faults}" for faults, names in by_errors.items())
+    return warnings + sorted(f"{_called(names)}: {errors}" for errors, names in by_errors.items())
 
 
 def _called(names: Sequence[str]) -> str:

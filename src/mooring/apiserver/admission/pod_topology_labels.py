@@ -3,7 +3,7 @@
 Comes in   bindings, and new pods that name their node
 Goes out   the same, with the zone and region of the node as labels, whatever the pod called them before
 
- 1. A node that does not exist is no fault: pods may be bound to it all the same.
+ 1. A node that does not exist is no error: pods may be bound to it all the same.
 """
 
 from __future__ import annotations

@@ -8,12 +8,14 @@ Goes out   403 if a quota would be exceeded; otherwise the quotas' statuses with
     until the quota controller counts again.
  2. A quota counts once its status says what is used; one that nobody has counted yet refuses what it would limit.
  3. Requests of one namespace are charged one after the other. A dry run is checked and charges nothing.
+ 4. Where cpu or memory of pods is limited, every container must specify it, unless the pod specifies it as a whole. An
+    update of a pod counts only if it moves the pod into or out of the scope of a quota.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 from weakref import WeakValueDictionary
 
@@ -24,7 +26,10 @@ from mooring.api.kinds import RESOURCE_QUOTA, Kind
 from mooring.api.pod_amounts import amounts
 from mooring.api.quantity import ZERO
 from mooring.api.quota.counting import Amounts, scopes_of
-from mooring.api.views.quotas import ResourceQuotaSpec
+from mooring.api.quota.pods import container_usage, has_deadline, is_pod_in_scope, is_pod_name, pod_usage
+from mooring.api.resource_names import CPU, MEMORY, QUOTA_PREFIX, is_pod_level_resource
+from mooring.api.views.pod import Pod
+from mooring.api.views.quotas import ResourceQuotaSpec, ScopeRequirement
 from mooring.apiserver.admission.forbidding import refused
 from mooring.apiserver.admission.interface import Admission, Attempt, Lookup, QuotaLedger
 from mooring.apiserver.admission.quota_measures import (
@@ -33,9 +38,52 @@ from mooring.apiserver.admission.quota_measures import (
     ServiceMeasure,
     VolumeClaimMeasure,
 )
-from mooring.apiserver.admission.quota_pods import PodMeasure
 from mooring.apiserver.call import Operation
 from mooring.apiserver.storage.errors import conflict
+
+_MUST_BE_SAID = frozenset(f"{prefix}{name}" for prefix in ("", QUOTA_PREFIX, "limits.") for name in (CPU, MEMORY))
+
+
+class PodMeasure(Measure):
+    """Measures pods."""
+
+    def handles(self, subresource: str, operation: Operation) -> bool:
+        if subresource == "resize":
+            return operation is Operation.UPDATE
+        return not subresource and operation in (Operation.CREATE, Operation.UPDATE)
+
+    def concerns(self, attempt: Attempt) -> bool:
+        if attempt.operation is Operation.CREATE or attempt.call.subresource:
+            return True
+        assert attempt.obj is not None
+        assert attempt.old is not None
+        return has_deadline(convert_as(Pod, attempt.obj)) != has_deadline(convert_as(Pod, attempt.old))
+
+    async def counted(self, names: Iterable[str], lookup: Lookup) -> list[str]:
+        return [name for name in names if is_pod_name(name)]
+
+    def is_in_scope(self, scope: ScopeRequirement, obj: Document) -> bool:
+        return is_pod_in_scope(scope, convert_as(Pod, obj))
+
+    def unspecified(self, names: Iterable[str], obj: Document) -> str:
+        spec = convert_as(Pod, obj).spec
+        of_pod = (*spec.resources.requests, *spec.resources.limits) if spec.resources is not None else ()
+        if any(is_pod_level_resource(name) for name in of_pod):
+            return ""
+        required = sorted(name for name in names if name in _MUST_BE_SAID)
+        silent: dict[str, set[str]] = {}
+        for container in (*spec.containers, *spec.init_containers):
+            said = container_usage(container.resources)
+            for name in required:
+                if name not in said:
+                    silent.setdefault(name, set()).add(container.name)
+        if not silent:
+            return ""
+        return "must specify " + "; ".join(f"{name} for: {','.join(sorted(silent[name]))}" for name in sorted(silent))
+
+    async def usage(self, obj: Document, attempt: Attempt, lookup: Lookup) -> Amounts:
+        return pod_usage(convert_as(Pod, obj), attempt.call.now_s)
+
 
 CHARGE_TRIES_MAX = 4
 

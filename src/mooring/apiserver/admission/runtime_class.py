@@ -19,7 +19,7 @@ from mooring.apiserver.admission.forbidding import refused
 from mooring.apiserver.admission.interface import Admission, Attempt, Lookup
 from mooring.apiserver.admission.owning import own_part
 from mooring.apiserver.call import Operation
-from mooring.apiserver.registry.refusals import plain_error
+from mooring.apiserver.registry.errors import plain_error
 
 _OTHER_OVERHEAD = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
 _OVERHEAD_WITHOUT_CLASS = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"

@@ -27,7 +27,7 @@ from mooring.apiserver.admission.forbidding import refused
 from mooring.apiserver.admission.interface import Admission, Attempt, Lookup
 from mooring.apiserver.admission.owning import own_items, own_part
 from mooring.apiserver.call import Operation
-from mooring.apiserver.registry.refusals import plain_error
+from mooring.apiserver.registry.errors import plain_error
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import SUFFIX_ALPHABET, SUFFIX_LENGTH, Entropy
 

@@ -106,7 +106,7 @@ def shown_path(path: Sequence[str]) -> str:
 
 def _json(value: object) -> str:
     if isinstance(value, str):
-        return _texts.get(value) or _texts.keep(value, _written(value))
+        return _texts.get(value) or _texts.put(value, _written(value))
     return str(value) if value.__class__ is int else _written(value)
 
 

@@ -87,7 +87,7 @@ def _plan(fields: MapGrain, value: Document) -> Any:
     plan: object = steps
     if all(held is None for _, _, held in steps):
         plan = {SELF: LEAF, **{element: LEAF for element, _, _ in steps}}
-    return plan if item is not None else fields.plans.keep(tuple(value), plan)
+    return plan if item is not None else fields.plans.put(tuple(value), plan)
 
 
 def claimed_fields(grain: Grain, value: Any) -> FieldSet:
@@ -273,7 +273,7 @@ def element_of(items: ListGrain, value: Any) -> str:
     if items.only_key is not None:
         only = value.get(items.only_key)
         if only.__class__ is str:
-            return items.elements.get(only) or items.elements.keep(only, key_element(keys, (only,)))
+            return items.elements.get(only) or items.elements.put(only, key_element(keys, (only,)))
     defaults = items.item.map.defaults if items.item.map is not None else {}
     # A key that is absent and has no default is left out: that is an item of its own.
     given = {key: value.get(key, defaults.get(key)) for key in keys if key in value or defaults.get(key) is not None}

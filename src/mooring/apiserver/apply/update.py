@@ -114,7 +114,7 @@ def stamp_update(shape: Shape, live: Document | None, new: Document, call: Call,
         return
     stamp(shape, live, new, writer, call.now, ignored)
     if place is not None and "managedFields" in metadata:
-        place.memory.keep(place.question, metadata["managedFields"][0]["fieldsV1"])
+        place.memory.put(place.question, metadata["managedFields"][0]["fieldsV1"])
 
 
 def stamp(shape: Shape, live: Document | None, new: Document, writer: ManagerId, now: str, ignored: Ignored) -> None:

@@ -31,8 +31,7 @@ from mooring.apiserver.custom.naming import (
     taken_names,
     with_condition,
 )
-from mooring.apiserver.registry.delete import DeleteOptions, delete
-from mooring.apiserver.registry.delete_definition import CLEANUP_FINALIZER
+from mooring.apiserver.registry.delete import CLEANUP_FINALIZER, DeleteOptions, delete
 from mooring.apiserver.registry.own_status import OwnStatus
 from mooring.apiserver.registry.parts import Parts
 from mooring.apiserver.registry.reading import Reader

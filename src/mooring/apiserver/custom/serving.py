@@ -30,7 +30,7 @@ from mooring.apiserver.custom.schema import Schema
 from mooring.apiserver.custom.strategy import CustomStrategy
 from mooring.apiserver.custom.version import CustomVersion, read_version
 from mooring.apiserver.discovery import versions_in_order
-from mooring.apiserver.registry.refusals import internal
+from mooring.apiserver.registry.errors import internal
 from mooring.apiserver.resources import Reading, Resource
 from mooring.apiserver.tables.custom import custom_columns
 from mooring.apiserver.validation.fields import go_json

@@ -19,7 +19,7 @@ from urllib.parse import unquote
 
 from mooring.api.kinds import ALL_VERBS
 from mooring.api.memory import Memory
-from mooring.apiserver.registry.refusals import method_not_supported
+from mooring.apiserver.registry.errors import method_not_supported
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.storage.errors import not_found
 from mooring.client.errors import BadRequestError
@@ -59,7 +59,7 @@ class Address:
 def read_address(method: str, path: str, *, is_watch: bool) -> Address:
     """What a request is about."""
     question = (method, path, is_watch)
-    return _read.get(question) or _read.keep(question, _address(method, path, is_watch))
+    return _read.get(question) or _read.put(question, _address(method, path, is_watch))
 
 
 _read: Memory[tuple[str, str, bool], Address] = Memory(ADDRESSES_CACHED_MAX)

@@ -36,8 +36,7 @@ from mooring.apiserver.http.reply import NOT_CACHED, Reply, page_not_found, with
 from mooring.apiserver.http.request import Incoming, RequestLimits
 from mooring.apiserver.http.virtual import VirtualResources
 from mooring.apiserver.http.watches import Streams
-from mooring.apiserver.registry.refusals import method_not_allowed, no_such_thing
-from mooring.apiserver.registry.store_trouble import refusal
+from mooring.apiserver.registry.errors import method_not_allowed, no_such_thing, store_error_status
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.server import ApiServer
 from mooring.apiserver.validation.names import path_segment_errors
@@ -154,7 +153,7 @@ class RequestHandler:
             reply = negotiated_error(incoming, error)
         except StoreError as error:
             log.error("the store failed during %s %s: %s", incoming.method, incoming.path, error)
-            reply = negotiated_error(incoming, refusal(error))
+            reply = negotiated_error(incoming, store_error_status(error))
         except ClientError as error:
             reply = negotiated_error(incoming, ServerError(str(error)))
         except (ConnectionError, asyncio.CancelledError):

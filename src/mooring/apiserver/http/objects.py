@@ -30,9 +30,9 @@ from mooring.apiserver.registry import delete as deleting
 from mooring.apiserver.registry import patches, put, scale
 from mooring.apiserver.registry.binding import bind
 from mooring.apiserver.registry.delete_options import checked_delete_options
+from mooring.apiserver.registry.errors import no_such_thing
 from mooring.apiserver.registry.eviction import evict
 from mooring.apiserver.registry.pod_log import open_log, read_log_options
-from mooring.apiserver.registry.refusals import no_such_thing
 from mooring.apiserver.registry.update import Changed
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.server import ApiServer, issue_token

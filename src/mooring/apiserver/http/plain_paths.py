@@ -25,7 +25,7 @@ from mooring.apiserver.http.query import Query
 from mooring.apiserver.http.reply import JSON, TEXT, YAML, Reply, error_reply, json_reply, page_not_found, text_reply
 from mooring.apiserver.http.request import Incoming
 from mooring.apiserver.openapi.documents import EncodedDocument, OpenApi
-from mooring.apiserver.registry.refusals import method_not_allowed, no_such_thing
+from mooring.apiserver.registry.errors import method_not_allowed, no_such_thing
 from mooring.apiserver.server import ApiServer, Health
 from mooring.apiserver.wire.media import check_producible, is_pretty, negotiate, negotiate_discovery
 from mooring.apiserver.wire.yaml_text import written_yaml

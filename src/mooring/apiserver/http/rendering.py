@@ -20,7 +20,7 @@ from mooring.api.document import Document
 from mooring.api.kinds import DAEMON_SET, EVENT, Kind
 from mooring.apiserver.http.reply import JSON, YAML, Reply, error_reply, status_document
 from mooring.apiserver.http.request import Incoming
-from mooring.apiserver.registry.refusals import invalid_object
+from mooring.apiserver.registry.errors import invalid_object
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.server import ApiServer
 from mooring.apiserver.validation.fields import not_supported

@@ -19,7 +19,7 @@ from typing import Self
 from mooring.apiserver.http.handler import RequestHandler
 from mooring.apiserver.http.reply import error_reply
 from mooring.apiserver.http.request import RequestLimits
-from mooring.apiserver.registry.refusals import method_not_allowed
+from mooring.apiserver.registry.errors import method_not_allowed
 from mooring.serving.http.listener import HttpListener, plain_error_response
 from mooring.serving.http.parser import ParseFailure, ServerLimits
 from mooring.serving.http.response import Response
@@ -84,8 +84,8 @@ def unix_listener(handler: RequestHandler, limits: RequestLimits, path: Path) ->
     )
 
 
-def _error_response(refusal: ParseFailure) -> Response:
-    if refusal is not ParseFailure.UNKNOWN_METHOD:
-        return plain_error_response(refusal)
+def _error_response(error: ParseFailure) -> Response:
+    if error is not ParseFailure.UNKNOWN_METHOD:
+        return plain_error_response(error)
     reply = error_reply(method_not_allowed())
     return Response(reply.code, reply.body, reply.content_type)

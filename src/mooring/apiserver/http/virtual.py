@@ -24,7 +24,7 @@ from mooring.apiserver.http.objects import with_write_options
 from mooring.apiserver.http.reply import Reply, json_reply, success_status, with_warnings
 from mooring.apiserver.http.request import Incoming
 from mooring.apiserver.registry.binding import BINDING, bind
-from mooring.apiserver.registry.refusals import method_not_allowed
+from mooring.apiserver.registry.errors import method_not_allowed
 from mooring.apiserver.server import ApiServer
 from mooring.kit.clock import format_rfc3339
 

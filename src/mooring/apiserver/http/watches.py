@@ -206,7 +206,7 @@ class _Lines:
             return self.of(event.change, event.raw)
         # A table says how old an object is, in seconds.
         key = (*self._form, event.revision, event.change, int(self._clock.wall_s()))
-        return self._line_cache.get(key) or self._line_cache.keep(key, self.of(event.change, self.formed(event.raw)))
+        return self._line_cache.get(key) or self._line_cache.put(key, self.of(event.change, self.formed(event.raw)))
 
     def of(self, change: Change, formed: bytes) -> bytes:
         return b'{"type":"%b","object":%b}\n' % (_NAMES[change], formed)

@@ -14,7 +14,6 @@ from mooring.apiserver.kinds.pod_template import validate_pod_template
 from mooring.apiserver.kinds.workloads import (
     REPLICA_COLUMNS,
     WorkloadStrategy,
-    is_empty_selector,
     name_spec_status,
     pod_name_warnings,
     replica_counts,
@@ -26,12 +25,12 @@ from mooring.apiserver.kinds.workloads import (
     validate_nonnegative_fields,
     validate_restart_policy_always,
     validate_selector_matches,
+    validate_workload_selector,
 )
 from mooring.apiserver.strategy import StatusStrategy, Strategy
 from mooring.apiserver.tables.cells import age, containers_and_images, selector_text, template_spec
 from mooring.apiserver.tables.columns import Cell, KindTable
-from mooring.apiserver.validation.fields import FieldError, invalid, required
-from mooring.apiserver.validation.selectors import validate_label_selector
+from mooring.apiserver.validation.fields import FieldError, invalid
 from mooring.apiserver.validation.values import means_the_same
 
 ABOVE_REPLICAS = "cannot be greater than status.replicas"
@@ -69,13 +68,7 @@ def validate_selected_template(spec: Document, old: Document | None, path: str) 
     """The selector, the template, and whether they fit: the same for replica sets and deployments."""
     selector, template = spec.get("selector"), spec["template"]
     here = f"{path}.selector"
-    errors: list[FieldError] = []
-    if selector is None:
-        errors.append(required(here))
-    else:
-        errors += validate_label_selector(selector, here)
-        if is_empty_selector(selector):
-            errors.append(invalid(here, {}, "empty selector is invalid for deployment"))
+    errors = validate_workload_selector(selector, here, "deployment")
     matcher = selector_matcher(selector)
     if matcher is None:
         return [*errors, invalid(here, selector_value(selector), "invalid label selector")]

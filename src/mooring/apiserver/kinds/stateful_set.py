@@ -27,7 +27,6 @@ from mooring.apiserver.kinds.workloads import (
     READY_COLUMN,
     WorkloadStrategy,
     int_or_percent,
-    is_empty_selector,
     name_spec_status,
     selector_matcher,
     selector_value,
@@ -39,6 +38,7 @@ from mooring.apiserver.kinds.workloads import (
     validate_not_decremented,
     validate_restart_policy_always,
     validate_selector_matches,
+    validate_workload_selector,
 )
 from mooring.apiserver.strategy import StatusStrategy, Strategy
 from mooring.apiserver.tables.cells import age, containers_and_images, template_spec
@@ -46,7 +46,6 @@ from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable
 from mooring.apiserver.validation.fields import FieldError, forbidden, invalid, not_supported, required
 from mooring.apiserver.validation.metadata import name_is_dns_label, validate_annotations, validate_labels
 from mooring.apiserver.validation.schema_rules import sorted_enum_values, struct_rules
-from mooring.apiserver.validation.selectors import validate_label_selector
 from mooring.apiserver.validation.values import means_the_same
 
 _MANAGEMENT_POLICIES = sorted_enum_values("apps", "PodManagementPolicyType")
@@ -213,13 +212,7 @@ def _validate_selector_and_template(
     spec: Document, old: Document | None, path: str, validates_template: bool
 ) -> list[FieldError]:
     selector, here = spec.get("selector"), f"{path}.selector"
-    errors: list[FieldError] = []
-    if selector is None:
-        errors.append(required(here))
-    else:
-        errors += validate_label_selector(selector, here)
-        if is_empty_selector(selector):
-            errors.append(invalid(here, {}, "empty selector is invalid for statefulset"))
+    errors = validate_workload_selector(selector, here, "statefulset")
     matcher = selector_matcher(selector)
     if matcher is None:
         return [*errors, invalid(here, selector_value(selector), "")]

@@ -18,9 +18,10 @@ from mooring.apiserver.kinds.pod.prepare import drop_disabled_template_fields
 from mooring.apiserver.kinds.pod.warnings import pod_template_warnings
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.tables.columns import AGE, NAME, column, integer, wide
-from mooring.apiserver.validation.fields import FieldError, forbidden, invalid, not_supported
+from mooring.apiserver.validation.fields import FieldError, forbidden, invalid, not_supported, required
 from mooring.apiserver.validation.metadata import IMMUTABLE
 from mooring.apiserver.validation.names import dns_label_errors, percent_errors
+from mooring.apiserver.validation.selectors import validate_label_selector
 
 NOT_NEGATIVE = "must be greater than or equal to 0"
 PERCENT_MAX = 100
@@ -95,6 +96,16 @@ def selector_matcher(selector: Document | None) -> LabelMatcher | None:
 
 def is_empty_selector(selector: Document) -> bool:
     return not selector.get("matchLabels") and not selector.get("matchExpressions")
+
+
+def validate_workload_selector(selector: Document | None, path: str, owner: str) -> list[FieldError]:
+    """A selector that must be there and must not select all pods; `owner` is the kind in the error."""
+    if selector is None:
+        return [required(path)]
+    errors = validate_label_selector(selector, path)
+    if is_empty_selector(selector):
+        errors.append(invalid(path, {}, f"empty selector is invalid for {owner}"))
+    return errors
 
 
 def template_labels(template: Document) -> Document | None:

@@ -15,9 +15,9 @@ from mooring.api.kinds import POD, REGISTRY, Kind
 from mooring.apiserver.admission.interface import Attempt
 from mooring.apiserver.call import Call, Operation
 from mooring.apiserver.kinds.pod.prepare import FIELDS_READ_BY_BINDING, binding_error, bound_pod, validate_binding
+from mooring.apiserver.registry.errors import plain_error
 from mooring.apiserver.registry.metadata import ensure_namespace
 from mooring.apiserver.registry.parts import Parts
-from mooring.apiserver.registry.refusals import plain_error
 from mooring.apiserver.storage.errors import conflict, not_found, other_uid
 from mooring.apiserver.validation.fields import aggregated
 from mooring.client.errors import BadRequestError
@@ -40,9 +40,9 @@ async def bind(parts: Parts, call: Call, body: Document) -> None:
     name = metadata.get("name", "")
     if call.kind is POD and name != call.name:
         raise BadRequestError("name in URL does not match name in Binding object")
-    faults = validate_binding(body)
-    if faults:
-        raise plain_error(aggregated(faults))
+    errors = validate_binding(body)
+    if errors:
+        raise plain_error(aggregated(errors))
     await parts.admission.check(attempt)
     if not name:
         raise BadRequestError("Name parameter required.")
@@ -56,9 +56,9 @@ async def _write(parts: Parts, call: Call, name: str, body: Document) -> None:
             raise not_found(POD, name)
         pod, metadata = found.document, body["metadata"]
         _check_preconditions(call, pod, metadata, found.revision)
-        refusal = binding_error(pod)
-        if refusal:
-            raise conflict(POD, name, refusal, subresource="binding")
+        error = binding_error(pod)
+        if error:
+            raise conflict(POD, name, error, subresource="binding")
         if call.is_dry_run:
             return
         try:

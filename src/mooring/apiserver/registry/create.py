@@ -14,6 +14,7 @@ from typing import NamedTuple
 from mooring.api.document import Document
 from mooring.apiserver.admission.interface import Attempt
 from mooring.apiserver.call import Call, Operation
+from mooring.apiserver.registry.errors import invalid_kind, plain_error
 from mooring.apiserver.registry.metadata import (
     drop_duplicate_owners,
     ensure_namespace,
@@ -22,7 +23,6 @@ from mooring.apiserver.registry.metadata import (
     wipe_system_fields,
 )
 from mooring.apiserver.registry.parts import Parts
-from mooring.apiserver.registry.refusals import invalid_kind, plain_error
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.storage.errors import already_exists
 from mooring.apiserver.strategy import Strategy
@@ -123,11 +123,11 @@ async def _store(parts: Parts, resource: Resource, call: Call, obj: Document) ->
             if existing is None:
                 raise already_exists(kind, name) from None
     if existing is not None:
-        refusal = already_exists(kind, name)
+        error = already_exists(kind, name)
         if metadata.get("generateName"):
-            refusal.message += ", the server was not able to generate a unique name for the object"
-            refusal.retry_after_s = GENERATED_NAME_RETRY_S
+            error.message += ", the server was not able to generate a unique name for the object"
+            error.retry_after_s = GENERATED_NAME_RETRY_S
         if existing.document["metadata"].get("deletionTimestamp"):
-            refusal.message = f"object is being deleted: {refusal.message}"
-        raise refusal
+            error.message = f"object is being deleted: {error.message}"
+        raise error
     return None

@@ -9,6 +9,9 @@ Goes out   the object as it was or is, or a Status; or a `StatusError`
 
  1. A time of grace can only be shortened.
  2. Finalizers of the garbage collector are set when the deletion begins, and not changed afterwards.
+ 3. The first deletion of a namespace or of a CustomResourceDefinition marks it as terminating. It is deleted when its
+    contents are (`controllers.namespace`, `custom.establishing`). While `spec.finalizers` of a namespace has entries,
+    further deletions change nothing.
 """
 
 from __future__ import annotations
@@ -20,8 +23,7 @@ from mooring.api.document import Document
 from mooring.api.kinds import CUSTOM_RESOURCE_DEFINITION, NAMESPACE
 from mooring.apiserver.admission.interface import Attempt
 from mooring.apiserver.call import Call, Operation
-from mooring.apiserver.registry.delete_definition import definition_terminating
-from mooring.apiserver.registry.delete_namespace import check_preconditions, terminating
+from mooring.apiserver.custom.naming import condition, with_condition
 from mooring.apiserver.registry.object_storage import Stored
 from mooring.apiserver.registry.parts import Parts
 from mooring.apiserver.resources import Resource
@@ -36,7 +38,9 @@ from mooring.apiserver.validation.metadata import FOREGROUND_FINALIZER, ORPHAN_F
 from mooring.kit.clock import format_rfc3339, parse_rfc3339
 from mooring.store.interface import WriteConflict
 
+CLEANUP_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 WRITE_TRIES_MAX = 64
+_DEFINITION_PENDING = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +75,7 @@ async def delete(parts: Parts, resource: Resource, call: Call, options: DeleteOp
             raise not_found(kind, call.name)
         try:
             if kind is NAMESPACE:
-                namespace = await terminating(
+                namespace = await _mark_namespace(
                     parts,
                     resource,
                     call,
@@ -83,8 +87,8 @@ async def delete(parts: Parts, resource: Resource, call: Call, options: DeleteOp
                 if namespace is not None:
                     return Deleted(namespace, False)
             if kind is CUSTOM_RESOURCE_DEFINITION and "deletionTimestamp" not in found.document["metadata"]:
-                check_preconditions(resource, call, found, options.uid, options.revision)
-                return Deleted(await definition_terminating(parts, resource, call, found), False)
+                _check_marked_preconditions(resource, call, found, options.uid, options.revision)
+                return Deleted(await mark_definition(parts, resource, call, found), False)
             return await _deleted(parts, resource, call, found, options)
         except WriteConflict as error:
             if error.current is None and not call.is_dry_run:
@@ -236,3 +240,74 @@ def _answer(resource: Resource, obj: Document, *, is_gone: bool) -> Deleted:
         "details": {field: value for field, value in details.items() if value},
     }
     return Deleted(status, is_gone)
+
+
+# --- namespaces and definitions: marked first, deleted when they are empty -----------------------------------------
+
+
+async def _mark_namespace(
+    parts: Parts,
+    resource: Resource,
+    call: Call,
+    found: Stored,
+    *,
+    uid: str | None,
+    revision: str | None,
+    collector_finalizer: str,
+) -> Document | None:
+    """The terminating namespace; None if it has no finalizers left and can be deleted."""
+    namespace, metadata = found.document, found.document["metadata"]
+    _check_marked_preconditions(resource, call, found, uid, revision)
+    if "deletionTimestamp" in metadata:
+        return namespace if namespace["spec"].get("finalizers") else None
+    await parts.admission.check_deletion(Attempt(Operation.DELETE, call, None, namespace))
+    others = [name for name in metadata.get("finalizers") or () if name not in (ORPHAN_FINALIZER, FOREGROUND_FINALIZER)]
+    finalizers = [*others, collector_finalizer] if collector_finalizer else others
+    changed: Document = {
+        **namespace,
+        "metadata": {**metadata, "deletionTimestamp": call.now},
+        "status": {**namespace.get("status", {}), "phase": "Terminating"},
+    }
+    if finalizers:
+        changed["metadata"]["finalizers"] = finalizers
+    else:
+        changed["metadata"].pop("finalizers", None)
+    if not call.is_dry_run:
+        written = await parts.object_storage.put(resource.kind, changed, if_revision=found.revision)
+        changed["metadata"]["resourceVersion"] = str(written)
+    return changed
+
+
+def _check_marked_preconditions(
+    resource: Resource, call: Call, found: Stored, uid: str | None, revision: str | None
+) -> None:
+    """Reject a deletion that is meant for another state, with the texts of the kinds that are marked first."""
+    metadata = found.document["metadata"]
+    if uid is not None and uid != metadata["uid"]:
+        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {metadata['uid']}"
+        raise conflict(resource.kind, call.name, why)
+    if revision is not None and revision != str(found.revision):
+        why = (
+            f"Precondition failed: ResourceVersion in precondition: {revision}, "
+            f"ResourceVersion in object meta: {found.revision}"
+        )
+        raise conflict(resource.kind, call.name, why)
+
+
+async def mark_definition(parts: Parts, resource: Resource, call: Call, found: Stored) -> Document:
+    """The terminating definition."""
+    definition, metadata = found.document, found.document["metadata"]
+    await parts.admission.check(Attempt(Operation.DELETE, call, None, definition))
+    finalizers = list(metadata.get("finalizers") or ())
+    if CLEANUP_FINALIZER not in finalizers:
+        finalizers.append(CLEANUP_FINALIZER)
+    pending = condition("Terminating", is_met=True, reason="InstanceDeletionPending", message=_DEFINITION_PENDING)
+    changed: Document = {
+        **definition,
+        "metadata": {**metadata, "deletionTimestamp": call.now, "finalizers": finalizers},
+        "status": with_condition(definition.get("status") or {}, pending, call.now),
+    }
+    if not call.is_dry_run:
+        written = await parts.object_storage.put(resource.kind, changed, if_revision=found.revision)
+        changed["metadata"]["resourceVersion"] = str(written)
+    return changed

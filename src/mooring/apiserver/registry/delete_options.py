@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from mooring.api.document import Document
 from mooring.apiserver.registry.delete import DeleteOptions
-from mooring.apiserver.registry.refusals import invalid_object
+from mooring.apiserver.registry.errors import invalid_object
 from mooring.apiserver.validation.fields import FieldError, invalid, not_supported
 
 META_GROUP = "meta.k8s.io"
@@ -27,15 +27,15 @@ def checked_delete_options(document: Document) -> tuple[DeleteOptions, bool]:
 def check_delete_options(document: Document) -> None:
     """Raises `InvalidError` if the options mean nothing."""
     orphans, propagation = document.get("orphanDependents"), document.get("propagationPolicy")
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     if orphans is not None and propagation is not None:
         detail = "orphanDependents and deletionPropagation cannot be both set"
-        faults.append(invalid("propagationPolicy", propagation, detail))
+        errors.append(invalid("propagationPolicy", propagation, detail))
     if propagation is not None and propagation not in _PROPAGATION_POLICIES:
-        faults.append(not_supported("propagationPolicy", propagation, (*_PROPAGATION_POLICIES, "nil")))
-    faults += validate_dry_run(document.get("dryRun") or [])
-    if faults:
-        raise invalid_object("DeleteOptions", META_GROUP, "", faults)
+        errors.append(not_supported("propagationPolicy", propagation, (*_PROPAGATION_POLICIES, "nil")))
+    errors += validate_dry_run(document.get("dryRun") or [])
+    if errors:
+        raise invalid_object("DeleteOptions", META_GROUP, "", errors)
 
 
 def delete_options(document: Document) -> DeleteOptions:

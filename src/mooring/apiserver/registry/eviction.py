@@ -12,6 +12,8 @@ Goes out   the pod deleted, and its budget spent; or a `StatusError`: 429 if the
     share one disruption. `disruptedPods` tells the disruption controller of a pod that is on its way out.
  2. A pod that is deleted because it is not ready must still be so: it is deleted only if nobody wrote to it since.
  3. Of an evicted pod a condition tells by whom it was disrupted.
+ 4. A budget whose controller has not seen its last change allows nothing yet: the error has a time to try again.
+ 5. `disruptedPods` has a limit: a controller that does not remove pods from it stops evictions.
 """
 
 from __future__ import annotations
@@ -29,14 +31,13 @@ from mooring.api.views.selectors import LabelSelector
 from mooring.apiserver.admission.interface import Attempt
 from mooring.apiserver.call import Call, Operation
 from mooring.apiserver.kinds.pod.prepare import with_condition
-from mooring.apiserver.registry.budget import spent, still_processing
 from mooring.apiserver.registry.delete import DeleteOptions, delete
 from mooring.apiserver.registry.delete_options import check_delete_options, delete_options
+from mooring.apiserver.registry.errors import invalid_object, plain_error
 from mooring.apiserver.registry.metadata import ensure_namespace
 from mooring.apiserver.registry.object_storage import Stored
 from mooring.apiserver.registry.own_status import OwnStatus
 from mooring.apiserver.registry.parts import Parts
-from mooring.apiserver.registry.refusals import invalid_object, plain_error
 from mooring.apiserver.storage.errors import (
     conflict,
     not_found,
@@ -44,8 +45,14 @@ from mooring.apiserver.storage.errors import (
     other_uid_in_deletion,
 )
 from mooring.apiserver.validation.fields import invalid
-from mooring.client.errors import BadRequestError, ConflictError
+from mooring.client.errors import BadRequestError, Cause, ConflictError, ForbiddenError, TooManyRequestsError
 from mooring.store.interface import WriteConflict
+
+DISRUPTED_PODS_MAX = 2_000
+RETRY_AFTER_S = 10
+
+_WOULD_VIOLATE = "Cannot evict pod as it would violate the pod's disruption budget."
+_ALLOWED_CONDITION = "DisruptionAllowed"
 
 WRITE_TRIES_MAX = 64
 
@@ -95,8 +102,8 @@ async def _admitted(parts: Parts, call: Call, body: Document) -> tuple[_Eviction
     given: Document = body.get("deleteOptions") or {}
     if given.get("ignoreStoreReadErrorWithClusterBreakingPotential"):
         field = "deleteOptions.ignoreStoreReadErrorWithClusterBreakingPotential"
-        fault = invalid(field, True, "can not be set for pod eviction, try after removing the option")
-        raise invalid_object("Eviction", "policy", call.name, [fault])
+        error = invalid(field, True, "can not be set for pod eviction, try after removing the option")
+        raise invalid_object("Eviction", "policy", call.name, [error])
     dry_runs = given.get("dryRun") or []
     if dry_runs and call.is_dry_run and dry_runs != ["All"]:
         raise plain_error(f"Non-matching dry-run options in request and content: [All] and [{' '.join(dry_runs)}]")
@@ -227,3 +234,76 @@ def _lets_unready_go(budget: Document) -> bool:
     status = budget.get("status") or {}
     desired = status.get("desiredHealthy", 0)
     return bool(desired > 0 and status.get("currentHealthy", 0) >= desired)
+
+
+# --- budgets -------------------------------------------------------------------------------------------------------
+
+
+def spent(budget: Document, pod_name: str, now: str) -> Document:
+    """The status after one more disruption. Raises `StatusError`."""
+    status: Document = budget.get("status") or {}
+    if status.get("observedGeneration", 0) < budget["metadata"].get("generation", 0):
+        raise still_processing(budget)
+    left = status.get("disruptionsAllowed", 0)
+    if left < 0:
+        raise _forbidden(budget, "pdb disruptions allowed is negative")
+    disrupted = status.get("disruptedPods") or {}
+    if len(disrupted) > DISRUPTED_PODS_MAX:
+        why = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
+        raise _forbidden(budget, why)
+    if left == 0:
+        raise _too_many(_why_not(budget["metadata"]["name"], status), retry_after_s=None)
+    changed = {**status, "disruptionsAllowed": left - 1, "disruptedPods": {**disrupted, pod_name: now}}
+    if left == 1:
+        changed["conditions"] = _exhausted(status, now)
+    return changed
+
+
+def still_processing(budget: Document) -> TooManyRequestsError:
+    name = budget["metadata"]["name"]
+    why = f"The disruption budget {name} is still being processed by the server."
+    return _too_many(why, retry_after_s=RETRY_AFTER_S)
+
+
+def _why_not(name: str, status: Document) -> str:
+    current, desired = status.get("currentHealthy", 0), status.get("desiredHealthy", 0)
+    conditions: list[Document] = status.get("conditions") or []
+    condition = next((one for one in conditions if one.get("type") == _ALLOWED_CONDITION), {})
+    message = condition.get("message") if condition.get("status") == "False" else ""
+    reason = condition.get("reason", "")
+    # Numbers of healthy pods cannot be trusted when they could not be counted.
+    if message and reason == "SyncFailed":
+        return f"The disruption budget {name} does not allow evicting pods currently because it failed sync: {message}"
+    if current <= desired:
+        return f"The disruption budget {name} needs {desired} healthy pods and has {current} currently"
+    if message:
+        return f"The disruption budget {name} does not allow evicting pods currently ({reason}): {message}"
+    return f"The disruption budget {name} does not allow evicting pods currently"
+
+
+def _exhausted(status: Document, now: str) -> list[Document]:
+    conditions: list[Document] = status.get("conditions") or []
+    told: Document = {"type": _ALLOWED_CONDITION, "status": "False"}
+    if status.get("observedGeneration"):
+        told["observedGeneration"] = status["observedGeneration"]
+    told |= {"lastTransitionTime": now, "reason": "InsufficientPods", "message": ""}
+    before = next((one for one in conditions if one.get("type") == _ALLOWED_CONDITION), None)
+    if before is None:
+        return [*conditions, told]
+    if before.get("status") == "False":
+        told["lastTransitionTime"] = before.get("lastTransitionTime")
+    return [told if one is before else one for one in conditions]
+
+
+def _too_many(why: str, *, retry_after_s: float | None) -> TooManyRequestsError:
+    return TooManyRequestsError(
+        _WOULD_VIOLATE, causes=[Cause("DisruptionBudget", why, "")], details={}, retry_after_s=retry_after_s
+    )
+
+
+def _forbidden(budget: Document, why: str) -> ForbiddenError:
+    name, group = budget["metadata"]["name"], POD_DISRUPTION_BUDGET.group
+    called = "poddisruptionbudget"
+    return ForbiddenError(
+        f'{called}.{group} "{name}" is forbidden: {why}', details={"name": name, "group": group, "kind": called}
+    )

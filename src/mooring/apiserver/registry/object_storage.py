@@ -6,18 +6,22 @@ Input: kinds, names, documents. Output: documents with their resourceVersion; co
 2. The store keeps an object without resourceVersion, because its record has a revision. Returned documents have one:
    strategies and patches read it.
 3. Events of both event APIs are stored in one form and returned in the form of the requested kind.
+4. `StoreLookup` reads for admission plugins. Each answer is read from the store; only the decoding is cached, by the
+   revision of the record. Its documents are shared: no caller changes one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple, cast
 
 from mooring.api.document import Document
 from mooring.api.kinds import Kind
 from mooring.apiserver.storage.kind_forms import inward, is_stored_otherwise, outward_plain, stored_kind
 from mooring.apiserver.storage.stored_form import decoded, partly_decoded, stored_form, with_revision
-from mooring.store.interface import MUST_NOT_EXIST, Store
+from mooring.store.interface import MUST_NOT_EXIST, Record, Store
+
+CACHED_DOCUMENTS_MAX = 4_096
 
 
 class Stored(NamedTuple):
@@ -92,3 +96,29 @@ def document_of(kind: Kind, value: bytes, revision: int) -> Document:
     document = cast(Document, outward_plain(kind, decoded(value)))
     document["metadata"]["resourceVersion"] = str(revision)
     return document
+
+
+class StoreLookup:
+    """Implements `admission.interface.Lookup` on a store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._cached: dict[str, tuple[int, Document]] = {}
+
+    async def get(self, kind: Kind, namespace: str, name: str) -> Document | None:
+        record = await self._store.get(kind.key(namespace, name))
+        return None if record is None else self._document(kind, record)
+
+    async def list(self, kind: Kind, namespace: str = "") -> Sequence[Document]:
+        page = await self._store.list(kind.keys_prefix(namespace))
+        return [self._document(kind, record) for record in page.records]
+
+    def _document(self, kind: Kind, record: Record) -> Document:
+        cached = self._cached.get(record.key)
+        if cached is not None and cached[0] == record.revision:
+            return cached[1]
+        document = document_of(kind, record.value, record.revision)
+        if len(self._cached) >= CACHED_DOCUMENTS_MAX:
+            self._cached.clear()
+        self._cached[record.key] = (record.revision, document)
+        return document

@@ -5,7 +5,7 @@ Goes out   the object as it shall become, canonical and defaulted, with its mana
 
  1. A patch applies to the object as clients see it; what comes out is read like a body.
  2. Server-side apply may create the object; the other forms need one.
- 3. What does not fit the kind is a fault of the patch (422), not of a body (400).
+ 3. What does not fit the kind is an error of the patch (422), not of a body (400).
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from mooring.api.patching import PatchError, apply_json_patch, apply_merge_patch
 from mooring.api.patching.errors import go_text
 from mooring.apiserver.apply.patch import apply_patch, unreadable
 from mooring.apiserver.call import Call, FieldValidation
+from mooring.apiserver.registry.errors import invalid_object, plain_error, uid_mismatch_on_create
 from mooring.apiserver.registry.metadata import ensure_name, ensure_namespace
 from mooring.apiserver.registry.parts import Parts
-from mooring.apiserver.registry.refusals import invalid_object, plain_error, uid_mismatch_on_create
 from mooring.apiserver.registry.update import Changed, change
 from mooring.apiserver.resources import Reading, Resource
 from mooring.apiserver.storage.errors import not_found

@@ -17,7 +17,7 @@ from mooring.api.document import Document
 from mooring.api.kinds import NODE, POD
 from mooring.apiserver.admission.interface import Lookup
 from mooring.apiserver.call import Call
-from mooring.apiserver.registry.refusals import invalid_object
+from mooring.apiserver.registry.errors import invalid_object
 from mooring.apiserver.storage.errors import not_found
 from mooring.apiserver.validation.fields import FieldError, forbidden, invalid
 from mooring.apiserver.wire.scalars import TimeFormatError, canonical_time
@@ -71,8 +71,8 @@ def read_log_options(parameters: Parameters) -> LogOptions:
     if since_time is not None:
         try:
             since_time = canonical_time(since_time)
-        except TimeFormatError as fault:
-            raise BadRequestError(str(fault)) from None
+        except TimeFormatError as error:
+            raise BadRequestError(str(error)) from None
     return LogOptions(
         container=parameters.text("container"),
         follows=parameters.flag("follow"),
@@ -90,9 +90,9 @@ async def open_log(
     lookup: Lookup, call: Call, options: LogOptions, own: Logs | None, remote: RemoteLogs
 ) -> AsyncIterator[bytes] | None:
     """The log of a container; None if there can be none yet."""
-    faults = _errors(options)
-    if faults:
-        raise invalid_object("PodLogOptions", "", call.name, faults)
+    errors = _errors(options)
+    if errors:
+        raise invalid_object("PodLogOptions", "", call.name, errors)
     pod = await lookup.get(POD, call.namespace, call.name)
     if pod is None:
         raise not_found(POD, call.name)
@@ -110,18 +110,18 @@ async def open_log(
 
 
 def _errors(options: LogOptions) -> list[FieldError]:
-    faults = []
+    errors = []
     if options.tail_lines is not None and options.tail_lines < 0:
-        faults.append(invalid("tailLines", options.tail_lines, "must be greater than or equal to 0"))
+        errors.append(invalid("tailLines", options.tail_lines, "must be greater than or equal to 0"))
     if options.limit_bytes is not None and options.limit_bytes < 1:
-        faults.append(invalid("limitBytes", options.limit_bytes, "must be greater than 0"))
+        errors.append(invalid("limitBytes", options.limit_bytes, "must be greater than 0"))
     if options.since_s is not None and options.since_time is not None:
-        faults.append(forbidden("[]", "at most one of `sinceTime` or `sinceSeconds` may be specified"))
+        errors.append(forbidden("[]", "at most one of `sinceTime` or `sinceSeconds` may be specified"))
     elif options.since_s is not None and options.since_s < 1:
-        faults.append(invalid("sinceSeconds", options.since_s, "must be greater than 0"))
+        errors.append(invalid("sinceSeconds", options.since_s, "must be greater than 0"))
     if options.stream:
-        faults.append(forbidden("stream", "may not be specified"))
-    return faults
+        errors.append(forbidden("stream", "may not be specified"))
+    return errors
 
 
 def _container(pod: Document, wanted: str) -> str:

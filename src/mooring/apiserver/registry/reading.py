@@ -116,25 +116,25 @@ def check_continue_token(text: str) -> None:
     """Raises `BadRequestError`, in Go's words, if a token is none at all."""
     strange = _strange_byte(text)
     if strange is not None:
-        fault: str | None = f"illegal base64 data at input byte {strange}"
+        error: str | None = f"illegal base64 data at input byte {strange}"
     else:
-        fault = json_syntax_error(urlsafe_b64decode(text + "=" * (-len(text) % 4)))
-        fault = fault and _ABOVE_ASCII.sub(r"'\\x\1'", fault)
-    if fault is not None:
-        raise BadRequestError(f"invalid continue token: continue key is not valid: {fault}")
+        error = json_syntax_error(urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+        error = error and _ABOVE_ASCII.sub(r"'\\x\1'", error)
+    if error is not None:
+        raise BadRequestError(f"invalid continue token: continue key is not valid: {error}")
 
 
 def _expired_token(folder: str, text: str) -> ExpiredError:
     """The list cannot go on as of then; it can as of now, for whoever can live with that."""
     start, _ = read_continue_token(folder, text)
-    refusal = ExpiredError(
+    error = ExpiredError(
         "The provided continue parameter is too old to display a consistent list result. You can start a new list "
         "without the continue parameter, or use the continue token in this response to retrieve the remainder of the "
         "results. Continuing with the provided token results in an inconsistent list - objects that were created, "
         "modified, or deleted between the time the first chunk was returned and now may show up in the list."
     )
-    refusal.continue_token = continue_token_of(folder, start, INCONSISTENT)
-    return refusal
+    error.continue_token = continue_token_of(folder, start, INCONSISTENT)
+    return error
 
 
 def _strange_byte(text: str) -> int | None:

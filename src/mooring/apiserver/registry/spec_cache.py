@@ -71,11 +71,11 @@ class SpecCache:
         found = self._defaulted.get((field_validation, received))
         return _decode(found) if found is not None else None
 
-    def keep_defaulted(self, received: bytes, field_validation: FieldValidation, spec: Document) -> None:
+    def put_defaulted(self, received: bytes, field_validation: FieldValidation, spec: Document) -> None:
         """`spec` is what decoding and defaulting made of the received bytes, without an error or a warning."""
         if len(received) <= SPEC_BYTES_MAX:
             value = _encode(spec)
-            self._defaulted.keep((field_validation, received), value, len(received) + len(value))
+            self._defaulted.put((field_validation, received), value, len(received) + len(value))
 
     def validated(self, inputs: SpecInputs, validate: Callable[[SpecInputs], ValidationResult]) -> ValidationResult:
         """The result of `validate` for a spec that was decoded, defaulted and admitted."""
@@ -85,7 +85,7 @@ class SpecCache:
             return ValidationResult((), found)
         result = validate(inputs)
         if not result.errors and len(key) <= SPEC_BYTES_MAX:
-            self._valid.keep(key, tuple(result.warnings), len(key) + sum(map(len, result.warnings)))
+            self._valid.put(key, tuple(result.warnings), len(key) + sum(map(len, result.warnings)))
         return result
 
 
@@ -118,7 +118,7 @@ class _Entries(Generic[Key, Value]):
         found = self._entries.get(key)
         return found[0] if found is not None else None
 
-    def keep(self, key: Key, value: Value, size: int) -> None:
+    def put(self, key: Key, value: Value, size: int) -> None:
         size += ENTRY_BYTES
         _, had = self._entries.pop(key, (None, 0))
         self._entries[key] = (value, size)

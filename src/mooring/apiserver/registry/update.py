@@ -21,6 +21,7 @@ from mooring.apiserver.apply.typed import is_same
 from mooring.apiserver.apply.update import settle_times
 from mooring.apiserver.call import Call, Operation
 from mooring.apiserver.registry.create import create_admitted
+from mooring.apiserver.registry.errors import invalid_kind, plain_error, revision_required
 from mooring.apiserver.registry.metadata import (
     drop_duplicate_owners,
     ensure_namespace,
@@ -28,7 +29,6 @@ from mooring.apiserver.registry.metadata import (
 )
 from mooring.apiserver.registry.object_storage import Stored
 from mooring.apiserver.registry.parts import Parts
-from mooring.apiserver.registry.refusals import invalid_kind, plain_error, revision_required
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.storage.errors import conflict, not_found, other_uid
 from mooring.apiserver.strategy import Strategy
@@ -149,11 +149,11 @@ def _prepare(resource: Resource, strategy: Strategy, call: Call, obj: Document, 
     strategy.prepare_for_update(obj, old, call)
     metadata = obj["metadata"]
     keep_system_fields(metadata, old_metadata)
-    faults = validate_object_meta(metadata, kind.is_namespaced, name_is_path_segment, "metadata", old_metadata)
-    faults += validate_object_meta_update(metadata, old_metadata, "metadata")
-    faults += strategy.validate_update(obj, old, call)
-    if faults:
-        raise invalid_kind(kind, call.name, faults)
+    errors = validate_object_meta(metadata, kind.is_namespaced, name_is_path_segment, "metadata", old_metadata)
+    errors += validate_object_meta_update(metadata, old_metadata, "metadata")
+    errors += strategy.validate_update(obj, old, call)
+    if errors:
+        raise invalid_kind(kind, call.name, errors)
     for text in strategy.warnings_on_update(obj, old, call):
         call.warn(text)
     strategy.canonicalize(obj)

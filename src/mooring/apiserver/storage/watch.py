@@ -113,7 +113,7 @@ class BookmarkEvent:
 
 
 class StorageWatch:
-    """Keeps the promise of a watch on a store."""
+    """Implements `Watch` on a store."""
 
     def __init__(
         self,
@@ -156,7 +156,7 @@ class StorageWatch:
             if not self._is_bookmark_arranged:
                 self._arrange_bookmark()
             if self._is_bookmark_due:
-                self._watch.wake()  # changes came between the alarm and now, and used up its wake-up
+                self._watch.interrupt()  # changes came between the alarm and now, and used up the interrupt
             try:
                 changes = await self._watch.next_batch()
             except RevisionGone as error:
@@ -210,7 +210,7 @@ class StorageWatch:
     def _on_alarm(self) -> None:
         self._alarm = None
         self._is_bookmark_due = True
-        self._watch.wake()
+        self._watch.interrupt()
 
     def _bookmark(self) -> BookmarkEvent:
         self._is_bookmark_due = self._is_bookmark_arranged = False

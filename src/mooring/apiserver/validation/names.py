@@ -80,7 +80,7 @@ def range_rule(low: int, high: int) -> str:
 def dns_label_errors(value: str) -> tuple[str, ...]:
     errors = _too_long(value, DNS_LABEL_LENGTH_MAX)
     if not _is_dns_label(value):
-        # A subdomain where a label is wanted gets the hint that dots are the trouble.
+        # A subdomain where a label is wanted gets the hint that dots are not allowed.
         if _is_dns_subdomain(value):
             return (*errors, "must not contain dots")
         return (*errors, matching_rule(_DNS_LABEL_RULE, _DNS_LABEL, "my-name", "123-abc"))

@@ -20,6 +20,9 @@ from mooring.apiserver.validation.metadata import validate_labels
 from mooring.apiserver.validation.names import matching_rule, qualified_name_errors
 from mooring.apiserver.validation.schema_rules import struct_rules
 
+SET_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
+INVALID_OPERATOR = "not a valid selector operator"
+
 
 def validate_label_selector(
     selector: Document | None,
@@ -42,23 +45,24 @@ def validate_label_selector(
 def validate_label_requirement(
     requirement: Document, path: str, tolerates_values: bool = False, tolerates_operators: bool = False
 ) -> list[FieldError]:
-    errors: list[FieldError] = []
     operator, values = requirement.get("operator", ""), requirement.get("values") or ()
-    match operator:
-        case "In" | "NotIn":
-            if not values:
-                errors.append(required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'"))
-        case "Exists" | "DoesNotExist":
-            if values:
-                detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-                errors.append(forbidden(f"{path}.values", detail))
-        case _:
-            if not tolerates_operators:
-                errors.append(invalid(f"{path}.operator", operator, "not a valid selector operator"))
+    errors: list[FieldError] = []
+    if operator in SET_OPERATORS:
+        errors += validate_set_operator(operator, values, path)
+    elif not tolerates_operators:
+        errors.append(invalid(f"{path}.operator", operator, INVALID_OPERATOR))
     errors += validate_label_name(requirement.get("key", ""), f"{path}.key")
     if not tolerates_values:
         errors += validate_label_values(values, f"{path}.values")
     return errors
+
+
+def validate_set_operator(operator: str, values: Sequence[str], path: str) -> list[FieldError]:
+    """Whether a requirement with a set operator has values; `path` is the requirement's."""
+    if operator in ("In", "NotIn"):
+        return [] if values else [required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'")]
+    detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+    return [forbidden(f"{path}.values", detail)] if values else []
 
 
 def validate_label_name(name: str, path: str) -> list[FieldError]:

@@ -116,14 +116,14 @@ def check_producible(accept: str, produced: Sequence[str] = SUPPORTED) -> None:
 def negotiate(accept: str, *, is_watch: bool = False, converts: bool = True) -> Wanted:
     """How an answer is to be written. Raises a 406.
 
-    `converts` is false where there is nothing to convert: in discovery, and for refusals.
+    `converts` is false where there is nothing to convert: in discovery, and for errors.
     """
     if not accept or accept == JSON:
         return _AS_IT_IS
     question = (accept, is_watch, converts)
     wanted = _remembered.get(question)
     if wanted is None:
-        wanted = _remembered.keep(question, _negotiated(accept, is_watch, converts))
+        wanted = _remembered.put(question, _negotiated(accept, is_watch, converts))
     return wanted
 
 

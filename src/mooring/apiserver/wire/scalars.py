@@ -43,7 +43,7 @@ def canonical_time(text: str) -> str | None:
     moment, _ = _parsed(text, LAYOUT_TIME, is_micro=False)
     if moment is None:
         return None
-    return _times.keep(text, f"{moment.isoformat()}Z")
+    return _times.put(text, f"{moment.isoformat()}Z")
 
 
 def canonical_micro_time(text: str) -> str | None:
@@ -222,7 +222,7 @@ def quantity(raw: object) -> str:
     """The canonical text of a quantity; Go takes numbers too, and null for zero."""
     if type(raw) is str:
         known = _quantities.get(raw)
-        return known if known is not None else _quantities.keep(raw, _canonical_quantity(raw))
+        return known if known is not None else _quantities.put(raw, _canonical_quantity(raw))
     if raw is None:
         return "0"
     if isinstance(raw, NumberText):

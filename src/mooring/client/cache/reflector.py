@@ -164,18 +164,18 @@ class Reflector(Generic[AnyView]):
         """Fill the sink by a watch, and apply its changes until it ends. False if it is not supported."""
         lists_before = self._counts["lists"]
         while self._watches_all is not None:
-            refusal: ClientError | None = None
+            failure: ClientError | None = None
             try:
                 await self._watch_all(self._watches_all)
             except ClientError as error:
-                refusal = error
+                failure = error
             is_filled = self._counts["lists"] > lists_before
-            is_refused = not isinstance(refusal, TooManyRequestsError) and isinstance(refusal, StatusError | None)
+            is_refused = not isinstance(failure, TooManyRequestsError) and isinstance(failure, StatusError | None)
             if not is_filled and is_refused:
-                logger.info("%s is listed, because a watch cannot begin with everything (%s)", self._kind, refusal)
+                logger.info("%s is listed, because a watch cannot begin with everything (%s)", self._kind, failure)
                 self._watches_all = None
-            elif refusal is not None:
-                await self._back_off(refusal)
+            elif failure is not None:
+                await self._back_off(failure)
             if is_filled:
                 return True
         return False

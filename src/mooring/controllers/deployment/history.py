@@ -72,7 +72,7 @@ def template_of(owner: ObjectWithRaw) -> bytes:
     """A template as canonical bytes, without the hash label. Equal for templates that mean the same."""
     raw = bytes(_read_template(owner.raw).spec.template)
     known = _canonical.get(raw)
-    return known if known is not None else _canonical.keep(raw, _canonical_form(raw))
+    return known if known is not None else _canonical.put(raw, _canonical_form(raw))
 
 
 def _canonical_form(raw: bytes) -> bytes:

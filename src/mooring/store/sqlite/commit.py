@@ -168,8 +168,8 @@ class GroupCommit:
 
     async def write(self, key: str, value: bytes | None, if_revision: int | None) -> int:
         """Wait until the write is durable. Returns its revision."""
-        if (refusal := self._why_not_take(key, value)) is not None:
-            raise refusal
+        if (error := self._why_not_take(key, value)) is not None:
+            raise error
         acknowledged = self._loop.create_future()
         self._waiting.append(Write(key, value, if_revision, acknowledged))
         self._call_round()
@@ -178,8 +178,8 @@ class GroupCommit:
 
     async def wait_tended(self) -> None:
         """Wait until the file has dropped the rows that memory has forgotten."""
-        if (refusal := self._why_not_write()) is not None:
-            raise refusal
+        if (error := self._why_not_write()) is not None:
+            raise error
         self._must_tend = self._can_tend = True
         waiter = self._loop.create_future()
         self._tending_waiters.append(waiter)
@@ -332,14 +332,14 @@ class GroupCommit:
         self._call_round()
 
     def _on_commit_failed(self, batch: Batch, error: BaseException) -> None:
-        refusal = _as_file_error(error)
+        file_error = _as_file_error(error)
         self._commits_failed += 1
         if not self._is_refusing:  # once, not for every write while the disk is full
             self._is_refusing = True
-            logger.error("%s", refusal)
+            logger.error("%s", file_error)
         for write in [*batch.winners, *(write for write, _ in batch.losers)]:
-            write.answer(refusal.again())
-        if not self._ends_writing(refusal):
+            write.answer(file_error.again())
+        if not self._ends_writing(file_error):
             self._must_tend = self._can_tend = True  # a checkpoint may free enough space
 
     def _ends_writing(self, error: FileError) -> bool:

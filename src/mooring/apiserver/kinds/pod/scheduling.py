@@ -12,7 +12,14 @@ from mooring.apiserver.kinds.pod.resources import validate_positive
 from mooring.apiserver.validation.fields import FieldError, duplicate, forbidden, invalid, not_supported, required
 from mooring.apiserver.validation.names import dns_label_errors, dns_subdomain_errors
 from mooring.apiserver.validation.schema_rules import enum_values, struct_rules, validate_enum
-from mooring.apiserver.validation.selectors import validate_label_name, validate_label_selector, validate_label_values
+from mooring.apiserver.validation.selectors import (
+    INVALID_OPERATOR,
+    SET_OPERATORS,
+    validate_label_name,
+    validate_label_selector,
+    validate_label_values,
+    validate_set_operator,
+)
 
 _EFFECTS = enum_values("core", "TaintEffect")
 _OPERATORS = ("Equal", "Exists")
@@ -168,22 +175,15 @@ def _validate_node_affinity(affinity: Document, path: str, options: PodOptions) 
 
 
 def _validate_node_label(requirement: Document, path: str, tolerates_values: bool) -> list[FieldError]:
-    errors: list[FieldError] = []
     operator, values = requirement.get("operator", ""), requirement.get("values") or ()
-    match operator:
-        case "In" | "NotIn":
-            if not values:
-                errors.append(required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'"))
-        case "Exists" | "DoesNotExist":
-            if values:
-                detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-                errors.append(forbidden(f"{path}.values", detail))
-        case "Gt" | "Lt":
-            if len(values) != 1:
-                detail = "must be specified single value when `operator` is 'Lt' or 'Gt'"
-                errors.append(required(f"{path}.values", detail))
-        case _:
-            errors.append(invalid(f"{path}.operator", operator, "not a valid selector operator"))
+    errors: list[FieldError] = []
+    if operator in SET_OPERATORS:
+        errors += validate_set_operator(operator, values, path)
+    elif operator not in _COMPARISONS:
+        errors.append(invalid(f"{path}.operator", operator, INVALID_OPERATOR))
+    elif len(values) != 1:
+        detail = "must be specified single value when `operator` is 'Lt' or 'Gt'"
+        errors.append(required(f"{path}.values", detail))
     errors += validate_label_name(requirement.get("key", ""), f"{path}.key")
     if not tolerates_values:
         errors += validate_label_values(values, f"{path}.values")
@@ -198,7 +198,7 @@ def _validate_node_field(requirement: Document, path: str) -> list[FieldError]:
         requirement.get("values") or (),
     )
     if operator not in ("In", "NotIn"):
-        errors.append(invalid(f"{path}.operator", operator, "not a valid selector operator"))
+        errors.append(invalid(f"{path}.operator", operator, INVALID_OPERATOR))
     elif len(values) != 1:
         detail = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
         errors.append(required(f"{path}.values", detail))

@@ -34,7 +34,7 @@ from mooring.apiserver.kinds.service.validation import (
     needs_health_check,
     validate_cluster_ips,
 )
-from mooring.apiserver.registry.refusals import internal, invalid_kind, plain_error
+from mooring.apiserver.registry.errors import internal, invalid_kind, plain_error
 from mooring.apiserver.validation.addresses import IPV4, IPV6, family_of, parse_ip
 from mooring.apiserver.validation.fields import FieldError, invalid
 from mooring.client.errors import InvalidError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mooring.api.kinds import DEPLOYMENT, EVENT, NODE, POD
-from mooring.apiserver.registry.refusals import (
+from mooring.apiserver.registry.errors import (
     forbidden,
     internal,
     invalid_kind,

@@ -1,6 +1,6 @@
-"""What can go wrong in the registry, in the words of kube-apiserver v1.36.
+"""Errors of the registry, with the texts of kube-apiserver v1.36, and errors of the store as HTTP errors.
 
-The words that the client in the process needs too stand in `mooring.apiserver.storage.errors`.
+Errors that storage raises, too, are in `mooring.apiserver.storage.errors`.
 """
 
 from __future__ import annotations
@@ -19,32 +19,43 @@ from mooring.client.errors import (
     NotFoundError,
     ServerError,
     StatusError,
+    TooManyRequestsError,
+)
+from mooring.store.interface import (
+    OutcomeUnknown,
+    StoreBusy,
+    StoreClosed,
+    StoreError,
+    StoreUnreachable,
+    ValueTooLarge,
+    WriteRefused,
 )
 
+STORE_RETRY_S = 1.0
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 
 
-def invalid_object(called: str, group: str, name: str, faults: Sequence[FieldError]) -> InvalidError:
-    """422, with all faults. `called` is the kind, in rare places the resource."""
+def invalid_object(called: str, group: str, name: str, errors: Sequence[FieldError]) -> InvalidError:
+    """422, with all field errors. `called` is the kind, in rare places the resource."""
     full = f"{called}.{group}" if group else called
     details = {"name": name, "group": group, "kind": called}
     return InvalidError(
-        f"{full} {quoted(name)} is invalid: {aggregated(faults)}",
-        causes=[Cause(fault.kind.reason, fault.body, fault.field) for fault in faults],
+        f"{full} {quoted(name)} is invalid: {aggregated(errors)}",
+        causes=[Cause(error.kind.reason, error.body, error.field) for error in errors],
         details={field: value for field, value in details.items() if value},
     )
 
 
-def invalid_kind(kind: Kind, name: str, faults: Sequence[FieldError]) -> InvalidError:
+def invalid_kind(kind: Kind, name: str, errors: Sequence[FieldError]) -> InvalidError:
     # Both event APIs share their rules, which speak of core events.
     group = "" if kind is EVENT else kind.group
-    return invalid_object(kind.kind, group, name, faults)
+    return invalid_object(kind.kind, group, name, errors)
 
 
 def revision_required(kind: Kind, name: str) -> InvalidError:
     """A kind that is only replaced by those who know what they replace."""
-    fault = invalid("metadata.resourceVersion", Verbatim("0"), "must be specified for an update")
-    return invalid_object(kind.plural, kind.group, name, [fault])
+    error = invalid("metadata.resourceVersion", Verbatim("0"), "must be specified for an update")
+    return invalid_object(kind.plural, kind.group, name, [error])
 
 
 def forbidden(kind: Kind, name: str, why: str) -> ForbiddenError:
@@ -101,3 +112,20 @@ def other_namespace() -> BadRequestError:
 def _details(kind: Kind, name: str) -> dict[str, str]:
     details = {"name": name, "group": kind.group, "kind": kind.plural}
     return {field: value for field, value in details.items() if value}
+
+
+def store_error_status(error: StoreError) -> StatusError:
+    """The status that a client gets for an error of the store."""
+    match error:
+        case ValueTooLarge():
+            return StatusError(f"Request entity too large: {error}", code=413, reason="RequestEntityTooLarge")
+        case StoreBusy():
+            return TooManyRequestsError(str(error), retry_after_s=STORE_RETRY_S)
+        case StoreClosed() | StoreUnreachable():
+            return ServerError(str(error), code=503, reason="ServiceUnavailable", retry_after_s=STORE_RETRY_S)
+        case OutcomeUnknown():
+            return ServerError(f"Timeout: {error}", code=504, reason="Timeout")
+        case WriteRefused():
+            return ServerError(str(error), code=507, reason="InsufficientStorage")
+        case _:
+            return ServerError(f"Internal error occurred: {error}")

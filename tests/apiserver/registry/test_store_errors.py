@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.apiserver.registry.store_trouble import RETRY_S, refusal
+from mooring.apiserver.registry.errors import STORE_RETRY_S, store_error_status
 from mooring.store.interface import (
     OutcomeUnknown,
     StoreBusy,
@@ -28,9 +28,9 @@ from mooring.store.interface import (
             None,
             id="it will never fit",
         ),
-        pytest.param(StoreBusy("busy"), 429, "TooManyRequests", "busy", True, RETRY_S, id="later"),
-        pytest.param(StoreClosed("shut"), 503, "ServiceUnavailable", "shut", True, RETRY_S, id="it was shut"),
-        pytest.param(StoreUnreachable("away"), 503, "ServiceUnavailable", "away", True, RETRY_S, id="it is away"),
+        pytest.param(StoreBusy("busy"), 429, "TooManyRequests", "busy", True, STORE_RETRY_S, id="later"),
+        pytest.param(StoreClosed("shut"), 503, "ServiceUnavailable", "shut", True, STORE_RETRY_S, id="it was shut"),
+        pytest.param(StoreUnreachable("away"), 503, "ServiceUnavailable", "away", True, STORE_RETRY_S, id="it is away"),
         pytest.param(OutcomeUnknown("lost"), 504, "Timeout", "Timeout: lost", True, None, id="it may have been done"),
         pytest.param(WriteRefused("full"), 507, "InsufficientStorage", "full", True, None, id="no room"),
         pytest.param(
@@ -41,6 +41,6 @@ from mooring.store.interface import (
 def test_each_trouble_has_its_words(
     error: StoreError, code: int, reason: str, message: str, may_retry: bool, after_s: float | None
 ) -> None:
-    told = refusal(error)
+    told = store_error_status(error)
     assert (told.code, told.reason, told.message) == (code, reason, message)
     assert (told.can_help_to_retry, told.retry_after_s) == (may_retry, after_s)
