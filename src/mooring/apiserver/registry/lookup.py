@@ -9,7 +9,9 @@ Goes out   documents, shared by everybody who asks: nobody changes them
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+import msgspec
 
 from mooring.api.document import Document
 from mooring.api.kinds import Kind
@@ -17,6 +19,17 @@ from mooring.apiserver.registry.object_storage import document_of
 from mooring.store.interface import Record, Store
 
 DOCUMENTS_KEPT_MAX = 4_096
+
+
+class _LabelsOfMetadata(msgspec.Struct):
+    labels: dict[str, str] | None = None
+
+
+class _LabelsOfObject(msgspec.Struct):
+    metadata: _LabelsOfMetadata
+
+
+_decode_labels = msgspec.json.Decoder(_LabelsOfObject).decode
 
 
 class StoreLookup:
@@ -29,6 +42,10 @@ class StoreLookup:
     async def get(self, kind: Kind, namespace: str, name: str) -> Document | None:
         record = await self._store.get(kind.key(namespace, name))
         return None if record is None else self._document(kind, record)
+
+    async def labels(self, kind: Kind, namespace: str, name: str) -> Mapping[str, str] | None:
+        record = await self._store.get(kind.key(namespace, name))
+        return None if record is None else _decode_labels(record.value).metadata.labels or {}
 
     async def list(self, kind: Kind, namespace: str = "") -> Sequence[Document]:
         page = await self._store.list(kind.keys_prefix(namespace))
