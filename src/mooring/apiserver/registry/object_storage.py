@@ -30,10 +30,16 @@ class Stored(NamedTuple):
 
 
 class WriteResult(NamedTuple):
-    """A revision; and what clients get, where that is what was stored."""
+    """The revision of a write, and the form that was stored."""
 
     revision: int
-    answer: bytes | None
+    value: bytes | None
+    """None if clients of the kind get another form."""
+
+    @property
+    def answer(self) -> bytes | None:
+        """What clients get, where that is what was stored: then nobody need write it a second time."""
+        return with_revision(self.value, self.revision) if self.value is not None else None
 
 
 class ObjectStorage:
@@ -76,14 +82,16 @@ class ObjectStorage:
         key = kind.key(metadata.get("namespace", ""), metadata["name"])
         revision = await self._store.put(key, form, if_revision=if_revision)
         is_same = stored_kind(kind) is kind and not is_stored_otherwise(kind)
-        return WriteResult(revision, with_revision(form, revision) if is_same else None)
+        return WriteResult(revision, form if is_same else None)
 
     async def delete(self, kind: Kind, namespace: str, name: str, *, if_revision: int) -> int:
         return await self._store.delete(kind.key(namespace, name), if_revision=if_revision)
 
     def form(self, kind: Kind, document: Document) -> bytes:
         """A document as it is stored."""
-        metadata = {field: value for field, value in document["metadata"].items() if field != "resourceVersion"}
+        metadata = document["metadata"]
+        if "resourceVersion" in metadata:
+            metadata = {field: value for field, value in metadata.items() if field != "resourceVersion"}
         return stored_form(stored_kind(kind), inward(kind, document), metadata)
 
 

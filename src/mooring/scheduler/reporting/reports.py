@@ -78,9 +78,7 @@ class Reports:
         if decision.node_name is None and decision.is_unschedulable:
             self._metrics.preemption_attempts.inc()
 
-    def scheduled(
-        self, entry: QueuedPod, view: Pod | None, profile: Profile, node_name: str, started_s: float
-    ) -> None:
+    def scheduled(self, entry: QueuedPod, view: Pod | None, profile: Profile, node_name: str, started_s: float) -> None:
         """`view` is the pod as it was tried: the watch may have shown its node already."""
         pod, now_s = entry.pod, self._clock.now_s()
         note = f"Successfully assigned {pod.namespace}/{pod.name} to {node_name}"
