@@ -68,7 +68,7 @@ class Columns:
         self.ports = PortColumns()
         self.selectors = SelectorColumns(self.capacity)
         self.terms = TermColumns(self.labels, self.selectors, self.namespace_labels)
-        self.volumes = VolumeColumns()
+        self.volumes = VolumeColumns(self)
         self.nominations = Nominations()
         self.objects = Objects()
         self.signatures = SignatureRegistry(self.resources, self.selectors, self.terms)
