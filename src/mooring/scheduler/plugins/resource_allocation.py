@@ -1,6 +1,6 @@
 """How full a node is: the scoring kernels of NodeResourcesFit and NodeResourcesBalancedAllocation, from 0 to 100.
 
-Each kernel takes one `ResourceAmounts` for each scored resource, with one element per node. Its docstring gives the
+Each kernel takes one `ResourceAllocation` for each scored resource, with one element per node. Its docstring gives the
 formula for one node. A resource that a node does not offer is left out of that node's average, as in kube-scheduler.
 
 1. Integers are divided as in Go: towards zero. A value that may be negative is set to zero before the division.
