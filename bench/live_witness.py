@@ -11,7 +11,6 @@ expected pod was decided. The scheduler is not asked.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Iterable
 from time import perf_counter_ns
 
@@ -32,7 +31,7 @@ class Witness:
         self._all_decided = asyncio.Event()
         self.watches = asyncio.Event()
         """Set as soon as nothing escapes it any more."""
-        self.bindings: Counter[str] = Counter()
+        self.bindings: dict[str, int] = {}
         """How often each pod got a node, by its key."""
         self.bound_ns: dict[str, int] = {}
 
@@ -71,7 +70,7 @@ class Witness:
             return
         if _HAS_NODE in value:
             if change.key in self._open_placed or _HAS_NODE not in previous.value:
-                self.bindings[change.key] += 1
+                self.bindings[change.key] = self.bindings.get(change.key, 0) + 1
                 self.bound_ns[change.key] = now_ns
                 self._open_placed.discard(change.key)
         elif _IS_REFUSED in value:

@@ -24,7 +24,7 @@ from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.scheduler.cache import arrays, pods, selectors
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.cache.selectors import Part
+from mooring.scheduler.cache.selectors import PodSelector
 from mooring.scheduler.cycle import result_cache
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.engine import Engine
@@ -34,7 +34,7 @@ from tests.builders import claim
 from tests.scheduler.harness import engine_of, plugin_of
 from tests.scheduler.random_world import APPS, NAMESPACES, NODE_NAMES, TOPOLOGIES, World
 
-CountedFor = tuple[tuple[Part, ...], bool]
+CountedFor = tuple[tuple[PodSelector, ...], bool]
 Seeds = list[int]
 
 NOTHING = 0
@@ -122,7 +122,7 @@ class History:
 
     def count(self, world: World) -> None:
         """Somebody asks how many pods match, and goes on asking."""
-        part = Part(
+        part = PodSelector(
             world.choose((None, frozenset(("default",)), frozenset(NAMESPACES[1:]))),
             compile_selector(
                 world.choose((selector(app=world.choose(APPS)), selector("tier Exists"), selector("app NotIn web")))

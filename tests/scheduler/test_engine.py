@@ -11,6 +11,7 @@ from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cache.resources import PODS
 from mooring.scheduler.catalogue import BUILT_IN, PLUGINS, default_registry
 from mooring.scheduler.config import expand_profiles, load_configuration
+from mooring.scheduler.config.profiles import DEFAULT_PLUGINS
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.engine import Engine, UnknownProfileError
 from mooring.scheduler.framework.plugin import Reserve
@@ -286,7 +287,8 @@ def test_names_are_unique() -> None:
     assert sorted(set(names)) == sorted(names)
 
 
-def test_the_default_profile_uses_all_but_those_of_old_policies() -> None:
+def test_the_default_profile_uses_none_of_those_of_old_policies() -> None:
     plans = expand_profiles(load_configuration(None), default_registry().implements)
     used = {use.name for uses in plans["default-scheduler"].at.values() for use in uses}
-    assert used == {plugin.name for plugin in PLUGINS} == {plugin.name for plugin in BUILT_IN} - OF_OLD_POLICIES
+    assert used == {entry.name for entry in DEFAULT_PLUGINS}
+    assert used <= {plugin.name for plugin in PLUGINS} == {plugin.name for plugin in BUILT_IN} - OF_OLD_POLICIES

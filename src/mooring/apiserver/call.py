@@ -21,6 +21,8 @@ class Operation(Enum):
     DELETE = "DELETE"
     CONNECT = "CONNECT"
 
+    __hash__ = object.__hash__  # each member exists once; the hash of `Enum` is a function in Python
+
 
 class FieldValidation(Enum):
     """What becomes of fields that a kind does not have."""

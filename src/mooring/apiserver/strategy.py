@@ -66,7 +66,7 @@ class Strategy:
     shares_parts: ClassVar[bool] = False
     """Whether an updated object may share unchanged parts with the stored object. Then the strategy changes no such
     part in place, and does not validate it again."""
-    validates_metadata: ClassVar[bool] = True
+    validates_metadata: bool = True
     """Whether `validate` reports all errors of the metadata."""
 
     table: KindTable = DEFAULT_TABLE

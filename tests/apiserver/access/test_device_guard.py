@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -30,10 +30,13 @@ class Namespaces:
     """One namespace, with these labels."""
 
     def __init__(self, **labels: str) -> None:
-        self.labels = {key.replace("_", "/"): value for key, value in labels.items()}
+        self._labels = {key.replace("_", "/"): value for key, value in labels.items()}
 
     async def get(self, kind: Kind, namespace: str, name: str) -> Document | None:
-        return {"metadata": {"name": name, "labels": self.labels}}
+        return {"metadata": {"name": name, "labels": self._labels}}
+
+    async def labels(self, kind: Kind, namespace: str, name: str) -> Mapping[str, str] | None:
+        return self._labels
 
     async def list(self, kind: Kind, namespace: str = "") -> Sequence[Document]:
         return []

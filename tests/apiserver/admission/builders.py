@@ -30,6 +30,10 @@ class Known:
         found = (one for one in self.objects.get(kind, ()) if one["metadata"]["name"] == name)
         return next(found, None)
 
+    async def labels(self, kind: Kind, namespace: str, name: str) -> Mapping[str, str] | None:
+        found = await self.get(kind, namespace, name)
+        return found["metadata"].get("labels", {}) if found is not None else None
+
     async def list(self, kind: Kind, namespace: str = "") -> Sequence[Document]:
         return list(self.objects.get(kind, ()))
 

@@ -45,6 +45,20 @@ def test_what_has_not_changed_is_decoded_once() -> None:
     run(play())
 
 
+def test_labels_are_read_without_the_rest_of_the_object() -> None:
+    async def play() -> None:
+        api_server = RegistryFixture()
+        lookup = StoreLookup(api_server.store)
+        assert await lookup.labels(NODE, "", "n") is None
+        await api_server.put(NODE, "n")
+        assert await lookup.labels(NODE, "", "n") == {}
+        labelled: Document = {"metadata": {"name": "m", "labels": {"zone": "z1"}}, "spec": {"podCIDR": "10.0.0.0/24"}}
+        await api_server.parts.object_storage.create(NODE, labelled)
+        assert await lookup.labels(NODE, "", "m") == {"zone": "z1"}
+
+    run(play())
+
+
 def test_a_list_is_of_one_kind_and_one_namespace() -> None:
     async def play() -> None:
         api_server = RegistryFixture()

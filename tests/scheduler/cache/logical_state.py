@@ -12,7 +12,7 @@ import numpy as np
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.labels import ABSENT, LabelColumn
 from mooring.scheduler.cache.resources import ANY_ADDRESS, HostPort
-from mooring.scheduler.cache.selectors import ExistingTerm, MatchCounter, Part
+from mooring.scheduler.cache.selectors import ExistingTerm, MatchCounter, PodSelector
 from mooring.scheduler.cache.volumes import disks_of
 from tests.builders import disk, host_port
 from tests.scheduler.random_history import CountedFor
@@ -103,7 +103,7 @@ def _classes(columns: Columns) -> State:
     }
 
 
-def _counter(columns: Columns, parts: tuple[Part, ...], wants_terminating: bool) -> State:
+def _counter(columns: Columns, parts: tuple[PodSelector, ...], wants_terminating: bool) -> State:
     counter = columns.selectors.counter(parts, wants_terminating)
     counted = {name: int(counter.rows[row]) for name, row in columns.row_of.items() if counter.rows[row]}
     return {

@@ -89,7 +89,7 @@ def test_pods_that_were_there_before_are_counted() -> None:
     columns.put_node(node("n1"))
     _place(columns, pod("p", uid="1", claims=["c"]), "n1")
     _place(columns, pod("plain", uid="2"), "n1")
-    assert _counts(columns, columns.volumes.attached(columns)) == [1]
+    assert _counts(columns, columns.volumes.attached()) == [1]
 
 
 def test_a_claim_is_looked_up_again_when_something_changes() -> None:
@@ -223,7 +223,7 @@ _steps = st.builds(
 @given(st.lists(_steps, max_size=40))
 def test_after_any_history_the_counts_are_those_of_a_fresh_look(steps: list[_Step]) -> None:
     columns = Columns()
-    attached = columns.volumes.attached(columns)
+    attached = columns.volumes.attached()
     for step in steps:
         _happen(columns, step)
     fresh_attachments = AttachmentColumns(columns)
@@ -258,7 +258,7 @@ def _cluster(*objects: ApiObject) -> tuple[Columns, AttachedVolumes]:
         columns.put_node(node(name))
     for view in objects:
         _put(columns, view)
-    return columns, columns.volumes.attached(columns)
+    return columns, columns.volumes.attached()
 
 
 def _put(columns: Columns, view: ApiObject) -> None:

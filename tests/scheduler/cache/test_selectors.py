@@ -9,7 +9,7 @@ from mooring.api.views.pod import Pod, PodAffinityTerm
 from mooring.api.views.selectors import LabelSelector
 from mooring.scheduler.cache import selectors
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.selectors import AffinityTerm, ExistingTerm, MatchCounter, Part, PodTerms, TermKind
+from mooring.scheduler.cache.selectors import AffinityTerm, ExistingTerm, MatchCounter, PodSelector, PodTerms, TermKind
 from tests.api.builders import selector
 from tests.builders import HOSTNAME, ZONE, namespace, node, pod, pods_like
 from tests.scheduler.harness import engine_of
@@ -17,11 +17,11 @@ from tests.scheduler.harness import engine_of
 WEB, DB = {"app": "web"}, {"app": "db"}
 
 
-def part(selected: LabelSelector | None, *namespaces: str) -> Part:
-    return Part(frozenset(namespaces) if namespaces else None, compile_selector(selected))
+def part(selected: LabelSelector | None, *namespaces: str) -> PodSelector:
+    return PodSelector(frozenset(namespaces) if namespaces else None, compile_selector(selected))
 
 
-def count(columns: Columns, *parts: Part, terminating: bool = False) -> MatchCounter:
+def count(columns: Columns, *parts: PodSelector, terminating: bool = False) -> MatchCounter:
     return columns.selectors.counter(parts, wants_terminating=terminating)
 
 
@@ -67,7 +67,7 @@ CLUSTER = (
         pytest.param([part(selector(app="db")), part(selector(app="web"))], False, {}, id="which nobody does"),
     ],
 )
-def test_the_pods_that_a_counter_counts(parts: list[Part], terminating: bool, counted: dict[str, int]) -> None:
+def test_the_pods_that_a_counter_counts(parts: list[PodSelector], terminating: bool, counted: dict[str, int]) -> None:
     asked_late = engine_of(*CLUSTER).columns
     assert rows(asked_late, count(asked_late, *parts, terminating=terminating)) == counted
     engine = engine_of()

@@ -10,7 +10,7 @@ from mooring.api.labels import compile_selector
 from mooring.api.views.pod import Pod, PodAffinityTerm
 from mooring.scheduler.cache import pods
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.selectors import Part
+from mooring.scheduler.cache.selectors import PodSelector
 from mooring.scheduler.plugins.inter_pod_affinity import InterPodAffinity
 from tests.api.builders import selector
 from tests.builders import HOSTNAME, node, pod, pods_like
@@ -81,7 +81,7 @@ def test_a_pod_that_outlived_its_shape_is_placed_as_any_other() -> None:
     columns.displace(old)
     swept(columns)
     columns.place(new, "n1")
-    part = Part(None, compile_selector(selector(app="web")))
+    part = PodSelector(None, compile_selector(selector(app="web")))
     assert columns.selectors.counter((part,), wants_terminating=False).rows[0] == 1
 
 

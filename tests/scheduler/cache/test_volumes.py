@@ -96,8 +96,8 @@ def test_a_what_if_leaves_no_trace() -> None:
 
 def test_the_counts_of_attached_volumes_are_made_once() -> None:
     columns = _cluster()
-    assert columns.volumes.attached(columns) is columns.volumes.attached(columns)
-    assert columns.volumes.attached(columns).csi_nodes is columns.volumes.csi_nodes(columns)
+    assert columns.volumes.attached() is columns.volumes.attached()
+    assert columns.volumes.attached().csi_nodes is columns.volumes.csi_nodes()
 
 
 def _cluster(*pods: Pod) -> Columns:

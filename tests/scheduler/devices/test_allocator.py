@@ -216,6 +216,16 @@ def test_a_device_for_one_claim_must_be_large_enough_too() -> None:
     assert search([asking(wants(capacity={"nothing": "1"}))], pool) is None
 
 
+@pytest.mark.parametrize("shared", [None, True])
+def test_one_large_device_too_few_needs_no_search_of_all_combinations(shared: bool | None) -> None:
+    """2**24 of them would end in `AllocationTimeout`."""
+    large = [device(f"large-{number}", memory="80Gi", shared=shared) for number in range(24)]
+    small = [device(f"small-{number}", memory="8Gi", shared=shared) for number in range(8)]
+    pool = pool_of(slice_of(*large, *small))
+    assert search([asking(wants(count=25, capacity={"memory": "10Gi"}))], pool) is None
+    assert search([asking(wants(count=24, capacity={"memory": "10Gi"}))], pool) is not None
+
+
 def test_partitions_share_counters() -> None:
     whole, half, other = (
         device(name, consumes={"m": size}) for name, size in (("whole", 4), ("half", 2), ("other", 2))

@@ -93,7 +93,7 @@ ABOUT_WEB = reference("web", "12")
     ("act", "level", "line"),
     [
         pytest.param(
-            lambda reports: reports.scheduled(QueuedPod(WEB, 0.0), MINE, "n1", 0.0),
+            lambda reports: reports.scheduled(QueuedPod(WEB, 0.0), None, MINE, "n1", 0.0),
             ATTEMPTS_LOGGED,
             "pod default/web is bound to n1, attempts: 0",
             id="bound: for those who want to know",
@@ -122,7 +122,7 @@ def test_log_lines(act: Callable[[Reports], None], level: int, line: str, caplog
     ("act", "key", "note"),
     [
         pytest.param(
-            lambda reports: reports.scheduled(QueuedPod(WEB, 0.0), MINE, "n1", 0.0),
+            lambda reports: reports.scheduled(QueuedPod(WEB, 0.0), None, MINE, "n1", 0.0),
             ("Normal", "Binding", "Scheduled", "mine", "mine-0", ABOUT_WEB, None),
             "Successfully assigned default/web to n1",
             id="bound",
@@ -234,7 +234,7 @@ ATTEMPT_AT_3_S = {
     ("act", "counted"),
     [
         pytest.param(
-            lambda reports: reports.scheduled(bound(attempts=2), MINE, "n1", 2.0),
+            lambda reports: reports.scheduled(bound(attempts=2), None, MINE, "n1", 2.0),
             ATTEMPT_AT_3_S
             | {
                 "pod_scheduling_attempts_sum": 2,
@@ -245,13 +245,13 @@ ATTEMPT_AT_3_S = {
         ),
         pytest.param(
             lambda reports: reports.scheduled(
-                bound(attempts=15, first_attempt_s=None, was_flushed=True), MINE, "n1", 2.0
+                bound(attempts=15, first_attempt_s=None, was_flushed=True), None, MINE, "n1", 2.0
             ),
             ATTEMPT_AT_3_S | {"pod_scheduling_attempts_sum": 15, "pod_scheduled_after_flush_total": 1},
             id="bound after the unschedulable timeout",
         ),
         pytest.param(
-            lambda reports: reports.scheduled(bound(attempts=40), MINE, "n1", 2.0),
+            lambda reports: reports.scheduled(bound(attempts=40), None, MINE, "n1", 2.0),
             ATTEMPT_AT_3_S
             | {
                 "pod_scheduling_attempts_sum": 40,

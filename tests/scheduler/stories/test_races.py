@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from mooring.api.decode import decode_as
-from mooring.api.kinds import POD
+from mooring.api.kinds import EVENT, POD
 from mooring.api.views.pod import Pod
 from mooring.client.interface import Client
 from mooring.kit.clock import VirtualClock
@@ -21,6 +21,8 @@ from mooring.scheduler.scheduler import Limits
 from tests.builders import node, pod
 from tests.client.faulty import Fault, FaultyClient, Outcome, Plan, Request, Script, Storm
 from tests.scheduler.world import Through, World, check, play
+
+ZONE = "topology.kubernetes.io/zone"
 
 
 def faulty(*faults: Fault) -> Through:
@@ -54,6 +56,23 @@ def test_a_binding_that_goes_wrong(fault: Fault, scheduled_at_s_max: float) -> N
         assert len(world.scheduler.queue) == 0
 
     play(story, through=faulty(fault))
+
+
+@pytest.mark.parametrize(
+    "labels", [pytest.param({}, id="no labels to copy"), pytest.param({ZONE: "z1"}, id="the binding adds labels")]
+)
+def test_the_event_of_a_binding_names_the_version_that_was_tried(labels: dict[str, str]) -> None:
+    """The watch is faster than the answer, and the scheduler has dropped its view of the pod."""
+
+    async def story(world: World) -> None:
+        await world.create(node("n1", cpu=1, labels=labels), pod("web", cpu=1))
+        created = (await world.pods())["web"].metadata.resource_version
+        await world.settle(31)
+        (event,) = [msgspec.json.decode(raw) for raw in (await world.client.list(EVENT)).items]
+        assert event["reason"] == "Scheduled"
+        assert event["regarding"]["resourceVersion"] == created
+
+    play(story, through=faulty(Fault("bind", Outcome.DONE, answer_delay_s=30)))
 
 
 def test_while_the_outcome_is_unknown_no_other_pod_gets_the_resources() -> None:

@@ -24,6 +24,10 @@ class Lookup(Protocol):
 
     async def get(self, kind: Kind, namespace: str, name: str) -> Document | None: ...
 
+    async def labels(self, kind: Kind, namespace: str, name: str) -> Mapping[str, str] | None:
+        """The labels of an object; None if it does not exist. Cheaper than `get`, because nothing else is decoded."""
+        ...
+
     async def list(self, kind: Kind, namespace: str = "") -> Sequence[Document]:
         """All objects of a kind in a namespace, or in all of them."""
         ...

@@ -31,8 +31,7 @@ class PodTopologyLabels(Admission):
             node_name = target.get("name") if target.get("kind") == "Node" else None
         else:
             node_name = attempt.obj["spec"].get("nodeName")
-        node = await lookup.get(NODE, "", node_name) if node_name else None
-        labels = node["metadata"].get("labels") if node is not None else None
+        labels = await lookup.labels(NODE, "", node_name) if node_name else None
         if not labels:
             return
         copied = {key: labels[key] for key in _LABELS if key in labels}

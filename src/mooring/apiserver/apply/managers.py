@@ -161,7 +161,7 @@ def given_managers(entries: list[Any]) -> Managers:
 
 def written(managers: Managers) -> list[Document]:
     """managedFields: those who apply first, then the older ones first."""
-    entries = [_written_entry(key, entry) for key, entry in managers.items()]
+    entries = [written_entry(key, entry) for key, entry in managers.items()]
     if len(entries) > 1:
         entries.sort(key=_entry_order)
     return entries
@@ -197,7 +197,8 @@ def manageable(fields: FieldSet) -> FieldSet:
     return difference(fields, _UNMANAGED)
 
 
-def _written_entry(key: ManagerId, entry: Entry) -> Document:
+def written_entry(key: ManagerId, entry: Entry) -> Document:
+    """One entry of managedFields."""
     if entry.source is not None:
         return entry.source
     document: Document = {"manager": key.name} if key.name else {}

@@ -33,6 +33,7 @@ from mooring.apiserver.apply.managers import (
     manager_id,
     stored_managers,
     written,
+    written_entry,
 )
 from mooring.apiserver.apply.ownership import Changes, give_up, reconcile
 from mooring.apiserver.apply.path_elements import FIELD
@@ -82,7 +83,10 @@ def _outline(grain: Grain | None, value: Any, outline: list[object]) -> None:
         outline.append(_OPEN)
         for name, held in value.items():
             outline.append(name)
-            _outline(known.get(name, item), held, outline)
+            if held.__class__ in _SCALARS:  # as below, without a call: most fields are scalars
+                outline.append(_WHOLE if held else held)
+            else:
+                _outline(known.get(name, item), held, outline)
         outline.append(_CLOSE)
     elif sort is list:
         items = grain.list if grain is not None and not grain.is_leaf else None
@@ -110,7 +114,7 @@ def stamp_update(shape: Shape, live: Document | None, new: Document, call: Call,
     known = place.memory.get(place.question) if place is not None else None
     metadata = new["metadata"]
     if known is not None:
-        metadata["managedFields"] = written({writer: Entry(writer.api_version, known, call.now)})
+        metadata["managedFields"] = [written_entry(writer, Entry(writer.api_version, known, call.now))]
         return
     stamp(shape, live, new, writer, call.now, ignored)
     if place is not None and "managedFields" in metadata:

@@ -194,10 +194,10 @@ class EventStrategy(Strategy):
 
     allows_create_on_update = True
     dependents = Dependents.UNSUPPORTED
-    validates_metadata = False
 
     def __init__(self, kind: Kind) -> None:
         super().__init__(kind)
+        self.validates_metadata = kind is not CORE_EVENT
         self.table = CORE_EVENT_TABLE if kind is CORE_EVENT else EVENT_TABLE
 
     def validate(self, obj: Document, call: Call) -> list[FieldError]:

@@ -22,6 +22,7 @@ from mooring.apiserver.registry.metadata import (
     generated_name,
     wipe_system_fields,
 )
+from mooring.apiserver.registry.object_storage import WriteResult
 from mooring.apiserver.registry.parts import Parts
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.storage.errors import already_exists
@@ -40,8 +41,12 @@ class Created(NamedTuple):
     """A new object."""
 
     document: Document
-    answer: bytes | None
-    """What clients get, where that is what was stored: then nobody need write it a second time."""
+    written: WriteResult | None
+    """None if nothing was stored."""
+
+    @property
+    def answer(self) -> bytes | None:
+        return self.written.answer if self.written is not None else None
 
 
 async def create(parts: Parts, resource: Resource, call: Call, obj: Document) -> Created:
@@ -78,11 +83,11 @@ async def create_admitted(parts: Parts, resource: Resource, call: Call, obj: Doc
         if resource.struct is not None:
             forget_empty_lists(resource.struct, obj)
         await parts.admission.check(Attempt(Operation.CREATE, call, obj, None))
-        answer = await _store(parts, resource, call, obj)
+        written = await _store(parts, resource, call, obj)
         reservation.keep()
     finally:
         reservation.close()
-    return Created(obj, answer)
+    return Created(obj, written)
 
 
 def _validate_address(strategy: Strategy, metadata: Document) -> Sequence[FieldError]:
@@ -104,8 +109,8 @@ async def _create_with_generated_name(parts: Parts, resource: Resource, call: Ca
     raise AssertionError("unreachable: the last try returns or raises")
 
 
-async def _store(parts: Parts, resource: Resource, call: Call, obj: Document) -> bytes | None:
-    """Store it, and say what clients get, unless nothing is stored."""
+async def _store(parts: Parts, resource: Resource, call: Call, obj: Document) -> WriteResult | None:
+    """Store it. None if nothing is stored."""
     kind, metadata = resource.kind, obj["metadata"]
     name = metadata["name"]
     existing = None
@@ -117,7 +122,7 @@ async def _store(parts: Parts, resource: Resource, call: Call, obj: Document) ->
         try:
             written = await parts.object_storage.create(kind, obj)
             metadata["resourceVersion"] = str(written.revision)
-            return written.answer
+            return written
         except WriteConflict:
             existing = await parts.object_storage.find(kind, call.namespace, name)
             if existing is None:

@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple, cast
 
+import msgspec
+
 from mooring.api.document import Document
 from mooring.api.kinds import Kind
 from mooring.apiserver.storage.kind_forms import inward, is_stored_otherwise, outward_plain, stored_kind
@@ -34,10 +36,16 @@ class Stored(NamedTuple):
 
 
 class WriteResult(NamedTuple):
-    """A revision; and what clients get, where that is what was stored."""
+    """The revision of a write, and the form that was stored."""
 
     revision: int
-    answer: bytes | None
+    value: bytes | None
+    """None if clients of the kind get another form."""
+
+    @property
+    def answer(self) -> bytes | None:
+        """What clients get, where that is what was stored: then nobody need write it a second time."""
+        return with_revision(self.value, self.revision) if self.value is not None else None
 
 
 class ObjectStorage:
@@ -80,14 +88,16 @@ class ObjectStorage:
         key = kind.key(metadata.get("namespace", ""), metadata["name"])
         revision = await self._store.put(key, form, if_revision=if_revision)
         is_same = stored_kind(kind) is kind and not is_stored_otherwise(kind)
-        return WriteResult(revision, with_revision(form, revision) if is_same else None)
+        return WriteResult(revision, form if is_same else None)
 
     async def delete(self, kind: Kind, namespace: str, name: str, *, if_revision: int) -> int:
         return await self._store.delete(kind.key(namespace, name), if_revision=if_revision)
 
     def form(self, kind: Kind, document: Document) -> bytes:
         """A document as it is stored."""
-        metadata = {field: value for field, value in document["metadata"].items() if field != "resourceVersion"}
+        metadata = document["metadata"]
+        if "resourceVersion" in metadata:
+            metadata = {field: value for field, value in metadata.items() if field != "resourceVersion"}
         return stored_form(stored_kind(kind), inward(kind, document), metadata)
 
 
@@ -96,6 +106,17 @@ def document_of(kind: Kind, value: bytes, revision: int) -> Document:
     document = cast(Document, outward_plain(kind, decoded(value)))
     document["metadata"]["resourceVersion"] = str(revision)
     return document
+
+
+class _LabelsOfMetadata(msgspec.Struct):
+    labels: dict[str, str] | None = None
+
+
+class _LabelsOfObject(msgspec.Struct):
+    metadata: _LabelsOfMetadata
+
+
+_decode_labels = msgspec.json.Decoder(_LabelsOfObject).decode
 
 
 class StoreLookup:
@@ -108,6 +129,10 @@ class StoreLookup:
     async def get(self, kind: Kind, namespace: str, name: str) -> Document | None:
         record = await self._store.get(kind.key(namespace, name))
         return None if record is None else self._document(kind, record)
+
+    async def labels(self, kind: Kind, namespace: str, name: str) -> Mapping[str, str] | None:
+        record = await self._store.get(kind.key(namespace, name))
+        return None if record is None else _decode_labels(record.value).metadata.labels or {}
 
     async def list(self, kind: Kind, namespace: str = "") -> Sequence[Document]:
         page = await self._store.list(kind.keys_prefix(namespace))

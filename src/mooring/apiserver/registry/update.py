@@ -27,7 +27,7 @@ from mooring.apiserver.registry.metadata import (
     ensure_namespace,
     keep_system_fields,
 )
-from mooring.apiserver.registry.object_storage import Stored
+from mooring.apiserver.registry.object_storage import Stored, WriteResult
 from mooring.apiserver.registry.parts import Parts
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.storage.errors import conflict, not_found, other_uid
@@ -52,8 +52,12 @@ class Changed(NamedTuple):
 
     document: Document
     is_created: bool = False
-    answer: bytes | None = None
-    """What clients get, where that is what was stored: then nobody need write it a second time."""
+    written: WriteResult | None = None
+    """None if nothing was stored, or a new object."""
+
+    @property
+    def answer(self) -> bytes | None:
+        return self.written.answer if self.written is not None else None
 
 
 async def change(
@@ -175,7 +179,7 @@ async def _written(parts: Parts, resource: Resource, call: Call, found: Stored, 
         return Changed(obj)
     written = await parts.object_storage.replace(kind, obj, if_revision=found.revision)
     metadata["resourceVersion"] = str(written.revision)
-    return Changed(obj, answer=written.answer)
+    return Changed(obj, written=written)
 
 
 def _is_finished(old: Document, new: Document) -> bool:

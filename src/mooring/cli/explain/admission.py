@@ -98,6 +98,10 @@ class InputLookup:
                 found = self._documents[identity] = {"metadata": {"name": name}, "status": {"phase": "Active"}}
         return found
 
+    async def labels(self, kind: Kind, namespace: str, name: str) -> Mapping[str, str] | None:
+        found = await self.get(kind, namespace, name)
+        return found["metadata"].get("labels", {}) if found is not None else None
+
     async def list(self, kind: Kind, namespace: str = "") -> Sequence[Document]:
         found = self._lists.get((kind, namespace))
         if found is None:

@@ -219,8 +219,9 @@ class EventWriter:
     def _remember(self, record: EventRecord) -> None:
         if len(self._records) >= self._remembered_max:
             self._write_last_count(self._records.popitem(last=False)[1])
+        if not self._records:
+            self._has_records.set()
         self._records[record.identity] = record
-        self._has_records.set()
 
     def _lose(self, why: str) -> None:
         self._counts[why] += 1

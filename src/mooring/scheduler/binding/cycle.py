@@ -211,7 +211,7 @@ class BindingCycle:
         if is_bound and status is not None and binding.is_rejected:
             self._bound_by_another(binding, view, status)
         elif is_bound or status is None:
-            self._bound(binding)
+            self._bound(binding, view)
         else:
             self._event_buffer.run(partial(self._fail, binding, status))
 
@@ -279,11 +279,11 @@ class BindingCycle:
 
     # The end
 
-    def _bound(self, binding: Binding) -> None:
+    def _bound(self, binding: Binding, view: Pod | None) -> None:
         pod = binding.pod
         del self.running[pod.uid]
         self._assumed_pods.bound(binding.assumed, self._clock.now_s())
-        self._reports.scheduled(binding.entry, binding.profile, binding.node_name, binding.started_s)
+        self._reports.scheduled(binding.entry, view, binding.profile, binding.node_name, binding.started_s)
         for plugin in binding.profile.post_binds:
             try:
                 plugin.post_bind(pod, binding.node_name)

@@ -14,18 +14,36 @@ limit for each row; for a volume, the rows whose pods use it; per in-tree plugin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from mooring.api.views.storage import CSINode, PersistentVolume, VolumeAttachment
-from mooring.scheduler.cache.arrays import Bools, Int64s, grown
-
-if TYPE_CHECKING:
-    from mooring.scheduler.cache.columns import Columns
+from mooring.scheduler.cache.arrays import Bools, ChangeLog, Int64s, grown
+from mooring.scheduler.cache.objects import Objects
+from mooring.scheduler.cache.pods import PodInfo
 
 _RowCounts = dict[int, int]
+
+
+class NodeRows(Protocol):
+    """What the columns of volumes read of the other columns (`cache.columns.Columns`)."""
+
+    @property
+    def objects(self) -> Objects: ...
+    @property
+    def fact_changes(self) -> ChangeLog: ...
+    @property
+    def row_of(self) -> Mapping[str, int]: ...
+    @property
+    def node_names(self) -> Sequence[str]: ...
+    @property
+    def pods_on(self) -> Sequence[Mapping[str, PodInfo]]: ...
+    @property
+    def height(self) -> int: ...
+    @property
+    def capacity(self) -> int: ...
 
 
 class AttachableVolume(NamedTuple):
@@ -43,7 +61,7 @@ def attachable(driver: str, handle: str) -> AttachableVolume:
 class AttachmentColumns:
     """Counts of different volumes, by driver and row."""
 
-    def __init__(self, columns: Columns) -> None:
+    def __init__(self, columns: NodeRows) -> None:
         self._columns = columns
         self._volumes = columns.objects.of(PersistentVolume)
         self._counts: dict[str, Int64s] = {}
@@ -193,7 +211,7 @@ NO_LIMIT = int(np.iinfo(np.int64).max) // 2
 class CsiNodeColumns:
     """The facts of CSINodes, by row."""
 
-    def __init__(self, columns: Columns) -> None:
+    def __init__(self, columns: NodeRows) -> None:
         self._columns = columns
         self._store = columns.objects.of(CSINode)
         self._position = -1

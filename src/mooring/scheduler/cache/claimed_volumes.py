@@ -16,7 +16,6 @@ A claim is resolved once for all pods that use it, and again when the claim, its
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from mooring.api.csi_translation import (
     DRIVERS,
@@ -35,12 +34,9 @@ from mooring.api.storage import (
 )
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from mooring.api.views.volumes import Volume
-from mooring.scheduler.cache.attachments import AttachableVolume, AttachmentColumns, attachable
+from mooring.scheduler.cache.attachments import AttachableVolume, AttachmentColumns, NodeRows, attachable
 from mooring.scheduler.cache.objects import ObjectStores
 from mooring.scheduler.cache.pods import PodInfo
-
-if TYPE_CHECKING:
-    from mooring.scheduler.cache.columns import Columns
 
 NAMELESS_CLAIM = "PersistentVolumeClaim had no name"
 
@@ -51,7 +47,7 @@ _UNBOUND_HANDLE = "\0unbound"
 class ClaimedVolumes:
     """The volumes that the pods of each row use."""
 
-    def __init__(self, columns: Columns, attachments: AttachmentColumns) -> None:
+    def __init__(self, columns: NodeRows, attachments: AttachmentColumns) -> None:
         self._attachments = attachments
         self._objects = columns.objects
         self._store = columns.objects.of(PersistentVolumeClaim)

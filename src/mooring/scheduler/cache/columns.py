@@ -68,7 +68,7 @@ class Columns:
         self.ports = PortColumns()
         self.selectors = SelectorColumns(self.capacity)
         self.terms = TermColumns(self.labels, self.selectors, self.namespace_labels)
-        self.volumes = VolumeColumns()
+        self.volumes = VolumeColumns(self)
         self.nominations = Nominations()
         self.objects = ObjectStores()
         self.signatures = SignatureRegistry(self.resources, self.selectors, self.terms)
@@ -99,12 +99,12 @@ class Columns:
         self.nodes[row] = node
         if _same_facts(old, node):
             return row
-        moving = self.labels.changed_columns(row, node.metadata.labels)
-        self.selectors.moving(moving, row, -1)
+        changed = self.labels.changed_columns(row, node.metadata.labels)
+        self.selectors.move_row(changed, row, -1)
         for pod in self.pods_on[row].values():
             self._count_terms(pod, row, -1)
         self._set_facts(row, node)
-        self.selectors.moving(moving, row, +1)
+        self.selectors.move_row(changed, row, +1)
         for pod in self.pods_on[row].values():
             self._count_terms(pod, row, +1)
         self.fact_changes.append(row)

@@ -69,8 +69,8 @@ class LabelClass:
             matchers.remove(matcher)
 
 
-class Part:
-    """One condition on a pod: it is in one of these namespaces (None: any), and its labels match."""
+class PodSelector:
+    """Selects pods that are in one of these namespaces (None: any) and whose labels match."""
 
     __slots__ = ("key", "namespaces", "selector")
 
@@ -84,22 +84,24 @@ class Part:
 
 
 class MatchCounter:
-    """The number of pods that match all parts, by row and by domain of the topologies that were read."""
+    """The number of pods that all selectors match, by row and by domain of the topologies that were read."""
 
-    __slots__ = ("_domains", "key", "parts", "registered", "required_pair", "rows", "used_at", "wants_terminating")
+    __slots__ = ("_domains", "key", "registered", "required_pair", "rows", "selectors", "used_at", "wants_terminating")
 
-    def __init__(self, parts: tuple[Part, ...], wants_terminating: bool) -> None:
-        self.parts = parts
+    def __init__(self, selectors: tuple[PodSelector, ...], wants_terminating: bool) -> None:
+        self.selectors = selectors
         self.wants_terminating = wants_terminating
-        self.key = (tuple(part.key for part in parts), wants_terminating)
-        self.required_pair: Pair | None = next((pair for part in parts for pair in part.selector.equality_pairs), None)
+        self.key = (tuple(each.key for each in selectors), wants_terminating)
+        self.required_pair: Pair | None = next(
+            (pair for each in selectors for pair in each.selector.equality_pairs), None
+        )
         self.rows: Int64s = np.zeros(0, dtype=np.int64)
         self._domains: dict[LabelColumn, Int64s] = {}
         self.registered = False
         self.used_at = 0
 
     def matches(self, namespace: str, labels: Mapping[str, str]) -> bool:
-        return all(part.matches(namespace, labels) for part in self.parts)
+        return all(each.matches(namespace, labels) for each in self.selectors)
 
     def domains(self, column: LabelColumn, height: int) -> Int64s:
         """Matching pods for each code of a label column (place 0: rows without the label)."""
@@ -170,9 +172,9 @@ class SelectorColumns:
         for pair in label_class.labels.items():
             _drop(self._by_pair, pair, label_class)
 
-    def counter(self, parts: tuple[Part, ...], wants_terminating: bool) -> MatchCounter:
+    def counter(self, selectors: tuple[PodSelector, ...], wants_terminating: bool) -> MatchCounter:
         """The counter for these conditions. Equal conditions share one counter."""
-        wanted = MatchCounter(parts, wants_terminating)
+        wanted = MatchCounter(selectors, wants_terminating)
         return self.fresh(self._counters.setdefault(wanted.key, wanted))
 
     def fresh(self, counter: MatchCounter) -> MatchCounter:
@@ -222,7 +224,8 @@ class SelectorColumns:
             for counter in label_class.counters:
                 counter.add(row, count)
 
-    def moving(self, columns: Iterable[LabelColumn], row: int, sign: int) -> None:
+    def move_row(self, columns: Iterable[LabelColumn], row: int, sign: int) -> None:
+        """The labels of a node change: removes its pods (-1) from its domains before, and adds them (+1) after."""
         for column in columns:
             for counter in self._counters.values():
                 counter.move(column, row, sign)

@@ -10,15 +10,12 @@ Input: placed pods. Output: the users of a claim and of a disk, by row; the atta
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from mooring.api.views.volumes import Volume
-from mooring.scheduler.cache.attachments import AttachmentColumns, CsiNodeColumns
+from mooring.scheduler.cache.attachments import AttachmentColumns, CsiNodeColumns, NodeRows
 from mooring.scheduler.cache.claimed_volumes import ClaimedVolumes
 from mooring.scheduler.cache.pods import PodInfo
-
-if TYPE_CHECKING:
-    from mooring.scheduler.cache.columns import Columns
 
 
 class Disk(NamedTuple):
@@ -58,7 +55,8 @@ class AttachedVolumes(NamedTuple):
 class VolumeColumns:
     """Claims and disks in use, by row."""
 
-    def __init__(self) -> None:
+    def __init__(self, columns: NodeRows) -> None:
+        self._columns = columns
         self._users: dict[str, dict[int, int]] = {}
         self._disks: dict[tuple[str, ...], dict[str, tuple[int, tuple[Disk, ...]]]] = {}
         self._csi_nodes: CsiNodeColumns | None = None
@@ -106,18 +104,18 @@ class VolumeColumns:
             counts[row] = counts.get(row, 0) + 1
         return counts
 
-    def csi_nodes(self, columns: Columns) -> CsiNodeColumns:
+    def csi_nodes(self) -> CsiNodeColumns:
         """The facts of CSINodes. Call `sync` before reading."""
         if self._csi_nodes is None:
-            self._csi_nodes = CsiNodeColumns(columns)
+            self._csi_nodes = CsiNodeColumns(self._columns)
         return self._csi_nodes
 
-    def attached(self, columns: Columns) -> AttachedVolumes:
+    def attached(self) -> AttachedVolumes:
         """The attached volumes, which are counted from the first call on."""
         if self._attached is None:
-            attachments = AttachmentColumns(columns)
-            claimed = ClaimedVolumes(columns, attachments)
-            self._attached = AttachedVolumes(self.csi_nodes(columns), attachments, claimed)
+            attachments = AttachmentColumns(self._columns)
+            claimed = ClaimedVolumes(self._columns, attachments)
+            self._attached = AttachedVolumes(self.csi_nodes(), attachments, claimed)
         return self._attached
 
 

@@ -373,12 +373,12 @@ class ResultCache:
 
     def results_for(self, pod: PodInfo) -> SignatureResults:
         """The results for the pod's signature, up to date. Raises `PluginError`."""
-        topology_results = {use.plugin.name: use.plugin.pre_filter(pod) for use in self._profile.topology_filters}
-        topology_filters = [
-            (use, result.state)
-            for use in self._profile.topology_filters
-            if isinstance(result := topology_results[use.plugin.name], Proceed) and result.is_node_local
-        ]
+        topology_results: dict[str, PreFilterResult] = {}
+        topology_filters: list[FilterState] = []
+        for use in self._profile.topology_filters:
+            result = topology_results[use.plugin.name] = use.plugin.pre_filter(pod)
+            if isinstance(result, Proceed) and result.is_node_local:
+                topology_filters.append((use, result.state))
         key = self._key(pod.signature, bool(topology_filters))
         epochs = tuple([plugin.epoch() for plugin in self._epoch_plugins])
         results = self._results.pop(key, None)

@@ -16,7 +16,7 @@ same devices as from kube-scheduler v1.36, and the same errors occur.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple
 
@@ -137,7 +137,7 @@ class Allocator:
         """The first solution. Raises `DeviceAllocationError` and `AllocationTimeout`."""
         for index, claim in enumerate(self._wanted.claims):
             self._check_claim(index, claim)
-        end = self._take_first() if self._is_simple() else self._walk()
+        end = self._walk()
         if end is not _End.FOUND:
             return None
         return Allocation(tuple(map(tuple, self._taken)), tuple(map(tuple, self._alternatives)))
@@ -176,22 +176,6 @@ class Allocator:
                     candidates.append(candidate)
         self._all[request] = candidates
         return len(candidates)
-
-    # One request without constraints
-
-    def _is_simple(self) -> bool:
-        return self._wanted.is_plain and not any(pool.counter_sets for pool in self._pools)
-
-    def _take_first(self) -> _End:
-        """Same result as the search: if the first matching devices do not suffice, no others do."""
-        request = self._wanted.claims[0].requests[0][0]
-        wanted, taken = request.count, self._taken[0]
-        for candidate in self._candidates:
-            if len(taken) >= wanted:
-                break
-            if self._may_take(request, candidate):
-                self._take(request, candidate, is_required=False)
-        return _End.FOUND if len(taken) >= wanted else _End.NOTHING
 
     # The search
 
@@ -273,7 +257,10 @@ class Allocator:
         return bool(left) and left[start] < needed
 
     def _count_left(self, request: RequestAlternative) -> list[int]:
-        """For each candidate, how many from there on may match; empty if a selector fails, which the search reports."""
+        """For each candidate, how many from there on may match; empty if a selector fails, which the search reports.
+
+        Shares of this search do not count: they may be released.
+        """
         left = [0] * (len(self._candidates) + 1)
         for index in range(len(self._candidates) - 1, -1, -1):
             device, _, is_matching = self._candidates[index]
@@ -282,6 +269,7 @@ class Allocator:
             except DeviceAllocationError:
                 return []
             is_free = request.admin_access or not self._allocated.is_allocated(device.id)
+            is_free = is_free and self._fits(request, device, NOTHING)
             left[index] = left[index + 1] + (1 if might_do and is_free else 0)
         return left
 
@@ -364,18 +352,17 @@ class Allocator:
     # Shares of a device
 
     def _has_capacity(self, request: RequestAlternative, device: PooledDevice) -> bool:
+        return self._fits(request, device, self._shares.get(device.id, NOTHING))
+
+    def _fits(self, request: RequestAlternative, device: PooledDevice, shares: Mapping[str, int]) -> bool:
+        """Whether a device has the capacity that a request wants, besides what is allocated and these shares."""
         capacities = device.kind.capacities
         if not capacities and not request.capacity:
             return True
         consumed = _portions(request, device.kind)
         if consumed is None:
             return False
-        return fits(
-            capacities,
-            consumed,
-            self._allocated.consumed.get(device.id, NOTHING),
-            self._shares.get(device.id, NOTHING),
-        )
+        return fits(capacities, consumed, self._allocated.consumed.get(device.id, NOTHING), shares)
 
     def _has_shares(self, device: DeviceId) -> bool:
         return device in self._allocated.consumed or device in self._shares

@@ -126,15 +126,6 @@ class AllocationRequest:
     def __init__(self, specs: Sequence[ResourceClaimSpec], classes: ObjectStore[DeviceClass]) -> None:
         self.claims = tuple(RequestedClaim(index, spec, classes) for index, spec in enumerate(specs))
         self.scores_alternatives = any(flag for claim in self.claims for flag in claim.is_prioritised)
-        first = self.claims[0] if len(self.claims) == 1 else None
-        self.is_plain = (
-            first is not None
-            and len(first.requests) == 1
-            and not first.constraints
-            and not first.is_prioritised[0]
-            and not first.requests[0][0].is_all
-        )
-        """One request without constraints or alternatives: then the first matching devices are the result."""
 
 
 def _alternatives(

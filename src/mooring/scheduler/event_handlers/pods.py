@@ -22,13 +22,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from msgspec.structs import replace
-
 from mooring.api.views.pod import Pod
 from mooring.client.interface import Change
-from mooring.kit.clock import parse_rfc3339
 from mooring.scheduler.binding.assumed_pods import AssumedPods, AssumedPodState
-from mooring.scheduler.cache.pods import DEFAULT_SCHEDULER_NAME, NO_START_S, PodInfo
+from mooring.scheduler.cache.pods import DEFAULT_SCHEDULER_NAME, PodInfo
 from mooring.scheduler.engine import FINISHED, Engine
 from mooring.scheduler.event_handlers.objects import UNPARSABLE, log_skipped
 from mooring.scheduler.framework.events import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE, EventResource, pod_events
@@ -159,17 +156,13 @@ class PodEventHandler:
             self._columns.withdraw(was_pending)
             if assumption is None:
                 self._queue.delete(uid)
-        if assumption is not None and known is not None and _is_confirmation(known, view):
-            known.start_s, known.view = _started_s(view), None
-            self._queue.move_all_to_active_or_backoff(ASSIGNED_POD_ADD, None, known)
-            return
         pod = self._columns.record(view)
         if known is None:
             self._place(pod)
         elif _has_same_signature_and_usage(known, pod):
             known.start_s, known.view, pod = pod.start_s, None, known
         elif _has_same_usage_but_labels(known, pod):
-            pod.view = None
+            pod.view = known.view = None
             self._columns.relabel(known, pod)
         else:
             self._columns.displace(known)
@@ -257,26 +250,6 @@ class PodEventHandler:
             else:
                 self._assumptions.release(uid)
         self._queue.move_all_to_active_or_backoff(ASSIGNED_POD_DELETE, assumption.pod, None)
-
-
-def _is_confirmation(known: PodInfo, view: Pod) -> bool:
-    """Whether the pod is unchanged and on the assumed node, as after nearly every binding."""
-    assumed = known.view
-    if assumed is None or view.spec.node_name != known.node_name:
-        return False
-    metadata, before, status = view.metadata, assumed.metadata, view.status
-    return (
-        metadata.deletion_timestamp is None
-        and not known.terminating
-        and metadata.labels == before.labels
-        and metadata.owner_references == before.owner_references
-        and not (status.container_statuses or status.init_container_statuses or status.resources)
-        and replace(view.spec, node_name="") == assumed.spec
-    )
-
-
-def _started_s(view: Pod) -> float:
-    return parse_rfc3339(view.status.start_time) if view.status.start_time is not None else NO_START_S
 
 
 def _has_same_signature_and_usage(known: PodInfo, pod: PodInfo) -> bool:

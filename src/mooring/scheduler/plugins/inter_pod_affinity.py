@@ -34,7 +34,7 @@ from mooring.scheduler.cache.arrays import Bools, Int64s, ReasonBits, Rows, UInt
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.labels import ABSENT, LabelColumn
 from mooring.scheduler.cache.pods import PerSignature, PodInfo, PodSignature
-from mooring.scheduler.cache.selectors import AffinityTerm, ExistingTerm, MatchCounter, Part, PodTerms, TermKind
+from mooring.scheduler.cache.selectors import AffinityTerm, ExistingTerm, MatchCounter, PodSelector, PodTerms, TermKind
 from mooring.scheduler.config.types import InterPodAffinityArgs
 from mooring.scheduler.framework.events import (
     ActionType,
@@ -244,29 +244,29 @@ class InterPodAffinity(PreFilter[RequiredTerms], Adjustable[RequiredTerms], PreS
         if own.affinity is None:
             return
         is_first_of_kind = own.matches_itself and self._count_affinity(own)[1] == 0
-        for part, column in zip(own.affinity.counter.parts, own.affinity_columns):
+        for pod_selector, column in zip(own.affinity.counter.selectors, own.affinity_columns):
             code = int(column.codes[row])
             if code == ABSENT:
                 yield missing_label(self.name, ObstacleKind.AFFINITY, column)
             elif not self._matching_pods(own.affinity.counter, column, code) and not is_first_of_kind:
-                text = f"no pod matching {_selector_text(part, namespace)} {in_domain_text(column, code)}"
-                details = {**domain_details(column, code), "selector": str(part.selector)}
+                text = f"no pod matching {_selector_text(pod_selector, namespace)} {in_domain_text(column, code)}"
+                details = {**domain_details(column, code), "selector": str(pod_selector.selector)}
                 yield Obstacle(self.name, ObstacleKind.AFFINITY, text, details)
 
     def _unmet_anti_affinity(self, own: OwnTerms, row: int, namespace: str) -> Iterator[Obstacle]:
         for term in own.anti_affinity:
             if self._is_violated(term, row):
-                part, code = term.counter.parts[0], int(term.column.codes[row])
+                pod_selector, code = term.counter.selectors[0], int(term.column.codes[row])
                 pods = [
                     pod
                     for pod in self._pods_in_domain(term.column, row)
                     if term.counter.matches(pod.namespace, pod.signature.labels)
                 ]
                 text = (
-                    f"keeps away from {_selector_text(part, namespace)}: {_pods_text(pods)} "
+                    f"keeps away from {_selector_text(pod_selector, namespace)}: {_pods_text(pods)} "
                     f"{'run' if len(pods) > 1 else 'runs'} {in_domain_text(term.column, code)}"
                 )
-                details = {**domain_details(term.column, code), "selector": str(part.selector)}
+                details = {**domain_details(term.column, code), "selector": str(pod_selector.selector)}
                 yield Obstacle(self.name, ObstacleKind.ANTI_AFFINITY, text, details)
 
     def _existing_anti_affinity(self, state: RequiredTerms, row: int) -> Iterator[Obstacle]:
@@ -389,8 +389,8 @@ class InterPodAffinity(PreFilter[RequiredTerms], Adjustable[RequiredTerms], PreS
         )
 
     def _own_term(self, terms: Sequence[AffinityTerm], weight: int) -> OwnTerm:
-        parts = tuple(Part(self._namespaces_of(term), term.selector) for term in terms)
-        counter = self._columns.selectors.counter(parts, wants_terminating=True)
+        selectors = tuple(PodSelector(self._namespaces_of(term), term.selector) for term in terms)
+        counter = self._columns.selectors.counter(selectors, wants_terminating=True)
         return OwnTerm(counter, self._columns.labels.column(terms[0].topology_key), weight)
 
     def _namespaces_of(self, term: AffinityTerm) -> frozenset[str] | None:
@@ -475,14 +475,16 @@ def _add_counts(totals: dict[LabelColumn, Int64s], column: LabelColumn, counts: 
         totals[column] = longer
 
 
-def _selector_text(part: Part, namespace: str) -> str:
+def _selector_text(pod_selector: PodSelector, namespace: str) -> str:
     """`app=db`, with the namespaces if they differ from the pod's own."""
-    selector = str(part.selector) or ("(no labelSelector)" if part.selector.matches_nothing else "any labels")
-    if part.namespaces is None:
+    selector = str(pod_selector.selector) or (
+        "(no labelSelector)" if pod_selector.selector.matches_nothing else "any labels"
+    )
+    if pod_selector.namespaces is None:
         return f"{selector} of any namespace"
-    if part.namespaces == {namespace}:
+    if pod_selector.namespaces == {namespace}:
         return selector
-    return f"{selector} of namespace {', '.join(sorted(part.namespaces)) or '(none)'}"
+    return f"{selector} of namespace {', '.join(sorted(pod_selector.namespaces)) or '(none)'}"
 
 
 def _pods_text(pods: Sequence[PodInfo]) -> str:

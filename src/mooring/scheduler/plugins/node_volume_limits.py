@@ -84,7 +84,7 @@ class NodeVolumeLimits(PreFilter[NewVolumes], Filter[NewVolumes]):
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
         self._claims = columns.objects.of(PersistentVolumeClaim)
-        self._attached = columns.volumes.attached(columns)
+        self._attached = columns.volumes.attached()
 
     def pre_filter(self, pod: PodInfo) -> Proceed[NewVolumes] | Skip:
         volumes = [volume for volume in pod.volumes if may_be_attached(volume)]

@@ -1,6 +1,6 @@
 """How full a node is: the scoring kernels of NodeResourcesFit and NodeResourcesBalancedAllocation, from 0 to 100.
 
-Each kernel takes one `ResourceAmounts` for each scored resource, with one element per node. Its docstring gives the
+Each kernel takes one `ResourceAllocation` for each scored resource, with one element per node. Its docstring gives the
 formula for one node. A resource that a node does not offer is left out of that node's average, as in kube-scheduler.
 
 1. Integers are divided as in Go: towards zero. A value that may be negative is set to zero before the division.
@@ -98,11 +98,11 @@ def shape_points(shape: Sequence[tuple[int, int]]) -> Int64s:
     return np.array([_on_line(shape, percent) for percent in range(101)], dtype=np.int64)
 
 
-def balance_score(resources: Sequence[ResourceAllocation], without_pod: Int64s) -> Int64s:
+def balance_score(resources: Sequence[ResourceAllocation]) -> Int64s:
     """Per node: 50 + (50 + evenness with the pod - evenness without it) // 2."""
     half = SCORE_MAX // 2
     # The difference is between -50 and 50, so the shifted number is never negative.
-    return half + (half + evenness(resources, with_pod=True) - without_pod >> 1)
+    return half + (half + evenness(resources, with_pod=True) - evenness(resources, with_pod=False) >> 1)
 
 
 def one_balance_score(offered: Sequence[tuple[int, int, int]]) -> int:
@@ -119,13 +119,6 @@ def _even(requested: int, whole: int, other_requested: int, other_whole: int) ->
     share, other_share = requested / whole, other_requested / other_whole
     distance = (share if share < 1.0 else 1.0) - (other_share if other_share < 1.0 else 1.0)
     return int((1 - abs(distance / 2)) * float(SCORE_MAX))
-
-
-def one_evenness(offered: Sequence[tuple[int, int]]) -> int:
-    """As `evenness`, for one node and at most two (requested, allocatable)."""
-    if len(offered) < 2:
-        return SCORE_MAX
-    return _even(*offered[0], *offered[1])
 
 
 def evenness(resources: Sequence[ResourceAllocation], *, with_pod: bool) -> Int64s:

@@ -26,7 +26,7 @@ from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.labels import ABSENT, LabelColumn
 from mooring.scheduler.cache.objects import ObjectStores
 from mooring.scheduler.cache.pods import PodSignature
-from mooring.scheduler.cache.selectors import MatchCounter, Part
+from mooring.scheduler.cache.selectors import MatchCounter, PodSelector
 
 Selecting: TypeAlias = "Service | ReplicationController | ReplicaSet | StatefulSet"
 
@@ -142,8 +142,8 @@ def _compiled(
 ) -> Constraint:
     counter = None
     if selector != EVERYTHING:
-        part = Part(frozenset((signature.namespace,)), selector)
-        counter = columns.selectors.counter((part,), wants_terminating=False)
+        pod_selector = PodSelector(frozenset((signature.namespace,)), selector)
+        counter = columns.selectors.counter((pod_selector,), wants_terminating=False)
     return Constraint(
         namespace=signature.namespace,
         max_skew=constraint.max_skew,

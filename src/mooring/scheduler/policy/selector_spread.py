@@ -22,7 +22,7 @@ from mooring.scheduler.cache.arrays import Float64s, Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.node_order import zone_of
 from mooring.scheduler.cache.pods import PerSignature, PodInfo, PodSignature
-from mooring.scheduler.cache.selectors import MatchCounter, Part
+from mooring.scheduler.cache.selectors import MatchCounter, PodSelector
 from mooring.scheduler.framework.plugin import SCORE_MAX, SKIP, PreScore, Score, Skip
 from mooring.scheduler.plugins.spread_constraints import SelectorChanges, default_selector
 from mooring.scheduler.policy.arguments import reject_arguments
@@ -70,8 +70,8 @@ class SelectorSpread(PreScore[SelectorSpreadState], Score[SelectorSpreadState]):
         selector = default_selector(self._columns.objects, signature)
         if selector.matches_everything:
             return SelectorSpreadState(None)
-        part = Part(frozenset((signature.namespace,)), selector)
-        return SelectorSpreadState(self._columns.selectors.counter((part,), wants_terminating=False))
+        pod_selector = PodSelector(frozenset((signature.namespace,)), selector)
+        return SelectorSpreadState(self._columns.selectors.counter((pod_selector,), wants_terminating=False))
 
 
 class ZoneNumbers:

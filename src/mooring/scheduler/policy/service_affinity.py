@@ -28,7 +28,7 @@ from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.labels import ABSENT, LabelColumn
 from mooring.scheduler.cache.node_order import NodeOrder
 from mooring.scheduler.cache.pods import PerSignature, PodInfo, PodSignature
-from mooring.scheduler.cache.selectors import MatchCounter, Part
+from mooring.scheduler.cache.selectors import MatchCounter, PodSelector
 from mooring.scheduler.framework.events import ActionType, ClusterEventWithHint, EventResource, QueueingHint, queue_if
 from mooring.scheduler.framework.plugin import SCORE_MAX, SKIP, Adjustable, PreFilter, Proceed, Score, Skip
 from mooring.scheduler.framework.status import Reason
@@ -98,7 +98,7 @@ class ServiceAffinity(PreFilter[ServiceAffinityState], Adjustable[ServiceAffinit
         first, second, count = self._nodes_with_pods(service_pods) if inherited else (NO_ROW, NO_ROW, 0)
         if not selected and first == NO_ROW:
             return SKIP
-        selector = service_pods.same_labels.parts[0].selector
+        selector = service_pods.same_labels.selectors[0].selector
         return Proceed(ServiceAffinityState(signature.namespace, selector, selected, inherited, first, second, count))
 
     def filter(self, state: ServiceAffinityState, rows: Rows) -> Int64s:
@@ -158,8 +158,8 @@ class ServiceAffinity(PreFilter[ServiceAffinityState], Adjustable[ServiceAffinit
         )
 
     def _counter(self, namespace: str, labels: Mapping[str, str], *, wants_terminating: bool) -> MatchCounter:
-        part = Part(frozenset((namespace,)), matcher_of_pairs(labels))
-        return self._columns.selectors.counter((part,), wants_terminating=wants_terminating)
+        pod_selector = PodSelector(frozenset((namespace,)), matcher_of_pairs(labels))
+        return self._columns.selectors.counter((pod_selector,), wants_terminating=wants_terminating)
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         if not self._shared:

@@ -78,10 +78,11 @@ class Reports:
         if decision.node_name is None and decision.is_unschedulable:
             self._metrics.preemption_attempts.inc()
 
-    def scheduled(self, entry: QueuedPod, profile: Profile, node_name: str, started_s: float) -> None:
+    def scheduled(self, entry: QueuedPod, view: Pod | None, profile: Profile, node_name: str, started_s: float) -> None:
+        """`view` is the pod as it was tried: the watch may have shown its node already."""
         pod, now_s = entry.pod, self._clock.now_s()
         note = f"Successfully assigned {pod.namespace}/{pod.name} to {node_name}"
-        self._record(pod, profile.scheduler_name, "Normal", "Scheduled", "Binding", note)
+        self._record(pod, profile.scheduler_name, "Normal", "Scheduled", "Binding", note, view=view)
         self._metrics.attempted("scheduled", profile.scheduler_name, now_s - started_s)
         waited_s = now_s - entry.first_attempt_s if entry.first_attempt_s is not None else None
         self._metrics.scheduled(entry.attempts, waited_s, was_flushed=entry.was_flushed)
@@ -104,7 +105,7 @@ class Reports:
         is_pod_gone: bool = False,
     ) -> None:
         """`view` is the pod as it was tried. If it is None, the pod's status is not written."""
-        self._record(pod, profile.scheduler_name, "Warning", "FailedScheduling", "Scheduling", message)
+        self._record(pod, profile.scheduler_name, "Warning", "FailedScheduling", "Scheduling", message, view=view)
         if is_pod_gone:
             # Normal: a ReplicaSet that is scaled down, or a rollout, deletes pods that are not bound yet.
             logger.info("pod %s no longer exists, its scheduling attempt ended: %s", pod.key, message)
@@ -180,14 +181,17 @@ class Reports:
         action: str,
         note: str,
         related: ObjectReference | None = None,
+        view: Pod | None = None,
     ) -> None:
         self._recorders[scheduler_name].event(
-            _reference(pod), type=type_, reason=reason, action=action, note=note, related=related
+            _reference(pod, view), type=type_, reason=reason, action=action, note=note, related=related
         )
 
 
-def _reference(pod: PodInfo) -> ObjectReference:
-    revision = pod.view.metadata.resource_version if pod.view is not None else ""
+def _reference(pod: PodInfo, view: Pod | None = None) -> ObjectReference:
+    """A reference to a pod as `view` shows it, or to the current pod."""
+    view = view if view is not None else pod.view
+    revision = view.metadata.resource_version if view is not None else ""
     return ObjectReference(
         api_version=Pod.api_version,
         kind=Pod.kind,

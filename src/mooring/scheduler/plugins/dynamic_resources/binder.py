@@ -73,15 +73,15 @@ class ClaimBinder:
 
     async def write(self, pod: PodInfo, reserved: PodAllocations) -> None:
         """Writes all allocations of a pod. Raises `ClaimBindingError`."""
-        part = reserved.part
+        to_allocate = reserved.to_allocate
         allocations: dict[str, AllocationResult] = (
-            dict(zip(part.keys, reserved.allocations, strict=True)) if part is not None else {}
+            dict(zip(to_allocate.keys, reserved.allocations, strict=True)) if to_allocate is not None else {}
         )
         for claim in reserved.state.claims:
             if not is_reserved_for(claim, pod.uid):
                 await self._bind(claim_uid(claim), claim.key, pod, allocations.get(claim.key))
-        if part is not None and part.has_extended and part.specs[-1].devices.requests:
-            await self._bind_extended(pod, reserved, part.uids[-1])
+        if to_allocate is not None and to_allocate.has_extended and to_allocate.specs[-1].devices.requests:
+            await self._bind_extended(pod, reserved, to_allocate.uids[-1])
 
     async def _bind(self, uid: str, key: str, pod: PodInfo, allocation: AllocationResult | None) -> ResourceClaim:
         is_assumed = False
@@ -118,8 +118,8 @@ class ClaimBinder:
 
     async def _bind_extended(self, pod: PodInfo, reserved: PodAllocations, uid: str) -> None:
         """Creates the claim for the pod's extended resources, and writes its name to the pod's status."""
-        part = reserved.part
-        assert part is not None, f"{pod} has no allocation"
+        to_allocate = reserved.to_allocate
+        assert to_allocate is not None, f"{pod} has no allocation"
         body = {
             "apiVersion": ResourceClaim.api_version,
             "kind": ResourceClaim.kind,
@@ -131,7 +131,7 @@ class ClaimBinder:
                     {"apiVersion": "v1", "kind": "Pod", "name": pod.name, "uid": pod.uid, "controller": True}
                 ],
             },
-            "spec": _plain(part.specs[-1]),
+            "spec": _plain(to_allocate.specs[-1]),
         }
         try:
             created = decode_as(ResourceClaim, await self._client.create(RESOURCE_CLAIM, pod.namespace, body))
@@ -143,7 +143,7 @@ class ClaimBinder:
             await self._wait_delivered(written)
         finally:
             self._claims.remove_pending(uid)
-        status = {"requestMappings": _plain(part.mappings), "resourceClaimName": written.metadata.name}
+        status = {"requestMappings": _plain(to_allocate.mappings), "resourceClaimName": written.metadata.name}
         patch = {"metadata": {"uid": pod.uid}, "status": {"extendedResourceClaimStatus": status}}
         try:
             await self._client.patch(POD, pod.namespace, pod.name, patch, form=PatchForm.MERGE, subresource="status")

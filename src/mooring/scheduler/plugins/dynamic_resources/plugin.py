@@ -264,13 +264,13 @@ class DynamicResources(
 
     def explain(self, state: DynamicResourcesState, row: int, bits: int, context: ExplainContext) -> Sequence[Obstacle]:
         found = [_not_available(state.claims[index].key) for index in state.unavailable_at(row)]
-        part = state.part_at(row)
-        if part is not None:
+        to_allocate = state.to_allocate_at(row)
+        if to_allocate is not None:
             pools, allocated = self._manager.inventory.pools(row), self._manager.allocated
-            for name, claim in zip(part.names, part.outcomes.wanted.claims, strict=True):
+            for name, claim in zip(to_allocate.names, to_allocate.outcomes.wanted.claims, strict=True):
                 found += _claim_obstacles(name, claim, pools, allocated)
             if not found:
-                text = f"the devices for {' and '.join(part.names)} cannot be had together"
+                text = f"the devices for {' and '.join(to_allocate.names)} cannot be had together"
                 found.append(Obstacle(self.name, ObstacleKind.DEVICE, text))
         return found or super().explain(state, row, bits, context)
 
@@ -281,11 +281,13 @@ class DynamicResources(
         """
         distances = super().distances(state, rows, bits, context)
         rejected = np.flatnonzero(bits)
-        for part, places in state.parts_of(rows[rejected]):
+        for to_allocate, places in state.to_allocate_on(rows[rejected]):
             at = rejected[places]
             for alike in self._manager.group_alike(rows[at]):
                 pools = self._manager.inventory.pools(int(rows[at[alike[0]]]))
-                distances.sizes[at[alike]] += NEVER_FITS_SIZE * _lacking_share(part, pools, self._manager.allocated)
+                distances.sizes[at[alike]] += NEVER_FITS_SIZE * _lacking_share(
+                    to_allocate, pools, self._manager.allocated
+                )
         return distances
 
     # PostFilter
@@ -331,35 +333,35 @@ class DynamicResources(
         if state is None or isinstance(state, Status):
             return state
         node_name = self._columns.node_names[row]
-        part = state.part_at(row)
-        if part is None:
+        to_allocate = state.to_allocate_at(row)
+        if to_allocate is None:
             if state.claims:
                 self._reserved[pod.uid] = PodAllocations(state, node_name, (), None)
             return None
         try:
-            found = part.outcomes.find(row)
+            found = to_allocate.outcomes.find(row)
             if found is None:
                 return Status.error("claim allocation not found for node")
             allocations = tuple(
                 allocation_of(spec, wanted, alternatives, taken, node_name, self._share_ids.uuid)
                 for spec, wanted, alternatives, taken in zip(
-                    part.specs, part.outcomes.wanted.claims, found.alternatives, found.claims, strict=True
+                    to_allocate.specs, to_allocate.outcomes.wanted.claims, found.alternatives, found.claims, strict=True
                 )
             )
         except AllocationTimeout:
             return Status.error(f"node {node_name}: timed out trying to allocate devices")
         except DeviceAllocationError as error:
-            return Status.error(error.text(part.names))
-        for uid, allocation in zip(part.uids, allocations, strict=True):
+            return Status.error(error.text(to_allocate.names))
+        for uid, allocation in zip(to_allocate.uids, allocations, strict=True):
             self._claims.add_pending(uid, allocation)
-        self._reserved[pod.uid] = PodAllocations(state, node_name, allocations, part)
+        self._reserved[pod.uid] = PodAllocations(state, node_name, allocations, to_allocate)
         return None
 
     def unreserve(self, pod: PodInfo, node_name: str) -> None:
         reserved = self._reserved.pop(pod.uid, None)
-        if reserved is None or reserved.part is None:
+        if reserved is None or reserved.to_allocate is None:
             return
-        for uid, key in zip(reserved.part.uids, reserved.part.keys, strict=True):
+        for uid, key in zip(reserved.to_allocate.uids, reserved.to_allocate.keys, strict=True):
             if self._claims.remove_pending(uid) and self._claims.get(key) is not None:
                 self._claims.restore(key)
 
@@ -385,9 +387,9 @@ class DynamicResources(
     def allocations_of(self, pod: PodInfo) -> tuple[tuple[str, AllocationResult], ...]:
         """The allocations of a reserved pod, by claim, until they are written."""
         reserved = self._reserved.get(pod.uid)
-        if reserved is None or reserved.part is None:
+        if reserved is None or reserved.to_allocate is None:
             return ()
-        return tuple(zip(reserved.part.names, reserved.allocations, strict=True))
+        return tuple(zip(reserved.to_allocate.names, reserved.allocations, strict=True))
 
     # PreBind
 
@@ -445,10 +447,10 @@ def _claim_obstacles(
     return found
 
 
-def _lacking_share(part: ClaimsToAllocate, pools: Sequence[PoolView], allocated: AllocatedState) -> float:
+def _lacking_share(to_allocate: ClaimsToAllocate, pools: Sequence[PoolView], allocated: AllocatedState) -> float:
     """The largest share of a request without a device, free or in use; 0 if there are enough."""
     shares = [0.0]
-    for claim in part.outcomes.wanted.claims:
+    for claim in to_allocate.outcomes.wanted.claims:
         for alternatives in claim.requests:
             counts = [(request, _count_devices(request, pools, allocated)) for request in alternatives]
             needed = [(_needed(request, count), count[FREE] + count[IN_USE]) for request, count in counts]

@@ -216,7 +216,7 @@ class PodAllocations(NamedTuple):
     state: DynamicResourcesState
     node_name: str
     allocations: tuple[AllocationResult, ...]
-    part: ClaimsToAllocate | None
+    to_allocate: ClaimsToAllocate | None
 
 
 class DynamicResourcesState:
@@ -253,7 +253,7 @@ class DynamicResourcesState:
         self._waiting = tuple(claim for claim in claims if claim.status.allocation is None)
         self._allocated_score = sum(alternatives_score(claim) for claim in claims)
         self._resources = sorted(backed)
-        self._parts: dict[int, ClaimsToAllocate | None] = {}
+        self._to_allocate_by_demand: dict[int, ClaimsToAllocate | None] = {}
         self._errors: list[str] = []
 
     @property
@@ -265,7 +265,10 @@ class DynamicResourcesState:
     def scores_differ(self) -> bool:
         return self.allocates and (
             bool(self._allocated_score)
-            or any(part is not None and part.outcomes.wanted.scores_alternatives for part in self._parts.values())
+            or any(
+                to_allocate is not None and to_allocate.outcomes.wanted.scores_alternatives
+                for to_allocate in self._to_allocate_by_demand.values()
+            )
         )
 
     def reasons(self) -> tuple[Reason, ...]:
@@ -278,15 +281,15 @@ class DynamicResourcesState:
         if not self.allocates:
             return self._availability_bits(rows)
         if not self._resources and not self.node_selectors and not self.not_ready:
-            part = self._part(0)
-            assert part is not None, f"{self.pod} has claims and nothing to allocate"
-            return self._allocation_bits(part, rows)
+            to_allocate = self._to_allocate(0)
+            assert to_allocate is not None, f"{self.pod} has claims and nothing to allocate"
+            return self._allocation_bits(to_allocate, rows)
         bits = np.zeros(len(rows), dtype=np.int64)
         for demand, at in self._by_demand(rows, bits):
-            part = self._part(demand)
-            if part is None:
+            to_allocate = self._to_allocate(demand)
+            if to_allocate is None:
                 continue
-            bits[at] = self._allocation_bits(part, rows[at])
+            bits[at] = self._allocation_bits(to_allocate, rows[at])
             free = at[bits[at] == 0]
             if len(free):
                 bits[free] = self._availability_bits(rows[free])
@@ -297,22 +300,26 @@ class DynamicResourcesState:
         assert self.allocates, "there are no claims to allocate"
         scores = np.zeros(len(rows), dtype=np.int64)
         for demand, at in self._by_demand(rows, np.zeros(len(rows), dtype=np.int64)):
-            part = self._part(demand)
-            if part is not None:
-                scores[at] = part.outcomes.scores(rows[at]) + self._allocated_score
+            to_allocate = self._to_allocate(demand)
+            if to_allocate is not None:
+                scores[at] = to_allocate.outcomes.scores(rows[at]) + self._allocated_score
         return scores
 
-    def parts_of(self, rows: Int64s) -> list[tuple[ClaimsToAllocate, Int64s]]:
+    def to_allocate_on(self, rows: Int64s) -> list[tuple[ClaimsToAllocate, Int64s]]:
         """The claims to allocate, with the indexes of their rows. Rows without any are left out."""
         if not self.allocates:
             return []
         demands = self._by_demand(rows, np.zeros(len(rows), dtype=np.int64))
-        return [(part, places) for demand, places in demands if (part := self._part(demand)) is not None]
+        return [
+            (to_allocate, places)
+            for demand, places in demands
+            if (to_allocate := self._to_allocate(demand)) is not None
+        ]
 
-    def part_at(self, row: int) -> ClaimsToAllocate | None:
+    def to_allocate_at(self, row: int) -> ClaimsToAllocate | None:
         """The claims to allocate on a row; None if there are none."""
-        parts = self.parts_of(np.array([row], dtype=np.int64))
-        return parts[0][0] if parts else None
+        found = self.to_allocate_on(np.array([row], dtype=np.int64))
+        return found[0][0] if found else None
 
     def unavailable_at(self, row: int) -> list[int]:
         """The allocated claims whose devices are not available on a row."""
@@ -341,13 +348,15 @@ class DynamicResourcesState:
         found = everywhere[bits == 0]
         return [(int(demand), found[demands[found] == demand]) for demand in np.unique(demands[found])]
 
-    def _part(self, demand: int) -> ClaimsToAllocate | None:
+    def _to_allocate(self, demand: int) -> ClaimsToAllocate | None:
         """The claims to allocate on rows with this demand; None if there are none."""
-        if demand not in self._parts:
-            self._parts[demand] = self._new_part(demand) if demand or self.claims else None
-        return self._parts[demand]
+        if demand not in self._to_allocate_by_demand:
+            self._to_allocate_by_demand[demand] = (
+                self._new_claims_to_allocate(demand) if demand or self.claims else None
+            )
+        return self._to_allocate_by_demand[demand]
 
-    def _new_part(self, demand: int) -> ClaimsToAllocate:
+    def _new_claims_to_allocate(self, demand: int) -> ClaimsToAllocate:
         specs = [claim.spec for claim in self._waiting]
         keys = [claim.key for claim in self._waiting]
         uids = [claim_uid(claim) for claim in self._waiting]
@@ -364,16 +373,16 @@ class DynamicResourcesState:
 
     # Rows
 
-    def _allocation_bits(self, part: ClaimsToAllocate, rows: Int64s) -> Int64s:
-        outcomes = part.outcomes.at(rows)
+    def _allocation_bits(self, to_allocate: ClaimsToAllocate, rows: Int64s) -> Int64s:
+        outcomes = to_allocate.outcomes.at(rows)
         bits = _BIT_TABLE[outcomes]
-        if part.outcomes.has_errors:
+        if to_allocate.outcomes.has_errors:
             with_errors = np.flatnonzero((outcomes == FAILED) | (outcomes == TIMED_OUT))
             names = self._columns.node_names
             for index in sorted(with_errors.tolist(), key=lambda index: names[rows[index]]):
                 row = int(rows[index])
                 if outcomes[index] == FAILED:
-                    text = part.outcomes.errors[row].text(part.names)
+                    text = to_allocate.outcomes.errors[row].text(to_allocate.names)
                 else:
                     text = f"node {names[row]}: timed out trying to allocate devices"
                 bits[index] = self._error_bit(text)

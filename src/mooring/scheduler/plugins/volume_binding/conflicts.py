@@ -84,7 +84,7 @@ class VolumeConflicts:
         self._topology = topology
         self._matcher = matcher
         self._provisioner = provisioner
-        self._csi_nodes = columns.volumes.csi_nodes(columns)
+        self._csi_nodes = columns.volumes.csi_nodes()
 
     def find(self, claims: PodVolumeClaims) -> Int64s:
         """Per row: the conflicts of all claims."""
