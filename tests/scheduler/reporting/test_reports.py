@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import Callable
 from itertools import pairwise
@@ -17,13 +18,14 @@ from mooring.client.events.recorder import EventKey, EventRecorder
 from mooring.client.unavailable import UnavailableClient
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
+from mooring.kit.logs import ATTEMPTS, JsonFormatter
 from mooring.kit.tasks import WorkerPool
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.status import Status
 from mooring.scheduler.queue.queued_pod import QueuedPod
 from mooring.scheduler.reporting.metrics import Metrics, PluginTiming
-from mooring.scheduler.reporting.reports import ATTEMPTS_LOGGED, SAMPLED_ONE_IN, DecisionLog, Reports
+from mooring.scheduler.reporting.reports import SAMPLED_ONE_IN, DecisionLog, Reports
 from mooring.scheduler.reporting.status_writer import StatusWriter
 from tests.builders import node, pod
 from tests.scheduler.harness import decide, engine_of
@@ -90,32 +92,63 @@ ABOUT_WEB = reference("web", "12")
 
 
 @pytest.mark.parametrize(
-    ("act", "level", "line"),
+    ("act", "level", "line", "carried"),
     [
         pytest.param(
+            lambda reports: reports.decided(Decision(WEB, node_name="n1", feasible_count=4), 0.1),
+            ATTEMPTS,
+            "pod default/web gets n1, feasible nodes: 4",
+            {"pod": "default/web", "node": "n1", "feasibleNodes": 4},
+            id="decided",
+        ),
+        pytest.param(
+            lambda reports: reports.preempted(VICTIM, WEB, "n1", "mine", is_in_memory=False),
+            ATTEMPTS,
+            "pod default/victim on n1 is preempted by pod default/web",
+            {"pod": "default/victim", "node": "n1", "preemptor": "default/web"},
+            id="preempted",
+        ),
+        pytest.param(
             lambda reports: reports.scheduled(QueuedPod(WEB, 0.0), MINE, "n1", 0.0),
-            ATTEMPTS_LOGGED,
+            ATTEMPTS,
             "pod default/web is bound to n1, attempts: 0",
+            {"pod": "default/web", "node": "n1", "attempts": 0},
             id="bound: for those who want to know",
         ),
         pytest.param(
-            lambda reports: reports.failed(WEB, WEB.view, MINE, "0/1 nodes are available.", False, None),
-            ATTEMPTS_LOGGED,
+            lambda reports: reports.failed(
+                WEB, WEB.view, MINE, "0/1 nodes are available.", False, None, plugin="NodePorts,NodeName"
+            ),
+            ATTEMPTS,
             "pod default/web is unschedulable: 0/1 nodes are available.",
+            {"pod": "default/web", "plugin": "NodePorts,NodeName", "reason": "0/1 nodes are available."},
             id="rejected: as quietly",
         ),
         pytest.param(
-            lambda reports: reports.failed(WEB, WEB.view, MINE, 'running "Mine" filter plugin: oh', True, None),
+            lambda reports: reports.failed(
+                WEB, WEB.view, MINE, 'running "Mine" filter plugin: oh', True, None, plugin="Mine"
+            ),
             logging.ERROR,
             'scheduling pod default/web failed: running "Mine" filter plugin: oh',
+            {"pod": "default/web", "plugin": "Mine", "reason": 'running "Mine" filter plugin: oh'},
             id="failed: for everybody, with who did it",
         ),
     ],
 )
-def test_log_lines(act: Callable[[Reports], None], level: int, line: str, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(ATTEMPTS_LOGGED, logger="mooring")
+def test_log_lines(
+    act: Callable[[Reports], None],
+    level: int,
+    line: str,
+    carried: dict[str, object],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(ATTEMPTS, logger="mooring")
     act(Desk().reports)
-    assert [(record.levelno, record.getMessage()) for record in caplog.records] == [(level, line)]
+    (record,) = caplog.records
+    assert (record.levelno, record.getMessage()) == (level, line)
+    written = json.loads(JsonFormatter().format(record))
+    assert {name: value for name, value in written.items() if name not in ("ts", "caller", "msg", "v")} == carried
+    assert written["caller"] == f"reporting/reports.py:{record.lineno}"
 
 
 @pytest.mark.parametrize(

@@ -73,6 +73,14 @@ class Decision(msgspec.Struct, frozen=True):
         return Code.UNSCHEDULABLE
 
     @property
+    def rejecting_plugins(self) -> list[str]:
+        """The plugins that rejected the pod, or the one that ended the attempt, by name."""
+        plugins = self.unschedulable_plugins | self.pending_plugins
+        if self.status is not None and self.status.plugin:
+            plugins |= {self.status.plugin}
+        return sorted(plugins)
+
+    @property
     def is_unschedulable(self) -> bool:
         """No node fits, and there was no error: the condition's reason is Unschedulable, not SchedulerError."""
         return self.code in (Code.UNSCHEDULABLE, Code.UNRESOLVABLE, Code.PENDING)

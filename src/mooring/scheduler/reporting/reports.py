@@ -20,6 +20,7 @@ from mooring.api.views.pod import Pod
 from mooring.client.events.recorder import EventRecorder, EventType
 from mooring.kit.clock import Clock, format_rfc3339_micro
 from mooring.kit.entropy import Entropy
+from mooring.kit.logs import ATTEMPTS, fields
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.framework.profile import Profile
@@ -30,8 +31,6 @@ from mooring.scheduler.reporting.status_writer import StatusWriter
 
 logger = logging.getLogger(__name__)
 
-ATTEMPTS_LOGGED = logging.INFO - 2
-"""The log level of lines about every attempt: klog's 2, as in kube-scheduler."""
 SAMPLED_ONE_IN = 20
 """The plugins are timed in one of this number of cycles."""
 DECISIONS_MAX = 1_000
@@ -75,8 +74,13 @@ class Reports:
     def decided(self, decision: Decision, took_s: float) -> None:
         self._metrics.algorithm_duration.observe(took_s)
         self.decisions.add(decision, took_s)
-        if decision.node_name is None and decision.is_unschedulable:
-            self._metrics.preemption_attempts.inc()
+        if decision.node_name is None:
+            if decision.is_unschedulable:
+                self._metrics.preemption_attempts.inc()
+        elif logger.isEnabledFor(ATTEMPTS):  # checked first: this runs for every pod
+            pod, node_name, count = decision.pod.key, decision.node_name, decision.feasible_count
+            about = fields(pod=pod, node=node_name, feasibleNodes=count)
+            logger.log(ATTEMPTS, "pod %s gets %s, feasible nodes: %d", pod, node_name, count, extra=about)
 
     def scheduled(self, entry: QueuedPod, profile: Profile, node_name: str, started_s: float) -> None:
         pod, now_s = entry.pod, self._clock.now_s()
@@ -85,8 +89,9 @@ class Reports:
         self._metrics.attempted("scheduled", profile.scheduler_name, now_s - started_s)
         waited_s = now_s - entry.first_attempt_s if entry.first_attempt_s is not None else None
         self._metrics.scheduled(entry.attempts, waited_s, was_flushed=entry.was_flushed)
-        if logger.isEnabledFor(ATTEMPTS_LOGGED):  # checked first: this runs for every pod
-            logger.log(ATTEMPTS_LOGGED, "pod %s is bound to %s, attempts: %d", pod.key, node_name, entry.attempts)
+        if logger.isEnabledFor(ATTEMPTS):
+            about = fields(pod=pod.key, node=node_name, attempts=entry.attempts)
+            logger.log(ATTEMPTS, "pod %s is bound to %s, attempts: %d", pod.key, node_name, entry.attempts, extra=about)
 
     def attempt_failed(self, profile: Profile, is_error: bool, started_s: float) -> None:
         result = "error" if is_error else "unschedulable"
@@ -101,17 +106,19 @@ class Reports:
         is_error: bool,
         nominated_node: str | None,
         *,
+        plugin: str = "",
         is_pod_gone: bool = False,
     ) -> None:
         """`view` is the pod as it was tried. If it is None, the pod's status is not written."""
         self._record(pod, profile.scheduler_name, "Warning", "FailedScheduling", "Scheduling", message)
+        about = fields(pod=pod.key, plugin=plugin, reason=message, node=nominated_node)
         if is_pod_gone:
             # Normal: a ReplicaSet that is scaled down, or a rollout, deletes pods that are not bound yet.
-            logger.info("pod %s no longer exists, its scheduling attempt ended: %s", pod.key, message)
+            logger.info("pod %s no longer exists, its scheduling attempt ended: %s", pod.key, message, extra=about)
         elif is_error:
-            logger.error("scheduling pod %s failed: %s", pod.key, message)
+            logger.error("scheduling pod %s failed: %s", pod.key, message, extra=about)
         else:
-            logger.log(ATTEMPTS_LOGGED, "pod %s is unschedulable: %s", pod.key, message)
+            logger.log(ATTEMPTS, "pod %s is unschedulable: %s", pod.key, message, extra=about)
         if view is None:
             return
         reason = "SchedulerError" if is_error else "Unschedulable"
@@ -160,6 +167,8 @@ class Reports:
         if is_in_memory:
             note += " (in kube-scheduler memory)."
         self._record(victim, scheduler_name, "Normal", "Preempted", "Preempting", note, related=_reference(pod))
+        about = fields(pod=victim.key, node=node_name, preemptor=pod.key)
+        logger.log(ATTEMPTS, "pod %s on %s is preempted by pod %s", victim.key, node_name, pod.key, extra=about)
 
     def preemption_ended(self, is_done: bool, took_s: float) -> None:
         result = "success" if is_done else "error"
@@ -231,11 +240,8 @@ def _row(wall_s: float, took_s: float, decision: Decision) -> dict[str, object]:
         row["message"] = decision.message
     if decision.error:
         row["error"] = decision.error
-    plugins = decision.unschedulable_plugins | decision.pending_plugins
-    if decision.status is not None and decision.status.plugin:
-        plugins |= {decision.status.plugin}
-    if plugins:
-        row["rejectedBy"] = sorted(plugins)
+    if plugins := decision.rejecting_plugins:
+        row["rejectedBy"] = plugins
     if decision.preemption is not None:
         plan = decision.preemption
         row["preemption"] = {"node": plan.node_name, "victims": [victim.key for victim in plan.victims]}
