@@ -1,8 +1,8 @@
 """Reports: what the scheduler reports about a pod, each fact in one place.
 
 Writes PodScheduled conditions and nominated nodes (`status_writer`), events (`client.events`), metrics (`metrics`),
-the log of recent decisions for /debug/decisions, and log lines: failures always, the result of every attempt at `-v
-2`.
+decision records for /debug/decisions (`decision_records`), and log lines: failures always, the result of every attempt
+at `-v 2`.
 
 1. The texts are kube-scheduler's, byte for byte.
 2. No method awaits, and none raises.
@@ -12,13 +12,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Mapping
 
 from mooring.api.views.meta import Condition, ObjectReference
 from mooring.api.views.pod import Pod
 from mooring.client.events.recorder import EventRecorder, EventType
-from mooring.kit.clock import Clock, format_rfc3339_micro
+from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.logs import ATTEMPTS, fields
 from mooring.scheduler.cache.pods import PodInfo
@@ -26,6 +25,7 @@ from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.status import Code, Status
 from mooring.scheduler.queue.queued_pod import QueuedPod
+from mooring.scheduler.reporting.decision_records import DecisionRecords
 from mooring.scheduler.reporting.metrics import Metrics, PluginTiming
 from mooring.scheduler.reporting.status_writer import StatusWriter
 
@@ -33,8 +33,6 @@ logger = logging.getLogger(__name__)
 
 SAMPLED_ONE_IN = 20
 """The plugins are timed in one of this number of cycles."""
-DECISIONS_MAX = 1_000
-"""Limit of the decisions in the log of recent decisions."""
 
 
 class Reports:
@@ -54,7 +52,7 @@ class Reports:
         self._metrics = metrics
         self._clock = clock
         self._entropy = entropy
-        self.decisions = DecisionLog(clock)
+        self.decisions = DecisionRecords(clock)
         self._timings: dict[str, PluginTiming] = {}
         self._cycles_to_sample = 1
 
@@ -71,9 +69,9 @@ class Reports:
             timing = self._timings[profile.scheduler_name] = PluginTiming(profile, self._metrics, self._clock)
         return timing
 
-    def decided(self, decision: Decision, took_s: float) -> None:
+    def decided(self, decision: Decision, attempt: int, took_s: float) -> None:
         self._metrics.algorithm_duration.observe(took_s)
-        self.decisions.add(decision, took_s)
+        self.decisions.add(decision, attempt, took_s)
         if decision.node_name is None:
             if decision.is_unschedulable:
                 self._metrics.preemption_attempts.inc()
@@ -205,44 +203,3 @@ def _reference(pod: PodInfo) -> ObjectReference:
         uid=pod.uid,
         resource_version=revision,
     )
-
-
-class DecisionLog:
-    """The last `DECISIONS_MAX` decisions. They are formatted only when they are read."""
-
-    def __init__(self, clock: Clock, decisions_max: int = DECISIONS_MAX) -> None:
-        self._clock = clock
-        self._decisions: deque[tuple[float, float, Decision]] = deque(maxlen=decisions_max)
-
-    def __len__(self) -> int:
-        return len(self._decisions)
-
-    def add(self, decision: Decision, took_s: float) -> None:
-        self._decisions.append((self._clock.wall_s(), took_s, decision))
-
-    def recent(self, *, pod: str = "", limit: int = DECISIONS_MAX) -> list[dict[str, object]]:
-        """The most recent decisions, newest first; only those about `pod` (NAMESPACE/NAME), if it is given."""
-        chosen = [entry for entry in reversed(self._decisions) if not pod or entry[2].pod.key == pod]
-        return [_row(*entry) for entry in chosen[:limit]]
-
-
-def _row(wall_s: float, took_s: float, decision: Decision) -> dict[str, object]:
-    row: dict[str, object] = {
-        "time": format_rfc3339_micro(wall_s),
-        "pod": decision.pod.key,
-        "uid": decision.pod.uid,
-        "result": decision.code.value,
-        "node": decision.node_name,
-        "feasibleNodes": decision.feasible_count,
-        "tookMicroseconds": round(took_s * 1e6),
-    }
-    if decision.message:
-        row["message"] = decision.message
-    if decision.error:
-        row["error"] = decision.error
-    if plugins := decision.rejecting_plugins:
-        row["rejectedBy"] = plugins
-    if decision.preemption is not None:
-        plan = decision.preemption
-        row["preemption"] = {"node": plan.node_name, "victims": [victim.key for victim in plan.victims]}
-    return row
