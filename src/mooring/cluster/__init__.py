@@ -7,6 +7,7 @@ In reading order:
     components           scheduler, controllers and nodes of a cluster
     control_plane        the scheduler and the controllers, which need only a client
     component_client     loopback clients of components
+    component_pages      pages of the components that the API server serves
     worker               the worker process, for the control plane of a large cluster
     worker_messages      messages to the worker process
     worker_process       its main module

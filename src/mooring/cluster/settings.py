@@ -22,7 +22,8 @@ COMPONENTS = ("scheduler", "controllers", "nodes")
 """Components that run beside the API server unless `without` names them."""
 
 
-COMPONENT_NAMES = {"scheduler": "kube-scheduler", "controllers": "kube-controller-manager"}
+SCHEDULER = "scheduler"
+COMPONENT_NAMES = {SCHEDULER: "kube-scheduler", "controllers": "kube-controller-manager"}
 """The names that components have in Kubernetes."""
 
 

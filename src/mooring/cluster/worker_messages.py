@@ -28,6 +28,9 @@ class StartMessage:
     entropy_name: str
     log_level: int
     socket_path: str
+    """The socket of the API server."""
+    pages_path: str
+    """The socket on which the worker serves the pages of its components."""
     tokens: Mapping[str, str] = field(repr=False)
     """The token of each component that runs in the worker."""
 
