@@ -17,6 +17,8 @@ from mooring.cluster.settings import ControlPlaneSettings
 from mooring.controllers.manager import ControllerManager
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
+from mooring.scheduler.catalogue import registry_with
+from mooring.scheduler.framework.loading import enabled_if_unmentioned
 from mooring.scheduler.policy import load_configuration_or_policy
 from mooring.scheduler.scheduler import Scheduler
 from mooring.serving.pages import PageResponse
@@ -30,10 +32,12 @@ Component = Callable[[ControlPlaneSettings, Client, Clock, Entropy, Pages], Coro
 async def run_scheduler(
     settings: ControlPlaneSettings, client: Client, clock: Clock, entropy: Entropy, pages: Pages
 ) -> None:
+    registry, added = registry_with(settings.plugins)
     configuration = load_configuration_or_policy(settings.scheduler_configuration)
-    scheduler = Scheduler(client, configuration, clock=clock, entropy=entropy.fork("scheduler"))
-    registry = scheduler.metrics.registry
-    pages["/metrics"] = lambda request: PageResponse(generate_latest(registry), content_type=METRICS_TYPE)
+    configuration = enabled_if_unmentioned(configuration, added)
+    scheduler = Scheduler(client, configuration, clock=clock, entropy=entropy.fork("scheduler"), registry=registry)
+    metrics = scheduler.metrics.registry
+    pages["/metrics"] = lambda request: PageResponse(generate_latest(metrics), content_type=METRICS_TYPE)
     pages |= scheduler_state_pages(scheduler, clock, may_lead=lambda: True)
     await scheduler.run()
 

@@ -47,6 +47,8 @@ class ControlPlaneSettings:
     """As kube-controller-manager's `--controllers`."""
     root_ca_pem: str = ""
     """The authority that signs the certificate of the API server."""
+    plugins: tuple[str, ...] = ()
+    """Scheduler plugins: Python files, or `package.module:Class`."""
     log_format: str = "text"
     """The log format of all processes of the cluster: `text` or `json`."""
 

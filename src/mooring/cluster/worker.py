@@ -83,7 +83,16 @@ async def run_worker(
     with TemporaryDirectory(prefix="mooring-worker-") as folder:
         path, pages_path = Path(folder) / "api.sock", Path(folder) / "pages.sock"
         level = logging.getLogger("mooring").getEffectiveLevel()
-        message = StartMessage(settings, entropy.seed, entropy.name, level, str(path), str(pages_path), access.tokens)
+        message = StartMessage(
+            settings,
+            entropy.seed,
+            entropy.name,
+            level,
+            str(path),
+            str(pages_path),
+            access.tokens,
+            module_path=tuple(sys.path) if settings.plugins else (),
+        )
         if SCHEDULER in access.tokens:
             pages |= forwarding_pages(SCHEDULER_PATHS, pages_path)
         async with unix_listener(access.handler, access.limits, path):

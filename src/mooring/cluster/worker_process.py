@@ -38,6 +38,7 @@ def main(control: socket.socket) -> None:
     if message is None:
         return
     start_logs(message.settings.log_format, message.log_level)
+    sys.path += [folder for folder in message.module_path if folder not in sys.path]
     try:
         run_real(_run(message, control))
     except ExceptionGroup as group:
