@@ -14,6 +14,7 @@ In reading order:
     nodes                nodes that run pods as processes of this machine
     kubernetes_service   the Service `kubernetes` and the authority of client certificates
     objects              creates objects of any served kind
+    workload_progress    when workloads are available, and why they are not
     clone                clones a cluster from a dump, before the components start
 
     scheduler_process    a standalone scheduler
