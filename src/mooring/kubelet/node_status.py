@@ -123,7 +123,8 @@ def node_resources(settings: KubeletSettings) -> dict[str, str]:
 
 
 def heartbeat_patch(node: NodeState, settings: KubeletSettings, wall_s: float) -> Document:
-    """Heartbeat times; the complete status if the stored one is empty; conditions that another client changed."""
+    """Heartbeat times; conditions that another client changed; what is missing in the status of a node that another
+    client created, such as kubelet version and address, or everything."""
     view = node.view
     assert view is not None, f"node {node.name} is not known to the API"
     now = format_rfc3339(wall_s)
@@ -138,6 +139,11 @@ def heartbeat_patch(node: NodeState, settings: KubeletSettings, wall_s: float) -
     if not view.status.allocatable:
         reported = node_status(node, settings, wall_s)
         patch["status"] = {**reported, "conditions": conditions}
+    elif not view.status.addresses:
+        reported = node_status(node, settings, wall_s)
+        patch["status"] |= {name: reported[name] for name in ("addresses", "daemonEndpoints", "nodeInfo")}
+        if not view.status.capacity:
+            patch["status"]["capacity"] = dict(view.status.allocatable)
     return patch
 
 
@@ -146,7 +152,8 @@ def is_healthy(node: NodeState) -> bool:
     if node.view is None:
         return False
     known = {condition.type: condition.status for condition in node.view.status.conditions}
-    return all(known.get(type) == status for type, status, _, _ in _HEALTHY) and bool(node.view.status.allocatable)
+    is_complete = bool(node.view.status.allocatable and node.view.status.addresses)
+    return is_complete and all(known.get(type) == status for type, status, _, _ in _HEALTHY)
 
 
 def lease_document(node: NodeState, settings: KubeletSettings, wall_s: float) -> Document:

@@ -301,6 +301,33 @@ def test_objects_are_taken_as_kubectl_takes_and_prints_them(tmp_path: Path) -> N
         assert up.ask("GET", "/apis/sea.example/v1/namespaces/default/boats/anna").code == 200
 
 
+def test_the_harbour_of_the_examples_lives(tmp_path: Path) -> None:
+    harbour = Path(__file__).parents[3] / "examples/clusters/harbour.yaml"
+    with running(tmp_path, "--ephemeral", "-f", str(harbour)) as up:
+        up.lines("pod/tanker created")
+        assert not [line for line in up.log().splitlines() if "was not created" in line]
+
+        def nodes() -> dict[str, tuple[str, str]]:
+            found = up.ask("GET", "/api/v1/nodes").document()["items"]
+            ready = {
+                node["metadata"]["name"]: (each["status"], node["status"]["nodeInfo"]["kubeletVersion"])
+                for node in found
+                for each in node["status"].get("conditions", ())
+                if each["type"] == "Ready"
+            }
+            return ready if len(ready) == 7 and set(ready.values()) == {("True", "v1.36.4")} else {}
+
+        wait_until(nodes, why=up.log)
+
+        def waiting() -> list[str]:
+            pods = up.ask("GET", "/api/v1/namespaces/harbour/pods").document()["items"]
+            return sorted(pod["metadata"]["name"] for pod in pods if pod["status"].get("phase") != "Running")
+
+        # As `mooring explain` says of them: coastguard evicts a tug, and three pods fit nowhere.
+        wait_until(lambda: waiting() == ["beacon-4", "gantry-2", "tanker"], why=waiting)
+        assert any("Insufficient memory" in line for line in up.lines("pod/tanker is not ready"))
+
+
 # --------------------------------------------------------------------------------------------------------- clones
 
 CLONED = """

@@ -214,6 +214,17 @@ class _Run:
             group.start_background(work(), name="create")
             await self._stop.wait()
 
+    def _with_kubelet(self, document: Document) -> Document:
+        """A Node of a manifest gets a simulated kubelet, unless the manifest says otherwise."""
+        from mooring.kubelet.node_status import SIMULATED_ANNOTATION
+
+        settings = self._settings
+        if document["kind"] != "Node" or not settings.runs("nodes") or settings.runtime == PROCESS:
+            return document
+        metadata = document["metadata"]
+        annotations = {SIMULATED_ANNOTATION: "true", **(metadata.get("annotations") or {})}
+        return {**document, "metadata": {**metadata, "annotations": annotations}}
+
     async def _create_each(self, api_server: ApiServer) -> list[Document]:
         """The objects that exist afterwards."""
         from mooring.api.errors import UnknownKindError
@@ -225,7 +236,8 @@ class _Run:
             metadata = each.document["metadata"]
             title = f"{each.document['kind'].lower()}/{metadata.get('name') or metadata.get('generateName', '')}"
             try:
-                present.append(await create_object(api_server, client, each.document))
+                document = self._with_kubelet(each.document)
+                present.append(await create_object(api_server, client, document))
                 click.echo(f"{title} created")
                 if each.document["kind"] == "Namespace" and self._settings.creates_default_accounts():
                     await wait_default_account(api_server, metadata.get("name", ""))
