@@ -2,7 +2,8 @@
 
 Input: settings, a clock, entropy. Output: a running cluster. Its components stop in order, the last started first.
 
- 1. The cluster is up when the API server answers `/readyz` with 200: the store is read, roles and defaults exist.
+ 1. The cluster is up when the API server answers `/readyz` with 200: the store is read, roles and defaults exist, the
+    nodes that the cluster adds are ready.
  2. The scheduler and the other components use a `LoopbackClient`: they write like any client, without the network.
  3. A problem with the environment (a port in use, a directory that is not writable) is a `ClusterError` in one line.
 """
@@ -70,6 +71,8 @@ class RunningCluster:
     api_server: ApiServer
     handler: RequestHandler
     components: tuple[str, ...]
+    nodes_ready: asyncio.Event
+    """Set when the nodes that the cluster adds are ready. Until then `/readyz` fails."""
 
 
 @asynccontextmanager
@@ -98,6 +101,9 @@ async def run_cluster(
             settings = replace(settings, control_plane=replace(settings.control_plane, root_ca_pem=authority_pem))
             async with open_api_server(store, clock, entropy.fork("apiserver"), server_settings) as api_server:
                 handler = RequestHandler(api_server, settings.limits)
+                nodes_ready = asyncio.Event()
+                if settings.runs("nodes") and settings.nodes:
+                    api_server.health.ready["nodes"] = nodes_ready.is_set
                 address = advertised_address(settings.host)
                 bound = () if settings.host in EVERY_ADDRESS else (settings.host,)
                 tls = keys.server_tls([*bound, *((address,) if address else ())])
@@ -116,11 +122,10 @@ async def run_cluster(
                         group.start_background(keep_published(client, clock, advertised), name="Service kubernetes")
                         names = [name for name in COMPONENTS if settings.runs(name)]
                         worker = WorkerAccess(handler, settings.limits, worker_tokens) if worker_tokens else None
-                        group.start_background(
-                            _run_components(settings, api_server, clock, entropy, worker), name="components"
-                        )
+                        run = _run_components(settings, api_server, clock, entropy, worker, nodes_ready)
+                        group.start_background(run, name="components")
                         yield RunningCluster(
-                            server.url, settings.kubeconfig, api_server, handler, ("apiserver", *names)
+                            server.url, settings.kubeconfig, api_server, handler, ("apiserver", *names), nodes_ready
                         )
 
 
@@ -168,7 +173,12 @@ async def _make_default_accounts(client: Client) -> None:
 
 
 async def _run_components(
-    settings: ClusterSettings, api_server: ApiServer, clock: Clock, entropy: Entropy, worker: WorkerAccess | None
+    settings: ClusterSettings,
+    api_server: ApiServer,
+    clock: Clock,
+    entropy: Entropy,
+    worker: WorkerAccess | None,
+    nodes_ready: asyncio.Event,
 ) -> None:
     # The modules import numpy and half of the package: in a thread, while the server already answers.
     here = ("mooring.cluster.control_plane",) if worker is None else ()
@@ -176,7 +186,7 @@ async def _run_components(
         await asyncio.get_running_loop().run_in_executor(None, import_module, name)
     from mooring.cluster.components import run_components
 
-    await run_components(settings, api_server, clock, entropy, worker)
+    await run_components(settings, api_server, clock, entropy, worker, nodes_ready)
 
 
 @contextmanager

@@ -7,8 +7,11 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from mooring.apiserver.server import ApiServer
 from mooring.cluster.component_client import component_client
+from mooring.cluster.objects import wait_nodes
 from mooring.cluster.settings import COMPONENT_NAMES, PODS_FOLDER, PROCESS, ClusterSettings
 from mooring.cluster.worker import WorkerAccess, run_worker
 from mooring.kit.clock import Clock
@@ -22,9 +25,17 @@ ZONES = ("zone-a", "zone-b", "zone-c")
 
 
 async def run_components(
-    settings: ClusterSettings, api_server: ApiServer, clock: Clock, entropy: Entropy, worker: WorkerAccess | None = None
+    settings: ClusterSettings,
+    api_server: ApiServer,
+    clock: Clock,
+    entropy: Entropy,
+    worker: WorkerAccess | None,
+    nodes_ready: asyncio.Event,
 ) -> None:
-    """Run all enabled components until cancelled. With `worker`, the control plane runs in the worker process."""
+    """Run all enabled components until cancelled. With `worker`, the control plane runs in the worker process.
+
+    Sets `nodes_ready` when the nodes of the settings are.
+    """
     async with TaskGroup("components") as group:
         if worker is not None:
             run = run_worker(settings.control_plane, worker, clock, entropy, api_server.component_pages)
@@ -42,6 +53,8 @@ async def run_components(
             kubelets = _kubelets(settings, api_server, clock, entropy)
             api_server.logs = kubelets
             group.start(kubelets.run(), name="nodes")
+            await wait_nodes(api_server, kubelets.node_names, untainted=settings.removes_node_taints())
+        nodes_ready.set()
 
 
 def _kubelets(settings: ClusterSettings, api_server: ApiServer, clock: Clock, entropy: Entropy) -> Kubelets:

@@ -22,6 +22,7 @@ COMPONENTS = ("scheduler", "controllers", "nodes")
 """Components that run beside the API server unless `without` names them."""
 
 
+NODE_LIFECYCLE = "node-lifecycle-controller"
 SCHEDULER = "scheduler"
 COMPONENT_NAMES = {SCHEDULER: "kube-scheduler", "controllers": "kube-controller-manager"}
 """The names that components have in Kubernetes."""
@@ -94,6 +95,12 @@ class ClusterSettings:
     def control_plane_components(self) -> list[str]:
         """The components that may run in a worker process."""
         return [component for component in COMPONENT_NAMES if self.runs(component)]
+
+    def removes_node_taints(self) -> bool:
+        """Whether the controller runs that removes the taints of new nodes when they are ready."""
+        enabled = self.control_plane.enabled_controllers
+        is_enabled = NODE_LIFECYCLE in enabled or ("*" in enabled and f"-{NODE_LIFECYCLE}" not in enabled)
+        return self.runs("controllers") and is_enabled
 
     def admission_plugins_off(self) -> frozenset[str]:
         """Without controllers no service account is created, and ServiceAccount would reject every pod."""

@@ -166,6 +166,15 @@ def with_log_flags(command: Command) -> Command:
     help="Clone a cluster: the output of kubectl get -A -o json|yaml, as a file, a folder, or - for standard input. "
     "May be repeated.",
 )
+@click.option("--name", default="", help="The name for mooring status and down. [default: mooring, mooring-2, …]")
+@click.option("-d", "--detach", is_flag=True, help="Run in the background; return when the cluster is ready.")
+@click.option(
+    "--wait",
+    "wait_s",
+    type=ValueType(FlagType.DURATION),
+    metavar="DURATION",
+    help="With --detach: wait that long for the workloads of -f to be available.",
+)
 @with_log_flags
 @with_controller_flags
 def up(
@@ -193,6 +202,9 @@ def up(
     processes: int | None,
     manifests: tuple[str, ...],
     dumps: tuple[str, ...],
+    name: str,
+    detach: bool,
+    wait_s: float | None,
     is_verbose: bool,
     log_format: str,
     **controller_flags: str | None,
@@ -206,6 +218,8 @@ def up(
       kubectl get nodes,pods,deploy,rs -A -o json | mooring up --ephemeral --from -
     """
     _check_options(data_dir, ephemeral, store_url)
+    if wait_s is not None and not detach:
+        raise InputError([Problem("", "--wait needs --detach: in the foreground the progress is printed")])
     if dumps and runtime == PROCESS:
         raise InputError(
             [Problem("", "--from and --runtime process contradict each other: cloned nodes are simulated")]
@@ -242,6 +256,9 @@ def up(
                 processes=processes,
                 manifests=manifests,
                 dumps=dumps,
+                name=name,
+                is_detached=detach,
+                wait_s=wait_s,
                 is_verbose=is_verbose,
                 log_format=log_format,
             )

@@ -4,13 +4,15 @@
 2. A cluster in memory has its kubeconfig in a private temporary directory, which is removed at the end, also if the
    start fails. Any other kubeconfig stays where it was written.
 3. A dump is cloned before the components start; objects of `-f` are created when they run.
-4. The banner is printed when the nodes are registered, so that the commands in it find them.
+4. The banner is printed when the nodes are ready, so that the commands in it find them.
+5. A running cluster is in the registry, for `mooring status` and `mooring down`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import shlex
 import shutil
 import signal
@@ -27,7 +29,8 @@ import click
 
 from mooring import __version__
 from mooring.apiserver.server import ApiServer
-from mooring.cli.errors import input_error
+from mooring.cli.clusters.registry import ClusterState, Registration, register
+from mooring.cli.errors import InputError, input_error
 from mooring.cli.up.settings import KUBECONFIG_NAME, UpOptions, cluster_settings
 from mooring.cluster.cluster import ClusterError, RunningCluster, run_cluster
 from mooring.cluster.settings import PROCESS, ClusterSettings
@@ -104,8 +107,26 @@ def run_until_stopped(options: UpOptions) -> None:
     nodes_cloned = sum(each.document["kind"] == "Node" for each in dump or ())
     settings = cluster_settings(options, nodes_cloned)
     start_logs(options.log_format, ATTEMPTS if options.is_verbose else logging.WARNING)
+    registration = register(options.name)
     try:
-        run_real(_Run(settings, objects, dump).run())
+        if options.is_detached:
+            from mooring.cli.up.detach import detach  # most clusters run in the foreground
+
+            if not detach(registration, options.wait_s):
+                return
+            registration.update(log=str(registration.log_path))
+    except InputError:
+        registration.remove()
+        raise
+    try:
+        _run(_Run(settings, objects, dump, registration))
+    finally:
+        registration.remove()
+
+
+def _run(run: _Run) -> None:
+    try:
+        run_real(run.run())
     except (ClusterError, SettingError) as error:
         click.echo(f"mooring: {error}", err=True)
         raise SystemExit(EXIT_FAILED) from None
@@ -131,8 +152,15 @@ def _read(options: UpOptions) -> tuple[list[PlainObject], list[PlainObject] | No
 class _Run:
     """One cluster, from start to end."""
 
-    def __init__(self, settings: ClusterSettings, objects: list[PlainObject], dump: list[PlainObject] | None) -> None:
+    def __init__(
+        self,
+        settings: ClusterSettings,
+        objects: list[PlainObject],
+        dump: list[PlainObject] | None,
+        registration: Registration,
+    ) -> None:
         self._settings = settings
+        self._registration = registration
         self._objects = objects
         self._dump = dump
         self._clock = SystemClock()
@@ -142,27 +170,31 @@ class _Run:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._on_signal)
+        self._registration.update(pid=os.getpid(), started_wall_s=self._clock.wall_s())
         with self._kubeconfig() as kubeconfig:
             settings = replace(self._settings, kubeconfig=kubeconfig)
             fill = self._clone if self._dump is not None else None
             async with run_cluster(settings, self._clock, system_entropy(), fill) as cluster:
-                if settings.runs("nodes") and settings.nodes and not await self._wait_nodes(cluster.api_server):
+                self._registration.update(
+                    url=cluster.url, kubeconfig=str(cluster.kubeconfig), objects=_objects_place(settings)
+                )
+                if not await self._wait_nodes(cluster):
                     return
-                _print_banner(cluster, settings)
+                _print_banner(cluster, settings, self._registration.state)
                 end_loading()
                 if self._objects:
                     await self._create_objects(cluster.api_server)
+                else:
+                    self._registration.update(is_ready=True, are_workloads_available=True)
                 await self._stop.wait()
 
-    async def _wait_nodes(self, api_server: ApiServer) -> bool:
-        """Until the nodes are registered. Returns False if the user stops the cluster before."""
-        from mooring.cluster.objects import wait_nodes
-
+    async def _wait_nodes(self, cluster: RunningCluster) -> bool:
+        """Until the nodes are ready. Returns False if the user stops the cluster before."""
         async with TaskGroup("start") as group:
-            registered = group.start_background(wait_nodes(api_server, self._settings.nodes), name="nodes")
+            ready = group.start_background(cluster.nodes_ready.wait(), name="nodes")
             stopped = group.start_background(self._stop.wait(), name="stop")
-            await asyncio.wait((registered, stopped), return_when=asyncio.FIRST_COMPLETED)
-            return registered.done()
+            await asyncio.wait((ready, stopped), return_when=asyncio.FIRST_COMPLETED)
+            return ready.done()
 
     def _on_signal(self) -> None:
         if self._stop.is_set():
@@ -205,10 +237,12 @@ class _Run:
 
         async def work() -> None:
             workloads = workloads_of(await self._create_each(api_server))
+            self._registration.update(is_ready=True)
             client, has_controllers = loopback_client(api_server), self._settings.runs("controllers")
             async for line in follow_progress(api_server, client, workloads, has_controllers=has_controllers):
                 _print_line(line)
                 sys.stdout.flush()
+            self._registration.update(are_workloads_available=True)
 
         async with TaskGroup("objects") as group:
             group.start_background(work(), name="create")
@@ -250,15 +284,18 @@ class _Run:
         return present
 
 
-def _print_banner(cluster: RunningCluster, settings: ClusterSettings) -> None:
-    where = "in memory, gone at the end" if settings.data_directory is None else str(settings.data_directory)
+def _objects_place(settings: ClusterSettings) -> str:
     if settings.store_url:
-        where = settings.store_url
+        return settings.store_url
+    return "in memory, gone at the end" if settings.data_directory is None else str(settings.data_directory)
+
+
+def _print_banner(cluster: RunningCluster, settings: ClusterSettings, state: ClusterState) -> None:
     lines = [
         f"Mooring {__version__}, speaking Kubernetes v1.36",
         "",
         f"  API server   {cluster.url}",
-        f"  objects      {where}",
+        f"  objects      {_objects_place(settings)}",
         f"  running      {', '.join(cluster.components)}",
         f"  kubeconfig   {cluster.kubeconfig}",
         *_warning(settings),
@@ -266,7 +303,7 @@ def _print_banner(cluster: RunningCluster, settings: ClusterSettings) -> None:
         "try:",
         *(f"  {line}" for line in commands_to_try(str(cluster.kubeconfig))),
         "",
-        "Ctrl-C ends it.",
+        f"`mooring down {state.name}` ends it." if state.log else "Ctrl-C ends it.",
     ]
     click.echo("\n".join(lines))
     sys.stdout.flush()

@@ -51,6 +51,11 @@ class UpOptions:
     """None: as many as the size of the cluster asks for."""
     manifests: tuple[str, ...]
     dumps: tuple[str, ...]
+    name: str
+    """The name in the registry of running clusters; empty: any free one."""
+    is_detached: bool
+    wait_s: float | None
+    """How long a detached start waits for the workloads of `-f`; None: not at all."""
     is_verbose: bool
     log_format: str
 
