@@ -19,7 +19,9 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 
-from mooring.api.kinds import REGISTRY, SERVICE_ACCOUNT
+from mooring.api.decode import decode_as
+from mooring.api.kinds import NODE, REGISTRY, SERVICE_ACCOUNT
+from mooring.api.views.node import Node
 from mooring.apiserver.access.certificates import ADMIN, KUBELET_CLIENT
 from mooring.apiserver.access.keyring import (
     Keyring,
@@ -36,12 +38,19 @@ from mooring.apiserver.bootstrap import NAMESPACES
 from mooring.apiserver.http.handler import RequestHandler
 from mooring.apiserver.http.server import HttpServer
 from mooring.apiserver.server import ApiServer
-from mooring.client.errors import AlreadyExistsError
+from mooring.client.errors import AlreadyExistsError, NotFoundError
 from mooring.client.http.tls import unverified_tls
 from mooring.client.interface import Client
 from mooring.cluster.component_client import component_client, component_user
 from mooring.cluster.kubernetes_service import API_SERVER, AdvertisedServer, advertised_address, keep_published, publish
-from mooring.cluster.settings import COMPONENT_NAMES, COMPONENTS, KEYS_FOLDER, STORE_FOLDER, ClusterSettings
+from mooring.cluster.settings import (
+    ADDED_ANNOTATIONS,
+    COMPONENT_NAMES,
+    COMPONENTS,
+    KEYS_FOLDER,
+    STORE_FOLDER,
+    ClusterSettings,
+)
 from mooring.cluster.worker import WorkerAccess, new_tokens
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
@@ -73,6 +82,8 @@ class RunningCluster:
     components: tuple[str, ...]
     nodes_ready: asyncio.Event
     """Set when the nodes that the cluster adds are ready. Until then `/readyz` fails."""
+    extra_nodes: tuple[str, ...] = ()
+    """Nodes that an earlier start added and this one does not: they have no kubelet, or were deleted."""
 
 
 @asynccontextmanager
@@ -102,7 +113,7 @@ async def run_cluster(
             async with open_api_server(store, clock, entropy.fork("apiserver"), server_settings) as api_server:
                 handler = RequestHandler(api_server, settings.limits)
                 nodes_ready = asyncio.Event()
-                if settings.runs("nodes") and settings.nodes:
+                if settings.adds_nodes:
                     api_server.health.ready["nodes"] = nodes_ready.is_set
                 address = advertised_address(settings.host)
                 bound = () if settings.host in EVERY_ADDRESS else (settings.host,)
@@ -119,13 +130,20 @@ async def run_cluster(
                         if fill is not None:
                             await publish(client, advertised)
                             await fill(api_server)
+                        extra_nodes = await _extra_nodes(client, settings) if fill is None else ()
                         group.start_background(keep_published(client, clock, advertised), name="Service kubernetes")
                         names = [name for name in COMPONENTS if settings.runs(name)]
                         worker = WorkerAccess(handler, settings.limits, worker_tokens) if worker_tokens else None
                         run = _run_components(settings, api_server, clock, entropy, worker, nodes_ready)
                         group.start_background(run, name="components")
                         yield RunningCluster(
-                            server.url, settings.kubeconfig, api_server, handler, ("apiserver", *names), nodes_ready
+                            server.url,
+                            settings.kubeconfig,
+                            api_server,
+                            handler,
+                            ("apiserver", *names),
+                            nodes_ready,
+                            extra_nodes,
                         )
 
 
@@ -170,6 +188,24 @@ async def _make_default_accounts(client: Client) -> None:
         }
         with suppress(AlreadyExistsError):
             await client.create(SERVICE_ACCOUNT, namespace, account)
+
+
+async def _extra_nodes(client: Client, settings: ClusterSettings) -> tuple[str, ...]:
+    """Nodes that an earlier start added. Deletes them, if the settings say so."""
+    if not settings.runs("nodes") or not (await client.list(NODE, limit=1)).items:
+        return ()
+    wanted = set(settings.kubelet_settings().node_names())
+    nodes = [decode_as(Node, raw) for raw in (await client.list(NODE)).items]
+    extra = [node.metadata.name for node in nodes if node.metadata.name not in wanted and _was_added(node)]
+    if settings.prunes_nodes:
+        for name in extra:
+            with suppress(NotFoundError):
+                await client.delete(NODE, "", name)
+    return tuple(sorted(extra))
+
+
+def _was_added(node: Node) -> bool:
+    return any(node.metadata.annotations.get(name) == value for name, value in ADDED_ANNOTATIONS.items())
 
 
 async def _run_components(

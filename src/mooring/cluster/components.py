@@ -18,10 +18,6 @@ from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
 from mooring.kubelet.kubelets import Kubelets
-from mooring.kubelet.settings import KubeletSettings
-
-ZONES = ("zone-a", "zone-b", "zone-c")
-"""The zones of simulated nodes, in turn."""
 
 
 async def run_components(
@@ -58,13 +54,10 @@ async def run_components(
 
 
 def _kubelets(settings: ClusterSettings, api_server: ApiServer, clock: Clock, entropy: Entropy) -> Kubelets:
-    client = component_client(api_server, "kubelet")
+    client, wanted = component_client(api_server, "kubelet"), settings.kubelet_settings()
     if settings.runtime != PROCESS:
-        simulated = KubeletSettings(
-            count=settings.nodes, zones=ZONES, lease_s=settings.node_lease_s, stages=settings.stages
-        )
-        return Kubelets(client, clock, entropy.fork("nodes"), simulated)
+        return Kubelets(client, clock, entropy.fork("nodes"), wanted)
     from mooring.cluster.nodes import process_kubelets  # simulated nodes do not need it
 
     directory = settings.data_directory / PODS_FOLDER if settings.data_directory is not None else None
-    return process_kubelets(client, clock, entropy.fork("nodes"), directory, settings.nodes)
+    return process_kubelets(client, clock, entropy.fork("nodes"), directory, wanted)

@@ -43,10 +43,6 @@ class ProcessNodes:
     """The address of that port."""
 
 
-def process_kubelets(client: Client, clock: Clock, entropy: Entropy, directory: Path | None, count: int) -> Kubelets:
-    return _kubelets(client, clock, entropy, directory, host_settings(host_facts(), count))
-
-
 async def run_process_nodes(
     client: Client,
     connection: Connection,
@@ -76,12 +72,12 @@ async def run_process_nodes(
 
     async with open_secure_port(port, {**health.pages(), PATH: logs}, clock, entropy.fork("port")) as number:
         settings = replace(host_settings(host, wanted.count), port=number)
-        started.append(_kubelets(client, clock, entropy, wanted.directory, settings))
+        started.append(process_kubelets(client, clock, entropy, wanted.directory, settings))
         health.metrics.register(NodeMetrics(started[0]))
         await started[0].run()
 
 
-def _kubelets(
+def process_kubelets(
     client: Client, clock: Clock, entropy: Entropy, directory: Path | None, settings: KubeletSettings
 ) -> Kubelets:
     assert settings.host is not None, "real nodes are a machine"

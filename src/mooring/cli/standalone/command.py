@@ -22,6 +22,7 @@ from mooring.cli.up.command import (
     with_lease_flag,
     with_log_flags,
     with_runtime_flag,
+    with_shape_flags,
     with_stages_flag,
 )
 from mooring.controllers.settings import flag_names
@@ -272,7 +273,11 @@ def controllers(names: str, root_ca_file: Path | None, **flags: Any) -> None:
 
 @click.command()
 @_with_common_options
-@click.option("--count", type=click.IntRange(1), help="How many nodes. [default: 10; 1 with --runtime process]")
+@click.option(
+    "--count",
+    type=click.IntRange(1),
+    help="How many nodes. [default: 10; 1 with --runtime process; none with --node-templates]",
+)
 @with_runtime_flag
 @click.option(
     "--data-dir",
@@ -288,12 +293,7 @@ def controllers(names: str, root_ca_file: Path | None, **flags: Any) -> None:
     help="The port of health, metrics, and logs with --runtime process; 0: any.",
 )
 @click.option("--name-prefix", default="node-", show_default=True, help="Nodes are named PREFIX0, PREFIX1, …")
-@click.option(
-    "--zones", default="zone-a,zone-b,zone-c", show_default=True, help="Zones, assigned to the nodes in turn."
-)
-@click.option("--cpu", default="32", show_default=True, help="CPUs of each node.")
-@click.option("--memory", default="256Gi", show_default=True, help="Memory of each node.")
-@click.option("--pods", default=110, show_default=True, help="The maximum number of pods of each node.")
+@with_shape_flags
 @with_lease_flag
 @with_stages_flag
 def nodes(
@@ -301,10 +301,11 @@ def nodes(
     runtime: str,
     data_dir: Path | None,
     name_prefix: str,
-    zones: str,
-    cpu: str,
-    memory: str,
-    pods: int,
+    zones: str | None,
+    cpu: str | None,
+    memory: str | None,
+    pods: int | None,
+    node_templates: Path | None,
     node_lease_s: int,
     stages: Path | None,
     **flags: Any,
@@ -315,22 +316,23 @@ def nodes(
     """
     with loading():
         from mooring.cli.standalone import run  # imports the controllers and kubelets: not for `mooring --help`
+        from mooring.cli.up.shapes import ShapeOptions, node_shapes
 
         end_loading()
 
     options = run.standalone_options(flags)
     run.start_logging(options)
+    templates_only = node_templates is not None and count is None
+    wanted = count if count is not None else 1 if runtime == PROCESS else 0 if templates_only else SIMULATED_COUNT
+    shapes = node_shapes(ShapeOptions(zones, cpu, memory, pods, node_templates), wanted, runtime, name_prefix)
     if runtime == PROCESS:
-        run.run_real_nodes(options, count=count or 1, directory=data_dir)
+        run.run_real_nodes(options, count=wanted, directory=data_dir)
         return
     run.run_nodes(
         options,
-        count=count or SIMULATED_COUNT,
+        count=wanted,
         name_prefix=name_prefix,
-        zones=tuple(zone.strip() for zone in zones.split(",") if zone.strip()),
-        cpu=cpu,
-        memory=memory,
-        pods=pods,
+        shapes=shapes,
         node_lease_s=node_lease_s,
         stages=stages,
     )

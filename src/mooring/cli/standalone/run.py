@@ -24,6 +24,7 @@ from mooring.client.interface import Client
 from mooring.client.kubeconfig.entries import KubeconfigError
 from mooring.client.kubeconfig.load import component_connection
 from mooring.cluster.secure_port import SecurePort
+from mooring.cluster.settings import NodeShapes
 from mooring.cluster.standalone import ComponentHealth, LeaseTerms, run_standalone
 from mooring.cluster.standalone_metrics import NodeMetrics, QueueMetrics
 from mooring.controllers.manager import ControllerManager
@@ -34,7 +35,7 @@ from mooring.kit.logs import ATTEMPTS, start_logs
 from mooring.kit.loop import run_real
 from mooring.kubelet.kubelets import Kubelets
 from mooring.kubelet.processes.directories import DirectoryTakenError
-from mooring.kubelet.settings import KubeletSettings, NodeCapacity, node_name_of
+from mooring.kubelet.settings import node_name_of
 from mooring.kubelet.simulated.stage_file import load_stage_sets
 from mooring.serving.http.listener import PortTakenError
 from mooring.serving.tls import ServingTls, serving_context
@@ -144,21 +145,16 @@ def run_nodes(
     *,
     count: int,
     name_prefix: str,
-    zones: tuple[str, ...],
-    cpu: str,
-    memory: str,
-    pods: int,
+    shapes: NodeShapes,
     node_lease_s: int,
     stages: Path | None,
 ) -> None:
     """Run simulated nodes until Ctrl-C."""
     clock, entropy = SystemClock(), system_entropy()
     try:
-        settings = KubeletSettings(
-            count=count,
+        settings = shapes.kubelet_settings(
+            count,
             name_prefix=name_prefix,
-            zones=zones,
-            shape=NodeCapacity(cpu=cpu, memory=memory, pods=pods),
             lease_s=node_lease_s,
             stages=checked_stages(stages) if stages is not None else "",
         )

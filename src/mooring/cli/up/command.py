@@ -66,6 +66,23 @@ def with_runtime_flag(command: Command) -> Command:
     )(command)
 
 
+def with_shape_flags(command: Command) -> Command:
+    """Adds what simulated nodes are like. The command gets them as `shapes`, see `node_shapes`."""
+    for option in (
+        click.option(
+            "--node-templates",
+            type=_FILE,
+            help="Further simulated nodes of several kinds, as YAML: docs/kubelets.md.",
+        ),
+        click.option("--pods", type=click.IntRange(0), help="The maximum number of pods of each. [default: 110]"),
+        click.option("--memory", help="Memory of each simulated node. [default: 256Gi]"),
+        click.option("--cpu", help="CPUs of each simulated node. [default: 32]"),
+        click.option("--zones", help="Zones, assigned to the nodes in turn. [default: zone-a,zone-b,zone-c]"),
+    ):
+        command = option(command)
+    return command
+
+
 def with_stages_flag(command: Command) -> Command:
     """Adds `--stages`: what containers do on simulated nodes."""
     return click.option(
@@ -107,6 +124,8 @@ def with_log_flags(command: Command) -> Command:
 )
 @click.option("--overwrite-kubeconfig", is_flag=True, help="Overwrite a kubeconfig that mooring did not write.")
 @click.option("--nodes", type=click.IntRange(0), help="How many nodes to add. [default: 0; 1 with --runtime process]")
+@with_shape_flags
+@click.option("--prune-nodes", is_flag=True, help="Delete nodes that an earlier start added and this one does not.")
 @with_runtime_flag
 @with_lease_flag
 @with_stages_flag
@@ -186,6 +205,12 @@ def up(
     kubeconfig: Path | None,
     overwrite_kubeconfig: bool,
     nodes: int | None,
+    zones: str | None,
+    cpu: str | None,
+    memory: str | None,
+    pods: int | None,
+    node_templates: Path | None,
+    prune_nodes: bool,
     runtime: str,
     node_lease_s: int,
     stages: Path | None,
@@ -228,6 +253,7 @@ def up(
     with loading():
         from mooring.cli.up import run  # imports the API server: not for `mooring --help`
         from mooring.cli.up.settings import UpOptions
+        from mooring.cli.up.shapes import ShapeOptions
 
         run.run_until_stopped(
             UpOptions(
@@ -238,6 +264,8 @@ def up(
                 kubeconfig=kubeconfig,
                 may_overwrite_kubeconfig=overwrite_kubeconfig,
                 nodes=nodes if nodes is not None else int(runtime == PROCESS),
+                shapes=ShapeOptions(zones, cpu, memory, pods, node_templates),
+                prunes_nodes=prune_nodes,
                 runtime=runtime,
                 node_lease_s=node_lease_s,
                 stages=stages,

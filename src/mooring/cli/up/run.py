@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 FAILURES_SHOWN_MAX = 20
 FAILURE_LETTERS_MAX = 300
 ADDED_SHOWN_MAX = 5
+EXTRA_NODES_SHOWN_MAX = 3
 EXIT_FAILED = 1
 
 
@@ -298,6 +299,7 @@ def _print_banner(cluster: RunningCluster, settings: ClusterSettings, state: Clu
         f"  objects      {_objects_place(settings)}",
         f"  running      {', '.join(cluster.components)}",
         f"  kubeconfig   {cluster.kubeconfig}",
+        *_extra_nodes(cluster.extra_nodes, settings),
         *_warning(settings),
         "",
         "try:",
@@ -315,6 +317,21 @@ def commands_to_try(kubeconfig: str) -> list[str]:
     if ":" in kubeconfig:  # separates several files in KUBECONFIG
         return [f"kubectl --kubeconfig {quoted} {command}"]
     return [f"export KUBECONFIG={quoted}", f"kubectl {command}"]
+
+
+def _extra_nodes(names: tuple[str, ...], settings: ClusterSettings) -> list[str]:
+    """What is said of the nodes of an earlier start."""
+    if not names:
+        return []
+    more = len(names) - EXTRA_NODES_SHOWN_MAX
+    shown = ", ".join(names[:EXTRA_NODES_SHOWN_MAX]) + (f" and {more:,} more" if more > 0 else "")
+    if settings.prunes_nodes:
+        return [f"  deleted      {_many(len(names), 'node')} of an earlier start:", f"               {shown}"]
+    return [
+        f"  nodes        {len(names):,} of an earlier start have no kubelet:",
+        f"               {shown}",
+        "               (--prune-nodes deletes them)",
+    ]
 
 
 def _warning(settings: ClusterSettings) -> list[str]:

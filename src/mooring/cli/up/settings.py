@@ -12,7 +12,8 @@ from pathlib import Path
 from mooring.apiserver.access.authentication import TokenFileError, parse_token_file
 from mooring.apiserver.access.users import User
 from mooring.cli.errors import input_error
-from mooring.cluster.settings import ClusterSettings, ControlPlaneSettings, processes_for
+from mooring.cli.up.shapes import ShapeOptions, node_shapes
+from mooring.cluster.settings import ClusterSettings, ControlPlaneSettings, NodeShapes, processes_for
 from mooring.controllers.settings import ControllerSettings, SettingError
 
 KUBECONFIG_NAME = "kubeconfig"
@@ -33,6 +34,8 @@ class UpOptions:
     """None: in the data directory, or in a private folder of the process if there is none."""
     may_overwrite_kubeconfig: bool
     nodes: int
+    shapes: ShapeOptions
+    prunes_nodes: bool
     runtime: str
     node_lease_s: int
     stages: Path | None
@@ -64,6 +67,7 @@ def cluster_settings(options: UpOptions, nodes_cloned: int) -> ClusterSettings:
     """Raises `InputError`."""
     _check_controllers(options.enabled_controllers)
     _check_store(options.store_url)
+    shapes = node_shapes(options.shapes, options.nodes, options.runtime)
     kubeconfig = options.kubeconfig
     if kubeconfig is None and options.directory is not None:
         kubeconfig = options.directory / KUBECONFIG_NAME
@@ -81,6 +85,8 @@ def cluster_settings(options: UpOptions, nodes_cloned: int) -> ClusterSettings:
         event_ttl_s=options.event_ttl_s,
         without=options.without,
         nodes=options.nodes,
+        shapes=shapes,
+        prunes_nodes=options.prunes_nodes,
         runtime=options.runtime,
         node_lease_s=options.node_lease_s,
         stages=_stage_sets(options.stages),
@@ -91,8 +97,12 @@ def cluster_settings(options: UpOptions, nodes_cloned: int) -> ClusterSettings:
             plugins=options.plugins,
             log_format=options.log_format,
         ),
-        processes=options.processes or processes_for(options.nodes + nodes_cloned),
+        processes=options.processes or processes_for(_node_count(options.nodes, shapes) + nodes_cloned),
     )
+
+
+def _node_count(plain: int, shapes: NodeShapes) -> int:
+    return len(shapes.kubelet_settings(plain).node_names()) if shapes.templates else plain
 
 
 def _check_controllers(names: tuple[str, ...]) -> None:
