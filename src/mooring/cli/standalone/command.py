@@ -9,11 +9,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import click
 
-from mooring.cli.flags import FlagType, ValueType
+from mooring.cli.flags import FlagType, SectionedCommand, ValueType
 from mooring.cli.up.command import (
     PROCESS,
     Command,
@@ -235,7 +235,45 @@ _PORT_OPTIONS = (
 """The secure port: health for everybody, metrics for users who may read them."""
 
 
-@click.command(epilog="It also takes the flags of kube-controller-manager; docs/up.md lists them.")
+_CLUSTER = ("kubeconfig", "master", "requests_per_s", "burst")
+_ELECTION = ("leader_elect", "lease_s", "renew_deadline_s", "retry_s", "lease_name", "lease_namespace")
+_PORT = (
+    *("port", "bind_address", "cert_dir", "tls_cert_file", "tls_private_key_file"),
+    *("authentication_kubeconfig", "authorization_kubeconfig"),
+)
+_LOGS = ("is_verbose", "log_format")
+
+
+class ControllersCommand(SectionedCommand):
+    """`mooring controllers`."""
+
+    sections: ClassVar = {
+        "Controllers": ["names", "root_ca_file"],
+        "Cluster": _CLUSTER,
+        "Leader election": _ELECTION,
+        "Health and metrics": _PORT,
+        "Logs": _LOGS,
+    }
+
+
+class NodesCommand(SectionedCommand):
+    """`mooring nodes`."""
+
+    sections: ClassVar = {
+        "Nodes": [
+            *("count", "name_prefix", "cpu", "memory", "pods", "zones", "node_templates"),
+            *("runtime", "data_dir", "stages", "node_lease_s"),
+        ],
+        "Cluster": _CLUSTER,
+        "Leader election": _ELECTION,
+        "Health, metrics and logs": _PORT,
+        "Logs": _LOGS,
+    }
+
+
+@click.command(
+    cls=ControllersCommand, epilog="It also takes the flags of kube-controller-manager; docs/up.md lists them."
+)
 @_with_common_options
 @click.option(
     "--secure-port",
@@ -243,6 +281,7 @@ _PORT_OPTIONS = (
     default=10_257,
     show_default=True,
     type=click.IntRange(0, 65_535),
+    metavar="N",
     help="The port of health and metrics; 0: none.",
 )
 @click.option("--controllers", "names", default="*", show_default=True, help="Names, *, or -NAME for all but that.")
@@ -271,11 +310,12 @@ def controllers(names: str, root_ca_file: Path | None, **flags: Any) -> None:
     run.run_controllers(options, settings, enabled, root_ca_file)
 
 
-@click.command()
+@click.command(cls=NodesCommand, short_help="Run nodes against any API server.")
 @_with_common_options
 @click.option(
     "--count",
     type=click.IntRange(1),
+    metavar="N",
     help="How many nodes. [default: 10; 1 with --runtime process; none with --node-templates]",
 )
 @with_runtime_flag
@@ -290,6 +330,7 @@ def controllers(names: str, root_ca_file: Path | None, **flags: Any) -> None:
     default=10_250,
     show_default=True,
     type=click.IntRange(0, 65_535),
+    metavar="N",
     help="The port of health, metrics, and logs with --runtime process; 0: any.",
 )
 @click.option("--name-prefix", default="node-", show_default=True, help="Nodes are named PREFIX0, PREFIX1, …")

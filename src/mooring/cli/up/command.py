@@ -8,12 +8,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import click
 
 from mooring.cli.errors import InputError, Problem
-from mooring.cli.flags import FlagType, ValueType
+from mooring.cli.flags import FlagType, SectionedCommand, ValueType
 from mooring.controllers.settings import (
     IN_PROCESS_DEFAULTS,
     KUBERNETES_DEFAULTS,
@@ -51,6 +51,7 @@ def with_lease_flag(command: Command) -> Command:
         default=40,
         show_default=True,
         type=click.IntRange(1),
+        metavar="N",
         help="The duration of a node lease. It is renewed four times in that time.",
     )(command)
 
@@ -74,7 +75,9 @@ def with_shape_flags(command: Command) -> Command:
             type=_FILE,
             help="Further simulated nodes of several kinds, as YAML: docs/kubelets.md.",
         ),
-        click.option("--pods", type=click.IntRange(0), help="The maximum number of pods of each. [default: 110]"),
+        click.option(
+            "--pods", type=click.IntRange(0), metavar="N", help="The maximum number of pods of each. [default: 110]"
+        ),
         click.option("--memory", help="Memory of each simulated node. [default: 256Gi]"),
         click.option("--cpu", help="CPUs of each simulated node. [default: 32]"),
         click.option("--zones", help="Zones, assigned to the nodes in turn. [default: zone-a,zone-b,zone-c]"),
@@ -109,9 +112,33 @@ def with_log_flags(command: Command) -> Command:
     return command
 
 
-@click.command(epilog="It also takes the flags of kube-controller-manager; docs/up.md lists them.")
+class UpCommand(SectionedCommand):
+    """`mooring up`."""
+
+    sections: ClassVar = {
+        "Objects": ["manifests", "dumps", "data_dir", "ephemeral", "store_url"],
+        "Background": ["detach", "wait_s", "name"],
+        "Nodes": [
+            *("nodes", "cpu", "memory", "pods", "zones", "node_templates", "prune_nodes"),
+            *("runtime", "stages", "node_lease_s"),
+        ],
+        "Scheduler and controllers": ["config", "plugins", "controllers", "without", "processes"],
+        "API server": [
+            *("port", "bind_address", "kubeconfig", "overwrite_kubeconfig", "token", "token_file"),
+            *("token_auth_file", "anonymous_auth", "disable_admission_plugins", "event_ttl_s"),
+        ],
+        "Logs": ["is_verbose", "log_format"],
+    }
+
+
+@click.command(cls=UpCommand, epilog="It also takes the flags of kube-controller-manager; docs/up.md lists them.")
 @click.option(
-    "--port", default=6_443, show_default=True, type=click.IntRange(0, 65_535), help="The port to listen on; 0: any."
+    "--port",
+    default=6_443,
+    show_default=True,
+    type=click.IntRange(0, 65_535),
+    metavar="N",
+    help="The port to listen on; 0: any.",
 )
 @click.option("--bind-address", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--data-dir", type=_PATH, help="The directory of the cluster. [default: ~/.local/share/mooring]")
@@ -123,7 +150,9 @@ def with_log_flags(command: Command) -> Command:
     help="Where to write the kubeconfig. [default: in the data directory; with --ephemeral in a private one]",
 )
 @click.option("--overwrite-kubeconfig", is_flag=True, help="Overwrite a kubeconfig that mooring did not write.")
-@click.option("--nodes", type=click.IntRange(0), help="How many nodes to add. [default: 0; 1 with --runtime process]")
+@click.option(
+    "--nodes", type=click.IntRange(0), metavar="N", help="How many nodes to add. [default: 0; 1 with --runtime process]"
+)
 @with_shape_flags
 @click.option("--prune-nodes", is_flag=True, help="Delete nodes that an earlier start added and this one does not.")
 @with_runtime_flag
@@ -167,6 +196,7 @@ def with_log_flags(command: Command) -> Command:
 @click.option(
     "--processes",
     type=click.IntRange(1, 2),
+    metavar="N",
     help="With 2, scheduler and controllers have their own. [default: 1; 2 from 500 nodes on, given two cores]",
 )
 @click.option(
@@ -240,7 +270,8 @@ def up(
 
     \b
       mooring up --nodes 9 -f examples/manifests/demo.yaml
-      kubectl get nodes,pods,deploy,rs -A -o json | mooring up --ephemeral --from -
+      mooring up --detach --ephemeral --port 0 --nodes 1000
+      kubectl get nodes,pods -A -o json | mooring up --ephemeral --from -
     """
     _check_options(data_dir, ephemeral, store_url)
     if wait_s is not None and not detach:
